@@ -9,14 +9,14 @@ from pathlib import Path
 
 from brokers import Broker
 from warren.cli.perf.capacity import fill
+from warren.cli.perf.connection import open_connection
 from warren.cli.perf.consumer import CHANNEL, RECEIVE_BYTES, Consumer
-from warren.cli.perf.crew import Observer
-from warren.cli.perf.deliveries import DeliveryCounter
-from warren.cli.perf.link import open_link
-from warren.cli.perf.publication import Content, Publication
+from warren.cli.perf.delivery_counter import DeliveryCounter
+from warren.cli.perf.publish_ring import Content, PublishRing
 from warren.cli.perf.usage import Usage, usage
-from warren.client.link import BrokerRefused, Link
-from warren.client.settling import ack
+from warren.cli.perf.worker_group import Observer
+from warren.client.ack_writer import ack
+from warren.client.connection import BrokerRefused, ClientConnection
 from warren.client.uri import Target, parse_uri
 from warren.wire.methods import (
     BasicConsume,
@@ -75,37 +75,37 @@ class Stopwatch:
 
 def declare(target: Target, queue: str) -> None:
     """A durable queue of that name."""
-    link = opened(target)
-    link.call(CHANNEL, QueueDeclare(queue=queue, durable=True), QueueDeclareOk)
-    link.close()
+    connection = opened(target)
+    connection.call(CHANNEL, QueueDeclare(queue=queue, durable=True), QueueDeclareOk)
+    connection.close()
 
 
 def delete(target: Target, queue: str) -> None:
     """Delete the queue and all that waits in it."""
-    link = opened(target)
-    link.call(CHANNEL, QueueDelete(queue=queue), QueueDeleteOk)
-    link.close()
+    connection = opened(target)
+    connection.call(CHANNEL, QueueDelete(queue=queue), QueueDeleteOk)
+    connection.close()
 
 
 def publish(broker: Broker, queue: str, count: int, size: int) -> Span:
     """Publish so many persistent messages, all confirmed; what that took."""
-    link = opened(parse_uri(broker.uri))
-    content = Content(body=bytes(size), is_persistent=True, frame_size_max=link.frame_size_max)
-    publication = Publication([("", queue)], content)
+    connection = opened(parse_uri(broker.uri))
+    content = Content(body=bytes(size), is_persistent=True, frame_size_max=connection.frame_size_max)
+    publish_ring = PublishRing([("", queue)], content)
     watch = Stopwatch(broker)
-    fill(link, publication, count)
+    fill(connection, publish_ring, count)
     span = watch.read()
-    link.close()
+    connection.close()
     return span
 
 
 def waiting(target: Target, queue: str) -> int:
     """How many messages a passive declare says are ready."""
-    link = opened(target)
+    connection = opened(target)
     try:
-        return link.call(CHANNEL, QueueDeclare(queue=queue, passive=True), QueueDeclareOk).message_count
+        return connection.call(CHANNEL, QueueDeclare(queue=queue, passive=True), QueueDeclareOk).message_count
     finally:
-        link.close()
+        connection.close()
 
 
 def await_waiting(broker: Broker, queue: str, count: int, *, seconds_max: float = SILENT_S_MAX) -> None:
@@ -124,23 +124,23 @@ def await_waiting(broker: Broker, queue: str, count: int, *, seconds_max: float 
 
 def drain(broker: Broker, queue: str, count: int) -> Span:
     """Consume so many messages, a multiple of ACK_EVERY, acknowledged in hundreds; what that took."""
-    link = opened(parse_uri(broker.uri))
-    link.call(CHANNEL, BasicQos(prefetch_count=PREFETCH), BasicQosOk)
-    consumer = Consumer(link, bytearray(RECEIVE_BYTES), ack_every=ACK_EVERY)
+    connection = opened(parse_uri(broker.uri))
+    connection.call(CHANNEL, BasicQos(prefetch_count=PREFETCH), BasicQosOk)
+    consumer = Consumer(connection, bytearray(RECEIVE_BYTES), ack_every=ACK_EVERY)
     watch = Stopwatch(broker)
-    subscribe(link, queue)
-    consumer.count(memoryview(link.take_unread()), 0)
-    link.socket.setblocking(False)
+    subscribe(connection, queue)
+    consumer.count(memoryview(connection.take_unread()), 0)
+    connection.socket.setblocking(False)
     while consumer.consumed < count:
-        unwritten = [] if consumer.flush() else [link.socket]
-        readable, writable, _ = select.select([link.socket], unwritten, [], SILENT_S_MAX)
+        unwritten = [] if consumer.flush() else [connection.socket]
+        readable, writable, _ = select.select([connection.socket], unwritten, [], SILENT_S_MAX)
         if not readable and not writable:
             raise SystemExit(f"{broker.name}: {consumer.consumed:,} of {count:,} messages, then nothing")
         if readable:
             consumer.receive(0)
     span = watch.read()
     consumer.finish()
-    link.close()
+    connection.close()
     return span
 
 
@@ -148,39 +148,39 @@ def thin_out(target: Target, queue: str, count: int) -> int:
     """Acknowledge nine of ten messages of the whole queue, a multiple of THINNED; how many are left."""
     links = []
     for _ in range(count // THINNED):
-        link = opened(target)
-        link.call(CHANNEL, BasicQos(prefetch_count=KEPT), BasicQosOk)
-        take_nine_of_ten(link, queue)
-        links.append(link)
-    for link in links:
-        link.close()
+        connection = opened(target)
+        connection.call(CHANNEL, BasicQos(prefetch_count=KEPT), BasicQosOk)
+        take_nine_of_ten(connection, queue)
+        links.append(connection)
+    for connection in links:
+        connection.close()
     return count // KEPT_OF
 
 
-def take_nine_of_ten(link: Link, queue: str) -> None:
+def take_nine_of_ten(connection: ClientConnection, queue: str) -> None:
     """Consume THINNED messages and keep every tenth; then what is kept fills the prefetch."""
     deliveries = DeliveryCounter()
-    subscribe(link, queue)
-    received = deliveries.feed(memoryview(link.take_unread()))
+    subscribe(connection, queue)
+    received = deliveries.feed(memoryview(connection.take_unread()))
     settled = 0
     while settled < THINNED:
         tags = (tag for tag in range(settled + 1, received + 1) if tag % KEPT_OF)
-        link.socket.sendall(b"".join(ack(CHANNEL, tag, is_multiple=False) for tag in tags))
+        connection.socket.sendall(b"".join(ack(CHANNEL, tag, is_multiple=False) for tag in tags))
         settled = received
-        octets = link.socket.recv(RECEIVE_BYTES) if settled < THINNED else b""
+        octets = connection.socket.recv(RECEIVE_BYTES) if settled < THINNED else b""
         received = deliveries.feed(memoryview(octets))
 
 
-def subscribe(link: Link, queue: str) -> None:
+def subscribe(connection: ClientConnection, queue: str) -> None:
     """Consume with manual acknowledgements."""
-    link.call(CHANNEL, BasicConsume(queue=queue, consumer_tag="c"), BasicConsumeOk)
+    connection.call(CHANNEL, BasicConsume(queue=queue, consumer_tag="c"), BasicConsumeOk)
 
 
-def opened(target: Target) -> Link:
+def opened(target: Target) -> ClientConnection:
     """A connection with its channel."""
-    link = open_link(target)
-    link.open_channel(CHANNEL)
-    return link
+    connection = open_connection(target)
+    connection.open_channel(CHANNEL)
+    return connection
 
 
 def steady_disk_bytes(broker: Broker) -> int:

@@ -11,8 +11,8 @@ from warren.cli.perf.capacity import (
     measure_declares,
     measure_queues,
 )
-from warren.cli.perf.crew import Observer
 from warren.cli.perf.result import Result
+from warren.cli.perf.worker_group import Observer
 from warren.client.uri import parse_uri
 
 LINES = [
@@ -37,7 +37,7 @@ MEASUREMENTS = tuple(dict.fromkeys(line.measurement for line in LINES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crowd:
+class ObjectCounts:
     """How many of each."""
 
     connections: int
@@ -46,7 +46,7 @@ class Crowd:
     declaring_s: float
 
 
-def measure(name: str, broker: Broker, crowd: Crowd) -> Result:
+def measure(name: str, broker: Broker, crowd: ObjectCounts) -> Result:
     """One of MEASUREMENTS, of a broker that has done nothing before."""
     target, observer = parse_uri(broker.uri), Observer([broker.pid])
     match name:

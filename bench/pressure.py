@@ -16,11 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.integration.faults import Faults, NoCompiler
-
-from backlog import declare, delete, waiting
 from beside import HEADS, MEBIBYTE, Seen, chosen, line, parse_arguments, probe, resident_bytes
-from brokers import Broker
 from disturbances import (
     Behaviour,
     consume_idly,
@@ -28,6 +24,10 @@ from disturbances import (
     publish_persistently,
     stop_reading_durable,
 )
+from tests.integration.faults import Faults, NoCompiler
+
+from backlog import declare, delete, waiting
+from brokers import Broker
 from table import figure, table
 from warren.client.uri import parse_uri
 

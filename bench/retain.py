@@ -9,10 +9,10 @@ from pathlib import Path
 
 from brokers import warren
 from table import figure, table
-from warren.cli.perf.crew import Observer
 from warren.cli.perf.load import Load
 from warren.cli.perf.result import traffic_result
 from warren.cli.perf.traffic import run_traffic
+from warren.cli.perf.worker_group import Observer
 from warren.client.uri import parse_uri
 
 KINDS = {"nobody is retained": {}, "retained for a day": {"retain": "1D"}}

@@ -27,10 +27,10 @@ from samples import NAMES, Samples, lines_table
 from store import LINES as STORE_LINES
 from store import MESSAGES_STEP, measure_store
 from table import figure, ratio, table
-from warren.cli.perf.crew import Observer
 from warren.cli.perf.load import Load
 from warren.cli.perf.result import Result, traffic_result
 from warren.cli.perf.traffic import run_traffic
+from warren.cli.perf.worker_group import Observer
 from warren.client.uri import parse_uri
 
 WARMUP_S = 0.5
@@ -41,7 +41,7 @@ SPARK_S_MAX = 900
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RunSize:
     """How much is measured."""
 
     pairs: int
@@ -54,7 +54,7 @@ class Plan:
     spark_runs: int
 
 
-THOROUGH = Plan(
+THOROUGH = RunSize(
     pairs=5,
     duration_s=3.0,
     crowd=memory.Crowd(connections=1000, queues=2000, messages=200_000, declaring_s=3.0),
@@ -64,7 +64,7 @@ THOROUGH = Plan(
     spark_rows=2_000_000,
     spark_runs=3,
 )
-QUICK = Plan(
+QUICK = RunSize(
     pairs=2,
     duration_s=1.0,
     crowd=memory.Crowd(connections=200, queues=500, messages=50_000, declaring_s=1.0),
@@ -118,14 +118,14 @@ def main() -> None:
         print(f"saved as {saved}")
 
 
-def used(plan: Plan, wanted: Sequence[str]) -> dict[str, object]:
+def used(plan: RunSize, wanted: Sequence[str]) -> dict[str, object]:
     """What of the plan counts for the tables and rows that were measured."""
     prefixes = {MEMORY: ("crowd", "memory_"), STORE: ("store_",), SPARK: ("spark_",)}
     begins = [begin for name in wanted for begin in prefixes.get(name, ("pairs", "duration_"))]
     return {name: value for name, value in asdict(plan).items() if name.startswith(tuple(begins))}
 
 
-def spark_table(arguments: argparse.Namespace, plan: Plan) -> tuple[str, dict[str, Samples]]:
+def spark_table(arguments: argparse.Namespace, plan: RunSize) -> tuple[str, dict[str, Samples]]:
     """What `spark.py` prints, run by the Python that has Spark, and its figures; or why there are none."""
     if not SPARK_PYTHON.exists():
         return "Spark is not measured: there is no .venv-spark, which `make spark` makes", {}
@@ -172,7 +172,7 @@ def thousands(text: str) -> int:
     return count
 
 
-def plan_for(arguments: argparse.Namespace) -> Plan:
+def plan_for(arguments: argparse.Namespace) -> RunSize:
     """How much the command line wants measured."""
     plan = QUICK if arguments.quick else THOROUGH
     return replace(
@@ -215,7 +215,7 @@ class Comparison:
                         found[name].add(broker.name, measure(name, broker))
         return found
 
-    def rows(self, rows: list[Row], plan: Plan) -> dict[str, Samples]:
+    def rows(self, rows: list[Row], plan: RunSize) -> dict[str, Samples]:
         """Every row with every broker, in turn; who is not measured is idle."""
         found = {row.name: Samples() for row in rows}
         with started(self._starters) as brokers:
@@ -237,7 +237,7 @@ def started(starters: Mapping[str, Starter]) -> Iterator[list[Broker]]:
         yield [stack.enter_context(starter()) for starter in starters.values()]
 
 
-def measure_row(row: Row, broker: Broker, plan: Plan) -> Result:
+def measure_row(row: Row, broker: Broker, plan: RunSize) -> Result:
     """One run of one row."""
     load = Load(
         target=parse_uri(broker.uri), duration_s=plan.duration_s, warmup_s=WARMUP_S, processes=2, **row.load

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from spark_ready import Ready
 
 from brokers import Broker, free_port, has_rabbitmq, rabbitmq, warren
 from pyspark_warren.schema import COLUMNS
@@ -36,7 +37,6 @@ from spark_load import (
     rate_latencies,
     session,
 )
-from spark_ready import Ready
 from spark_usage import Spent, Watch
 from table import figure, table
 
@@ -56,7 +56,7 @@ LATENCY_HEADS = ["micro-batches", "batch p50 ms", "batch p95 ms", "message p50 m
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class SparkBatch:
     """One batch: what it does, with how many rows."""
 
     text: str
@@ -131,7 +131,7 @@ class Bench:
         spark.dataSource.register(Ready)
         self._filled: set[tuple[str, str]] = set()
 
-    def lines(self, places: dict[str, Place]) -> Iterator[Line]:
+    def lines(self, places: dict[str, Place]) -> Iterator[SparkBatch]:
         """All batches, the dearest last."""
         yield from self._floor(places["warren"])
         yield from self._arrow(places["warren"])
@@ -152,7 +152,7 @@ class Bench:
                 )
         return found
 
-    def measured(self, line: Line) -> Spent:
+    def measured(self, line: SparkBatch) -> Spent:
         """The least that a run took, behind one that nobody counts: the JVM compiles what it runs often."""
         runs = []
         for _ in range(1 + self._runs):
@@ -169,7 +169,7 @@ class Bench:
             seconds=seconds,
         )
 
-    def _floor(self, place: Place) -> Iterator[Line]:
+    def _floor(self, place: Place) -> Iterator[SparkBatch]:
         """Spark without us: the same rows out of a file."""
         file = str(self._folder / "same")
 
@@ -178,12 +178,12 @@ class Bench:
                 self._read(place, "equal", "arrow").write.parquet(file)
             return self._spark.read.parquet(file)
 
-        yield Line(text="spark: file read", rows=self._rows, work=lambda: self._touch(same()))
-        yield Line(text="spark: file to parquet", rows=self._rows, work=lambda: self._parquet(same()))
+        yield SparkBatch(text="spark: file read", rows=self._rows, work=lambda: self._touch(same()))
+        yield SparkBatch(text="spark: file to parquet", rows=self._rows, work=lambda: self._parquet(same()))
         ready = self._spark.read.format(Ready.name()).option("rows", self._rows)
-        yield Line(text="spark: ready batches", rows=self._rows, work=lambda: self._touch(ready.load()))
+        yield SparkBatch(text="spark: ready batches", rows=self._rows, work=lambda: self._touch(ready.load()))
 
-    def _arrow(self, place: Place) -> Iterator[Line]:
+    def _arrow(self, place: Place) -> Iterator[SparkBatch]:
         broker, rows = place.broker, self._rows
 
         def read(kind: str = "equal", **given: str) -> DataFrame:
@@ -198,21 +198,21 @@ class Bench:
             f"arrow read, {PARTITIONS} partitions": lambda: self._touch(self._read_super_stream(place, rows)),
         }
         for text, work in works.items():
-            yield Line(text=text, rows=rows, work=work, broker=broker)
-        yield Line(
+            yield SparkBatch(text=text, rows=rows, work=work, broker=broker)
+        yield SparkBatch(
             text=f"arrow read, {PARTITIONS} partitions, small chunks",
             rows=self._fewer,
             work=lambda: self._touch(self._read_super_stream(place, self._fewer, CONFIRMED_AT_ONCE)),
             broker=broker,
         )
-        yield Line(
+        yield SparkBatch(
             text="arrow read, all different",
             rows=self._fewer,
             work=lambda: self._touch(read("mixed")),
             broker=broker,
         )
         for kind in PROPERTIES:
-            yield Line(
+            yield SparkBatch(
                 text="leases" + (", all different" if kind == "mixed" else ""),
                 rows=self._fewer,
                 work=lambda: self._lease(place),
@@ -220,16 +220,16 @@ class Bench:
                 prepare=lambda kind=kind: self._fill_queue(place, kind),
             )
 
-    def _amqp(self, place: Place) -> Iterator[Line]:
+    def _amqp(self, place: Place) -> Iterator[SparkBatch]:
         for kind in PROPERTIES:
 
             def read(kind: str = kind) -> None:
                 self._touch(self._read(place, kind, "amqp"))
 
             text = f"{place.broker.name}: amqp read" + (", all different" if kind == "mixed" else "")
-            yield Line(text=text, rows=self._few, work=read, broker=place.broker)
+            yield SparkBatch(text=text, rows=self._few, work=read, broker=place.broker)
 
-    def _sinks(self, place: Place) -> Iterator[Line]:
+    def _sinks(self, place: Place) -> Iterator[SparkBatch]:
         name = place.broker.name
         for kind in PROPERTIES:
             rest = ", all different" if kind == "mixed" else ""
@@ -240,14 +240,14 @@ class Bench:
                 writer = rows.write.format("warren").options(**place.options()).option("txn", transaction)
                 writer.mode("append").save("out")
 
-            yield Line(
+            yield SparkBatch(
                 text=f"{name}: amqp publish{rest}",
                 rows=self._few,
                 work=lambda publish=publish: publish("none"),
                 broker=place.broker,
             )
             if place.management:
-                yield Line(
+                yield SparkBatch(
                     text=f"staged publish{rest}",
                     rows=self._few,
                     work=lambda publish=publish: publish("staged"),
@@ -300,7 +300,7 @@ def touched(frame: DataFrame) -> DataFrame:
     return frame.selectExpr(" + ".join(looked_at) + " as total")
 
 
-def cells(line: Line, spent: Spent) -> list[str]:
+def cells(line: SparkBatch, spent: Spent) -> list[str]:
     """A row under HEADS."""
 
     def each(seconds: float) -> str:
@@ -319,7 +319,7 @@ def _padded(wait: list[float]) -> list[str]:
 
 
 def figures(
-    lines: list[Line], found: dict[str, Spent], waits: dict[str, list[float]]
+    lines: list[SparkBatch], found: dict[str, Spent], waits: dict[str, list[float]]
 ) -> dict[str, dict[str, float]]:
     """What is saved, by line."""
     saved = {line.text: found[line.text].per_row(line.rows) for line in lines}

@@ -17,11 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from brokers import Broker
 from pyspark_warren.amqp import CHANNEL, connect
-from pyspark_warren.encoding import Encoder
-from pyspark_warren.options import Broker as BrokerOptions
-from pyspark_warren.options import read_options
-from pyspark_warren.publishing import Publisher
-from warren.client.link import Link
+from pyspark_warren.amqp_publisher import AmqpPublisher
+from pyspark_warren.encoding import PublishEncoder
+from pyspark_warren.options import BrokerOptions, read_options
+from warren.client.connection import ClientConnection
 from warren.spark import register
 from warren.wire.methods import (
     ExchangeDeclare,
@@ -52,7 +51,7 @@ MILLISECONDS = 1e3
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SparkBroker:
     """A broker, and the port of its HTTP API, if it has one that is needed."""
 
     broker: Broker
@@ -99,7 +98,7 @@ class Place:
             link.call(CHANNEL, QueueDeclare(queue=queue, durable=True, arguments=arguments), QueueDeclareOk)
 
     @contextmanager
-    def _link(self) -> Iterator[Link]:
+    def _link(self) -> Iterator[ClientConnection]:
         link = connect(self.parsed)
         try:
             link.open_channel(CHANNEL)
@@ -138,14 +137,14 @@ def messages(spark: SparkSession, kind: str, count: int) -> DataFrame:
     return rows.selectExpr(body, "'application/json' as content_type", *PROPERTIES[kind])
 
 
-def fill(spark: SparkSession, place: Place, queue: str, *, kind: str, count: int) -> None:
+def fill(spark: SparkSession, place: SparkBroker, queue: str, *, kind: str, count: int) -> None:
     """A stream with `count` such messages, of which some are sent again and again."""
     place.declare(queue, is_stream=True)
     _send(place, messages(spark, kind, min(count, SENT_AGAIN)), ("", queue), count=count)
 
 
 def fill_super_stream(
-    spark: SparkSession, place: Place, name: str, *, count: int, at_once: int = SENT_AGAIN
+    spark: SparkSession, place: SparkBroker, name: str, *, count: int, at_once: int = SENT_AGAIN
 ) -> None:
     """The same over a super stream: each partition gets a share of `at_once` messages, then of the next."""
     place.declare_super_stream(name)
@@ -155,10 +154,15 @@ def fill_super_stream(
 
 
 def _send(
-    place: Place, rows: DataFrame, address: tuple[str, str | None], *, count: int, at_once: int = SENT_AGAIN
+    place: SparkBroker,
+    rows: DataFrame,
+    address: tuple[str, str | None],
+    *,
+    count: int,
+    at_once: int = SENT_AGAIN,
 ) -> None:
     """Publish `count` messages; where `at_once` is small, wait for the confirms of so many each time."""
-    with Publisher(place.parsed) as publisher:
+    with AmqpPublisher(place.parsed) as publisher:
         encoder = _encoder(publisher)
         frames = [
             frame for batch in rows.toArrow().to_batches() for frame in encoder.encode(batch, address, None)
@@ -178,7 +182,7 @@ def rate_latencies(spark: SparkSession, folder: Path) -> list[float]:
     return _percentiles(durations)
 
 
-def latencies(spark: SparkSession, place: Place, folder: Path, transport: str) -> list[float]:
+def latencies(spark: SparkSession, place: SparkBroker, folder: Path, transport: str) -> list[float]:
     """How long batches take, and how long messages wait for the end of theirs, p50 and p95 in ms."""
     queue = f"steady-{transport}"
     place.declare(queue, is_stream=True)
@@ -210,11 +214,11 @@ def _next(offset: Any) -> int:
     return found
 
 
-def _publish(place: Place, queue: str, published: list[float], is_over: threading.Event) -> None:
+def _publish(place: SparkBroker, queue: str, published: list[float], is_over: threading.Event) -> None:
     """A message every now and then, each with the time at which it was sent."""
     import pyarrow as pa
 
-    with Publisher(place.parsed) as publisher:
+    with AmqpPublisher(place.parsed) as publisher:
         encoder = _encoder(publisher)
         batch = pa.record_batch({"body": pa.array([b"x"], pa.binary())})
         while not is_over.wait(INTERVAL_S):
@@ -223,8 +227,8 @@ def _publish(place: Place, queue: str, published: list[float], is_over: threadin
             publisher.finish()
 
 
-def _encoder(publisher: Publisher) -> Encoder:
-    return Encoder(
+def _encoder(publisher: AmqpPublisher) -> PublishEncoder:
+    return PublishEncoder(
         channel=CHANNEL, frame_size_max=publisher.frame_size_max, is_mandatory=True, is_persistent=True
     )
 

@@ -18,11 +18,11 @@ from pathlib import Path
 from brokers import Broker, free_port, warren
 from table import table
 from warren.wire.streams import commands
-from warren.wire.streams.codes import Key, OffsetType
-from warren.wire.streams.commands import Command
+from warren.wire.streams.codes import CommandKey, OffsetType
+from warren.wire.streams.commands import StreamCommand
 from warren.wire.streams.fields import Offset
 from warren.wire.streams.frames import framed
-from warren.wire.streams.publishing import Publication, encode_publish
+from warren.wire.streams.publish import Publication, encode_publish
 
 MIB = 1 << 20
 STREAM = "s"
@@ -155,7 +155,7 @@ class Client:
         """The next frame."""
         return self.file.read(int.from_bytes(self.file.read(4), "big"))
 
-    def ask(self, command: Command) -> bytes:
+    def ask(self, command: StreamCommand) -> bytes:
         """Its answer."""
         self.say(command.encode(1))
         return self.hear()
@@ -164,7 +164,7 @@ class Client:
         """Return when `count` messages are safe."""
         while count:
             frame = self.hear()
-            assert frame[:2] == Key.PUBLISH_CONFIRM.to_bytes(2, "big"), frame[:20]
+            assert frame[:2] == CommandKey.PUBLISH_CONFIRM.to_bytes(2, "big"), frame[:20]
             count -= int.from_bytes(frame[5:9], "big")
 
 

@@ -26,8 +26,8 @@ from pyspark.sql import SparkSession
 
 from run import Place, broker
 from shop import open_shop, trade
-from warren.cli.spark.options import Settings
-from warren.cli.spark.session import opened
+from warren.cli.spark.options import SparkSettings
+from warren.cli.spark.session import spark_session
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 SCHEMES = {"light": "default", "dark": "github-dark"}  # with the colours of code
@@ -110,11 +110,11 @@ def interface(chromium: Browser, place: Place) -> Iterator[int]:
 
 def dataframe(chromium: Browser, place: Place) -> Iterator[int]:
     """The cell of a notebook, and what Spark answers."""
-    settings = Settings(
+    settings = SparkSettings(
         broker=place.options, master="local[2]", remote=None, configuration={}, is_json=False, is_quiet=True,
         is_verbose=False,
     )  # fmt: skip
-    with opened(settings, "pictures") as spark:
+    with spark_session(settings, "pictures") as spark:
         spark.conf.set("spark.sql.repl.eagerEval.enabled", "true")
         answer = evaluated(CODE, spark, place)
     for scheme, colours in SCHEMES.items():

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark_warren.pipelines.dlx_report import READ, report
-from pyspark_warren.pipelines.reading import LAKE, QUEUE, Place, read
+from pyspark_warren.pipelines.table_reader import LAKE, QUEUE, TableIdentifier, read
 from shop import CAPTURED, CREATED, DEAD_ORDERS
 from warren.cli.operator.text import aligned
 
@@ -44,10 +44,10 @@ NEXT = (
 
 def show(spark: "SparkSession", lake: str, broker: Mapping[str, str]) -> dict[str, list[Any]]:
     """Print the report; its rows by name, for who wants to look at them."""
-    events = read(spark, Place(kind=LAKE, name=lake), broker)
+    events = read(spark, TableIdentifier(kind=LAKE, name=lake), broker)
     told = f"from_json(cast(body AS string), '{EVENT}') AS event"
     events.selectExpr("routing_key", "message_id", "broker_timestamp", told).createOrReplaceTempView("events")
-    dead = read(spark, Place(kind=QUEUE, name=DEAD_ORDERS), broker, READ)
+    dead = read(spark, TableIdentifier(kind=QUEUE, name=DEAD_ORDERS), broker, READ)
     found = {
         "products": _table("What was ordered", spark.sql(PRODUCTS)),
         "waited": _table("How long until it was paid", spark.sql(WAITED)),

@@ -15,12 +15,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark_warren.pipelines.archive import Progress, archive
+from pyspark_warren.pipelines.archive import ArchiveProgress, archive
 from report import NEXT, show
 from shop import EVENTS, ORDERS, Till, open_shop, trade
 from warren.cli.operator.failures import Failure
-from warren.cli.spark.options import Settings
-from warren.cli.spark.session import opened
+from warren.cli.spark.options import SparkSettings
+from warren.cli.spark.session import spark_session
 
 _READY = re.compile(r"(amqp|http) \S+:(\d+)")
 _STOP_S = 20
@@ -117,12 +117,12 @@ def run(place: Place, folder: Path, seconds: float) -> None:
     print(f"The shop is open for {seconds:.0f} s; look at {place.web} (guest, guest).", flush=True)
     till = trade(place.uri, seconds, told)
     print(f"\nClosed: {till.ordered} orders, {till.captured} paid, {till.declined} declined at the door.")
-    settings = Settings(
+    settings = SparkSettings(
         broker=place.options, master="local[2]", remote=None, configuration={}, is_json=False, is_quiet=False,
         is_verbose=False,
     )  # fmt: skip
     lake = str(folder / "lake")
-    with opened(settings, "demo") as spark:
+    with spark_session(settings, "demo") as spark:
         query = archive(
             spark, lake, queue=EVENTS, uri=place.uri, management_uri=place.web, once=True, progress=archived
         )
@@ -152,7 +152,7 @@ def told(left: float, till: Till) -> None:
         print(f"\r  {till.ordered:5} orders, {till.captured:5} paid, {left:3.0f} s left ", end="", flush=True)
 
 
-def archived(progress: Progress) -> None:
+def archived(progress: ArchiveProgress) -> None:
     """What becomes of a batch."""
     if progress.stage == "committed":
         print(f"Archived {progress.rows} events in {progress.files} files, {progress.octets:,} octets.")

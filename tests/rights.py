@@ -49,7 +49,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Tried:
+class Attempt:
     """One user for one case."""
 
     case: Case
@@ -298,14 +298,14 @@ CASES = (
 )  # fmt: skip
 
 
-def tries(case: Case) -> Iterator[Tried]:
+def tries(case: Case) -> Iterator[Attempt]:
     """Everybody who tries `case`."""
-    yield Tried(case, None)
+    yield Attempt(case, None)
     if case.any_of:
-        yield Tried(case, ("any", "thing"))
+        yield Attempt(case, ("any", "thing"))
         return
     for need in case.needs:
-        yield Tried(case, need)
+        yield Attempt(case, need)
 
 
 ALL = tuple(tried for case in CASES for tried in tries(case))

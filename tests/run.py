@@ -119,7 +119,7 @@ class Job(NamedTuple):
 
 
 @dataclass
-class Outcome:
+class SuiteResult:
     """What one suite came to."""
 
     name: str
@@ -170,7 +170,7 @@ def due_jobs(suites: list[str], builds: list[str], long: str) -> list[Job]:
     ]
 
 
-def run_lanes(jobs: Sequence[Job]) -> list[Outcome]:
+def run_lanes(jobs: Sequence[Job]) -> list[SuiteResult]:
     """Run them LANES at a time; their outcomes in the order of `jobs`."""
     with ThreadPoolExecutor(LANES) as lanes:
         begun = {job: lanes.submit(run_suite, job) for job in sorted(jobs, key=_turn)}
@@ -187,13 +187,13 @@ def _turn(job: Job) -> int:
     return LONGEST.index(job.suite) if job.suite in LONGEST else len(LONGEST)
 
 
-def run_suite(job: Job) -> Outcome:
+def run_suite(job: Job) -> SuiteResult:
     """Run one, or say why it cannot be run."""
     if job.suite in CHECKS:
         return _run_check(job.suite, CHECKS[job.suite])
     name = f"{job.suite} ({job.build})"
     if missing := why_missing(job.suite if job.suite in OWN_ENVIRONMENTS else job.build):
-        return Outcome(name, skipped=1, skip_reasons=Counter([missing]))
+        return SuiteResult(name, skipped=1, skip_reasons=Counter([missing]))
     if job.suite in PROGRAMS:
         part = ["--part", _part(job.long)] if job.suite == "mutation" else []
         return run_program(name, job.build, [*PROGRAMS[job.suite], *part])
@@ -228,17 +228,17 @@ def why_missing(build: str) -> str:
     return "" if found == build else f"the {build} build is missing: {found}"
 
 
-def _run_check(name: str, command: list[str]) -> Outcome:
-    outcome = Outcome(name)
+def _run_check(name: str, command: list[str]) -> SuiteResult:
+    outcome = SuiteResult(name)
     scripts = ENVIRONMENTS["interpreted"] / "bin"
     status, _ = _stream(outcome, [str(scripts / command[0]), *command[1:]], {})
     _count_exit(outcome, status)
     return outcome
 
 
-def run_program(name: str, build: str, command: list[str]) -> Outcome:
+def run_program(name: str, build: str, command: list[str]) -> SuiteResult:
     """A program that counts for itself; one that does not counts as one, by its status."""
-    outcome = Outcome(name)
+    outcome = SuiteResult(name)
     status, lines = _stream(outcome, [_python(build), *command], _variables(build))
     counts = [found for line in lines if (found := COUNTS.match(line))]
     if counts:
@@ -249,8 +249,8 @@ def run_program(name: str, build: str, command: list[str]) -> Outcome:
     return outcome
 
 
-def _run_pytest(name: str, job: Job) -> Outcome:
-    outcome = Outcome(name)
+def _run_pytest(name: str, job: Job) -> SuiteResult:
+    outcome = SuiteResult(name)
     report = RESULTS / f"{job.suite}-{job.build}.xml"
     report.unlink(missing_ok=True)
     command = [_python(job.build, job.suite), "-m", "pytest", *what_of(job), f"--junitxml={report}"]
@@ -282,7 +282,7 @@ def _seeds(long: str) -> dict[str, str]:
     return {"SEEDS_FROM": str(numbers(long)[0] * SEEDS_OF_PART)}
 
 
-def _count_exit(outcome: Outcome, status: int) -> None:
+def _count_exit(outcome: SuiteResult, status: int) -> None:
     if status == 0:
         outcome.passed += 1
     else:
@@ -290,7 +290,7 @@ def _count_exit(outcome: Outcome, status: int) -> None:
         outcome.failures.append(f"{outcome.name} ended with status {status}")
 
 
-def count_report(outcome: Outcome, report: Path) -> None:
+def count_report(outcome: SuiteResult, report: Path) -> None:
     """Add what pytest wrote down, test by test."""
     for case in ElementTree.parse(report).iter("testcase"):
         skip = case.find("skipped")
@@ -316,7 +316,7 @@ def _variables(build: str) -> dict[str, str]:
     return {"WARREN_COMPILED": "1"} if build == "compiled" else {"WARREN_PURE": "1"}
 
 
-def _stream(outcome: Outcome, command: list[str], variables: dict[str, str]) -> tuple[int, list[str]]:
+def _stream(outcome: SuiteResult, command: list[str], variables: dict[str, str]) -> tuple[int, list[str]]:
     """Run `command` in a process group of its own, echo it line by line, and end it if it takes too long.
 
     How long it took, and its processors, is put down in `outcome`.
@@ -369,7 +369,7 @@ def _show(line: str) -> None:
     sys.stdout.flush()
 
 
-def summarise(outcomes: list[Outcome], left_out: Sequence[str] = ()) -> int:
+def summarise(outcomes: list[SuiteResult], left_out: Sequence[str] = ()) -> int:
     """Print the table, what was left out or skipped, what failed, and last the line of counts.
 
     0 if nothing failed; `left_out` are whole suites.

@@ -9,7 +9,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from warren.node import settings  # noqa: E402
 from warren.node.settings import Family, Setting  # noqa: E402
-from warren.node.values import written as plainly  # noqa: E402
+from warren.node.values import format_value as plainly  # noqa: E402
 
 HEAD = """\
 # Settings

@@ -35,7 +35,7 @@ def main() -> int:
 
 def name() -> str:
     """What the fixture of the formats that this version writes is called."""
-    from warren.journal.page import VERSION as METADATA_VERSION
+    from warren.journal.file_format import VERSION as METADATA_VERSION
     from warren.store.record import VERSION as STORE_VERSION
 
     return f"store-{STORE_VERSION}-metadata-{METADATA_VERSION}.tar.gz"

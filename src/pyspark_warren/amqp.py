@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self, TypeVar
 
 from pyspark_warren.deliveries import DeliveryReader
-from pyspark_warren.options import Broker
-from warren.client.link import BrokerRefused, Link, Manner, closed
-from warren.client.settling import ack
+from pyspark_warren.options import BrokerOptions
+from warren.client.ack_writer import ack
+from warren.client.connection import BrokerRefused, ClientConnection, ConnectOptions, closed
 from warren.client.tls import ClientTls, TlsNames, client_context, refusal_hint, wants_certificate
 from warren.wire.methods import (
     BasicCancel,
@@ -30,7 +30,7 @@ PRODUCT = "pyspark_warren"
 # A login that fails is told apart from a broker that is gone; a consumer hears that its queue is gone.
 CAPABILITIES = ("authentication_failure_close", "consumer_cancel_notify", "publisher_confirms")
 # Of a connection that broke, and of one that a broker closes because it is being stopped (0-9-1, 320).
-_AWAY = (0, 320)
+_RETRYABLE_CODES = (0, 320)
 WAIT_S = 0.2
 WAIT_S_MAX = 5.0
 # A broker that is gone without a word is missed after a minute of silence; left alone, Linux asks after two
@@ -48,21 +48,21 @@ class Unreachable(BrokerRefused):
     """There is no connection, after all patience."""
 
 
-def connect(broker: Broker) -> Link:
+def connect(broker: BrokerOptions) -> ClientConnection:
     """A connection, tried for again while the broker is away, as often as the options say."""
-    manner = Manner(
+    manner = ConnectOptions(
         product=PRODUCT,
         capabilities=CAPABILITIES,
         answer_s_max=broker.timeout_ms / 1000,
         context=tls_context(broker.tls) if broker.target.is_tls else None,
     )
-    for wait_s in waits(broker):
+    for wait_s in retry_delays(broker):
         try:
-            link = Link(broker.target, manner)
+            link = ClientConnection(broker.target, manner)
             _keep_alive(link.socket)
             return link
         except (OSError, BrokerRefused) as error:
-            if wait_s is None or not is_away(error):
+            if wait_s is None or not is_retryable(error):
                 host = f"{broker.target.host}:{broker.target.port}"
                 hint = hint_of(error, broker.tls) if broker.target.is_tls else ""
                 raise Unreachable(f"no connection to {host}: {error}{hint}") from error
@@ -70,7 +70,7 @@ def connect(broker: Broker) -> Link:
     raise AssertionError
 
 
-def waits(broker: Broker) -> Iterator[float | None]:
+def retry_delays(broker: BrokerOptions) -> Iterator[float | None]:
     """How long to wait before each further attempt at a broker that is away; None behind the last.
 
     Attempts that take long by themselves, as at a host that does not answer, are fewer than the options say.
@@ -85,24 +85,24 @@ def waits(broker: Broker) -> Iterator[float | None]:
     yield None
 
 
-def patiently(broker: Broker, ask: Callable[[], T]) -> T:
+def with_retries(broker: BrokerOptions, ask: Callable[[], T]) -> T:
     """What `ask` answers; asked again while the broker is away."""
-    for wait_s in waits(broker):
+    for wait_s in retry_delays(broker):
         try:
             return ask()
         except (OSError, BrokerRefused) as error:
-            if wait_s is None or not is_away(error):
+            if wait_s is None or not is_retryable(error):
                 raise
         time.sleep(wait_s)
     raise AssertionError
 
 
-def is_away(error: Exception) -> bool:
+def is_retryable(error: Exception) -> bool:
     """Whether the same may be answered when the broker is back: it is gone, or is being stopped."""
     is_final = isinstance(error, ssl.SSLCertVerificationError | Unreachable) or wants_certificate(
         error.__cause__ or error
     )
-    return not is_final and getattr(error, "code", 0) in _AWAY
+    return not is_final and getattr(error, "code", 0) in _RETRYABLE_CODES
 
 
 def _keep_alive(endpoint: socket.socket) -> None:
@@ -127,10 +127,10 @@ def tls_context(tls: ClientTls) -> ssl.SSLContext:
     return client_context(tls, _TLS_NAMES)
 
 
-class Subscription:
+class AmqpConsumer:
     """One consumer on a connection of its own; `offset` makes it a reader of a stream."""
 
-    def __init__(self, broker: Broker, queue: str, *, prefetch: int, offset: Any = None) -> None:
+    def __init__(self, broker: BrokerOptions, queue: str, *, prefetch: int, offset: Any = None) -> None:
         self._link = connect(broker)
         self.reader = DeliveryReader(is_stream=offset is not None)
         self._acked = 0
@@ -155,7 +155,7 @@ class Subscription:
         """Read what has come, or comes within `wait_s`; False if nothing does. BrokerRefused at the end."""
         octets = self.read(wait_s)
         if octets:
-            self.take_in(octets)
+            self.feed(octets)
         return bool(octets)
 
     def read(self, wait_s: float) -> bytes:
@@ -172,7 +172,7 @@ class Subscription:
             raise BrokerRefused("the broker closed the socket")
         return octets
 
-    def take_in(self, octets: bytes) -> None:
+    def feed(self, octets: bytes) -> None:
         """Make rows of what was read."""
         self.reader.feed(octets)
         for payload in self.reader.methods:

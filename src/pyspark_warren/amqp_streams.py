@@ -9,10 +9,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark_warren.amqp import CHANNEL, Subscription, connect, is_away, patiently
-from pyspark_warren.options import Broker
-from pyspark_warren.streams import Bounds, Range, gone
-from warren.client.link import BrokerRefused
+from pyspark_warren.amqp import CHANNEL, AmqpConsumer, connect, is_retryable, with_retries
+from pyspark_warren.options import BrokerOptions
+from pyspark_warren.streams import OffsetRange, StreamBounds, retention_loss
+from warren.client.connection import BrokerRefused
 from warren.wire.methods import QueueDeclare, QueueDeclareOk
 from warren.wire.table import Timestamp
 
@@ -33,31 +33,31 @@ class AmqpStreams:
 
     has_times = False
 
-    def __init__(self, broker: Broker, prefetch: int | None) -> None:
+    def __init__(self, broker: BrokerOptions, prefetch: int | None) -> None:
         self._broker = broker
         self._prefetch = prefetch or PREFETCH
-        self._patience_s = broker.timeout_ms / 1000
+        self._timeout_s = broker.timeout_ms / 1000
 
-    def bounds(self, queue: str, expected: int = 0) -> Bounds:
+    def bounds(self, queue: str, expected: int = 0) -> StreamBounds:
         """What it holds; the epoch is not known. If it is less than expected, it looks again, patiently."""
-        return patiently(self._broker, lambda: self._bounds(queue, expected))
+        return with_retries(self._broker, lambda: self._bounds(queue, expected))
 
-    def _bounds(self, queue: str, expected: int) -> Bounds:
+    def _bounds(self, queue: str, expected: int) -> StreamBounds:
         if not self._has_messages(queue) and self._first_seen(queue, "first", IDLE_S) is None:
-            return Bounds(epoch="", first=0, committed=0)
-        first = self._first_seen(queue, "first", self._patience_s)
+            return StreamBounds(epoch="", first=0, committed=0)
+        first = self._first_seen(queue, "first", self._timeout_s)
         committed = self._committed(queue, IDLE_S)
         if committed < expected:
             committed = self._committed(queue, LOOKING_S_MAX)
-        return Bounds(epoch="", first=first or 0, committed=committed)
+        return StreamBounds(epoch="", first=first or 0, committed=committed)
 
     def offset_at(self, queue: str, milliseconds: int) -> int:
         """The beginning of the chunk in which the time is, which may hold some messages from before it."""
         time_asked = Timestamp(milliseconds // 1000)
-        first = patiently(self._broker, lambda: self._first_seen(queue, time_asked, LOOKING_S_MAX))
+        first = with_retries(self._broker, lambda: self._first_seen(queue, time_asked, LOOKING_S_MAX))
         return self.bounds(queue).committed if first is None else first
 
-    def read(self, wanted: Range, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
+    def read(self, wanted: OffsetRange, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
         """The messages; if the connection breaks, it goes on behind the last one."""
         at, attempts = wanted.start, 0
         while at < wanted.end:
@@ -68,21 +68,21 @@ class AmqpStreams:
                         yield batch
             except (OSError, BrokerRefused) as error:
                 attempts += 1
-                if not is_away(error) or attempts > self._broker.retries:
+                if not is_retryable(error) or attempts > self._broker.retries:
                     raise
 
     def _read_from(
-        self, at: int, wanted: Range, columns: Sequence[str]
+        self, at: int, wanted: OffsetRange, columns: Sequence[str]
     ) -> "Iterator[tuple[pa.RecordBatch, int]]":
         from pyspark_warren.batches import to_batch
 
-        with Subscription(self._broker, wanted.queue, prefetch=self._prefetch, offset=at) as subscription:
+        with AmqpConsumer(self._broker, wanted.queue, prefetch=self._prefetch, offset=at) as subscription:
             reader = subscription.reader
             is_checked = False
             while at < wanted.end:
                 is_there = reader.last_offset() >= wanted.end - 1
                 if not is_there and len(reader) < BATCH_ROWS and reader.octets < BATCH_OCTETS:
-                    if not subscription.receive(self._patience_s):
+                    if not subscription.receive(self._timeout_s):
                         raise BrokerRefused(f"nothing came of {wanted.queue!r} at the offset {at}")
                     subscription.ack_half(self._prefetch)
                     continue
@@ -96,9 +96,9 @@ class AmqpStreams:
 
     def _check_loss(self, queue: str, at: int) -> None:
         """A stream has gaps, where the broker has kept something of its own: those are no loss."""
-        first = self._first_seen(queue, "first", self._patience_s) or 0
+        first = self._first_seen(queue, "first", self._timeout_s) or 0
         if first > at:
-            raise gone(queue, at, first)
+            raise retention_loss(queue, at, first)
 
     def _has_messages(self, queue: str) -> bool:
         link = connect(self._broker)
@@ -112,7 +112,7 @@ class AmqpStreams:
     def _first_seen(self, queue: str, offset: Any, wait_s: float) -> int | None:
         """The offset of the first message that comes from `offset` on."""
         deadline = time.monotonic() + wait_s
-        with Subscription(self._broker, queue, prefetch=1, offset=offset) as subscription:
+        with AmqpConsumer(self._broker, queue, prefetch=1, offset=offset) as subscription:
             while not len(subscription.reader):
                 if not subscription.receive(max(0.0, deadline - time.monotonic())):
                     return None
@@ -121,11 +121,11 @@ class AmqpStreams:
     def _committed(self, queue: str, idle_s: float) -> int:
         """Behind the last message that is seen."""
         last = -1
-        with Subscription(self._broker, queue, prefetch=LOOKING_PREFETCH, offset="last") as subscription:
+        with AmqpConsumer(self._broker, queue, prefetch=LOOKING_PREFETCH, offset="last") as subscription:
             reader = subscription.reader
             deadline = time.monotonic() + max(LOOKING_S_MAX, 5 * idle_s)
             while time.monotonic() < deadline or last < 0:
-                is_more = subscription.receive(self._patience_s if last < 0 and not len(reader) else idle_s)
+                is_more = subscription.receive(self._timeout_s if last < 0 and not len(reader) else idle_s)
                 if len(reader):
                     last = reader.last_offset()
                     subscription.ack_half(LOOKING_PREFETCH)

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from pyspark_warren.http import HttpRefused, Management, path
-from pyspark_warren.options import Broker
+from pyspark_warren.http import HttpApi, HttpApiError, path
+from pyspark_warren.options import BrokerOptions
 from pyspark_warren.schema import arrow_schema
-from pyspark_warren.streams import Bounds, DataLoss, Range, gone
+from pyspark_warren.streams import DataLoss, OffsetRange, StreamBounds, retention_loss
 
 # By this column it is known where to go on.
 _OFFSET = "offset"
@@ -28,16 +28,16 @@ class ArrowStreams:
 
     has_times = True
 
-    def __init__(self, broker: Broker) -> None:
-        self._management = Management(broker)
+    def __init__(self, broker: BrokerOptions) -> None:
+        self._management = HttpApi(broker)
         self._vhost = broker.target.vhost
         self._retries = broker.retries
 
-    def bounds(self, queue: str, expected: int = 0) -> Bounds:
+    def bounds(self, queue: str, expected: int = 0) -> StreamBounds:
         """What it holds now."""
         told = self._management.get(self._path(queue))
         count = told["committed"] - told["first"]
-        return Bounds(
+        return StreamBounds(
             epoch=told["epoch"],
             first=told["first"],
             committed=told["committed"],
@@ -49,11 +49,11 @@ class ArrowStreams:
         offset: int = self._management.get(self._path(queue), {"timestamp": milliseconds})["offset"]
         return offset
 
-    def read(self, wanted: Range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def read(self, wanted: OffsetRange, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The messages; if the connection breaks, it goes on behind the last one."""
         query = {"end": wanted.end, "epoch": wanted.epoch or None, **wanted.only.query}
         try:
-            yield from resumed(
+            yield from read_rows(
                 self._management,
                 self._path(wanted.queue) + "/rows",
                 query,
@@ -61,14 +61,14 @@ class ArrowStreams:
                 columns=columns,
                 retries=self._retries,
             )
-        except HttpRefused as refused:
+        except HttpApiError as refused:
             first = refused.body.get("first")
             if refused.status == 409:
                 raise DataLoss(f"the stream {wanted.queue!r} was deleted and declared again") from None
             if refused.status != 410 or first is None:
                 raise
             if wanted.is_loss_fatal:
-                raise gone(wanted.queue, wanted.start, first) from None
+                raise retention_loss(wanted.queue, wanted.start, first) from None
             if first < wanted.end:
                 yield from self.read(replace(wanted, start=first), columns)
 
@@ -76,8 +76,8 @@ class ArrowStreams:
         return path("warren", "streams", self._vhost, queue)
 
 
-def resumed(
-    management: Management,
+def read_rows(
+    management: HttpApi,
     place: str,
     query: Mapping[str, Any],
     *,
@@ -91,20 +91,20 @@ def resumed(
     while at < end:
         started = at
         try:
-            for batch, last in answered(management, place, {**query, "start": at}, columns):
+            for batch, last in read_batches(management, place, {**query, "start": at}, columns):
                 yield batch
                 at, attempts = last + 1, 0
         except BROKEN as error:
             attempts += 1
             if attempts > retries:
-                raise HttpRefused(f"{place} broke off at {at}: {error}") from error
+                raise HttpApiError(f"{place} broke off at {at}: {error}") from error
             continue
         if at == started:
             return  # what is missing is not there
 
 
-def answered(
-    management: Management, place: str, query: Mapping[str, Any], columns: Sequence[str]
+def read_batches(
+    management: HttpApi, place: str, query: Mapping[str, Any], columns: Sequence[str]
 ) -> Iterator[tuple[pa.RecordBatch, int]]:
     """The batches of one answer as Spark wants them, each with the offset of its last row."""
     asked = [*columns, *([] if _OFFSET in columns else [_OFFSET])]

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from pyspark_warren.deliveries import OFFSET_SIZE, Rows
+from pyspark_warren.deliveries import OFFSET_SIZE, DeliveryColumns
 from pyspark_warren.schema import arrow_schema
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Table
@@ -21,7 +21,7 @@ _MICROSECONDS_MAX = 2**63 - 1
 _RECEIVED = "timestamp_in_ms"
 
 
-def to_batch(rows: Rows, queue: str, columns: Sequence[str]) -> pa.RecordBatch:
+def to_batch(rows: DeliveryColumns, queue: str, columns: Sequence[str]) -> pa.RecordBatch:
     """`rows` of `queue` as Spark expects them."""
     schema = arrow_schema(columns)
     count = len(rows)
@@ -49,7 +49,7 @@ def to_batch(rows: Rows, queue: str, columns: Sequence[str]) -> pa.RecordBatch:
 class _Addresses:
     """Exchanges and routing keys: each different pair decoded once, then one for each row."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: DeliveryColumns) -> None:
         self._rows = rows
 
     def column(self, name: str) -> pa.Array:
@@ -64,7 +64,7 @@ class _Addresses:
 class _Properties:
     """Properties, in the same way."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: DeliveryColumns) -> None:
         self._rows = rows
         self._lists = _decoded(rows)
 
@@ -75,7 +75,7 @@ class _Properties:
         return _spread(pa.array(values, field.type), self._rows.properties)
 
 
-def _decoded(rows: Rows) -> list[BasicProperties]:
+def _decoded(rows: DeliveryColumns) -> list[BasicProperties]:
     if not rows.is_stream:
         return [BasicProperties.decode_list(octets) for octets in rows.property_lists]
     return [BasicProperties.decode_list(_resized(octets)) for octets in rows.property_lists]

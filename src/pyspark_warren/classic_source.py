@@ -17,12 +17,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pyspark_warren.amqp import CHANNEL, Subscription, connect, is_away, patiently
-from pyspark_warren.choosing import Choice
+from pyspark_warren.amqp import CHANNEL, AmqpConsumer, connect, is_retryable, with_retries
+from pyspark_warren.mode_detection import ReadStrategy
 from pyspark_warren.offsets import VERSION, check_version
 from pyspark_warren.options import ReadOptions
-from pyspark_warren.partitions import HeldPart, Part
-from warren.client.link import BrokerRefused
+from pyspark_warren.partitions import BufferedPartition, ReadPartition
+from warren.client.connection import BrokerRefused
 from warren.wire.methods import QueueDeclare, QueueDeclareOk
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ LINGER_S = 0.05
 class ClassicSource:
     """Takes messages, hands them out, and acknowledges what is committed; runs on the driver."""
 
-    def __init__(self, options: ReadOptions, choice: Choice, columns: tuple[str, ...]) -> None:
+    def __init__(self, options: ReadOptions, strategy: ReadStrategy, columns: tuple[str, ...]) -> None:
         self._options = options
-        self._queue = choice.queues[0]
+        self._queue = strategy.queues[0]
         self._columns = columns
-        self._inbox: Inbox | None = None
+        self._consumer: BufferedConsumer | None = None
         # Of the batch that is under way.
         self._start = self._end = -1
         self._tag = 0
@@ -55,11 +55,11 @@ class ClassicSource:
         self._share: int | None = None
         self._left: int | None = None
 
-    def initial(self) -> dict[str, Any]:
+    def initial_offset(self) -> dict[str, Any]:
         """Nothing has been read."""
         return _written(0)
 
-    def latest(
+    def latest_offset(
         self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
     ) -> dict[str, Any]:
         """How far the next batch goes; what is before `start` is acknowledged."""
@@ -82,11 +82,11 @@ class ClassicSource:
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """Acknowledge the batch under way, if it ends there."""
-        if 0 <= self._end <= _read(end) and self._planned and self._inbox is not None:
-            self._inbox.ack(self._tag)
+        if 0 <= self._end <= _read(end) and self._planned and self._consumer is not None:
+            self._consumer.ack(self._tag)
             self._planned = []
 
-    def end_here(self) -> None:
+    def prepare_available_now(self) -> None:
         """Take as many messages as wait now, and no more."""
         self._share = self._left = ready_count(self._options, self._queue)
 
@@ -94,26 +94,26 @@ class ClassicSource:
         """Nobody counts what comes into a queue."""
         return None
 
-    def parts(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Part]:
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[ReadPartition]:
         """The batch under way; nothing for one that was planned before a restart."""
         if (_read(start), _read(end)) != (self._start, self._end):
             return []
-        parts: list[Part] = []
+        partitions: list[ReadPartition] = []
         at = self._start
         for batch in self._planned:
             pieces = max(self._options.partitions_min, -(-batch.nbytes // PART_OCTETS))
             rows = -(-batch.num_rows // pieces)
             for first in range(0, batch.num_rows, rows):
                 piece = batch.slice(first, rows)
-                parts.append(HeldPart(_packed(_numbered(piece, at))))
+                partitions.append(BufferedPartition(_packed(_numbered(piece, at))))
                 at += piece.num_rows
-        return parts
+        return partitions
 
     def stop(self) -> None:
         """Leave; what is not acknowledged goes back."""
-        if self._inbox is not None:
-            self._inbox.close()
-            self._inbox = None
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
 
     def _take_waiting(self, count: int, octets_max: int | None) -> "tuple[list[pa.RecordBatch], int]":
         """Of what waits in the queue; nothing when others have it, or when it does not come at all."""
@@ -126,25 +126,25 @@ class ClassicSource:
             # What is not there any more may be on its way to us: it is looked for once again.
             is_left = ready_count(self._options, self._queue) > 0
 
-    def _opened(self) -> "Inbox":
+    def _opened(self) -> "BufferedConsumer":
         """The consumer; a new one in place of one that broke, whose messages come again."""
-        if self._inbox is not None and self._inbox.is_broken:
+        if self._consumer is not None and self._consumer.is_broken:
             self.stop()
             # What was not acknowledged comes again, and which acknowledgements have arrived nobody knows: the
             # messages of this run are those that come first, and no more than there were.
             self._left = self._share
-        if self._inbox is None:
-            opened = partial(Inbox, self._options, self._queue, self._columns)
-            self._inbox = patiently(self._options.broker, opened)
-        return self._inbox
+        if self._consumer is None:
+            opened = partial(BufferedConsumer, self._options, self._queue, self._columns)
+            self._consumer = with_retries(self._options.broker, opened)
+        return self._consumer
 
 
-class Inbox:
+class BufferedConsumer:
     """A consumer whose socket is always read, by a thread: a broker ends a connection that takes nothing."""
 
     def __init__(self, options: ReadOptions, name: str, columns: tuple[str, ...]) -> None:
         self._prefetch = options.prefetch or PREFETCH
-        self._subscription = Subscription(options.broker, name, prefetch=self._prefetch)
+        self._subscription = AmqpConsumer(options.broker, name, prefetch=self._prefetch)
         self._name = name
         self._columns = columns
         self._changed = threading.Condition()
@@ -166,7 +166,7 @@ class Inbox:
                 # What comes is mostly the first of more; a batch of ten messages costs as much as one of all.
                 self._changed.wait_for(partial(self._has_all, count), max(LINGER_S, wait_s - POLL_S))
             self._convert()
-            if not self._waiting and self._error is not None and not is_away(self._error):
+            if not self._waiting and self._error is not None and not is_retryable(self._error):
                 raise self._error
             taken, tag = [], 0
             left = octets_max or 2**63
@@ -199,7 +199,7 @@ class Inbox:
                 octets = self._subscription.read(LISTEN_S)
                 if octets:
                     with self._changed:
-                        self._subscription.take_in(octets)
+                        self._subscription.feed(octets)
                         self._changed.notify_all()
             except BrokerRefused as error:
                 with self._changed:
@@ -224,7 +224,7 @@ class Inbox:
 
 def ready_count(options: ReadOptions, name: str) -> int:
     """How many messages wait in a queue."""
-    return patiently(options.broker, lambda: _ready_count(options, name))
+    return with_retries(options.broker, lambda: _ready_count(options, name))
 
 
 def _ready_count(options: ReadOptions, name: str) -> int:

@@ -29,11 +29,11 @@ OFFSET_SIZE = len(_OFFSET_ENTRY) + 8
 NO_OFFSET = -1
 
 
-class Broken(Exception):
+class MalformedDelivery(Exception):
     """What arrived is not AMQP."""
 
 
-class Rows:
+class DeliveryColumns:
     """Messages as columns; `address` and `properties` are numbers of an entry in a list."""
 
     __slots__ = (
@@ -65,7 +65,7 @@ class DeliveryReader:
 
     def __init__(self, *, is_stream: bool) -> None:
         self._is_stream = is_stream
-        self._rows = Rows(is_stream=is_stream)
+        self._rows = DeliveryColumns(is_stream=is_stream)
         self._pieces: list[bytes] = []
         self._size = 0
         self._needed = _OVERHEAD
@@ -86,10 +86,10 @@ class DeliveryReader:
         """The delivery tag of the last row that came; 0 before the first."""
         return self._rows.tag[-1] if self._rows.tag else self._tag
 
-    def take(self) -> Rows:
+    def take(self) -> DeliveryColumns:
         """The rows so far."""
         self._tag = self.last_tag()
-        rows, self._rows = self._rows, Rows(is_stream=self._is_stream)
+        rows, self._rows = self._rows, DeliveryColumns(is_stream=self._is_stream)
         self.octets = 0
         return rows
 
@@ -122,7 +122,7 @@ class DeliveryReader:
             if stop >= end:
                 return at, size + _OVERHEAD
             if data[stop] != _END:
-                raise Broken(f"no frame ends at the octet {data[stop]}")
+                raise MalformedDelivery(f"no frame ends at the octet {data[stop]}")
             if kind != METHOD or data[at + 7 : at + 11] != DELIVER:
                 if kind == METHOD:
                     self.methods.append(data[at + 7 : stop])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_warren.schema import WRITTEN
+from pyspark_warren.schema import WRITABLE
 from warren.errors import AmqpError
 from warren.wire.methods import BasicPublish
 from warren.wire.properties import BasicProperties
@@ -33,7 +33,7 @@ _SHOWN_MAX = 100
 _BEFORE_HEADERS = ("content_type", "content_encoding")
 
 
-class Encoder:
+class PublishEncoder:
     """Encodes the rows of one task."""
 
     def __init__(self, *, channel: int, frame_size_max: int, is_mandatory: bool, is_persistent: bool) -> None:
@@ -163,4 +163,4 @@ def _make_room(remembered: dict[Any, Any]) -> None:
         remembered.clear()
 
 
-_CARRIED = WRITTEN - {"exchange", "routing_key", "body"}
+_CARRIED = WRITABLE - {"exchange", "routing_key", "body"}

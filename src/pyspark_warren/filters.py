@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from pyspark_warren.offsets import Place
-from pyspark_warren.streams import Addressed, Streams
+from pyspark_warren.offsets import StreamOffset
+from pyspark_warren.streams import AddressFilter, Streams
 
 # Octets of the names that are sent with a request: a request has a few thousand.
 NAMES_SIZE_MAX = 2_000
@@ -21,7 +21,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Narrowed:
+class PushedFilters:
     """Rows that a query wants are among these; None is no bound."""
 
     # Offsets from `start` up to, and without, `end`; and the same of `broker_timestamp`, in milliseconds.
@@ -34,22 +34,22 @@ class Narrowed:
     routing_keys: frozenset[str] | None = None
 
     @property
-    def addressed(self) -> Addressed:
+    def address_filter(self) -> AddressFilter:
         """What of it the broker can look at."""
-        return Addressed(exchanges=_sent(self.exchanges), routing_keys=_sent(self.routing_keys))
+        return AddressFilter(exchanges=_sent(self.exchanges), routing_keys=_sent(self.routing_keys))
 
     def has(self, queue: str) -> bool:
         """Whether there are such rows in `queue`, as far as its name says."""
         return self.queues is None or queue in self.queues
 
-    def first(self, queue: str, place: Place, streams: Streams) -> Place:
+    def first(self, queue: str, place: StreamOffset, streams: Streams) -> StreamOffset:
         """`place`, where rows begin, or what is behind it."""
         bounds = [place.next, self.start or 0]
         if self.since is not None and streams.has_times:
             bounds.append(streams.offset_at(queue, self.since))
         return replace(place, next=max(bounds))
 
-    def last(self, queue: str, place: Place, streams: Streams) -> Place:
+    def last(self, queue: str, place: StreamOffset, streams: Streams) -> StreamOffset:
         """`place`, where rows end, or what is before it."""
         bounds = [place.next]
         if self.end is not None:
@@ -59,21 +59,21 @@ class Narrowed:
         return replace(place, next=min(bounds))
 
 
-EVERYTHING = Narrowed()
+NO_FILTERS = PushedFilters()
 
 
-def narrowed(filters: Iterable[Any]) -> Narrowed:
+def pushed_filters(filters: Iterable[Any]) -> PushedFilters:
     """What all of `filters`, as Spark hands them over, leave."""
-    found = _Found()
+    found = _FilterCollector()
     for one in filters:
         column = getattr(one, "attribute", None)
         if column is not None and len(column) == 1:
             found.take(column[0], type(one).__name__, getattr(one, "value", None))
-    return Narrowed(**found.bounds)
+    return PushedFilters(**found.bounds)
 
 
 @dataclass(slots=True)
-class _Found:
+class _FilterCollector:
     """Gathers bounds: the narrower one counts."""
 
     bounds: dict[str, Any] = field(default_factory=dict)

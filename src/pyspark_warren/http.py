@@ -9,17 +9,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from pyspark_warren.amqp import hint_of, tls_context, waits
-from pyspark_warren.options import Broker
+from pyspark_warren.amqp import hint_of, retry_delays, tls_context
+from pyspark_warren.options import BrokerOptions
 from warren.client.tls import wants_certificate
 
 # As RabbitMQ's ports stand to each other: 5672 and 15672, 5671 and 15671.
 PORT_DISTANCE = 10_000
 PORTS = {"http": 15_672, "https": 15_671}
-_AWAY = frozenset({502, 503, 504})
+_RETRYABLE_STATUSES = frozenset({502, 503, 504})
 
 
-class HttpRefused(Exception):
+class HttpApiError(Exception):
     """An answer that is no success; `status` 0 if there was none, -1 if there will be none."""
 
     def __init__(self, text: str, status: int = 0, body: Mapping[str, Any] | None = None) -> None:
@@ -28,16 +28,16 @@ class HttpRefused(Exception):
         self.body = body or {}
 
     @property
-    def is_away(self) -> bool:
+    def is_retryable(self) -> bool:
         """Whether the same may be answered when the broker is back."""
-        return not self.status or self.status in _AWAY
+        return not self.status or self.status in _RETRYABLE_STATUSES
 
 
-class Management:
+class HttpApi:
     """Asks the HTTP API as the user of the AMQP URI, or as one that `managementUri` names."""
 
-    def __init__(self, broker: Broker, *, patience_s_min: float = 0.0) -> None:
-        """`patience_s_min` is how long an answer is waited for at least, whatever `timeoutMs` says."""
+    def __init__(self, broker: BrokerOptions, *, timeout_s_min: float = 0.0) -> None:
+        """`timeout_s_min` is how long an answer is waited for at least, whatever `timeoutMs` says."""
         target = broker.target
         scheme = "https" if target.is_tls else "http"
         parts = urlsplit(
@@ -54,12 +54,12 @@ class Management:
         password = unquote(parts.password) if parts.password is not None else target.password
         token = base64.b64encode(f"{user}:{password}".encode()).decode()
         self._headers = {"Authorization": f"Basic {token}"}
-        self._patience_s = max(broker.timeout_ms / 1000, patience_s_min)
+        self._timeout_s = max(broker.timeout_ms / 1000, timeout_s_min)
         self.broker = broker
         self.place = f"{parts.scheme}://{self._host}:{self._port}"
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        """The JSON at `path`; `HttpRefused` for anything but success."""
+        """The JSON at `path`; `HttpApiError` for anything but success."""
         return _json(self._ask("GET", _with_query(path, query), None, {}))
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
@@ -75,7 +75,7 @@ class Management:
         """Remove what is at `path`; what is not there is removed."""
         try:
             self._ask("DELETE", _with_query(path, query), None, {}).read()
-        except HttpRefused as refused:
+        except HttpApiError as refused:
             if refused.status != 404:
                 raise
 
@@ -87,11 +87,11 @@ class Management:
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> http.client.HTTPResponse:
         """One question, again while the broker is away, as often as the options say."""
-        for wait_s in waits(self.broker):
+        for wait_s in retry_delays(self.broker):
             try:
                 return self._ask_once(method, path, body, headers)
-            except HttpRefused as refused:
-                if wait_s is None or not refused.is_away:
+            except HttpApiError as refused:
+                if wait_s is None or not refused.is_retryable:
                     raise
             time.sleep(wait_s)
         raise AssertionError
@@ -107,7 +107,9 @@ class Management:
             connection.close()
             is_final = isinstance(error, ssl.SSLCertVerificationError) or wants_certificate(error)
             hint = hint_of(error, self.broker.tls) if self._context is not None else ""
-            raise HttpRefused(f"no answer from {self.place}: {error}{hint}", -1 if is_final else 0) from error
+            raise HttpApiError(
+                f"no answer from {self.place}: {error}{hint}", -1 if is_final else 0
+            ) from error
         if answer.status < 300:
             return answer
         told = _told(answer.read())
@@ -115,15 +117,15 @@ class Management:
         text = told.get("reason") or told.get("error") or answer.reason
         # What is asked for is long, and names every column.
         place = path.partition("?")[0]
-        raise HttpRefused(
+        raise HttpApiError(
             f"{self.place} answered {answer.status} to {method} {place}: {text}", answer.status, told
         )
 
     def _connection(self) -> http.client.HTTPConnection:
         if self._context is None:
-            return http.client.HTTPConnection(self._host, self._port, timeout=self._patience_s)
+            return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)
         return http.client.HTTPSConnection(
-            self._host, self._port, timeout=self._patience_s, context=self._context
+            self._host, self._port, timeout=self._timeout_s, context=self._context
         )
 
 

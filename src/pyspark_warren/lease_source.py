@@ -14,12 +14,12 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark_warren.choosing import Choice
-from pyspark_warren.http import HttpRefused, Management, path
+from pyspark_warren.http import HttpApi, HttpApiError, path
+from pyspark_warren.mode_detection import ReadStrategy
 from pyspark_warren.offsets import VERSION, check_version
 from pyspark_warren.options import ReadOptions
-from pyspark_warren.partitions import LeasePart, Part, split
-from pyspark_warren.streams import DataLoss, given_back
+from pyspark_warren.partitions import LeasePartition, ReadPartition, split_range
+from pyspark_warren.streams import DataLoss, lease_loss
 
 # What the broker gives at once.
 MESSAGES_MAX = 500_000
@@ -35,20 +35,20 @@ _ENDED = ("expired", "requeued")
 class LeaseSource:
     """Takes leases and settles them; runs on the driver."""
 
-    def __init__(self, options: ReadOptions, choice: Choice) -> None:
+    def __init__(self, options: ReadOptions, strategy: ReadStrategy) -> None:
         self._options = options
-        self._management = Management(options.broker)
-        self._queue = choice.queues[0]
+        self._management = HttpApi(options.broker)
+        self._queue = strategy.queues[0]
         self._vhost = options.broker.target.vhost
         self._left: int | None = None
         self._settled = ""
-        self._renewing: _Renewing | None = None
+        self._renewal: _LeaseRenewal | None = None
 
-    def initial(self) -> dict[str, Any]:
+    def initial_offset(self) -> dict[str, Any]:
         """Before the first lease."""
         return _written(str(uuid.uuid4()), "", 0)
 
-    def latest(
+    def latest_offset(
         self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
     ) -> dict[str, Any]:
         """The next lease; the one that `start` names is settled."""
@@ -59,12 +59,12 @@ class LeaseSource:
         )
         if not count:
             return dict(start)
-        given = self._asked(f"{key}:{lease}", count, octets_max)
+        given = self._request_lease(f"{key}:{lease}", count, octets_max)
         while given.get("state") in _ENDED:
             # It was given before a crash, and has ended since.
             if self._options.is_loss_fatal:
-                raise given_back(self._queue)
-            given = self._asked(f"{key}:{given['lease']}", count, octets_max)
+                raise lease_loss(self._queue)
+            given = self._request_lease(f"{key}:{given['lease']}", count, octets_max)
         if not given["messages"]:
             self._left = None if self._left is None else 0
             return dict(start)
@@ -78,7 +78,7 @@ class LeaseSource:
         self._hold(given["lease"])
         return _written(key, given["lease"], given["messages"])
 
-    def _asked(self, key: str, count: int, octets_max: int | None) -> dict[str, Any]:
+    def _request_lease(self, key: str, count: int, octets_max: int | None) -> dict[str, Any]:
         """The lease that goes by `key`, a new one if there is none."""
         given: dict[str, Any] = self._management.post(
             path("warren", "queues", self._vhost, self._queue, "leases"),
@@ -99,16 +99,16 @@ class LeaseSource:
         self._release()
         try:
             self._management.post(path("warren", "leases", lease, "settle"), {})
-        except HttpRefused as refused:
+        except HttpApiError as refused:
             if refused.status in _GIVEN_BACK:
                 if self._options.is_loss_fatal:
-                    raise given_back(self._queue) from None
+                    raise lease_loss(self._queue) from None
             # The broker forgets leases that were settled long ago.
             elif refused.status != _UNKNOWN:
                 raise
         self._settled = lease
 
-    def end_here(self) -> None:
+    def prepare_available_now(self) -> None:
         """Take about as many messages as wait now, or are in a lease that was given before a crash."""
         told = self._management.get(path("queues", self._vhost, self._queue), {"columns": "messages"})
         self._left = told["messages"]
@@ -117,16 +117,16 @@ class LeaseSource:
         """What waits in a queue has no offsets."""
         return None
 
-    def parts(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Part]:
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[ReadPartition]:
         """The tasks of one batch: one lease."""
         before, (_, lease, count) = _read(start), _read(end)
         if before[1] == lease:
             return []
-        if self._renewing is None:
+        if self._renewal is None:
             self._hold(lease)
         return [
-            LeasePart(lease, low, high, self._queue)
-            for low, high in split(0, count, self._options.partitions_min)
+            LeasePartition(lease, low, high, self._queue)
+            for low, high in split_range(0, count, self._options.partitions_min)
         ]
 
     def stop(self) -> None:
@@ -135,18 +135,18 @@ class LeaseSource:
 
     def _hold(self, lease: str) -> None:
         self._release()
-        self._renewing = _Renewing(self._management, lease, self._options.lease_s)
+        self._renewal = _LeaseRenewal(self._management, lease, self._options.lease_s)
 
     def _release(self) -> None:
-        if self._renewing is not None:
-            self._renewing.stop()
-            self._renewing = None
+        if self._renewal is not None:
+            self._renewal.stop()
+            self._renewal = None
 
 
-class _Renewing:
+class _LeaseRenewal:
     """Keeps one lease for as long as a batch takes."""
 
-    def __init__(self, management: Management, lease: str, seconds: int) -> None:
+    def __init__(self, management: HttpApi, lease: str, seconds: int) -> None:
         self._management = management
         self._place = path("warren", "leases", lease, "renew")
         self._seconds = seconds
@@ -161,7 +161,7 @@ class _Renewing:
     def _renew(self) -> None:
         while not self._is_over.wait(self._seconds / RENEWALS):
             # Whoever reads it hears what is wrong.
-            with contextlib.suppress(HttpRefused):
+            with contextlib.suppress(HttpApiError):
                 self._management.post(self._place, {"ttl": self._seconds})
 
 

@@ -12,27 +12,29 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StreamOffset:
     """A place in one stream."""
 
     epoch: str
     next: int
 
 
-def written(places: Mapping[str, Place]) -> dict[str, Any]:
+def encode(places: Mapping[str, StreamOffset]) -> dict[str, Any]:
     """What Spark keeps in the checkpoint."""
     streams = {key: {"epoch": place.epoch, "next": place.next} for key, place in sorted(places.items())}
     return {"v": VERSION, "s": streams}
 
 
-def read(offset: Mapping[str, Any]) -> dict[str, Place]:
+def decode(offset: Mapping[str, Any]) -> dict[str, StreamOffset]:
     """The places in an offset of a checkpoint, or in `startingOffsets`; ValueError if it is none."""
     check_version(offset)
     streams = offset.get("s")
     if not isinstance(streams, dict):
         raise ValueError("this offset is of another kind of queue: was `mode` or the queue changed?")
     try:
-        return {key: Place(str(one.get("epoch", "")), _whole(one["next"])) for key, one in streams.items()}
+        return {
+            key: StreamOffset(str(one.get("epoch", "")), _whole(one["next"])) for key, one in streams.items()
+        }
     except (AttributeError, KeyError, TypeError, ValueError):
         shape = '{"v": 1, "s": {"<vhost>/<queue>": {"next": 5}}}'
         raise ValueError(f"an offset has the form {shape}, not {dict(offset)}") from None

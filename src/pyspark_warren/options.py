@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
+class BrokerOptions:
     """Where the broker is, and how patient to be with it."""
 
     target: Target
@@ -44,7 +44,7 @@ class Broker:
 class ReadOptions:
     """What to read, from where to where, and how much of it at once."""
 
-    broker: Broker
+    broker: BrokerOptions
     queue: str | None
     queue_pattern: str | None
     super_stream: str | None
@@ -67,7 +67,7 @@ class ReadOptions:
 class WriteOptions:
     """Where to publish, and with which promises."""
 
-    broker: Broker
+    broker: BrokerOptions
     exchange: str | None
     routing_key: str | None
     is_mandatory: bool
@@ -133,13 +133,13 @@ def _version(options: "_Options") -> int:
     return version or 0
 
 
-def _broker(options: "_Options") -> Broker:
+def _broker(options: "_Options") -> BrokerOptions:
     target = options.parsed("uri", parse_uri, DEFAULT_URI)
     vhost = options.text("vhost")
     if vhost is not None:
         target = replace(target, vhost=vhost)
     retries = options.count("retries", minimum=0)
-    return Broker(
+    return BrokerOptions(
         target=target,
         management=options.parsed("managementUri", _management, "") or None,
         transport=options.choice("transport", TRANSPORTS),

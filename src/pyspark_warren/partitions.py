@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 
 from pyspark_warren.amqp_streams import AmqpStreams
-from pyspark_warren.http import HttpRefused, Management, path
+from pyspark_warren.http import HttpApi, HttpApiError, path
 from pyspark_warren.options import ReadOptions
-from pyspark_warren.streams import ANY, Addressed, Range, Streams, given_back
+from pyspark_warren.streams import ANY_ADDRESS, AddressFilter, OffsetRange, Streams, lease_loss
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _ENDED = (404, 410)
 
 
-class Part(InputPartition):
+class ReadPartition(InputPartition):
     """One task's share; it is read where the task runs."""
 
     def read(self, options: ReadOptions, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
@@ -29,19 +29,19 @@ class Part(InputPartition):
 
 
 @dataclass(frozen=True)
-class StreamPart(Part):
+class StreamPartition(ReadPartition):
     """Messages of one stream."""
 
-    range: Range
+    range: OffsetRange
     transport: str
 
     def read(self, options: ReadOptions, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
         """The messages."""
-        return opened_streams(options, self.transport).read(self.range, columns)
+        return open_streams(options, self.transport).read(self.range, columns)
 
 
 @dataclass(frozen=True)
-class HeldPart(Part):
+class BufferedPartition(ReadPartition):
     """Messages that the driver holds, as it has received them."""
 
     octets: bytes
@@ -55,7 +55,7 @@ class HeldPart(Part):
 
 
 @dataclass(frozen=True)
-class LeasePart(Part):
+class LeasePartition(ReadPartition):
     """Messages of one lease, by their places in it."""
 
     lease: str
@@ -65,42 +65,42 @@ class LeasePart(Part):
 
     def read(self, options: ReadOptions, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
         """The messages; none if they are back in the queue, and that is not fatal."""
-        from pyspark_warren.arrow import resumed
+        from pyspark_warren.arrow import read_rows
 
         try:
-            yield from resumed(
-                Management(options.broker),
+            yield from read_rows(
+                HttpApi(options.broker),
                 path("warren", "leases", self.lease, "rows"),
                 {"end": self.end},
                 places=(self.start, self.end),
                 columns=columns,
                 retries=options.broker.retries,
             )
-        except HttpRefused as refused:
+        except HttpApiError as refused:
             if refused.status not in _ENDED:
                 raise
             if options.is_loss_fatal:
-                raise given_back(self.queue) from None
+                raise lease_loss(self.queue) from None
 
 
 @dataclass(frozen=True)
-class BrowsePart(Part):
+class BrowsePartition(ReadPartition):
     """What waits in a queue when it is asked for; nothing changes by it."""
 
     queue: str
-    only: Addressed = ANY
+    only: AddressFilter = ANY_ADDRESS
 
     def read(self, options: ReadOptions, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
         """The messages. A connection that breaks ends it: what waits is another thing each time."""
-        from pyspark_warren.arrow import answered
+        from pyspark_warren.arrow import read_batches
 
         place = path("warren", "queues", options.broker.target.vhost, self.queue, "rows")
         query = {"count": options.offsets_max, "octets_max": options.octets_max, **self.only.query}
-        for batch, _ in answered(Management(options.broker), place, query, columns):
+        for batch, _ in read_batches(HttpApi(options.broker), place, query, columns):
             yield batch
 
 
-def opened_streams(options: ReadOptions, transport: str) -> Streams:
+def open_streams(options: ReadOptions, transport: str) -> Streams:
     """The streams of the broker over `transport`."""
     if transport == "arrow":
         from pyspark_warren.arrow import ArrowStreams
@@ -109,7 +109,7 @@ def opened_streams(options: ReadOptions, transport: str) -> Streams:
     return AmqpStreams(options.broker, options.prefetch)
 
 
-def split(start: int, end: int, count: int) -> list[tuple[int, int]]:
+def split_range(start: int, end: int, count: int) -> list[tuple[int, int]]:
     """[start, end) in at most `count` parts of about one size, none of them empty."""
     total = end - start
     count = max(1, min(count, total))

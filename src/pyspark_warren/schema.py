@@ -32,9 +32,9 @@ COLUMNS = {
     "body": "binary",
 }
 # What a message is sent with; of these, a DataFrame may hold any.
-WRITTEN = frozenset(COLUMNS) - {"queue", "offset", "redelivered", "broker_timestamp"}
+WRITABLE = frozenset(COLUMNS) - {"queue", "offset", "redelivered", "broker_timestamp"}
 # What says where a message was; a DataFrame that was read has them, and they are not sent.
-_IGNORED = frozenset(COLUMNS) - WRITTEN
+_IGNORED = frozenset(COLUMNS) - WRITABLE
 
 
 def ddl(columns: Iterable[str]) -> str:
@@ -83,9 +83,9 @@ def check_written(fields: Sequence[tuple[str, str]]) -> None:
     for name, kind in fields:
         if name in _IGNORED:
             continue
-        if name not in WRITTEN:
+        if name not in WRITABLE:
             raise ValueError(
-                f"a message has no column {name!r} to write; it has {', '.join(sorted(WRITTEN))}"
+                f"a message has no column {name!r} to write; it has {', '.join(sorted(WRITABLE))}"
             )
         if kind not in _ALSO_WRITTEN.get(name, {COLUMNS[name]}):
             allowed = " or ".join(sorted(_ALSO_WRITTEN.get(name, {COLUMNS[name]})))

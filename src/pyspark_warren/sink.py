@@ -13,11 +13,11 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
 from pyspark.sql.types import StructType
 
 from pyspark_warren.amqp import CHANNEL
-from pyspark_warren.choosing import chosen_transport, is_there, server
+from pyspark_warren.amqp_publisher import AmqpPublisher, ConnectionLost, PublishFailed
 from pyspark_warren.http import path
+from pyspark_warren.mode_detection import detect_transport, has_api_path, server_properties
 from pyspark_warren.options import WriteOptions
-from pyspark_warren.publishing import BrokerAway, Publisher, Unpublished
-from pyspark_warren.schema import WRITTEN, arrow_fields
+from pyspark_warren.schema import WRITABLE, arrow_fields
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
@@ -35,7 +35,7 @@ ROWS = 10_000
 
 
 @dataclass(frozen=True)
-class Task:
+class WriteTask:
     """Which publishes these are, whoever makes them and however often: by this, they can be told apart."""
 
     query: str
@@ -60,10 +60,10 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Published(WriterCommitMessage):
+class TaskCommitMessage(WriterCommitMessage):
     """What a task has published, or staged."""
 
-    task: Task
+    task: WriteTask
     rows: int
     is_staged: bool
 
@@ -78,7 +78,7 @@ class BatchWriter(DataSourceArrowWriter):
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
         """Publish one task's rows; returns when they are confirmed."""
         context = TaskContext.get()
-        task = Task(self._query, self._options.transaction_version, *_attempt(context))
+        task = WriteTask(self._query, self._options.transaction_version, *_attempt(context))
         return publish(iterator, self._options, task)
 
     def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
@@ -87,10 +87,10 @@ class BatchWriter(DataSourceArrowWriter):
 
     def abort(self, messages: "list[WriterCommitMessage | None]") -> None:
         """Drop what was staged; what was published over AMQP is published."""
-        _give_up(self._options, messages)
+        _abort(self._options, messages)
 
 
-class _StreamWriting:
+class _StreamWriter:
     """What streaming writers have in common."""
 
     def __init__(self, options: WriteOptions) -> None:
@@ -100,7 +100,7 @@ class _StreamWriting:
         context = TaskContext.get()
         query = self._options.transaction_id or context.getLocalProperty(QUERY_ID)
         batch = int(context.getLocalProperty(BATCH_ID))
-        return publish(batches, self._options, Task(query, batch, *_attempt(context)))
+        return publish(batches, self._options, WriteTask(query, batch, *_attempt(context)))
 
     def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803
         """Publish what was staged."""
@@ -108,10 +108,10 @@ class _StreamWriting:
 
     def abort(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803
         """Drop what was staged; what was published over AMQP is published."""
-        _give_up(self._options, messages)
+        _abort(self._options, messages)
 
 
-class ArrowStreamWriter(_StreamWriting, DataSourceStreamArrowWriter):
+class ArrowStreamWriter(_StreamWriter, DataSourceStreamArrowWriter):
     """For `df.writeStream`."""
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
@@ -119,7 +119,7 @@ class ArrowStreamWriter(_StreamWriting, DataSourceStreamArrowWriter):
         return self._publish(iterator)
 
 
-class RowStreamWriter(_StreamWriting, DataSourceStreamWriter):
+class RowStreamWriter(_StreamWriter, DataSourceStreamWriter):
     """For `df.writeStream` in Spark 4.0, which hands over rows."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
@@ -138,11 +138,11 @@ def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStream
     return ArrowStreamWriter(options)
 
 
-def checked_writer(options: WriteOptions) -> WriteOptions:
+def checked_write_options(options: WriteOptions) -> WriteOptions:
     """`options`, if the broker can do what they ask for; ValueError says what it cannot."""
     if options.transaction == "staged":
         _check_staged(options)
-        told = server(options.broker)
+        told = server_properties(options.broker)
         if "warren" not in told:
             name = f"{told.get('product', 'the broker')} {told.get('version', '')}".strip()
             raise ValueError(
@@ -153,36 +153,36 @@ def checked_writer(options: WriteOptions) -> WriteOptions:
     return options
 
 
-def publish(batches: "Iterator[pa.RecordBatch]", options: WriteOptions, task: Task) -> Published:
-    """Publish or stage the rows of one task; `Unpublished` if one is returned, refused or not confirmed."""
+def publish(batches: "Iterator[pa.RecordBatch]", options: WriteOptions, task: WriteTask) -> TaskCommitMessage:
+    """Publish or stage the rows of one task; `PublishFailed` if one is returned, refused or not confirmed."""
     if _is_staged(options):
-        from pyspark_warren.staging import stage
+        from pyspark_warren.staged_publish import stage
 
-        return Published(task, stage(batches, options, task.place), is_staged=True)
-    return Published(task, _confirmed(batches, options, task), is_staged=False)
+        return TaskCommitMessage(task, stage(batches, options, task.place), is_staged=True)
+    return TaskCommitMessage(task, _confirmed(batches, options, task), is_staged=False)
 
 
-def _confirmed(batches: "Iterator[pa.RecordBatch]", options: WriteOptions, task: Task) -> int:
+def _confirmed(batches: "Iterator[pa.RecordBatch]", options: WriteOptions, task: WriteTask) -> int:
     """Publish the rows of one task; all of them again, under the same names, if the connection breaks."""
-    from pyspark_warren.keeping import KeptBatches
+    from pyspark_warren.spool import SpooledBatches
 
-    with KeptBatches(batches) as kept:
+    with SpooledBatches(batches) as kept:
         for left in range(options.broker.retries, -1, -1):
             try:
                 return _published(kept, options, task)
-            except BrokerAway:
+            except ConnectionLost:
                 if not left:
                     raise
     raise AssertionError
 
 
-def _published(batches: "Iterable[pa.RecordBatch]", options: WriteOptions, task: Task) -> int:
-    from pyspark_warren.encoding import Encoder
+def _published(batches: "Iterable[pa.RecordBatch]", options: WriteOptions, task: WriteTask) -> int:
+    from pyspark_warren.encoding import PublishEncoder
 
     address = (options.exchange, options.routing_key)
     count = 0
-    with Publisher(options.broker) as publisher:
-        encoder = Encoder(
+    with AmqpPublisher(options.broker) as publisher:
+        encoder = PublishEncoder(
             channel=CHANNEL,
             frame_size_max=publisher.frame_size_max,
             is_mandatory=options.is_mandatory,
@@ -204,9 +204,9 @@ def _is_staged(options: WriteOptions) -> bool:
         _check_staged(options)
     if options.transaction != "auto":
         return options.transaction == "staged"
-    if options.exchange is None or chosen_transport(options.broker) != "arrow":
+    if options.exchange is None or detect_transport(options.broker) != "arrow":
         return False
-    return is_there(options.broker, path("warren", "staged"))
+    return has_api_path(options.broker, path("warren", "staged"))
 
 
 def _check_staged(options: WriteOptions) -> None:
@@ -218,29 +218,29 @@ def _commit(options: WriteOptions, messages: "list[WriterCommitMessage | None]")
     staged = _staged(messages)
     if not staged:
         return
-    from pyspark_warren.staging import commit
+    from pyspark_warren.staged_publish import commit
 
     first = staged[0].task
     partitions = [(one.task.partition, one.task.attempt) for one in staged]
     told = commit(options.broker, first.query, first.batch, partitions)
     if options.is_mandatory and told.get("unroutable"):
-        raise Unpublished(
+        raise PublishFailed(
             f"{told['unroutable']} messages of batch {first.batch} reached no queue: bindings have changed "
             "since they were staged. The others are published, and the batch will not be published again. "
             "mandatory=false goes on without them"
         )
 
 
-def _give_up(options: WriteOptions, messages: "list[WriterCommitMessage | None]") -> None:
+def _abort(options: WriteOptions, messages: "list[WriterCommitMessage | None]") -> None:
     if staged := _staged(messages):
-        from pyspark_warren.staging import give_up
+        from pyspark_warren.staged_publish import discard_staged
 
-        give_up(options.broker, staged[0].task.query, staged[0].task.batch)
+        discard_staged(options.broker, staged[0].task.query, staged[0].task.batch)
 
 
-def _staged(messages: "list[WriterCommitMessage | None]") -> list[Published]:
+def _staged(messages: "list[WriterCommitMessage | None]") -> list[TaskCommitMessage]:
     """Those that have something to commit, in the order of their partitions."""
-    found = [one for one in messages if isinstance(one, Published) and one.is_staged and one.rows]
+    found = [one for one in messages if isinstance(one, TaskCommitMessage) and one.is_staged and one.rows]
     return sorted(found, key=lambda one: one.task.partition)
 
 
@@ -252,7 +252,7 @@ def _batches(rows: Iterator[Row], schema: StructType) -> "Iterator[pa.RecordBatc
     import pyarrow as pa
 
     kinds = [(field.name, field.dataType.simpleString()) for field in schema.fields]
-    types = arrow_fields([(name, kind) for name, kind in kinds if name in WRITTEN])
+    types = arrow_fields([(name, kind) for name, kind in kinds if name in WRITABLE])
     while piece := list(islice(rows, ROWS)):
         sent = [{name: _with_zone(row[name]) for name in types.names} for row in piece]
         yield pa.RecordBatch.from_pylist(sent, schema=types)

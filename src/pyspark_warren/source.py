@@ -14,13 +14,13 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_warren import schema as columns
-from pyspark_warren.choosing import choose
 from pyspark_warren.classic_source import ClassicSource
-from pyspark_warren.filters import EVERYTHING, narrowed
+from pyspark_warren.filters import NO_FILTERS, pushed_filters
 from pyspark_warren.lease_source import LeaseSource
+from pyspark_warren.mode_detection import detect_strategy
 from pyspark_warren.options import ReadOptions, read_options, write_options
-from pyspark_warren.partitions import BrowsePart, Part
-from pyspark_warren.sink import BatchWriter, checked_writer, stream_writer
+from pyspark_warren.partitions import BrowsePartition, ReadPartition
+from pyspark_warren.sink import BatchWriter, checked_write_options, stream_writer
 from pyspark_warren.stream_source import StreamSource
 from pyspark_warren.versions import check_batches, check_filters, check_mode
 
@@ -43,27 +43,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
 
-NOWHERE: dict[str, Any] = {"v": 1, "s": {}}
+EMPTY_OFFSET: dict[str, Any] = {"v": 1, "s": {}}
 
 
-class Source(Protocol):
+class MicroBatchSource(Protocol):
     """A query over one kind of queue; runs on the driver."""
 
-    def initial(self) -> dict[str, Any]:
+    def initial_offset(self) -> dict[str, Any]:
         """Where a new query begins."""
 
-    def latest(
+    def latest_offset(
         self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
     ) -> dict[str, Any]:
         """How far the next batch goes; whoever asks has committed everything up to `start`."""
 
-    def end_here(self) -> None:
+    def prepare_available_now(self) -> None:
         """From now on no batch goes further than what is there now."""
 
     def committed(self) -> dict[str, Any] | None:
         """How far there is something now, for those who look at the query; None if nobody knows."""
 
-    def parts(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Part]:
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[ReadPartition]:
         """The tasks of one batch."""
 
     def commit(self, end: Mapping[str, Any]) -> None:
@@ -101,19 +101,19 @@ class WarrenDataSource(DataSource):
             check_batches(options)
             return WarrenStreamReader(options, _columns(schema))
         except ValueError as error:
-            return RefusedStreamReader(error)
+            return InvalidStreamReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """For `df.write`."""
         if overwrite:
             raise ValueError("what was published cannot be overwritten: use mode('append')")
         columns.check_written(_fields(schema))
-        return BatchWriter(checked_writer(write_options(self.options.copy())))
+        return BatchWriter(checked_write_options(write_options(self.options.copy())))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """For `df.writeStream`."""
         columns.check_written(_fields(schema))
-        return stream_writer(checked_writer(write_options(self.options.copy())), schema)
+        return stream_writer(checked_write_options(write_options(self.options.copy())), schema)
 
     def _read_options(self) -> ReadOptions:
         return read_options(self.options.copy())
@@ -125,14 +125,14 @@ class WarrenReader(DataSourceReader):
     def __init__(self, options: ReadOptions, names: tuple[str, ...]) -> None:
         self._options = options
         self._columns = names
-        self._wanted = EVERYTHING
+        self._wanted = NO_FILTERS
 
     def partitions(self) -> list[InputPartition]:
         """The tasks."""
-        choice = choose(self._options, is_streaming=False)
-        if choice.mode == "browse":
-            return [BrowsePart(choice.queues[0], self._wanted.addressed)]
-        return list(StreamSource(self._options, choice).batch(self._wanted))
+        strategy = detect_strategy(self._options, is_streaming=False)
+        if strategy.mode == "browse":
+            return [BrowsePartition(strategy.queues[0], self._wanted.address_filter)]
+        return list(StreamSource(self._options, strategy).batch(self._wanted))
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """One task's messages."""
@@ -144,7 +144,7 @@ class FilteredReader(WarrenReader):
 
     def pushFilters(self, filters: "list[Filter]") -> "Iterable[Filter]":  # noqa: N802
         """Have them narrow what is read; Spark looks at all rows again, so none counts as done."""
-        self._wanted = narrowed(filters)
+        self._wanted = pushed_filters(filters)
         return filters
 
 
@@ -154,11 +154,11 @@ class WarrenStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions, names: tuple[str, ...]) -> None:
         self._options = options
         self._columns = names
-        self._source: Source | None = None
+        self._source: MicroBatchSource | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a new query begins."""
-        return self._opened().initial()
+        return self._opened().initial_offset()
 
     def latestOffset(  # noqa: N802
         self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None
@@ -167,7 +167,7 @@ class WarrenStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         is_limited = limit is not None and not isinstance(limit, ReadAllAvailable)
         offsets_max = self._options.offsets_max if is_limited else None
         octets_max = self._options.octets_max if is_limited else None
-        return self._opened().latest(start or NOWHERE, offsets_max, octets_max)
+        return self._opened().latest_offset(start or EMPTY_OFFSET, offsets_max, octets_max)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """That there is a limit; which, `latestOffset` knows, since Spark has none of two kinds."""
@@ -179,7 +179,7 @@ class WarrenStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """What comes from now on is for the next run."""
-        self._opened().end_here()
+        self._opened().prepare_available_now()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """For the progress of the query."""
@@ -187,7 +187,7 @@ class WarrenStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputPartition]:
         """The tasks of a batch."""
-        return list(self._opened().parts(start, end))
+        return list(self._opened().partitions(start, end))
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """One task's messages."""
@@ -202,13 +202,13 @@ class WarrenStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._source is not None:
             self._source.stop()
 
-    def _opened(self) -> Source:
+    def _opened(self) -> MicroBatchSource:
         if self._source is None:
             self._source = _open(self._options, self._columns)
         return self._source
 
 
-class RefusedStreamReader(DataSourceStreamReader):
+class InvalidStreamReader(DataSourceStreamReader):
     """Says why there is no other, when it is asked: what is raised before, a mistake of Spark hides."""
 
     def __init__(self, reason: ValueError) -> None:
@@ -231,21 +231,21 @@ class RefusedStreamReader(DataSourceStreamReader):
         raise self._reason
 
 
-def _open(options: ReadOptions, names: tuple[str, ...]) -> Source:
-    choice = choose(options, is_streaming=True)
-    if choice.mode == "stream":
-        return StreamSource(options, choice)
-    check_mode(choice.mode)
-    if choice.mode == "lease":
-        return LeaseSource(options, choice)
-    return ClassicSource(options, choice, names)
+def _open(options: ReadOptions, names: tuple[str, ...]) -> MicroBatchSource:
+    strategy = detect_strategy(options, is_streaming=True)
+    if strategy.mode == "stream":
+        return StreamSource(options, strategy)
+    check_mode(strategy.mode)
+    if strategy.mode == "lease":
+        return LeaseSource(options, strategy)
+    return ClassicSource(options, strategy, names)
 
 
 def _read(
     partition: InputPartition, options: ReadOptions, names: tuple[str, ...]
 ) -> "Iterator[pa.RecordBatch]":
     # Spark makes a partition of its own where there is none.
-    return partition.read(options, names) if isinstance(partition, Part) else iter(())
+    return partition.read(options, names) if isinstance(partition, ReadPartition) else iter(())
 
 
 def _columns(schema: StructType) -> tuple[str, ...]:

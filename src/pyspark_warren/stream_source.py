@@ -5,12 +5,19 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark_warren import offsets
-from pyspark_warren.choosing import Choice
-from pyspark_warren.filters import Narrowed
-from pyspark_warren.offsets import Place
+from pyspark_warren.filters import PushedFilters
+from pyspark_warren.mode_detection import ReadStrategy
+from pyspark_warren.offsets import StreamOffset
 from pyspark_warren.options import EARLIEST, LATEST, ReadOptions
-from pyspark_warren.partitions import Part, StreamPart, opened_streams, split
-from pyspark_warren.streams import ANY, Addressed, Bounds, DataLoss, Range, gone
+from pyspark_warren.partitions import ReadPartition, StreamPartition, open_streams, split_range
+from pyspark_warren.streams import (
+    ANY_ADDRESS,
+    AddressFilter,
+    DataLoss,
+    OffsetRange,
+    StreamBounds,
+    retention_loss,
+)
 
 # Further than any stream goes: who expects that, looks patiently.
 _FAR = 2**63 - 1
@@ -19,39 +26,39 @@ _FAR = 2**63 - 1
 class StreamSource:
     """Plans batches of offsets; runs on the driver."""
 
-    def __init__(self, options: ReadOptions, choice: Choice) -> None:
+    def __init__(self, options: ReadOptions, strategy: ReadStrategy) -> None:
         self._options = options
-        self._choice = choice
-        self._streams = opened_streams(options, choice.transport)
+        self._strategy = strategy
+        self._streams = open_streams(options, strategy.transport)
         self._vhost = options.broker.target.vhost
-        self._target: dict[str, Place] | None = None
+        self._target: dict[str, StreamOffset] | None = None
         # Where the last batch ended: before Spark 4.2 nobody says it when the next one is planned.
-        self._reached: dict[str, Place] = {}
+        self._reached: dict[str, StreamOffset] = {}
         # Where streams ended when it was last looked: over AMQP looking takes a second while messages come.
-        self._seen: dict[str, Place] = {}
+        self._seen: dict[str, StreamOffset] = {}
         # What streams hold, while one batch read is planned: each is asked once for it.
-        self._planned: dict[str, Bounds] | None = None
-        if options.octets_max and choice.transport == "amqp":
+        self._planned: dict[str, StreamBounds] | None = None
+        if options.octets_max and strategy.transport == "amqp":
             raise ValueError(
                 "over AMQP nobody knows how large messages of a stream are before they are read: "
                 "use maxOffsetsPerTrigger in place of maxBytesPerTrigger"
             )
 
-    def initial(self) -> dict[str, Any]:
+    def initial_offset(self) -> dict[str, Any]:
         """Where a new query begins."""
-        return self.edge(self._options.starting)
+        return self.resolve(self._options.starting)
 
-    def latest(
+    def latest_offset(
         self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
     ) -> dict[str, Any]:
         """How far the next batch goes."""
-        before = offsets.read(start) or self._reached
+        before = offsets.decode(start) or self._reached
         self._check_known(before)
         bounds = self._looked(before)
         ends = self._seen
         # What retention took is not in the batch, and a stream that is new to the query begins where it does.
         begins = {
-            key: Place(one.epoch, max(one.first, before[key].next if key in before else 0))
+            key: StreamOffset(one.epoch, max(one.first, before[key].next if key in before else 0))
             for key, one in bounds.items()
         }
         if self._target is not None:
@@ -64,20 +71,20 @@ class StreamSource:
             octets = max((one.octets for one in bounds.values()), default=0)
             offsets_max = min(offsets_max or 2**63, max(1, octets_max // max(octets, 1)))
         if offsets_max is not None:
-            ends = limited(begins, ends, offsets_max)
-        return offsets.written(
+            ends = limit_ends(begins, ends, offsets_max)
+        return offsets.encode(
             {key: max(place, before.get(key, place), key=_next) for key, place in ends.items()}
         )
 
-    def end_here(self) -> None:
+    def prepare_available_now(self) -> None:
         """From now on no batch goes further than what is there now."""
-        self._target = self._edge(LATEST)
+        self._target = self._resolve(LATEST)
 
     def committed(self) -> dict[str, Any]:
         """Where the streams ended when a batch was planned last."""
-        return offsets.written(self._seen) if self._seen else self.edge(LATEST)
+        return offsets.encode(self._seen) if self._seen else self.resolve(LATEST)
 
-    def batch(self, wanted: Narrowed) -> list[Part]:
+    def batch(self, wanted: PushedFilters) -> list[ReadPartition]:
         """The tasks of a read of what is there, as far as it is `wanted`."""
         self._planned = {}
         try:
@@ -85,30 +92,32 @@ class StreamSource:
         finally:
             self._planned = None
 
-    def _batch(self, wanted: Narrowed) -> list[Part]:
-        starting = self._edge(self._options.starting)
-        ending = self._edge(self._options.ending, "endingOffsets")
+    def _batch(self, wanted: PushedFilters) -> list[ReadPartition]:
+        starting = self._resolve(self._options.starting)
+        ending = self._resolve(self._options.ending, "endingOffsets")
         start, end = {}, {}
-        for queue in filter(wanted.has, self._choice.queues):
+        for queue in filter(wanted.has, self._strategy.queues):
             key = offsets.key(self._vhost, queue)
             start[key] = wanted.first(queue, starting[key], self._streams)
             end[key] = wanted.last(queue, ending[key], self._streams)
-        return self._parts(start, end, wanted.addressed)
+        return self._parts(start, end, wanted.address_filter)
 
-    def parts(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Part]:
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[ReadPartition]:
         """The tasks of one batch; the same for the same offsets, whenever it is asked."""
-        before, after = offsets.read(start), offsets.read(end)
+        before, after = offsets.decode(start), offsets.decode(end)
         self._check_known({**before, **after})
-        for queue in self._choice.queues:
+        for queue in self._strategy.queues:
             key = offsets.key(self._vhost, queue)
             if key in before and key in after:
-                _check_goes_on(queue, before[key], after[key])
+                _check_same_stream(queue, before[key], after[key])
         self._reached = self._reached | after
-        return self._parts(before, after, ANY)
+        return self._parts(before, after, ANY_ADDRESS)
 
-    def _parts(self, before: Mapping[str, Place], after: Mapping[str, Place], only: Addressed) -> list[Part]:
+    def _parts(
+        self, before: Mapping[str, StreamOffset], after: Mapping[str, StreamOffset], only: AddressFilter
+    ) -> list[ReadPartition]:
         wanted = []
-        for queue in self._choice.queues:
+        for queue in self._strategy.queues:
             key = offsets.key(self._vhost, queue)
             if key in after:
                 first = before.get(key)
@@ -118,16 +127,16 @@ class StreamSource:
         wanted = [one for one in wanted if one.start < one.end]
         total = sum(one.end - one.start for one in wanted)
         return [
-            StreamPart(replace(one, start=low, end=high, only=only), self._choice.transport)
+            StreamPartition(replace(one, start=low, end=high, only=only), self._strategy.transport)
             for one in wanted
-            for low, high in split(
+            for low, high in split_range(
                 one.start, one.end, max(1, -(-self._options.partitions_min * (one.end - one.start) // total))
             )
         ]  # fmt: skip
 
-    def edge(self, where: str | int | Mapping[str, Any]) -> dict[str, Any]:
+    def resolve(self, where: str | int | Mapping[str, Any]) -> dict[str, Any]:
         """The offsets that an option means."""
-        return offsets.written(self._edge(where))
+        return offsets.encode(self._resolve(where))
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """A stream keeps what was read."""
@@ -135,15 +144,15 @@ class StreamSource:
     def stop(self) -> None:
         """Nothing is held."""
 
-    def _edge(
+    def _resolve(
         self, where: str | int | Mapping[str, Any], option: str = "startingOffsets"
-    ) -> dict[str, Place]:
+    ) -> dict[str, StreamOffset]:
         """The place of each stream that an option means."""
-        given = offsets.read(where) if isinstance(where, Mapping) else {}
+        given = offsets.decode(where) if isinstance(where, Mapping) else {}
         if isinstance(where, Mapping):
             self._check_given(given, option)
         places = {}
-        for queue in self._choice.queues:
+        for queue in self._strategy.queues:
             key = offsets.key(self._vhost, queue)
             match where:
                 case int():
@@ -160,24 +169,24 @@ class StreamSource:
                             f"{option!r} names the offset {place} of {key!r}, "
                             f"which ends at {bounds.committed}"
                         )
-                    _check_goes_on(queue, given[key], Place(bounds.epoch, bounds.committed))
-            places[key] = Place(bounds.epoch, place)
+                    _check_same_stream(queue, given[key], StreamOffset(bounds.epoch, bounds.committed))
+            places[key] = StreamOffset(bounds.epoch, place)
         return places
 
-    def _looked(self, before: Mapping[str, Place]) -> dict[str, Bounds]:
+    def _looked(self, before: Mapping[str, StreamOffset]) -> dict[str, StreamBounds]:
         """What each stream holds now; raises if it is another one."""
         looked = {}
-        for queue in self._choice.queues:
+        for queue in self._strategy.queues:
             key = offsets.key(self._vhost, queue)
             expected = before[key].next if key in before else 0 if before else _FAR
             bounds = self._streams.bounds(queue, expected)
             if key in before:
-                _check_goes_on(queue, before[key], Place(bounds.epoch, bounds.committed))
+                _check_same_stream(queue, before[key], StreamOffset(bounds.epoch, bounds.committed))
             looked[key] = bounds
-        self._seen = {key: Place(bounds.epoch, bounds.committed) for key, bounds in looked.items()}
+        self._seen = {key: StreamOffset(bounds.epoch, bounds.committed) for key, bounds in looked.items()}
         return looked
 
-    def _bounds(self, queue: str, expected: int = 0) -> Bounds:
+    def _bounds(self, queue: str, expected: int = 0) -> StreamBounds:
         """What `queue` holds, `expected` at least: now, or as it was when the planning of a batch began."""
         known = self._planned.get(queue) if self._planned is not None else None
         if known is None or known.committed < expected:
@@ -186,20 +195,20 @@ class StreamSource:
                 self._planned[queue] = known
         return known
 
-    def _checked(self, queue: str, start: Place | None, end: Place) -> Range:
+    def _checked(self, queue: str, start: StreamOffset | None, end: StreamOffset) -> OffsetRange:
         """[start, end) of a stream, or what is left of it; no start is that of a stream new to the query."""
         bounds = self._bounds(queue, end.next)
-        _check_goes_on(queue, end, Place(bounds.epoch, bounds.committed))
+        _check_same_stream(queue, end, StreamOffset(bounds.epoch, bounds.committed))
         first = 0 if start is None else start.next
         if bounds.first > first:
             if self._options.is_loss_fatal and start is not None:
-                raise gone(queue, first, bounds.first)
+                raise retention_loss(queue, first, bounds.first)
             first = min(bounds.first, end.next)
-        return Range(
+        return OffsetRange(
             queue=queue, epoch=end.epoch, start=first, end=end.next, is_loss_fatal=self._options.is_loss_fatal
         )
 
-    def _check_known(self, places: Mapping[str, Place]) -> None:
+    def _check_known(self, places: Mapping[str, StreamOffset]) -> None:
         if (unknown := self._unknown(places)) and self._options.is_loss_fatal:
             raise DataLoss(
                 f"the checkpoint has offsets of {unknown}, which the query does not read: it is of another "
@@ -207,8 +216,8 @@ class StreamSource:
                 "without what is not read"
             )
 
-    def _check_given(self, given: Mapping[str, Place], option: str) -> None:
-        for queue in self._choice.queues:
+    def _check_given(self, given: Mapping[str, StreamOffset], option: str) -> None:
+        for queue in self._strategy.queues:
             if (key := offsets.key(self._vhost, queue)) not in given:
                 raise ValueError(
                     f"{option!r} must name {key!r}, and names {', '.join(sorted(given)) or 'none'}"
@@ -216,12 +225,12 @@ class StreamSource:
         if unknown := self._unknown(given):
             raise ValueError(f"{option!r} names {unknown}, which is not read")
 
-    def _unknown(self, places: Mapping[str, Place]) -> str:
-        known = {offsets.key(self._vhost, queue) for queue in self._choice.queues}
+    def _unknown(self, places: Mapping[str, StreamOffset]) -> str:
+        known = {offsets.key(self._vhost, queue) for queue in self._strategy.queues}
         return ", ".join(sorted(places.keys() - known))
 
 
-def _check_goes_on(queue: str, before: Place, after: Place) -> None:
+def _check_same_stream(queue: str, before: StreamOffset, after: StreamOffset) -> None:
     """Raise DataLoss if `after` is a place in another stream of the same name."""
     is_other = before.epoch and after.epoch and before.epoch != after.epoch
     if is_other or (not before.epoch and after.next < before.next):
@@ -231,7 +240,9 @@ def _check_goes_on(queue: str, before: Place, after: Place) -> None:
         )
 
 
-def limited(before: Mapping[str, Place], ends: Mapping[str, Place], count: int) -> dict[str, Place]:
+def limit_ends(
+    before: Mapping[str, StreamOffset], ends: Mapping[str, StreamOffset], count: int
+) -> dict[str, StreamOffset]:
     """`ends`, moved back so that there are about `count` messages, from each stream its share."""
     waiting = {
         key: max(0, end.next - before[key].next if key in before else end.next) for key, end in ends.items()
@@ -240,8 +251,8 @@ def limited(before: Mapping[str, Place], ends: Mapping[str, Place], count: int) 
     if total <= count:
         return dict(ends)
     shares = {key: min(left, max(1, left * count // total)) if left else 0 for key, left in waiting.items()}
-    return {key: Place(end.epoch, end.next - waiting[key] + shares[key]) for key, end in ends.items()}
+    return {key: StreamOffset(end.epoch, end.next - waiting[key] + shares[key]) for key, end in ends.items()}
 
 
-def _next(place: Place) -> int:
+def _next(place: StreamOffset) -> int:
     return place.next

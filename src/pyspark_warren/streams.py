@@ -13,7 +13,7 @@ class DataLoss(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class StreamBounds:
     """What a stream holds: offsets from `first` up to, and without, `committed`."""
 
     epoch: str
@@ -24,7 +24,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Addressed:
+class AddressFilter:
     """Messages with one of these keys and exchanges; None is any. Who cannot choose may send others, too."""
 
     exchanges: tuple[str, ...] | None = None
@@ -36,11 +36,11 @@ class Addressed:
         return {"exchange": self.exchanges, "routing_key": self.routing_keys}
 
 
-ANY = Addressed()
+ANY_ADDRESS = AddressFilter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
+class OffsetRange:
     """Messages of one stream, from `start` up to, and without, `end`."""
 
     queue: str
@@ -48,7 +48,7 @@ class Range:
     start: int
     end: int
     is_loss_fatal: bool
-    only: Addressed = ANY
+    only: AddressFilter = ANY_ADDRESS
 
 
 class Streams(Protocol):
@@ -57,17 +57,17 @@ class Streams(Protocol):
     # Whether `broker_timestamp` is the time by which `offset_at` looks.
     has_times: bool
 
-    def bounds(self, queue: str, expected: int = 0) -> Bounds:
+    def bounds(self, queue: str, expected: int = 0) -> StreamBounds:
         """What it holds now; what is below `committed` stays as it is. It should be `expected` at least."""
 
     def offset_at(self, queue: str, milliseconds: int) -> int:
         """The first offset at or behind a time."""
 
-    def read(self, wanted: Range, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
+    def read(self, wanted: OffsetRange, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
         """The messages; `DataLoss` if some are gone and that is fatal."""
 
 
-def gone(queue: str, start: int, first: int) -> DataLoss:
+def retention_loss(queue: str, start: int, first: int) -> DataLoss:
     """The same words wherever it is found out."""
     return DataLoss(
         f"the messages {start} to {first - 1} of the stream {queue!r} are gone: it begins at {first} now. "
@@ -75,7 +75,7 @@ def gone(queue: str, start: int, first: int) -> DataLoss:
     )
 
 
-def given_back(queue: str) -> DataLoss:
+def lease_loss(queue: str) -> DataLoss:
     """The same for a lease that ended before its batch was committed."""
     return DataLoss(
         f"the lease of a batch of the queue {queue!r} has expired, or was given back: its messages are in "

@@ -85,25 +85,25 @@ PAST_DEATHS_MAX = 50
 
 # --- moving -------------------------------------------------------------------------------------
 # Messages that are moved at once and not safe yet where they go: enough to share a sync among.
-MOVED_AT_ONCE_MAX = 1_024
+MOVES_IN_FLIGHT_MAX = 1_024
 # And the octets of their bodies, unless it is only one.
-MOVED_AT_ONCE_SIZE_MAX = 4_194_304
+MOVES_IN_FLIGHT_SIZE_MAX = 4_194_304
 # Messages of a queue that are looked at, and moved, in one turn: a millisecond.
-LOOKED_AT_PER_TURN = 32
+SCANNED_PER_TURN = 32
 # Octets of these that are read from the disk together, unless one is larger.
-LOOKED_AT_SIZE_MAX = 1_048_576
+SCAN_READ_SIZE_MAX = 1_048_576
 # Messages of one redrive that can be taken back, 8 octets each: 2 MB.
-PLACES_REMEMBERED_MAX = 250_000
+UNDO_MESSAGES_MAX = 250_000
 # Destinations that a preview tells apart.
-DESTINATIONS_TOLD_MAX = 100
+PREVIEW_DESTINATIONS_MAX = 100
 # Reasons for which messages cannot be moved that are told apart.
-REASONS_TOLD_MAX = 32
+PREVIEW_REASONS_MAX = 32
 # Messages of each of these that are named: enough to look at.
-MESSAGES_NAMED_MAX = 10
+PREVIEW_MESSAGES_MAX = 10
 # Messages that may be chosen one by one: what somebody ticks on a page.
-MESSAGES_CHOSEN_MAX = 1_000
+SELECTED_MESSAGES_MAX = 1_000
 # Causes of dead letters that are told apart in one queue; what clients make up counts as others.
-CAUSES_TOLD_MAX = 100
+DEAD_LETTER_CAUSES_MAX = 100
 # Routing keys that are shown of each.
 CAUSE_KEYS_MAX = 10
 # Bindings and queues that are looked at in one turn to find out where dead letters go.
@@ -112,7 +112,7 @@ REACHED_PER_TURN = 256
 # --- access -------------------------------------------------------------------------------------
 # Time that a regular expression has for a name and that is not counted (permissions, policies): 20 times what
 # a harmless one takes. A turn of 500 frames, each with a name made up for it, is 25 ms longer.
-PATTERN_FREE_S = 0.00005
+PATTERN_GRACE_S = 0.00005
 # And for a second try if it was not enough: with the number of these, what one pattern may ever cost.
 PATTERN_MATCH_S = 0.0005
 # Second tries of a pattern that were not earned back by quick matches.
@@ -144,9 +144,9 @@ PASSWORD_THREADS = 2
 # Comparisons that wait for one of them: some 30 s of work for one core.
 PASSWORDS_WAITING_MAX = 1_024
 # How long a password that was right is not compared again: clients over HTTP send it with each request.
-PASSWORD_REMEMBERED_MS = 300_000
+PASSWORD_CACHE_MS = 300_000
 # And of how many users that is remembered: some 200 octets each.
-PASSWORDS_REMEMBERED_MAX = 65_536
+CACHED_CREDENTIALS_MAX = 65_536
 # Failed logins that cost nothing but themselves: people mistype, and a deployment has a few wrong passwords.
 LOGIN_FAILURES_FREE = 10
 # The wait after the next one; it doubles with each.
@@ -178,21 +178,21 @@ KEY_SET_TIMEOUT_MS = 5_000
 # How often a key server is asked at most: an unknown key in a token costs its sender nothing.
 KEY_SET_INTERVAL_MS = 10_000
 # How long a directory may take to say who somebody is, all questions together: a client waits no longer.
-DIRECTORY_TIMEOUT_MS = 5_000
+LDAP_TIMEOUT_MS = 5_000
 # Connections to it at once: each login has one for some milliseconds.
-DIRECTORY_LINKS = 16
+LDAP_CONNECTIONS_MAX = 16
 # How long one that nobody uses stays: most directories close it after some minutes.
-DIRECTORY_IDLE_MS = 60_000
+LDAP_IDLE_MS = 60_000
 # Logins that wait for one of them: some seconds' worth.
-DIRECTORY_WAITING_MAX = 1_024
+LDAP_WAITING_MAX = 1_024
 # How long a server that did not answer is asked last.
-DIRECTORY_REST_MS = 10_000
+LDAP_RETRY_MS = 10_000
 # Groups of one user: one that is in more is refused, since any of them may be the one that counts.
-DIRECTORY_GROUPS_MAX = 1_000
+LDAP_GROUPS_MAX = 1_000
 # A message of a directory: the name of an entry, or an error.
-DIRECTORY_MESSAGE_SIZE_MAX = 65_536
+LDAP_MESSAGE_SIZE_MAX = 65_536
 # How long a directory's answer is good: as long as RabbitMQ's cache has it.
-DIRECTORY_REMEMBERED_MS = 15_000
+LDAP_CACHE_MS = 15_000
 # --- publishing ---------------------------------------------------------------------------------
 # Addresses (exchange and routing key) that a channel remembers its permission for; then it forgets all.
 PUBLISHER_ADDRESSES_MAX = 1024
@@ -220,7 +220,7 @@ CHANNEL_CONSUMERS_MAX = 10_000
 QUEUE_CONSUMERS_MAX = 50_000
 # Messages that were delivered too often, and then lost for want of a dead-letter exchange, are told of in the
 # log so often at most in each virtual host: a consumer that gives all back would fill it.
-LOST_LETTERS_TOLD_MS = 60_000
+LOST_DEAD_LETTERS_LOG_MS = 60_000
 # Changes of the time to live that messages which came before them may tell apart in one queue and priority
 # level; of more, the eldest two count as the longer one. It takes a policy to make one.
 TTL_CHANGES_MAX = 64
@@ -230,9 +230,9 @@ TTL_CHANGES_MAX = 64
 # copy of a message, each that is dropped from a full queue and each delivery settled counts as one more.
 WORK_PER_TURN_MAX = 500
 # And those of a client that has long been the only one to send.
-WORK_ALONE_MAX = 1_600
+WORK_SOLE_CLIENT_MAX = 1_600
 # For how long nobody else may have sent anything then: whoever sends more often finds the turns short.
-ALONE_AFTER_MS = 100
+SOLE_CLIENT_AFTER_MS = 100
 # What any other method counts for, in frames of messages.
 METHOD_WORK = 60
 # What a declaration counts for, or a step of a handshake: a turn's work.
@@ -249,7 +249,7 @@ CLOSED_PER_TURN = 8
 # --- memory ---------------------------------------------------------------------------------------
 # Objects that came to stay before reference cycles are looked for among all: a pause of some 100 ms, and
 # what a few million octets of cycles that were set aside alive would take meanwhile.
-COLLECTED_MIN = 1_000_000
+COLLECTION_OBJECTS_MIN = 1_000_000
 
 # --- flow ---------------------------------------------------------------------------------------
 # How fast memory or a disk may be used up, so that no limit is passed by much unseen: large messages came in
@@ -303,7 +303,7 @@ DELIVERED_AHEAD_MAX = 4_096
 DELIVERED_AHEAD_KEPT = 8
 # Octets of dead segments that are let go for each octet of state written anew for them: a queue that is done
 # with every other of a million messages would else fill segments with its state as fast as they are freed.
-DEAD_PER_STATE_MIN = 4
+COMPACTION_GAIN_MIN = 4
 # What is read at once of a segment whose messages are moved: a fraction of a millisecond of the loop.
 COMPACTION_READ_SIZE = 131_072
 # And so often before a batch, while nothing that is alive is found.
@@ -385,19 +385,19 @@ STREAM_WORK_PER_TURN_MAX = 2_000
 STREAM_CHUNK_WORK = 200
 # Bits that say which filter values a chunk may have, two for each: a chunk with 500 values is taken for one
 # with another value in a seventh of all cases, one with 50 in one of 400. Twice what RabbitMQ has at most.
-STREAM_SIEVE_BITS = 2_048
+STREAM_BLOOM_BITS = 2_048
 # And runs of chunks of a virtual host of which that stays known: where all chunks differ, 2 GiB of full ones,
 # in 16 MiB at most.
-STREAM_SIEVES_MAX = 16_384
+STREAM_BLOOM_FILTERS_MAX = 16_384
 # Damaged places of streams that are told in the log: one reader after the other comes by.
-STREAM_DAMAGE_TOLD_MAX = 100
+STREAM_DAMAGE_LOGGED_MAX = 100
 # Producers whose last sequence a stream knows: those that came longest ago are forgotten. All of it stands
 # once in each file, some 50 octets for each.
 STREAM_PRODUCERS_MAX = 1_000
 # And consumers whose offset it knows.
 STREAM_CONSUMERS_MAX = 1_000
 # A file is zeroed so far ahead of small batches.
-STREAM_AHEAD_SIZE = 65_536
+STREAM_PREALLOCATION_SIZE = 65_536
 
 # --- stream protocol ------------------------------------------------------------------------------
 # So long a client may take to answer that a consumer is active now or has stopped, as in RabbitMQ 3.11 and
@@ -410,7 +410,7 @@ STREAM_HEAD_SIZE_MAX = 131_072
 # Octets of a frame that are proposed to stream clients, as in RabbitMQ: a publish of many messages is one.
 STREAM_FRAME_SIZE_MAX = 1_048_576
 # Octets of a frame that are taken, whatever was agreed: as many as a batch has that was unpacked.
-STREAM_FRAME_TAKEN_MAX = STREAM_BATCH_SIZE_MAX
+STREAM_FRAME_ACCEPTED_MAX = STREAM_BATCH_SIZE_MAX
 # Frames of one connection before it is open: credentials and what a client says of itself.
 STREAM_FRAME_SIZE_HANDSHAKE = 65_536
 # Messages of one connection that are not confirmed yet, before no more is read from it, as in RabbitMQ.
@@ -428,7 +428,7 @@ STREAM_CREDIT_MAX = 65_535
 # Chunks in the form in which they are sent, kept for those who read the same: each is some 128 KiB.
 STREAM_ENCODED_CHUNKS_MAX = 16
 # Such heads that one connection remembers in converted form: most clients send one again and again.
-STREAM_HEADS_KNOWN_MAX = 64
+STREAM_HEADS_CACHED_MAX = 64
 
 # --- supervision --------------------------------------------------------------------------------
 # A virtual host that fails so often, and once more, stays down: the fourth time within five minutes.
@@ -450,7 +450,7 @@ QUEUES_SHRUNK_PER_TURN = 8
 # Octets of messages that are brought back at once: more would take long turns, less more system calls.
 READ_AHEAD_SIZE = 131_072
 # And octets read for a message that does not lie behind the one read before it: most fit.
-READ_ALONE_SIZE = 4_096
+RANDOM_READ_SIZE = 4_096
 # Octets from the end of one message to the next of the same queue that are read along.
 READ_GAP_MAX = 8_192
 # Places in a block of the row of messages that are on the disk only, 8 octets each.
@@ -491,7 +491,7 @@ LEASED_PER_TURN = 512
 # what is over: a start reads so much at most for nothing.
 JOURNAL_LOG_SIZE_MIN = 1_048_576
 # The log is zeroed so far ahead: writing over zeros syncs in half the time of growing.
-JOURNAL_AHEAD_SIZE = 65_536
+JOURNAL_PREALLOCATION_SIZE = 65_536
 # Octets of the state that are made at once, and lost with a flipped bit.
 JOURNAL_CHUNK_SIZE = 16_384
 # Exchanges, queues or bindings that stand in one entry of the state: some 16 KiB of short names.
@@ -500,7 +500,7 @@ JOURNAL_ROWS_MAX = 256
 JOURNAL_MARK_SYNC_MS = 1_000
 # Where the end of the log is lost, so many numbers of queues behind what is known are not used again: more
 # than there can be changes in a second, and 4096 times as many are there.
-JOURNAL_DOUBTED_AHEAD = 1 << 20
+JOURNAL_SKIPPED_NUMBERS = 1 << 20
 # A disk that failed is tried again so often at most, each time with the whole state.
 JOURNAL_RETRY_MS = 1_000
 
@@ -521,7 +521,7 @@ IMPORTED_AT_ONCE = 32
 # Entries that are held against a document in one turn, when an import is planned: some 300 µs.
 PLANNED_PER_TURN = 32
 # And those that are let go of in one turn, when the plan has been told: some 300 µs.
-LET_GO_PER_TURN = 512
+PLAN_RELEASED_PER_TURN = 512
 # Entries that are told of in one answer, with what is there and what is to be.
 PLANNED_SHOWN_MAX = 1_000
 # Things of a document that this broker cannot have, named in one answer: enough to mend the document at once.
@@ -573,9 +573,9 @@ JOBS_RUNNING_MAX = 16
 # And those that are over and remembered: some kilobytes each.
 JOBS_KEPT_MAX = 100
 # Places of messages that all redrives together remember so that they can be undone: 8 octets each.
-JOBS_PLACES_MAX = 1_000_000
+UNDO_MESSAGES_TOTAL_MAX = 1_000_000
 # How often a job that is held up, by an alarm or a slow disk, looks whether it may go on.
-JOB_LOOK_S = 0.1
+JOB_POLL_S = 0.1
 # How long a node that stops waits for what its jobs have under way to be safe.
 JOBS_STOPPING_S = 5.0
 # Messages per second that a job may be told to move at most: it will not be that fast.
@@ -589,11 +589,11 @@ DEAD_LETTERS_PER_QUEUE_MAX = 1_000
 
 # --- log ----------------------------------------------------------------------------------------
 # Lines of the log that wait to be written, some 500 octets each: what a second of reconnecting clients makes.
-LOG_WAITING_MAX = 10_000
+LOG_QUEUE_LENGTH_MAX = 10_000
 # How long the end of the process waits for whoever takes the log.
 LOG_STOP_S_MAX = 2
 # Letters of the name that a client gives itself, in a line of the log: more of 8 KiB says nobody anything.
-TOLD_NAME_LENGTH_MAX = 256
+LOGGED_NAME_LENGTH_MAX = 256
 
 # --- command line -------------------------------------------------------------------------------
 # Octets of an answer that the command line takes into its memory: definitions of a hundred thousand queues.

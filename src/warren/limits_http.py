@@ -37,7 +37,7 @@ LIVE_USER_SIZE_MAX = 16_777_216
 # And those of all users of a port.
 LIVE_SIZE_MAX = 67_108_864
 # How long the rest of a body that nobody wants is read and thrown away (s), so that its sender sees why.
-HTTP_REST_S = 5.0
+HTTP_DRAIN_S = 5.0
 # Characters of a reason that is said in plain words: a longer one is said as it is. Each begin of a term may
 # be read to the end in vain.
 REASON_LENGTH_MAX = 4_096
@@ -65,7 +65,7 @@ PICTURED_EACH_MAX = 6
 # And consumers of one queue: each is a line that crosses others.
 PICTURED_CONSUMERS_MAX = 3
 # Octets of messages that are got with one request; the answer, which is longer, is made in memory.
-HTTP_GOT_SIZE_MAX = 33_554_432
+HTTP_GET_SIZE_MAX = 33_554_432
 # Messages of one answer when somebody looks into a queue; some kilobytes of JSON each.
 PEEKED_MAX = 1_000
 # Messages that are looked at for one answer, if few of them fit: half a second of reading from the disk.
@@ -73,7 +73,7 @@ PEEKED_PER_REQUEST_MAX = 20_000
 # Deliveries that are named in one request to take them back.
 RETURNED_PER_REQUEST_MAX = 1_000
 # How long a message published over HTTP may wait for its disk before the client is told that it does.
-HTTP_SAFE_S_MAX = 30
+HTTP_CONFIRM_S_MAX = 30
 # People signed in to the web interface at once: who was away longest is signed out for one more.
 SESSIONS_MAX = 10_000
 # And of one user: an account that many share has as many browsers; a script that signs in again and again
@@ -86,7 +86,7 @@ SESSION_IDLE_MS = 28_800_000
 # And when it ends although it is used: people sign in once a day.
 SESSION_MS_MAX = 86_400_000
 # And when that of somebody ends whom a directory knows, where they may be deleted without our knowing.
-SESSION_VISITOR_MS_MAX = 3_600_000
+SESSION_EXTERNAL_MS_MAX = 3_600_000
 # Streams of answers that are followed at once: each answer is asked for every 5 s.
 LIVE_STREAMS_MAX = 1_000
 # Answers that one stream follows: a page of the web interface looks at some four.

@@ -11,20 +11,20 @@ from urllib.parse import quote
 
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import ConsoleMessage, Page, expect
-from tests.integration.process import Broker
+from tests.integration.broker_process import BrokerProcess
 
-from warren.management import interface
+from warren.management import web_interface
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 AXE = ROOT / "ui" / "node_modules" / "axe-core" / "axe.min.js"
-IS_BUILT = (Path(interface.__file__).parent / "static" / "index.html").exists()
+IS_BUILT = (Path(web_interface.__file__).parent / "static" / "index.html").exists()
 TIMEOUT_MS = 15_000
 # Signing in begins with asking who is signed in, which nobody is.
 _EXPECTED = "401 (Unauthorized)"
 
 
-def api(node: Broker, line: str, body: object = None) -> object:
+def api(node: BrokerProcess, line: str, body: object = None) -> object:
     """What guest's request is answered; `line` is a method and a path below /api."""
     method, path = line.split(" ", 1)
     headers = {"authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
@@ -45,7 +45,7 @@ def segment(name: str) -> str:
 class Visit:
     """A tab of somebody who is signed in; what the page complains of is in `complaints`."""
 
-    def __init__(self, node: Broker, page: Page, prefix: str = "") -> None:
+    def __init__(self, node: BrokerProcess, page: Page, prefix: str = "") -> None:
         """`prefix` is what stands before all paths of the broker."""
         self.page = page
         self.complaints: list[str] = []
@@ -73,7 +73,9 @@ class Visit:
 
 
 @contextmanager
-def visit(node: Broker, chromium: Chromium, *, palette: str = "light", width: int = 1280) -> Iterator[Visit]:
+def visit(
+    node: BrokerProcess, chromium: Chromium, *, palette: str = "light", width: int = 1280
+) -> Iterator[Visit]:
     """A tab of its own, signed in as guest."""
     scheme = "dark" if palette == "dark" else "light"
     context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 850})  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import sync_playwright
 from tests.browser.browsing import AXE, CHROMIUM, IS_BUILT
-from tests.integration.process import Broker, broker
+from tests.integration.broker_process import BrokerProcess, broker
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -27,6 +27,6 @@ def chromium(needed: None) -> Iterator[Chromium]:
 
 
 @pytest.fixture(scope="session")
-def node(needed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def node(needed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as started:
         yield started

@@ -10,14 +10,14 @@ import pytest
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, Route, expect
 from tests.browser.browsing import Visit, api, visit
-from tests.integration.process import Broker, broker
-from tests.integration.streaming import Raw
+from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.stream_client import RawStreamClient
 
 from warren.wire.streams import commands
 
 
 @pytest.fixture
-def tab(node: Broker, chromium: Chromium) -> Iterator[Visit]:
+def tab(node: BrokerProcess, chromium: Chromium) -> Iterator[Visit]:
     with visit(node, chromium) as tab:
         yield tab
         assert tab.complaints == []
@@ -42,7 +42,7 @@ def fill(page: Page, **fields: str) -> None:
             field.fill(text)
 
 
-def test_a_queue_is_made_filled_looked_into_emptied_and_deleted(node: Broker, tab: Visit) -> None:
+def test_a_queue_is_made_filled_looked_into_emptied_and_deleted(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     tab.open("queues")
     press(page, "New queue")
@@ -72,7 +72,7 @@ def test_a_queue_is_made_filled_looked_into_emptied_and_deleted(node: Broker, ta
 
 
 @pytest.fixture
-def graveyard(node: Broker) -> Iterator[None]:
+def graveyard(node: BrokerProcess) -> Iterator[None]:
     """Three dead letters of one cause and one of another, in `graveyard`."""
     for name in ("graveyard", "aside"):
         api(node, f"PUT /queues/%2F/{name}", {"durable": True})
@@ -90,14 +90,14 @@ def graveyard(node: Broker) -> Iterator[None]:
         api(node, f"DELETE /queues/%2F/{name}")
 
 
-def bodies(node: Broker, queue: str) -> list[str]:
+def bodies(node: BrokerProcess, queue: str) -> list[str]:
     """What is ready in it."""
     found: Any = api(node, f"GET /warren/queues/%2F/{queue}/messages")
     return [message["payload"] for message in found["messages"]]
 
 
 @pytest.mark.usefixtures("graveyard")
-def test_dead_letters_of_a_cause_are_sent_back_and_taken_back(node: Broker, tab: Visit) -> None:
+def test_dead_letters_of_a_cause_are_sent_back_and_taken_back(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     tab.open("dead-letters")
     page.get_by_role("link", name="orders").click()
@@ -120,7 +120,7 @@ def test_dead_letters_of_a_cause_are_sent_back_and_taken_back(node: Broker, tab:
 
 
 @pytest.mark.usefixtures("graveyard")
-def test_one_dead_letter_is_chosen_mended_and_sent_elsewhere(node: Broker, tab: Visit) -> None:
+def test_one_dead_letter_is_chosen_mended_and_sent_elsewhere(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     tab.open("dead-letters/%2F/graveyard?died=orders&reason=rejected&exchange=")
     page.get_by_label("Select, in this queue for").nth(1).check()
@@ -143,7 +143,7 @@ def test_one_dead_letter_is_chosen_mended_and_sent_elsewhere(node: Broker, tab: 
 
 
 @pytest.mark.usefixtures("graveyard")
-def test_messages_are_moved_to_another_queue_and_a_job_is_stopped(node: Broker, tab: Visit) -> None:
+def test_messages_are_moved_to_another_queue_and_a_job_is_stopped(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     tab.open("queues/%2F/graveyard?tab=move")
     fill(page, destination="aside", conditions="body~short")
@@ -161,7 +161,7 @@ def test_messages_are_moved_to_another_queue_and_a_job_is_stopped(node: Broker, 
     assert len(bodies(node, "graveyard")) == 2
 
 
-def test_an_exchange_is_made_bound_published_to_and_deleted(node: Broker, tab: Visit) -> None:
+def test_an_exchange_is_made_bound_published_to_and_deleted(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     api(node, "PUT /queues/%2F/bound", {})
     tab.open("exchanges")
@@ -189,7 +189,7 @@ def test_an_exchange_is_made_bound_published_to_and_deleted(node: Broker, tab: V
     expect(page.get_by_role("heading", level=1)).to_have_text("Exchanges")
 
 
-def test_nothing_is_called_published_before_the_broker_says_so(node: Broker, tab: Visit) -> None:
+def test_nothing_is_called_published_before_the_broker_says_so(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     limits = {"durable": True, "arguments": {"x-max-length": 0, "x-overflow": "reject-publish"}}
     api(node, "PUT /queues/%2F/refuses", limits)
@@ -221,7 +221,7 @@ def test_nothing_is_called_published_before_the_broker_says_so(node: Broker, tab
     tab.complaints.clear()
 
 
-def test_a_user_is_made_permitted_and_deleted(node: Broker, tab: Visit) -> None:
+def test_a_user_is_made_permitted_and_deleted(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     tab.open("users")
     press(page, "New user")
@@ -252,7 +252,7 @@ def test_what_the_broker_refuses_is_said_in_its_words(tab: Visit) -> None:
     tab.complaints.clear()
 
 
-def test_definitions_go_out_and_come_in(node: Broker, tab: Visit, tmp_path: Path) -> None:
+def test_definitions_go_out_and_come_in(node: BrokerProcess, tab: Visit, tmp_path: Path) -> None:
     page = tab.page
     api(node, "PUT /queues/%2F/travels", {})
     tab.open("definitions")
@@ -271,7 +271,7 @@ def test_definitions_go_out_and_come_in(node: Broker, tab: Visit, tmp_path: Path
     assert api(node, "GET /queues/%2F/arrived")
 
 
-def test_signing_out_ends_it_and_a_wrong_password_is_told(node: Broker, chromium: Chromium) -> None:
+def test_signing_out_ends_it_and_a_wrong_password_is_told(node: BrokerProcess, chromium: Chromium) -> None:
     with visit(node, chromium) as tab:
         press(tab.page, "Sign out")
         tab.page.get_by_label("User").wait_for()
@@ -282,7 +282,7 @@ def test_signing_out_ends_it_and_a_wrong_password_is_told(node: Broker, chromium
 
 
 def test_an_ended_session_leads_to_the_sign_in_page_and_a_missing_permission_does_not(
-    chromium: Chromium, node: Broker
+    chromium: Chromium, node: BrokerProcess
 ) -> None:
     with visit(node, chromium) as tab:
         page = tab.page
@@ -334,7 +334,7 @@ def test_the_keyboard_is_enough(tab: Visit) -> None:
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_a_route_is_tried_and_nothing_is_published(node: Broker, tab: Visit) -> None:
+def test_a_route_is_tried_and_nothing_is_published(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     api(node, "PUT /queues/%2F/tried", {})
     api(node, "PUT /exchanges/%2F/trying", {"type": "topic"})
@@ -353,7 +353,7 @@ def test_a_route_is_tried_and_nothing_is_published(node: Broker, tab: Visit) -> 
     assert "message_stats" not in queue
 
 
-def test_a_queue_is_paused_and_goes_on(node: Broker, tab: Visit) -> None:
+def test_a_queue_is_paused_and_goes_on(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     api(node, "PUT /queues/%2F/pausing", {})
     tab.open("queues/%2F/pausing")
@@ -365,7 +365,7 @@ def test_a_queue_is_paused_and_goes_on(node: Broker, tab: Visit) -> None:
     assert api(node, "GET /warren/queues/%2F/pausing/pause") == {"paused": False}
 
 
-def test_what_a_consumer_holds_is_returned(node: Broker, tab: Visit) -> None:
+def test_what_a_consumer_holds_is_returned(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
         channel = connection.channel()
@@ -386,7 +386,7 @@ def test_what_a_consumer_holds_is_returned(node: Broker, tab: Visit) -> None:
         channel.queue_delete("held")
 
 
-def test_a_plan_is_told_and_carried_out(node: Broker, tab: Visit, tmp_path: Path) -> None:
+def test_a_plan_is_told_and_carried_out(node: BrokerProcess, tab: Visit, tmp_path: Path) -> None:
     page = tab.page
     file = tmp_path / "planned.json"
     queue = {"name": "planned", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
@@ -405,7 +405,7 @@ def test_a_plan_is_told_and_carried_out(node: Broker, tab: Visit, tmp_path: Path
     api(node, "DELETE /policies/%2F/planned")
 
 
-def test_the_topology_is_walked_with_the_keyboard_and_found_by_name(node: Broker, tab: Visit) -> None:
+def test_the_topology_is_walked_with_the_keyboard_and_found_by_name(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     api(node, "PUT /exchanges/%2F/hub", {"type": "fanout"})
     for number in range(20):
@@ -426,14 +426,14 @@ def test_the_topology_is_walked_with_the_keyboard_and_found_by_name(node: Broker
     expect(page.get_by_role("heading", level=1)).to_have_text("spoke-19")
 
 
-def test_a_stream_is_made_and_looked_into_from_wherever_one_likes(node: Broker, tab: Visit) -> None:
+def test_a_stream_is_made_and_looked_into_from_wherever_one_likes(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     tab.open("queues")
     press(page, "New queue")
     fill(page, name="looked into", type="stream", arguments="x-max-age = 7D")
     press(page, "Create")
     expect(page.get_by_text("Queue “looked into” created.")).to_be_visible()
-    client = Raw(node.ports["stream"])
+    client = RawStreamClient(node.ports["stream"])
     client.ask(commands.DeclarePublisher(1, "", "looked into"))
     client.publish(*range(50))
     client.confirmed(50)
@@ -466,10 +466,10 @@ def test_a_stream_is_made_and_looked_into_from_wherever_one_likes(node: Broker, 
     confirm(page, "Delete")
 
 
-def test_a_stream_connection_is_shown_and_closed(node: Broker, tab: Visit) -> None:
+def test_a_stream_connection_is_shown_and_closed(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     api(node, "PUT /queues/%2F/watched", {"durable": True, "arguments": {"x-queue-type": "stream"}})
-    client = Raw(node.ports["stream"], connection_name="sensor 5")
+    client = RawStreamClient(node.ports["stream"], connection_name="sensor 5")
     client.ask(commands.DeclarePublisher(3, "ref-5", "watched"))
     client.subscribe(4, "watched", name="audit")
     tab.open("connections")
@@ -485,7 +485,7 @@ def test_a_stream_connection_is_shown_and_closed(node: Broker, tab: Visit) -> No
     api(node, "DELETE /queues/%2F/watched")
 
 
-def test_a_lease_is_given_back(node: Broker, tab: Visit) -> None:
+def test_a_lease_is_given_back(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     api(node, "PUT /queues/%2F/leased", {"durable": True})
     message = {"routing_key": "leased", "payload": "m", "payload_encoding": "string", "properties": {}}

@@ -6,23 +6,23 @@ import pytest
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import expect
 from tests.browser.browsing import Visit, api, visit
-from tests.integration.process import Broker, broker
+from tests.integration.broker_process import BrokerProcess, broker
 
 
 @pytest.fixture
-def in_memory() -> Iterator[Broker]:
+def in_memory() -> Iterator[BrokerProcess]:
     with broker() as started:
         yield started
 
 
 def test_who_is_in_memory_says_so_and_an_alarm_is_named_on_every_page(
-    in_memory: Broker, chromium: Chromium
+    in_memory: BrokerProcess, chromium: Chromium
 ) -> None:
     with visit(in_memory, chromium) as tab:
         looked_at(in_memory, tab)
 
 
-def looked_at(in_memory: Broker, tab: Visit) -> None:
+def looked_at(in_memory: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     for where in ("", "queues"):
         tab.open(where)
@@ -39,12 +39,12 @@ def looked_at(in_memory: Broker, tab: Visit) -> None:
 
 
 @pytest.fixture
-def tab(node: Broker, chromium: Chromium) -> Iterator[Visit]:
+def tab(node: BrokerProcess, chromium: Chromium) -> Iterator[Visit]:
     with visit(node, chromium) as tab:
         yield tab
 
 
-def test_what_is_no_pattern_is_told_and_leaves_the_list(node: Broker, tab: Visit) -> None:
+def test_what_is_no_pattern_is_told_and_leaves_the_list(node: BrokerProcess, tab: Visit) -> None:
     api(node, "PUT /queues/%2F/stays", {"durable": True})
     tab.open("queues")
     page = tab.page

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import expect
 from tests.browser.browsing import AXE, Visit, api, segment, visit
-from tests.integration.process import Broker, broker
-from tests.integration.streaming import Raw
+from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.stream_client import RawStreamClient
 
 from warren.wire.streams import commands
 
@@ -38,7 +38,7 @@ HOSTILE = [
 
 
 @pytest.fixture(scope="module", autouse=True)
-def busy(node: Broker) -> Iterator[None]:
+def busy(node: BrokerProcess) -> Iterator[None]:
     """Something of everything: queues, bindings, messages, a consumer and a connection."""
     # Nobody attends to it for as long as the pages are looked at.
     parameters = pika.ConnectionParameters("127.0.0.1", node.port, heartbeat=0)
@@ -63,11 +63,11 @@ def busy(node: Broker) -> Iterator[None]:
         channel.confirm_delivery()
         arguments = {"x-queue-type": "stream", "x-max-age": "7D", "x-max-length-bytes": 50_000_000}
         channel.queue_declare("events", durable=True, arguments=arguments)
-        publisher = Raw(node.ports["stream"])
+        publisher = RawStreamClient(node.ports["stream"])
         publisher.ask(commands.DeclarePublisher(1, "sensors", "events"))
         publisher.publish(*range(1, 2_001))
         publisher.confirmed(2_000)
-        reader = Raw(node.ports["stream"])
+        reader = RawStreamClient(node.ports["stream"])
         reader.subscribe(1, "events", credit=1, name="audit")
         reader.say(commands.StoreOffset("audit", "events", 1_200).encode())
         channel.basic_consume("events", lambda *_: None, arguments={"x-stream-offset": 1_500})
@@ -82,7 +82,7 @@ def busy(node: Broker) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", params=[(p, w) for p in ("light", "dark") for w in (1280, 390)], ids=str)
-def visited(request: pytest.FixtureRequest, node: Broker, chromium: Chromium) -> Iterator[Visit]:
+def visited(request: pytest.FixtureRequest, node: BrokerProcess, chromium: Chromium) -> Iterator[Visit]:
     palette, width = request.param
     with visit(node, chromium, palette=palette, width=width) as tab:
         yield tab
@@ -104,7 +104,7 @@ def test_a_page_fits_complains_of_nothing_and_is_usable_by_all(visited: Visit, p
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_names_are_text_whatever_they_contain(node: Broker, chromium: Chromium, name: str) -> None:
+def test_names_are_text_whatever_they_contain(node: BrokerProcess, chromium: Chromium, name: str) -> None:
     api(node, f"PUT /vhosts/{segment(name)}", {"description": name, "tags": name})
     api(node, f"PUT /permissions/{segment(name)}/guest", {"configure": ".*", "write": ".*", "read": ".*"})
     api(node, f"PUT /queues/{segment(name)}/{segment(name)}", {"arguments": {"x-dead-letter-exchange": name}})
@@ -116,7 +116,7 @@ def test_names_are_text_whatever_they_contain(node: Broker, chromium: Chromium, 
     api(node, f"PUT /queues/{segment(name)}/{segment(name[:240] + ' s')}", stream)
     message = {"routing_key": name, "payload": name, "payload_encoding": "string", "properties": {}}
     api(node, f"POST /exchanges/{segment(name)}/amq.default/publish", message)
-    streaming = Raw(node.ports["stream"], name, connection_name=name)
+    streaming = RawStreamClient(node.ports["stream"], name, connection_name=name)
     streaming.ask(commands.DeclarePublisher(1, name[:200], name[:240] + " s"))
     streaming.subscribe(1, name[:240] + " s", name=name)
     api(node, f"POST /warren/queues/{segment(name)}/{segment(name)}/leases", {"key": name})

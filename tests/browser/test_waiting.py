@@ -6,19 +6,19 @@ import pytest
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Route, expect
 from tests.browser.browsing import Visit, api, visit
-from tests.integration.process import Broker
+from tests.integration.broker_process import BrokerProcess
 
 MESSAGES = "**/api/warren/queues/**/messages?*"
 
 
 @pytest.fixture
-def tab(node: Broker, chromium: Chromium) -> Iterator[Visit]:
+def tab(node: BrokerProcess, chromium: Chromium) -> Iterator[Visit]:
     with visit(node, chromium) as tab:
         yield tab
         assert tab.complaints == []
 
 
-def publish(node: Broker, queue: str, count: int) -> None:
+def publish(node: BrokerProcess, queue: str, count: int) -> None:
     api(node, f"PUT /queues/%2F/{queue}", {"durable": True})
     for number in range(count):
         properties = {"headers": {"parity": "odd" if number % 2 else "even"}}
@@ -27,7 +27,7 @@ def publish(node: Broker, queue: str, count: int) -> None:
 
 
 def test_a_search_says_that_it_searches_and_an_answer_that_comes_late_is_not_shown(
-    node: Broker, tab: Visit
+    node: BrokerProcess, tab: Visit
 ) -> None:
     page = tab.page
     publish(node, "searched", 4)
@@ -56,7 +56,9 @@ def test_a_search_says_that_it_searches_and_an_answer_that_comes_late_is_not_sho
     page.unroute(MESSAGES)
 
 
-def test_a_search_goes_on_in_pieces_says_how_far_it_is_and_is_stopped(node: Broker, tab: Visit) -> None:
+def test_a_search_goes_on_in_pieces_says_how_far_it_is_and_is_stopped(
+    node: BrokerProcess, tab: Visit
+) -> None:
     page = tab.page
     publish(node, "long", 3)
     tab.open("queues/%2F/long")
@@ -112,7 +114,7 @@ def test_no_page_says_that_there_is_nothing_before_it_knows(tab: Visit, where: s
 
 
 def test_what_is_deleted_meanwhile_is_said_to_be_gone_and_can_not_be_deleted(
-    node: Broker, tab: Visit
+    node: BrokerProcess, tab: Visit
 ) -> None:
     page = tab.page
     publish(node, "goes", 1)
@@ -125,7 +127,7 @@ def test_what_is_deleted_meanwhile_is_said_to_be_gone_and_can_not_be_deleted(
 
 
 def test_messages_are_moved_within_their_virtual_host_unless_another_is_chosen(
-    node: Broker, tab: Visit
+    node: BrokerProcess, tab: Visit
 ) -> None:
     page = tab.page
     api(node, "PUT /vhosts/shop", {})

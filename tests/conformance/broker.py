@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.broker import free_port, running_warren
 from tests.conformance.definitions import definitions
 from tests.rabbitmq import RabbitMQ
+from tests.warren_process import free_port, running_warren
 
 
 @dataclass(frozen=True)
-class Broker:
+class BrokerAddress:
     """Where it listens; `outside` is how it is reached by an address that is not loopback, if at all."""
 
     host: str
@@ -26,7 +26,7 @@ class Broker:
 
 
 @contextlib.contextmanager
-def start_broker(choice: str, folder: Path) -> Iterator[Broker]:
+def start_broker(choice: str, folder: Path) -> Iterator[BrokerAddress]:
     """The broker named on the command line, with the definitions loaded, until the block ends."""
     document = folder / "definitions.json"
     document.write_text(json.dumps(definitions()))
@@ -36,21 +36,21 @@ def start_broker(choice: str, folder: Path) -> Iterator[Broker]:
         settings = {"load_definitions": str(document), "listeners.tcp.outside": f"0.0.0.0:{port}"}
         with running_warren(folder, settings) as warren:
             outside = (address, port) if address else None
-            yield Broker("127.0.0.1", warren.port, is_rabbitmq=False, outside=outside)
+            yield BrokerAddress("127.0.0.1", warren.port, is_rabbitmq=False, outside=outside)
     elif choice == "rabbitmq":
         rabbitmq = RabbitMQ(folder)
         rabbitmq.start()
         try:
             rabbitmq.control("import_definitions", str(document))
             outside = (address, rabbitmq.port) if address else None
-            yield Broker("127.0.0.1", rabbitmq.port, is_rabbitmq=True, outside=outside)
+            yield BrokerAddress("127.0.0.1", rabbitmq.port, is_rabbitmq=True, outside=outside)
         finally:
             rabbitmq.stop()
     else:
         # The definitions have to be there already: `python -m tests.conformance.definitions` prints them.
         place = urlsplit(choice.removeprefix("warren="))
         is_rabbitmq = not choice.startswith("warren=")
-        yield Broker(place.hostname or "127.0.0.1", place.port or 5672, is_rabbitmq=is_rabbitmq)
+        yield BrokerAddress(place.hostname or "127.0.0.1", place.port or 5672, is_rabbitmq=is_rabbitmq)
 
 
 def outside_address() -> str:

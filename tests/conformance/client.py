@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.conformance import notation, protocol
-from tests.conformance.notation import Line
+from tests.conformance.notation import LineReader
 from tests.conformance.peer import ALL_CAPABILITIES, Mismatch, Peer
 from tests.conformance.tables import encode_text
 
@@ -69,7 +69,7 @@ class Client:
         channels = _CHANNELS.match(text)
         first = int(channels[1]) if channels else 0
         last = int(channels[2] or first) if channels else 0
-        line = Line(text[channels.end() :] if channels else text)
+        line = LineReader(text[channels.end() :] if channels else text)
         verb = line.word()
         if verb in ("socket", "connect"):
             self._open(number, verb, line.fields())
@@ -83,7 +83,7 @@ class Client:
         else:
             rest = line.rest()
             peer = self.peers[number]
-            octets = [self._encode(peer, at, verb, Line(rest)) for at in range(first, last + 1)]
+            octets = [self._encode(peer, at, verb, LineReader(rest)) for at in range(first, last + 1)]
             self.peers[number].send(b"".join(octets) * int(times[1] if times else 1), slowly=slowly)
 
     def finish(self) -> None:
@@ -151,7 +151,7 @@ class Client:
             peer.send_method(channel, "channel.open")
             peer.expect_method(channel, "channel.open-ok")
 
-    def _encode(self, peer: Peer, channel: int, verb: str, line: Line) -> bytes:
+    def _encode(self, peer: Peer, channel: int, verb: str, line: LineReader) -> bytes:
         if verb == "hex":
             return bytes.fromhex(line.value())
         if verb == "text":

@@ -9,7 +9,7 @@ from queue import Queue
 
 import pytest
 from tests.conformance import transcript
-from tests.conformance.broker import Broker, start_broker
+from tests.conformance.broker import BrokerAddress, start_broker
 from tests.conformance.client import Scene
 from tests.conformance.definitions import VHOSTS
 from tests.conformance.transcript import Transcript
@@ -27,14 +27,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerAddress]:
     """The broker under test, for the session."""
     with start_broker(request.config.getoption("--broker"), tmp_path_factory.mktemp("broker")) as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
-def results(request: pytest.FixtureRequest, broker: Broker) -> Iterator[dict[Path, Future[None]]]:
+def results(request: pytest.FixtureRequest, broker: BrokerAddress) -> Iterator[dict[Path, Future[None]]]:
     """Every chosen transcript is played at once, by as many threads as there are vhosts."""
     chosen = [
         item.callspec.params["path"] for item in request.session.items if "results" in item.fixturenames

@@ -41,7 +41,7 @@ class Pattern:
     glob: str = ""
 
 
-class Line:
+class LineReader:
     """A reader of one line of notation."""
 
     def __init__(self, line: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.conformance import notation
 from tests.conformance.client import Client, Scene
-from tests.conformance.notation import Line
+from tests.conformance.notation import LineReader
 from tests.conformance.peer import Event, Mismatch, Peer
 
 TRANSCRIPTS = Path(__file__).with_name("transcripts")
@@ -183,15 +183,15 @@ def _waiting(peer: Peer, scene: Scene) -> str:
     return f"silence (on other channels: {others})" if others else "silence"
 
 
-def _channels(text: str) -> tuple[range, Line]:
+def _channels(text: str) -> tuple[range, LineReader]:
     found = re.match(r"(\d+)(?:\.\.(\d+))?\s+", text)
     if found is None:
-        return range(1), Line(text)
+        return range(1), LineReader(text)
     first = int(found[1])
-    return range(first, int(found[2] or first) + 1), Line(text[found.end() :])
+    return range(first, int(found[2] or first) + 1), LineReader(text[found.end() :])
 
 
-def _expect_closed(line: Line, peer: Peer, scene: Scene) -> None:
+def _expect_closed(line: LineReader, peer: Peer, scene: Scene) -> None:
     after = None
     if not line.is_finished():
         line.word()
@@ -206,7 +206,7 @@ def _expect_closed(line: Line, peer: Peer, scene: Scene) -> None:
         raise Mismatch(f"closed after {passed:.1f}")
 
 
-def _expect_confirmations(channel: int, name: str, line: Line, peer: Peer) -> None:
+def _expect_confirmations(channel: int, name: str, line: LineReader, peer: Peer) -> None:
     """`confirmed 1..50`: acks, single or multiple, that settle these numbers and no others."""
     first, last = int(line.value()), 0
     last = int(line.fields().get("to", first))

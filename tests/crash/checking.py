@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker
-from tests.crash.load import QUEUES, Name, Told, connected, name_of
+from tests.crash.load import QUEUES, ClientHistory, Name, connected, name_of
 
 # How many messages of each queue are left where they are, half of them the oldest: each kill finds some that
 # have seen many others, and gaps before and behind them, and the directory does not grow without end.
@@ -25,7 +25,7 @@ class Taken:
     tag: int
 
 
-def check(port: int, told: Told, chance: random.Random) -> int:
+def check(port: int, told: ClientHistory, chance: random.Random) -> int:
     """Everything about messages and declarations; answers how many messages were there.
 
     What is more than a backlog is acknowledged; the rest goes back when the connection ends.
@@ -76,7 +76,7 @@ def beyond_backlog(messages: list[Taken], chance: random.Random) -> list[Taken]:
     return [each for each in messages[:half] if chance.random() > LEFT_AGAIN] + newer[half:]
 
 
-def check_queue(queue: str, messages: list[Taken], told: Told) -> None:
+def check_queue(queue: str, messages: list[Taken], told: ClientHistory) -> None:
     """Nothing is missing, too much, twice, in another order, or passed off as new."""
     names = [each.name for each in messages]
     assert len(names) == len(set(names)), f"{queue}: something is there twice"
@@ -98,7 +98,7 @@ def check_queue(queue: str, messages: list[Taken], told: Told) -> None:
     assert not fresh, f"{queue}: delivered before, and not redelivered: {sorted(fresh)[:5]}"
 
 
-def check_declared(channel: BlockingChannel, told: Told) -> None:
+def check_declared(channel: BlockingChannel, told: ClientHistory) -> None:
     """What was declared is there as it was declared, and what was deleted is not."""
     for name in sorted(told.declared - told.deleting):
         channel.queue_declare(name, passive=True)

@@ -19,9 +19,9 @@ sys.path.insert(0, str(ROOT))
 
 from pika.exceptions import AMQPError  # noqa: E402
 from tests.crash.checking import check  # noqa: E402
-from tests.crash.load import Load, Told  # noqa: E402
+from tests.crash.load import ClientHistory, Load  # noqa: E402
 from tests.crash.recording import built, why_impossible  # noqa: E402
-from tests.integration.process import Broker  # noqa: E402
+from tests.integration.broker_process import BrokerProcess  # noqa: E402
 
 KILLS = 20
 # After how many such calls a broker is killed, at the most: the first few happen while it starts.
@@ -63,7 +63,7 @@ class Killing:
         self.data = folder / "data"
         self._chance = chance
         self._library = None if why_impossible() else built(folder)
-        self._told = Told()
+        self._told = ClientHistory()
         self.kills = 0
         self.checks = 0
         self.found = 0
@@ -97,7 +97,7 @@ class Killing:
             broker.process.kill()
             broker.process.communicate()
 
-    def _use(self, broker: Broker) -> None:
+    def _use(self, broker: BrokerProcess) -> None:
         try:
             broker.wait_ready()
         except AssertionError:
@@ -116,16 +116,16 @@ class Killing:
         broker.process.kill()
         load.join()
 
-    def _check(self, broker: Broker) -> None:
+    def _check(self, broker: BrokerProcess) -> None:
         self.found += check(broker.port, self._told, self._chance)
         self.checks += 1
         assert not any("damaged" in line for line in broker.lines), "".join(broker.lines)
 
-    def _started(self, point: str) -> Broker:
+    def _started(self, point: str) -> BrokerProcess:
         environment = {"WARREN_ROOT": str(self.data)}
         if point:
             environment |= {"LD_PRELOAD": str(self._library), "WARREN_KILL": point}
-        return Broker(["--data-dir", str(self.data)], environment)
+        return BrokerProcess(["--data-dir", str(self.data)], environment)
 
 
 if __name__ == "__main__":

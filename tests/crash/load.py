@@ -23,7 +23,7 @@ Name = tuple[int, int]
 
 
 @dataclass
-class Told:
+class ClientHistory:
     """What clients asked for and were told, each thread about its own; all times are of one clock."""
 
     # Queue -> message -> when it was sent; what a broker has confirmed; what a consumer has acknowledged.
@@ -44,7 +44,7 @@ class Told:
 class Load:
     """Publishers, consumers and one who declares, until the broker is gone."""
 
-    def __init__(self, port: int, told: Told, chance: random.Random) -> None:
+    def __init__(self, port: int, told: ClientHistory, chance: random.Random) -> None:
         self._port = port
         self._told = told
         works: list[Callable[[BlockingChannel, random.Random], None]] = [

@@ -21,22 +21,22 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.crash.checking import check  # noqa: E402
+from tests.crash.load import ClientHistory as Asked  # noqa: E402
 from tests.crash.load import Load, name_of  # noqa: E402
-from tests.crash.load import Told as Asked  # noqa: E402
-from tests.crash.powerless import Call, Files, calls  # noqa: E402
 from tests.crash.recording import built, why_impossible  # noqa: E402
-from tests.crash.told import Told  # noqa: E402
-from tests.integration.process import Broker  # noqa: E402
+from tests.crash.simulated_files import Call, Files, calls  # noqa: E402
+from tests.crash.wire_history import WireHistory  # noqa: E402
+from tests.integration.broker_process import BrokerProcess  # noqa: E402
 from tests.sim.recovered import messages_in  # noqa: E402
 
-from warren.journal.page import PageError  # noqa: E402
+from warren.journal.file_format import JournalError  # noqa: E402
 from warren.journal.recovery import recover  # noqa: E402
 from warren.metadata.machine import Metadata  # noqa: E402
 from warren.runtime.disk import DirectoryDisk  # noqa: E402
-from warren.runtime.worker import Worker  # noqa: E402
+from warren.runtime.worker_thread import WorkerThread  # noqa: E402
 from warren.store.message_store import StorePort  # noqa: E402
-from warren.store.recovery import OpeningWorld, open_store  # noqa: E402
-from warren.store.segment import SegmentError  # noqa: E402
+from warren.store.recovery import RecoveryDependencies, open_store  # noqa: E402
+from warren.store.segment import StoreFileError  # noqa: E402
 
 CUTS = 150
 LOAD_SECONDS = 2.0
@@ -90,7 +90,7 @@ def record(folder: Path, seconds: float, seed: int) -> list[Call]:
     chance = random.Random(seed)
     environment = {"LD_PRELOAD": str(built(folder)), "WARREN_RECORD": str(log), "WARREN_ROOT": str(data)}
     data.mkdir()
-    broker = Broker(["--data-dir", str(data)], environment)
+    broker = BrokerProcess(["--data-dir", str(data)], environment)
     try:
         broker.wait_ready()
         asked = Asked()
@@ -113,7 +113,7 @@ def cut(
 ) -> Iterator[str]:
     """Cut the power `count` times; what was lost."""
     chance = random.Random(seed)
-    told, files = Told(), Files(str(folder / "data"), forgotten)
+    told, files = WireHistory(), Files(str(folder / "data"), forgotten)
     # Half of the cuts come just after something was said to a client: that is when promises are new.
     after_words = [at for at, call in enumerate(recorded) if call.kind == "S"]
     places = [
@@ -131,14 +131,14 @@ def cut(
                 files.top.build(path, chance)
                 try:
                     compare(path, told)
-                except (LostError, PageError, SegmentError) as error:
+                except (LostError, JournalError, StoreFileError) as error:
                     yield f"call {at} of {len(recorded)}: {error}"
 
 
-def compare(data: Path, told: Told) -> None:
+def compare(data: Path, told: WireHistory) -> None:
     """Recover what is in `data`; LostError if it is not what clients were told."""
     loop = asyncio.new_event_loop()
-    with closing(Worker("disk")) as worker:
+    with closing(WorkerThread("disk")) as worker:
         metadata = Metadata()
         if (data / "metadata").exists():
             with closing(DirectoryDisk(data / "metadata", loop, worker)) as disk:
@@ -149,7 +149,7 @@ def compare(data: Path, told: Told) -> None:
         queues = vhost.topology.queues if vhost else {}
         compare_queues(set(queues), told)
         numbers = {queue.number: name for name, queue in queues.items()}
-        world = OpeningWorld(
+        world = RecoveryDependencies(
             random_octets=random.randbytes, has_queue=numbers.__contains__, progress=lambda *_: None
         )
         found: dict[str, list[bytes]] = defaultdict(list)
@@ -164,7 +164,7 @@ def compare(data: Path, told: Told) -> None:
     loop.close()
 
 
-def compare_queues(there: set[str], told: Told) -> None:
+def compare_queues(there: set[str], told: WireHistory) -> None:
     """Those that were declared exist, and none else."""
     if missing := told.declared - told.deleting - there:
         raise LostError(f"declared and not there: {sorted(missing)[:3]}")
@@ -174,7 +174,7 @@ def compare_queues(there: set[str], told: Told) -> None:
         raise LostError(f"never asked for: {sorted(strange)[:3]}")
 
 
-def compare_messages(found: dict[str, list[bytes]], told: Told) -> None:
+def compare_messages(found: dict[str, list[bytes]], told: WireHistory) -> None:
     """Those that were confirmed and not acknowledged are there, whole and in order, and none else."""
     for queue, sent in told.sent.items():
         bodies = found[queue]

@@ -21,9 +21,9 @@ import pika  # noqa: E402
 from pika.adapters.blocking_connection import BlockingChannel  # noqa: E402
 from pika.exceptions import AMQPError  # noqa: E402
 from tests.crash.recording import built, why_impossible  # noqa: E402
-from tests.integration.api import Client  # noqa: E402
-from tests.integration.process import Broker  # noqa: E402
-from tests.integration.staging import Job, bodies  # noqa: E402
+from tests.integration.api import HttpClient  # noqa: E402
+from tests.integration.broker_process import BrokerProcess  # noqa: E402
+from tests.integration.staging import StagedQuery, bodies  # noqa: E402
 
 KILLS = 20
 QUEUES = ("first", "second")
@@ -96,7 +96,7 @@ class Killing:
         self.points[f"at {kind}" if is_forced else "at random"] += 1
         print(f"{self.kills} kills, {self.batches} batches so far", flush=True)
 
-    def _use(self, broker: Broker) -> None:
+    def _use(self, broker: BrokerProcess) -> None:
         try:
             broker.wait_ready()
         except AssertionError:
@@ -119,9 +119,9 @@ class Killing:
             broker.process.kill()
             broker.process.communicate()
 
-    def _commit(self, broker: Broker) -> None:
+    def _commit(self, broker: BrokerProcess) -> None:
         """Batch after batch, until it is time, or the broker is gone."""
-        job = Job(Client(broker), "query", "amq.fanout")
+        job = StagedQuery(HttpClient(broker), "query", "amq.fanout")
         until = time.monotonic() + SECONDS_MAX
         while time.monotonic() < until:
             if not self._parts:
@@ -159,10 +159,10 @@ class Killing:
         self._batch += 1
         self._parts = {}
 
-    def _check(self, broker: Broker) -> None:
+    def _check(self, broker: BrokerProcess) -> None:
         """Each row that is due is there once; of the batch under way all are there, or none."""
         until = time.monotonic() + GOING_ON_S
-        client = Client(broker)
+        client = HttpClient(broker)
         while any(each["state"] == "committing" for each in client.get("/warren/staged")):
             assert time.monotonic() < until, "the broker does not go on"
             time.sleep(0.02)
@@ -185,11 +185,11 @@ class Killing:
                 channels[queue].basic_ack(tag)
         connection.close()
 
-    def _started(self, point: str) -> Broker:
+    def _started(self, point: str) -> BrokerProcess:
         environment = {"WARREN_ROOT": str(self.data)}
         if point:
             environment |= {"LD_PRELOAD": str(self._library), "WARREN_KILL": point}
-        return Broker(["--data-dir", str(self.data)], environment)
+        return BrokerProcess(["--data-dir", str(self.data)], environment)
 
     def _check_queue(self, queue: str, found: list[Found]) -> None:
         counts = Counter(row for row, _, _ in found)

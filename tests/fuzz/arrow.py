@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from warren.errors import FrameError
 from warren.management.arrow.shapes import IS_COMPILED, TYPES, columns_of, from_properties
-from warren.management.staging.frames import FrameRefused, Kind, frames
-from warren.management.staging.rows import RowRefused, Rows
+from warren.management.staging.ipc_messages import IpcMessageKind, IpcStreamRefused, read_ipc_messages
+from warren.management.staging.row_decoder import RowDecoder, RowRefused
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Timestamp, UInt64, encode_table
 
@@ -98,7 +98,7 @@ def _shape(head: int, listed: bytes) -> bytes:
 
 def check_staged(data: bytes) -> None:
     """An upload is refused, or its rows are messages that can be read; all of it within bounds."""
-    with suppress(FrameRefused, RowRefused):
+    with suppress(IpcStreamRefused, RowRefused):
         LOOP.run_until_complete(_stage(data))
 
 
@@ -111,11 +111,11 @@ async def _stage(data: bytes) -> None:
         at += len(piece)
         return piece
 
-    rows = Rows(pa, "events", "guest", may_impersonate=False)
-    async for frame in frames(read):
-        if frame.kind is Kind.SCHEMA:
+    rows = RowDecoder(pa, "events", "guest", may_impersonate=False)
+    async for frame in read_ipc_messages(read):
+        if frame.kind is IpcMessageKind.SCHEMA:
             rows.begin(frame.octets)
-        elif frame.kind is Kind.RECORDS:
+        elif frame.kind is IpcMessageKind.RECORDS:
             for found in rows.take(frame.octets):
                 if isinstance(found, list):
                     for message in found:

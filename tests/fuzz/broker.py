@@ -9,11 +9,11 @@ from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
 from warren.metadata.users import User
 from warren.session.connection import Connection
-from warren.session.domain import Domain, DomainWorld
 from warren.session.handshake import HandshakeSettings
+from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
-from warren.session.server import Server, SessionSettings, World
-from warren.session.wake import Wake
+from warren.session.server import Server, ServerDependencies, SessionSettings
+from warren.session.vhost_services import VhostDependencies, VhostServices
 from warren.wire import methods
 from warren.wire.methods import METHODS, Method, decode_method
 from warren.wire.properties import BasicProperties
@@ -82,7 +82,7 @@ class OpenGate:
         """To every virtual host that there is, which is one."""
 
 
-class Sleeper(Wake):
+class Sleeper(OutputListener):
     """The output of every connection is asked for after each step anyway."""
 
     def output_ready(self) -> None:
@@ -93,7 +93,7 @@ def _never(pause_ms: int, action: Callable[[], None]) -> None:
     """No time passes."""
 
 
-class Broker:
+class InProcessBroker:
     """One virtual host, one user, no time and no chance but what is given."""
 
     def __init__(self) -> None:
@@ -106,13 +106,15 @@ class Broker:
             SetPermissions(user="guest", vhost="/", configure=EVERYTHING, write=EVERYTHING, read=EVERYTHING)
         )
         handshake = HandshakeSettings(server_properties={})
-        world = World(random_octets=bytes, later=self.later, report=self.note, node_name="n")
+        world = ServerDependencies(random_octets=bytes, later=self.later, report=self.note, node_name="n")
         self.server = Server(OpenGate(), SessionSettings(handshake=handshake), world)
-        domain_world = DomainWorld(random_octets=bytes, later=self.later, after=_never, now=0, node_name="n")
-        self.domain = Domain.open("/", metadata, local, domain_world)
-        assert list(self.domain.recover({})) == [None]
-        self.server.domains["/"] = self.domain
-        self.wake = Sleeper()
+        domain_world = VhostDependencies(
+            random_octets=bytes, later=self.later, after=_never, now=0, node_name="n"
+        )
+        self.services = VhostServices.open("/", metadata, local, domain_world)
+        assert list(self.services.recover({})) == [None]
+        self.server.vhost_services["/"] = self.services
+        self.output_listener = Sleeper()
 
     def later(self, action: Callable[[int], None]) -> None:
         """There is nobody else whose turn it could be."""
@@ -126,7 +128,7 @@ class Broker:
     def connect(self, port: int) -> Connection:
         """A connection of which nothing was heard yet."""
         peer = Peer(host="127.0.0.1", port=port, server_host="127.0.0.1", server_port=5672)
-        return Connection(self.server, peer, self.wake, 0)
+        return Connection(self.server, peer, self.output_listener, 0)
 
 
 def collect(connection: Connection, now: int) -> bytes:

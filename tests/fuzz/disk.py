@@ -8,18 +8,18 @@ from tests.sim.disk import File, SimulatedDisk
 from tests.sim.recovered import messages_in
 from tests.sim.test_journal import Proposed, Simulation
 
+from warren.journal.file_format import JournalError
 from warren.journal.high_water_mark import NAME as MARK
-from warren.journal.page import PageError
 from warren.journal.recovery import recover
 from warren.metadata.commands import DeclareQueue, PutVhost
 from warren.metadata.machine import Metadata
 from warren.model.message import BODY_END, PERSISTENT, Message, StoredMessage, encode_address
-from warren.store import compaction, log, recovery
+from warren.store import compaction, recovery, segment_log
 from warren.store.message_store import StorePort
-from warren.store.recovery import OpeningWorld, Recovered, open_store
-from warren.store.segment import NewerFormatError, SegmentError
-from warren.store.streams.log import Retention, StreamFiles, StreamLog
+from warren.store.recovery import RecoveredStore, RecoveryDependencies, open_store
+from warren.store.segment import NewerFormatError, StoreFileError
 from warren.store.streams.recovery import open_streams
+from warren.store.streams.stream_log import Retention, StreamLog, StreamLogDependencies
 from warren.wire.properties import BasicProperties
 
 SEGMENT_SIZE = 4096
@@ -42,7 +42,7 @@ class Port(StorePort):
     def failed(self, error: OSError, is_full: bool) -> None:
         raise AssertionError(error)
 
-    def unreadable(self, error: OSError | SegmentError) -> None:
+    def unreadable(self, error: OSError | StoreFileError) -> None:
         pass
 
     def is_behind(self) -> None:
@@ -58,7 +58,7 @@ def check_journal(data: bytes) -> None:
     metadata = Metadata()
     try:
         found = recover(disk, metadata)
-    except PageError:
+    except JournalError:
         return
     vhost = metadata.vhost("v")
     there = set(vhost.topology.queues) if vhost is not None else set()
@@ -165,7 +165,7 @@ def _journal() -> Files:
 
 @cache
 def _store() -> Files:
-    for module in (log, recovery, compaction):
+    for module in (segment_log, recovery, compaction):
         module.SEGMENT_SIZE = SEGMENT_SIZE
     disk = SimulatedDisk(random.Random(0))
     store = _opened(disk).store
@@ -178,8 +178,8 @@ def _store() -> Files:
     return _files(disk)
 
 
-def _opened(disk: SimulatedDisk) -> Recovered:
-    world = OpeningWorld(
+def _opened(disk: SimulatedDisk) -> RecoveredStore:
+    world = RecoveryDependencies(
         random_octets=random.Random(1).randbytes,
         has_queue=lambda number: number == NUMBER,
         progress=lambda *_: None,
@@ -199,8 +199,8 @@ def _stream() -> Files:
     return _files(disk)
 
 
-def _stream_files(disk: SimulatedDisk, report: Callable[[object], None]) -> StreamFiles:
-    return StreamFiles(disk=disk, random_octets=random.Random(2).randbytes, report=report)
+def _stream_files(disk: SimulatedDisk, report: Callable[[object], None]) -> StreamLogDependencies:
+    return StreamLogDependencies(disk=disk, random_octets=random.Random(2).randbytes, report=report)
 
 
 def _files(disk: SimulatedDisk) -> Files:

@@ -6,19 +6,19 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from warren.management.api.definitions import parsed
-from warren.management.matching import ConditionError, conditions
-from warren.management.names import PatternError, name_filter
-from warren.management.replies import Refused
+from warren.management.conditions import ConditionError, parse_conditions
+from warren.management.name_filters import PatternError, name_filter
+from warren.management.replies import RequestRefused
 from warren.metadata.commands import Outcome
-from warren.metadata.definitions import exported_sections
-from warren.metadata.definitions_import import DefinitionsError, imported
+from warren.metadata.definitions import definition_sections
+from warren.metadata.definitions_import import DefinitionsError, import_commands
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
 from warren.metadata.users import PasswordHash
 from warren.model.message import BODY_END, Message
 from warren.node.config import load
 from warren.node.config_file import ConfigError
-from warren.vhost.importing import importable
+from warren.vhost.definitions_check import check_definitions
 from warren.wire.properties import BasicProperties
 
 DOCUMENT = {
@@ -88,17 +88,19 @@ NAMES = ["", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa!", "queue-1", "é", "x" * 255]
 MESSAGE_BODY = b'{"total": 150, "list": ["x", {"y": [1]}], "text": "refused", "null": null}'
 
 
-def check_definitions(data: bytes) -> None:
+def check_imported_definitions(data: bytes) -> None:
     """A document is refused, or what it makes is, when it was exported and imported again, the same."""
     for vhost in (None, "w"):
-        with suppress(DefinitionsError, Refused):
-            commands = importable(imported(parsed(data), _hash, vhost=vhost), Metadata()).complete()
+        with suppress(DefinitionsError, RequestRefused):
+            commands = check_definitions(
+                import_commands(parsed(data), _hash, vhost=vhost), Metadata()
+            ).complete()
             if vhost is not None:
                 continue
             first = _made(commands)
-            document = {name: list(entries) for name, entries in exported_sections(first)}
-            again = _made(importable(imported(document, _hash), Metadata()).complete())
-            assert document == {name: list(entries) for name, entries in exported_sections(again)}
+            document = {name: list(entries) for name, entries in definition_sections(first)}
+            again = _made(check_definitions(import_commands(document, _hash), Metadata()).complete())
+            assert document == {name: list(entries) for name, entries in definition_sections(again)}
 
 
 def _made(commands: list) -> Metadata:
@@ -144,7 +146,7 @@ def check_conditions(data: bytes) -> None:
     properties = BasicProperties(priority=5, headers=headers, timestamp=3).encode_list()
     message = Message(b"\x01e\x03a.b", properties, (body or MESSAGE_BODY) + BODY_END, 0)
     with suppress(ConditionError):
-        for condition in conditions(text.decode("utf-8", "surrogateescape").split("\n")):
+        for condition in parse_conditions(text.decode("utf-8", "surrogateescape").split("\n")):
             condition.fits(message)
 
 

@@ -13,8 +13,8 @@ from tests.fuzz.documents import DOCUMENT
 from warren.management.routes import ROUTES
 from warren.node.boot import Node
 from warren.node.config import Config
-from warren.node.config_file import Entry
-from warren.node.logging import Log
+from warren.node.config_file import ConfigEntry
+from warren.node.node_log import NodeLog
 
 LOOP = asyncio.new_event_loop()
 SETTINGS = {
@@ -75,8 +75,8 @@ class Served:
     """A node, its port of HTTP, and what it logged with an exception."""
 
     def __init__(self) -> None:
-        self._config = Config([Entry(key, value, "fuzz") for key, value in SETTINGS.items()])
-        self._log = Log(self._config)
+        self._config = Config([ConfigEntry(key, value, "fuzz") for key, value in SETTINGS.items()])
+        self._log = NodeLog(self._config)
         self.surprises: list[str] = []
         self.handler = _Surprises(self.surprises)
         for name in ("warren", "aiohttp", "asyncio"):

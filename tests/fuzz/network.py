@@ -11,10 +11,10 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
 
-from warren.access.tokens import SHARED_ALGORITHMS, TokenRefused, Tokens, TokenSettings
-from warren.limits import DIRECTORY_MESSAGE_SIZE_MAX
+from warren.access.tokens import SHARED_ALGORITHMS, TokenRefused, TokenSettings, TokenVerifier
+from warren.limits import LDAP_MESSAGE_SIZE_MAX
 from warren.node.keyring import _key_set as key_set
-from warren.node.ldap_link import Link, LinkLost, Server
+from warren.node.ldap_connection import LdapConnection, LdapConnectionLost, LdapServer
 from warren.transport.proxy_protocol import ProxiedEnds, ProxyHeaderError, read_header
 from warren.wire import ldap
 
@@ -35,12 +35,14 @@ def check_ldap(data: bytes) -> None:
 
 
 async def _search(data: bytes) -> None:
-    reader = asyncio.StreamReader(limit=DIRECTORY_MESSAGE_SIZE_MAX)
+    reader = asyncio.StreamReader(limit=LDAP_MESSAGE_SIZE_MAX)
     reader.feed_data(data)
     reader.feed_eof()
-    link = Link(Server(host="directory", port=389), reader, _Discarding())  # type: ignore[arg-type]
-    with suppress(LinkLost):
-        names, result = await link.search("dc=x", [ldap.Equality("uid", "a")], count_max=2, time_s_max=1)
+    link = LdapConnection(LdapServer(host="directory", port=389), reader, _Discarding())  # type: ignore[arg-type]
+    with suppress(LdapConnectionLost):
+        names, result = await link.search(
+            "dc=x", [ldap.EqualityFilter("uid", "a")], count_max=2, time_s_max=1
+        )
         assert len(names) <= 2
         assert str(result).isprintable()
 
@@ -138,7 +140,9 @@ def _let_in(token: str) -> None:
         scope_aliases={"admin": "rabbitmq.tag:administrator rabbitmq.read:*/*"},
     )  # fmt: skip
     with suppress(TokenRefused):
-        bearer = LOOP.run_until_complete(Tokens(settings, key, lambda: NOW).bearer_of(token, "claimed"))
+        bearer = LOOP.run_until_complete(
+            TokenVerifier(settings, key, lambda: NOW).bearer_of(token, "claimed")
+        )
         bearer.grants.permission("v")
 
 

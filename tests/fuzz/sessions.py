@@ -6,7 +6,7 @@ from tests.fuzz.broker import (
     HANDSHAKE,
     INTERNAL_ERROR,
     PREPARATION,
-    Broker,
+    InProcessBroker,
     call,
     collect,
     frame,
@@ -30,7 +30,7 @@ def check_session(data: bytes) -> None:
         octets = framed(octets)
     if mode & 2:
         octets = HANDSHAKE + octets
-    broker = Broker()
+    broker = InProcessBroker()
     witness = broker.connect(1)
     hear(witness, HANDSHAKE + PREPARATION, 0)
     collect(witness, 0)
@@ -76,7 +76,7 @@ def expire(connection) -> bytes:
     return said
 
 
-def expect_service(broker: Broker) -> None:
+def expect_service(broker: InProcessBroker) -> None:
     """A new client declares, publishes and gets back what it published."""
     client = broker.connect(3)
     script = call(methods.QueueDeclare(queue="fresh", exclusive=True)) + publication("", "fresh", b"x")
@@ -128,4 +128,4 @@ def hear(connection: Connection, octets: bytes, now: int) -> None:
     """Hand `octets` over, for as many turns as they take."""
     connection.receive(octets, now)
     while connection.has_more:
-        connection.go_on(now)
+        connection.process_more(now)

@@ -2,14 +2,14 @@
 
 from contextlib import suppress
 
-from tests.unit.session.streaming.client import Node, StreamClient, data, with_filters
+from tests.unit.session.streams.client import Node, StreamClient, data, with_filters
 
 from warren.wire.streams import commands
-from warren.wire.streams.codes import Key, Malformed, OffsetType
+from warren.wire.streams.codes import CommandKey, MalformedFrame, OffsetType
 from warren.wire.streams.delivery import decode_deliver
 from warren.wire.streams.fields import Offset, Version
 from warren.wire.streams.frames import framed
-from warren.wire.streams.publishing import Batch, Publication, encode_publish
+from warren.wire.streams.publish import Publication, SubEntryBatch, encode_publish
 
 FRAME_SIZE_MAX = 4096
 # Expiring what is due is bounded: a deadline that does not move is a finding.
@@ -93,9 +93,9 @@ def _expect_frames(said: bytes) -> None:
         size = int.from_bytes(said[at : at + 4], "big")
         frame = said[at + 4 : at + 4 + size]
         assert len(frame) == size, "a frame that is cut short"
-        key = Key(int.from_bytes(frame[:2], "big") & 0x7FFF)
-        if key is Key.DELIVER:
-            with suppress(Malformed):
+        key = CommandKey(int.from_bytes(frame[:2], "big") & 0x7FFF)
+        if key is CommandKey.DELIVER:
+            with suppress(MalformedFrame):
                 # Compressed batches are not taken apart.
                 decode_deliver(frame)
         at += 4 + size
@@ -116,7 +116,9 @@ def _expect_service(node: Node) -> None:
 def stream_session_seeds() -> list[bytes]:
     """What clients do, after login, as frames and as bytes; and a login."""
     publish = framed(
-        encode_publish(Publication(1, [(1, data(b"a")), (2, Batch(0, 1, 5, b"\0\0\0\1x")), (3, data(b"b"))]))
+        encode_publish(
+            Publication(1, [(1, data(b"a")), (2, SubEntryBatch(0, 1, 5, b"\0\0\0\1x")), (3, data(b"b"))])
+        )
     )
     every = [
         commands.PeerProperties({"product": "x"}), commands.SaslHandshake(),

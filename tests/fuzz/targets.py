@@ -19,11 +19,11 @@ from warren.wire.amqp1 import data_head
 from warren.wire.frames import FrameReader
 from warren.wire.properties import BasicProperties, PropertyScan
 from warren.wire.streams import commands
-from warren.wire.streams.codes import Malformed, OffsetType
+from warren.wire.streams.codes import MalformedFrame, OffsetType
 from warren.wire.streams.commands import decode as decode_command
-from warren.wire.streams.conversion import Converter, write_head
+from warren.wire.streams.conversion import MessageConverter, write_head
 from warren.wire.streams.fields import Offset, Version
-from warren.wire.streams.publishing import Batch, Publication, decode_publish, encode_publish
+from warren.wire.streams.publish import Publication, SubEntryBatch, decode_publish, encode_publish
 from warren.wire.table import Timestamp, UInt32, check_table, decode_table, encode_table
 
 SAMPLES = [
@@ -84,7 +84,7 @@ def check_frames(data: bytes) -> None:
 def check_stream_frames(data: bytes) -> None:
     """A command that is understood is written again as it was read, and what is published is kept whole."""
     for frame_of in (check_stream_command, check_stream_publish):
-        with suppress(Malformed):
+        with suppress(MalformedFrame):
             frame_of(data)
 
 
@@ -96,7 +96,7 @@ def check_stream_command(data: bytes) -> None:
 
 def check_stream_publish(data: bytes) -> None:
     for _, entry in decode_publish(data).entries:
-        messages = entry.messages() if isinstance(entry, Batch) and entry.is_readable else []
+        messages = entry.messages() if isinstance(entry, SubEntryBatch) and entry.is_readable else []
         for message in [entry] if isinstance(entry, bytes) else messages:
             check_amqp_1(message)
 
@@ -108,7 +108,7 @@ def check_amqp_1(data: bytes) -> None:
 
 
 def put_together(data: bytes) -> bytes:
-    head, begin, end, is_data = Converter().take_apart(data)
+    head, begin, end, is_data = MessageConverter().split(data)
     body = data[begin:end]
     properties = BasicProperties.decode_list(head.property_list)
     octets = write_head(properties, head.exchange, head.routing_key, is_kept=True)
@@ -170,7 +170,10 @@ def frame_seeds() -> list[bytes]:
 
 
 def stream_seeds() -> list[bytes]:
-    entries: list[tuple[int, bytes | Batch]] = [(1, amqp_1_seeds()[0]), (2, Batch(0, 1, 5, b"\0\0\0\1x"))]
+    entries: list[tuple[int, bytes | SubEntryBatch]] = [
+        (1, amqp_1_seeds()[0]),
+        (2, SubEntryBatch(0, 1, 5, b"\0\0\0\1x")),
+    ]
     asked = [
         commands.PeerProperties({"product": "x"}),
         commands.Subscribe(1, "s", Offset(OffsetType.OFFSET, 5), 10, {"name": "n"}),
@@ -198,7 +201,7 @@ def targets() -> Iterator[tuple[str, Target]]:
     yield "api", Target(check=http_api.check_api, seeds=http_api.api_seeds)
     yield "shapes", Target(check=arrow.check_shapes, seeds=arrow.shape_seeds)
     yield "staged", Target(check=arrow.check_staged, seeds=arrow.staged_seeds)
-    yield "definitions", Target(check=documents.check_definitions, seeds=documents.definition_seeds)
+    yield "definitions", Target(check=documents.check_imported_definitions, seeds=documents.definition_seeds)
     yield "configuration", Target(check=documents.check_configuration, seeds=documents.configuration_seeds)
     yield "conditions", Target(check=documents.check_conditions, seeds=documents.condition_seeds)
     yield "names", Target(check=documents.check_names, seeds=documents.name_seeds)

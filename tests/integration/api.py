@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from tests.integration.process import Broker
+from tests.integration.broker_process import BrokerProcess
 
 TIMEOUT_S = 30
 
@@ -28,10 +28,10 @@ class Answer:
         return self.value["reason"]
 
 
-class Client:
+class HttpClient:
     """One user of one broker, over one connection that is kept."""
 
-    def __init__(self, node: Broker, user: str | None = "guest:guest") -> None:
+    def __init__(self, node: BrokerProcess, user: str | None = "guest:guest") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
         self._headers = {}
         if user is not None:
@@ -72,7 +72,7 @@ def quoted(name: str) -> str:
     return quote(name, safe="")
 
 
-def get(node: Broker, path: str, protocol: str = "http") -> tuple[int, bytes]:
+def get(node: BrokerProcess, path: str, protocol: str = "http") -> tuple[int, bytes]:
     """What guest gets: status and body."""
     with closing(
         http.client.HTTPConnection("127.0.0.1", node.ports[protocol], timeout=TIMEOUT_S)
@@ -83,12 +83,12 @@ def get(node: Broker, path: str, protocol: str = "http") -> tuple[int, bytes]:
         return response.status, response.read()
 
 
-def states(node: Broker) -> list[str]:
+def states(node: BrokerProcess) -> list[str]:
     """Of all connections."""
     return [connection["state"] for connection in json.loads(get(node, "/api/connections")[1])]
 
 
-def get_page(node: Broker, path: str) -> tuple[int, Mapping[str, str], bytes]:
+def get_page(node: BrokerProcess, path: str) -> tuple[int, Mapping[str, str], bytes]:
     """What anybody gets at `path`, which is not below `/api`: status, headers in lower case, and body."""
     with closing(
         http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)

@@ -6,11 +6,11 @@ from contextlib import contextmanager, suppress
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPError
-from tests.integration.process import Broker
+from tests.integration.broker_process import BrokerProcess
 
 
 @contextmanager
-def channel_of(node: Broker) -> Iterator[BlockingChannel]:
+def channel_of(node: BrokerProcess) -> Iterator[BlockingChannel]:
     """One with confirms, of a connection of its own; the broker may be gone when it ends."""
     connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
     channel = connection.channel()

@@ -4,20 +4,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.api import Client
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.faults import Faults, NoCompiler
-from tests.integration.process import Broker, broker
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
         yield node
 
 
 @pytest.fixture(scope="module")
-def client(node: Broker) -> Iterator[Client]:
-    client = Client(node)
+def client(node: BrokerProcess) -> Iterator[HttpClient]:
+    client = HttpClient(node)
     yield client
     client.close()
 

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from warren.runtime.clock import Clock
+from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
-from warren.session.wake import Wake
-from warren.transport.listener import Listener, ListenerSettings, Places
-from warren.transport.protocol import Turn
+from warren.transport.listener import ConnectionSlots, Listener, ListenerSettings
+from warren.transport.protocol import LoopContext
 from warren.transport.tls import Tls
 
 HANDSHAKE_MS = 200
@@ -17,7 +17,7 @@ HANDSHAKE_MS = 200
 class Echo:
     """Lines in, lines out. `hello` opens, `quit` ends, `crash` fails, `flood N` sends N octets."""
 
-    def __init__(self, peer: Peer, wake: Wake, now: int) -> None:
+    def __init__(self, peer: Peer, output_listener: OutputListener, now: int) -> None:
         self.peer = peer
         self.is_open = False
         self.is_finished = False
@@ -30,13 +30,13 @@ class Echo:
         self.gone = asyncio.Event()
         self._deadline: int | None = now + HANDSHAKE_MS
         self._looked_at = 0
-        self._wake = wake
+        self._output_listener = output_listener
         self._output: list[bytes] = []
         self._rest = b""
 
     def say(self, octets: bytes) -> None:
         if not self._output:
-            self._wake.output_ready()
+            self._output_listener.output_ready()
         self._output.append(octets)
 
     @property
@@ -45,7 +45,7 @@ class Echo:
         self._looked_at += 1
         return self._looked_at
 
-    def go_on(self, now: int, work: int) -> None:
+    def process_more(self, now: int, work: int) -> None:
         """Nothing is ever left over."""
 
     def receive(self, data: bytes, now: int, work: int) -> None:
@@ -95,9 +95,9 @@ class Echo:
 class EchoServer:
     """A listener and every client it has made."""
 
-    def __init__(self, listener: Listener, turn: Turn, clients: list[Echo]) -> None:
+    def __init__(self, listener: Listener, loop_context: LoopContext, clients: list[Echo]) -> None:
         self.listener = listener
-        self.turn = turn
+        self.loop_context = loop_context
         self.clients = clients
         self.host, self.port = listener.addresses[0]
 
@@ -114,22 +114,22 @@ async def was_dropped(reader: asyncio.StreamReader) -> bool:
 async def serving(
     tls: Tls | None = None,
     change: Callable[[ListenerSettings], ListenerSettings] = lambda settings: settings,
-    places: Places | None = None,
+    connection_slots: ConnectionSlots | None = None,
 ) -> AsyncIterator[EchoServer]:
     """A started listener on a free port of the loopback interface."""
     clients: list[Echo] = []
 
-    def connect(peer: Peer, wake: Wake, now: int) -> Echo:
-        clients.append(Echo(peer, wake, now))
+    def connect(peer: Peer, output_listener: OutputListener, now: int) -> Echo:
+        clients.append(Echo(peer, output_listener, now))
         return clients[-1]
 
-    turn = Turn(asyncio.get_running_loop(), Clock())
+    loop_context = LoopContext(asyncio.get_running_loop(), Clock())
     settings = change(ListenerSettings(host="127.0.0.1", port=0))
-    listener = Listener(settings, turn, connect, tls, places=places)
+    listener = Listener(settings, loop_context, connect, tls, connection_slots=connection_slots)
     await listener.start()
     try:
-        yield EchoServer(listener, turn, clients)
+        yield EchoServer(listener, loop_context, clients)
     finally:
         await listener.stop()
         listener.abort()
-        turn.deadlines.stop()
+        loop_context.deadlines.stop()

@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pika
-from tests.integration.api import Client
-from tests.integration.process import Broker
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess
 
 
 @contextmanager
-def channel_in_vhost(node: Broker, client: Client, name: str) -> Iterator[Any]:
+def channel_in_vhost(node: BrokerProcess, client: HttpClient, name: str) -> Iterator[Any]:
     """A channel of guest in the virtual host `name`, which ends with the block."""
     client.ask(f"PUT /vhosts/{name}")
     client.ask(f"PUT /permissions/{name}/guest", {"configure": ".*", "write": ".*", "read": ".*"})

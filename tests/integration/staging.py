@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pyarrow as pa
-from tests.integration.api import Answer, Client, quoted
+from tests.integration.api import Answer, HttpClient, quoted
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
@@ -26,10 +26,12 @@ def bodies(texts: Sequence[bytes], key: str) -> bytes:
     return stream({"body": pa.array(texts, pa.binary()), "routing_key": [key] * len(texts)})
 
 
-class Job:
+class StagedQuery:
     """One query that writes to one exchange."""
 
-    def __init__(self, client: Client, query: str, exchange: str = "amq.default", vhost: str = "/") -> None:
+    def __init__(
+        self, client: HttpClient, query: str, exchange: str = "amq.default", vhost: str = "/"
+    ) -> None:
         self._client = client
         self._query = query
         self._exchange = exchange

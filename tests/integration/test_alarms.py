@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from pika.adapters.blocking_connection import BlockingChannel
 from tests.integration import api
 from tests.integration.api import get, states
-from tests.integration.process import Broker, broker
+from tests.integration.broker_process import BrokerProcess, broker
 
 from warren.cli.main import main
 
@@ -46,7 +46,7 @@ class Client:
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[Broker]:
+def node(tmp_path: Path) -> Iterator[BrokerProcess]:
     """A broker with memory enough, until its configuration says otherwise."""
     config = tmp_path / "warren.conf"
     config.write_text(MUCH)
@@ -54,14 +54,14 @@ def node(tmp_path: Path) -> Iterator[Broker]:
         yield started
 
 
-def reconfigure(node: Broker, folder: Path, lines: str, expected: str) -> None:
+def reconfigure(node: BrokerProcess, folder: Path, lines: str, expected: str) -> None:
     """Have the broker read `lines`, and wait until its log says what came of it."""
     (folder / "warren.conf").write_text(lines)
     node.process.send_signal(signal.SIGHUP)
     node.wait_for(expected)
 
 
-def resources(node: Broker) -> list[str]:
+def resources(node: BrokerProcess) -> list[str]:
     """The alarms that are on, on whose names all agree who tell of them."""
     status, body = get(node, "/api/health/checks/alarms")
     assert get(node, "/api/health/checks/local-alarms")[0] == status
@@ -82,7 +82,7 @@ def count(channel: BlockingChannel, queue: str) -> int:
     return channel.queue_declare(queue, passive=True).method.message_count
 
 
-def test_a_publisher_is_held_up_and_its_consumer_is_not(node: Broker, tmp_path: Path) -> None:
+def test_a_publisher_is_held_up_and_its_consumer_is_not(node: BrokerProcess, tmp_path: Path) -> None:
     client = Client(node.port)
     client.publishing.queue_declare("work")
     client.publishing.queue_declare("more")
@@ -119,9 +119,9 @@ def test_a_publisher_is_held_up_and_its_consumer_is_not(node: Broker, tmp_path: 
 
 
 def test_who_publishes_by_hand_is_told_of_the_alarm_and_what_became_of_the_message(
-    node: Broker, tmp_path: Path
+    node: BrokerProcess, tmp_path: Path
 ) -> None:
-    asks = api.Client(node)
+    asks = api.HttpClient(node)
     asks.ask("PUT /queues/%2f/by-hand", {})
     line = "POST /exchanges/%2f/amq.default/publish"
     body = {"routing_key": "by-hand", "properties": {}, "payload": "1", "payload_encoding": "string"}
@@ -142,7 +142,7 @@ def test_who_publishes_by_hand_is_told_of_the_alarm_and_what_became_of_the_messa
 
 
 def test_both_alarms_are_named_and_the_last_to_clear_lets_publishers_go_on(
-    node: Broker, tmp_path: Path
+    node: BrokerProcess, tmp_path: Path
 ) -> None:
     reconfigure(node, tmp_path, f"{LITTLE}\n{NO_DISK}", "disk alarm set")
     client = Client(node.port)
@@ -183,7 +183,7 @@ def test_consumers_that_take_what_waits_clear_the_alarm(tmp_path: Path) -> None:
             each.connection.close()
 
 
-def test_a_wrong_configuration_changes_nothing(node: Broker, tmp_path: Path) -> None:
+def test_a_wrong_configuration_changes_nothing(node: BrokerProcess, tmp_path: Path) -> None:
     reconfigure(node, tmp_path, "vm_memory_high_watermark.absolute = none of it", "stay as they are")
     assert resources(node) == []
     assert "must be a size" in node.lines[-1]

@@ -9,8 +9,8 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from tests.integration.api import states
+from tests.integration.broker_process import BrokerProcess
 from tests.integration.faults import Faults
-from tests.integration.process import Broker
 from tests.integration.test_durability import taken
 from tests.integration.test_supervision import (
     PERSISTENT,
@@ -40,7 +40,7 @@ def filled(tmp_path: Path, config: Path) -> bytes:
     return (folder(tmp_path, "a") / FIRST).read_bytes()
 
 
-def names_in(node: Broker) -> list[str]:
+def names_in(node: BrokerProcess) -> list[str]:
     """What is in the queue, each without its filling; it stays there."""
     channel = confirming(node.port, "a")
     found = [body.removesuffix(FILLING) for body, _ in taken(channel, "q")]
@@ -48,7 +48,7 @@ def names_in(node: Broker) -> list[str]:
     return found
 
 
-def damage_in(node: Broker) -> list[str]:
+def damage_in(node: BrokerProcess) -> list[str]:
     """What the log says is damaged, by octet."""
     lines = [line for line in node.lines if "vhost 'a' runs without what is damaged" in line]
     return [line.partition(f"{FIRST}, octet ")[2] for line in lines]

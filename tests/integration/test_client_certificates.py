@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trustme
 from click.testing import CliRunner, Result
-from tests.integration.process import Broker, broker
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.test_http_tls import config, files
 
 from warren.cli.main import main
@@ -23,7 +23,7 @@ TIMEOUT_S = 60
 class Place:
     """A started broker, and a folder with what its clients have."""
 
-    node: Broker
+    node: BrokerProcess
     folder: Path
 
     @property

@@ -4,8 +4,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.integration.api import Client
-from tests.integration.letters import (
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess
+from tests.integration.dead_letters import (
     Channel,
     bodies,
     channel_of,
@@ -17,13 +18,12 @@ from tests.integration.letters import (
     start,
     take,
 )
-from tests.integration.process import Broker
 
 QUEUES = ("orders", "short", "small", "tired", "dead", "elsewhere", "full")
 
 
 @pytest.fixture
-def channel(node: Broker) -> Iterator[Channel]:
+def channel(node: BrokerProcess) -> Iterator[Channel]:
     with channel_of(node) as channel:
         to_dead = {"x-dead-letter-exchange": "graveyard"}
         channel.exchange_declare("graveyard", "fanout", durable=True)
@@ -45,7 +45,7 @@ def channel(node: Broker) -> Iterator[Channel]:
         channel.exchange_delete("shop")
 
 
-def wait_for(client: Client, queue: str, count: int) -> None:
+def wait_for(client: HttpClient, queue: str, count: int) -> None:
     """Until so many dead letters are in `queue`."""
     deadline = time.monotonic() + 10
     while client.get(path_of(queue, "dead-letters"))["dead_letters"] != count:
@@ -53,7 +53,9 @@ def wait_for(client: Client, queue: str, count: int) -> None:
         time.sleep(0.01)
 
 
-def test_dead_letters_are_grouped_by_where_and_why_they_died_first(client: Client, channel: Channel) -> None:
+def test_dead_letters_are_grouped_by_where_and_why_they_died_first(
+    client: HttpClient, channel: Channel
+) -> None:
     publish(channel, "order.new", ["a", "b"], "shop")
     reject(channel, "orders")
     publish(channel, "short", ["c"])
@@ -84,7 +86,9 @@ def test_dead_letters_are_grouped_by_where_and_why_they_died_first(client: Clien
     assert not any(method.redelivered for method, _, _ in take(channel, "dead"))
 
 
-def test_a_queue_that_a_routing_key_leads_away_from_is_not_listed(client: Client, channel: Channel) -> None:
+def test_a_queue_that_a_routing_key_leads_away_from_is_not_listed(
+    client: HttpClient, channel: Channel
+) -> None:
     channel.exchange_declare("keyed", "direct")
     channel.queue_bind("elsewhere", "keyed", "other")
     channel.queue_bind("dead", "keyed", "key")
@@ -98,7 +102,7 @@ def test_a_queue_that_a_routing_key_leads_away_from_is_not_listed(client: Client
 
 
 def test_dead_letters_go_back_to_the_queue_that_they_died_in_and_begin_anew(
-    client: Client, channel: Channel
+    client: HttpClient, channel: Channel
 ) -> None:
     publish(channel, "order.new", ["a", "b"], "shop", headers={"tenant": "acme"})
     reject(channel, "orders")
@@ -120,7 +124,9 @@ def test_dead_letters_go_back_to_the_queue_that_they_died_in_and_begin_anew(
     assert bodies(channel, "dead") == []
 
 
-def test_a_message_that_dies_again_is_no_circle_and_counts_from_one(client: Client, channel: Channel) -> None:
+def test_a_message_that_dies_again_is_no_circle_and_counts_from_one(
+    client: HttpClient, channel: Channel
+) -> None:
     def to(queue: str) -> dict[str, object]:
         return {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": queue}
 
@@ -145,7 +151,7 @@ def test_a_message_that_dies_again_is_no_circle_and_counts_from_one(client: Clie
 
 
 def test_an_exchange_routes_them_again_by_their_own_key_or_by_another(
-    client: Client, channel: Channel
+    client: HttpClient, channel: Channel
 ) -> None:
     publish(channel, "order.new", ["a"], "shop")
     reject(channel, "orders")
@@ -162,7 +168,7 @@ def test_an_exchange_routes_them_again_by_their_own_key_or_by_another(
     assert bodies(channel, "elsewhere") == ["b"]
 
 
-def test_what_cannot_go_stays_and_says_why(client: Client, channel: Channel) -> None:
+def test_what_cannot_go_stays_and_says_why(client: HttpClient, channel: Channel) -> None:
     publish(channel, "order.new", ["a", "b"], "shop")
     reject(channel, "orders")
     publish(channel, "dead", ["alive"])
@@ -180,7 +186,9 @@ def test_what_cannot_go_stays_and_says_why(client: Client, channel: Channel) -> 
     assert not any(method.redelivered for method, _, _ in found)
 
 
-def test_one_group_or_some_conditions_or_some_messages_are_chosen(client: Client, channel: Channel) -> None:
+def test_one_group_or_some_conditions_or_some_messages_are_chosen(
+    client: HttpClient, channel: Channel
+) -> None:
     publish(channel, "order.new", ["a1", "a2", "b1", "b2"], "shop")
     reject(channel, "orders")
     publish(channel, "small", ["s1", "s2"])
@@ -196,7 +204,7 @@ def test_one_group_or_some_conditions_or_some_messages_are_chosen(client: Client
     assert bodies(channel, "dead") == ["a1", "b2"]
 
 
-def test_a_preview_changes_nothing(client: Client, channel: Channel) -> None:
+def test_a_preview_changes_nothing(client: HttpClient, channel: Channel) -> None:
     publish(channel, "order.new", ["a", "b"], "shop")
     reject(channel, "orders")
     publish(channel, "dead", ["alive"])
@@ -212,7 +220,7 @@ def test_a_preview_changes_nothing(client: Client, channel: Channel) -> None:
     assert bodies(channel, "dead") == ["a", "b", "alive"]
 
 
-def test_messages_are_edited_on_their_way(client: Client, channel: Channel) -> None:
+def test_messages_are_edited_on_their_way(client: HttpClient, channel: Channel) -> None:
     publish(channel, "order.new", ["a", "b"], "shop", headers={"bad": 1, "kept": True}, type="t", app_id="x")
     reject(channel, "orders")
     place = client.get(path_of("dead", "messages"))["messages"][0]["place"]
@@ -238,7 +246,7 @@ def test_messages_are_edited_on_their_way(client: Client, channel: Channel) -> N
     assert client.refusal(line, {"edit": {"properties": {"user_id": "other"}}})[0] == 400
 
 
-def test_an_undo_takes_back_what_nobody_has_had(client: Client, channel: Channel) -> None:
+def test_an_undo_takes_back_what_nobody_has_had(client: HttpClient, channel: Channel) -> None:
     publish(channel, "order.new", ["a", "b", "c", "d"], "shop")
     reject(channel, "orders")
     publish(channel, "order.new", ["young"], "shop")
@@ -264,7 +272,7 @@ def test_an_undo_takes_back_what_nobody_has_had(client: Client, channel: Channel
 
 
 def test_what_an_exchange_had_put_into_two_queues_is_taken_back_once(
-    client: Client, channel: Channel
+    client: HttpClient, channel: Channel
 ) -> None:
     publish(channel, "order.new", ["a", "b"], "shop")
     reject(channel, "orders")
@@ -277,7 +285,7 @@ def test_what_an_exchange_had_put_into_two_queues_is_taken_back_once(
     assert bodies(channel, "orders") == bodies(channel, "elsewhere") == []
 
 
-def test_orders_that_make_no_sense_are_refused(client: Client, channel: Channel) -> None:
+def test_orders_that_make_no_sense_are_refused(client: HttpClient, channel: Channel) -> None:
     line = f"POST {path_of('dead', 'redrive')}"
     for order in (
         {"to": "moon"},
@@ -304,7 +312,7 @@ def test_orders_that_make_no_sense_are_refused(client: Client, channel: Channel)
     assert client.status(f"GET {path_of('dead', 'dead-letters')}?from=x") == 400
 
 
-def test_what_dies_again_at_once_is_not_redriven_for_ever(client: Client, channel: Channel) -> None:
+def test_what_dies_again_at_once_is_not_redriven_for_ever(client: HttpClient, channel: Channel) -> None:
     publish(channel, "small", [str(number) for number in range(50)])
     # Each that comes back pushes another one out.
     assert done(client, "dead", "redrive")["moved"] == 49
@@ -312,7 +320,7 @@ def test_what_dies_again_at_once_is_not_redriven_for_ever(client: Client, channe
     assert len(bodies(channel, "small")) == 1
 
 
-def test_a_rate_holds(client: Client, channel: Channel) -> None:
+def test_a_rate_holds(client: HttpClient, channel: Channel) -> None:
     publish(channel, "dead", [str(number) for number in range(30)])
     began = time.monotonic()
     job = done(client, "dead", "redrive", queue="elsewhere", rate=20)
@@ -321,7 +329,7 @@ def test_a_rate_holds(client: Client, channel: Channel) -> None:
     assert bodies(channel, "elsewhere") == [str(number) for number in range(30)]
 
 
-def test_a_redrive_that_is_stopped_leaves_the_rest(client: Client, channel: Channel) -> None:
+def test_a_redrive_that_is_stopped_leaves_the_rest(client: HttpClient, channel: Channel) -> None:
     publish(channel, "dead", [str(number) for number in range(30)])
     job = start(client, "dead", "redrive", queue="elsewhere", rate=1)
     assert client.status(f"POST /warren/jobs/{job['id']}/undo") == 400

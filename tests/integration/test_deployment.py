@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.integration.process import broker
+from tests.integration.broker_process import broker
 
 SYSTEMD = Path(__file__).resolve().parents[2] / "deploy" / "systemd"
 ANALYZE = shutil.which("systemd-analyze")

@@ -10,10 +10,10 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.spec import Basic
-from tests.integration.api import Client
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.channels import channel_of
 from tests.integration.faults import Faults
-from tests.integration.process import Broker, broker
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 QUEUES = {"plain": {}, "sorted": {"x-max-priority": 5}, "dying": {"x-dead-letter-exchange": "amq.fanout"}}
@@ -52,7 +52,9 @@ def config(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def started(tmp_path: Path, config: Path, **environment: str) -> Iterator[tuple[Broker, BlockingChannel]]:
+def started(
+    tmp_path: Path, config: Path, **environment: str
+) -> Iterator[tuple[BrokerProcess, BlockingChannel]]:
     """A broker on the same data directory as before, and a channel in confirm mode."""
     with broker("--data-dir", str(tmp_path / "data"), config=config, **environment) as node:
         connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
@@ -71,7 +73,7 @@ def taken(channel: BlockingChannel, queue: str) -> list[tuple[str, bool]]:
         found.append((body.decode(), method.redelivered))
 
 
-def end(node: Broker, how: signal.Signals) -> None:
+def end(node: BrokerProcess, how: signal.Signals) -> None:
     node.process.send_signal(how)
     node.process.wait(15)
 
@@ -138,7 +140,7 @@ def test_a_time_to_live_that_was_set_later_deletes_nothing_at_the_next_start(
     policy = {"pattern": "^plain$", "definition": {"message-ttl": 1}, "apply-to": "queues"}
     with started(tmp_path, config) as (node, channel):
         channel.basic_publish("", "plain", b"before", PERSISTENT)
-        api = Client(node)
+        api = HttpClient(node)
         assert api.status("PUT /policies/%2F/brief", policy) == 201
         api.close()
         channel.basic_publish("", "plain", b"behind", PERSISTENT)

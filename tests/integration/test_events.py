@@ -9,9 +9,9 @@ import pika
 import pika.exceptions
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker
-from tests.integration.streaming import Raw
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.stream_client import RawStreamClient
 
 from warren.wire.streams import commands
 
@@ -45,7 +45,7 @@ class Listener:
 
 
 @contextmanager
-def connected(node: Broker, **more: Any) -> Iterator[pika.BlockingConnection]:
+def connected(node: BrokerProcess, **more: Any) -> Iterator[pika.BlockingConnection]:
     connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port, **more))
     yield connection
     if connection.is_open:
@@ -53,7 +53,7 @@ def connected(node: Broker, **more: Any) -> Iterator[pika.BlockingConnection]:
 
 
 @pytest.fixture
-def listener(node: Broker) -> Iterator[Listener]:
+def listener(node: BrokerProcess) -> Iterator[Listener]:
     with connected(node) as connection:
         yield Listener(connection.channel())
 
@@ -63,7 +63,7 @@ def keys(found: list[tuple[str, dict[str, Any]]]) -> list[str]:
     return [key for key, _ in found if not key.startswith("consumer.")]
 
 
-def test_a_client_is_heard_of_from_its_login_to_its_end(node: Broker, listener: Listener) -> None:
+def test_a_client_is_heard_of_from_its_login_to_its_end(node: BrokerProcess, listener: Listener) -> None:
     with connected(node, client_properties={"connection_name": "app"}) as connection:
         channel = connection.channel()
         channel.queue_declare("heard", arguments={"x-max-length": 5})
@@ -86,11 +86,13 @@ def test_a_client_is_heard_of_from_its_login_to_its_end(node: Broker, listener: 
     assert by_key["queue.deleted"]["user_who_performed_action"] == "guest"
 
 
-def test_a_stream_client_is_heard_of_from_its_login_to_its_end(node: Broker, listener: Listener) -> None:
+def test_a_stream_client_is_heard_of_from_its_login_to_its_end(
+    node: BrokerProcess, listener: Listener
+) -> None:
     port = node.ports["stream"]
     with pytest.raises(OSError):  # noqa: PT011, it is closed or reset
-        Raw(port, password="s3cret-marker")
-    raw = Raw(port, connection_name="reader")
+        RawStreamClient(port, password="s3cret-marker")
+    raw = RawStreamClient(port, connection_name="reader")
     raw.ask(commands.Create("told", {}))
     raw.subscribe(7, "told")
     raw.ask(commands.Delete("told"))
@@ -111,7 +113,7 @@ def test_a_stream_client_is_heard_of_from_its_login_to_its_end(node: Broker, lis
     assert "s3cret-marker" not in str(found)
 
 
-def test_a_wrong_password_is_heard_of_and_not_what_it_was(node: Broker, listener: Listener) -> None:
+def test_a_wrong_password_is_heard_of_and_not_what_it_was(node: BrokerProcess, listener: Listener) -> None:
     wrong = pika.PlainCredentials("guest", "s3cret-marker")
     with pytest.raises(pika.exceptions.AMQPError), connected(node, credentials=wrong):
         pass
@@ -120,7 +122,7 @@ def test_a_wrong_password_is_heard_of_and_not_what_it_was(node: Broker, listener
     assert "s3cret-marker" not in str(found)
 
 
-def test_what_is_done_over_http_has_the_user_who_did_it(client: Client, listener: Listener) -> None:
+def test_what_is_done_over_http_has_the_user_who_did_it(client: HttpClient, listener: Listener) -> None:
     assert client.status("PUT /users/carol", {"password": "s3cret-marker", "tags": "management"}) == 201
     assert client.status("PUT /permissions/%2F/carol", {"configure": "", "write": "", "read": "^a"}) == 201
     body = {"pattern": "^a", "definition": {"max-length": 10}, "priority": 1, "apply-to": "queues"}

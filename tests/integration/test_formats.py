@@ -12,8 +12,8 @@ import pytest
 from google_crc32c import value
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker
-from tests.integration.api import Client
-from tests.integration.process import broker, refusal
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import broker, refusal
 from tests.integration.test_serve import connect
 
 FIXTURES = sorted((Path(__file__).parents[1] / "fixtures").glob("*.tar.gz"))
@@ -84,10 +84,10 @@ def fill(data: Path, folder: Path) -> None:
         channel.basic_publish("", "plain", bytes(100_000), PROPERTIES)
         channel.queue_declare("paused", durable=True)
         channel.basic_publish("", "paused", b"later", PROPERTIES)
-        Client(started, "keeper:kept").ask(f"PUT {PAUSE}")
+        HttpClient(started, "keeper:kept").ask(f"PUT {PAUSE}")
         channel.queue_declare("leased", durable=True)
         channel.basic_publish("", "leased", b"on lease", PROPERTIES)
-        lease = Client(started, "keeper:kept").ask(f"POST {LEASES}", {"key": "kept", "ttl": DAY_S})
+        lease = HttpClient(started, "keeper:kept").ask(f"POST {LEASES}", {"key": "kept", "ttl": DAY_S})
         assert lease.value["messages"] == 1
         started.process.send_signal(signal.SIGKILL)
         started.process.wait()
@@ -153,15 +153,15 @@ def test_everything_that_an_older_warren_kept_is_there(fixture: Path, tmp_path: 
             died_again(channel)
         if fixture.name not in NOT_PAUSED:
             assert taken(channel, "paused") == []
-            assert Client(started, "keeper:kept").status(f"DELETE {PAUSE}") == 204
+            assert HttpClient(started, "keeper:kept").status(f"DELETE {PAUSE}") == 204
             assert taken(channel, "paused") == [(b"later", False)]
         if not NOT_LEASED.fullmatch(fixture.name):
             # It expires at once when the fixture is older than a day: what it was granted for is over.
-            [lease] = Client(started, "keeper:kept").get(LEASES)
+            [lease] = HttpClient(started, "keeper:kept").get(LEASES)
             assert (lease["key"], lease["messages"], lease["state"] in ("active", "expired")) == (
                 "kept", 1, True,
             )  # fmt: skip
-            Client(started, "keeper:kept").ask(
+            HttpClient(started, "keeper:kept").ask(
                 f"POST /warren/leases/{lease['lease']}/settle", {"outcome": "requeue"}
             )
             assert awaited(channel, "leased") == [(b"on lease", True)]

@@ -7,16 +7,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.broker import (
-    Warren,
+from tests.integration.guide_pages import Step, steps
+from tests.user_environment import user_environment
+from tests.warren_process import (
+    WarrenProcess,
     free_port,
     start_warren,
     stop,
     wait_until_listening,
     warren_environment,
 )
-from tests.integration.pages import Step, steps
-from tests.user_environment import user_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "guide").glob("*.md"))
@@ -46,7 +46,7 @@ class Reader:
         self._folder = folder
         self._programs = user_environment(folder / ".venv-compiled", *packages)
         self._ports = {said: str(free_port()) for said in PORTS}
-        self._broker: Warren | None = None
+        self._broker: WarrenProcess | None = None
         self._served = ""
         self._printed = ""
         (folder / "sitecustomize").mkdir()

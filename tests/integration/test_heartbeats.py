@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.conformance.peer import Peer
-from tests.integration.process import Broker
-from tests.integration.streaming import Raw
+from tests.integration.broker_process import BrokerProcess
+from tests.integration.stream_client import RawStreamClient
 
 from warren.session.heartbeat import HEARTBEAT_FRAME
 from warren.wire.streams import commands
@@ -24,7 +24,7 @@ class Silent(Peer):
         return self._socket
 
 
-class SilentStream(Raw):
+class SilentStream(RawStreamClient):
     """One of the stream protocol."""
 
     HEARTBEAT_S = INTERVAL_S
@@ -33,13 +33,13 @@ class SilentStream(Raw):
         return self._socket
 
 
-def amqp(node: Broker) -> tuple[socket.socket, bytes]:
+def amqp(node: BrokerProcess) -> tuple[socket.socket, bytes]:
     peer = Silent("127.0.0.1", node.port)
     peer.handshake("guest", "guest", "/", heartbeat=INTERVAL_S)
     return peer.socket(), HEARTBEAT_FRAME
 
 
-def stream(node: Broker) -> tuple[socket.socket, bytes]:
+def stream(node: BrokerProcess) -> tuple[socket.socket, bytes]:
     return SilentStream(node.ports["stream"]).socket(), commands.Heartbeat().encode()
 
 
@@ -59,7 +59,7 @@ def heard(connected: tuple[socket.socket, bytes]) -> tuple[int, float, float]:
 
 @pytest.mark.parametrize("protocol", [amqp, stream])
 def test_a_silent_client_hears_five_heartbeats_and_an_end_of_file(
-    node: Broker, protocol: Callable[[Broker], tuple[socket.socket, bytes]]
+    node: BrokerProcess, protocol: Callable[[BrokerProcess], tuple[socket.socket, bytes]]
 ) -> None:
     """One each half interval up to the third whole one, so that a client may give up after one of silence."""
     with ThreadPoolExecutor() as pool:

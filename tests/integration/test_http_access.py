@@ -2,15 +2,15 @@
 
 import pika
 import pytest
-from tests.integration.api import Client
-from tests.integration.process import Broker
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess
 from tests.integration.test_serve import connect
 
 HASH = "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR"
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 
 
-def test_a_user_comes_changes_and_goes(client: Client) -> None:
+def test_a_user_comes_changes_and_goes(client: HttpClient) -> None:
     assert client.status("PUT /users/u", {"password": "p", "tags": "management, custom"}) == 201
     found = client.get("/users/u")
     assert (found["name"], found["tags"], found["limits"]) == ("u", ["management", "custom"], {})
@@ -27,12 +27,12 @@ def test_a_user_comes_changes_and_goes(client: Client) -> None:
     assert client.status("DELETE /users/u") == 404
 
 
-def test_the_hash_of_a_password_lets_its_owner_in(node: Broker, client: Client) -> None:
+def test_the_hash_of_a_password_lets_its_owner_in(node: BrokerProcess, client: HttpClient) -> None:
     client.ask("PUT /users/alice", {"password_hash": HASH, "tags": "management"})
-    assert Client(node, "alice:test12").get("/whoami") == {"name": "alice", "tags": ["management"]}
-    assert Client(node, "alice:other").refusal("GET /whoami") == (401, "Login failed")
+    assert HttpClient(node, "alice:test12").get("/whoami") == {"name": "alice", "tags": ["management"]}
+    assert HttpClient(node, "alice:other").refusal("GET /whoami") == (401, "Login failed")
     client.ask("PUT /users/alice", {"tags": "management"})
-    assert Client(node, "alice:test12").refusal("GET /whoami") == (401, "Login failed")
+    assert HttpClient(node, "alice:test12").refusal("GET /whoami") == (401, "Login failed")
     client.ask("DELETE /users/alice")
 
 
@@ -54,12 +54,12 @@ def test_the_hash_of_a_password_lets_its_owner_in(node: Broker, client: Client) 
         ({"password": "x", "tags": [5]}, ["not_tags", [5]]),
     ],
 )  # fmt: skip
-def test_a_user_that_cannot_be(client: Client, body: object, reason: object) -> None:
+def test_a_user_that_cannot_be(client: HttpClient, body: object, reason: object) -> None:
     assert client.refusal("PUT /users/bad", body) == (400, reason)
     assert client.status("GET /users/bad") == 404
 
 
-def test_a_user_comes_with_permissions(client: Client) -> None:
+def test_a_user_comes_with_permissions(client: HttpClient) -> None:
     body = {"password": "p", "tags": "", "permissions": {"/": ALL | {"read": "^a"}}}
     assert client.status("PUT /users/u", body) == 201
     shown = [{"user": "u", "vhost": "/", "configure": ".*", "write": ".*", "read": "^a"}]
@@ -83,7 +83,7 @@ def test_a_user_comes_with_permissions(client: Client) -> None:
     ],
 )
 def test_a_user_is_not_made_with_permissions_that_cannot_be(
-    client: Client, permissions: object, reason: object
+    client: HttpClient, permissions: object, reason: object
 ) -> None:
     body = {"password": "p", "tags": "", "permissions": permissions}
     assert client.refusal("PUT /users/bad", body) == (400, reason)
@@ -100,14 +100,14 @@ def test_a_user_is_not_made_with_permissions_that_cannot_be(
     ],
 )
 def test_an_administrator_may_be_called_so_without_tags(
-    client: Client, body: dict[str, object], tags: list[str]
+    client: HttpClient, body: dict[str, object], tags: list[str]
 ) -> None:
     assert client.status("PUT /users/u", {"password": "p", **body}) == 201
     assert client.get("/users/u")["tags"] == tags
     client.ask("DELETE /users/u")
 
 
-def test_many_users_go_at_once(client: Client) -> None:
+def test_many_users_go_at_once(client: HttpClient) -> None:
     for name in ("a1", "a2"):
         client.ask(f"PUT /users/{name}", {"password": "p", "tags": ""})
     assert client.refusal("POST /users/bulk-delete", {"users": ["a1", "nosuch", "a2"]}) == (
@@ -117,7 +117,7 @@ def test_many_users_go_at_once(client: Client) -> None:
     assert client.refusal("POST /users/bulk-delete", {}) == (400, "[{key_missing,users}]")
 
 
-def test_permissions_let_in_and_keep_out(node: Broker, client: Client) -> None:
+def test_permissions_let_in_and_keep_out(node: BrokerProcess, client: HttpClient) -> None:
     client.ask("PUT /users/bob", {"password": "p", "tags": ""})
     client.ask("PUT /vhosts/team")
     assert client.status("PUT /permissions/team/bob", ALL) == 201
@@ -146,11 +146,11 @@ def test_permissions_let_in_and_keep_out(node: Broker, client: Client) -> None:
 
 @pytest.mark.parametrize("kind", ["permissions", "topic-permissions"])
 @pytest.mark.parametrize("whose", ["%2f/nosuch", "nosuch/guest"])
-def test_who_is_not_there_counts_before_what_is_asked(client: Client, kind: str, whose: str) -> None:
+def test_who_is_not_there_counts_before_what_is_asked(client: HttpClient, kind: str, whose: str) -> None:
     assert client.refusal(f"PUT /{kind}/{whose}", {}) == (400, "vhost_or_user_not_found")
 
 
-def test_topic_permissions_are_of_an_exchange(client: Client) -> None:
+def test_topic_permissions_are_of_an_exchange(client: HttpClient) -> None:
     client.ask("PUT /users/tom", {"password": "p", "tags": ""})
     client.ask("PUT /vhosts/topics")
     one = {"exchange": "amq.topic", "write": "^a", "read": ".*"}
@@ -169,7 +169,7 @@ def test_topic_permissions_are_of_an_exchange(client: Client) -> None:
 
 
 def test_a_virtual_host_comes_with_a_permission_and_goes_with_its_clients(
-    node: Broker, client: Client
+    node: BrokerProcess, client: HttpClient
 ) -> None:
     assert client.status("PUT /vhosts/v", {"description": "d", "tags": "a,b", "tracing": True}) == 201
     found = client.get("/vhosts/v")
@@ -189,7 +189,7 @@ def test_a_virtual_host_comes_with_a_permission_and_goes_with_its_clients(
     assert client.refusal("PUT /vhosts/v", {"default_queue_type": "bogus"})[0] == 400
 
 
-def test_lists_have_pages_and_columns(client: Client) -> None:
+def test_lists_have_pages_and_columns(client: HttpClient) -> None:
     client.ask("PUT /vhosts/p1")
     client.ask("PUT /vhosts/p2")
     query = "page=2&page_size=1&name=%5Ep.%24&use_regex=true&columns=name&sort=name&sort_reverse=true"
@@ -203,7 +203,7 @@ def test_lists_have_pages_and_columns(client: Client) -> None:
     }
 
 
-def test_a_virtual_hosts_limits_hold(node: Broker, client: Client) -> None:
+def test_a_virtual_hosts_limits_hold(node: BrokerProcess, client: HttpClient) -> None:
     client.ask("PUT /vhosts/tight")
     assert client.status("PUT /vhost-limits/tight/max-connections", {"value": 1}) == 204
     assert client.status("PUT /vhost-limits/tight/max-queues", {"value": 1}) == 204
@@ -228,7 +228,7 @@ def test_a_virtual_hosts_limits_hold(node: Broker, client: Client) -> None:
     assert client.status("GET /vhost-limits/tight") == 404
 
 
-def test_a_user_comes_with_limits(client: Client) -> None:
+def test_a_user_comes_with_limits(client: HttpClient) -> None:
     assert client.status("PUT /users/lim", {"tags": "", "limits": {"max-connections": 3}}) == 201
     assert client.status("PUT /users/lim", {"tags": "", "limits": {"max-channels": 5}}) == 204
     assert client.status("PUT /users/lim", {"tags": "", "limits": {}}) == 204
@@ -240,7 +240,7 @@ def test_a_user_comes_with_limits(client: Client) -> None:
         assert client.status("GET /users/lim") == 404
 
 
-def test_a_users_limits_hold(node: Broker, client: Client) -> None:
+def test_a_users_limits_hold(node: BrokerProcess, client: HttpClient) -> None:
     client.ask("PUT /users/lim", {"password": "p", "tags": ""})
     client.ask("PUT /permissions/%2f/lim", ALL)
     assert client.status("PUT /user-limits/lim/max-connections", {"value": 1}) == 204
@@ -264,7 +264,7 @@ def test_a_users_limits_hold(node: Broker, client: Client) -> None:
     assert client.status("GET /user-limits/nosuch") == 404
 
 
-def test_the_cluster_has_another_name_from_now_on(client: Client) -> None:
+def test_the_cluster_has_another_name_from_now_on(client: HttpClient) -> None:
     assert client.status("PUT /cluster-name", {"name": "new"}) == 204
     assert client.get("/cluster-name") == {"name": "new"}
     assert client.get("/overview")["cluster_name"] == "new"

@@ -9,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
 
 TIMEOUT_S = 30
 SITE = "https://board.example"
@@ -23,7 +23,7 @@ prometheus.path = /numbers
 
 
 @pytest.fixture(scope="module")
-def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     path = tmp_path_factory.mktemp("config") / "warren.conf"
     path.write_text(CONFIG)
     with broker(config=path) as node:
@@ -40,7 +40,7 @@ prometheus.tcp.max_keepalive = infinity
 
 
 @pytest.fixture(scope="module")
-def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     path = tmp_path_factory.mktemp("impatient") / "warren.conf"
     path.write_text(PATIENCE)
     with broker(config=path) as node:
@@ -48,7 +48,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 def asked(
-    node: Broker, protocol: str, request: str, **headers: str
+    node: BrokerProcess, protocol: str, request: str, **headers: str
 ) -> tuple[http.client.HTTPResponse, bytes]:
     """What is answered to METHOD and path, and its body."""
     where = http.client.HTTPConnection("127.0.0.1", node.ports[protocol], timeout=TIMEOUT_S)
@@ -62,20 +62,20 @@ def asked(
         return response, response.read()
 
 
-def scrape(node: Broker, path: str, encoding: str) -> tuple[int, str | None, bytes]:
+def scrape(node: BrokerProcess, path: str, encoding: str) -> tuple[int, str | None, bytes]:
     response, body = asked(node, "http/prometheus", f"GET {path}", accept_encoding=encoding)
     return response.status, response.headers["content-encoding"], body
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate, gzip;q=0.5", "br, GZIP"])
-def test_metrics_are_compressed_for_who_takes_that(node: Broker, encoding: str) -> None:
+def test_metrics_are_compressed_for_who_takes_that(node: BrokerProcess, encoding: str) -> None:
     status, used, body = scrape(node, "/metrics", encoding)
     assert (status, used) == (200, "gzip")
     assert b"rabbitmq_build_info" in gzip.decompress(body)
 
 
 @pytest.mark.parametrize("encoding", ["", "identity", "br", "gzip;q=0", "gzip;q=0.0", "deflate"])
-def test_and_for_nobody_else(node: Broker, encoding: str) -> None:
+def test_and_for_nobody_else(node: BrokerProcess, encoding: str) -> None:
     status, used, body = scrape(node, "/metrics", encoding)
     assert (status, used) == (200, None)
     assert b"rabbitmq_build_info" in body
@@ -101,7 +101,7 @@ SCRAPER = (
         ("nonsense", 400),
     ],
 )
-def test_metrics_are_text_or_nothing(node: Broker, accept: str, status: int) -> None:
+def test_metrics_are_text_or_nothing(node: BrokerProcess, accept: str, status: int) -> None:
     response, body = asked(node, "http/prometheus", "GET /metrics", accept=accept)
     assert response.status == status
     if status == 200:
@@ -113,7 +113,7 @@ def test_metrics_are_text_or_nothing(node: Broker, accept: str, status: int) -> 
 
 
 @pytest.mark.parametrize("encoding", ["identity;q=0", "*;q=0", "identity;q=0, deflate"])
-def test_who_takes_no_encoding_there_is_gets_none(node: Broker, encoding: str) -> None:
+def test_who_takes_no_encoding_there_is_gets_none(node: BrokerProcess, encoding: str) -> None:
     assert scrape(node, "/metrics", encoding) == (406, None, b"")
 
 
@@ -131,7 +131,7 @@ def test_who_takes_no_encoding_there_is_gets_none(node: Broker, encoding: str) -
     ],
 )
 def test_other_methods_and_paths_of_metrics_are_refused(
-    node: Broker, request_line: str, status: int, text: bytes
+    node: BrokerProcess, request_line: str, status: int, text: bytes
 ) -> None:
     response, body = asked(node, "http/prometheus", request_line)
     assert response.status == status
@@ -143,7 +143,7 @@ def test_other_methods_and_paths_of_metrics_are_refused(
 GUEST = {"authorization": "Basic " + b64encode(b"guest:guest").decode()}
 
 
-def test_answers_of_the_api_are_compressed_for_who_takes_that(node: Broker) -> None:
+def test_answers_of_the_api_are_compressed_for_who_takes_that(node: BrokerProcess) -> None:
     plain, expected = asked(node, "http", "GET /api/exchanges?columns=name,type", **GUEST)
     assert plain.headers["content-encoding"] is None
     response, body = asked(
@@ -159,8 +159,8 @@ def test_answers_of_the_api_are_compressed_for_who_takes_that(node: Broker) -> N
     assert b"guest" in body
 
 
-def test_a_large_list_is_compressed_as_it_goes(node: Broker) -> None:
-    client = Client(node)
+def test_a_large_list_is_compressed_as_it_goes(node: BrokerProcess) -> None:
+    client = HttpClient(node)
     client.ask("PUT /vhosts/many")
     queues = [{"name": f"{at:05}" + 200 * "x", "vhost": "many", "durable": False} for at in range(3_000)]
     assert client.ask("POST /definitions", {"queues": queues}).status == 204
@@ -175,7 +175,7 @@ def test_a_large_list_is_compressed_as_it_goes(node: Broker) -> None:
     assert gzip.decompress(body) == expected
 
 
-def test_files_of_the_interface_are_compressed(node: Broker) -> None:
+def test_files_of_the_interface_are_compressed(node: BrokerProcess) -> None:
     plain, expected = asked(node, "http", "GET /")
     response, body = asked(node, "http", "GET /", accept_encoding="gzip")
     assert response.headers["vary"] == plain.headers["vary"] == "accept-encoding"
@@ -185,7 +185,7 @@ def test_files_of_the_interface_are_compressed(node: Broker) -> None:
     assert (same, again.headers["content-length"]) == (body, str(len(body)))
 
 
-def test_a_connection_has_as_many_requests_as_are_configured(impatient: Broker) -> None:
+def test_a_connection_has_as_many_requests_as_are_configured(impatient: BrokerProcess) -> None:
     for protocol, path, ends in (("http", "/api/whoami", True), ("http/prometheus", "/metrics", False)):
         where = http.client.HTTPConnection("127.0.0.1", impatient.ports[protocol], timeout=TIMEOUT_S)
         with closing(where) as connection:
@@ -198,7 +198,7 @@ def test_a_connection_has_as_many_requests_as_are_configured(impatient: Broker) 
             assert closes == [False, ends]
 
 
-def test_a_client_that_is_silent_or_slow_is_closed_when_configured(impatient: Broker) -> None:
+def test_a_client_that_is_silent_or_slow_is_closed_when_configured(impatient: BrokerProcess) -> None:
     address = "127.0.0.1", impatient.ports["http"]
     with socket.create_connection(address, TIMEOUT_S) as client:
         client.sendall(b"GET /api/whoami HTTP/1.1\r\n")
@@ -212,20 +212,20 @@ def test_a_client_that_is_silent_or_slow_is_closed_when_configured(impatient: Br
         assert connection.sock.recv(1) == b""
 
 
-def test_nothing_is_compressed_where_that_is_configured(impatient: Broker) -> None:
+def test_nothing_is_compressed_where_that_is_configured(impatient: BrokerProcess) -> None:
     response, body = asked(impatient, "http", "GET /api/exchanges", accept_encoding="gzip", **GUEST)
     assert response.headers["content-encoding"] is None
     assert body.startswith(b"[")
 
 
-def test_metrics_are_where_they_are_configured_to_be(configured: Broker) -> None:
+def test_metrics_are_where_they_are_configured_to_be(configured: BrokerProcess) -> None:
     assert scrape(configured, "/numbers", "")[0] == 200
     assert scrape(configured, "/numbers/per-object", "")[0] == 200
     assert scrape(configured, "/metrics", "")[0] == 404
 
 
-def test_pages_of_configured_sites_may_ask_and_no_others(configured: Broker) -> None:
-    client = Client(configured)
+def test_pages_of_configured_sites_may_ask_and_no_others(configured: BrokerProcess) -> None:
+    client = HttpClient(configured)
     headers = client.ask("GET /whoami", headers={"origin": SITE}).headers
     assert headers["access-control-allow-origin"] == SITE
     assert headers["access-control-allow-credentials"] == "true"
@@ -241,7 +241,7 @@ def test_pages_of_configured_sites_may_ask_and_no_others(configured: Broker) -> 
     client.close()
 
 
-def test_a_login_leaves_no_password_in_a_cookie_and_none_lets_anybody_in(node: Broker) -> None:
+def test_a_login_leaves_no_password_in_a_cookie_and_none_lets_anybody_in(node: BrokerProcess) -> None:
     """RabbitMQ sets one, `auth`, and answers requests that have it with 401 as well."""
     where = http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
     with closing(where) as connection:

@@ -5,8 +5,8 @@ its own, `p:p` sets policies there, and `n:p` has no tag.
 """
 
 import pytest
-from tests.integration.api import Client
-from tests.integration.process import Broker
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess
 
 GUEST, MANAGER, MAKER, NOBODY, MONITOR = "guest:guest", "m:p", "p:p", "n:p", "o:p"
 LIMIT = {"value": 5}
@@ -265,13 +265,13 @@ WALK: tuple[tuple[str, str, object, int], ...] = (
 
 
 @pytest.fixture(scope="module")
-def clients(node: Broker) -> dict[str, Client]:
-    return {user: Client(node, user) for user in {user for user, *_ in WALK}}
+def clients(node: BrokerProcess) -> dict[str, HttpClient]:
+    return {user: HttpClient(node, user) for user in {user for user, *_ in WALK}}
 
 
 @pytest.mark.parametrize(("user", "line", "body", "status"), WALK, ids=[f"{n}" for n in range(len(WALK))])
 def test_the_status_is_what_is_asserted_of_rabbitmq(
-    clients: dict[str, Client], user: str, line: str, body: object, status: int
+    clients: dict[str, HttpClient], user: str, line: str, body: object, status: int
 ) -> None:
     answer = clients[user].ask(line, body)
     assert answer.status == status, (user, line, answer.value)

@@ -14,18 +14,18 @@ import pika
 import pytest
 import uvloop
 from aiohttp import web
-from tests.integration.api import Client
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.echo import was_dropped
-from tests.integration.process import Broker, broker
 
-from warren.management.connections import HttpConnections, PortSettings
-from warren.management.protocol import HttpProtocol, Patience
+from warren.management.http_connections import HttpConnections, HttpPortSettings
+from warren.management.http_protocol import HttpProtocol, HttpTimeouts
 
 TIMEOUT_S = 30
 GUEST = b"authorization: Basic " + base64.b64encode(b"guest:guest") + b"\r\n"
 HALF = b"GET /api/overview HTTP/1.1\r\nhost: x\r\n"
 DESCRIPTORS = 256
-SHORT = Patience(headers_s=0.1, idle_s=0.3, stalled_s=0.3)
+SHORT = HttpTimeouts(headers_s=0.1, idle_s=0.3, stalled_s=0.3)
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -37,7 +37,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 @asynccontextmanager
-async def port(connections_max: int = 10, patience: Patience = SHORT) -> AsyncIterator[tuple[str, int]]:
+async def port(connections_max: int = 10, timeouts: HttpTimeouts = SHORT) -> AsyncIterator[tuple[str, int]]:
     """A port of HTTP that answers `/` shortly, and `/much` with more than a socket takes."""
 
     async def short(request: web.Request) -> web.Response:
@@ -52,11 +52,11 @@ async def port(connections_max: int = 10, patience: Patience = SHORT) -> AsyncIt
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=0.1)
     await runner.setup()
 
-    def made(patience: Patience) -> HttpProtocol:
+    def made(timeouts: HttpTimeouts) -> HttpProtocol:
         assert runner.server is not None
-        return HttpProtocol(runner.server, asyncio.get_running_loop(), patience)
+        return HttpProtocol(runner.server, asyncio.get_running_loop(), timeouts)
 
-    settings = PortSettings(connections_max=connections_max, tls=None, patience=patience)
+    settings = HttpPortSettings(connections_max=connections_max, tls=None, timeouts=timeouts)
     connections = HttpConnections(settings, made)
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setblocking(False)
@@ -107,7 +107,7 @@ def test_headers_that_come_drop_by_drop_end_as_well() -> None:
 
 def test_headers_without_end_are_too_large_before_they_take_memory() -> None:
     async def work() -> None:
-        async with port(patience=Patience()) as where:
+        async with port(timeouts=HttpTimeouts()) as where:
             reader, writer = await asyncio.open_connection(*where)
             writer.write(HALF)
             for at in range(99):
@@ -153,7 +153,7 @@ def test_an_answer_that_nobody_reads_ends(more: bytes) -> None:
 
 def test_a_port_that_is_full_makes_room_for_who_asks() -> None:
     async def work() -> None:
-        async with port(connections_max=4, patience=Patience()) as where:
+        async with port(connections_max=4, timeouts=HttpTimeouts()) as where:
             waiting = []
             for _ in range(20):
                 reader, writer = await asyncio.open_connection(*where)
@@ -169,7 +169,7 @@ def test_a_port_that_is_full_makes_room_for_who_asks() -> None:
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     folder = tmp_path_factory.mktemp("data")
     with broker("--data-dir", str(folder), descriptors=DESCRIPTORS) as node:
         yield node
@@ -177,7 +177,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.mark.parametrize("protocol", ["http", "http/prometheus", "amqp", "stream"])
 def test_more_half_requests_than_descriptors_leave_the_store_and_others_theirs(
-    small: Broker, protocol: str
+    small: BrokerProcess, protocol: str
 ) -> None:
     with ExitStack() as stack:
         for _ in range(DESCRIPTORS + 50):
@@ -188,7 +188,7 @@ def test_more_half_requests_than_descriptors_leave_the_store_and_others_theirs(
             stack.enter_context(connected)
             with suppress(ConnectionError):
                 connected.sendall(HALF if protocol.startswith("http") else b"AMQP")
-        client = Client(small)
+        client = HttpClient(small)
         name = "files-" + protocol.replace("/", "-")
         assert client.status(f"PUT /vhosts/{name}", {}) == 201
         assert client.status(f"PUT /queues/{name}/q", {"durable": True}) == 201
@@ -212,11 +212,11 @@ BOMB = gzip.compress(bytes(50_000_000))
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "x-gzip", "gzip, gzip", "GZIP", "foo"])
 def test_a_compressed_body_is_refused_and_not_before_it_is_known_who_sends_it(
-    client: Client, node: Broker, encoding: str
+    client: HttpClient, node: BrokerProcess, encoding: str
 ) -> None:
     body = zlib.compress(bytes(50_000_000)) if encoding == "deflate" else BOMB
     headers = {"content-encoding": encoding, "content-type": "application/json"}
-    stranger = Client(node, "guest:wrong")
+    stranger = HttpClient(node, "guest:wrong")
     assert stranger.ask("POST /definitions", body, headers).status == 401
     stranger.close()
     answer = client.ask("POST /definitions", body, headers)
@@ -224,8 +224,8 @@ def test_a_compressed_body_is_refused_and_not_before_it_is_known_who_sends_it(
     assert client.ask("PUT /queues/%2F/plain", b"{}", {"content-encoding": "identity"}).status in (201, 204)
 
 
-def test_a_stranger_sends_no_large_body(client: Client, node: Broker) -> None:
-    stranger = Client(node, None)
+def test_a_stranger_sends_no_large_body(client: HttpClient, node: BrokerProcess) -> None:
+    stranger = HttpClient(node, None)
     assert stranger.status("POST /login", b"username=x&password=" + b"y" * 100_000) == 400
     stranger.close()
 
@@ -246,7 +246,7 @@ def test_what_is_no_request_leaves_no_secret_in_the_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [b"GET /api/overview", b"GET /none", b"PATCH /api/queues", b"GARBAGE"])
-def test_nobody_is_told_the_versions_of_what_answers(node: Broker, line: bytes) -> None:
+def test_nobody_is_told_the_versions_of_what_answers(node: BrokerProcess, line: bytes) -> None:
     with socket.create_connection(("127.0.0.1", node.ports["http"]), timeout=TIMEOUT_S) as connected:
         connected.sendall(line + b" HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
         answer = b""
@@ -274,7 +274,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_puts_nothing_into_the_log(
             with socket.create_connection(("127.0.0.1", node.ports["http"])) as client:
                 client.sendall(half)
                 # So that it is being read when the client goes.
-                assert Client(node).status("GET /overview") == 200
-        assert Client(node).status("GET /overview") == 200
+                assert HttpClient(node).status("GET /overview") == 200
+        assert HttpClient(node).status("GET /overview") == 200
         assert node.stop() == 0
         assert not [line for line in node.lines if "exception" in line or "Traceback" in line]

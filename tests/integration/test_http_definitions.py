@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker, refusal
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker, refusal
 from tests.integration.test_serve import connect
 
 # As RabbitMQ 3.10.8 exports it.
@@ -48,7 +48,7 @@ DOCUMENT: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_a_document_of_rabbitmq_comes_in_and_out(node: Broker, client: Client) -> None:
+def test_a_document_of_rabbitmq_comes_in_and_out(node: BrokerProcess, client: HttpClient) -> None:
     assert client.status("POST /definitions", DOCUMENT) == 204
     assert client.status("POST /definitions", DOCUMENT) == 204
     exported = client.get("/definitions")
@@ -60,18 +60,18 @@ def test_a_document_of_rabbitmq_comes_in_and_out(node: Broker, client: Client) -
             assert [entry for entry in entries if entry not in exported[section]] == [], section
         else:
             assert exported[section] == entries
-    assert Client(node, "alice:test12").get("/whoami")["name"] == "alice"
+    assert HttpClient(node, "alice:test12").get("/whoami")["name"] == "alice"
     connection = connect(node.port, "alice", "test12", "orders")
     channel = connection.channel()
     channel.basic_publish("x", "a.b", b"hello")
     assert channel.basic_get("q", auto_ack=True)[2] == b"hello"
     connection.close()
     with broker() as other:
-        assert Client(other).status("POST /definitions", exported) == 204
-        assert Client(other).get("/definitions") == exported
+        assert HttpClient(other).status("POST /definitions", exported) == 204
+        assert HttpClient(other).get("/definitions") == exported
 
 
-def test_one_virtual_host_comes_out_and_into_another(client: Client) -> None:
+def test_one_virtual_host_comes_out_and_into_another(client: HttpClient) -> None:
     client.ask("POST /definitions", DOCUMENT)
     exported = client.get("/definitions/orders")
     assert "users" not in exported
@@ -106,11 +106,11 @@ def test_one_virtual_host_comes_out_and_into_another(client: Client) -> None:
         ({"exchanges": [{"name": "e", "vhost": "/", "type": "nope"}]}, "unknown exchange type 'nope'"),
     ],
 )
-def test_a_document_that_cannot_be(client: Client, body: object, reason: object) -> None:
+def test_a_document_that_cannot_be(client: HttpClient, body: object, reason: object) -> None:
     assert client.refusal("POST /definitions", body) == (400, reason)
 
 
-def test_nothing_is_made_of_a_document_that_has_something_impossible(client: Client) -> None:
+def test_nothing_is_made_of_a_document_that_has_something_impossible(client: HttpClient) -> None:
     queues = [
         {"name": "good", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}},
         {"name": "bad", "vhost": "/", "durable": True, "auto_delete": False,
@@ -146,7 +146,7 @@ IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-def test_what_this_broker_cannot_have_is_named_and_nothing_is_imported(client: Client) -> None:
+def test_what_this_broker_cannot_have_is_named_and_nothing_is_imported(client: HttpClient) -> None:
     kept = {"name": "kept", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
     document = {section: [entry] for section, (entry, _) in IMPOSSIBLE.items()}
     document["queues"].append(kept)
@@ -173,7 +173,7 @@ def test_a_node_does_not_start_with_definitions_that_it_cannot_have(tmp_path: Pa
     assert text in errors
 
 
-def test_many_queues_and_bindings_come_in_one_document(client: Client) -> None:
+def test_many_queues_and_bindings_come_in_one_document(client: HttpClient) -> None:
     client.ask("PUT /vhosts/many")
     names = [f"q{number}" for number in range(300)]
     document = {
@@ -190,7 +190,7 @@ def test_many_queues_and_bindings_come_in_one_document(client: Client) -> None:
     assert len(exported["bindings"]) == 300
 
 
-def test_a_form_uploads_a_file_and_goes_where_it_came_from(client: Client) -> None:
+def test_a_form_uploads_a_file_and_goes_where_it_came_from(client: HttpClient) -> None:
     queue = {"name": "up", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
     part = "--B\r\ncontent-disposition: form-data; name={}\r\n\r\n{}\r\n"
     file = part.format('"file"; filename="d.json"', json.dumps({"queues": [queue]}))

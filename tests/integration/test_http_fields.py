@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tests.integration.api import Client, get
-from tests.integration.process import Broker
+from tests.integration.api import HttpClient, get
+from tests.integration.broker_process import BrokerProcess
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "http-api-fields.md"
 LINE = re.compile(r"^\| `(/[^`]+)` \| (?:`([^`]+)`|(\d+)) \| .+ \|$", re.MULTILINE)
@@ -16,9 +16,9 @@ LINES = [found.groups() for found in LINE.finditer(PAGE.read_text(encoding="utf-
 
 
 @pytest.fixture(scope="module", autouse=True)
-def objects(node: Broker) -> Iterator[None]:
+def objects(node: BrokerProcess) -> Iterator[None]:
     """A queue and an exchange of each kind that could have such fields."""
-    client = Client(node)
+    client = HttpClient(node)
     for name, arguments in (
         ("classic", {"x-single-active-consumer": True}),
         ("stream", {"x-queue-type": "stream"}),
@@ -50,14 +50,14 @@ def test_the_page_has_lines_of_each_kind() -> None:
 
 @pytest.mark.parametrize(("asked", "field", "status"), LINES)
 def test_what_the_page_says_is_not_there(
-    node: Broker, asked: str, field: str | None, status: str | None
+    node: BrokerProcess, asked: str, field: str | None, status: str | None
 ) -> None:
     if asked.startswith("/metrics"):
         code, body = get(node, asked, "http/prometheus")
         assert code == 200
         assert f"# TYPE {field} " not in body.decode()
         return
-    client = Client(node)
+    client = HttpClient(node)
     path = asked.replace("{node}", quote(client.get("/overview")["node"], safe=""))
     if status is not None:
         assert client.status(f"GET {path}") == int(status)
@@ -68,8 +68,8 @@ def test_what_the_page_says_is_not_there(
     assert values(answer, field.split(".")) == []
 
 
-def test_a_stream_says_where_it_is_and_who_reads_it(node: Broker) -> None:
-    client = Client(node)
+def test_a_stream_says_where_it_is_and_who_reads_it(node: BrokerProcess) -> None:
+    client = HttpClient(node)
     here = client.get("/overview")["node"]
     stream = client.get("/queues/%2F/stream")
     assert (stream["leader"], stream["members"], stream["online"]) == (here, [here], [here])

@@ -4,8 +4,8 @@ import base64
 from collections.abc import Iterator
 
 import pytest
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.test_serve import connect
 
 DEFAULT = "POST /exchanges/%2f/amq.default/publish"
@@ -19,19 +19,19 @@ def message(
 
 
 @pytest.fixture
-def queue(client: Client) -> Iterator[str]:
+def queue(client: HttpClient) -> Iterator[str]:
     client.ask("PUT /queues/%2f/q", {"durable": True})
     yield "q"
     client.ask("DELETE /queues/%2f/q")
 
 
-def got(client: Client, **how: object) -> list[dict[str, object]]:
+def got(client: HttpClient, **how: object) -> list[dict[str, object]]:
     answer = client.ask("POST /queues/%2f/q/get", GET | how)
     assert answer.status == 200, answer
     return answer.value
 
 
-def test_a_message_is_routed_or_not(client: Client, queue: str) -> None:
+def test_a_message_is_routed_or_not(client: HttpClient, queue: str) -> None:
     assert client.ask(DEFAULT, message(queue)).value == {"routed": True}
     assert client.ask(DEFAULT, message("nowhere")).value == {"routed": False}
 
@@ -39,16 +39,16 @@ def test_a_message_is_routed_or_not(client: Client, queue: str) -> None:
 def test_a_persistent_message_outlives_the_process(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = str(tmp_path_factory.mktemp("kept"))
     with broker("--data-dir", folder) as first:
-        client = Client(first)
+        client = HttpClient(first)
         client.ask("PUT /queues/%2f/q", {"durable": True})
         assert client.ask(DEFAULT, message("q", delivery_mode=2)).value == {"routed": True}
         first.process.kill()
         first.process.wait()
     with broker("--data-dir", folder) as second:
-        assert [entry["payload"] for entry in got(Client(second))] == ["hi"]
+        assert [entry["payload"] for entry in got(HttpClient(second))] == ["hi"]
 
 
-def test_properties_and_headers_come_back_as_they_went(client: Client, queue: str) -> None:
+def test_properties_and_headers_come_back_as_they_went(client: HttpClient, queue: str) -> None:
     properties = {
         "headers": {"a": [1, "x", {"b": True}], "f": 1.5}, "content_type": "ct", "content_encoding": "ce",
         "delivery_mode": 2, "priority": 5, "correlation_id": "c", "reply_to": "r", "expiration": "60000",
@@ -69,7 +69,7 @@ def test_properties_and_headers_come_back_as_they_went(client: Client, queue: st
     ]  # fmt: skip
 
 
-def test_octets_that_are_no_text_are_base64(client: Client, queue: str) -> None:
+def test_octets_that_are_no_text_are_base64(client: HttpClient, queue: str) -> None:
     octets = base64.b64encode(b"\x00\xff").decode()
     client.ask(DEFAULT, message(queue, octets, "base64"))
     client.ask(DEFAULT, message(queue, "wörter"))
@@ -81,7 +81,7 @@ def test_octets_that_are_no_text_are_base64(client: Client, queue: str) -> None:
 
 
 def test_what_goes_back_is_redelivered_in_order_and_what_is_acknowledged_is_gone(
-    client: Client, queue: str
+    client: HttpClient, queue: str
 ) -> None:
     for number in range(4):
         client.ask(DEFAULT, message(queue, str(number)))
@@ -94,7 +94,7 @@ def test_what_goes_back_is_redelivered_in_order_and_what_is_acknowledged_is_gone
     assert [entry["payload"] for entry in got(client, count=-1)] == ["1", "2", "3"]
 
 
-def test_what_is_rejected_is_dead_lettered(client: Client) -> None:
+def test_what_is_rejected_is_dead_lettered(client: HttpClient) -> None:
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
     client.ask("PUT /queues/%2f/dead", {})
     client.ask("PUT /queues/%2f/q", {"arguments": arguments})
@@ -106,7 +106,7 @@ def test_what_is_rejected_is_dead_lettered(client: Client) -> None:
     client.ask("DELETE /queues/%2f/q")
 
 
-def test_a_waiting_consumer_gets_what_goes_back(node: Broker, client: Client, queue: str) -> None:
+def test_a_waiting_consumer_gets_what_goes_back(node: BrokerProcess, client: HttpClient, queue: str) -> None:
     connection = connect(node.port)
     channel = connection.channel()
     channel.basic_qos(prefetch_count=1)
@@ -161,23 +161,23 @@ def test_a_waiting_consumer_gets_what_goes_back(node: Broker, client: Client, qu
     ],
 )  # fmt: skip
 def test_what_is_refused(
-    client: Client, queue: str, line: str, body: object, answer: tuple[int, object]
+    client: HttpClient, queue: str, line: str, body: object, answer: tuple[int, object]
 ) -> None:
     assert client.refusal(line, body) == answer
     assert got(client) == []
 
 
-def test_a_full_queue_says_so(client: Client) -> None:
+def test_a_full_queue_says_so(client: HttpClient) -> None:
     client.ask("PUT /queues/%2f/full", {"arguments": {"x-max-length": 0, "x-overflow": "reject-publish"}})
     assert client.refusal(DEFAULT, message("full")) == (
         400, "rejected Unable to publish message. Check queue limits.",
     )  # fmt: skip
 
 
-def test_permissions_are_those_of_a_channel(node: Broker, client: Client, queue: str) -> None:
+def test_permissions_are_those_of_a_channel(node: BrokerProcess, client: HttpClient, queue: str) -> None:
     client.ask("PUT /users/m", {"password": "p", "tags": "management"})
     client.ask("PUT /permissions/%2f/m", {"configure": "^m", "write": "^m", "read": "^m"})
-    other = Client(node, "m:p")
+    other = HttpClient(node, "m:p")
     assert other.refusal(DEFAULT, message("q")) == (
         400,
         "403 ACCESS_REFUSED - access to exchange 'amq.default' in vhost '/' refused for user 'm'",
@@ -188,12 +188,12 @@ def test_permissions_are_those_of_a_channel(node: Broker, client: Client, queue:
     assert other.refusal("GET /aliveness-test/%2f")[0] == 401
 
 
-def test_actions_of_mirrors_do_nothing_and_a_living_host_says_so(client: Client, queue: str) -> None:
+def test_actions_of_mirrors_do_nothing_and_a_living_host_says_so(client: HttpClient, queue: str) -> None:
     assert client.status("POST /queues/%2f/q/actions", {"action": "sync"}) == 204
     assert client.get("/aliveness-test/%2f") == {"status": "ok"}
     assert client.get("/aliveness-test/%2f") == {"status": "ok"}
     assert client.status("GET /aliveness-test/nosuch") == 404
 
 
-def test_a_body_that_is_too_large_is_refused(client: Client) -> None:
+def test_a_body_that_is_too_large_is_refused(client: HttpClient) -> None:
     assert client.refusal(DEFAULT, b"x" * 10_000_001) == (400, "Exceeded HTTP request body size limit")

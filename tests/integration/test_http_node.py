@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import trustme
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.test_serve import connect
 
 
@@ -35,7 +35,7 @@ from tests.integration.test_serve import connect
         ("quorum-queues-without-elected-leaders/vhost/nosuch/pattern/a", (404, "Not Found")),
     ],
 )  # fmt: skip
-def test_health_checks(client: Client, path: str, answer: tuple[int, str | None]) -> None:
+def test_health_checks(client: HttpClient, path: str, answer: tuple[int, str | None]) -> None:
     found = client.ask(f"GET /health/checks/{path}")
     assert (found.status, found.value.get("reason")) == answer
 
@@ -43,7 +43,7 @@ def test_health_checks(client: Client, path: str, answer: tuple[int, str | None]
 def test_the_limit_of_connections_is_checked(tmp_path: Path) -> None:
     (tmp_path / "rabbitmq.conf").write_text("connection_max = 1\n")
     with broker(config=tmp_path / "rabbitmq.conf") as started:
-        client = Client(started)
+        client = HttpClient(started)
         path = "/health/checks/below-node-connection-limit"
         assert client.get(path) == {"status": "ok", "limit": 1, "connections": 0}
         connection = connect(started.port)
@@ -53,11 +53,13 @@ def test_the_limit_of_connections_is_checked(tmp_path: Path) -> None:
         connection.close()
 
 
-def test_a_hash_of_a_password_lets_a_user_in_that_is_put_with_it(node: Broker, client: Client) -> None:
+def test_a_hash_of_a_password_lets_a_user_in_that_is_put_with_it(
+    node: BrokerProcess, client: HttpClient
+) -> None:
     hashed = client.get("/auth/hash_password/s%20%2fcret")["ok"]
     assert hashed != client.get("/auth/hash_password/s%20%2fcret")["ok"]
     client.ask("PUT /users/hashed", {"password_hash": hashed, "tags": "management"})
-    assert Client(node, "hashed:s /cret").get("/whoami")["name"] == "hashed"
+    assert HttpClient(node, "hashed:s /cret").get("/whoami")["name"] == "hashed"
     client.ask("DELETE /users/hashed")
 
 
@@ -69,20 +71,20 @@ def test_a_certificate_that_expires_is_named(tmp_path: Path) -> None:
         f"ssl_options.keyfile = {tmp_path}/server.pem\n"
     )
     with broker(config=tmp_path / "rabbitmq.conf") as started:
-        client = Client(started)
+        client = HttpClient(started)
         assert client.get("/health/checks/certificate-expiration/1/weeks") == {"status": "ok"}
         answer = client.ask("GET /health/checks/certificate-expiration/1/months")
         assert (answer.status, answer.reason) == (503, "Certificates expiring")
         assert [entry["certfile"] for entry in answer.value["expired"]] == [f"{tmp_path}/server.pem"]
 
 
-def test_the_old_health_check(client: Client) -> None:
+def test_the_old_health_check(client: HttpClient) -> None:
     (name,) = (node["name"] for node in client.get("/nodes"))
     assert client.get("/healthchecks/node") == client.get(f"/healthchecks/node/{name}") == {"status": "ok"}
     assert client.status("GET /healthchecks/node/nosuch") == 404
 
 
-def test_feature_flags(client: Client) -> None:
+def test_feature_flags(client: HttpClient) -> None:
     states = {flag["name"]: flag["state"] for flag in client.get("/feature-flags")}
     assert states["user_limits"] == "enabled"
     assert (states["stream_queue"], states["quorum_queue"]) == ("enabled", "unavailable")
@@ -90,10 +92,10 @@ def test_feature_flags(client: Client) -> None:
     assert client.refusal("PUT /feature-flags/nosuch/enable", {}) == (400, "unsupported")
 
 
-def test_attempts_to_log_in_are_counted(node: Broker, client: Client) -> None:
+def test_attempts_to_log_in_are_counted(node: BrokerProcess, client: HttpClient) -> None:
     (name,) = (entry["name"] for entry in client.get("/nodes"))
     assert client.status(f"DELETE /auth/attempts/{name}") == 204
-    Client(node, "guest:wrong").ask("GET /whoami")
+    HttpClient(node, "guest:wrong").ask("GET /whoami")
     assert client.get(f"/auth/attempts/{name}") == [
         {"protocol": "http", "auth_attempts": 2, "auth_attempts_failed": 1, "auth_attempts_succeeded": 1}
     ]
@@ -101,8 +103,8 @@ def test_attempts_to_log_in_are_counted(node: Broker, client: Client) -> None:
     assert client.status("GET /auth/attempts/nosuch") == 404
 
 
-def test_a_login_by_form_leaves_no_password_behind(node: Broker) -> None:
-    stranger = Client(node, None)
+def test_a_login_by_form_leaves_no_password_behind(node: BrokerProcess) -> None:
+    stranger = HttpClient(node, None)
     headers = {"content-type": "application/x-www-form-urlencoded"}
     answer = stranger.ask("POST /login", b"username=guest&password=guest", headers)
     assert (answer.status, answer.value) == (200, "ok")
@@ -112,17 +114,17 @@ def test_a_login_by_form_leaves_no_password_behind(node: Broker) -> None:
     assert stranger.status("POST /login") == 401
 
 
-def test_the_rest_answers_as_one_node_can(node: Broker, client: Client) -> None:
+def test_the_rest_answers_as_one_node_can(node: BrokerProcess, client: HttpClient) -> None:
     assert client.status("POST /rebalance/queues", {}) == 204
     assert client.status("DELETE /reset") == 204
     assert client.status("DELETE /reset/nosuch") == 404
     assert [set(entry) for entry in client.get("/extensions")] == [{"javascript"}]
-    assert Client(node, None).get("/auth") == {
+    assert HttpClient(node, None).get("/auth") == {
         "oauth_enabled": False, "enable_uaa": False, "uaa_client_id": "", "uaa_location": "",
     }  # fmt: skip
 
 
-def test_a_slash_at_the_end_changes_nothing(client: Client) -> None:
+def test_a_slash_at_the_end_changes_nothing(client: HttpClient) -> None:
     assert client.get("/users/") == client.get("/users")
 
 
@@ -132,7 +134,7 @@ def test_what_a_node_says_of_itself_is_so(tmp_path: Path) -> None:
         f"log.dir = {tmp_path}\ntcp_listen_options.backlog = 7\n"
     )
     with broker("--in-memory", config=tmp_path / "rabbitmq.conf") as started:
-        client = Client(started)
+        client = HttpClient(started)
         (node,) = client.get("/nodes")
         enabled = {entry["name"]: entry["enabled"] for entry in node["auth_mechanisms"]}
         assert enabled == {"PLAIN": True, "AMQPLAIN": False, "EXTERNAL": False}

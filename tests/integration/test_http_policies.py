@@ -5,8 +5,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from tests.integration.api import Client, get
-from tests.integration.process import Broker, broker
+from tests.integration.api import HttpClient, get
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.test_serve import connect
 
 KINDS = ["policies", "operator-policies"]
@@ -14,7 +14,7 @@ ONE = {"pattern": "^q", "definition": {"max-length": 1}}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_policy_comes_changes_and_goes(client: Client, kind: str) -> None:
+def test_a_policy_comes_changes_and_goes(client: HttpClient, kind: str) -> None:
     assert client.status(f"PUT /{kind}/%2f/p", ONE) == 201
     assert client.status(f"PUT /{kind}/%2f/p", ONE | {"priority": 2, "apply-to": "queues"}) == 204
     shown = {
@@ -30,7 +30,7 @@ def test_a_policy_comes_changes_and_goes(client: Client, kind: str) -> None:
     assert client.refusal(f"PUT /{kind}/nosuch/p", ONE) == (404, "vhost_not_found")
 
 
-def test_a_policy_is_in_force_at_once(node: Broker, client: Client) -> None:
+def test_a_policy_is_in_force_at_once(node: BrokerProcess, client: HttpClient) -> None:
     connection = connect(node.port)
     channel = connection.channel()
     channel.confirm_delivery()
@@ -92,11 +92,11 @@ def test_a_policy_is_in_force_at_once(node: Broker, client: Client) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_is_refused(client: Client, line: str, body: object, reason: str) -> None:
+def test_what_is_refused(client: HttpClient, line: str, body: object, reason: str) -> None:
     assert client.refusal(line, body) == (400, reason)
 
 
-def test_parameters_are_kept_by_component_and_name(client: Client) -> None:
+def test_parameters_are_kept_by_component_and_name(client: HttpClient) -> None:
     value = {"max-queues": 500}
     path = "/parameters/vhost-limits/%2f/limits"
     assert client.status(f"PUT {path}", {"value": value}) == 201
@@ -115,7 +115,7 @@ def test_parameters_are_kept_by_component_and_name(client: Client) -> None:
     client.ask("DELETE /policies/%2f/p")
 
 
-def test_parameters_of_the_broker(client: Client) -> None:
+def test_parameters_of_the_broker(client: HttpClient) -> None:
     assert client.status("PUT /global-parameters/g", {"value": {"a": None}}) == 201
     assert client.status("PUT /global-parameters/g", {"value": [1]}) == 204
     assert client.get("/global-parameters/g") == {"name": "g", "value": [1]}
@@ -129,17 +129,17 @@ def test_a_cluster_has_an_id_that_a_restart_keeps(tmp_path: Path) -> None:
     found = []
     for _ in range(2):
         with broker("--data-dir", str(tmp_path)) as started:
-            found.append(Client(started).get("/global-parameters/internal_cluster_id")["value"])
+            found.append(HttpClient(started).get("/global-parameters/internal_cluster_id")["value"])
             metrics = get(started, "/metrics", "http/prometheus")[1].decode()
             assert f'rabbitmq_cluster_permanent_id="{found[-1]}"' in metrics
             started.stop()
     assert found[0] == found[1]
     assert re.fullmatch("rabbitmq-cluster-id-[A-Za-z0-9_-]{22}", found[0])
     with broker() as other:
-        assert Client(other).get("/global-parameters/internal_cluster_id")["value"] != found[0]
+        assert HttpClient(other).get("/global-parameters/internal_cluster_id")["value"] != found[0]
 
 
-def test_a_pattern_that_grows_without_bound_is_refused_wherever_one_is_taken(client: Client) -> None:
+def test_a_pattern_that_grows_without_bound_is_refused_wherever_one_is_taken(client: HttpClient) -> None:
     pattern = "((((a{100}){100}){100}){100})"
     text = (
         "Validation failed\n\npattern should be regular expression but is invalid: "
@@ -156,7 +156,7 @@ def test_a_pattern_that_grows_without_bound_is_refused_wherever_one_is_taken(cli
     assert client.get("/policies") == []
 
 
-def test_a_policy_whose_pattern_takes_too_long_is_named(client: Client, node: Broker) -> None:
+def test_a_policy_whose_pattern_takes_too_long_is_named(client: HttpClient, node: BrokerProcess) -> None:
     client.ask("PUT /vhosts/slow")
     for number in range(60):
         client.ask(f"PUT /queues/slow/{'a' * 200}{number}", {})
@@ -170,7 +170,7 @@ def test_a_policy_whose_pattern_takes_too_long_is_named(client: Client, node: Br
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_field_that_is_null_or_no_string_is_refused_as_rabbitmq_does(client: Client, kind: str) -> None:
+def test_a_field_that_is_null_or_no_string_is_refused_as_rabbitmq_does(client: HttpClient, kind: str) -> None:
     kinds = "unrecognised; should be 'queues', 'exchanges' or 'all'"
     for wrong, said in (
         ({"priority": None}, "priority should be a number, actually was null"),
@@ -188,7 +188,7 @@ def test_json_that_is_nested_too_deep_is_refused_and_the_node_starts_again(tmp_p
             value: object = 1
             for _ in range(450):
                 value = {"a": value}
-            client = Client(started)
+            client = HttpClient(started)
             for path, body in {
                 "/policies/%2f/p": ONE | {"definition": value},
                 "/operator-policies/%2f/p": ONE | {"definition": value},

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 import pytest
-from tests.integration.api import Answer, Client
-from tests.integration.process import broker
+from tests.integration.api import Answer, HttpClient
+from tests.integration.broker_process import broker
 
 from warren.management.routes import ROUTES
 
@@ -187,15 +187,15 @@ def may(right: str, tag: str, vhost: str | None) -> bool:
 
 
 @pytest.fixture(scope="module")
-def clients() -> Iterator[Mapping[str, Client]]:
+def clients() -> Iterator[Mapping[str, HttpClient]]:
     with broker() as started:
-        guest = Client(started)
+        guest = HttpClient(started)
         for vhost in ("in", "out"):
             guest.ask(f"PUT /vhosts/{vhost}")
         for tag in TAGS:
             guest.ask(f"PUT /users/{tag}", {"password": "p", "tags": tag})
             guest.ask(f"PUT /permissions/in/{tag}", {"configure": ".*", "write": ".*", "read": ".*"})
-        yield {tag: Client(started, f"{tag}:p") for tag in TAGS} | {"": Client(started, None)}
+        yield {tag: HttpClient(started, f"{tag}:p") for tag in TAGS} | {"": HttpClient(started, None)}
 
 
 def test_every_route_of_ours_is_one_of_rabbitmqs_with_its_methods() -> None:
@@ -207,7 +207,7 @@ def test_every_route_of_ours_is_one_of_rabbitmqs_with_its_methods() -> None:
 
 
 @pytest.mark.parametrize("path", [route.path for route in ROUTES if not route.path.startswith(OWN)])
-def test_who_is_let_in(clients: Mapping[str, Client], path: str) -> None:
+def test_who_is_let_in(clients: Mapping[str, HttpClient], path: str) -> None:
     _, right, rights = rows()[shape(path)]
     methods = {method for route in ROUTES if route.path == path for method in route.handlers}
     for vhost in ("in", "out") if "{vhost}" in path else (None,):
@@ -241,7 +241,7 @@ def check(answer: Answer, is_allowed: bool, words: str, what: str) -> None:
         assert (answer.reason if answer.value else "") == words, what
 
 
-def check_beside(clients: Mapping[str, Client], target: str, methods: set[str]) -> None:
+def check_beside(clients: Mapping[str, HttpClient], target: str, methods: set[str]) -> None:
     """OPTIONS needs nobody, and HEAD is GET without what it says."""
     answer = clients[""].ask(f"OPTIONS {target}")
     allowed = {method.strip() for method in answer.headers["allow"].split(",")}

@@ -12,7 +12,7 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ConnectionClosedByBroker, NackError, UnroutableError
-from tests.integration.process import Broker, broker
+from tests.integration.broker_process import BrokerProcess, broker
 
 TIMEOUT_S = 30
 # Samples are taken every five seconds.
@@ -32,13 +32,13 @@ PERSISTENT = pika.BasicProperties(delivery_mode=2)
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[Broker]:
+def node(tmp_path: Path) -> Iterator[BrokerProcess]:
     with broker("--data-dir", str(tmp_path)) as node:
         yield node
 
 
 def ask(
-    node: Broker,
+    node: BrokerProcess,
     path: str,
     method: str = "GET",
     *,
@@ -59,14 +59,14 @@ def ask(
         return response.status, json.loads(answer) if answer else None
 
 
-def facts(node: Broker, path: str) -> dict[str, object]:
+def facts(node: BrokerProcess, path: str) -> dict[str, object]:
     status, body = ask(node, path)
     assert status == 200
     assert isinstance(body, dict)
     return body
 
 
-def rows(node: Broker, path: str, user: str = "guest:guest") -> list[dict[str, object]]:
+def rows(node: BrokerProcess, path: str, user: str = "guest:guest") -> list[dict[str, object]]:
     status, body = ask(node, path, user=user)
     assert status == 200
     assert isinstance(body, list)
@@ -80,7 +80,7 @@ def stats(shown: dict[str, object]) -> dict[str, int]:
     return {name: count for name, count in counters.items() if isinstance(count, int) and count}
 
 
-def opened(node: Broker, user: str = "guest", password: str = "guest") -> BlockingChannel:
+def opened(node: BrokerProcess, user: str = "guest", password: str = "guest") -> BlockingChannel:
     credentials = pika.PlainCredentials(user, password)
     parameters = pika.ConnectionParameters("127.0.0.1", node.port, credentials=credentials)
     return pika.BlockingConnection(parameters).channel()
@@ -90,7 +90,7 @@ def close(channel: BlockingChannel) -> None:
     channel.connection.close()
 
 
-def until(node: Broker, channel: BlockingChannel, is_so: Callable[[], bool]) -> None:
+def until(node: BrokerProcess, channel: BlockingChannel, is_so: Callable[[], bool]) -> None:
     """Attend to a connection until something is so that comes with the next samples."""
     for _ in range(SAMPLED_S_MAX * 10):
         if is_so():
@@ -111,7 +111,7 @@ def deliver(channel: BlockingChannel, queue: str, count: int, *, auto_ack: bool)
     return tags
 
 
-def test_everything_that_is_done_with_messages_is_counted(node: Broker) -> None:
+def test_everything_that_is_done_with_messages_is_counted(node: BrokerProcess) -> None:
     publishing, consuming = opened(node), opened(node)
     publishing.queue_declare("q", durable=True)
     publishing.queue_declare("full", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
@@ -169,7 +169,7 @@ def test_everything_that_is_done_with_messages_is_counted(node: Broker) -> None:
     assert [churn[name] for name in ("queue_declared", "queue_created", "queue_deleted")] == [2, 2, 0]
 
 
-def test_rates_and_samples_come_with_the_next_interval(node: Broker) -> None:
+def test_rates_and_samples_come_with_the_next_interval(node: BrokerProcess) -> None:
     channel = opened(node)
     channel.queue_declare("q")
     for _ in range(50):
@@ -201,7 +201,7 @@ def test_rates_and_samples_come_with_the_next_interval(node: Broker) -> None:
     close(channel)
 
 
-def test_a_connection_is_closed_with_the_reason_that_is_given(node: Broker) -> None:
+def test_a_connection_is_closed_with_the_reason_that_is_given(node: BrokerProcess) -> None:
     channel = opened(node)
     (connection,) = rows(node, "/connections")
     path = f"/connections/{quote(str(connection['name']), safe='')}"
@@ -217,7 +217,7 @@ def test_a_connection_is_closed_with_the_reason_that_is_given(node: Broker) -> N
     assert ask(node, path, "DELETE")[0] == 404
 
 
-def test_users_see_their_own_and_monitors_all(node: Broker) -> None:
+def test_users_see_their_own_and_monitors_all(node: BrokerProcess) -> None:
     for name, tags in (("watcher", "monitoring"), ("worker", "management")):
         assert ask(node, f"/users/{name}", "PUT", body={"password": name, "tags": tags})[0] == 201
     assert ask(node, "/vhosts/other", "PUT", body={})[0] == 201

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import trustme
-from tests.integration.process import Broker, broker, refusal
+from tests.integration.broker_process import BrokerProcess, broker, refusal
 from tests.integration.test_tls import client_context, write
 
 TIMEOUT_S = 30
@@ -34,7 +34,7 @@ def config(folder: Path, lines: Mapping[str, str]) -> Path:
     return path
 
 
-def get(node: Broker, protocol: str, path: str, context: ssl.SSLContext) -> http.client.HTTPResponse:
+def get(node: BrokerProcess, protocol: str, path: str, context: ssl.SSLContext) -> http.client.HTTPResponse:
     """What guest gets; the body is not read yet."""
     connection = http.client.HTTPSConnection(
         "localhost", node.ports[protocol], timeout=TIMEOUT_S, context=context

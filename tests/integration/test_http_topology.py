@@ -1,19 +1,19 @@
 """Exchanges, queues and bindings made over HTTP: the checks of a channel, RabbitMQ's words."""
 
 import pytest
-from tests.integration.api import Client, quoted
-from tests.integration.process import Broker
+from tests.integration.api import HttpClient, quoted
+from tests.integration.broker_process import BrokerProcess
 from tests.integration.test_serve import connect
 
 
 @pytest.fixture(scope="module", autouse=True)
-def vhost(client: Client) -> None:
+def vhost(client: HttpClient) -> None:
     client.ask("PUT /vhosts/t")
     client.ask("PUT /users/m", {"password": "p", "tags": "management"})
     client.ask("PUT /permissions/t/m", {"configure": "^m", "write": "^m", "read": "^m"})
 
 
-def test_an_exchange_is_declared_once_and_compared_then(client: Client) -> None:
+def test_an_exchange_is_declared_once_and_compared_then(client: HttpClient) -> None:
     assert client.status("PUT /exchanges/t/e", {"type": "direct", "durable": True}) == 201
     assert client.status("PUT /exchanges/t/e", {"type": "direct", "durable": "true"}) == 204
     assert client.refusal("PUT /exchanges/t/e", {"type": "topic", "durable": True}) == (
@@ -50,12 +50,14 @@ def test_an_exchange_is_declared_once_and_compared_then(client: Client) -> None:
         ("POST /bindings/t/e/amq.default/q/bad", {}, (401, "Access refused.")),
     ],
 )
-def test_what_cannot_be_declared(client: Client, line: str, body: object, answer: tuple[int, object]) -> None:
+def test_what_cannot_be_declared(
+    client: HttpClient, line: str, body: object, answer: tuple[int, object]
+) -> None:
     assert client.refusal(line, body) == answer
 
 
-def test_permissions_are_those_of_a_channel(node: Broker) -> None:
-    client = Client(node, "m:p")
+def test_permissions_are_those_of_a_channel(node: BrokerProcess) -> None:
+    client = HttpClient(node, "m:p")
     refused = (401, "Access refused.")
     assert client.status("PUT /queues/t/mine", {}) == 201
     assert client.refusal("PUT /queues/t/other", {}) == refused
@@ -66,7 +68,7 @@ def test_permissions_are_those_of_a_channel(node: Broker) -> None:
     assert client.status("DELETE /queues/t/mine") == 204
 
 
-def test_a_queue_declared_here_is_there_for_clients(node: Broker, client: Client) -> None:
+def test_a_queue_declared_here_is_there_for_clients(node: BrokerProcess, client: HttpClient) -> None:
     arguments = {"x-max-length": 5, "x-dead-letter-exchange": "amq.fanout"}
     assert client.status("PUT /queues/t/q1", {"durable": True, "arguments": arguments}) == 201
     connection = connect(node.port, vhost="t")
@@ -85,7 +87,7 @@ def test_a_queue_declared_here_is_there_for_clients(node: Broker, client: Client
     assert client.status("DELETE /queues/t/q1?if-empty=true&if-unused=true") == 204
 
 
-def test_bindings_are_found_by_the_key_that_is_shown(client: Client) -> None:
+def test_bindings_are_found_by_the_key_that_is_shown(client: HttpClient) -> None:
     client.ask("PUT /queues/t/b", {})
     client.ask("PUT /exchanges/t/x", {"type": "direct"})
     keys = ["", "a/b", "~", "ü ~+%", "k"]
@@ -109,7 +111,7 @@ def test_bindings_are_found_by_the_key_that_is_shown(client: Client) -> None:
     assert client.get("/bindings/t/e/x/q/b") == []
 
 
-def test_bindings_are_listed_from_every_side(client: Client) -> None:
+def test_bindings_are_listed_from_every_side(client: HttpClient) -> None:
     client.ask("PUT /queues/t/c", {})
     for name in ("from", "to"):
         client.ask(f"PUT /exchanges/t/{name}", {"type": "fanout"})
@@ -135,7 +137,7 @@ def test_bindings_are_listed_from_every_side(client: Client) -> None:
 
 
 @pytest.mark.parametrize("name", ["{x}", "{{7*7}}", "a/b?c=d#e%2F&f", "<i>", "ä\u202e", ".", "..", " "])
-def test_a_name_may_contain_anything(client: Client, name: str) -> None:
+def test_a_name_may_contain_anything(client: HttpClient, name: str) -> None:
     assert client.status(f"PUT /queues/t/{quoted(name)}", {"durable": True}) == 201
     found = client.get(f"/queues/t/{quoted(name)}")
     assert found["name"] == name

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from tests.integration.api import get
-from tests.integration.process import Broker
+from tests.integration.broker_process import BrokerProcess
 
 TIMEOUT_S = 30
 MARKED = {"x-warren-ui": "1", "content-type": "application/json"}
@@ -14,7 +14,7 @@ GUEST = json.dumps({"username": "guest", "password": "guest"})
 
 
 def ask(
-    node: Broker, line: str, headers: dict[str, str] | None = None, body: str | None = None
+    node: BrokerProcess, line: str, headers: dict[str, str] | None = None, body: str | None = None
 ) -> tuple[http.client.HTTPResponse, bytes]:
     with closing(
         http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
@@ -24,13 +24,13 @@ def ask(
         return response, response.read()
 
 
-def signed_in(node: Broker) -> str:
+def signed_in(node: BrokerProcess) -> str:
     response, _ = ask(node, "POST /api/warren/session", MARKED, GUEST)
     assert response.status == 204
     return (response.getheader("set-cookie") or "").partition(";")[0]
 
 
-def test_the_page_allows_nothing_inline_and_no_other_site(node: Broker) -> None:
+def test_the_page_allows_nothing_inline_and_no_other_site(node: BrokerProcess) -> None:
     response, body = ask(node, "GET /")
     assert response.status == 200
     assert b"Warren" in body
@@ -41,13 +41,13 @@ def test_the_page_allows_nothing_inline_and_no_other_site(node: Broker) -> None:
     assert response.getheader("x-content-type-options") == "nosniff"
 
 
-def test_nothing_beside_the_interface_is_served(node: Broker) -> None:
+def test_nothing_beside_the_interface_is_served(node: BrokerProcess) -> None:
     for path in ("/../interface.py", "/assets/../../app.py", "/%2e%2e/app.py", "/static/index.html"):
         response, _ = ask(node, f"GET {path}")
         assert response.status == 404, path
 
 
-def test_a_session_takes_the_place_of_a_password_until_it_is_signed_out(node: Broker) -> None:
+def test_a_session_takes_the_place_of_a_password_until_it_is_signed_out(node: BrokerProcess) -> None:
     cookie = {"cookie": signed_in(node)}
     response, body = ask(node, "GET /api/whoami", cookie)
     assert (response.status, json.loads(body)["name"]) == (200, "guest")
@@ -55,7 +55,7 @@ def test_a_session_takes_the_place_of_a_password_until_it_is_signed_out(node: Br
     assert ask(node, "GET /api/whoami", cookie)[0].status == 401
 
 
-def test_no_other_site_can_sign_in_or_change_anything(node: Broker) -> None:
+def test_no_other_site_can_sign_in_or_change_anything(node: BrokerProcess) -> None:
     assert ask(node, "POST /api/warren/session", body=GUEST)[0].status == 403
     cookie = {"cookie": signed_in(node)}
     vhost = "/api/vhosts/forged"
@@ -65,7 +65,7 @@ def test_no_other_site_can_sign_in_or_change_anything(node: Broker) -> None:
     assert get(node, vhost)[0] == 200
 
 
-def test_a_wrong_password_begins_no_session_and_no_script_is_challenged(node: Broker) -> None:
+def test_a_wrong_password_begins_no_session_and_no_script_is_challenged(node: BrokerProcess) -> None:
     wrong = json.dumps({"username": "guest", "password": "no"})
     response, body = ask(node, "POST /api/warren/session", MARKED, wrong)
     assert (response.status, json.loads(body)["reason"]) == (401, "Login failed")
@@ -77,7 +77,7 @@ def test_a_wrong_password_begins_no_session_and_no_script_is_challenged(node: Br
     assert ask(node, "GET /api/whoami")[0].getheader("www-authenticate")
 
 
-def test_what_changes_is_told_without_being_asked_for_again(node: Broker) -> None:
+def test_what_changes_is_told_without_being_asked_for_again(node: BrokerProcess) -> None:
     cookie = signed_in(node)
     with closing(
         http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
@@ -103,7 +103,7 @@ def test_what_changes_is_told_without_being_asked_for_again(node: Broker) -> Non
         assert "later" in [vhost["name"] for vhost in third["body"]]  # type: ignore[attr-defined]
 
 
-def test_a_stream_follows_paths_of_the_api_only_and_not_too_many(node: Broker) -> None:
+def test_a_stream_follows_paths_of_the_api_only_and_not_too_many(node: BrokerProcess) -> None:
     cookie = {"cookie": signed_in(node)}
     paths = ["", "?path=/", "?path=http://127.0.0.1/api/overview", "?path=/api/warren/live"]
     for query in [*paths, "?" + "&".join(["path=/api/overview"] * 17)]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.api import Client
-from tests.integration.letters import (
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.dead_letters import (
     Channel,
     bodies,
     channel_of,
@@ -19,14 +20,13 @@ from tests.integration.letters import (
     start,
     take,
 )
-from tests.integration.process import Broker, broker
 
 QUEUES = ("from", "to")
 NUMBERS = [str(number) for number in range(200)]
 
 
 @pytest.fixture
-def channel(node: Broker) -> Iterator[Channel]:
+def channel(node: BrokerProcess) -> Iterator[Channel]:
     with channel_of(node) as channel:
         for name in QUEUES:
             channel.queue_declare(name, durable=True)
@@ -35,7 +35,7 @@ def channel(node: Broker) -> Iterator[Channel]:
             channel.queue_delete(name)
 
 
-def test_messages_are_moved_as_they_are_and_in_order(client: Client, channel: Channel) -> None:
+def test_messages_are_moved_as_they_are_and_in_order(client: HttpClient, channel: Channel) -> None:
     publish(channel, "from", NUMBERS, headers={"tenant": "acme"}, expiration="60000")
     job = done(client, "from", "move", destination="to")
     assert (job["state"], job["moved"], job["kind"], job["under_way"]) == ("done", len(NUMBERS), "move", 0)
@@ -50,7 +50,7 @@ def test_messages_are_moved_as_they_are_and_in_order(client: Client, channel: Ch
     assert bodies(channel, "from") == []
 
 
-def test_a_limit_and_conditions_hold(client: Client, channel: Channel) -> None:
+def test_a_limit_and_conditions_hold(client: HttpClient, channel: Channel) -> None:
     publish(channel, "from", NUMBERS)
     assert done(client, "from", "move", destination="to", match=["body~7"], limit=3)["moved"] == 3
     assert bodies(channel, "to") == ["7", "17", "27"]
@@ -58,7 +58,7 @@ def test_a_limit_and_conditions_hold(client: Client, channel: Channel) -> None:
 
 
 def test_consumers_of_the_source_go_on_and_every_message_is_somewhere_once(
-    client: Client, node: Broker, channel: Channel
+    client: HttpClient, node: BrokerProcess, channel: Channel
 ) -> None:
     publish(channel, "from", NUMBERS)
     job = start(client, "from", "move", destination="to", rate=400)
@@ -73,7 +73,7 @@ def test_consumers_of_the_source_go_on_and_every_message_is_somewhere_once(
     assert sorted(consumed + moved, key=int) == NUMBERS
 
 
-def test_a_queue_with_priorities_is_moved_from_the_highest_down(client: Client, channel: Channel) -> None:
+def test_a_queue_with_priorities_is_moved_from_the_highest_down(client: HttpClient, channel: Channel) -> None:
     channel.queue_declare("ranked", durable=True, arguments={"x-max-priority": 3})
     for priority in (0, 3, 1, 3, 2):
         publish(channel, "ranked", [str(priority)], priority=priority)
@@ -84,7 +84,7 @@ def test_a_queue_with_priorities_is_moved_from_the_highest_down(client: Client, 
     channel.queue_delete("ranked")
 
 
-def test_what_is_on_the_disk_only_is_moved_too(client: Client, channel: Channel) -> None:
+def test_what_is_on_the_disk_only_is_moved_too(client: HttpClient, channel: Channel) -> None:
     large = "x" * 100_000
     publish(channel, "from", [f"{number},{large}" for number in range(400)])
     assert client.get("/queues/%2F/from?disable_stats=true")["name"] == "from"
@@ -93,7 +93,9 @@ def test_what_is_on_the_disk_only_is_moved_too(client: Client, channel: Channel)
     assert numbers == list(range(400))
 
 
-def test_messages_are_moved_to_another_virtual_host(client: Client, node: Broker, channel: Channel) -> None:
+def test_messages_are_moved_to_another_virtual_host(
+    client: HttpClient, node: BrokerProcess, channel: Channel
+) -> None:
     assert client.status("PUT /vhosts/other") == 201
     assert client.status("PUT /permissions/other/guest", {"configure": "", "write": ".*", "read": ".*"}) in (
         201,
@@ -120,7 +122,7 @@ def test_messages_are_moved_to_another_virtual_host(client: Client, node: Broker
 
 
 @pytest.mark.parametrize("deleted", ["from", "to"])
-def test_a_job_ends_when_a_queue_is_deleted(client: Client, channel: Channel, deleted: str) -> None:
+def test_a_job_ends_when_a_queue_is_deleted(client: HttpClient, channel: Channel, deleted: str) -> None:
     publish(channel, "from", NUMBERS)
     job = start(client, "from", "move", destination="to", rate=50)
     channel.queue_delete(deleted)
@@ -137,10 +139,10 @@ def test_a_job_ends_when_a_queue_is_deleted(client: Client, channel: Channel, de
 
 
 def test_a_job_does_what_its_user_may_and_ends_when_that_is_taken_away(
-    client: Client, node: Broker, channel: Channel
+    client: HttpClient, node: BrokerProcess, channel: Channel
 ) -> None:
     assert client.status("PUT /users/mover", {"password": "p", "tags": "management"}) == 201
-    mine = Client(node, "mover:p")
+    mine = HttpClient(node, "mover:p")
     order = {"destination": "to"}
     assert mine.status(f"POST {path_of('from', 'move')}", order) == 401
 
@@ -163,7 +165,7 @@ def test_a_job_does_what_its_user_may_and_ends_when_that_is_taken_away(
     assert "refused for user 'mover'" in job["reason"]
     assert len(bodies(channel, "to")) == job["moved"]
     assert client.status("PUT /users/other", {"password": "p", "tags": "management"}) == 201
-    others = Client(node, "other:p")
+    others = HttpClient(node, "other:p")
     assert others.get("/warren/jobs") == []
     assert others.status(f"GET /warren/jobs/{job['id']}") == 404
     client.status("PUT /permissions/%2F/other", {"configure": "", "write": "", "read": ""})
@@ -175,7 +177,7 @@ def test_a_job_does_what_its_user_may_and_ends_when_that_is_taken_away(
     others.close()
 
 
-def test_a_move_into_itself_and_an_undo_of_a_move_are_refused(client: Client, channel: Channel) -> None:
+def test_a_move_into_itself_and_an_undo_of_a_move_are_refused(client: HttpClient, channel: Channel) -> None:
     assert client.refusal(f"POST {path_of('from', 'move')}", {"destination": "from"}) == (
         400,
         "the messages are in this queue already",
@@ -187,7 +189,7 @@ def test_a_move_into_itself_and_an_undo_of_a_move_are_refused(client: Client, ch
     )
 
 
-def test_a_preview_of_a_move_says_what_would_be(client: Client, channel: Channel) -> None:
+def test_a_preview_of_a_move_says_what_would_be(client: HttpClient, channel: Channel) -> None:
     publish(channel, "from", NUMBERS[:3])
     answer = client.ask(f"POST {path_of('from', 'move')}", {"destination": "to", "dry_run": True, "limit": 2})
     assert (answer.status, answer.value["would_go"], answer.value["next"]) == (200, 2, None)
@@ -199,7 +201,7 @@ def test_a_job_waits_while_publishers_do(tmp_path: Path) -> None:
     config = tmp_path / "warren.conf"
     config.write_text("disk_free_limit.absolute = 1000TB\n")
     with broker("--data-dir", str(tmp_path / "data"), config=config) as node:
-        client = Client(node)
+        client = HttpClient(node)
         for name in QUEUES:
             assert client.status(f"PUT /queues/%2F/{name}", {"durable": True}) == 201
         job = start(client, "from", "move", destination="to")
@@ -214,7 +216,7 @@ def test_a_job_waits_while_publishers_do(tmp_path: Path) -> None:
 
 def test_a_node_that_stops_leaves_every_message_where_it_is_once(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
-        client = Client(node)
+        client = HttpClient(node)
         with channel_of(node) as channel:
             for name in QUEUES:
                 channel.queue_declare(name, durable=True)
@@ -235,7 +237,7 @@ def test_after_a_kill_every_message_is_somewhere(tmp_path: Path, what: str) -> N
     numbers = [str(number) for number in range(3_000)]
     order = {"destination": "to"} if what == "move" else {"queue": "to"}
     with broker("--data-dir", str(tmp_path)) as node:
-        client = Client(node)
+        client = HttpClient(node)
         with channel_of(node) as channel:
             for name in QUEUES:
                 channel.queue_declare(name, durable=True)

@@ -10,8 +10,8 @@ import pytest
 import trustme
 from pika.exceptions import ChannelClosedByBroker, ProbableAccessDeniedError, ProbableAuthenticationError
 from tests.integration import slapd
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker, refusal
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker, refusal
 from tests.integration.slapd import SERVICE, SERVICE_PASSWORD, SUFFIX, Slapd, group, person
 
 pytestmark = pytest.mark.skipif(not slapd.is_there(), reason=slapd.MISSING)
@@ -52,7 +52,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slapd]:
 
 
 @contextmanager
-def node_of(directory: Slapd, folder: Path, text: str) -> Iterator[Broker]:
+def node_of(directory: Slapd, folder: Path, text: str) -> Iterator[BrokerProcess]:
     config = folder / "warren.conf"
     config.write_text(
         f"auth_ldap.servers.1 = 127.0.0.1\nauth_ldap.port = {directory.port}\n"
@@ -63,30 +63,30 @@ def node_of(directory: Slapd, folder: Path, text: str) -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="module")
-def node(directory: Slapd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def node(directory: Slapd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     text = f"auth_backends.1 = internal\nauth_backends.2 = ldap\nauth_cache.cache_ttl = 0\n{RULES}"
     with node_of(directory, tmp_path_factory.mktemp("node"), text) as started:
-        boss = Client(started)
+        boss = HttpClient(started)
         for name in ("shop", "closed"):
             assert boss.status(f"PUT /vhosts/{name}") == 201
         assert boss.status("PUT /users/both", {"password": "inside", "tags": ""}) == 201
         yield started
 
 
-def connected(node: Broker, name: str, password: str, vhost: str = "/") -> pika.BlockingConnection:
+def connected(node: BrokerProcess, name: str, password: str, vhost: str = "/") -> pika.BlockingConnection:
     credentials = pika.PlainCredentials(name, password)
     return pika.BlockingConnection(
         pika.ConnectionParameters("127.0.0.1", node.port, vhost, credentials=credentials, heartbeat=0)
     )
 
 
-def logged(node: Broker, text: str) -> str:
+def logged(node: BrokerProcess, text: str) -> str:
     """The log up to a line with `text`."""
     node.wait_for(text)
     return "".join(node.lines)
 
 
-def test_a_group_says_what_may_be_done_over_amqp(node: Broker) -> None:
+def test_a_group_says_what_may_be_done_over_amqp(node: BrokerProcess) -> None:
     connection = connected(node, "bob", "builder")
     channel = connection.channel()
     channel.queue_declare("bob.1", exclusive=True)
@@ -98,33 +98,33 @@ def test_a_group_says_what_may_be_done_over_amqp(node: Broker) -> None:
     connection.close()
 
 
-def test_a_group_named_after_a_virtual_host_opens_that_one_alone(node: Broker) -> None:
+def test_a_group_named_after_a_virtual_host_opens_that_one_alone(node: BrokerProcess) -> None:
     connected(node, "carol", "singer", "shop").close()
     for vhost in ("/", "closed"):
         with pytest.raises(ProbableAccessDeniedError, match=f"access to vhost '{vhost}' refused"):
             connected(node, "carol", "singer", vhost)
 
 
-def test_an_administrators_group_opens_everything(node: Broker) -> None:
+def test_an_administrators_group_opens_everything(node: BrokerProcess) -> None:
     for vhost in ("/", "shop", "closed"):
         connected(node, "alice", "wonder land", vhost).close()
-    assert Client(node, "alice:wonder land").get("/whoami") == {
+    assert HttpClient(node, "alice:wonder land").get("/whoami") == {
         "name": "alice",
         "tags": ["administrator", "management"],
     }
-    assert Client(node, "alice:wonder land").status("GET /users") == 200
+    assert HttpClient(node, "alice:wonder land").status("GET /users") == 200
 
 
-def test_the_api_shows_what_the_tags_allow(node: Broker) -> None:
-    client = Client(node, "carol:singer")
+def test_the_api_shows_what_the_tags_allow(node: BrokerProcess) -> None:
+    client = HttpClient(node, "carol:singer")
     assert client.get("/whoami") == {"name": "carol", "tags": ["management"]}
     assert client.status("GET /users") == 401
     assert [vhost["name"] for vhost in client.get("/vhosts")] == ["shop"]
-    assert Client(node, "carol:wrong").status("GET /whoami") == 401
+    assert HttpClient(node, "carol:wrong").status("GET /whoami") == 401
 
 
-def test_a_session_of_the_web_interface_needs_no_user_of_the_metadata(node: Broker) -> None:
-    browser = Client(node, user=None)
+def test_a_session_of_the_web_interface_needs_no_user_of_the_metadata(node: BrokerProcess) -> None:
+    browser = HttpClient(node, user=None)
     login = {"username": "alice", "password": "wonder land"}
     answer = browser.ask("POST /warren/session", login, {"x-warren-ui": "1"})
     assert answer.status in (200, 201, 204)
@@ -132,9 +132,9 @@ def test_a_session_of_the_web_interface_needs_no_user_of_the_metadata(node: Brok
     assert browser.ask("GET /whoami", headers={"cookie": cookie}).value["name"] == "alice"
 
 
-def test_restrictions_of_topics_are_those_of_the_metadata(node: Broker) -> None:
+def test_restrictions_of_topics_are_those_of_the_metadata(node: BrokerProcess) -> None:
     rule = {"exchange": "amq.topic", "write": "^bob\\.", "read": ".*"}
-    boss = Client(node)
+    boss = HttpClient(node)
     assert boss.status("PUT /users/bob", {"password_hash": "", "tags": ""}) == 201
     assert boss.status("PUT /topic-permissions/%2F/bob", rule) == 201
     connection = connected(node, "bob", "builder")
@@ -148,7 +148,7 @@ def test_restrictions_of_topics_are_those_of_the_metadata(node: Broker) -> None:
     assert boss.status("DELETE /users/bob") == 204
 
 
-def test_internal_is_asked_first_and_the_directory_then(node: Broker) -> None:
+def test_internal_is_asked_first_and_the_directory_then(node: BrokerProcess) -> None:
     for password in ("inside", "in the directory"):
         # Neither has a permission for it: what matters is that both are let in so far.
         with pytest.raises(ProbableAccessDeniedError, match="access to vhost '/' refused for user 'both'"):
@@ -173,12 +173,12 @@ def test_internal_is_asked_first_and_the_directory_then(node: Broker) -> None:
         ("bob", "builder "),
     ],
 )
-def test_nobody_else_is_let_in(node: Broker, name: str, password: str) -> None:
+def test_nobody_else_is_let_in(node: BrokerProcess, name: str, password: str) -> None:
     with pytest.raises(ProbableAuthenticationError):
         connected(node, name, password)
 
 
-def test_a_name_with_a_comma_is_somebodys(node: Broker) -> None:
+def test_a_name_with_a_comma_is_somebodys(node: BrokerProcess) -> None:
     with pytest.raises(ProbableAccessDeniedError, match="refused for user 'o,reilly'"):
         connected(node, "o,reilly", "books")
 
@@ -201,7 +201,7 @@ def test_who_somebody_is_and_what_they_may_do_can_be_asked_of_two(directory: Sla
             connected(node, "guest", "guest")
         # The directory's guest is ours, with our tags and permissions.
         connected(node, "guest", "not the guest").close()
-        assert Client(node, "guest:not the guest").get("/whoami")["tags"] == ["administrator"]
+        assert HttpClient(node, "guest:not the guest").get("/whoami")["tags"] == ["administrator"]
 
 
 LOOKED_UP = f"""\
@@ -243,13 +243,13 @@ def test_groups_may_have_logins_as_members(directory: Slapd, tmp_path: Path) -> 
 def test_an_answer_is_remembered_and_a_wrong_password_is_not(directory: Slapd, tmp_path: Path) -> None:
     text = f"auth_backends.1 = cache\nauth_cache.cached_backend = ldap\nauth_cache.cache_ttl = 60000\n{RULES}"
     with node_of(directory, tmp_path, text) as node:
-        client = Client(node, "alice:wonder land")
+        client = HttpClient(node, "alice:wonder land")
         client.get("/whoami")
         before = directory.log.count(" BIND dn=")
         for _ in range(5):
             client.get("/whoami")
         assert directory.log.count(" BIND dn=") == before
-        wrong = Client(node, "alice:wrong")
+        wrong = HttpClient(node, "alice:wrong")
         for _ in range(2):
             assert wrong.status("GET /whoami") == 401
         assert directory.log.count(" BIND dn=") >= before + 2

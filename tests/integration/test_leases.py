@@ -12,8 +12,8 @@ from typing import Any
 import pika
 import pyarrow as pa
 import pytest
-from tests.integration.api import Client, quoted
-from tests.integration.process import Broker, broker
+from tests.integration.api import HttpClient, quoted
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.test_rows import read
 
 PERSISTENT = 2
@@ -24,9 +24,9 @@ LEASES = "/warren/queues/%2F/{}/leases"
 class Work:
     """A broker with a queue of its own, whom somebody asks for leases."""
 
-    def __init__(self, node: Broker, queue: str, **arguments: object) -> None:
+    def __init__(self, node: BrokerProcess, queue: str, **arguments: object) -> None:
         self.node = node
-        self.client = Client(node)
+        self.client = HttpClient(node)
         self.queue = queue
         connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
         self.channel = connection.channel()
@@ -71,7 +71,7 @@ class Work:
 
 
 @pytest.fixture
-def work(node: Broker, request: pytest.FixtureRequest) -> Iterator[Work]:
+def work(node: BrokerProcess, request: pytest.FixtureRequest) -> Iterator[Work]:
     work = Work(node, request.node.name)
     yield work
     work.channel.queue_delete(work.queue)
@@ -125,7 +125,7 @@ def test_many_who_ask_with_one_key_at_once_get_one_lease(work: Work) -> None:
     found: list[dict[str, Any]] = []
 
     def ask() -> None:
-        with closing(Client(work.node)) as client:
+        with closing(HttpClient(work.node)) as client:
             answer = client.ask("POST " + LEASES.format(quoted(work.queue)), {"key": "k", "messages": 10})
             found.append(answer.value)
 
@@ -248,7 +248,7 @@ def test_who_may_not_read_a_queue_has_nothing_to_do_with_its_leases(work: Work) 
     lease = work.lease()
     work.client.ask("PUT /users/blind", {"password": "x", "tags": "management"})
     work.client.ask("PUT /permissions/%2F/blind", {"configure": ".*", "write": ".*", "read": "^other$"})
-    blind = Client(work.node, "blind:x")
+    blind = HttpClient(work.node, "blind:x")
     assert blind.status("POST " + LEASES.format(quoted(work.queue)), {"key": "k"}) == 401
     for line in (f"GET /warren/leases/{lease['lease']}", f"GET /warren/leases/{lease['lease']}/rows",
                  f"POST /warren/leases/{lease['lease']}/settle",
@@ -263,7 +263,7 @@ def test_a_lease_is_of_the_user_who_got_it_and_to_others_as_if_it_were_not_there
     for user, tags in (("colleague", "management"), ("looker", "monitoring")):
         work.client.ask(f"PUT /users/{user}", {"password": "x", "tags": tags})
         work.client.ask(f"PUT /permissions/%2F/{user}", {"configure": ".*", "write": ".*", "read": ".*"})
-    colleague, looker = Client(work.node, "colleague:x"), Client(work.node, "looker:x")
+    colleague, looker = HttpClient(work.node, "colleague:x"), HttpClient(work.node, "looker:x")
     lines = ("GET /warren/leases/{}", "GET /warren/leases/{}/rows", "POST /warren/leases/{}/settle",
              "POST /warren/leases/{}/renew")  # fmt: skip
     for line in lines:
@@ -293,7 +293,7 @@ def test_no_more_leases_are_had_than_may_be(work: Work) -> None:
         work.settle(lease)
 
 
-def test_messages_of_each_priority_are_on_lease_in_their_order(node: Broker) -> None:
+def test_messages_of_each_priority_are_on_lease_in_their_order(node: BrokerProcess) -> None:
     work = Work(node, "by priority", **{"x-max-priority": 5})
     for number in range(9):
         work.publish(str(number), priority=number % 3)
@@ -317,7 +317,7 @@ def test_a_paused_queue_gives_no_lease(work: Work) -> None:
 # --- through a crash --------------------------------------------------------------------------
 
 
-def kill(node: Broker) -> None:
+def kill(node: BrokerProcess) -> None:
     node.process.send_signal(signal.SIGKILL)
     node.process.wait()
 

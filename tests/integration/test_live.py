@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
 
 from warren.limits_http import LIVE_USER_STREAMS_MAX
 
@@ -44,7 +44,7 @@ MEMORY_MAX = 80_000_000
         "/api/overview\r\nx: y",
     ],
 )
-def test_what_is_no_get_with_json_cannot_be_followed(client: Client, path: str) -> None:
+def test_what_is_no_get_with_json_cannot_be_followed(client: HttpClient, path: str) -> None:
     client.ask("PUT /queues/%2F/q", {})
     escaped = path.replace("%", "%25").replace("&", "%26").replace("#", "%23").replace("?", "%3F")
     escaped = escaped.replace("\r\n", "%0D%0A").replace(" ", "%20")
@@ -52,19 +52,19 @@ def test_what_is_no_get_with_json_cannot_be_followed(client: Client, path: str) 
     assert (answer.status, answer.value["error"]) == (400, "bad_request")
 
 
-def test_a_name_with_a_slash_in_it_is_followed(node: Broker) -> None:
+def test_a_name_with_a_slash_in_it_is_followed(node: BrokerProcess) -> None:
     with follow(node, "path=/api/exchanges/%252F/amq.topic") as connected, connected.makefile("rb") as lines:
         event = next(line for line in lines if line.startswith(b"data: "))
         assert json.loads(event.removeprefix(b"data: "))["body"]["name"] == "amq.topic"
 
 
-def peak(node: Broker) -> int:
+def peak(node: BrokerProcess) -> int:
     """The most octets of memory that the process has had."""
     lines = Path(f"/proc/{node.process.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
-def follow(node: Broker, query: str) -> socket.socket:
+def follow(node: BrokerProcess, query: str) -> socket.socket:
     """A stream that nobody reads, up to its first line."""
     connected = socket.socket()
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -76,7 +76,7 @@ def follow(node: Broker, query: str) -> socket.socket:
 
 def test_streams_that_nobody_reads_take_a_bounded_memory_and_end() -> None:
     with broker() as node, ExitStack() as stack:
-        client = Client(node)
+        client = HttpClient(node)
         assert client.status("PUT /global-parameters/large", {"value": "x" * 900_000}) == 201
         before = peak(node)
         # Each is another answer, of which its socket takes a part.
@@ -93,7 +93,7 @@ def test_streams_that_nobody_reads_take_a_bounded_memory_and_end() -> None:
         client.close()
 
 
-def test_a_user_has_so_many_streams_and_no_more(node: Broker) -> None:
+def test_a_user_has_so_many_streams_and_no_more(node: BrokerProcess) -> None:
     with ExitStack() as stack:
         for at in range(LIVE_USER_STREAMS_MAX + 1):
             connected = stack.enter_context(follow(node, "path=/api/whoami"))

@@ -5,29 +5,29 @@ from collections.abc import Iterator
 
 import pika
 import pytest
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
 
 DELAY_S = 0.4
 
 
 @pytest.fixture
-def node() -> Iterator[Broker]:
+def node() -> Iterator[BrokerProcess]:
     settings = {"WARREN_LOGIN_FAILURES_FREE": "3", "WARREN_LOGIN_FAILURES_DELAY_MAX": "400"}
     with broker(**settings) as started:
         yield started
 
 
-def guess(node: Broker, count: int, user: str = "guest") -> float:
+def guess(node: BrokerProcess, count: int, user: str = "guest") -> float:
     """How long `count` wrong passwords took over HTTP, one after the other (s)."""
-    client = Client(node, f"{user}:wrong")
+    client = HttpClient(node, f"{user}:wrong")
     began = time.monotonic()
     for _ in range(count):
         assert client.status("GET /whoami") == 401
     return time.monotonic() - began
 
 
-def connect(node: Broker, name: str, password: str) -> float:
+def connect(node: BrokerProcess, name: str, password: str) -> float:
     """How long it took to come in over AMQP (s)."""
     began = time.monotonic()
     parameters = pika.ConnectionParameters(
@@ -37,7 +37,7 @@ def connect(node: Broker, name: str, password: str) -> float:
     return time.monotonic() - began
 
 
-def test_guessing_gets_slow_over_http_and_amqp_alike(node: Broker) -> None:
+def test_guessing_gets_slow_over_http_and_amqp_alike(node: BrokerProcess) -> None:
     guess(node, 6)
     assert guess(node, 3) >= 2 * DELAY_S
     with pytest.raises(pika.exceptions.ProbableAuthenticationError, match="Login was refused"):
@@ -49,14 +49,14 @@ def test_guessing_gets_slow_over_http_and_amqp_alike(node: Broker) -> None:
     assert len(slowed) == 1
 
 
-def test_who_is_known_here_is_not_slowed_down_by_others(node: Broker) -> None:
+def test_who_is_known_here_is_not_slowed_down_by_others(node: BrokerProcess) -> None:
     connect(node, "guest", "guest")
     guess(node, 8, user="stranger")
     assert connect(node, "guest", "guest") < DELAY_S / 2
 
 
-def test_a_session_of_the_web_interface_is_guessed_at_as_slowly(node: Broker) -> None:
-    anonymous = Client(node, user=None)
+def test_a_session_of_the_web_interface_is_guessed_at_as_slowly(node: BrokerProcess) -> None:
+    anonymous = HttpClient(node, user=None)
     wrong = {"username": "guest", "password": "wrong"}
     began = 0.0
     for attempt in range(9):
@@ -67,21 +67,21 @@ def test_a_session_of_the_web_interface_is_guessed_at_as_slowly(node: Broker) ->
     assert time.monotonic() - began >= 2 * DELAY_S
 
 
-def test_attempts_are_counted(node: Broker) -> None:
+def test_attempts_are_counted(node: BrokerProcess) -> None:
     guess(node, 2)
-    client = Client(node)
+    client = HttpClient(node)
     counted = {entry["protocol"]: entry for entry in client.get("/auth/attempts/warren@" + _host(client))}
     assert counted["http"]["auth_attempts_failed"] == 2
 
 
-def test_a_password_is_changed_and_the_old_one_is_wrong_at_once(node: Broker) -> None:
-    client = Client(node)
+def test_a_password_is_changed_and_the_old_one_is_wrong_at_once(node: BrokerProcess) -> None:
+    client = HttpClient(node)
     client.status("PUT /users/u", {"password": "first", "tags": "management"})
-    assert Client(node, "u:first").status("GET /whoami") == 200
+    assert HttpClient(node, "u:first").status("GET /whoami") == 200
     client.status("PUT /users/u", {"password": "second", "tags": "management"})
-    assert Client(node, "u:first").status("GET /whoami") == 401
-    assert Client(node, "u:second").status("GET /whoami") == 200
+    assert HttpClient(node, "u:first").status("GET /whoami") == 401
+    assert HttpClient(node, "u:second").status("GET /whoami") == 200
 
 
-def _host(client: Client) -> str:
+def _host(client: HttpClient) -> str:
     return str(client.get("/overview")["node"]).partition("@")[2]

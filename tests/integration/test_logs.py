@@ -13,14 +13,14 @@ import pika.exceptions
 import pytest
 from tests import rabbitmq
 from tests.conformance.peer import Peer
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker, refusal
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker, refusal
 
 MARKER = "s3cret-marker"
 HEARD_S = 10
 
 
-def connect(node: Broker, password: str = "guest") -> pika.BlockingConnection:
+def connect(node: BrokerProcess, password: str = "guest") -> pika.BlockingConnection:
     credentials = pika.PlainCredentials("guest", password)
     return pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port, credentials=credentials))
 
@@ -33,7 +33,7 @@ def test_who_does_not_read_the_log_holds_neither_clients_nor_the_file_up(tmp_pat
         # Nobody reads its standard error: the pipe is full after 64 KiB, and all these have a line.
         for _ in range(1500):
             socket.create_connection(("127.0.0.1", node.port), timeout=10).close()
-        assert Client(node).status("PUT /users/carol", {"password": MARKER, "tags": ""}) == 201
+        assert HttpClient(node).status("PUT /users/carol", {"password": MARKER, "tags": ""}) == 201
         connect(node).close()
         until = time.monotonic() + HEARD_S
         while "carol" not in log.read_text():
@@ -47,7 +47,7 @@ def test_json_has_rabbitmqs_fields_and_what_is_known_as_data(tmp_path: Path) -> 
     )
     with broker(config=config) as node:
         connect(node).close()
-        assert Client(node).status("PUT /users/carol", {"password": MARKER, "tags": ""}) == 201
+        assert HttpClient(node).status("PUT /users/carol", {"password": MARKER, "tags": ""}) == 201
         assert node.stop() == 0
     found = [json.loads(line) for line in (tmp_path / "warren.log").read_text().splitlines()]
     assert all({"time", "level", "domain", "msg"} <= set(entry) for entry in found)
@@ -191,7 +191,7 @@ def test_lines_are_published_by_their_level_and_none_about_themselves(tmp_path: 
         assert body.endswith(b"\n")
         channel.cancel()
         listener.close()
-        exchange = Client(node).get("/exchanges/%2F/amq.rabbitmq.log")
+        exchange = HttpClient(node).get("/exchanges/%2F/amq.rabbitmq.log")
         assert (exchange["type"], exchange["internal"], exchange["durable"]) == ("topic", True, True)
 
 
@@ -208,8 +208,8 @@ def test_no_secret_is_ever_logged(tmp_path: Path) -> None:
                 connect(node, password).close()
         _speak(node, b"\0" + MARKER.encode())
         _speak(node, MARKER.encode() + b"\0\0\0\0")
-        client = Client(node, f"guest:{MARKER}")
-        assert Client(node, f"guest:{MARKER}x").status("GET /whoami") == 401
+        client = HttpClient(node, f"guest:{MARKER}")
+        assert HttpClient(node, f"guest:{MARKER}x").status("GET /whoami") == 401
         assert client.status("PUT /users/carol", {"password": MARKER, "tags": "", "nonsense": MARKER}) == 201
         assert client.status("PUT /users/dave", {"password_hash": MARKER, "tags": ""}) == 400
         value = {"value": {"uri": f"amqp://user:{MARKER}@host"}}
@@ -223,7 +223,7 @@ def test_no_secret_is_ever_logged(tmp_path: Path) -> None:
     assert MARKER not in printed
 
 
-def _speak(node: Broker, response: bytes) -> None:
+def _speak(node: BrokerProcess, response: bytes) -> None:
     """Log in with a response that is none."""
     with suppress(pika.exceptions.AMQPError):
         credentials = pika.PlainCredentials("guest", "x")

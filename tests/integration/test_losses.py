@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pika
 import pytest
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.test_serve import connect
 
 PATIENCE_S = 20
@@ -21,7 +21,7 @@ STREAM = {"x-queue-type": "stream"}
 
 
 @contextmanager
-def started(tmp_path: Path) -> Iterator[Broker]:
+def started(tmp_path: Path) -> Iterator[BrokerProcess]:
     with broker("--data-dir", str(tmp_path / "data")) as node:
         yield node
 
@@ -65,7 +65,7 @@ def damage(path: Path, how: str) -> None:
         path.write_bytes(octets)
 
 
-def count_of(node: Broker, kind: str) -> int:
+def count_of(node: BrokerProcess, kind: str) -> int:
     """How many messages come back."""
     channel = connect(node.port).channel()
     if kind == "queue":
@@ -81,7 +81,7 @@ def count_of(node: Broker, kind: str) -> int:
     return count
 
 
-def metric(node: Broker, name: str) -> int:
+def metric(node: BrokerProcess, name: str) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", node.ports["http/prometheus"], timeout=10)
     connection.request("GET", "/metrics")
     found = re.search(rf'^{name}{{vhost="/"}} (\d+)$'.encode(), connection.getresponse().read(), re.MULTILINE)
@@ -99,7 +99,7 @@ def test_what_comes_back_and_what_is_named_lost_is_all_that_was_confirmed(
     damage(path, how)
     with started(tmp_path) as node:
         back = count_of(node, kind)
-        client = Client(node)
+        client = HttpClient(node)
         losses = client.get("/warren/losses")
         assert back + sum(loss["messages"] for loss in losses) == COUNT
         assert 0 < sum(loss["messages"] for loss in losses) <= COUNT
@@ -121,20 +121,20 @@ def test_a_store_that_is_gone_with_all_that_knows_of_it_is_named(tmp_path: Path,
         shutil.rmtree(lost)
     for _ in range(2):
         with started(tmp_path) as node:
-            client = Client(node)
+            client = HttpClient(node)
             assert client.status("GET /health/checks/losses") == 503
             [loss] = client.get("/warren/losses")
             assert (loss["vhost"], loss["messages"], sorted(loss["queues"])) == ("/", None, ["q", "s"])
             print(f"{part or 'all'}: {loss['file']}: {loss['reason']}; {metric(node, 'warren_vhost_losses')}")
     with started(tmp_path) as node:
-        assert Client(node).status("POST /warren/losses/acknowledge") == 200
+        assert HttpClient(node).status("POST /warren/losses/acknowledge") == 200
     with started(tmp_path) as node:
-        assert Client(node).status("GET /health/checks/losses") == 200
+        assert HttpClient(node).status("GET /health/checks/losses") == 200
 
 
 def test_a_virtual_host_that_is_deleted_and_made_again_has_lost_nothing(tmp_path: Path) -> None:
     with started(tmp_path) as node:
-        client = Client(node)
+        client = HttpClient(node)
         for line in (
             "PUT /vhosts/v",
             "DELETE /vhosts/v",
@@ -146,7 +146,7 @@ def test_a_virtual_host_that_is_deleted_and_made_again_has_lost_nothing(tmp_path
         node.process.kill()
         node.process.wait(PATIENCE_S)
     with started(tmp_path) as node:
-        assert Client(node).get("/warren/losses") == []
+        assert HttpClient(node).get("/warren/losses") == []
 
 
 def test_a_file_of_somebody_else_keeps_no_node_from_starting(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_file_of_somebody_else_keeps_no_node_from_starting(tmp_path: Path) -> 
             (place / name).write_bytes(b"not ours")
     for _ in range(2):
         with started(tmp_path) as node:
-            assert Client(node).get("/warren/losses") == []
+            assert HttpClient(node).get("/warren/losses") == []
             assert count_of(node, "queue") == COUNT
     assert {path.read_bytes() for path in data.rglob("README")} == {b"not ours"}
     assert all((place / name).exists() for place in places for name in ("x.segment", "x.part"))
@@ -169,26 +169,26 @@ def test_a_loss_is_red_until_it_is_acknowledged_and_again_with_the_next(tmp_path
     damage(victim(tmp_path, "queue"), "flipped")
     for _ in range(2):
         with started(tmp_path) as node:
-            client = Client(node)
+            client = HttpClient(node)
             assert client.status("GET /health/checks/losses") == 503
             [loss] = client.get("/nodes")[0]["losses"]
             assert (loss["vhost"], loss["messages"], loss["queues"]) == ("/", 1, ["q"])
             assert (metric(node, "warren_vhost_losses"), metric(node, "warren_vhost_lost_messages")) == (1, 1)
             assert node.stop() == 0
     with started(tmp_path) as node:
-        client = Client(node)
+        client = HttpClient(node)
         assert client.ask("POST /warren/losses/acknowledge").value == {"acknowledged": 1}
         assert client.status("GET /health/checks/losses") == 200
         assert metric(node, "warren_vhost_losses") == 0
         assert node.stop() == 0
     with started(tmp_path) as node:
-        client = Client(node)
+        client = HttpClient(node)
         assert client.status("GET /health/checks/losses") == 200
         assert [loss["acknowledged"] for loss in client.get("/warren/losses")] == [True]
         assert node.stop() == 0
     damage(victim(tmp_path, "stream"), "deleted")
     with started(tmp_path) as node:
-        client = Client(node)
+        client = HttpClient(node)
         assert client.status("GET /health/checks/losses") == 503
         [loss] = client.get("/nodes")[0]["losses"]
         assert (loss["messages"], loss["queues"]) == (COUNT, ["s"])

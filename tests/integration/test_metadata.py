@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pika
 import pytest
-from tests.integration.process import Broker, broker, refusal
+from tests.integration.broker_process import BrokerProcess, broker, refusal
 from tests.integration.test_serve import connect, get
 
 DEFINITIONS = {
@@ -24,7 +24,7 @@ DEFINITIONS = {
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 
 
-def killed(started: Broker) -> None:
+def killed(started: BrokerProcess) -> None:
     os.kill(started.process.pid, signal.SIGKILL)
     started.process.wait()
 

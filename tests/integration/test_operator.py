@@ -14,13 +14,13 @@ import pika
 import pika.exceptions
 import pytest
 from click.testing import CliRunner, Result
-from tests.integration.process import Broker, broker
-from tests.integration.streaming import Raw
+from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.stream_client import RawStreamClient
 
 from warren.cli.main import main
-from warren.cli.operator.command import Command
-from warren.cli.operator.explained import EXPLAINED
-from warren.cli.operator.groups import COMMANDS
+from warren.cli.operator.command_groups import COMMANDS
+from warren.cli.operator.command_types import OperatorCommand
+from warren.cli.operator.unsupported_commands import UNSUPPORTED
 from warren.wire.streams import commands
 
 
@@ -278,14 +278,14 @@ CASES = (
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     folder = tmp_path_factory.mktemp("operated")
     with broker("--data-dir", str(folder / "data"), WARREN_LOG_FILE=str(folder / "warren.log")) as started:
         yield started
 
 
 @pytest.fixture
-def operator(node: Broker, monkeypatch: pytest.MonkeyPatch) -> "Operator":
+def operator(node: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> "Operator":
     monkeypatch.setenv("WARREN_URI", f"http://127.0.0.1:{node.ports['http']}")
     return Operator()
 
@@ -304,7 +304,7 @@ class Operator:
         return str(result.stdout)
 
 
-def names_of(command: Command) -> list[tuple[str, ...]]:
+def names_of(command: OperatorCommand) -> list[tuple[str, ...]]:
     """What the command is called."""
     own = (command.group, command.name) if command.group else (command.name,)
     return [own, (command.known_as,)] if command.known_as else [own]
@@ -411,7 +411,9 @@ def test_a_user_who_may_not_see_nodes_has_a_status(
     assert "compatible with" in operator.gets("status")
 
 
-def test_connections_channels_and_consumers_are_seen_and_closed(operator: Operator, node: Broker) -> None:
+def test_connections_channels_and_consumers_are_seen_and_closed(
+    operator: Operator, node: BrokerProcess
+) -> None:
     operator.gets("queues", "declare", "followed")
     says = {"connection_name": "the till", "product": "shop"}
     connection = pika.BlockingConnection(
@@ -435,7 +437,7 @@ def test_connections_channels_and_consumers_are_seen_and_closed(operator: Operat
         connection.process_data_events(10)
 
 
-def test_all_connections_of_a_vhost_are_closed(operator: Operator, node: Broker) -> None:
+def test_all_connections_of_a_vhost_are_closed(operator: Operator, node: BrokerProcess) -> None:
     parameters = pika.ConnectionParameters("127.0.0.1", node.port)
     connections = [pika.BlockingConnection(parameters) for _ in range(2)]
     assert "connections: 2 closed" in operator.gets("close_all_connections", "-p", "/", "maintenance")
@@ -444,14 +446,14 @@ def test_all_connections_of_a_vhost_are_closed(operator: Operator, node: Broker)
             connection.process_data_events(10)
 
 
-def test_options_may_stand_before_the_command(operator: Operator, node: Broker) -> None:
+def test_options_may_stand_before_the_command(operator: Operator, node: BrokerProcess) -> None:
     assert json.loads(operator.gets("--json", "whoami"))["name"] == "guest"
     assert operator.asks("--uri", "http://127.0.0.1:1", "whoami").exit_code == 3
     nearer = ("--uri", f"http://127.0.0.1:{node.ports['http']}")
     assert operator.asks("--uri", "http://127.0.0.1:1", "whoami", *nearer).exit_code == 0
 
 
-def test_dead_letters_are_listed_sent_back_and_taken_back(operator: Operator, node: Broker) -> None:
+def test_dead_letters_are_listed_sent_back_and_taken_back(operator: Operator, node: BrokerProcess) -> None:
     arguments = ("-a", "x-dead-letter-exchange=", "-a", "x-dead-letter-routing-key=cli-dead")
     operator.gets("queues", "declare", "cli-dead")
     operator.gets("queues", "declare", "cli-orders", *arguments)
@@ -500,11 +502,11 @@ def test_names_are_completed(operator: Operator, monkeypatch: pytest.MonkeyPatch
     assert result.output.split() == ["plain,completed-1"]
 
 
-@pytest.mark.parametrize("name", EXPLAINED)
+@pytest.mark.parametrize("name", UNSUPPORTED)
 def test_a_name_that_does_nothing_here_says_why(name: str) -> None:
     result = CliRunner().invoke(main, [name, "whatever", "--it", "takes"], prog_name="warren")
     assert result.exit_code == 1
-    assert result.stderr == f"warren: {name}: {EXPLAINED[name]}\n"
+    assert result.stderr == f"warren: {name}: {UNSUPPORTED[name]}\n"
 
 
 @pytest.mark.parametrize("tool", ["rabbitmqctl", "rabbitmq-diagnostics"])
@@ -542,9 +544,11 @@ def test_who_changed_a_limit_stands_in_the_log(operator: Operator) -> None:
         assert time.monotonic() < until
 
 
-def test_a_super_stream_is_one_to_clients_of_the_stream_protocol(node: Broker, operator: Operator) -> None:
+def test_a_super_stream_is_one_to_clients_of_the_stream_protocol(
+    node: BrokerProcess, operator: Operator
+) -> None:
     operator.gets("streams", "add-super", "whole", "--routing-keys", "eu,us,apac", "--max-age", "7D")
-    client = Raw(node.ports["stream"])
+    client = RawStreamClient(node.ports["stream"])
     answer = client.ask(commands.Partitions("whole"))
     client.close()
     assert answer.endswith(b"".join(len(name).to_bytes(2, "big") + name for name in PARTITIONS))

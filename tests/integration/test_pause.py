@@ -8,22 +8,22 @@ from typing import Any
 
 import pika
 import pytest
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 PAUSE = "/warren/queues/%2F/{}/pause"
 
 
 @pytest.fixture
-def channel(node: Broker) -> Iterator[Any]:
+def channel(node: BrokerProcess) -> Iterator[Any]:
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
         channel = connection.channel()
         channel.confirm_delivery()
         yield channel
 
 
-def test_nothing_is_handed_out_and_all_else_goes_on(client: Client, channel: Any) -> None:
+def test_nothing_is_handed_out_and_all_else_goes_on(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("p.all", exclusive=False, auto_delete=False)
     got: list[bytes] = []
     channel.basic_publish("", "p.all", b"before")
@@ -53,7 +53,7 @@ def test_nothing_is_handed_out_and_all_else_goes_on(client: Client, channel: Any
     channel.queue_delete("p.all")
 
 
-def test_a_queue_that_is_declared_again_is_not_paused(client: Client, channel: Any) -> None:
+def test_a_queue_that_is_declared_again_is_not_paused(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("p.again")
     client.ask("PUT " + PAUSE.format("p.again"))
     channel.queue_delete("p.again")
@@ -63,7 +63,7 @@ def test_a_queue_that_is_declared_again_is_not_paused(client: Client, channel: A
     channel.queue_delete("p.again")
 
 
-def test_limits_hold_and_dead_letters_leave_a_paused_queue(client: Client, channel: Any) -> None:
+def test_limits_hold_and_dead_letters_leave_a_paused_queue(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("p.dead", exclusive=True)
     arguments = {"x-max-length": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "p.dead"}
     channel.queue_declare("p.short", arguments=arguments)
@@ -74,7 +74,9 @@ def test_limits_hold_and_dead_letters_leave_a_paused_queue(client: Client, chann
     channel.queue_delete("p.short")
 
 
-def test_who_may_not_configure_a_queue_does_not_pause_it(client: Client, channel: Any, node: Broker) -> None:
+def test_who_may_not_configure_a_queue_does_not_pause_it(
+    client: HttpClient, channel: Any, node: BrokerProcess
+) -> None:
     channel.queue_declare("p.theirs", exclusive=True)
     assert client.status("PUT " + PAUSE.format("p.theirs")) == 400
     assert client.status("PUT " + PAUSE.format("p.none")) == 404
@@ -82,7 +84,7 @@ def test_who_may_not_configure_a_queue_does_not_pause_it(client: Client, channel
     client.ask("PUT /users/looker", {"password": "p", "tags": "management"})
     client.ask("PUT /permissions/%2F/looker", {"configure": "", "write": "", "read": ".*"})
     channel.queue_declare("p.read")
-    looker = Client(node, "looker:p")
+    looker = HttpClient(node, "looker:p")
     assert looker.status("PUT " + PAUSE.format("p.read")) == 401
     assert looker.status("POST /warren/queues/%2F/p.read/return", {"all": True}) == 401
     looker.close()
@@ -92,7 +94,7 @@ def test_who_may_not_configure_a_queue_does_not_pause_it(client: Client, channel
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_a_durable_queue_stays_paused(tmp_path: Path, end: signal.Signals) -> None:
     with broker("--data-dir", str(tmp_path)) as started:
-        client = Client(started)
+        client = HttpClient(started)
         with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", started.port)) as connection:
             channel = connection.channel()
             channel.confirm_delivery()
@@ -107,7 +109,7 @@ def test_a_durable_queue_stays_paused(tmp_path: Path, end: signal.Signals) -> No
         started.process.wait()
     for _ in range(2):
         with broker("--data-dir", str(tmp_path)) as started:
-            client = Client(started)
+            client = HttpClient(started)
             assert client.get(PAUSE.format("kept")) == {"paused": True}
             with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", started.port)) as connection:
                 channel = connection.channel()
@@ -116,6 +118,6 @@ def test_a_durable_queue_stays_paused(tmp_path: Path, end: signal.Signals) -> No
                 assert channel.basic_get("again")[2] == b"x"
             assert started.stop() == 0
     with broker("--data-dir", str(tmp_path)) as started:
-        assert Client(started).status("DELETE " + PAUSE.format("kept")) == 204
+        assert HttpClient(started).status("DELETE " + PAUSE.format("kept")) == 204
         with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", started.port)) as connection:
             assert connection.channel().basic_get("kept", auto_ack=True)[2] == b"x"

@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode
 
 import pika
 import pytest
-from tests.integration.api import Client, get
-from tests.integration.process import Broker, broker
+from tests.integration.api import HttpClient, get
+from tests.integration.broker_process import BrokerProcess, broker
 
 COUNT = 500
 # Lengths are sampled every five seconds.
@@ -19,7 +19,7 @@ PERSISTENT = 2
 
 
 @pytest.fixture
-def channel(node: Broker) -> Iterator[pika.adapters.blocking_connection.BlockingChannel]:
+def channel(node: BrokerProcess) -> Iterator[pika.adapters.blocking_connection.BlockingChannel]:
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
         channel = connection.channel()
         channel.queue_declare("orders", durable=True)
@@ -28,7 +28,7 @@ def channel(node: Broker) -> Iterator[pika.adapters.blocking_connection.Blocking
         channel.queue_delete("orders")
 
 
-def peek(node: Broker, queue: str = "orders", **query: object) -> dict[str, Any]:
+def peek(node: BrokerProcess, queue: str = "orders", **query: object) -> dict[str, Any]:
     path = f"/api/warren/queues/%2F/{quote(queue, safe='')}/messages?{urlencode(query, doseq=True)}"
     status, body = get(node, path)
     assert status == 200, body
@@ -48,13 +48,13 @@ def seen(answer: dict[str, Any]) -> list[int]:
     return [json.loads(message["payload"])["number"] for message in answer["messages"]]
 
 
-def test_the_keys_of_bcc_are_not_shown(node: Broker, channel: Any) -> None:
+def test_the_keys_of_bcc_are_not_shown(node: BrokerProcess, channel: Any) -> None:
     properties = pika.BasicProperties(headers={"BCC": ["hidden"], "n": 1})
     channel.basic_publish("", "orders", '{"number": 1}', properties)
     [message] = peek(node)["messages"]
     assert message["properties"]["headers"] == {"n": 1}
     how = {"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"}
-    api = Client(node)
+    api = HttpClient(node)
     [got] = api.ask("POST /queues/%2F/orders/get", how).value
     api.close()
     assert got["properties"]["headers"] == {"n": 1}
@@ -62,7 +62,7 @@ def test_the_keys_of_bcc_are_not_shown(node: Broker, channel: Any) -> None:
     assert taken.headers == {"n": 1}
 
 
-def test_pages_show_every_message_and_leave_each_as_it_was(node: Broker, channel: Any) -> None:
+def test_pages_show_every_message_and_leave_each_as_it_was(node: BrokerProcess, channel: Any) -> None:
     publish(channel)
     found: list[int] = []
     after: int | None = 0
@@ -81,14 +81,14 @@ def test_pages_show_every_message_and_leave_each_as_it_was(node: Broker, channel
         assert json.loads(body) == {"number": number}
 
 
-def test_only_what_fits_is_shown(node: Broker, channel: Any) -> None:
+def test_only_what_fits_is_shown(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 100)
     answer = peek(node, match=["headers.tenant=t1", "body.number>=50"])
     assert seen(answer) == [number for number in range(50, 100) if number % 3 == 1]
     assert (answer["next"], answer["examined"]) == (None, 100)
 
 
-def test_what_is_handed_out_is_shown_with_its_holder(node: Broker, channel: Any) -> None:
+def test_what_is_handed_out_is_shown_with_its_holder(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 5)
     method, _, _ = channel.basic_get("orders")
     channel.basic_nack(method.delivery_tag)
@@ -107,7 +107,7 @@ def test_what_is_handed_out_is_shown_with_its_holder(node: Broker, channel: Any)
     assert peek(node, state="unacknowledged")["messages"] == []
 
 
-def test_long_bodies_are_cut_and_binary_ones_are_base64(node: Broker, channel: Any) -> None:
+def test_long_bodies_are_cut_and_binary_ones_are_base64(node: BrokerProcess, channel: Any) -> None:
     channel.basic_publish("", "orders", b"\xff" * 1000)
     message = peek(node, truncate=6)["messages"][0]
     assert (message["payload"], message["payload_encoding"]) == ("////////", "base64")
@@ -118,13 +118,15 @@ def test_long_bodies_are_cut_and_binary_ones_are_base64(node: Broker, channel: A
     "query",
     ["count=x", "count=1001", "from=-1", "state=gone", "match=colour%3Dred", "match=x", "truncate=1e3"],
 )
-def test_what_makes_no_sense_is_refused_with_the_reason(node: Broker, channel: Any, query: str) -> None:
+def test_what_makes_no_sense_is_refused_with_the_reason(
+    node: BrokerProcess, channel: Any, query: str
+) -> None:
     status, body = get(node, f"/api/warren/queues/%2F/orders/messages?{query}")
     assert status == 400
     assert json.loads(body)["reason"]
 
 
-def test_a_queue_that_is_not_there_is_not_found(node: Broker) -> None:
+def test_a_queue_that_is_not_there_is_not_found(node: BrokerProcess) -> None:
     assert get(node, "/api/warren/queues/%2F/none/messages")[0] == 404
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from tests.broker import Warren, running_warren, warren_environment
+from tests.warren_process import WarrenProcess, running_warren, warren_environment
 
 PROGRAM = "from warren.cli.main import main; main()"
 # Few messages on their way, so that even a slow machine moves them within the measured time.
@@ -15,12 +15,12 @@ COMMAND_S_MAX = 60
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warren]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarrenProcess]:
     with running_warren(tmp_path_factory.mktemp("perf")) as started:
         yield started
 
 
-def measure(broker: Warren, *arguments: str) -> dict[str, float]:
+def measure(broker: WarrenProcess, *arguments: str) -> dict[str, float]:
     """The figures that `warren perf` prints as JSON."""
     command = [sys.executable, "-c", PROGRAM, "perf", *arguments, "--json", "--quiet"]
     command += ["--uri", f"amqp://guest:guest@127.0.0.1:{broker.port}/%2f"]
@@ -62,18 +62,18 @@ def measure(broker: Warren, *arguments: str) -> dict[str, float]:
     ],
     ids=" ".join,
 )
-def test_traffic_flows(broker: Warren, arguments: list[str]) -> None:
+def test_traffic_flows(broker: WarrenProcess, arguments: list[str]) -> None:
     figures = measure(broker, arguments[0], *SHORT, *arguments[1:])
     assert figures["consumed_per_s"] > 0
     assert figures["broker_cpu_us_per_message"] >= 0
 
 
-def test_publishing_alone_is_confirmed(broker: Warren) -> None:
+def test_publishing_alone_is_confirmed(broker: WarrenProcess) -> None:
     figures = measure(broker, "throughput", "--consumers", "0", "--confirm-window", "100", *SHORT)
     assert figures["confirmed_per_s"] > 0
 
 
-def test_latencies_are_in_order(broker: Warren) -> None:
+def test_latencies_are_in_order(broker: WarrenProcess) -> None:
     figures = measure(broker, "latency", "--rate", "500", "--confirm-window", "1", *SHORT)
     assert figures["published_per_s"] == pytest.approx(500, rel=0.2)
     for kind in ("delivery", "delivery_since_sent", "confirm"):
@@ -82,18 +82,18 @@ def test_latencies_are_in_order(broker: Warren) -> None:
         assert percentiles[0] > 0
 
 
-def test_connections_come_and_go(broker: Warren) -> None:
+def test_connections_come_and_go(broker: WarrenProcess) -> None:
     assert measure(broker, "connections", "--count", "20")["opened_per_s"] > 0
     assert measure(broker, "churn", "--duration", "0.3")["connections_per_s"] > 0
 
 
-def test_queues_are_declared(broker: Warren) -> None:
+def test_queues_are_declared(broker: WarrenProcess) -> None:
     assert measure(broker, "declares", "--duration", "0.3")["queues_per_s"] > 0
     assert measure(broker, "declares", "--durable", "--duration", "0.3")["queues_per_s"] > 0
     assert measure(broker, "queues", "--count", "50")["declared_per_s"] > 0
 
 
-def test_messages_wait(broker: Warren) -> None:
+def test_messages_wait(broker: WarrenProcess) -> None:
     assert measure(broker, "backlog", "--count", "2000")["published_per_s"] > 0
 
 

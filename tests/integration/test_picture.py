@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.integration.api import Client
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess
 from tests.integration.own_vhost import channel_in_vhost
-from tests.integration.process import Broker
 
 from warren.limits_http import (
     PICTURED_AROUND_MAX,
@@ -18,12 +18,12 @@ MANY = 500
 
 
 @pytest.fixture
-def channel(node: Broker, client: Client) -> Iterator[Any]:
+def channel(node: BrokerProcess, client: HttpClient) -> Iterator[Any]:
     with channel_in_vhost(node, client, "drawn") as channel:
         yield channel
 
 
-def drawn(client: Client, query: str = "") -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:
+def drawn(client: HttpClient, query: str = "") -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:
     answer = client.get(f"/warren/topology/drawn{query}")
     things = {thing["id"]: thing for thing in answer["things"]}
     lines = {(line["from"], line["to"]): line for line in answer["lines"]}
@@ -31,7 +31,7 @@ def drawn(client: Client, query: str = "") -> tuple[dict[str, Any], dict[tuple[s
     return things, lines
 
 
-def test_two_steps_each_way_are_drawn(client: Client, channel: Any) -> None:
+def test_two_steps_each_way_are_drawn(client: HttpClient, channel: Any) -> None:
     for name in ("a", "b", "c", "d", "e"):
         channel.exchange_declare(
             name, "topic", arguments={"alternate-exchange": "e"} if name == "c" else None
@@ -62,7 +62,7 @@ def test_two_steps_each_way_are_drawn(client: Client, channel: Any) -> None:
     }  # fmt: skip
 
 
-def test_of_many_the_first_are_drawn_and_the_rest_is_counted(client: Client, channel: Any) -> None:
+def test_of_many_the_first_are_drawn_and_the_rest_is_counted(client: HttpClient, channel: Any) -> None:
     channel.exchange_declare("hub", "fanout")
     for number in range(MANY):
         channel.queue_declare(f"q{number:03}")
@@ -76,7 +76,7 @@ def test_of_many_the_first_are_drawn_and_the_rest_is_counted(client: Client, cha
         assert len(things) == 1 + most + PICTURED_CONSUMERS_MAX
 
 
-def test_exchanges_stand_behind_those_that_lead_to_them(client: Client, channel: Any) -> None:
+def test_exchanges_stand_behind_those_that_lead_to_them(client: HttpClient, channel: Any) -> None:
     for name in ("last", "middle", "first", "one", "other"):
         channel.exchange_declare(name, "fanout")
     channel.queue_declare("q")
@@ -91,7 +91,7 @@ def test_exchanges_stand_behind_those_that_lead_to_them(client: Client, channel:
     assert set(columns) == {"first", "middle", "last", "q", "one", "other"}
 
 
-def test_nothing_is_drawn_of_what_is_not_there(client: Client, channel: Any) -> None:
+def test_nothing_is_drawn_of_what_is_not_there(client: HttpClient, channel: Any) -> None:
     assert drawn(client) == ({}, {})
     assert client.status("GET /warren/topology/drawn?kind=queue&name=none") == 404
     assert client.status("GET /warren/topology/drawn?kind=star&name=none") == 400

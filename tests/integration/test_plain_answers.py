@@ -7,14 +7,14 @@ import time
 
 import pytest
 from click.testing import CliRunner
-from tests.integration.process import Broker
+from tests.integration.broker_process import BrokerProcess
 from tests.integration.test_operator import Operator
 
 from warren.cli.main import main
 
 
 @pytest.fixture
-def operator(node: Broker, monkeypatch: pytest.MonkeyPatch) -> Operator:
+def operator(node: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> Operator:
     monkeypatch.setenv("WARREN_URI", f"http://127.0.0.1:{node.ports['http']}")
     return Operator()
 
@@ -71,7 +71,7 @@ def operator(node: Broker, monkeypatch: pytest.MonkeyPatch) -> Operator:
     ],
 )
 def test_what_was_wrong_is_named_in_plain_words(
-    operator: Operator, node: Broker, arguments: tuple[str, ...], status: int, words: str
+    operator: Operator, node: BrokerProcess, arguments: tuple[str, ...], status: int, words: str
 ) -> None:
     result = operator.asks(*(word.replace("{amqp}", str(node.port)) for word in arguments))
     assert result.exit_code == status, result.output
@@ -87,7 +87,7 @@ def test_a_column_that_no_row_happens_to_have_is_none_that_does_not_exist(operat
     assert {"name": "without-statistics", "message_stats.publish": None} in json.loads(rows)
 
 
-def test_the_status_of_a_broker_is_for_programs_too(operator: Operator, node: Broker) -> None:
+def test_the_status_of_a_broker_is_for_programs_too(operator: Operator, node: BrokerProcess) -> None:
     found = json.loads(operator.gets("status", "--json"))
     assert (found["in_memory"], found["rabbitmq_version"]) == (False, "3.10.8")
     [one] = found["nodes"]

@@ -5,21 +5,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.integration.api import Client
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess
 from tests.integration.own_vhost import channel_in_vhost
-from tests.integration.process import Broker
 
 PLAN, APPLY = "/warren/definitions/plan", "/warren/definitions/apply"
 QUEUES = 3_000
 
 
 @pytest.fixture
-def channel(node: Broker, client: Client) -> Iterator[Any]:
+def channel(node: BrokerProcess, client: HttpClient) -> Iterator[Any]:
     with channel_in_vhost(node, client, "plan") as channel:
         yield channel
 
 
-def planned(client: Client, document: object, query: str = "", *, vhost: str = "plan") -> Any:
+def planned(client: HttpClient, document: object, query: str = "", *, vhost: str = "plan") -> Any:
     answer = client.ask(f"POST /warren/definitions/{vhost}/plan{query}", document)
     assert answer.status == 200, answer
     return answer.value
@@ -29,7 +29,7 @@ def queue(name: str, **more: object) -> dict[str, object]:
     return {"name": name, "durable": True, "auto_delete": False, "arguments": {}, **more}
 
 
-def test_what_was_exported_is_no_change(client: Client, channel: Any) -> None:
+def test_what_was_exported_is_no_change(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("q", durable=True, arguments={"x-max-length": 5})
     channel.exchange_declare("x", "headers", durable=True)
     channel.queue_bind("q", "x", "k", {"a": 1, "b": [True, "c"]})
@@ -43,7 +43,7 @@ def test_what_was_exported_is_no_change(client: Client, channel: Any) -> None:
         assert "password_hash" not in json.dumps(answer)
 
 
-def test_a_plan_is_carried_out_as_it_was_told(client: Client, channel: Any) -> None:
+def test_a_plan_is_carried_out_as_it_was_told(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("stays", durable=True)
     channel.queue_declare("goes", durable=True)
     channel.queue_declare("differs", durable=True, arguments={"x-max-length": 1})
@@ -83,7 +83,7 @@ def test_a_plan_is_carried_out_as_it_was_told(client: Client, channel: Any) -> N
     assert again["totals"] == {"create": 0, "change": 0, "delete": 0, "blocked": 1, "keep": 4}
 
 
-def test_nothing_is_done_if_the_broker_has_changed_since(client: Client, channel: Any) -> None:
+def test_nothing_is_done_if_the_broker_has_changed_since(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("goes", durable=True)
     document = {"queues": [queue("new")]}
     told = planned(client, document, "?prune=true")
@@ -102,14 +102,14 @@ def test_nothing_is_done_if_the_broker_has_changed_since(client: Client, channel
     assert client.ask(where, document).status == 200
 
 
-def test_a_section_that_the_document_has_not_is_left_alone(client: Client, channel: Any) -> None:
+def test_a_section_that_the_document_has_not_is_left_alone(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("q", durable=True)
     assert planned(client, {"exchanges": []}, "?prune=true")["items"] == []
     answer = client.ask(f"POST {PLAN}?prune=true", {"users": []}).value
     assert not any(item["name"] == "guest" for item in answer["items"])
 
 
-def test_a_password_that_is_known_is_no_change_and_in_no_answer(client: Client) -> None:
+def test_a_password_that_is_known_is_no_change_and_in_no_answer(client: HttpClient) -> None:
     document = {"users": [{"name": "planner", "password": "s3cret", "tags": "monitoring"}]}
     told = client.ask(f"POST {PLAN}", document).value
     client.ask(f"POST {APPLY}?fingerprint={told['fingerprint']}", document)
@@ -122,7 +122,7 @@ def test_a_password_that_is_known_is_no_change_and_in_no_answer(client: Client) 
     client.ask("DELETE /users/planner")
 
 
-def test_a_vhost_that_goes_takes_all_in_it_and_says_how_much(client: Client, channel: Any) -> None:
+def test_a_vhost_that_goes_takes_all_in_it_and_says_how_much(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("q", durable=True)
     vhosts = [entry for entry in client.get("/definitions")["vhosts"] if entry["name"] != "plan"]
     (item,) = client.ask(f"POST {PLAN}?prune=true", {"vhosts": vhosts}).value["items"]
@@ -130,7 +130,7 @@ def test_a_vhost_that_goes_takes_all_in_it_and_says_how_much(client: Client, cha
     assert item["losses"] == {"queues": 1, "permissions": 1, "connections": 1}
 
 
-def test_many_are_planned_and_told_of_in_part(client: Client, channel: Any) -> None:
+def test_many_are_planned_and_told_of_in_part(client: HttpClient, channel: Any) -> None:
     document = {"queues": [queue(f"q{number}") for number in range(QUEUES)]}
     told = planned(client, document, "?count=10")
     assert (len(told["items"]), told["items_total"], told["totals"]["create"]) == (10, QUEUES, QUEUES)
@@ -150,5 +150,5 @@ def test_many_are_planned_and_told_of_in_part(client: Client, channel: Any) -> N
         ("/warren/definitions/none/plan", b"{}"),
     ],
 )
-def test_what_makes_no_sense_is_refused(client: Client, path: str, body: bytes) -> None:
+def test_what_makes_no_sense_is_refused(client: HttpClient, path: str, body: bytes) -> None:
     assert client.ask(f"POST {path}", body).status in (400, 404)

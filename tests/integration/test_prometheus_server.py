@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 import pika
 import pytest
-from tests.broker import free_port
-from tests.integration.process import Broker
+from tests.integration.broker_process import BrokerProcess
+from tests.warren_process import free_port
 
 PROMETHEUS = shutil.which("prometheus")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "prometheus.md"
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(PROMETHEUS is None, reason="Debian's prometheus 
 
 
 @pytest.fixture(scope="module")
-def server(node: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server(node: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Its address."""
     folder = tmp_path_factory.mktemp("prometheus")
     found = CONFIGURATION.search(PAGE.read_text())
@@ -66,7 +66,7 @@ def asked(server: str, expression: str) -> list[Any]:
     raise AssertionError(f"nothing for {expression!r} in {START_S} s")
 
 
-def test_it_scrapes_what_waits_and_when_this_node_started(node: Broker, server: str) -> None:
+def test_it_scrapes_what_waits_and_when_this_node_started(node: BrokerProcess, server: str) -> None:
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
         channel = connection.channel()
         channel.queue_declare("orders")

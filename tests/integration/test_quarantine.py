@@ -13,8 +13,8 @@ from pathlib import Path
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker, refusal
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker, refusal
 from tests.integration.test_serve import connect
 
 QUEUES = [f"q{number}" for number in range(5)]
@@ -27,7 +27,7 @@ DEFINITIONS = {
 
 
 @contextmanager
-def started(data: Path, **environment: str) -> Iterator[Broker]:
+def started(data: Path, **environment: str) -> Iterator[BrokerProcess]:
     definitions = data.parent / "definitions.json"
     definitions.write_text(json.dumps(DEFINITIONS))
     environment["WARREN_LOAD_DEFINITIONS"] = str(definitions)
@@ -35,22 +35,22 @@ def started(data: Path, **environment: str) -> Iterator[Broker]:
         yield one
 
 
-def client(one: Broker) -> Client:
-    return Client(one, "u:p")
+def client(one: BrokerProcess) -> HttpClient:
+    return HttpClient(one, "u:p")
 
 
-def killed(one: Broker) -> None:
+def killed(one: BrokerProcess) -> None:
     os.kill(one.process.pid, signal.SIGKILL)
     one.process.wait()
 
 
-def channel_of(one: Broker, vhost: str = "v") -> BlockingChannel:
+def channel_of(one: BrokerProcess, vhost: str = "v") -> BlockingChannel:
     channel = connect(one.port, "u", "p", vhost).channel()
     channel.confirm_delivery()
     return channel
 
 
-def filled(one: Broker) -> None:
+def filled(one: BrokerProcess) -> None:
     """A virtual host, five queues with 100 messages each, a stream with 50."""
     assert client(one).ask("PUT /vhosts/v").status == 201
     client(one).status("PUT /permissions/v/u", {"configure": ".*", "write": ".*", "read": ".*"})
@@ -64,7 +64,7 @@ def filled(one: Broker) -> None:
         channel.basic_publish("", "stream", b"%d" % number, PERSISTENT)
 
 
-def is_filled(one: Broker) -> None:
+def is_filled(one: BrokerProcess) -> None:
     channel = channel_of(one)
     for at, queue in enumerate(QUEUES):
         bodies = [channel.basic_get(queue, auto_ack=False)[2] for _ in range(100)]

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.broker import free_port
 from tests.integration.api import get_page
-from tests.integration.process import Broker, broker
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.rabbitmq import RabbitMQ, is_installed
+from tests.warren_process import free_port
 
 TIMEOUT_S = 60
 THEIRS = shutil.which("rabbitmqadmin")
@@ -67,13 +67,13 @@ STEPS = (
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[Broker]:
+def node() -> Iterator[BrokerProcess]:
     with broker("--in-memory") as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def ours(node: Broker, tmp_path_factory: pytest.TempPathFactory) -> str:
+def ours(node: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Our script, as people get it."""
     path = tmp_path_factory.mktemp("script") / "rabbitmqadmin"
     path.write_bytes(get_page(node, "/cli/rabbitmqadmin")[2])
@@ -99,11 +99,11 @@ def take_steps(script: str, port: int, folder: Path) -> None:
         assert expected in result.stdout, (line, result.stdout)
 
 
-def test_everything_can_be_made_seen_and_deleted(node: Broker, script: str, tmp_path: Path) -> None:
+def test_everything_can_be_made_seen_and_deleted(node: BrokerProcess, script: str, tmp_path: Path) -> None:
     take_steps(script, node.ports["http"], tmp_path)
 
 
-def test_definitions_go_out_and_come_in(node: Broker, script: str, tmp_path: Path) -> None:
+def test_definitions_go_out_and_come_in(node: BrokerProcess, script: str, tmp_path: Path) -> None:
     port = node.ports["http"]
     assert asked(script, port, tmp_path, "export", "definitions.json").returncode == 0
     assert json.loads((tmp_path / "definitions.json").read_text())["users"]
@@ -126,7 +126,7 @@ REFUSED = (
 
 @pytest.mark.parametrize(("arguments", "said"), REFUSED)
 def test_what_is_refused_is_said(
-    node: Broker, script: str, tmp_path: Path, arguments: tuple[str, ...], said: str
+    node: BrokerProcess, script: str, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     result = asked(script, node.ports["http"], tmp_path, *arguments)
     assert result.returncode == 1
@@ -148,7 +148,7 @@ PRINTED = (
 
 @pytest.mark.rabbitmq
 @pytest.mark.skipif(THEIRS is None, reason="no rabbitmqadmin here")
-def test_both_print_the_same(node: Broker, ours: str, tmp_path: Path) -> None:
+def test_both_print_the_same(node: BrokerProcess, ours: str, tmp_path: Path) -> None:
     port = node.ports["http"]
     for line in (
         "declare vhost name=w", "declare queue name=seen",
@@ -168,7 +168,7 @@ def test_both_print_the_same(node: Broker, ours: str, tmp_path: Path) -> None:
 
 
 def test_a_payload_comes_from_standard_input_and_goes_to_a_file(
-    node: Broker, ours: str, tmp_path: Path
+    node: BrokerProcess, ours: str, tmp_path: Path
 ) -> None:
     port = node.ports["http"]
     asked(ours, port, tmp_path, "declare", "queue", "name=piped")
@@ -177,7 +177,7 @@ def test_a_payload_comes_from_standard_input_and_goes_to_a_file(
     assert (tmp_path / "out").read_bytes() == b"piped"
 
 
-def test_a_file_says_where_the_broker_is(node: Broker, ours: str, tmp_path: Path) -> None:
+def test_a_file_says_where_the_broker_is(node: BrokerProcess, ours: str, tmp_path: Path) -> None:
     (tmp_path / "admin.conf").write_text(
         f"[here]\nhostname = 127.0.0.1\nport = {node.ports['http']}\npassword = wrong\nquiet = true\n"
     )
@@ -212,7 +212,7 @@ def test_ours_does_the_same_with_rabbitmq(ours: str, tmp_path: Path) -> None:
         server.stop()
 
 
-def test_pages_say_what_can_be_asked(node: Broker) -> None:
+def test_pages_say_what_can_be_asked(node: BrokerProcess) -> None:
     for path, place in (
         ("/api", "/api/index.html"), ("/api/", "/api/index.html"), ("/doc/stats.html", "/api/index.html"),
         ("/cli", "/cli/index.html"), ("/cli/", "/cli/index.html"),

@@ -9,22 +9,22 @@ from typing import Any
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
-from tests.integration.api import Client, quoted
+from tests.integration.api import HttpClient, quoted
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.channels import channel_of
-from tests.integration.process import Broker, broker
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 WAIT_S_MAX = 20
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with broker("--data-dir", str(tmp_path_factory.mktemp("retain"))) as node:
         yield node
 
 
 @pytest.fixture
-def channel(node: Broker) -> Iterator[BlockingChannel]:
+def channel(node: BrokerProcess) -> Iterator[BlockingChannel]:
     with channel_of(node) as channel:
         yield channel
 
@@ -34,10 +34,10 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.node.name)
 
 
-def retain(node: Broker, queue: str, value: object, *, apply_to: str = "queues") -> int:
+def retain(node: BrokerProcess, queue: str, value: object, *, apply_to: str = "queues") -> int:
     """Set the policy, named as the queue; the status."""
     policy = {"pattern": f"^{queue}$", "definition": {"retain": value}, "apply-to": apply_to}
-    return Client(node).status(f"PUT /policies/%2F/{quoted(queue)}", policy)
+    return HttpClient(node).status(f"PUT /policies/%2F/{quoted(queue)}", policy)
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
@@ -47,17 +47,17 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def facts(node: Broker, queue: str) -> dict[str, Any] | None:
+def facts(node: BrokerProcess, queue: str) -> dict[str, Any] | None:
     """What the API says of a queue; None if there is none."""
-    answer = Client(node).ask(f"GET /queues/%2F/{quoted(queue)}")
+    answer = HttpClient(node).ask(f"GET /queues/%2F/{quoted(queue)}")
     return dict(answer.value) if answer.status == 200 else None
 
 
-def is_retained(node: Broker, queue: str) -> bool:
+def is_retained(node: BrokerProcess, queue: str) -> bool:
     return facts(node, f"amq.retained.{queue}") is not None
 
 
-def declare(node: Broker, channel: BlockingChannel, queue: str) -> None:
+def declare(node: BrokerProcess, channel: BlockingChannel, queue: str) -> None:
     """A durable queue that is retained."""
     channel.queue_declare(queue, durable=True)
     assert retain(node, queue, "7D") in (201, 204)
@@ -86,7 +86,9 @@ def past(channel: BlockingChannel, queue: str, count: int) -> list[bytes]:
     return found
 
 
-def test_what_was_acknowledged_is_read_again(node: Broker, channel: BlockingChannel, name: str) -> None:
+def test_what_was_acknowledged_is_read_again(
+    node: BrokerProcess, channel: BlockingChannel, name: str
+) -> None:
     declare(node, channel, name)
     publish(channel, name, b"1", b"2", b"3")
     while channel.basic_get(name, auto_ack=True)[0] is not None:
@@ -95,7 +97,7 @@ def test_what_was_acknowledged_is_read_again(node: Broker, channel: BlockingChan
 
 
 def test_it_is_kept_once_however_it_was_routed_and_by_what_it_was_published_with(
-    node: Broker, channel: BlockingChannel, name: str
+    node: BrokerProcess, channel: BlockingChannel, name: str
 ) -> None:
     declare(node, channel, name)
     for key in ("#", "a.*"):
@@ -113,7 +115,7 @@ def test_it_is_kept_once_however_it_was_routed_and_by_what_it_was_published_with
     assert past(channel, name, 2) == [b"once", b"last"]
 
 
-def test_what_died_into_a_queue_is_kept_too(node: Broker, channel: BlockingChannel, name: str) -> None:
+def test_what_died_into_a_queue_is_kept_too(node: BrokerProcess, channel: BlockingChannel, name: str) -> None:
     declare(node, channel, name)
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": name}
     channel.queue_declare(f"{name}-work", arguments=arguments)
@@ -123,12 +125,14 @@ def test_what_died_into_a_queue_is_kept_too(node: Broker, channel: BlockingChann
     assert past(channel, name, 1) == [b"dead"]
 
 
-def test_how_long_it_is_kept_follows_the_policy(node: Broker, channel: BlockingChannel, name: str) -> None:
+def test_how_long_it_is_kept_follows_the_policy(
+    node: BrokerProcess, channel: BlockingChannel, name: str
+) -> None:
     declare(node, channel, name)
     retention = f"/warren/streams/%2F/{quoted('amq.retained.' + name)}"
 
     def kept() -> tuple[object, object]:
-        found = Client(node).get(retention)["retention"]
+        found = HttpClient(node).get(retention)["retention"]
         return found["age_ms_max"], found["octets_max"]
 
     assert kept() == (7 * 86_400_000, None)
@@ -137,18 +141,18 @@ def test_how_long_it_is_kept_follows_the_policy(node: Broker, channel: BlockingC
 
 
 def test_without_the_policy_nothing_more_is_kept_and_what_was_stays(
-    node: Broker, channel: BlockingChannel, name: str
+    node: BrokerProcess, channel: BlockingChannel, name: str
 ) -> None:
     declare(node, channel, name)
     publish(channel, name, b"kept")
-    assert Client(node).status(f"DELETE /policies/%2F/{quoted(name)}") == 204
+    assert HttpClient(node).status(f"DELETE /policies/%2F/{quoted(name)}") == 204
     publish(channel, name, b"not kept")
     assert retain(node, name, "1h") == 201
     publish(channel, name, b"kept again")
     assert past(channel, name, 2) == [b"kept", b"kept again"]
 
 
-def test_a_past_that_is_deleted_begins_anew(node: Broker, channel: BlockingChannel, name: str) -> None:
+def test_a_past_that_is_deleted_begins_anew(node: BrokerProcess, channel: BlockingChannel, name: str) -> None:
     declare(node, channel, name)
     publish(channel, name, b"before")
     channel.queue_delete(f"amq.retained.{name}")
@@ -158,7 +162,7 @@ def test_a_past_that_is_deleted_begins_anew(node: Broker, channel: BlockingChann
 
 
 def test_a_queue_that_is_declared_again_goes_on_with_its_past(
-    node: Broker, channel: BlockingChannel, name: str
+    node: BrokerProcess, channel: BlockingChannel, name: str
 ) -> None:
     declare(node, channel, name)
     publish(channel, name, b"1")
@@ -169,10 +173,10 @@ def test_a_queue_that_is_declared_again_goes_on_with_its_past(
 
 
 def test_only_queues_that_survive_the_broker_are_retained(
-    node: Broker, channel: BlockingChannel, name: str
+    node: BrokerProcess, channel: BlockingChannel, name: str
 ) -> None:
     policy = {"pattern": f"^{name}", "definition": {"retain": "7D"}, "apply-to": "queues"}
-    assert Client(node).status(f"PUT /policies/%2F/{quoted(name)}", policy) == 201
+    assert HttpClient(node).status(f"PUT /policies/%2F/{quoted(name)}", policy) == 201
     channel.queue_declare(f"{name}-transient")
     channel.queue_declare(f"{name}-exclusive", durable=True, exclusive=True)
     channel.queue_declare(f"{name}-stream", durable=True, arguments={"x-queue-type": "stream"})
@@ -181,15 +185,15 @@ def test_only_queues_that_survive_the_broker_are_retained(
     wait_until(lambda: is_retained(node, f"{name}-durable"))
     kept = [
         row["name"]
-        for row in Client(node).get("/queues/%2F")
+        for row in HttpClient(node).get("/queues/%2F")
         if row["name"].startswith(f"amq.retained.{name}")
     ]
     assert kept == [f"amq.retained.{name}-durable"]
 
 
 @pytest.mark.parametrize("value", ["7", "", 0, -1, True, None, "7 days", {"max-age": "7D"}])
-def test_a_retention_is_an_age_or_octets(node: Broker, value: object) -> None:
-    answer = Client(node).ask(
+def test_a_retention_is_an_age_or_octets(node: BrokerProcess, value: object) -> None:
+    answer = HttpClient(node).ask(
         "PUT /policies/%2F/wrong",
         {"pattern": "^wrong$", "definition": {"retain": value}, "apply-to": "queues"},
     )

@@ -5,8 +5,8 @@ from typing import Any
 
 import pika
 import pytest
-from tests.integration.api import Client
-from tests.integration.process import Broker
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess
 
 RETURN = "POST /warren/queues/%2F/t/return"
 HELD = "/warren/queues/%2F/t/messages?state=unacknowledged"
@@ -14,7 +14,7 @@ MANY = 500
 
 
 @pytest.fixture
-def connection(node: Broker) -> Iterator[pika.BlockingConnection]:
+def connection(node: BrokerProcess) -> Iterator[pika.BlockingConnection]:
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
         yield connection
 
@@ -33,7 +33,7 @@ def fill(channel: Any, count: int) -> None:
         channel.basic_publish("", "t", b"%d" % number)
 
 
-def holders(client: Client) -> list[dict[str, Any]]:
+def holders(client: HttpClient) -> list[dict[str, Any]]:
     return [message["holder"] for message in client.get(HELD)["messages"]]
 
 
@@ -47,7 +47,7 @@ def got(channel: Any) -> tuple[bytes, bool]:
 
 
 def test_one_of_many_goes_back_to_its_place(
-    client: Client, channel: Any, connection: pika.BlockingConnection
+    client: HttpClient, channel: Any, connection: pika.BlockingConnection
 ) -> None:
     fill(channel, 4)
     holding = connection.channel()
@@ -65,7 +65,7 @@ def test_one_of_many_goes_back_to_its_place(
 
 
 def test_the_prefetch_has_room_again_and_the_channel_stays_open(
-    client: Client, channel: Any, connection: pika.BlockingConnection
+    client: HttpClient, channel: Any, connection: pika.BlockingConnection
 ) -> None:
     fill(channel, 3)
     holding = connection.channel()
@@ -92,7 +92,7 @@ def test_the_prefetch_has_room_again_and_the_channel_stays_open(
 
 
 def test_all_go_back_each_once_though_another_channel_takes_them(
-    client: Client, channel: Any, connection: pika.BlockingConnection
+    client: HttpClient, channel: Any, connection: pika.BlockingConnection
 ) -> None:
     fill(channel, MANY)
     channels = [connection.channel() for _ in range(3)]
@@ -108,7 +108,7 @@ def test_all_go_back_each_once_though_another_channel_takes_them(
     assert len(client.get(HELD + "&count=1000")["messages"]) == MANY
 
 
-def test_only_what_was_held_for_long_enough_goes_back(client: Client, channel: Any) -> None:
+def test_only_what_was_held_for_long_enough_goes_back(client: HttpClient, channel: Any) -> None:
     fill(channel, 2)
     channel.basic_get("t")
     assert client.ask(RETURN, {"older_than_ms": 60_000}).value["returned"] == 0
@@ -117,7 +117,7 @@ def test_only_what_was_held_for_long_enough_goes_back(client: Client, channel: A
 
 
 def test_a_message_that_comes_back_too_often_dies(
-    client: Client, connection: pika.BlockingConnection
+    client: HttpClient, connection: pika.BlockingConnection
 ) -> None:
     channel = connection.channel()
     channel.queue_declare("t.dead", exclusive=True)
@@ -146,9 +146,9 @@ def test_a_message_that_comes_back_too_often_dies(
         {"connection": 7},
     ],
 )
-def test_what_makes_no_sense_is_refused(client: Client, channel: Any, body: dict[str, Any]) -> None:
+def test_what_makes_no_sense_is_refused(client: HttpClient, channel: Any, body: dict[str, Any]) -> None:
     assert client.status(RETURN, body) == 400
 
 
-def test_a_queue_that_is_not_there_is_not_found(client: Client) -> None:
+def test_a_queue_that_is_not_there_is_not_found(client: HttpClient) -> None:
     assert client.status("POST /warren/queues/%2F/none/return", {"all": True}) == 404

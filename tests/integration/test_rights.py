@@ -6,15 +6,15 @@ from contextlib import closing
 
 import pytest
 from tests import rights
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker
-from tests.rights import Case, Tried
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
+from tests.rights import Attempt, Case
 
 OVER_HTTP = [case for case in rights.CASES if case.http]
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     document = tmp_path_factory.mktemp("rights") / "definitions.json"
     document.write_text(json.dumps(rights.definitions()))
     with broker(WARREN_LOAD_DEFINITIONS=str(document)) as started:
@@ -22,7 +22,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.mark.parametrize("case", rights.CASES, ids=lambda case: case.name)
-def test_a_channel_needs_each_right_and_no_other(node: Broker, case: Case) -> None:
+def test_a_channel_needs_each_right_and_no_other(node: BrokerProcess, case: Case) -> None:
     told = rights.refusals(node.port, (case,))
     for tried in rights.tries(case):
         if tried.is_allowed:
@@ -32,7 +32,7 @@ def test_a_channel_needs_each_right_and_no_other(node: Broker, case: Case) -> No
 
 
 @pytest.mark.parametrize("case", OVER_HTTP, ids=lambda case: case.name)
-def test_the_same_over_http_needs_the_same(node: Broker, case: Case) -> None:
+def test_the_same_over_http_needs_the_same(node: BrokerProcess, case: Case) -> None:
     with closing(rights.connected(node.port, rights.ADMINISTRATOR)) as administrator:
         for tried in rights.tries(case):
             rights.prepare(administrator, case)
@@ -42,7 +42,7 @@ def test_the_same_over_http_needs_the_same(node: Broker, case: Case) -> None:
             assert (status < 300) if tried.is_allowed else (status == refused), (tried.user, status)
 
 
-def asked(node: Broker, tried: Tried) -> int:
+def asked(node: BrokerProcess, tried: Attempt) -> int:
     """What is answered to the case's request, as its user."""
     assert tried.case.http is not None
     method, path, body = tried.case.http
@@ -50,5 +50,5 @@ def asked(node: Broker, tried: Tried) -> int:
     for name, called in names.items():
         path = path.replace("{" + name + "}", called)
         body = json.loads(json.dumps(body).replace("{" + name + "}", called))
-    with closing(Client(node, f"{tried.user}:{rights.PASSWORD}")) as client:
+    with closing(HttpClient(node, f"{tried.user}:{rights.PASSWORD}")) as client:
         return client.status(f"{method} {path}", body)

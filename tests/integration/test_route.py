@@ -7,19 +7,19 @@ from urllib.parse import quote
 
 import pika
 import pytest
-from tests.integration.api import Client
-from tests.integration.process import Broker
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess
 
 BINDINGS = 3_000
 
 
 @pytest.fixture
-def channel(node: Broker) -> Iterator[Any]:
+def channel(node: BrokerProcess) -> Iterator[Any]:
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
         yield connection.channel()
 
 
-def route(client: Client, exchange: str, key: str, **more: object) -> Any:
+def route(client: HttpClient, exchange: str, key: str, **more: object) -> Any:
     path = f"POST /warren/exchanges/%2F/{quote(exchange, safe='')}/route"
     answer = client.ask(path, {"routing_key": key, **more})
     assert answer.status == 200, answer
@@ -30,7 +30,7 @@ def names(answer: Any) -> list[str]:
     return sorted(queue["name"] for queue in answer["queues"])
 
 
-def test_what_is_told_is_what_happens_and_nothing_happens_by_it(client: Client, channel: Any) -> None:
+def test_what_is_told_is_what_happens_and_nothing_happens_by_it(client: HttpClient, channel: Any) -> None:
     channel.exchange_declare("r.shop", "topic", arguments={"alternate-exchange": "r.rest"})
     channel.exchange_declare("r.rest", "fanout", internal=True)
     channel.exchange_declare("r.next", "headers", internal=True)
@@ -60,7 +60,7 @@ def test_what_is_told_is_what_happens_and_nothing_happens_by_it(client: Client, 
     assert reasons["r.eu"] == "x-match is all: header 'region' is missing"
 
 
-def test_no_counter_moves(client: Client, channel: Any) -> None:
+def test_no_counter_moves(client: HttpClient, channel: Any) -> None:
     before = client.get("/exchanges/%2F/amq.topic").get("message_stats")
     channel.queue_declare("r.counted", exclusive=True)
     channel.queue_bind("r.counted", "amq.topic", "r.#")
@@ -69,7 +69,7 @@ def test_no_counter_moves(client: Client, channel: Any) -> None:
     assert channel.queue_declare("r.counted", passive=True).method.message_count == 0
 
 
-def test_limits_of_queues_are_foreseen(client: Client, channel: Any) -> None:
+def test_limits_of_queues_are_foreseen(client: HttpClient, channel: Any) -> None:
     arguments = {"x-max-length": 1, "x-overflow": "reject-publish", "x-dead-letter-exchange": "r.none"}
     channel.queue_declare("r.full", exclusive=True, arguments=arguments)
     (queue,) = route(client, "amq.default", "r.full")["queues"]
@@ -85,7 +85,7 @@ def test_limits_of_queues_are_foreseen(client: Client, channel: Any) -> None:
     assert queue["dead_letter"] == {"exchange": "r.none", "routing_key": None, "exists": False}
 
 
-def test_chance_is_said(client: Client, channel: Any) -> None:
+def test_chance_is_said(client: HttpClient, channel: Any) -> None:
     channel.exchange_declare("r.random", "x-random", auto_delete=True)
     for queue in ("r.heads", "r.tails"):
         channel.queue_declare(queue, exclusive=True)
@@ -96,7 +96,7 @@ def test_chance_is_said(client: Client, channel: Any) -> None:
     assert {queue["through"][0]["chance"] for queue in answer["queues"]} == {0.5}
 
 
-def test_of_thousands_the_nearest_are_told_and_all_are_counted(client: Client, channel: Any) -> None:
+def test_of_thousands_the_nearest_are_told_and_all_are_counted(client: HttpClient, channel: Any) -> None:
     channel.exchange_declare("r.many", "topic", auto_delete=True)
     channel.queue_declare("r.target", exclusive=True)
     for number in range(BINDINGS):
@@ -107,7 +107,7 @@ def test_of_thousands_the_nearest_are_told_and_all_are_counted(client: Client, c
     assert not answer["is_changed"]
 
 
-def test_why_a_publish_would_be_refused(client: Client, channel: Any) -> None:
+def test_why_a_publish_would_be_refused(client: HttpClient, channel: Any) -> None:
     channel.exchange_declare("r.internal", "fanout", internal=True, auto_delete=True)
     answer = route(
         client, "r.internal", "k", properties={"user_id": "somebody", "headers": {"CC": "no list"}}
@@ -117,7 +117,7 @@ def test_why_a_publish_would_be_refused(client: Client, channel: Any) -> None:
         assert text in refusals
 
 
-def test_a_direct_reply_is_told_to_nobody_who_does_not_know_it(client: Client, channel: Any) -> None:
+def test_a_direct_reply_is_told_to_nobody_who_does_not_know_it(client: HttpClient, channel: Any) -> None:
     channel.basic_consume("amq.rabbitmq.reply-to", lambda *_: None, auto_ack=True)
     answer = route(client, "amq.default", "amq.rabbitmq.reply-to.g", misses=1000)
     assert "reply-to." not in json.dumps(answer["misses"])
@@ -135,6 +135,6 @@ def test_a_direct_reply_is_told_to_nobody_who_does_not_know_it(client: Client, c
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    client: Client, exchange: str, body: dict[str, object], status: int
+    client: HttpClient, exchange: str, body: dict[str, object], status: int
 ) -> None:
     assert client.status(f"POST /warren/exchanges/%2F/{exchange}/route", body) == status

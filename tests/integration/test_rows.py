@@ -14,8 +14,8 @@ from urllib.parse import quote, urlencode
 import pika
 import pyarrow as pa
 import pytest
-from tests.integration.api import Client, get
-from tests.integration.process import Broker, broker
+from tests.integration.api import HttpClient, get
+from tests.integration.broker_process import BrokerProcess, broker
 
 PERSISTENT = 2
 TIMEOUT_S = 30
@@ -23,7 +23,7 @@ AUTHORIZATION = {"authorization": "Basic " + b64encode(b"guest:guest").decode()}
 
 
 @pytest.fixture
-def channel(node: Broker) -> Iterator[pika.adapters.blocking_connection.BlockingChannel]:
+def channel(node: BrokerProcess) -> Iterator[pika.adapters.blocking_connection.BlockingChannel]:
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
         channel = connection.channel()
         channel.queue_declare("orders", durable=True)
@@ -32,7 +32,7 @@ def channel(node: Broker) -> Iterator[pika.adapters.blocking_connection.Blocking
         channel.queue_delete("orders")
 
 
-def read(node: Broker, path: str, **query: object) -> tuple[pa.Table, http.client.HTTPResponse]:
+def read(node: BrokerProcess, path: str, **query: object) -> tuple[pa.Table, http.client.HTTPResponse]:
     connection = http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
     connection.request("GET", f"/api/warren{path}?{urlencode(query, doseq=True)}", headers=AUTHORIZATION)
     response = connection.getresponse()
@@ -43,7 +43,7 @@ def read(node: Broker, path: str, **query: object) -> tuple[pa.Table, http.clien
     return pa.ipc.open_stream(body).read_all(), response
 
 
-def browse(node: Broker, queue: str = "orders", **query: object) -> pa.Table:
+def browse(node: BrokerProcess, queue: str = "orders", **query: object) -> pa.Table:
     return read(node, f"/queues/%2F/{quote(queue, safe='')}/rows", **query)[0]
 
 
@@ -53,7 +53,7 @@ def publish(channel: Any, count: int, size: int = 0) -> None:
         channel.basic_publish("", "orders", f"{number}".encode() + bytes(size), properties)
 
 
-def test_all_that_waits_comes_as_rows_and_stays_as_it_was(node: Broker, channel: Any) -> None:
+def test_all_that_waits_comes_as_rows_and_stays_as_it_was(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 1_000)
     table = browse(node)
     assert table["body"].to_pylist() == [f"{number}".encode() for number in range(1_000)]
@@ -66,14 +66,14 @@ def test_all_that_waits_comes_as_rows_and_stays_as_it_was(node: Broker, channel:
 
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
-def test_rows_may_be_compressed(node: Broker, channel: Any, compression: str) -> None:
+def test_rows_may_be_compressed(node: BrokerProcess, channel: Any, compression: str) -> None:
     publish(channel, 300, size=1_000)
     plain, _ = read(node, "/queues/%2F/orders/rows")
     packed, _ = read(node, "/queues/%2F/orders/rows", compression=compression)
     assert packed.equals(plain)
 
 
-def test_so_many_rows_come_from_a_place_on(node: Broker, channel: Any) -> None:
+def test_so_many_rows_come_from_a_place_on(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 600)
     table = browse(node, first=10, count=500, columns="offset")
     assert table.to_pydict() == {"offset": list(range(10, 510))}
@@ -81,7 +81,7 @@ def test_so_many_rows_come_from_a_place_on(node: Broker, channel: Any) -> None:
     assert browse(node, count=0).num_rows == 0
 
 
-def test_rows_end_where_they_have_so_many_octets(node: Broker, channel: Any) -> None:
+def test_rows_end_where_they_have_so_many_octets(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 600, size=97)
     assert browse(node, octets_max=98 * 10, columns="offset").num_rows == 10
     assert browse(node, octets_max=0, columns="offset").num_rows == 1
@@ -89,7 +89,7 @@ def test_rows_end_where_they_have_so_many_octets(node: Broker, channel: Any) -> 
     assert browse(node, octets_max=1_000_000, columns="body").num_rows == 600
 
 
-def test_only_what_was_published_so_is_there(node: Broker, channel: Any) -> None:
+def test_only_what_was_published_so_is_there(node: BrokerProcess, channel: Any) -> None:
     channel.exchange_declare("shop", "fanout")
     channel.queue_bind("orders", "shop")
     publish(channel, 3)
@@ -102,7 +102,7 @@ def test_only_what_was_published_so_is_there(node: Broker, channel: Any) -> None
     channel.exchange_delete("shop")
 
 
-def test_whoever_was_handed_it_before_is_seen(node: Broker, channel: Any) -> None:
+def test_whoever_was_handed_it_before_is_seen(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 2)
     method, _, _ = channel.basic_get("orders")
     channel.basic_nack(method.delivery_tag)
@@ -115,31 +115,35 @@ def test_whoever_was_handed_it_before_is_seen(node: Broker, channel: Any) -> Non
     ["columns=nothing", "columns=", "compression=gzip", "first=-1", "count=x", "octets_max=1e3",
      "exchange=" + "x" * 256, "first=9223372036854775808"],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused_with_the_reason(node: Broker, channel: Any, query: str) -> None:
+def test_what_makes_no_sense_is_refused_with_the_reason(
+    node: BrokerProcess, channel: Any, query: str
+) -> None:
     status, body = get(node, f"/api/warren/queues/%2F/orders/rows?{query}")
     assert status == 400
     assert json.loads(body)["reason"]
 
 
-def test_a_queue_that_is_not_there_is_not_found(node: Broker) -> None:
+def test_a_queue_that_is_not_there_is_not_found(node: BrokerProcess) -> None:
     assert get(node, "/api/warren/queues/%2F/none/rows")[0] == 404
 
 
-def test_who_may_not_read_a_queue_gets_no_rows(node: Broker, channel: Any) -> None:
-    guest = Client(node)
+def test_who_may_not_read_a_queue_gets_no_rows(node: BrokerProcess, channel: Any) -> None:
+    guest = HttpClient(node)
     guest.ask("PUT /users/blind", {"password": "x", "tags": "management"})
     guest.ask("PUT /permissions/%2F/blind", {"configure": ".*", "write": ".*", "read": "^other$"})
-    assert Client(node, "blind:x").status("GET /warren/queues/%2F/orders/rows") == 401
+    assert HttpClient(node, "blind:x").status("GET /warren/queues/%2F/orders/rows") == 401
     guest.ask("DELETE /users/blind")
 
 
-def test_head_says_that_there_are_rows_and_sends_none(node: Broker, channel: Any) -> None:
+def test_head_says_that_there_are_rows_and_sends_none(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 3)
-    answer = Client(node).ask("HEAD /warren/queues/%2F/orders/rows")
+    answer = HttpClient(node).ask("HEAD /warren/queues/%2F/orders/rows")
     assert (answer.status, answer.value) == (200, None)
 
 
-def test_a_reader_that_takes_nothing_costs_a_bounded_amount_of_memory(node: Broker, channel: Any) -> None:
+def test_a_reader_that_takes_nothing_costs_a_bounded_amount_of_memory(
+    node: BrokerProcess, channel: Any
+) -> None:
     publish(channel, 400, size=100_000)
     assert browse(node, columns="offset").num_rows == 400
     before = resident(node)
@@ -151,7 +155,7 @@ def test_a_reader_that_takes_nothing_costs_a_bounded_amount_of_memory(node: Brok
         reader.close()
 
 
-def test_no_more_answers_are_made_at_once_than_may_be(node: Broker, channel: Any) -> None:
+def test_no_more_answers_are_made_at_once_than_may_be(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 200, size=100_000)
     readers = [stalled(node) for _ in range(32)]
     assert get(node, "/api/warren/queues/%2F/orders/rows")[0] == 503
@@ -162,7 +166,7 @@ def test_no_more_answers_are_made_at_once_than_may_be(node: Broker, channel: Any
         assert time.monotonic() < deadline
 
 
-def stalled(node: Broker) -> socket.socket:
+def stalled(node: BrokerProcess) -> socket.socket:
     """A reader that has asked for all rows, and takes the beginning of the answer only."""
     reader = socket.socket()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
@@ -175,7 +179,7 @@ def stalled(node: Broker) -> socket.socket:
     return reader
 
 
-def resident(node: Broker) -> int:
+def resident(node: BrokerProcess) -> int:
     """Octets of memory that the broker has."""
     pages = int(Path(f"/proc/{node.process.pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
@@ -185,7 +189,7 @@ def test_without_pyarrow_the_answer_says_what_to_install(tmp_path: Path) -> None
     (tmp_path / "pyarrow.py").write_text("raise ImportError\n")
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     with broker(PYTHONPATH=path) as node:
-        Client(node).ask("PUT /queues/%2F/q", {})
-        status, reason = Client(node).refusal("GET /warren/queues/%2F/q/rows")
+        HttpClient(node).ask("PUT /queues/%2F/q", {})
+        status, reason = HttpClient(node).refusal("GET /warren/queues/%2F/q/rows")
         assert status == 501
         assert "pyarrow" in str(reason)

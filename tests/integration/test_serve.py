@@ -12,7 +12,7 @@ from pathlib import Path
 import pika
 import pytest
 import trustme
-from tests.integration.process import Broker, broker, refusal
+from tests.integration.broker_process import BrokerProcess, broker, refusal
 
 
 def connect(
@@ -365,7 +365,7 @@ def test_the_overview_counts_what_is_there() -> None:
 def test_it_ends_with_one_line_when_interrupted_while_starting(tmp_path: Path) -> None:
     fifo = tmp_path / "definitions.json"
     os.mkfifo(fifo)
-    starting = Broker([], {"WARREN_LOAD_DEFINITIONS": str(fifo)})
+    starting = BrokerProcess([], {"WARREN_LOAD_DEFINITIONS": str(fifo)})
     with fifo.open("w") as definitions:
         definitions.write("{}")
     starting.wait_ready()

@@ -5,30 +5,30 @@ import signal
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.test_interface import MARKED, ask, signed_in
 
 ALICE = {"password": "first", "tags": "monitoring"}
 
 
-def started(data: Path, **settings: str) -> AbstractContextManager[Broker]:
+def started(data: Path, **settings: str) -> AbstractContextManager[BrokerProcess]:
     return broker("--data-dir", str(data), **settings)
 
 
-def kill(node: Broker) -> None:
+def kill(node: BrokerProcess) -> None:
     node.process.send_signal(signal.SIGKILL)
     node.process.wait()
 
 
-def sign_in(node: Broker, name: str, password: str) -> str:
+def sign_in(node: BrokerProcess, name: str, password: str) -> str:
     body = json.dumps({"username": name, "password": password})
     response, _ = ask(node, "POST /api/warren/session", MARKED, body)
     assert response.status == 204
     return (response.getheader("set-cookie") or "").partition(";")[0]
 
 
-def who(node: Broker, cookie: str) -> str | None:
+def who(node: BrokerProcess, cookie: str) -> str | None:
     """Whom the cookie stands for; None: for nobody."""
     response, body = ask(node, "GET /api/whoami", {"cookie": cookie})
     assert response.status in (200, 401)
@@ -62,7 +62,7 @@ def test_another_password_or_none_and_the_end_of_a_user_end_what_was_signed_in(t
         "deleted": ("DELETE /users/deleted", None),
     }
     with started(tmp_path) as node:
-        client = Client(node)
+        client = HttpClient(node)
         cookies = {}
         for name in ("untouched", *changes):
             assert client.status(f"PUT /users/{name}", ALICE) == 201

@@ -11,8 +11,8 @@ import pika
 import pytest
 from pika import BlockingConnection
 from tests.integration.api import get, states
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.faults import Faults
-from tests.integration.process import Broker, broker
 
 from warren.limits import STORE_PENDING_SIZE_MAX
 
@@ -44,7 +44,7 @@ class Publisher(threading.Thread):
 @contextmanager
 def hanging(
     tmp_path: Path, faults: Faults
-) -> Iterator[tuple[Broker, Callable[[], None], BlockingConnection]]:
+) -> Iterator[tuple[BrokerProcess, Callable[[], None], BlockingConnection]]:
     """A broker whose disk hangs until it is told to go on; 10 messages in the queue "done" are safe."""
     data = str(tmp_path / "data")
     with broker("--data-dir", data, **faults.environment) as node, ExitStack() as held:
@@ -60,12 +60,12 @@ def hanging(
         yield node, held.close, connection
 
 
-def memory(node: Broker) -> int:
+def memory(node: BrokerProcess) -> int:
     pages = int(Path(f"/proc/{node.process.pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def wait_for_flow(node: Broker, connection: BlockingConnection) -> None:
+def wait_for_flow(node: BrokerProcess, connection: BlockingConnection) -> None:
     """Until some connection waits for the disk."""
     for _ in range(WAIT_S_MAX * 20):
         if "flow" in states(node):
@@ -74,7 +74,7 @@ def wait_for_flow(node: Broker, connection: BlockingConnection) -> None:
     raise AssertionError(states(node))
 
 
-def wait_for_rest(node: Broker, publisher: Publisher, connection: BlockingConnection) -> None:
+def wait_for_rest(node: BrokerProcess, publisher: Publisher, connection: BlockingConnection) -> None:
     """Until what the publisher sent does not get more any more."""
     before = -1
     while publisher.sent > before:

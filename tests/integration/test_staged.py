@@ -10,10 +10,10 @@ from typing import Any
 import pika
 import pyarrow as pa
 import pytest
-from tests.integration.api import Client
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.own_vhost import channel_in_vhost
-from tests.integration.process import Broker, broker
-from tests.integration.staging import ARROW_STREAM, Job, bodies, stream
+from tests.integration.staging import ARROW_STREAM, StagedQuery, bodies, stream
 from tests.integration.test_rows import read
 from tests.integration.test_serve import connect
 
@@ -25,14 +25,14 @@ SCHEMA = pa.schema(
 
 
 @pytest.fixture
-def channel(node: Broker, client: Client) -> Iterator[Any]:
+def channel(node: BrokerProcess, client: HttpClient) -> Iterator[Any]:
     with channel_in_vhost(node, client, "staged") as channel:
         channel.queue_declare("q", durable=True)
         yield channel
 
 
-def job(client: Client, exchange: str = "amq.default", query: str = "query") -> Job:
-    return Job(client, query, exchange, "staged")
+def job(client: HttpClient, exchange: str = "amq.default", query: str = "query") -> StagedQuery:
+    return StagedQuery(client, query, exchange, "staged")
 
 
 def texts(count: int, prefix: str = "") -> list[bytes]:
@@ -52,13 +52,13 @@ def count(channel: Any, queue: str = "q") -> int:
     return int(channel.queue_declare(queue, passive=True).method.message_count)
 
 
-def may_write_keys(client: Client, pattern: str) -> None:
+def may_write_keys(client: HttpClient, pattern: str) -> None:
     permission = {"exchange": "amq.topic", "write": pattern, "read": ""}
     assert client.status("PUT /topic-permissions/staged/writer", permission) in (201, 204)
 
 
 def test_nothing_is_in_a_queue_before_the_commit_and_all_of_it_afterwards(
-    client: Client, channel: Any
+    client: HttpClient, channel: Any
 ) -> None:
     staged = job(client)
     answer = staged.stage(0, 0, bodies(texts(600, "a"), "q"))
@@ -80,7 +80,7 @@ def test_nothing_is_in_a_queue_before_the_commit_and_all_of_it_afterwards(
     assert client.get("/warren/staged") == []
 
 
-def test_the_same_commit_again_publishes_nothing(client: Client, channel: Any) -> None:
+def test_the_same_commit_again_publishes_nothing(client: HttpClient, channel: Any) -> None:
     staged = job(client, query="again")
     staged.stage(3, 0, bodies(texts(10), "q"))
     assert staged.commit(3, 0).value["state"] == "committed"
@@ -94,7 +94,7 @@ def test_the_same_commit_again_publishes_nothing(client: Client, channel: Any) -
     assert count(channel) == 10
 
 
-def test_a_commit_names_what_is_missing_and_publishes_nothing(client: Client, channel: Any) -> None:
+def test_a_commit_names_what_is_missing_and_publishes_nothing(client: HttpClient, channel: Any) -> None:
     staged = job(client, query="missing")
     staged.stage(0, 0, bodies(texts(10), "q"))
     answer = staged.commit(0, 0, 1, 2)
@@ -105,7 +105,7 @@ def test_a_commit_names_what_is_missing_and_publishes_nothing(client: Client, ch
     assert staged.discard(0).status == 204
 
 
-def test_only_the_attempts_that_are_named_are_published(client: Client, channel: Any) -> None:
+def test_only_the_attempts_that_are_named_are_published(client: HttpClient, channel: Any) -> None:
     staged = job(client, query="attempts")
     staged.stage(0, 0, bodies([b"lost"], "q"), attempt=1)
     staged.stage(0, 0, bodies([b"first"], "q"), attempt=2)
@@ -115,7 +115,7 @@ def test_only_the_attempts_that_are_named_are_published(client: Client, channel:
     assert client.get("/warren/staged") == []
 
 
-def test_what_is_discarded_is_not_there_any_more(client: Client, channel: Any) -> None:
+def test_what_is_discarded_is_not_there_any_more(client: HttpClient, channel: Any) -> None:
     staged = job(client, query="discarded")
     staged.stage(0, 0, bodies(texts(10), "q"))
     assert staged.discard(0).status == 204
@@ -126,7 +126,7 @@ def test_what_is_discarded_is_not_there_any_more(client: Client, channel: Any) -
     assert taken(channel) == [b"anew"]
 
 
-def test_a_batch_of_nothing_is_committed_too(client: Client, channel: Any) -> None:
+def test_a_batch_of_nothing_is_committed_too(client: HttpClient, channel: Any) -> None:
     staged = job(client, query="empty")
     assert staged.commit(0).value == {"state": "committed", "rows": 0, "unroutable": 0}
     assert staged.commit(0).value["state"] == "already committed"
@@ -134,7 +134,7 @@ def test_a_batch_of_nothing_is_committed_too(client: Client, channel: Any) -> No
     assert staged.commit(1, 0).status == 200
 
 
-def test_columns_are_properties(client: Client, channel: Any) -> None:
+def test_columns_are_properties(client: HttpClient, channel: Any) -> None:
     now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     octets = stream(
         {
@@ -160,7 +160,7 @@ def test_columns_are_properties(client: Client, channel: Any) -> None:
 
 
 def test_rows_are_persistent_and_their_headers_texts_unless_they_say_otherwise(
-    client: Client, channel: Any
+    client: HttpClient, channel: Any
 ) -> None:
     octets = stream(
         {"body": [b"1", b"2"], "routing_key": ["q", "q"], "headers": [[("a", "b")], None]}, SCHEMA
@@ -196,7 +196,7 @@ def test_rows_are_persistent_and_their_headers_texts_unless_they_say_otherwise(
     ],
 )  # fmt: skip
 def test_what_cannot_be_published_is_refused_with_its_row_and_column(
-    client: Client, channel: Any, columns: dict[str, Any], reason: str
+    client: HttpClient, channel: Any, columns: dict[str, Any], reason: str
 ) -> None:
     answer = job(client, query="refused").stage(0, 0, stream(columns))
     assert (answer.status, answer.reason) == (400, reason)
@@ -216,14 +216,14 @@ def test_what_cannot_be_published_is_refused_with_its_row_and_column(
     ],
 )
 def test_octets_that_are_no_stream_are_refused(
-    client: Client, channel: Any, octets: bytes, reason: str
+    client: HttpClient, channel: Any, octets: bytes, reason: str
 ) -> None:
     answer = job(client, query="octets").stage(0, 0, octets)
     assert answer.status == 400
     assert str(answer.reason).startswith(reason)
 
 
-def test_a_batch_that_would_be_too_large_when_it_is_read_is_refused(client: Client, channel: Any) -> None:
+def test_a_batch_that_would_be_too_large_when_it_is_read_is_refused(client: HttpClient, channel: Any) -> None:
     table = pa.table({"body": pa.array([bytes(40_000_000)] * 2, pa.binary())})
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -236,7 +236,7 @@ def test_a_batch_that_would_be_too_large_when_it_is_read_is_refused(client: Clie
     assert "uncompressed: no more than" in str(answer.reason)
 
 
-def test_compressed_rows_are_published(client: Client, channel: Any) -> None:
+def test_compressed_rows_are_published(client: HttpClient, channel: Any) -> None:
     sink = pa.BufferOutputStream()
     table = pa.table({"body": texts(1_000), "routing_key": ["q"] * 1_000})
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
@@ -247,7 +247,7 @@ def test_compressed_rows_are_published(client: Client, channel: Any) -> None:
     assert taken(channel) == texts(1_000)
 
 
-def test_rows_are_routed_as_any_message(client: Client, channel: Any) -> None:
+def test_rows_are_routed_as_any_message(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("other", durable=True)
     for queue in ("q", "other"):
         channel.queue_bind(queue, "amq.topic", f"{queue}.#")
@@ -259,7 +259,7 @@ def test_rows_are_routed_as_any_message(client: Client, channel: Any) -> None:
     assert (taken(channel), taken(channel, "other")) == ([b"1"], [b"1", b"2"])
 
 
-def test_mandatory_rows_that_would_reach_no_queue_are_not_staged(client: Client, channel: Any) -> None:
+def test_mandatory_rows_that_would_reach_no_queue_are_not_staged(client: HttpClient, channel: Any) -> None:
     staged = job(client, query="mandatory")
     answer = staged.stage(0, 0, bodies([b"1"], "nowhere"), mandatory="true")
     assert (answer.status, answer.reason) == (400, "no queue 'nowhere' in vhost 'staged'")
@@ -281,7 +281,7 @@ def test_mandatory_rows_that_would_reach_no_queue_are_not_staged(client: Client,
 
 
 def test_a_full_queue_makes_the_commit_wait_and_then_it_goes_on_where_it_was(
-    client: Client, channel: Any
+    client: HttpClient, channel: Any
 ) -> None:
     limit = {"x-max-length": 100, "x-overflow": "reject-publish"}
     channel.queue_declare("limited", durable=True, arguments=limit)
@@ -299,7 +299,7 @@ def test_a_full_queue_makes_the_commit_wait_and_then_it_goes_on_where_it_was(
 
 
 def test_a_commit_that_waits_can_be_given_up_and_what_is_published_stays(
-    node: Broker, client: Client, channel: Any
+    node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     limit = {"x-max-length": 3, "x-overflow": "reject-publish"}
     channel.queue_declare("tiny", durable=True, arguments=limit)
@@ -308,8 +308,8 @@ def test_a_commit_that_waits_can_be_given_up_and_what_is_published_stays(
     answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.append(staged.commit(0, 0)))
     asking.start()
-    other = job(Client(node), query="stuck")
-    while not any(each["published"] == 3 for each in Client(node).get("/warren/staged")):
+    other = job(HttpClient(node), query="stuck")
+    while not any(each["published"] == 3 for each in HttpClient(node).get("/warren/staged")):
         pass
     assert other.discard(0).status == 409
     assert other.stage(0, 1, bodies([b"late"], "tiny")).value["state"] == "committing"
@@ -324,13 +324,15 @@ def test_a_commit_that_waits_can_be_given_up_and_what_is_published_stays(
     assert staged.commit(1, 0).status == 200
 
 
-def test_whoever_may_not_publish_may_not_stage_or_commit(node: Broker, client: Client, channel: Any) -> None:
+def test_whoever_may_not_publish_may_not_stage_or_commit(
+    node: BrokerProcess, client: HttpClient, channel: Any
+) -> None:
     client.ask("PUT /users/writer", {"password": "w", "tags": "management"})
     client.ask("PUT /permissions/staged/writer", {"configure": "", "write": "^amq.topic$", "read": ""})
     client.ask(
         "PUT /topic-permissions/staged/writer", {"exchange": "amq.topic", "write": "^mine", "read": ""}
     )
-    writer = Client(node, "writer:w")
+    writer = HttpClient(node, "writer:w")
     staged = job(writer, "amq.topic", "writers")
     try:
         assert job(writer, "amq.fanout", "writers").stage(0, 0, bodies([b"1"], "q")).status in (401, 403, 400)
@@ -352,14 +354,14 @@ def test_whoever_may_not_publish_may_not_stage_or_commit(node: Broker, client: C
         client.ask("DELETE /users/writer")
 
 
-def test_an_exchange_that_is_not_there_is_told(client: Client, channel: Any) -> None:
+def test_an_exchange_that_is_not_there_is_told(client: HttpClient, channel: Any) -> None:
     answer = job(client, "nowhere", "lost").stage(0, 0, bodies([b"1"], "q"))
     assert answer.status in (400, 404)
     assert "no exchange 'nowhere'" in str(answer.reason)
 
 
 @pytest.mark.parametrize("missing", ["query", "batch", "partition", "attempt"])
-def test_a_stage_says_what_it_is_for(client: Client, channel: Any, missing: str) -> None:
+def test_a_stage_says_what_it_is_for(client: HttpClient, channel: Any, missing: str) -> None:
     given = {"query": "x", "batch": "0", "partition": "0", "attempt": "0"}
     query = "&".join(f"{name}={value}" for name, value in given.items() if name != missing)
     answer = client.ask(
@@ -370,14 +372,14 @@ def test_a_stage_says_what_it_is_for(client: Client, channel: Any, missing: str)
 
 def test_without_a_data_directory_nothing_is_staged() -> None:
     with broker() as node:
-        answer = Job(Client(node), "query").stage(0, 0, bodies([b""], "q"))
+        answer = StagedQuery(HttpClient(node), "query").stage(0, 0, bodies([b""], "q"))
         assert (answer.status, answer.value["error"]) == (501, "not_implemented")
 
 
 def test_what_was_staged_and_what_was_committed_is_known_after_a_kill(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
         connect(node.port).channel().queue_declare("q", durable=True)
-        staged = Job(Client(node), "query")
+        staged = StagedQuery(HttpClient(node), "query")
         staged.stage(0, 0, bodies(texts(1_000), "q"))
         assert staged.commit(0, 0).status == 200
         staged.stage(1, 0, bodies([b"later"], "q"))
@@ -385,7 +387,7 @@ def test_what_was_staged_and_what_was_committed_is_known_after_a_kill(tmp_path: 
         node.process.wait()
     with broker("--data-dir", str(tmp_path)) as node:
         channel = connect(node.port).channel()
-        staged = Job(Client(node), "query")
+        staged = StagedQuery(HttpClient(node), "query")
         assert staged.commit(0, 0).value["state"] == "already committed"
         assert staged.commit(1, 0).value["state"] == "committed"
         assert taken(channel) == [*texts(1_000), b"later"]
@@ -394,7 +396,7 @@ def test_what_was_staged_and_what_was_committed_is_known_after_a_kill(tmp_path: 
 
 def test_a_broker_that_has_just_started_says_all_that_is_staged(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
-        assert Job(Client(node), "query").stage(0, 0, bodies([b"1"], "q")).status == 200
+        assert StagedQuery(HttpClient(node), "query").stage(0, 0, bodies([b"1"], "q")).status == 200
         node.stop()
     # Attempts before the last one, all of which it looks at, and not before it is ready.
     (last,) = tmp_path.rglob("*.stage")
@@ -402,14 +404,14 @@ def test_a_broker_that_has_just_started_says_all_that_is_staged(tmp_path: Path) 
     for number in range(1, EARLIER + 1):
         last.with_name(f"{number:08x}.stage").hardlink_to(last)
     with broker("--data-dir", str(tmp_path)) as node:
-        assert [each["stages"] for each in Client(node).get("/warren/staged")] == [1]
+        assert [each["stages"] for each in HttpClient(node).get("/warren/staged")] == [1]
         assert list(tmp_path.rglob("*.stage")) == [last]
 
 
-def test_the_rows_of_another_virtual_host_go_with_it(node: Broker, client: Client) -> None:
+def test_the_rows_of_another_virtual_host_go_with_it(node: BrokerProcess, client: HttpClient) -> None:
     client.ask("PUT /vhosts/gone")
     client.ask("PUT /permissions/gone/guest", {"configure": ".*", "write": ".*", "read": ".*"})
-    staged = Job(client, "query", vhost="gone")
+    staged = StagedQuery(client, "query", vhost="gone")
     assert staged.stage(0, 0, bodies([b"1"], "q")).status == 200
     assert client.status("DELETE /vhosts/gone") == 204
     assert client.get("/warren/staged") == []
@@ -418,11 +420,13 @@ def test_the_rows_of_another_virtual_host_go_with_it(node: Broker, client: Clien
     client.ask("DELETE /vhosts/gone")
 
 
-def test_a_driver_that_goes_away_stops_no_commit(node: Broker, client: Client, channel: Any) -> None:
-    staged = job(Client(node), query="impatient")
+def test_a_driver_that_goes_away_stops_no_commit(
+    node: BrokerProcess, client: HttpClient, channel: Any
+) -> None:
+    staged = job(HttpClient(node), query="impatient")
     staged.stage(0, 0, bodies(texts(20_000), "q"))
     connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port, "staged"))
-    impatient = Client(node)
+    impatient = HttpClient(node)
     body = b'{"query": "impatient", "batch": 0, "partitions": [{"partition": 0, "attempt": 0}]}'
     impatient._connection.request("POST", "/api/warren/staged/staged/commit", body, impatient._headers)
     impatient.close()
@@ -441,21 +445,21 @@ def test_a_stream_gets_each_row_once_though_the_broker_is_killed(tmp_path: Path)
         channel.queue_declare("s", durable=True, arguments={"x-queue-type": "stream"})
         for queue in ("q", "s"):
             channel.queue_bind(queue, "amq.fanout")
-        staged = Job(Client(node), "query", "amq.fanout")
+        staged = StagedQuery(HttpClient(node), "query", "amq.fanout")
         staged.stage(0, 0, bodies(sent[0], ""))
         assert staged.commit(0, 0).status == 200
         staged.stage(1, 0, bodies(sent[1], ""))
         # The driver is not told.
-        impatient = Client(node)
+        impatient = HttpClient(node)
         body = b'{"query": "query", "batch": 1, "partitions": [{"partition": 0, "attempt": 0}]}'
         impatient._connection.request("POST", "/api/warren/staged/%2F/commit", body, impatient._headers)
-        looking = Client(node)
+        looking = HttpClient(node)
         while any(each["published"] == 0 for each in looking.get("/warren/staged")):
             pass
         node.process.send_signal(signal.SIGKILL)
         node.process.wait()
     with broker("--data-dir", str(tmp_path)) as node:
-        staged = Job(Client(node), "query", "amq.fanout")
+        staged = StagedQuery(HttpClient(node), "query", "amq.fanout")
         assert staged.commit(1, 0).status == 200
         channel = connect(node.port).channel()
         channel.basic_qos(prefetch_count=100)
@@ -471,7 +475,7 @@ def test_a_stream_gets_each_row_once_though_the_broker_is_killed(tmp_path: Path)
 
 
 def test_streams_have_each_row_once_alone_and_beside_queues(
-    node: Broker, client: Client, channel: Any
+    node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     channel.exchange_declare("both", "fanout", durable=True)
     channel.exchange_declare("one", "fanout", durable=True)
@@ -497,7 +501,7 @@ def test_streams_have_each_row_once_alone_and_beside_queues(
 
 
 def test_rows_that_go_by_chance_to_queues_and_streams_go_to_one_of_them_each(
-    node: Broker, client: Client, channel: Any
+    node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     channel.exchange_declare("dice", "x-random", durable=True)
     for name in ("dice-1", "dice-2"):

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.api import Answer, Client
+from tests.integration.api import Answer, HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.own_vhost import channel_in_vhost
-from tests.integration.process import Broker, broker
-from tests.integration.staging import Job, bodies
+from tests.integration.staging import StagedQuery, bodies
 from tests.integration.test_serve import connect
 
 VHOST = "owned"
@@ -17,7 +17,7 @@ USERS = {"owner": ".*", "other": ".*", "powerless": "^$"}
 
 
 @pytest.fixture
-def channel(node: Broker, client: Client) -> Iterator[Any]:
+def channel(node: BrokerProcess, client: HttpClient) -> Iterator[Any]:
     with channel_in_vhost(node, client, VHOST) as channel:
         channel.queue_declare("q", durable=True)
         for user, write in USERS.items():
@@ -28,8 +28,8 @@ def channel(node: Broker, client: Client) -> Iterator[Any]:
             client.ask(f"DELETE /users/{user}")
 
 
-def job(node: Broker, user: str, query: str, exchange: str = "amq.default") -> Job:
-    return Job(Client(node, f"{user}:x"), query, exchange, VHOST)
+def job(node: BrokerProcess, user: str, query: str, exchange: str = "amq.default") -> StagedQuery:
+    return StagedQuery(HttpClient(node, f"{user}:x"), query, exchange, VHOST)
 
 
 def taken(channel: Any) -> list[bytes]:
@@ -46,7 +46,7 @@ def said(answer: Answer, query: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("user", ["other", "powerless"])
 def test_an_empty_commit_of_another_user_does_not_pass_for_one_of_the_owner(
-    node: Broker, channel: Any, user: str
+    node: BrokerProcess, channel: Any, user: str
 ) -> None:
     owner = job(node, "owner", "mine")
     assert owner.stage(0, 0, bodies([b"1", b"2"], "q")).status == 200
@@ -62,7 +62,7 @@ def test_an_empty_commit_of_another_user_does_not_pass_for_one_of_the_owner(
 
 
 @pytest.mark.parametrize("user", ["other", "powerless"])
-def test_what_another_user_stages_replaces_nothing(node: Broker, channel: Any, user: str) -> None:
+def test_what_another_user_stages_replaces_nothing(node: BrokerProcess, channel: Any, user: str) -> None:
     owner = job(node, "owner", "kept")
     assert owner.stage(0, 0, bodies([b"mine"], "q")).status == 200
     for partition in (0, 1):
@@ -72,7 +72,7 @@ def test_what_another_user_stages_replaces_nothing(node: Broker, channel: Any, u
     assert taken(channel) == [b"mine"]
 
 
-def test_what_another_user_discards_stays(node: Broker, client: Client, channel: Any) -> None:
+def test_what_another_user_discards_stays(node: BrokerProcess, client: HttpClient, channel: Any) -> None:
     owner = job(node, "owner", "stays")
     owner.stage(0, 0, bodies([b"mine"], "q"))
     for user in ("other", "powerless"):
@@ -81,12 +81,14 @@ def test_what_another_user_discards_stays(node: Broker, client: Client, channel:
     assert owner.commit(0, 0).value["rows"] == 1
     owner.stage(1, 0, bodies([b"more"], "q"))
     # An administrator may, as nobody else clears up behind a user who is gone.
-    assert Job(client, "stays", vhost=VHOST).discard(1).status == 204
+    assert StagedQuery(client, "stays", vhost=VHOST).discard(1).status == 204
     assert owner.commit(1, 0).status == 409
     assert owner.discard(1).status == 204
 
 
-def test_a_query_of_somebody_else_is_refused_as_one_that_nobody_has(node: Broker, channel: Any) -> None:
+def test_a_query_of_somebody_else_is_refused_as_one_that_nobody_has(
+    node: BrokerProcess, channel: Any
+) -> None:
     job(node, "owner", "there").stage(0, 0, bodies([b"1"], "q"))
     done = job(node, "owner", "done")
     done.stage(0, 0, bodies([b"1"], "q"))
@@ -98,16 +100,16 @@ def test_a_query_of_somebody_else_is_refused_as_one_that_nobody_has(node: Broker
             assert said(foreign.commit(0, 0), query) == said(nobodys.commit(0, 0), "nobody's")
             assert said(foreign.discard(0), query) == said(nobodys.discard(0), "nobody's")
             assert foreign.discard(0).status == foreign.commit(0, 0).status == 403
-            assert Client(node, f"{user}:x").get("/warren/staged") == []
+            assert HttpClient(node, f"{user}:x").get("/warren/staged") == []
     powerless, nobodys = job(node, "powerless", "there"), job(node, "powerless", "nobody's")
     assert said(powerless.commit(0), "there") == said(nobodys.commit(0), "nobody's")
     rows = bodies([b"1"], "q")
     assert said(powerless.stage(0, 0, rows), "there") == said(nobodys.stage(0, 0, rows), "nobody's")
-    assert [one["query"] for one in Client(node, "owner:x").get("/warren/staged")] == ["there"]
+    assert [one["query"] for one in HttpClient(node, "owner:x").get("/warren/staged")] == ["there"]
 
 
 def test_whoever_may_write_nowhere_commits_not_even_nothing(
-    node: Broker, client: Client, channel: Any
+    node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     assert job(node, "powerless", "nothing").commit(0).status == 403
     owner = job(node, "owner", "lost rights")
@@ -120,20 +122,20 @@ def test_whoever_may_write_nowhere_commits_not_even_nothing(
 
 
 def test_the_same_name_in_another_virtual_host_is_another_query(
-    node: Broker, client: Client, channel: Any
+    node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     job(node, "owner", "twice").stage(0, 0, bodies([b"1"], "q"))
     client.ask("PUT /vhosts/owned2")
     client.ask("PUT /permissions/owned2/other", {"configure": "", "write": ".*", "read": ""})
-    assert Job(Client(node, "other:x"), "twice", vhost="owned2").commit(0).status == 200
+    assert StagedQuery(HttpClient(node, "other:x"), "twice", vhost="owned2").commit(0).status == 200
     assert job(node, "owner", "twice").commit(0, 0).value["rows"] == 1
     client.ask("DELETE /vhosts/owned2")
 
 
 def test_an_administrator_takes_a_query_over_once_nothing_of_its_owner_is_left(
-    node: Broker, client: Client, channel: Any
+    node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
-    owner, administrator = job(node, "owner", "taken"), Job(client, "taken", vhost=VHOST)
+    owner, administrator = job(node, "owner", "taken"), StagedQuery(client, "taken", vhost=VHOST)
     owner.stage(0, 0, bodies([b"1"], "q"))
     assert administrator.commit(0).status == administrator.commit(0, 0).status == 403
     assert administrator.stage(0, 0, bodies([b"2"], "q")).status == 403
@@ -148,22 +150,22 @@ def test_an_administrator_takes_a_query_over_once_nothing_of_its_owner_is_left(
 
 def test_whose_a_query_is_survives_a_kill(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
-        client = Client(node)
+        client = HttpClient(node)
         connect(node.port).channel().queue_declare("q", durable=True)
         for user in ("owner", "other"):
             client.ask(f"PUT /users/{user}", {"password": "x", "tags": "management"})
             client.ask(f"PUT /permissions/%2F/{user}", {"configure": "", "write": ".*", "read": ""})
-        owner = Job(Client(node, "owner:x"), "committed")
+        owner = StagedQuery(HttpClient(node, "owner:x"), "committed")
         owner.stage(0, 0, bodies([b"1"], "q"))
         assert owner.commit(0, 0).status == 200
-        Job(Client(node, "owner:x"), "staged").stage(0, 0, bodies([b"2"], "q"))
+        StagedQuery(HttpClient(node, "owner:x"), "staged").stage(0, 0, bodies([b"2"], "q"))
         node.process.send_signal(signal.SIGKILL)
         node.process.wait()
     with broker("--data-dir", str(tmp_path)) as node:
         for query in ("committed", "staged"):
-            other = Job(Client(node, "other:x"), query)
+            other = StagedQuery(HttpClient(node, "other:x"), query)
             assert [other.commit(0).status, other.commit(1).status, other.discard(0).status] == [403] * 3
             assert other.stage(0, 0, bodies([b"3"], "q")).status == 403
-        owner = Client(node, "owner:x")
-        assert Job(owner, "committed").commit(0, 0).value["state"] == "already committed"
-        assert Job(owner, "staged").commit(0, 0).value["rows"] == 1
+        owner = HttpClient(node, "owner:x")
+        assert StagedQuery(owner, "committed").commit(0, 0).value["state"] == "already committed"
+        assert StagedQuery(owner, "staged").commit(0, 0).value["rows"] == 1

@@ -15,9 +15,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.crash.recording import built, why_impossible
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker
-from tests.integration.staging import Job, bodies, stream
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.staging import StagedQuery, bodies, stream
 from tests.integration.test_rows import read
 from tests.integration.test_serve import connect
 
@@ -64,11 +64,11 @@ def unlike(batch: int) -> bytes:
     return stream({"body": pa.array(texts, pa.binary()), "message_id": [text.decode() for text in texts]})
 
 
-def starting(folder: Path, library: Path, call: str, **environment: str) -> Broker:
+def starting(folder: Path, library: Path, call: str, **environment: str) -> BrokerProcess:
     """A broker that dies at `call`."""
     data = folder / "data"
     kill = {"WARREN_ROOT": str(data), "LD_PRELOAD": str(library), "WARREN_KILL": call}
-    return Broker(["--data-dir", str(data)], kill | environment)
+    return BrokerProcess(["--data-dir", str(data)], kill | environment)
 
 
 def declare(folder: Path) -> None:
@@ -80,14 +80,14 @@ def declare(folder: Path) -> None:
             channel.queue_bind(name, "amq.fanout")
 
 
-def settle(node: Broker) -> None:
+def settle(node: BrokerProcess) -> None:
     """Return when nothing is under way: the broker goes on by itself."""
-    client = Client(node)
+    client = HttpClient(node)
     while client.get("/warren/staged"):
         pass
 
 
-def check(node: Broker, batches: int, count: int, told: str) -> None:
+def check(node: BrokerProcess, batches: int, count: int, told: str) -> None:
     """Both streams have `count` rows of each batch, in order."""
     wanted = [b"%d %d" % (batch, row) for batch in range(batches) for row in range(count)]
     for name in STREAMS:
@@ -96,9 +96,9 @@ def check(node: Broker, batches: int, count: int, told: str) -> None:
         assert found == wanted, name
 
 
-def dies(node: Broker, batch: int, octets: bytes, *, exchange: str = "amq.fanout") -> bool:
+def dies(node: BrokerProcess, batch: int, octets: bytes, *, exchange: str = "amq.fanout") -> bool:
     """Commit `batch`; whether `node` dies of it, and nobody is told that it is committed."""
-    job = Job(Client(node), "query", exchange)
+    job = StagedQuery(HttpClient(node), "query", exchange)
     assert job.stage(batch, 0, octets).status == 200
     with suppress(OSError, http.client.HTTPException):
         assert job.commit(batch, 0).value["state"] == "committed"
@@ -107,7 +107,7 @@ def dies(node: Broker, batch: int, octets: bytes, *, exchange: str = "amq.fanout
     return True
 
 
-def end(node: Broker) -> None:
+def end(node: BrokerProcess) -> None:
     """It is not needed any more."""
     node.process.kill()
     node.process.communicate()
@@ -136,7 +136,7 @@ def test_streams_have_each_row_once_wherever_a_broker_dies_in_a_commit(
             settle(node)
             check(node, batch, count, told)
             if batch:
-                again = Job(Client(node), "query", "amq.fanout").commit(batch - 1, 0)
+                again = StagedQuery(HttpClient(node), "query", "amq.fanout").commit(batch - 1, 0)
                 assert again.value == {"state": "already committed", "rows": count, "unroutable": 0}
             # Two marks may be synced as one, and then a call does not come: it is tried again.
             if not call or dies(node, batch, rows(batch)):

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.integration.api import Client
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess
 from tests.integration.own_vhost import channel_in_vhost
-from tests.integration.process import Broker
-from tests.integration.streaming import Raw
+from tests.integration.stream_client import RawStreamClient
 
 from warren.wire.streams import commands
 
@@ -16,7 +16,7 @@ STREAM = f"/warren/streams/{VHOST}/s"
 
 
 @pytest.fixture
-def channel(node: Broker, client: Client) -> Iterator[Any]:
+def channel(node: BrokerProcess, client: HttpClient) -> Iterator[Any]:
     with channel_in_vhost(node, client, VHOST) as channel:
         arguments = {"x-queue-type": "stream", "x-max-age": "7D", "x-max-length-bytes": 1_000_000}
         channel.queue_declare("s", durable=True, arguments=arguments)
@@ -24,9 +24,9 @@ def channel(node: Broker, client: Client) -> Iterator[Any]:
         yield channel
 
 
-def publisher(node: Broker, count: int) -> Raw:
+def publisher(node: BrokerProcess, count: int) -> RawStreamClient:
     """Somebody who has published `count` messages to the stream as `ref`."""
-    raw = Raw(node.ports["stream"], VHOST)
+    raw = RawStreamClient(node.ports["stream"], VHOST)
     raw.ask(commands.DeclarePublisher(1, "ref", "s"))
     raw.publish(*range(1, count + 1))
     raw.confirmed(count)
@@ -34,10 +34,10 @@ def publisher(node: Broker, count: int) -> Raw:
 
 
 def test_who_reads_and_who_publishes_is_shown_with_how_far_they_are(
-    node: Broker, client: Client, channel: Any
+    node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     writes = publisher(node, 20)
-    reads = Raw(node.ports["stream"], VHOST)
+    reads = RawStreamClient(node.ports["stream"], VHOST)
     reads.subscribe(7, "s", name="audit")
     reads.hear()
     reads.say(commands.StoreOffset("audit", "s", 12).encode())
@@ -80,13 +80,13 @@ def test_who_reads_and_who_publishes_is_shown_with_how_far_they_are(
 
 
 def test_a_consumer_that_waits_for_another_of_its_group_has_no_offset(
-    node: Broker, client: Client, channel: Any
+    node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
-    reads = Raw(node.ports["stream"], VHOST)
+    reads = RawStreamClient(node.ports["stream"], VHOST)
     for number in (1, 2):
         reads.say(
             commands.Subscribe(
-                number, "s", Raw.FIRST, 10, {"name": "group", "single-active-consumer": "true"}
+                number, "s", RawStreamClient.FIRST, 10, {"name": "group", "single-active-consumer": "true"}
             ).encode(1)
         )
     reads.ask(commands.QueryOffset("none", "s"))
@@ -98,7 +98,9 @@ def test_a_consumer_that_waits_for_another_of_its_group_has_no_offset(
     reads.close()
 
 
-def test_streams_are_listed_in_pages_and_by_column(node: Broker, client: Client, channel: Any) -> None:
+def test_streams_are_listed_in_pages_and_by_column(
+    node: BrokerProcess, client: HttpClient, channel: Any
+) -> None:
     publisher(node, 3).close()
     channel.queue_declare("t", durable=True, arguments={"x-queue-type": "stream"})
     assert [found["name"] for found in client.get(f"/warren/streams/{VHOST}")] == ["s", "t"]
@@ -114,10 +116,12 @@ def test_streams_are_listed_in_pages_and_by_column(node: Broker, client: Client,
     ]
 
 
-def test_who_may_not_read_a_stream_is_not_told_who_does(node: Broker, client: Client, channel: Any) -> None:
+def test_who_may_not_read_a_stream_is_not_told_who_does(
+    node: BrokerProcess, client: HttpClient, channel: Any
+) -> None:
     client.ask("PUT /users/blind", {"password": "blind", "tags": "management"})
     client.ask(f"PUT /permissions/{VHOST}/blind", {"configure": "", "write": "", "read": "^x"})
-    blind = Client(node, "blind:blind")
+    blind = HttpClient(node, "blind:blind")
     assert blind.status(f"GET {STREAM}/clients") == 401
     assert client.status(f"GET /warren/streams/{VHOST}/none/clients") == 404
     assert client.status(f"GET /warren/streams/{VHOST}/nosuch/clients") == 404

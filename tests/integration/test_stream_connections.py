@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.integration.api import Client, quoted
+from tests.integration.api import HttpClient, quoted
+from tests.integration.broker_process import BrokerProcess
 from tests.integration.own_vhost import channel_in_vhost
-from tests.integration.process import Broker
-from tests.integration.streaming import Raw
+from tests.integration.stream_client import RawStreamClient
 
 from warren.wire.streams import commands
 
@@ -23,16 +23,16 @@ CONNECTION = {
 
 
 @pytest.fixture
-def channel(node: Broker, client: Client) -> Iterator[Any]:
+def channel(node: BrokerProcess, client: HttpClient) -> Iterator[Any]:
     with channel_in_vhost(node, client, VHOST) as channel:
         channel.queue_declare("s", durable=True, arguments={"x-queue-type": "stream"})
         yield channel
 
 
 @pytest.fixture
-def raw(node: Broker, channel: Any) -> Iterator[Raw]:
+def raw(node: BrokerProcess, channel: Any) -> Iterator[RawStreamClient]:
     """A client that has published twenty messages to the stream as `ref`, and read them."""
-    raw = Raw(node.ports["stream"], VHOST, connection_name="mine")
+    raw = RawStreamClient(node.ports["stream"], VHOST, connection_name="mine")
     raw.ask(commands.DeclarePublisher(1, "ref", "s"))
     raw.publish(*range(1, 21))
     raw.confirmed(20)
@@ -43,7 +43,7 @@ def raw(node: Broker, channel: Any) -> Iterator[Raw]:
 
 
 def test_a_stream_connection_is_listed_beside_others_and_at_paths_of_its_own(
-    node: Broker, client: Client, channel: Any, raw: Raw
+    node: BrokerProcess, client: HttpClient, channel: Any, raw: RawStreamClient
 ) -> None:
     path = f"{VHOST}/{quoted(raw.name)}"
     everywhere = [
@@ -68,7 +68,7 @@ def test_a_stream_connection_is_listed_beside_others_and_at_paths_of_its_own(
     assert client.get("/stream/connections/%2F") == []
 
 
-def test_its_publishers_and_consumers_are_shown(client: Client, raw: Raw) -> None:
+def test_its_publishers_and_consumers_are_shown(client: HttpClient, raw: RawStreamClient) -> None:
     on = f"/stream/connections/{VHOST}/{quoted(raw.name)}"
     (published,) = client.get(f"{on}/publishers")
     details = published["connection_details"]
@@ -105,7 +105,7 @@ def test_its_publishers_and_consumers_are_shown(client: Client, raw: Raw) -> Non
         assert client.refusal(f"GET {nowhere}") == (404, "Not Found")
 
 
-def test_it_counts_as_a_consumer_of_its_queue(client: Client, channel: Any, raw: Raw) -> None:
+def test_it_counts_as_a_consumer_of_its_queue(client: HttpClient, channel: Any, raw: RawStreamClient) -> None:
     queue = client.get(f"/queues/{VHOST}/s")
     assert (queue["consumers"], queue["readers"]) == (1, {queue["node"]: 1})
     (shown,) = queue["consumer_details"]
@@ -120,7 +120,7 @@ def test_it_counts_as_a_consumer_of_its_queue(client: Client, channel: Any, raw:
 
 
 @pytest.mark.parametrize("path", ["/stream/connections/{vhost}/{name}", "/connections/{name}"])
-def test_it_is_closed_without_a_word(client: Client, raw: Raw, path: str) -> None:
+def test_it_is_closed_without_a_word(client: HttpClient, raw: RawStreamClient, path: str) -> None:
     line = "DELETE " + path.format(vhost=VHOST, name=quoted(raw.name))
     assert client.ask(line, headers={"x-reason": "because"}).status == 204
     with pytest.raises(ConnectionError, match="has closed the connection"):
@@ -129,13 +129,15 @@ def test_it_is_closed_without_a_word(client: Client, raw: Raw, path: str) -> Non
     assert client.status(line) == 404
 
 
-def test_others_see_and_close_their_own_only(node: Broker, client: Client, raw: Raw) -> None:
+def test_others_see_and_close_their_own_only(
+    node: BrokerProcess, client: HttpClient, raw: RawStreamClient
+) -> None:
     for name, tags in (("mine", "management"), ("sees", "monitoring")):
         client.ask(f"PUT /users/{name}", {"password": name, "tags": tags})
         client.ask(f"PUT /permissions/{VHOST}/{name}", {"configure": "", "write": "", "read": ".*"})
-    own = Raw(node.ports["stream"], VHOST, user="mine")
+    own = RawStreamClient(node.ports["stream"], VHOST, user="mine")
     own.subscribe(1, "s")
-    mine, sees = Client(node, "mine:mine"), Client(node, "sees:sees")
+    mine, sees = HttpClient(node, "mine:mine"), HttpClient(node, "sees:sees")
     assert [found["name"] for found in mine.get("/stream/connections")] == [own.name]
     assert len(sees.get(f"/stream/connections/{VHOST}")) == 2
     assert (len(mine.get("/stream/publishers")), len(sees.get("/stream/publishers"))) == (0, 1)
@@ -152,7 +154,9 @@ def test_others_see_and_close_their_own_only(node: Broker, client: Client, raw: 
         client.ask(f"DELETE /users/{name}")
 
 
-def test_octets_of_the_stream_protocol_count_for_its_virtual_host(client: Client, raw: Raw) -> None:
+def test_octets_of_the_stream_protocol_count_for_its_virtual_host(
+    client: HttpClient, raw: RawStreamClient
+) -> None:
     name = raw.name
     sent = client.get(f"/connections/{quoted(name)}")
     assert sent["recv_oct"] > 20 * 5

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.integration.api import Client, get
-from tests.integration.process import Broker, broker
-from tests.integration.streaming import Raw
+from tests.integration.api import HttpClient, get
+from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.stream_client import RawStreamClient
 
 from warren.wire.streams import commands
-from warren.wire.streams.codes import Code
+from warren.wire.streams.codes import ResponseCode
 
 STREAM = {"durable": True, "arguments": {"x-queue-type": "stream"}}
 # Those of a RabbitMQ 3.10.8 whose clients speak the stream protocol.
@@ -23,22 +23,22 @@ ERRORS = {
 
 
 @pytest.fixture
-def node() -> Iterator[Broker]:
+def node() -> Iterator[BrokerProcess]:
     with broker() as started:
         yield started
 
 
-def metrics(node: Broker, path: str = "/metrics") -> dict[str, float]:
+def metrics(node: BrokerProcess, path: str = "/metrics") -> dict[str, float]:
     text = get(node, path, "http/prometheus")[1].decode()
     lines = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
     assert len(lines) == len({name for name, _ in lines}), "a line is there twice"
     return {name: float(value) for name, value in lines}
 
 
-def test_clients_of_the_stream_protocol_are_counted_under_rabbitmqs_names(node: Broker) -> None:
-    client = Client(node)
+def test_clients_of_the_stream_protocol_are_counted_under_rabbitmqs_names(node: BrokerProcess) -> None:
+    client = HttpClient(node)
     client.ask("PUT /queues/%2F/s", STREAM)
-    raw = Raw(node.ports["stream"])
+    raw = RawStreamClient(node.ports["stream"])
     raw.ask(commands.DeclarePublisher(1, "", "s"))
     raw.publish(*range(25))
     raw.confirmed(25)
@@ -70,11 +70,11 @@ def test_clients_of_the_stream_protocol_are_counted_under_rabbitmqs_names(node: 
     assert (found["rabbitmq_connections_opened_total"], found["rabbitmq_connections_closed_total"]) == (1, 1)
 
 
-def test_what_they_are_refused_is_counted_by_its_code(node: Broker) -> None:
+def test_what_they_are_refused_is_counted_by_its_code(node: BrokerProcess) -> None:
     prefix = "rabbitmq_global_stream_error_"
     counted = {name for name in metrics(node) if name.startswith(prefix)}
     assert counted == {f'{prefix}{name}_total{{protocol="stream"}}' for name in ERRORS}
-    raw = Raw(node.ports["stream"])
+    raw = RawStreamClient(node.ports["stream"])
     raw.ask(commands.DeclarePublisher(1, "", "nosuch"))
     raw.ask(commands.QueryOffset("reader", "nosuch"))
     raw.ask(commands.Unsubscribe(9))
@@ -84,23 +84,23 @@ def test_what_they_are_refused_is_counted_by_its_code(node: Broker) -> None:
     raw.ask(commands.Create("s", {}))
     raw.close()
     with pytest.raises(ConnectionError):
-        Raw(node.ports["stream"], user="nobody")
+        RawStreamClient(node.ports["stream"], user="nobody")
     found = metrics(node)
     failures = {name: found[f'{prefix}{name}_total{{protocol="stream"}}'] for name in sorted(ERRORS)}
     assert {name: count for name, count in failures.items() if count} == {
-        Code.STREAM_DOES_NOT_EXIST.name.lower(): 2,
-        Code.SUBSCRIPTION_ID_DOES_NOT_EXIST.name.lower(): 1,
-        Code.PUBLISHER_DOES_NOT_EXIST.name.lower(): 2,
-        Code.STREAM_ALREADY_EXISTS.name.lower(): 1,
-        Code.AUTHENTICATION_FAILURE.name.lower(): 1,
+        ResponseCode.STREAM_DOES_NOT_EXIST.name.lower(): 2,
+        ResponseCode.SUBSCRIPTION_ID_DOES_NOT_EXIST.name.lower(): 1,
+        ResponseCode.PUBLISHER_DOES_NOT_EXIST.name.lower(): 2,
+        ResponseCode.STREAM_ALREADY_EXISTS.name.lower(): 1,
+        ResponseCode.AUTHENTICATION_FAILURE.name.lower(): 1,
     }
 
 
-def test_how_far_readers_are_behind_is_told_of_each_stream_that_is_read(node: Broker) -> None:
-    client = Client(node)
+def test_how_far_readers_are_behind_is_told_of_each_stream_that_is_read(node: BrokerProcess) -> None:
+    client = HttpClient(node)
     for name in ("s", "unread"):
         client.ask(f"PUT /queues/%2F/{name}", STREAM)
-    raw = Raw(node.ports["stream"])
+    raw = RawStreamClient(node.ports["stream"])
     raw.subscribe(1, "s", credit=0)
     raw.ask(commands.DeclarePublisher(1, "", "s"))
     raw.publish(*range(7))
@@ -116,8 +116,8 @@ def test_how_far_readers_are_behind_is_told_of_each_stream_that_is_read(node: Br
     raw.close()
 
 
-def test_streams_leases_and_what_is_staged_are_counted_for_each_virtual_host(node: Broker) -> None:
-    client = Client(node)
+def test_streams_leases_and_what_is_staged_are_counted_for_each_virtual_host(node: BrokerProcess) -> None:
+    client = HttpClient(node)
     client.ask("PUT /queues/%2F/s", STREAM)
     client.ask("PUT /queues/%2F/q", {"durable": True})
     message = {"routing_key": "q", "payload": "m", "payload_encoding": "string", "properties": {}}

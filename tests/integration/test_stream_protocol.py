@@ -23,8 +23,8 @@ from rstream import (
     SuperStreamProducer,
     amqp_decoder,
 )
-from tests.integration.process import Broker, broker
-from tests.integration.streaming import Raw
+from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.stream_client import RawStreamClient
 
 from warren.wire.streams import commands
 from warren.wire.streams.delivery import decode_deliver
@@ -36,7 +36,7 @@ LOGIN = {"username": "guest", "password": "guest"}
 
 
 @pytest.fixture
-def warren(tmp_path: Path) -> Iterator[Broker]:
+def warren(tmp_path: Path) -> Iterator[BrokerProcess]:
     with broker("--data-dir", str(tmp_path)) as running:
         yield running
 
@@ -67,7 +67,7 @@ class Reading:
         await asyncio.wait_for(self._is_enough.wait(), WAIT_S)
 
 
-def test_rstream_publishes_and_reads(warren: Broker) -> None:
+def test_rstream_publishes_and_reads(warren: BrokerProcess) -> None:
     where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
 
     async def scene() -> None:
@@ -100,7 +100,7 @@ def test_rstream_publishes_and_reads(warren: Broker) -> None:
     run(scene)
 
 
-def test_a_message_larger_than_the_frame_that_was_agreed_comes_and_goes(warren: Broker) -> None:
+def test_a_message_larger_than_the_frame_that_was_agreed_comes_and_goes(warren: BrokerProcess) -> None:
     where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
     large = bytes(range(256)) * 8_192
 
@@ -119,7 +119,7 @@ def test_a_message_larger_than_the_frame_that_was_agreed_comes_and_goes(warren: 
     run(scene)
 
 
-def test_both_protocols_read_what_either_has_sent(warren: Broker) -> None:
+def test_both_protocols_read_what_either_has_sent(warren: BrokerProcess) -> None:
     where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
     connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", warren.port))
     channel = connection.channel()
@@ -156,7 +156,7 @@ def test_both_protocols_read_what_either_has_sent(warren: Broker) -> None:
     connection.close()
 
 
-def test_a_filter_value_of_rstream_is_one_to_consumers_over_amqp(warren: Broker) -> None:
+def test_a_filter_value_of_rstream_is_one_to_consumers_over_amqp(warren: BrokerProcess) -> None:
     where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
 
     async def region(message: AMQPMessage) -> str:
@@ -184,7 +184,7 @@ def test_a_filter_value_of_rstream_is_one_to_consumers_over_amqp(warren: Broker)
         assert got == [b"0", b"2", b"3", b"5"]
 
 
-def test_rstream_gets_what_its_filter_asks_for(warren: Broker) -> None:
+def test_rstream_gets_what_its_filter_asks_for(warren: BrokerProcess) -> None:
     where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
     seen: list[bytes] = []
 
@@ -243,7 +243,7 @@ def test_rstream_gets_what_its_filter_asks_for(warren: Broker) -> None:
 
 def test_a_filter_holds_after_a_restart_on_the_wire(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as running:
-        raw = Raw(running.ports["stream"])
+        raw = RawStreamClient(running.ports["stream"])
         raw.ask(commands.Create("s", {}))
         raw.ask(commands.DeclarePublisher(1, "", "s"))
         for number, value in enumerate((b"eu", b"us", None, b"eu")):
@@ -253,8 +253,8 @@ def test_a_filter_holds_after_a_restart_on_the_wire(tmp_path: Path) -> None:
             raw.confirmed(1)
         raw.close()
     with broker("--data-dir", str(tmp_path)) as running:
-        raw = Raw(running.ports["stream"])
-        heard = raw.ask(commands.Subscribe(9, "s", Raw.FIRST, 2, {"filter.0": "eu"}))
+        raw = RawStreamClient(running.ports["stream"])
+        heard = raw.ask(commands.Subscribe(9, "s", RawStreamClient.FIRST, 2, {"filter.0": "eu"}))
         assert heard == bytes.fromhex("8007 0001 00000001 0001")
         for offset in (0, 3):
             chunk = raw.hear()
@@ -267,7 +267,7 @@ def test_a_filter_holds_after_a_restart_on_the_wire(tmp_path: Path) -> None:
         raw.close()
 
 
-def test_a_super_stream_is_read_by_single_active_consumers(warren: Broker) -> None:
+def test_a_super_stream_is_read_by_single_active_consumers(warren: BrokerProcess) -> None:
     where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
 
     async def key(message: AMQPMessage) -> str:
@@ -305,7 +305,7 @@ def test_a_super_stream_is_read_by_single_active_consumers(warren: Broker) -> No
     run(scene)
 
 
-def killed(running: Broker) -> None:
+def killed(running: BrokerProcess) -> None:
     running.process.send_signal(signal.SIGKILL)
     running.process.wait(WAIT_S)
 
@@ -316,7 +316,7 @@ def test_what_was_confirmed_survives_and_comes_once_however_often_it_is_sent(tmp
     sequences = range(1, 401)
     for _ in range(4):
         with broker("--data-dir", str(tmp_path)) as running:
-            client = Raw(running.ports["stream"])
+            client = RawStreamClient(running.ports["stream"])
             client.ask(commands.Create("s", {}))
             client.ask(commands.DeclarePublisher(1, "producer", "s"))
             known = client.ask(commands.QueryPublisherSequence("producer", "s"))
@@ -328,7 +328,7 @@ def test_what_was_confirmed_survives_and_comes_once_however_often_it_is_sent(tmp
             client.close()
             killed(running)
     with broker("--data-dir", str(tmp_path)) as running:
-        client = Raw(running.ports["stream"])
+        client = RawStreamClient(running.ports["stream"])
         client.ask(commands.DeclarePublisher(1, "producer", "s"))
         client.publish(*sequences)
         assert client.confirmed(400) == set(sequences)
@@ -339,21 +339,21 @@ def test_what_was_confirmed_survives_and_comes_once_however_often_it_is_sent(tmp
 
 def test_an_offset_that_was_stored_survives_a_restart(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as running:
-        client = Raw(running.ports["stream"])
+        client = RawStreamClient(running.ports["stream"])
         client.ask(commands.Create("s", {}))
         client.say(commands.StoreOffset("reader", "s", 77).encode())
         client.ask(commands.QueryOffset("reader", "s"))
         client.close()
         assert running.stop() == 0
     with broker("--data-dir", str(tmp_path)) as running:
-        client = Raw(running.ports["stream"])
+        client = RawStreamClient(running.ports["stream"])
         assert int.from_bytes(client.ask(commands.QueryOffset("reader", "s"))[-8:], "big") == 77
         client.close()
 
 
 def test_without_a_data_directory_streams_are_in_memory() -> None:
     with broker() as running:
-        client = Raw(running.ports["stream"])
+        client = RawStreamClient(running.ports["stream"])
         assert client.ask(commands.Create("s", {}))[-2:] == b"\0\x01"
         client.close()
         assert running.stop() == 0

@@ -10,8 +10,8 @@ from typing import Any
 import pika
 import pyarrow as pa
 import pytest
-from tests.integration.api import Client, get
-from tests.integration.process import Broker, broker
+from tests.integration.api import HttpClient, get
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.test_rows import read
 
 COUNT = 1_500
@@ -19,7 +19,7 @@ STREAM = "/warren/streams/%2F/events"
 
 
 @pytest.fixture
-def channel(node: Broker) -> Iterator[Any]:
+def channel(node: BrokerProcess) -> Iterator[Any]:
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
         channel = connection.channel()
         declare(channel)
@@ -31,23 +31,23 @@ def declare(channel: Any, **arguments: object) -> None:
     channel.queue_declare("events", durable=True, arguments={"x-queue-type": "stream", **arguments})
 
 
-def publish(node: Broker, channel: Any, count: int = COUNT, size: int = 0) -> None:
-    before = Client(node).get(STREAM)["committed"]
+def publish(node: BrokerProcess, channel: Any, count: int = COUNT, size: int = 0) -> None:
+    before = HttpClient(node).get(STREAM)["committed"]
     for number in range(count):
         channel.basic_publish("", "events", b"%d" % (before + number) + bytes(size))
     deadline = time.monotonic() + 30
-    while Client(node).get(STREAM)["committed"] < before + count:
+    while HttpClient(node).get(STREAM)["committed"] < before + count:
         assert time.monotonic() < deadline
 
 
-def numbers(node: Broker, **query: object) -> list[int]:
+def numbers(node: BrokerProcess, **query: object) -> list[int]:
     table, _ = read(node, "/streams/%2F/events/rows", **query)
     offsets: list[int] = table["offset"].to_pylist()
     assert [int(body) for body in table["body"].to_pylist()] == offsets
     return offsets
 
 
-def test_any_range_is_read_as_often_as_one_likes(node: Broker, channel: Any) -> None:
+def test_any_range_is_read_as_often_as_one_likes(node: BrokerProcess, channel: Any) -> None:
     publish(node, channel)
     assert numbers(node) == numbers(node, start=0) == list(range(COUNT))
     for start, end in ((0, 1), (700, 900), (COUNT - 1, COUNT), (5, 5), (COUNT, COUNT + 5), (900, 800)):
@@ -57,20 +57,20 @@ def test_any_range_is_read_as_often_as_one_likes(node: Broker, channel: Any) -> 
     assert table.num_rows == COUNT - 10
 
 
-def test_a_stream_says_where_it_begins_and_ends(node: Broker, channel: Any) -> None:
-    assert Client(node).get(STREAM)["committed"] == 0
+def test_a_stream_says_where_it_begins_and_ends(node: BrokerProcess, channel: Any) -> None:
+    assert HttpClient(node).get(STREAM)["committed"] == 0
     before = int(time.time() * 1000)
     publish(node, channel)
-    shown = Client(node).get(STREAM)
+    shown = HttpClient(node).get(STREAM)
     assert (shown["name"], shown["vhost"], shown["first"], shown["committed"]) == ("events", "/", 0, COUNT)
     [segment] = shown["segments"]
     assert (segment["first"], segment["end"], segment["is_sealed"]) == (0, COUNT, False)
     assert before - 1_000 <= segment["first_time"] <= segment["last_time"] <= int(time.time() * 1000) + 1_000
-    assert Client(node).get(f"{STREAM}?timestamp=0")["offset"] == 0
-    assert Client(node).get(f"{STREAM}?timestamp={segment['last_time'] + 5_000}")["offset"] == COUNT
+    assert HttpClient(node).get(f"{STREAM}?timestamp=0")["offset"] == 0
+    assert HttpClient(node).get(f"{STREAM}?timestamp={segment['last_time'] + 5_000}")["offset"] == COUNT
 
 
-def test_rows_end_where_they_have_so_many_octets(node: Broker, channel: Any) -> None:
+def test_rows_end_where_they_have_so_many_octets(node: BrokerProcess, channel: Any) -> None:
     publish(node, channel, 10)
     table, response = read(node, "/streams/%2F/events/rows", octets_max=5)
     assert table["offset"].to_pylist() == [0, 1, 2, 3, 4]
@@ -78,14 +78,14 @@ def test_rows_end_where_they_have_so_many_octets(node: Broker, channel: Any) -> 
     assert read(node, "/streams/%2F/events/rows", start=4, octets_max=0)[0]["offset"].to_pylist() == [4]
 
 
-def test_only_what_was_published_so_is_there(node: Broker, channel: Any) -> None:
+def test_only_what_was_published_so_is_there(node: BrokerProcess, channel: Any) -> None:
     channel.exchange_declare("shop", "fanout")
     channel.queue_bind("events", "shop")
     publish(node, channel, 3)
     for key in "abcab":
         channel.basic_publish("shop", key, key.encode())
     deadline = time.monotonic() + 30
-    while Client(node).get(STREAM)["committed"] < 8:
+    while HttpClient(node).get(STREAM)["committed"] < 8:
         assert time.monotonic() < deadline
     rows = "/streams/%2F/events/rows"
     assert read(node, rows, routing_key="a")[0]["offset"].to_pylist() == [3, 6]
@@ -95,30 +95,30 @@ def test_only_what_was_published_so_is_there(node: Broker, channel: Any) -> None
     channel.exchange_delete("shop")
 
 
-def test_a_stream_that_was_declared_again_is_another_one(node: Broker, channel: Any) -> None:
-    epoch = Client(node).get(STREAM)["epoch"]
+def test_a_stream_that_was_declared_again_is_another_one(node: BrokerProcess, channel: Any) -> None:
+    epoch = HttpClient(node).get(STREAM)["epoch"]
     assert get(node, f"/api{STREAM}/rows?epoch={epoch}")[0] == 200
     channel.queue_delete("events")
     declare(channel)
-    other = Client(node).get(STREAM)["epoch"]
+    other = HttpClient(node).get(STREAM)["epoch"]
     assert other != epoch
-    assert Client(node).status(f"GET {STREAM}/rows?epoch={epoch}") == 409
+    assert HttpClient(node).status(f"GET {STREAM}/rows?epoch={epoch}") == 409
 
 
-def test_a_queue_that_is_no_stream_is_not_found(node: Broker, channel: Any) -> None:
+def test_a_queue_that_is_no_stream_is_not_found(node: BrokerProcess, channel: Any) -> None:
     channel.queue_declare("classic")
-    assert Client(node).status("GET /warren/streams/%2F/classic") == 404
-    assert Client(node).status("GET /warren/streams/%2F/classic/rows") == 404
-    assert Client(node).status("GET /warren/streams/%2F/none") == 404
-    assert Client(node).status("POST /warren/queues/%2F/events/leases", {"key": "k"}) == 400
+    assert HttpClient(node).status("GET /warren/streams/%2F/classic") == 404
+    assert HttpClient(node).status("GET /warren/streams/%2F/classic/rows") == 404
+    assert HttpClient(node).status("GET /warren/streams/%2F/none") == 404
+    assert HttpClient(node).status("POST /warren/queues/%2F/events/leases", {"key": "k"}) == 400
     channel.queue_delete("classic")
 
 
-def test_who_may_not_read_a_stream_is_told_nothing(node: Broker, channel: Any) -> None:
-    guest = Client(node)
+def test_who_may_not_read_a_stream_is_told_nothing(node: BrokerProcess, channel: Any) -> None:
+    guest = HttpClient(node)
     guest.ask("PUT /users/blind", {"password": "x", "tags": "management"})
     guest.ask("PUT /permissions/%2F/blind", {"configure": ".*", "write": ".*", "read": "^other$"})
-    blind = Client(node, "blind:x")
+    blind = HttpClient(node, "blind:x")
     assert [blind.status(f"GET {path}") for path in (STREAM, f"{STREAM}/rows")] == [401, 401]
     guest.ask("DELETE /users/blind")
 
@@ -131,7 +131,7 @@ def test_what_retention_has_passed_is_gone_and_where_it_begins_is_said(tmp_path:
         declare(channel, **limits)
         publish(node, channel, 300, size=10_000)
         deadline = time.monotonic() + 60
-        while not Client(node).get(STREAM)["first"]:
+        while not HttpClient(node).get(STREAM)["first"]:
             publish(node, channel, 30, size=10_000)
             assert time.monotonic() < deadline
         first, status = 0, 410
@@ -155,7 +155,7 @@ def test_the_same_rows_are_there_after_a_crash(tmp_path: Path) -> None:
         declare(connection.channel())
         publish(node, connection.channel())
         before, _ = read(node, "/streams/%2F/events/rows")
-        epoch = Client(node).get(STREAM)["epoch"]
+        epoch = HttpClient(node).get(STREAM)["epoch"]
         node.process.send_signal(signal.SIGKILL)
         node.process.wait()
     with broker("--data-dir", str(tmp_path)) as node:

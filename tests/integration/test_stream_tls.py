@@ -17,9 +17,9 @@ from rstream import (
     SlasMechanism,
     amqp_decoder,
 )
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker
-from tests.integration.streaming import Raw
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.stream_client import RawStreamClient
 
 LOGIN = {"username": "guest", "password": "guest"}
 WAIT_S = 20
@@ -50,7 +50,7 @@ def configured(folder: Path, authority: trustme.CA, *lines: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def node(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def node(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     lines = ("ssl_cert_login_from = common_name", "auth_mechanisms.1 = PLAIN", "auth_mechanisms.2 = EXTERNAL")
     config = configured(tmp_path_factory.mktemp("tls"), authority, *lines)
     with broker(config=config) as started:
@@ -65,7 +65,7 @@ def trusting(authority: trustme.CA, common_name: str = "") -> ssl.SSLContext:
     return context
 
 
-def test_rstream_publishes_and_reads_with_tls(node: Broker, authority: trustme.CA) -> None:
+def test_rstream_publishes_and_reads_with_tls(node: BrokerProcess, authority: trustme.CA) -> None:
     context = trusting(authority)
     where = {"host": "127.0.0.1", "port": node.ports["stream/ssl"], "ssl_context": context, **LOGIN}
 
@@ -88,17 +88,17 @@ def test_rstream_publishes_and_reads_with_tls(node: Broker, authority: trustme.C
         await consumer.subscribe("s", take, decoder=amqp_decoder, offset_specification=first)
         await asyncio.wait_for(is_enough.wait(), WAIT_S)
         assert bodies == [b"%d" % number for number in range(10)]
-        for shown in Client(node).get("/stream/connections"):
+        for shown in HttpClient(node).get("/stream/connections"):
             assert (shown["ssl"], shown["ssl_protocol"]) == (True, "TLSv1.3")
             assert shown["port"] == node.ports["stream/ssl"]
         await consumer.close()
 
     asyncio.run(asyncio.wait_for(scene(), WAIT_S * 2))
-    assert Client(node).status("GET /health/checks/protocol-listener/stream%2Fssl") == 200
+    assert HttpClient(node).status("GET /health/checks/protocol-listener/stream%2Fssl") == 200
 
 
-def test_a_certificate_says_who_a_stream_client_is(node: Broker, authority: trustme.CA) -> None:
-    client = Client(node)
+def test_a_certificate_says_who_a_stream_client_is(node: BrokerProcess, authority: trustme.CA) -> None:
+    client = HttpClient(node)
     client.ask("PUT /users/sensor", {"password_hash": "", "tags": ""})
     client.ask("PUT /permissions/%2F/sensor", {"configure": ".*", "write": ".*", "read": ".*"})
     context = trusting(authority, "sensor")
@@ -116,14 +116,14 @@ def test_a_certificate_says_who_a_stream_client_is(node: Broker, authority: trus
     asyncio.run(asyncio.wait_for(scene(), WAIT_S * 2))
 
 
-def test_who_does_not_speak_tls_or_trusts_another_gets_nowhere(node: Broker) -> None:
+def test_who_does_not_speak_tls_or_trusts_another_gets_nowhere(node: BrokerProcess) -> None:
     port = node.ports["stream/ssl"]
     with socket.create_connection(("127.0.0.1", port), timeout=WAIT_S) as plain:
         plain.sendall(b"\0\0\0\4\0\x11\0\1")
         assert plain.recv(100)[:1] in (b"", b"\x15")
     context = trusting(trustme.CA())
     with pytest.raises(ssl.SSLCertVerificationError):
-        Raw(port, context=context)
+        RawStreamClient(port, context=context)
 
 
 def test_clients_with_tls_are_told_another_address(authority: trustme.CA, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_clients_with_tls_are_told_another_address(authority: trustme.CA, tmp_pa
             ("stream", None, (b"plain.example", b"1")),
             ("stream/ssl", trusting(authority), (b"safe.example", b"2")),
         ):
-            raw = Raw(started.ports[name], context=context)
+            raw = RawStreamClient(started.ports[name], context=context)
             assert all(text in raw.opened for text in told)
             raw.close()
 

@@ -13,26 +13,26 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker
 from pika.spec import Basic
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.channels import channel_of
-from tests.integration.process import Broker, broker
 
 STREAM = {"x-queue-type": "stream"}
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Broker]:
+def started(folder: Path) -> Iterator[BrokerProcess]:
     with broker("--data-dir", str(folder / "data")) as node:
         yield node
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with started(tmp_path_factory.mktemp("streams")) as node:
         yield node
 
 
 @pytest.fixture
-def channel(node: Broker) -> Iterator[BlockingChannel]:
+def channel(node: BrokerProcess) -> Iterator[BlockingChannel]:
     with channel_of(node) as channel:
         yield channel
 
@@ -43,7 +43,9 @@ def declare(channel: BlockingChannel, name: str, count: int = 0, **more: Any) ->
         channel.basic_publish("", name, b"%d" % number)
 
 
-def read(node: Broker, name: str, count: int, start: Any = "first", **more: Any) -> list[tuple[int, bytes]]:
+def read(
+    node: BrokerProcess, name: str, count: int, start: Any = "first", **more: Any
+) -> list[tuple[int, bytes]]:
     """Offset and body of the next `count` messages from `start` on."""
     with channel_of(node) as channel:
         channel.basic_qos(prefetch_count=100)
@@ -65,7 +67,9 @@ def numbered(first: int, end: int) -> list[tuple[int, bytes]]:
     return [(number, b"%d" % number) for number in range(first, end)]
 
 
-def test_a_stream_is_read_again_and_again_from_anywhere(node: Broker, channel: BlockingChannel) -> None:
+def test_a_stream_is_read_again_and_again_from_anywhere(
+    node: BrokerProcess, channel: BlockingChannel
+) -> None:
     declare(channel, "anywhere", 500)
     for _ in range(2):
         assert read(node, "anywhere", 500) == numbered(0, 500)
@@ -89,7 +93,7 @@ def test_a_consumer_hears_of_what_comes_later(channel: BlockingChannel) -> None:
 
 
 def test_a_message_goes_to_a_stream_and_to_a_queue_by_one_exchange(
-    node: Broker, channel: BlockingChannel
+    node: BrokerProcess, channel: BlockingChannel
 ) -> None:
     declare(channel, "both")
     channel.queue_declare("beside", durable=True)
@@ -100,7 +104,7 @@ def test_a_message_goes_to_a_stream_and_to_a_queue_by_one_exchange(
     assert read(node, "both", 1) == [(0, b"body")]
 
 
-def test_dead_letters_are_kept_in_a_stream(node: Broker, channel: BlockingChannel) -> None:
+def test_dead_letters_are_kept_in_a_stream(node: BrokerProcess, channel: BlockingChannel) -> None:
     declare(channel, "graves")
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "graves", "x-message-ttl": 0}
     channel.queue_declare("short", arguments=arguments)
@@ -108,7 +112,7 @@ def test_dead_letters_are_kept_in_a_stream(node: Broker, channel: BlockingChanne
     assert read(node, "graves", 1) == [(0, b"late")]
 
 
-def test_a_filter_lets_through_what_it_names(node: Broker, channel: BlockingChannel) -> None:
+def test_a_filter_lets_through_what_it_names(node: BrokerProcess, channel: BlockingChannel) -> None:
     declare(channel, "filtered")
     for number, region in enumerate(("eu", "us", "eu", None, "us")):
         headers = {} if region is None else {"x-stream-filter-value": region}
@@ -119,7 +123,7 @@ def test_a_filter_lets_through_what_it_names(node: Broker, channel: BlockingChan
 
 
 @pytest.mark.parametrize("settle", [BlockingChannel.basic_nack, BlockingChannel.basic_reject])
-def test_what_is_refused_ends_the_connection(node: Broker, settle: Any) -> None:
+def test_what_is_refused_ends_the_connection(node: BrokerProcess, settle: Any) -> None:
     with channel_of(node) as channel:
         declare(channel, "refused", 1)
         channel.basic_qos(prefetch_count=1)
@@ -153,7 +157,7 @@ def test_what_was_confirmed_is_there_after_the_end_at_the_same_offsets(
         assert read(node, "kept", 1, 300) == numbered(300, 301)
 
 
-def test_a_deleted_stream_gives_back_its_room(node: Broker, tmp_path: Path) -> None:
+def test_a_deleted_stream_gives_back_its_room(node: BrokerProcess, tmp_path: Path) -> None:
     with started(tmp_path) as node, channel_of(node) as channel:
         declare(channel, "large")
         for _ in range(20):
@@ -166,7 +170,7 @@ def test_a_deleted_stream_gives_back_its_room(node: Broker, tmp_path: Path) -> N
         assert sum(path.stat().st_size for path in files) < 1_000_000
 
 
-def test_a_stream_keeps_as_much_as_it_may(node: Broker, channel: BlockingChannel) -> None:
+def test_a_stream_keeps_as_much_as_it_may(node: BrokerProcess, channel: BlockingChannel) -> None:
     small = {"x-max-length-bytes": 200_000, "x-stream-max-segment-size-bytes": 50_000}
     declare(channel, "short-lived", **small)
     for _ in range(100):

@@ -15,8 +15,8 @@ import pika
 import pytest
 from google_crc32c import value as checksum
 from pika.adapters.blocking_connection import BlockingChannel
+from tests.integration.broker_process import BrokerProcess, broker, refusal
 from tests.integration.faults import Faults
-from tests.integration.process import Broker, broker, refusal
 from tests.integration.test_durability import taken
 from tests.integration.test_serve import connect, get
 
@@ -51,7 +51,7 @@ def config(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def started(tmp_path: Path, config: Path, **environment: str) -> Iterator[Broker]:
+def started(tmp_path: Path, config: Path, **environment: str) -> Iterator[BrokerProcess]:
     with broker("--data-dir", str(tmp_path / "data"), config=config, **environment) as node:
         yield node
 
@@ -60,12 +60,12 @@ def folder(tmp_path: Path, vhost: str) -> Path:
     return tmp_path / "data" / "vhosts" / hashlib.sha256(vhost.encode()).hexdigest()[:32]
 
 
-def end(node: Broker) -> None:
+def end(node: BrokerProcess) -> None:
     node.process.kill()
     node.process.wait(PATIENCE_S)
 
 
-def until_logged(node: Broker, text: str) -> str:
+def until_logged(node: BrokerProcess, text: str) -> str:
     """The next line of the log with `text`."""
     assert node.process.stderr is not None
     for line in node.process.stderr:
@@ -81,7 +81,7 @@ def confirming(port: int, vhost: str) -> BlockingChannel:
     return channel
 
 
-def start(node: Broker, vhost: str, where: str = "") -> tuple[int, bytes]:
+def start(node: BrokerProcess, vhost: str, where: str = "") -> tuple[int, bytes]:
     """Ask for `vhost` to be started again."""
     port = node.ports["http"]
     overview = get(port, "/api/overview")[1]
@@ -374,7 +374,7 @@ def test_what_is_damaged_is_named_and_what_can_be_read_is_there(tmp_path: Path, 
         assert b'warren_vhost_damaged_records{vhost="b"} 0\n' in metrics(node)
 
 
-def metrics(node: Broker) -> bytes:
+def metrics(node: BrokerProcess) -> bytes:
     connection = http.client.HTTPConnection("127.0.0.1", node.ports["http/prometheus"], timeout=10)
     connection.request("GET", "/metrics")
     return connection.getresponse().read()

@@ -14,7 +14,7 @@ import uvloop
 from tests.integration.echo import serving, was_dropped
 
 from warren.transport.certificates import LoginFrom
-from warren.transport.listener import Places
+from warren.transport.listener import ConnectionSlots
 from warren.transport.tls import Tls, TlsError, TlsSettings
 
 TIMEOUT_S = 20
@@ -270,10 +270,10 @@ def test_missing_or_unusable_files_are_named(tmp_path: Path) -> None:
 
 def test_handshakes_under_way_take_places_and_give_them_back(tmp_path: Path) -> None:
     authority = trustme.CA()
-    tls, places = Tls(write(tmp_path, authority)), Places(2)
+    tls, connection_slots = Tls(write(tmp_path, authority)), ConnectionSlots(2)
 
     async def work() -> None:
-        async with serving(tls, places=places) as server:
+        async with serving(tls, connection_slots=connection_slots) as server:
             silent = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(2)]
             # One more is dropped before its handshake begins.
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -281,7 +281,7 @@ def test_handshakes_under_way_take_places_and_give_them_back(tmp_path: Path) -> 
             writer.close()
             for _, writer in silent:
                 writer.close()
-            while places.taken:
+            while connection_slots.taken:
                 await asyncio.sleep(0)
             assert await exchange(server.port, client_context(authority)) == b"hello"
 

@@ -13,12 +13,12 @@ from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
 from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker
 from tests.conformance.peer import Peer
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker, refusal
-from tests.integration.streaming import Raw
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker, refusal
+from tests.integration.stream_client import RawStreamClient
 
 from warren.wire.streams import commands
-from warren.wire.streams.codes import Code, Key
+from warren.wire.streams.codes import CommandKey, ResponseCode
 
 ALL = "rabbitmq.configure:*/* rabbitmq.read:*/* rabbitmq.write:*/*"
 FIXED = RSAKey.generate_key(2048, {"kid": "fixed"})
@@ -62,7 +62,7 @@ def server() -> Iterator[KeyServer]:
 
 
 @pytest.fixture(scope="module")
-def node(server: KeyServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def node(server: KeyServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     folder = tmp_path_factory.mktemp("oauth2")
     (folder / "key.pem").write_bytes(FIXED.as_pem(private=False))
     config = folder / "warren.conf"
@@ -89,14 +89,14 @@ def token(scope: str = ALL, *, key: RSAKey = FIXED, lives_s: float = 600, **clai
     return jwt.encode({"alg": "RS256", "kid": key.kid}, {**known, **claims}, key)
 
 
-def connected(node: Broker, secret: str, name: str = "") -> pika.BlockingConnection:
+def connected(node: BrokerProcess, secret: str, name: str = "") -> pika.BlockingConnection:
     credentials = pika.PlainCredentials(name, secret)
     return pika.BlockingConnection(
         pika.ConnectionParameters("127.0.0.1", node.port, credentials=credentials, heartbeat=0)
     )
 
 
-def test_a_token_is_a_password_over_amqp_and_says_who_may_do_what(node: Broker) -> None:
+def test_a_token_is_a_password_over_amqp_and_says_who_may_do_what(node: BrokerProcess) -> None:
     scope = "rabbitmq.configure:%2F/t* rabbitmq.write:%2F/t* rabbitmq.read:%2F/nothing"
     connection = connected(node, token(scope))
     channel = connection.channel()
@@ -109,20 +109,20 @@ def test_a_token_is_a_password_over_amqp_and_says_who_may_do_what(node: Broker) 
     connection.close()
 
 
-def test_passwords_and_tokens_go_side_by_side(node: Broker) -> None:
+def test_passwords_and_tokens_go_side_by_side(node: BrokerProcess) -> None:
     connected(node, "guest", "guest").close()
     with pytest.raises(pika.exceptions.ProbableAuthenticationError):
         connected(node, token()[:-4] + "AAAA", "guest")
 
 
-def test_a_virtual_host_without_a_scope_is_closed(node: Broker) -> None:
+def test_a_virtual_host_without_a_scope_is_closed(node: BrokerProcess) -> None:
     with pytest.raises((ConnectionClosedByBroker, pika.exceptions.ProbableAccessDeniedError)) as caught:
         connected(node, token("rabbitmq.read:other/*"))
     assert "access to vhost '/' refused for user 'alice'" in str(caught.value)
 
 
-def test_the_api_takes_a_bearer_and_shows_what_the_tags_allow(node: Broker) -> None:
-    bearer = Client(node, user=None)
+def test_the_api_takes_a_bearer_and_shows_what_the_tags_allow(node: BrokerProcess) -> None:
+    bearer = HttpClient(node, user=None)
 
     def status(path: str, secret: str) -> int:
         return bearer.ask(f"GET {path}", headers={"authorization": f"Bearer {secret}"}).status
@@ -137,17 +137,19 @@ def test_the_api_takes_a_bearer_and_shows_what_the_tags_allow(node: Broker) -> N
     assert status("/users", token("rabbitmq.tag:administrator")) == 200
     assert status("/whoami", token(ALL)) == 401
     assert status("/whoami", token("rabbitmq.tag:administrator", lives_s=-1)) == 401
-    assert Client(node, f":{monitor}").status("GET /whoami") == 200
+    assert HttpClient(node, f":{monitor}").status("GET /whoami") == 200
 
 
-def test_a_declaration_over_http_needs_the_scope(node: Broker) -> None:
+def test_a_declaration_over_http_needs_the_scope(node: BrokerProcess) -> None:
     scopes = "rabbitmq.tag:management rabbitmq.configure:%2F/http"
-    client = Client(node, f":{token(scopes)}")
+    client = HttpClient(node, f":{token(scopes)}")
     assert client.status("PUT /queues/%2F/http", {"durable": False}) == 201
     assert client.status("PUT /queues/%2F/other", {"durable": False}) == 401
 
 
-def test_an_unknown_key_is_looked_for_once_and_then_not_for_a_while(node: Broker, server: KeyServer) -> None:
+def test_an_unknown_key_is_looked_for_once_and_then_not_for_a_while(
+    node: BrokerProcess, server: KeyServer
+) -> None:
     server.keys = [SERVED]
     before = server.asked
     connected(node, token(key=SERVED)).close()
@@ -160,7 +162,7 @@ def test_an_unknown_key_is_looked_for_once_and_then_not_for_a_while(node: Broker
     connected(node, token(key=SERVED)).close()
 
 
-def peer_with(node: Broker, secret: str) -> Peer:
+def peer_with(node: BrokerProcess, secret: str) -> Peer:
     peer = Peer("127.0.0.1", node.port)
     peer.handshake("", secret, "/")
     peer.send_method(1, "channel.open")
@@ -168,14 +170,14 @@ def peer_with(node: Broker, secret: str) -> Peer:
     return peer
 
 
-def test_a_connection_ends_with_its_token(node: Broker) -> None:
+def test_a_connection_ends_with_its_token(node: BrokerProcess) -> None:
     peer = peer_with(node, token(lives_s=2))
     closed = peer.expect_method(0, "connection.close", 10)
     assert closed["reply_code"] == 320
     assert closed["reply_text"] == "CONNECTION_FORCED - the token of user 'alice' has expired"
 
 
-def test_a_renewed_token_keeps_it_open_and_says_anew_what_may_be_done(node: Broker) -> None:
+def test_a_renewed_token_keeps_it_open_and_says_anew_what_may_be_done(node: BrokerProcess) -> None:
     peer = peer_with(node, token(lives_s=3))
     peer.send_method(1, "queue.declare", queue="renewed")
     peer.expect_method(1, "queue.declare-ok", 5)
@@ -195,7 +197,9 @@ def test_a_renewed_token_keeps_it_open_and_says_anew_what_may_be_done(node: Brok
 
 
 @pytest.mark.parametrize("claims", [{"sub": "mallory"}, {"exp": 1}])
-def test_a_secret_that_is_not_the_users_ends_the_connection(node: Broker, claims: dict[str, object]) -> None:
+def test_a_secret_that_is_not_the_users_ends_the_connection(
+    node: BrokerProcess, claims: dict[str, object]
+) -> None:
     peer = peer_with(node, token())
     peer.send_method(0, "connection.update-secret", new_secret=token(**claims), reason="refresh")
     closed = peer.expect_method(0, "connection.close", 5)
@@ -203,40 +207,44 @@ def test_a_secret_that_is_not_the_users_ends_the_connection(node: Broker, claims
     assert closed["reply_text"] == "NOT_ALLOWED - New secret was refused by one of the backends"
 
 
-def test_a_stream_connection_ends_with_its_token_unless_it_is_renewed(node: Broker) -> None:
-    lives, ends = (Raw(node.ports["stream"], user="alice", password=token(lives_s=3)) for _ in range(2))
+def test_a_stream_connection_ends_with_its_token_unless_it_is_renewed(node: BrokerProcess) -> None:
+    lives, ends = (
+        RawStreamClient(node.ports["stream"], user="alice", password=token(lives_s=3)) for _ in range(2)
+    )
     lives.ask(commands.Create("kept", {}))
-    assert lives.authenticate("alice", token()) == Code.OK
+    assert lives.authenticate("alice", token()) == ResponseCode.OK
     closed = ends.hear()
-    assert closed[:2] == Key.CLOSE.to_bytes(2, "big")
+    assert closed[:2] == CommandKey.CLOSE.to_bytes(2, "big")
     assert closed.endswith(b"the token has expired")
-    assert lives.ask(commands.DeclarePublisher(1, "", "kept"))[8:10] == Code.OK.to_bytes(2, "big")
+    assert lives.ask(commands.DeclarePublisher(1, "", "kept"))[8:10] == ResponseCode.OK.to_bytes(2, "big")
     lives.close()
     ends.close()
 
 
-def test_what_a_renewed_token_does_not_grant_ends_at_once(node: Broker) -> None:
-    raw = Raw(node.ports["stream"], user="alice", password=token())
+def test_what_a_renewed_token_does_not_grant_ends_at_once(node: BrokerProcess) -> None:
+    raw = RawStreamClient(node.ports["stream"], user="alice", password=token())
     raw.ask(commands.Create("withdrawn", {}))
     raw.ask(commands.DeclarePublisher(1, "", "withdrawn"))
     raw.subscribe(1, "withdrawn")
-    assert raw.authenticate("alice", token("rabbitmq.write:%2F/*")) == Code.OK
+    assert raw.authenticate("alice", token("rabbitmq.write:%2F/*")) == ResponseCode.OK
     told = raw.hear()
-    assert told[:2] == Key.METADATA_UPDATE.to_bytes(2, "big")
+    assert told[:2] == CommandKey.METADATA_UPDATE.to_bytes(2, "big")
     assert told.endswith(b"withdrawn")
     raw.publish(1)
     assert raw.confirmed(1) == {1}
-    assert raw.ask(commands.Unsubscribe(1))[8:10] == Code.SUBSCRIPTION_ID_DOES_NOT_EXIST.to_bytes(2, "big")
+    assert raw.ask(commands.Unsubscribe(1))[8:10] == ResponseCode.SUBSCRIPTION_ID_DOES_NOT_EXIST.to_bytes(
+        2, "big"
+    )
     raw.close()
 
 
-def test_nobody_becomes_somebody_else_on_an_open_stream_connection(node: Broker) -> None:
-    raw = Raw(node.ports["stream"], user="alice", password=token())
-    assert raw.authenticate("mallory", token(sub="mallory")) == Code.SASL_CANNOT_CHANGE_USERNAME
-    assert raw.authenticate("guest", "guest") == Code.SASL_CANNOT_CHANGE_USERNAME
-    assert raw.authenticate("alice", token(exp=1)) == Code.AUTHENTICATION_FAILURE
-    assert raw.authenticate("alice", token(), "AMQPLAIN") == Code.SASL_CANNOT_CHANGE_MECHANISM
-    assert raw.authenticate("alice", token()) == Code.OK
+def test_nobody_becomes_somebody_else_on_an_open_stream_connection(node: BrokerProcess) -> None:
+    raw = RawStreamClient(node.ports["stream"], user="alice", password=token())
+    assert raw.authenticate("mallory", token(sub="mallory")) == ResponseCode.SASL_CANNOT_CHANGE_USERNAME
+    assert raw.authenticate("guest", "guest") == ResponseCode.SASL_CANNOT_CHANGE_USERNAME
+    assert raw.authenticate("alice", token(exp=1)) == ResponseCode.AUTHENTICATION_FAILURE
+    assert raw.authenticate("alice", token(), "AMQPLAIN") == ResponseCode.SASL_CANNOT_CHANGE_MECHANISM
+    assert raw.authenticate("alice", token()) == ResponseCode.OK
     raw.close()
 
 

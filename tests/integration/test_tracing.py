@@ -10,15 +10,15 @@ from typing import Any
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
-from tests.integration.api import Client
-from tests.integration.process import Broker, broker
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
 
 EXCHANGE = "amq.rabbitmq.trace"
 HEARD_S = 10
 
 
 @contextmanager
-def channel(node: Broker) -> Iterator[BlockingChannel]:
+def channel(node: BrokerProcess) -> Iterator[BlockingChannel]:
     connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
     yield connection.channel()
     connection.close()
@@ -43,13 +43,13 @@ def listen(listener: BlockingChannel) -> str:
     return name
 
 
-def run(node: Broker, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(node: BrokerProcess, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "warren.cli.main", *arguments]
     uri = f"http://guest:guest@127.0.0.1:{node.ports['http']}"
     return subprocess.run([*command, "--uri", uri], capture_output=True, text=True, check=False)
 
 
-def test_what_is_published_got_and_delivered_is_copied(node: Broker, client: Client) -> None:
+def test_what_is_published_got_and_delivered_is_copied(node: BrokerProcess, client: HttpClient) -> None:
     assert client.status("PUT /vhosts/%2F", {"tracing": True}) == 204
     with channel(node) as listener, channel(node) as worker:
         listen(listener)
@@ -93,7 +93,9 @@ def test_it_is_switched_from_the_command_line_and_survives_a_restart(tmp_path: P
 
 
 @pytest.mark.parametrize("command", [("trace", "on"), ("trace_on",)])
-def test_a_virtual_host_that_does_not_exist_is_not_made(node: Broker, command: tuple[str, ...]) -> None:
+def test_a_virtual_host_that_does_not_exist_is_not_made(
+    node: BrokerProcess, command: tuple[str, ...]
+) -> None:
     absent = run(node, *command, "-p", "nowhere")
     assert (absent.returncode, "not found" in absent.stderr) == (1, True)
     assert run(node, "list_vhosts", "name", "-q").stdout.split() == ["name", "/"]

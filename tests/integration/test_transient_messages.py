@@ -10,8 +10,8 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from tests.integration.api import states
+from tests.integration.broker_process import BrokerProcess
 from tests.integration.faults import Faults
-from tests.integration.process import Broker
 from tests.integration.test_supervision import (
     PERSISTENT,
     config,
@@ -57,7 +57,7 @@ def fill_memory(channel: BlockingChannel) -> None:
         channel.basic_publish("", "q", bytes(BODY_SIZE), TRANSIENT)
 
 
-def processor_s(node: Broker) -> float:
+def processor_s(node: BrokerProcess) -> float:
     """What the broker has used so far."""
     fields = Path(f"/proc/{node.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -13,7 +13,7 @@ import pytest
 import uvloop
 from tests.integration.echo import HANDSHAKE_MS, EchoServer, serving, was_dropped
 
-from warren.transport.listener import Places
+from warren.transport.listener import ConnectionSlots
 
 TIMEOUT_S = 20
 
@@ -220,7 +220,7 @@ def test_reading_stops_while_the_connection_says_so() -> None:
 
 def test_above_the_configured_number_newcomers_are_dropped_and_the_others_stay() -> None:
     async def work() -> None:
-        async with serving(places=Places(2)) as server:
+        async with serving(connection_slots=ConnectionSlots(2)) as server:
             clients = [await asyncio.open_connection(server.host, server.port) for _ in range(2)]
             for reader, writer in clients:
                 writer.write(b"hello\n")

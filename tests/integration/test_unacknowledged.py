@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
-from tests.integration.process import Broker, broker
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.test_slow_disk import memory
 
 from warren.limits import QUEUE_MEMORY_MAX
@@ -24,7 +24,7 @@ def taken(channel: BlockingChannel) -> Iterator[tuple[int, bool, int]]:
         yield number, method.redelivered, method.delivery_tag
 
 
-def published(node: Broker, connection: pika.BlockingConnection, numbers: range) -> None:
+def published(node: BrokerProcess, connection: pika.BlockingConnection, numbers: range) -> None:
     channel = connection.channel()
     channel.queue_declare("work", durable=True)
     for number in numbers:

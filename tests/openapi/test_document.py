@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.broker import free_port, running_warren, wait_until_listening
+from tests.warren_process import free_port, running_warren, wait_until_listening
 
 from warren.management.openapi import document
 from warren.management.routes import ROUTES

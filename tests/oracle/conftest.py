@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests import rabbitmq
-from tests.broker import running_warren
 from tests.conformance.client import Scene
 from tests.conformance.definitions import VHOSTS, definitions
+from tests.warren_process import running_warren
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

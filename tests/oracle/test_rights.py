@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests import rabbitmq, rights
-from tests.broker import running_warren
+from tests.warren_process import running_warren
 
 # RabbitMQ 3.10 shows them to everybody; 4.3 does as Warren does (decision 0021).
 MEANT = {"queue.declare-passive-any.thing", "exchange.declare-passive-any.thing"}

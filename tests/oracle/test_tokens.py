@@ -15,7 +15,7 @@ from joserfc.jwk import RSAKey
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPConnectionError, ChannelClosedByBroker
 from tests import rabbitmq
-from tests.broker import running_warren
+from tests.warren_process import running_warren
 
 pytestmark = [
     pytest.mark.rabbitmq,

@@ -5,7 +5,16 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from warren.store.disk import Create, Delete, Done, Rename, Step, Sync, SyncDirectory, Write
+from warren.store.disk import (
+    CreateFile,
+    DeleteFile,
+    DiskStep,
+    OnDone,
+    RenameFile,
+    SyncDirectory,
+    SyncFile,
+    WriteFile,
+)
 
 SECTOR = 512
 
@@ -57,8 +66,8 @@ class SimulatedDisk:
         # The directory as it would be after a power cut, and what was done to it since.
         self._synced_names: dict[str, File] = {}
         self._changes: list[Callable[[dict[str, File]], None]] = []
-        self._job: list[Step] = []
-        self._done: Done | None = None
+        self._job: list[DiskStep] = []
+        self._done: OnDone | None = None
         # The next step of this kind fails with this error number.
         self.fault: tuple[type, int] | None = None
         # Whoever reads one of these octets of a file gets EIO.
@@ -78,14 +87,14 @@ class SimulatedDisk:
             raise OSError(errno.EIO, "EIO")
         return bytes(self.files[name].current[at : at + size])
 
-    def perform(self, steps: Sequence[Step]) -> None:
+    def perform(self, steps: Sequence[DiskStep]) -> None:
         for step in steps:
             self._do(step)
 
     def note(self, name: str, at: int, octets: bytes) -> None:
-        self._do(Write(name, at, [octets]))
+        self._do(WriteFile(name, at, [octets]))
 
-    def submit(self, steps: Sequence[Step], done: Done) -> None:
+    def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
         assert self._done is None, "one job at a time"
         self._job = list(steps)
         self._done = done
@@ -128,29 +137,29 @@ class SimulatedDisk:
 
     def forget_synced(self) -> None:
         """Nobody knows any more how far the files of a store were synced: their ends may be torn."""
-        self.perform([Delete("catalog"), SyncDirectory()])
+        self.perform([DeleteFile("catalog"), SyncDirectory()])
 
     def flip_bit(self, name: str, at: int) -> None:
         """Damage what was synced."""
         for octets in (self.files[name].current, self.files[name].synced):
             octets[at] ^= 1 << self._chance.randrange(8)
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: DiskStep) -> None:
         if self.fault is not None and isinstance(step, self.fault[0]):
             number, self.fault = self.fault[1], None
             raise OSError(number, errno.errorcode[number])
         match step:
-            case Create(name, size):
+            case CreateFile(name, size):
                 file = File(size)
                 self._change(lambda names: names.__setitem__(name, file))
-            case Write(name, at, chunks):
+            case WriteFile(name, at, chunks):
                 self.files[name].write(at, b"".join(chunks))
-            case Sync(name):
+            case SyncFile(name):
                 self.files[name].sync()
                 self.syncs += 1
-            case Rename(old, new):
+            case RenameFile(old, new):
                 self._change(lambda names: _rename(names, old, new))
-            case Delete(name):
+            case DeleteFile(name):
                 self._change(lambda names: names.pop(name, None))
             case SyncDirectory():
                 self._synced_names = dict(self.files)

@@ -1,10 +1,10 @@
 """Messages that were found in a store, read back."""
 
 from warren.model.message import StoredMessage
-from warren.store.recovery import Recovered
+from warren.store.recovery import RecoveredStore
 
 
-def messages_in(recovered: Recovered, queue: int, level: int = 0) -> list[tuple[int, StoredMessage]]:
+def messages_in(recovered: RecoveredStore, queue: int, level: int = 0) -> list[tuple[int, StoredMessage]]:
     """By position, in order; what is damaged is left out."""
     found = recovered.queues.get(queue, {}).get(level)
     if found is None:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from warren.store import compaction, log, recovery
+from warren.store import compaction, recovery, segment_log
 
 
 def make_small(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """Have segments of `size` octets, each of which is worth moving when it is half dead."""
-    for module in (log, recovery, compaction):
+    for module in (segment_log, recovery, compaction):
         monkeypatch.setattr(module, "SEGMENT_SIZE", size)
     monkeypatch.setattr(compaction, "COMPACTION_SLACK_SEGMENTS", 0)
     monkeypatch.setattr(compaction, "COMPACTION_READ_SIZE", size // 5)

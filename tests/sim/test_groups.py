@@ -13,10 +13,10 @@ from tests.sim.disk import SimulatedDisk
 from tests.sim.recovered import messages_in
 from tests.sim.segments import make_small
 
-from warren.model.confirmation import Confirmation
+from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import BODY_END, StoredMessage, encode_address
 from warren.store.message_store import StorePort
-from warren.store.recovery import OpeningWorld, Recovered, open_store
+from warren.store.recovery import RecoveredStore, RecoveryDependencies, open_store
 from warren.wire.properties import BasicProperties
 
 QUEUES = (1, 2)
@@ -30,11 +30,11 @@ PROPERTIES = BasicProperties(delivery_mode=2).encode_list()
 class Port(StorePort):
     """Commits when the simulation says so."""
 
-    def dirty(self) -> None:
+    def commit_due(self) -> None:
         """It will be, soon."""
 
 
-class Asking(Confirmation):
+class Asking(ConfirmListener):
     """Knows up to which group of one key is safe."""
 
     def __init__(self) -> None:
@@ -66,8 +66,8 @@ class Simulation:
         self.store = self.open().store
         self.next = dict.fromkeys(QUEUES, 0)
 
-    def open(self) -> Recovered:
-        world = OpeningWorld(
+    def open(self) -> RecoveredStore:
+        world = RecoveryDependencies(
             random_octets=self.chance.randbytes, has_queue=lambda _: True, progress=lambda *_: None
         )
         return open_store(self.disk, Port(), world)
@@ -88,7 +88,7 @@ class Simulation:
         message = StoredMessage(encode_address("", "q"), PROPERTIES, body + BODY_END, 5)
         names = []
         for queue in self.chance.sample(QUEUES, self.chance.choice([1, 2])):
-            self.store.append(message, self.store.lane(queue, 0), self.next[queue])
+            self.store.append(message, self.store.cursor(queue, 0), self.next[queue])
             self.held[queue, body] = (self.next[queue], message)
             self.next[queue] += 1
             names.append((queue, body))
@@ -98,7 +98,7 @@ class Simulation:
         if self.held:
             name = self.chance.choice(list(self.held))
             position, message = self.held.pop(name)
-            self.store.release(message, self.store.lane(name[0], 0), position)
+            self.store.release(message, self.store.cursor(name[0], 0), position)
             self.released.add(name)
 
     def drain(self) -> None:
@@ -107,7 +107,7 @@ class Simulation:
 
     def step(self) -> None:
         actions = [self.group] * 5 + [self.append, self.release, self.release, self.drain]
-        actions += [self.commit] * 3 + [self.work] * 4 + [self.store.tend]
+        actions += [self.commit] * 3 + [self.work] * 4 + [self.store.maintain]
         (self.crash if self.chance.random() < 0.04 else self.chance.choice(actions))()
 
     def commit(self) -> None:
@@ -133,9 +133,9 @@ class Simulation:
         assert not recovered.damage
         self.check(recovered)
 
-    def check(self, recovered: Recovered) -> None:
-        marks = recovered.store.marks
-        done = {key: int(marks[key].value) if key in marks else 0 for key in KEYS}
+    def check(self, recovered: RecoveredStore) -> None:
+        markers = recovered.store.markers
+        done = {key: int(markers[key].value) if key in markers else 0 for key in KEYS}
         found = {
             (queue, message.body): (position, message)
             for queue in QUEUES
@@ -154,7 +154,7 @@ class Simulation:
 
     def go_on(
         self,
-        recovered: Recovered,
+        recovered: RecoveredStore,
         found: dict[tuple[int, bytes], tuple[int, StoredMessage]],
         done: dict[bytes, int],
     ) -> None:

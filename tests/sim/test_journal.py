@@ -16,11 +16,11 @@ from tests.sim.disk import SimulatedDisk
 
 from warren.errors import AmqpError
 from warren.journal import journal as journal_module
-from warren.journal.journal import Journal, JournalWorld
+from warren.journal.journal import Journal, JournalDependencies
 from warren.journal.recovery import recover
 from warren.metadata.commands import (
     Bind,
-    Command,
+    CommandContext,
     DeclareExchange,
     DeclareQueue,
     DeleteExchange,
@@ -29,7 +29,7 @@ from warren.metadata.commands import (
     EndLease,
     ForgetTransient,
     GrantLease,
-    Meta,
+    MetadataCommand,
     Outcome,
     PauseQueue,
     PutUser,
@@ -42,10 +42,10 @@ from warren.metadata.commands import (
     SetPolicy,
     Unbind,
 )
-from warren.metadata.definitions import exported
+from warren.metadata.definitions import export_definitions
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.machine import Metadata
-from warren.store.disk import Create, Sync, Write
+from warren.store.disk import CreateFile, SyncFile, WriteFile
 
 STEPS = 150
 
@@ -55,13 +55,13 @@ class Recorded(Metadata):
 
     __slots__ = ("history",)
 
-    def __init__(self, history: list[tuple[Command, int]]) -> None:
+    def __init__(self, history: list[tuple[MetadataCommand, int]]) -> None:
         super().__init__()
         self.history = history
 
-    def apply(self, command: Command, meta: Meta) -> Reply:
-        self.history.append((command, meta.index))
-        return super().apply(command, meta)
+    def apply(self, command: MetadataCommand, context: CommandContext) -> Reply:
+        self.history.append((command, context.index))
+        return super().apply(command, context)
 
 
 class Answer:
@@ -86,7 +86,7 @@ class Answer:
 class Proposed:
     """A proposal, and what became of it."""
 
-    def __init__(self, simulation: "Simulation", command: Command) -> None:
+    def __init__(self, simulation: "Simulation", command: MetadataCommand) -> None:
         self.command = command
         self.reply: Reply | None = None
         self.error: AmqpError | None = None
@@ -112,7 +112,7 @@ class Simulation:
         self.disk = SimulatedDisk(self.chance)
         self.now = 0
         self.failures: list[OSError | None] = []
-        self.history: list[tuple[Command, int]] = []
+        self.history: list[tuple[MetadataCommand, int]] = []
         self.proposals: list[Proposed] = []
         # What was refused because a write failed, and may have reached the disk all the same.
         self.doubtful: list[Proposed] = []
@@ -122,20 +122,20 @@ class Simulation:
 
     def open(self) -> None:
         self.metadata = Recorded(self.history)
-        found: list[tuple[Command, int]] = []
+        found: list[tuple[MetadataCommand, int]] = []
         self.metadata.history = found
         recovered = recover(self.disk, self.metadata)
         assert (recovered.damage, recovered.loss) == ([], None)
         self.metadata.history = self.history
-        world = JournalWorld(
+        world = JournalDependencies(
             now=lambda: self.now,
             random_octets=self.chance.randbytes,
-            make_answer=self.make_answer,
+            make_future=self.make_future,
             report=self.failures.append,
         )
         self.journal = Journal(self.metadata, self.disk, world, recovered)
 
-    def make_answer(self) -> Answer:
+    def make_future(self) -> Answer:
         assert self.proposing is not None
         return Answer(self.proposing.go_on)
 
@@ -152,11 +152,11 @@ class Simulation:
 
     def wait(self) -> None:
         self.now += 2_000
-        self.journal.tend()
+        self.journal.maintain()
 
     def fail(self) -> None:
         if self.chance.random() < 0.2:
-            kind = self.chance.choice([Sync, Write, Create])
+            kind = self.chance.choice([SyncFile, WriteFile, CreateFile])
             self.disk.fault = (kind, self.chance.choice([errno.EIO, errno.ENOSPC]))
 
     def forget_doubts(self) -> None:
@@ -213,15 +213,15 @@ class Simulation:
         raise AssertionError(f"{found} is not {described(replayed([*self.history, (ForgetTransient(), 0)]))}")
 
 
-def replayed(history: list[tuple[Command, int]]) -> Metadata:
+def replayed(history: list[tuple[MetadataCommand, int]]) -> Metadata:
     metadata = Metadata()
     for command, index in history:
-        metadata.apply(command, Meta(index=index, now=0))
+        metadata.apply(command, CommandContext(index=index, now=0))
     return metadata
 
 
 def described(metadata: Metadata) -> dict[str, object]:
-    document = exported(metadata, version="3.10.8")
+    document = export_definitions(metadata, version="3.10.8")
     found: dict[str, object] = {
         section: sorted(json.dumps(entry, sort_keys=True) for entry in entries)
         for section, entries in document.items()
@@ -237,7 +237,7 @@ def described(metadata: Metadata) -> dict[str, object]:
             f"leases in {name}": [
                 lease
                 for lease in vhost.topology.leases.by_id.values()
-                if vhost.topology.queues[lease.queue].is_surviving
+                if vhost.topology.queues[lease.queue].survives_restart
             ]
             for name, vhost in metadata.vhosts.by_name.items()
         }
@@ -250,14 +250,14 @@ def lease(id: str, queue: str) -> LeaseRecord:
     )
 
 
-def any_command(chance: random.Random) -> Command:
+def any_command(chance: random.Random) -> MetadataCommand:
     vhost = chance.choice(["v", "v", "v", "w"])
     one, two = chance.choice("abc"), chance.choice("abc")
     is_to_queue = chance.random() < 0.6
     # No two queues ever have a lease of the same id.
     leased = f"of {one}"
     binding = {"vhost": vhost, "source": one, "destination": two, "is_to_queue": is_to_queue}
-    everything: list[Command] = [
+    everything: list[MetadataCommand] = [
         PutVhost(name=vhost, description=one),
         PutVhost(name=vhost),
         PutUser(name=one, password_hash=two.encode(), hashing_algorithm="x"),
@@ -302,8 +302,8 @@ def any_command(chance: random.Random) -> Command:
 @pytest.mark.seeds(SEEDS // 5)
 def test_what_was_answered_is_there_again(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "JOURNAL_LOG_SIZE_MIN", 2_000)
-    monkeypatch.setattr(journal_module, "JOURNAL_AHEAD_SIZE", 700)
-    monkeypatch.setattr("warren.journal.state.JOURNAL_CHUNK_SIZE", 500)
+    monkeypatch.setattr(journal_module, "JOURNAL_PREALLOCATION_SIZE", 700)
+    monkeypatch.setattr("warren.journal.snapshot.JOURNAL_CHUNK_SIZE", 500)
     simulation = Simulation(seed)
     for _ in range(STEPS):
         simulation.step()
@@ -371,7 +371,7 @@ def test_a_full_disk_refuses_what_survives_and_nothing_else_until_there_is_room(
     simulation = Simulation(0)
     Proposed(simulation, PutVhost(name="v"))
     simulation.disk.advance()
-    simulation.disk.fault = (Write, errno.ENOSPC)
+    simulation.disk.fault = (WriteFile, errno.ENOSPC)
     refused = Proposed(simulation, DeclareQueue(vhost="v", name="q", durable=True))
     simulation.disk.advance()
     assert refused.error is not None

@@ -10,8 +10,8 @@ from tests.sim.disk import File
 from tests.sim.test_journal import Proposed, Simulation
 
 from warren.journal import journal as journal_module
+from warren.journal.file_format import HEAD_SIZE, NAME, JournalError
 from warren.journal.high_water_mark import NAME as MARK
-from warren.journal.page import HEAD_SIZE, NAME, PageError
 from warren.journal.recovery import RecoveredLog, recover
 from warren.limits import JOURNAL_MARK_SYNC_MS
 from warren.metadata.commands import DeclareQueue, PutVhost
@@ -74,7 +74,7 @@ def test_an_end_that_is_lost_is_noticed_at_every_octet(end: str, filling: str) -
         }[filling]
         put(simulation, whole[:at] + rest)
         if at < HEAD_SIZE:
-            with pytest.raises(PageError, match="octet 0: "):
+            with pytest.raises(JournalError, match="octet 0: "):
                 told(simulation)
             continue
         loss = told(simulation).loss
@@ -177,7 +177,7 @@ def test_the_first_start_may_end_anywhere() -> None:
             disk.files.clear()
             simulation.open()
             done: list[object] = []
-            disk.submit(simulation.journal._rewrite(simulation.journal._noted_state()), done.append)
+            disk.submit(simulation.journal._rewrite(simulation.journal._take_snapshot()), done.append)
             disk.advance(count)
             disk.lose_power()
             assert told(simulation).loss is None
@@ -199,21 +199,21 @@ def test_a_mark_that_waits_is_synced_within_a_second() -> None:
     simulation = begun()
     declared(simulation, "a")
     before = simulation.disk.syncs
-    simulation.journal.tend()
+    simulation.journal.maintain()
     assert not simulation.disk.is_busy
     simulation.now += JOURNAL_MARK_SYNC_MS
-    simulation.journal.tend()
+    simulation.journal.maintain()
     simulation.disk.advance()
     assert simulation.disk.syncs == before + 1
     simulation.now += JOURNAL_MARK_SYNC_MS
-    simulation.journal.tend()
+    simulation.journal.maintain()
     assert not simulation.disk.is_busy
 
 
 def test_a_log_of_an_older_warren_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     simulation = begun()
-    monkeypatch.setattr("warren.journal.page.VERSION", 4)
-    monkeypatch.setattr("warren.journal.state.encode_origin", lambda *_: b"")
+    monkeypatch.setattr("warren.journal.file_format.VERSION", 4)
+    monkeypatch.setattr("warren.journal.snapshot.encode_origin", lambda *_: b"")
     monkeypatch.setattr(journal_module, "JOURNAL_LOG_SIZE_MIN", 0)
     simulation.journal.begin()
     older = octets_of(simulation)

@@ -12,7 +12,7 @@ from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_add
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Delivery
 from warren.store.message_store import StorePort
-from warren.store.recovery import OpeningWorld, open_erased, open_store
+from warren.store.recovery import RecoveryDependencies, open_erased, open_store
 from warren.store.stores import Stores
 from warren.wire.properties import BasicProperties
 
@@ -24,7 +24,7 @@ NUMBER = 7
 class Port(StorePort):
     """Commits when the simulation says so."""
 
-    def dirty(self) -> None:
+    def commit_due(self) -> None:
         """It will be, soon."""
 
 
@@ -47,7 +47,7 @@ class Simulation:
         self.queue = self.opened()
 
     def opened(self) -> ClassicQueue:
-        world = OpeningWorld(
+        world = RecoveryDependencies(
             random_octets=self.chance.randbytes, has_queue=NUMBER.__eq__, progress=lambda *_: None
         )
         recovered = open_store(self.disk, Port(), world)
@@ -55,7 +55,7 @@ class Simulation:
         self.store = recovered.store
         queue = made(self.host, dead=True, priority_max=self.priority_max, length_max=self.length_max)
         transient = open_erased(SimulatedDisk(self.chance), Port(), self.chance.randbytes)
-        queue.keep_in(Stores(self.store, transient), NUMBER)
+        queue.attach_store(Stores(self.store, transient), NUMBER)
         for level, found in recovered.queues.get(NUMBER, {}).items():
             queue.restore(level, found)
         return queue

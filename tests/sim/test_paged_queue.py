@@ -25,8 +25,8 @@ from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Delivery
 from warren.store.delivered import NAME
 from warren.store.message_store import StorePort
-from warren.store.recovery import CATALOG, OpeningWorld, open_erased, open_store
-from warren.store.segment import SegmentError
+from warren.store.recovery import CATALOG, RecoveryDependencies, open_erased, open_store
+from warren.store.segment import StoreFileError
 from warren.store.stores import Stores
 from warren.wire.properties import BasicProperties
 
@@ -43,10 +43,10 @@ class Port(StorePort):
         # True if there is something to write.
         self.is_dirty = False
 
-    def dirty(self) -> None:
+    def commit_due(self) -> None:
         self.is_dirty = True
 
-    def unreadable(self, error: OSError | SegmentError) -> None:
+    def unreadable(self, error: OSError | StoreFileError) -> None:
         raise AssertionError(error)
 
 
@@ -84,7 +84,7 @@ class Simulation:
         self.queue = self.opened()
 
     def opened(self) -> ClassicQueue:
-        world = OpeningWorld(
+        world = RecoveryDependencies(
             random_octets=self.chance.randbytes, has_queue=NUMBER.__eq__, progress=lambda *_: None
         )
         self.port = Port()
@@ -95,7 +95,7 @@ class Simulation:
         self.stores = Stores(recovered.store, transient)
         self.stores.queue_memory_max = self.memory_max
         queue = made(self.host, dead=self.is_dead_lettering, priority_max=self.priority_max)
-        queue.keep_in(self.stores, self.queue_number)
+        queue.attach_store(self.stores, self.queue_number)
         for level, found in recovered.queues.get(NUMBER, {}).items():
             queue.restore(level, found)
         queue.expire()
@@ -138,7 +138,7 @@ class Simulation:
             delivery = self.taken.pop(self.chance.randrange(len(self.taken)))
             number = number_of(delivery)
             if self.chance.random() < 0.5:
-                self.queue.let_go(delivery)
+                self.queue.release(delivery)
                 del self.handed_out[number]
                 return
             self.queue.give_back(delivery)
@@ -230,7 +230,7 @@ class Simulation:
         self.queue.shrink()
 
     def commit(self) -> None:
-        self.stores.tend()
+        self.stores.maintain()
         self.stores.persistent.commit()
         self.disk.advance(self.chance.choice([1, 2, None]))
         self.stores.transient.commit()
@@ -336,10 +336,10 @@ def test_a_queue_that_pages_hands_out_what_it_was_given_and_leaves_nothing_behin
     for delivery in simulation.deliveries:
         simulation.queue.acknowledge(delivery)
     for delivery in simulation.taken:
-        simulation.queue.let_go(delivery)
+        simulation.queue.release(delivery)
     assert (simulation.queue.unacked_count, simulation.queue.unacked_octets) == (0, 0)
     simulation.settle_disks()
-    simulation.stores.tend()
+    simulation.stores.maintain()
     assert not simulation.stores.paging
     assert sum(simulation.erased.names().values()) <= (SPARE_SEGMENTS_MAX + 1) * SEGMENT_SIZE
     # Spares, the last, and some that state of lanes stands in.
@@ -361,7 +361,7 @@ def test_a_message_expires_though_only_the_disk_has_it() -> None:
         message.flags = PERSISTENT | (HAS_EXPIRATION if number == 250 else 0)
         simulation.queue.publish(message, None, 0)
     simulation.settle_disks()
-    simulation.stores.tend()
+    simulation.stores.maintain()
     assert simulation.queue.paged_count > 100
     simulation.host.now = EXPIRATION_MS
     simulation.queue.expire()

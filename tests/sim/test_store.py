@@ -12,10 +12,10 @@ from tests.sim.disk import SimulatedDisk
 from tests.sim.recovered import messages_in
 from tests.sim.segments import make_small
 
-from warren.model.confirmation import Confirmation
+from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import BODY_END, StoredMessage, encode_address
 from warren.store.message_store import StorePort
-from warren.store.recovery import OpeningWorld, Recovered, open_store
+from warren.store.recovery import RecoveredStore, RecoveryDependencies, open_store
 from warren.wire.properties import BasicProperties
 
 QUEUES = (1, 2, 3)
@@ -33,7 +33,7 @@ class Port(StorePort):
         self.is_dirty = False
         self.failures: list[OSError] = []
 
-    def dirty(self) -> None:
+    def commit_due(self) -> None:
         self.is_dirty = True
 
     def failed(self, error: OSError, is_full: bool) -> None:
@@ -43,7 +43,7 @@ class Port(StorePort):
         self.failures.clear()
 
 
-class Held(Confirmation):
+class Held(ConfirmListener):
     """Knows what was promised."""
 
     def __init__(self) -> None:
@@ -79,15 +79,15 @@ class Simulation:
         self.next: dict[int, int] = dict.fromkeys(QUEUES, 0)
         self.store = self.open().store
 
-    def open(self) -> Recovered:
-        world = OpeningWorld(
+    def open(self) -> RecoveredStore:
+        world = RecoveryDependencies(
             random_octets=self.chance.randbytes, has_queue=lambda _: True, progress=lambda *_: None
         )
         return open_store(self.disk, self.port, world)
 
     def step(self) -> None:
         actions = ["append"] * 6 + ["release"] * 4 + ["drain", "reach", "reach", "read"]
-        actions += ["tend", "commit", "commit", "commit"]
+        actions += ["maintain", "commit", "commit", "commit"]
         actions += ["work"] * 4
         getattr(self, "crash" if self.chance.random() < self.crashes else self.chance.choice(actions))()
 
@@ -98,7 +98,7 @@ class Simulation:
         for queue in self.chance.sample(QUEUES, self.chance.choice([1, 1, 2, 3])):
             position = self.next[queue]
             self.next[queue] += 1
-            self.store.append(message, self.store.lane(queue, 0), position)
+            self.store.append(message, self.store.cursor(queue, 0), position)
             self.held[queue, position] = (self.number, message)
         self.store.confirm(self.promises, self.number)
 
@@ -107,7 +107,7 @@ class Simulation:
             is_oldest = self.chance.random() < self.in_order
             key = min(self.held) if is_oldest else self.chance.choice(list(self.held))
             _, message = self.held.pop(key)
-            self.store.release(message, self.store.lane(key[0], 0), key[1])
+            self.store.release(message, self.store.cursor(key[0], 0), key[1])
             self.released[key] = False
 
     def drain(self) -> None:
@@ -118,7 +118,7 @@ class Simulation:
 
     def reach(self) -> None:
         queue = self.chance.choice(QUEUES)
-        self.store.reached(self.store.lane(queue, 0), self.chance.randrange(self.next[queue] + 1))
+        self.store.delivered_up_to(self.store.cursor(queue, 0), self.chance.randrange(self.next[queue] + 1))
 
     def read(self) -> None:
         """What is written is where its queues think that it is, moved or not."""
@@ -129,8 +129,8 @@ class Simulation:
                 assert found is not None
                 assert (found.content, found.address) == (message.content, message.address)
 
-    def tend(self) -> None:
-        self.store.tend()
+    def maintain(self) -> None:
+        self.store.maintain()
 
     def commit(self) -> None:
         self.store.commit()
@@ -153,7 +153,7 @@ class Simulation:
         assert not recovered.damage
         self.check(recovered)
 
-    def check(self, recovered: Recovered) -> None:
+    def check(self, recovered: RecoveredStore) -> None:
         found: dict[tuple[int, int], StoredMessage] = {}
         for queue, levels in recovered.queues.items():
             messages, end = messages_in(recovered, queue), levels[0].end
@@ -170,7 +170,7 @@ class Simulation:
             assert key in self.held or self.released.get(key) is False, f"{key} came back"
         self.go_on(recovered, found)
 
-    def go_on(self, recovered: Recovered, found: dict[tuple[int, int], StoredMessage]) -> None:
+    def go_on(self, recovered: RecoveredStore, found: dict[tuple[int, int], StoredMessage]) -> None:
         """From here on, what was found is what there is, and it is certain."""
         self.store = recovered.store
         numbers = {key: number for key, (number, _) in self.held.items()}

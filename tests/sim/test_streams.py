@@ -13,17 +13,17 @@ import pytest
 from tests.seeds import SEEDS
 from tests.sim.disk import SimulatedDisk
 
-from warren.model.confirmation import Confirmation
+from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import HAS_HEADERS, Message, encode_address
-from warren.store.disk import Create, Sync, Write
+from warren.store.disk import CreateFile, SyncFile, WriteFile
 from warren.store.message_store import StorePort
-from warren.store.segment import SegmentError
+from warren.store.segment import StoreFileError
 from warren.store.streams import cache as cache_module
-from warren.store.streams import log as log_module
 from warren.store.streams import scan as scan_module
 from warren.store.streams import segment as segment_module
-from warren.store.streams.log import Retention, StreamFiles, StreamLog
+from warren.store.streams import stream_log as log_module
 from warren.store.streams.recovery import open_streams
+from warren.store.streams.stream_log import Retention, StreamLog, StreamLogDependencies
 
 STEPS = 60
 STREAMS = (1, 2, 0x1F)
@@ -36,7 +36,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches have several chunks, and reads several blocks."""
     monkeypatch.setattr(log_module, "STREAM_CHUNK_SIZE", 400)
     monkeypatch.setattr(cache_module, "STREAM_CACHE_SIZE", 1_000)
-    monkeypatch.setattr(log_module, "STREAM_AHEAD_SIZE", 1_024)
+    monkeypatch.setattr(log_module, "STREAM_PREALLOCATION_SIZE", 1_024)
     monkeypatch.setattr(segment_module, "STREAM_INDEX_STEP", 700)
     monkeypatch.setattr(scan_module, "STREAM_BLOCK_SIZE", 500)
 
@@ -46,7 +46,7 @@ class Port(StorePort):
         self.is_dirty = False
         self.is_failed = False
 
-    def dirty(self) -> None:
+    def commit_due(self) -> None:
         self.is_dirty = True
 
     def failed(self, error: OSError, is_full: bool) -> None:
@@ -55,17 +55,17 @@ class Port(StorePort):
     def recovered(self) -> None:
         self.is_failed = False
 
-    def is_behind(self) -> None:
+    def fell_behind(self) -> None:
         pass
 
-    def has_caught_up(self) -> None:
+    def caught_up(self) -> None:
         pass
 
-    def unreadable(self, error: OSError | SegmentError) -> None:
+    def unreadable(self, error: OSError | StoreFileError) -> None:
         raise AssertionError(error)
 
 
-class Told(Confirmation):
+class Told(ConfirmListener):
     """Who publishes, and what was confirmed to it."""
 
     def __init__(self) -> None:
@@ -105,8 +105,10 @@ class Run:
 
     def open(self) -> None:
         self.port = Port()
-        self.reported: list[OSError | SegmentError] = []
-        files = StreamFiles(disk=self.disk, random_octets=self.chance.randbytes, report=self.reported.append)
+        self.reported: list[OSError | StoreFileError] = []
+        files = StreamLogDependencies(
+            disk=self.disk, random_octets=self.chance.randbytes, report=self.reported.append
+        )
         opened = open_streams(files, self.port, lambda number: number in STREAMS)
         self.damage = opened.damage
         self.store = opened.store
@@ -128,7 +130,7 @@ class Run:
         elif choice < 0.75:
             self.trim()
         elif choice < 0.78:
-            self.disk.fault = (self.chance.choice([Write, Sync, Create]), errno.ENOSPC)
+            self.disk.fault = (self.chance.choice([WriteFile, SyncFile, CreateFile]), errno.ENOSPC)
         elif choice < 0.84:
             self.read_some()
         elif choice < 0.88:
@@ -239,7 +241,7 @@ def test_what_was_confirmed_is_where_it_was_after_a_power_cut(seed: int) -> None
         run.cut()
 
 
-def lost_by(error: OSError | SegmentError) -> range:
+def lost_by(error: OSError | StoreFileError) -> range:
     """The offsets that `error` names."""
     found = re.search(r"messages from offset (\d+) to (\d+)", str(error))
     return range(int(found[1]), int(found[2]) + 1) if found else range(0)

@@ -22,7 +22,7 @@ from tests.spark.killing import killer, victim_session
 
 import pyspark_warren
 from pyspark_warren.options import read_options
-from pyspark_warren.pipelines.archive import Progress, archive
+from pyspark_warren.pipelines.archive import ArchiveProgress, archive
 from pyspark_warren.schema import COLUMNS
 from pyspark_warren.sink import BATCH_ID
 from pyspark_warren.source import WarrenStreamReader
@@ -73,7 +73,7 @@ def main() -> None:
     # Spark keeps nothing in an object store.
     checkpoint = str(marks / "checkpoint") if "://" in lake else None
 
-    def listen(progress: Progress) -> None:
+    def listen(progress: ArchiveProgress) -> None:
         print(progress.stage, progress.batch, progress.rows, flush=True)
         if progress.stage in ("committed", "repeated"):
             last.write_text(str(progress.batch))

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark_warren.amqp import CHANNEL, connect
-from pyspark_warren.choosing import choose
-from pyspark_warren.encoding import Encoder
-from pyspark_warren.filters import EVERYTHING
-from pyspark_warren.http import Management, path
-from pyspark_warren.options import Broker, read_options
-from pyspark_warren.partitions import BrowsePart
-from pyspark_warren.publishing import Publisher
+from pyspark_warren.amqp_publisher import AmqpPublisher
+from pyspark_warren.encoding import PublishEncoder
+from pyspark_warren.filters import NO_FILTERS
+from pyspark_warren.http import HttpApi, path
+from pyspark_warren.mode_detection import detect_strategy
+from pyspark_warren.options import BrokerOptions, read_options
+from pyspark_warren.partitions import BrowsePartition
 from pyspark_warren.schema import COLUMNS
 from pyspark_warren.stream_source import StreamSource
-from warren.client.link import Link
+from warren.client.connection import ClientConnection
 from warren.wire.methods import (
     QueueBind,
     QueueBindOk,
@@ -30,7 +30,7 @@ STREAM = {"x-queue-type": "stream"}
 
 
 @dataclass(frozen=True)
-class Place:
+class BrokerUnderTest:
     """Where a broker is."""
 
     port: int
@@ -45,12 +45,12 @@ class Place:
         }
 
     @property
-    def broker(self) -> Broker:
+    def broker(self) -> BrokerOptions:
         """The same, read."""
         return read_options(self.options | {"queue": "any"}).broker
 
     @contextmanager
-    def link(self) -> Iterator[Link]:
+    def link(self) -> Iterator[ClientConnection]:
         """A connection with a channel."""
         link = connect(self.broker)
         try:
@@ -78,7 +78,7 @@ class Place:
         """Make or change something over the HTTP API."""
         kind = {"Content-Type": "application/json"}
         # A broker that has just begun to listen for AMQP may not do so for HTTP yet.
-        Management(self.broker)._ask("PUT", place, json.dumps(body).encode(), kind).read()
+        HttpApi(self.broker)._ask("PUT", place, json.dumps(body).encode(), kind).read()
 
     def count(self, queue: str) -> int:
         """How many messages are ready."""
@@ -89,8 +89,8 @@ class Place:
         """Put messages into a queue; returns when they are confirmed."""
         import pyarrow as pa
 
-        with Publisher(self.broker) as publisher:
-            encoder = Encoder(
+        with AmqpPublisher(self.broker) as publisher:
+            encoder = PublishEncoder(
                 channel=CHANNEL,
                 frame_size_max=publisher.frame_size_max,
                 is_mandatory=True,
@@ -101,12 +101,15 @@ class Place:
             publisher.finish()
 
 
-def rows_of(place: Place, queue: str) -> list[dict[str, Any]]:
+def rows_of(place: BrokerUnderTest, queue: str) -> list[dict[str, Any]]:
     """All that is in a queue or a stream of a Warren, which stays there."""
     options = read_options(place.options | {"queue": queue})
-    choice = choose(options, is_streaming=False)
+    choice = detect_strategy(options, is_streaming=False)
     is_stream = choice.mode == "stream"
-    parts = StreamSource(options, choice).batch(EVERYTHING) if is_stream else [BrowsePart(queue)]
+    partitions = StreamSource(options, choice).batch(NO_FILTERS) if is_stream else [BrowsePartition(queue)]
     return [
-        row for part in parts for batch in part.read(options, tuple(COLUMNS)) for row in batch.to_pylist()
+        row
+        for part in partitions
+        for batch in part.read(options, tuple(COLUMNS))
+        for row in batch.to_pylist()
     ]

@@ -6,15 +6,15 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.broker import PROGRAM
-from tests.spark.brokers import Place
+from tests.spark.brokers import BrokerUnderTest
+from tests.warren_process import PROGRAM
 
 import warren
 
 COMMAND_S_MAX = 300
 
 
-def environment(place: Place) -> dict[str, str]:
+def environment(place: BrokerUnderTest) -> dict[str, str]:
     """What a process has to know of the broker, and where it finds the Warren that is tested."""
     source = Path(warren.__file__).resolve().parents[1]
     told = {"WARREN_AMQP_URI": place.options["uri"], "WARREN_URI": place.options["managementUri"]}
@@ -22,7 +22,7 @@ def environment(place: Place) -> dict[str, str]:
 
 
 def run(
-    place: Place, *arguments: str, changed: Mapping[str, str] | None = None
+    place: BrokerUnderTest, *arguments: str, changed: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """What it printed and how it ended, whatever that was."""
     return subprocess.run(

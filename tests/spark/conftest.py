@@ -10,10 +10,10 @@ from pathlib import Path
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
-from tests.broker import free_port, running_warren
 from tests.rabbitmq import RabbitMQ, is_installed
-from tests.spark.brokers import Place
+from tests.spark.brokers import BrokerUnderTest
 from tests.user_environment import user_environment
+from tests.warren_process import free_port, running_warren
 
 from pyspark_warren.versions import VERSION
 from warren.cli.spark.session import prepare_java
@@ -80,7 +80,7 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerUnderTest]:
     if not is_installed():
         pytest.skip("rabbitmq-server is not installed")
     management = free_port()
@@ -91,15 +91,15 @@ def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with contextlib.ExitStack() as stack:
         stack.callback(broker.remove)
         stack.callback(broker.stop)
-        yield Place(broker.port, management)
+        yield BrokerUnderTest(broker.port, management)
 
 
 @pytest.fixture(scope="session")
-def warren(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def warren(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerUnderTest]:
     management = free_port()
     folder: Path = tmp_path_factory.mktemp("warren")
     arguments = ("--data-dir", str(folder / "data"), "--management-port", str(management))
     # Spark's own environment has more than the broker of `make run` or of a container.
     command = (str(user_environment(folder / "environment") / "warren"),)
     with running_warren(folder, arguments=arguments, command=command) as broker:
-        yield Place(broker.port, management)
+        yield BrokerUnderTest(broker.port, management)

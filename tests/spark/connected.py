@@ -6,8 +6,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from pyspark_warren.pipelines import dlx_report, reading, rollup
-from pyspark_warren.pipelines.sql import parsed, prepare, run
+from pyspark_warren.pipelines import dlx_report, rollup, table_reader
+from pyspark_warren.pipelines.sql import parse, prepare, run
 from warren.spark import register
 
 
@@ -19,9 +19,9 @@ def main() -> None:
     register(spark)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.shuffle.partitions", "1")
-    letters = reading.read(spark, reading.place_of(f"queue.{dead}"), options, dlx_report.READ)
-    messages = reading.read(spark, reading.place_of(f"stream.{measured}"), options, rollup.READ)
-    query = parsed(f"select body, count(*) as n from queue.`{dead}` group by 1 order by 1", {})
+    letters = table_reader.read(spark, table_reader.parse_table(f"queue.{dead}"), options, dlx_report.READ)
+    messages = table_reader.read(spark, table_reader.parse_table(f"stream.{measured}"), options, rollup.READ)
+    query = parse(f"select body, count(*) as n from queue.`{dead}` group by 1 order by 1", {})
     prepare(spark, query, options)
     found = {
         "kind": type(spark).__module__,

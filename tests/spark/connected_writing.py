@@ -16,8 +16,8 @@ from typing import Any
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from pyspark_warren.pipelines.archive import Progress, archive
-from pyspark_warren.pipelines.decode import Decoded, schema_of, start
+from pyspark_warren.pipelines.archive import ArchiveProgress, archive
+from pyspark_warren.pipelines.decode import DecodeProgress, schema_of, start
 from warren.cli.main import main as program
 from warren.spark import register
 
@@ -30,8 +30,8 @@ class Killer:
     def __init__(self, mark: Path) -> None:
         self._mark = mark
 
-    def __call__(self, told: Progress | Decoded) -> None:
-        is_done = isinstance(told, Decoded) or told.stage == "committed"
+    def __call__(self, told: ArchiveProgress | DecodeProgress) -> None:
+        is_done = isinstance(told, DecodeProgress) or told.stage == "committed"
         if is_done and not self._mark.exists():
             self._mark.write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGKILL)

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pyspark
 from pyspark.sql import SparkSession
-from tests.broker import Warren, free_port, start_warren, stop
-from tests.spark.brokers import Place
+from tests.spark.brokers import BrokerUnderTest
 from tests.spark.conftest import session
+from tests.warren_process import WarrenProcess, free_port, start_warren, stop
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_S_MAX = 280
@@ -78,21 +78,21 @@ def kill_broker(marks: Path) -> None:
 
 
 @contextlib.contextmanager
-def restarted_broker(folder: Path, marks: Path) -> Iterator[Place]:
+def restarted_broker(folder: Path, marks: Path) -> Iterator[BrokerUnderTest]:
     """A Warren that is started again when it is killed; `marks/broker` is its process."""
     port, management = free_port(), free_port()
     (folder / "warren.conf").write_text(f"listeners.tcp.default = 127.0.0.1:{port}\n")
     arguments = ("--config", "warren.conf", "--data-dir", "data", "--management-port", str(management))
     is_over = threading.Event()
-    running: list[Warren] = []
+    running: list[WarrenProcess] = []
 
-    def start() -> Warren:
+    def start() -> WarrenProcess:
         broker = start_warren(folder, port, *arguments)
         (marks / "broker").write_text(str(broker.process.pid))
         running[:] = [broker]
         return broker
 
-    def watch(broker: Warren) -> None:
+    def watch(broker: WarrenProcess) -> None:
         while True:
             broker.process.wait()
             if is_over.is_set():
@@ -102,7 +102,7 @@ def restarted_broker(folder: Path, marks: Path) -> Iterator[Place]:
     thread = threading.Thread(target=watch, args=(start(),))
     thread.start()
     try:
-        yield Place(port, management)
+        yield BrokerUnderTest(port, management)
     finally:
         is_over.set()
         stop(running[0].process)

@@ -21,7 +21,7 @@ from tests.spark.killing import killer, victim_session
 
 import pyspark_warren
 from pyspark_warren.options import write_options
-from pyspark_warren.pipelines.replay import Replayed, replay
+from pyspark_warren.pipelines.replay import ReplayResult, replay
 from pyspark_warren.sink import BatchWriter
 
 BATCH_ROWS = 200
@@ -52,7 +52,7 @@ def killed_source(reached: Callable[[str], None]) -> type[pyspark_warren.Default
     return Killed
 
 
-def send(spark: SparkSession, lake: str | Path, options: Mapping[str, str]) -> Replayed:
+def send(spark: SparkSession, lake: str | Path, options: Mapping[str, str]) -> ReplayResult:
     """All that is in the lake, once."""
     return replay(
         spark, lake, name="again", exchange="", routing_key="replayed", batch_rows=BATCH_ROWS,

@@ -13,7 +13,7 @@ BUCKET = "lake"
 
 
 @dataclass(frozen=True)
-class Stored:
+class ObjectStoreServer:
     """The store, and who may do everything in it."""
 
     process: "subprocess.Popen[str]"
@@ -43,7 +43,7 @@ class Stored:
 
 
 @contextlib.contextmanager
-def started_store(log: Path) -> Iterator[Stored]:
+def started_store(log: Path) -> Iterator[ObjectStoreServer]:
     """A store of one's own; what it says of requests goes to `log`."""
     with log.open("w") as said, subprocess.Popen(
         [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True
@@ -51,5 +51,5 @@ def started_store(log: Path) -> Iterator[Stored]:
         assert process.stdout is not None
         assert process.stdin is not None
         port, key, secret = process.stdout.readline().split()
-        yield Stored(process, int(port), key, secret)
+        yield ObjectStoreServer(process, int(port), key, secret)
         process.stdin.close()

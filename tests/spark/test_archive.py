@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
-from tests.spark.brokers import STREAM, Place
+from tests.spark.brokers import STREAM, BrokerUnderTest
 
-from pyspark_warren.pipelines.archive import Progress, archive
-from pyspark_warren.pipelines.reading import place_of as table_at
-from pyspark_warren.pipelines.reading import read
-from pyspark_warren.pipelines.tending import clean, compact
+from pyspark_warren.pipelines.archive import ArchiveProgress, archive
+from pyspark_warren.pipelines.maintenance import clean, compact
+from pyspark_warren.pipelines.table_reader import parse_table as table_at
+from pyspark_warren.pipelines.table_reader import read
 from pyspark_warren.versions import HAS_BATCHES
 from warren.cli.main import main
 
@@ -24,9 +24,9 @@ def numbered(start: int, end: int) -> list[bytes]:
     return [b"%d" % number for number in range(start, end)]
 
 
-def run(spark: SparkSession, place: Place, lake: Path, **given: Any) -> list[Progress]:
+def run(spark: SparkSession, place: BrokerUnderTest, lake: Path, **given: Any) -> list[ArchiveProgress]:
     """Archive what is there now; what was told of it."""
-    told: list[Progress] = []
+    told: list[ArchiveProgress] = []
     options = place.options
     query = archive(
         spark, lake, uri=options["uri"], management_uri=options["managementUri"], once=True,
@@ -44,7 +44,7 @@ def rows(lake: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.versions
 def test_streams_of_a_pattern_are_archived_by_day_and_queue_and_gone_on_with(
-    spark: SparkSession, warren: Place, tmp_path: Path
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     for queue in ("arch a/b=ü", "arch-c"):
         warren.declare(queue, STREAM)
@@ -83,7 +83,7 @@ def test_streams_of_a_pattern_are_archived_by_day_and_queue_and_gone_on_with(
 @pytest.mark.versions
 @pytest.mark.since((4, 2), "queries over queues")
 def test_a_leased_queue_is_archived_and_empty_then(
-    spark: SparkSession, warren: Place, tmp_path: Path
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("arch-leased")
     warren.publish("arch-leased", numbered(0, 1_000))
@@ -98,7 +98,7 @@ def test_a_leased_queue_is_archived_and_empty_then(
         run(spark, warren, tmp_path / "lake", queue="arch-leased")
 
 
-def test_rabbitmq_is_archived_too(spark: SparkSession, rabbitmq: Place, tmp_path: Path) -> None:
+def test_rabbitmq_is_archived_too(spark: SparkSession, rabbitmq: BrokerUnderTest, tmp_path: Path) -> None:
     rabbitmq.declare("arch-stream", dict(STREAM))
     rabbitmq.declare("arch-work")
     for queue in ("arch-stream", "arch-work"):
@@ -112,7 +112,7 @@ def test_rabbitmq_is_archived_too(spark: SparkSession, rabbitmq: Place, tmp_path
 
 
 def test_the_firehose_is_archived_while_the_virtual_host_is_traced(
-    spark: SparkSession, warren: Place, tmp_path: Path
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError, match="`warren trace on`"):
         run(spark, warren, tmp_path / "lake", firehose=True)
@@ -130,7 +130,7 @@ def test_the_firehose_is_archived_while_the_virtual_host_is_traced(
 
 
 def test_small_files_become_one_and_what_a_crash_left_is_removed_when_it_is_old(
-    spark: SparkSession, warren: Place, tmp_path: Path
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
     warren.declare("tended", STREAM)
@@ -173,14 +173,16 @@ def test_small_files_become_one_and_what_a_crash_left_is_removed_when_it_is_old(
     ],
 )
 def test_what_cannot_be_archived_is_refused_with_the_reason(
-    spark: SparkSession, warren: Place, tmp_path: Path, given: dict[str, Any], told: str
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path, given: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(ValueError, match=told):
         run(spark, warren, tmp_path / "lake", **({"queue": "any"} | given))
     assert not (tmp_path / "lake").exists()
 
 
-def test_a_folder_of_something_else_is_no_lake(spark: SparkSession, warren: Place, tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_no_lake(
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
+) -> None:
     warren.declare("any-lake", STREAM)
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(ValueError, match=r"holds 'notes\.txt', and is no lake"):
@@ -189,7 +191,7 @@ def test_a_folder_of_something_else_is_no_lake(spark: SparkSession, warren: Plac
         run(spark, warren, "hdfs://name/lake", queue="any-lake")  # type: ignore[arg-type]
 
 
-def test_the_commands_do_the_same(spark: SparkSession, warren: Place, tmp_path: Path) -> None:
+def test_the_commands_do_the_same(spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path) -> None:
     lake = str(tmp_path / "lake")
     warren.declare("commanded")
     warren.publish("commanded", numbered(0, 300))
@@ -218,7 +220,7 @@ def test_the_commands_do_the_same(spark: SparkSession, warren: Place, tmp_path: 
     assert "--queue, --pattern, --super-stream, --firehose" in wrong.output
 
 
-def command(place: Place, *arguments: str) -> str:
+def command(place: BrokerUnderTest, *arguments: str) -> str:
     """What `warren spark` prints; it takes the session that there is."""
     told = {"WARREN_AMQP_URI": place.options["uri"], "WARREN_URI": place.options["managementUri"]}
     done = CliRunner().invoke(main, ["spark", *arguments], env=told)
@@ -227,7 +229,7 @@ def command(place: Place, *arguments: str) -> str:
 
 
 def test_an_archive_that_finds_nothing_new_says_so(
-    spark: SparkSession, warren: Place, tmp_path: Path
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("quiet", STREAM)
     warren.publish("quiet", [b"1", b"2"])

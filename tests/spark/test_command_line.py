@@ -15,13 +15,13 @@ import pyspark
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
-from tests.broker import PROGRAM
-from tests.spark.brokers import STREAM, Place
+from tests.spark.brokers import STREAM, BrokerUnderTest
 from tests.spark.commands import COMMAND_S_MAX, environment
+from tests.warren_process import PROGRAM
 
 from warren.cli.operator.failures import Failure
-from warren.cli.spark.options import Settings
-from warren.cli.spark.session import opened
+from warren.cli.spark.options import SparkSettings
+from warren.cli.spark.session import spark_session
 
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 # What the guide says that somebody submits.
@@ -32,7 +32,7 @@ INTERRUPTED = 130
 class Terminal:
     """A command in a process group of its own, as a shell starts it: Ctrl-C reaches all of the group."""
 
-    def __init__(self, place: Place, folder: Path, arguments: Sequence[str]) -> None:
+    def __init__(self, place: BrokerUnderTest, folder: Path, arguments: Sequence[str]) -> None:
         self._said = folder / "stderr"
         # The tests may be run without buffers; a user's command is not.
         told = {name: value for name, value in environment(place).items() if name != "PYTHONUNBUFFERED"}
@@ -61,7 +61,7 @@ class Terminal:
 
 
 @contextmanager
-def terminal(place: Place, folder: Path, *arguments: str) -> Iterator[Terminal]:
+def terminal(place: BrokerUnderTest, folder: Path, *arguments: str) -> Iterator[Terminal]:
     """A command that is killed if it has not ended."""
     found = Terminal(place, folder, arguments)
     try:
@@ -74,7 +74,9 @@ def terminal(place: Place, folder: Path, *arguments: str) -> Iterator[Terminal]:
         found.process.stdout.close()
 
 
-def test_a_command_whose_reader_has_seen_enough_ends_without_a_word(warren: Place, tmp_path: Path) -> None:
+def test_a_command_whose_reader_has_seen_enough_ends_without_a_word(
+    warren: BrokerUnderTest, tmp_path: Path
+) -> None:
     query = "select repeat('x', 100) from range(10000)"
     with terminal(warren, tmp_path, "sql", query, "--limit", "10000") as command:
         assert command.process.stdout is not None
@@ -84,7 +86,7 @@ def test_a_command_whose_reader_has_seen_enough_ends_without_a_word(warren: Plac
 
 
 def test_a_query_that_is_watched_sees_what_comes_and_ends_quietly_by_ctrl_c(
-    warren: Place, tmp_path: Path
+    warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("watched")
     warren.publish("watched", [b"1", b"2"])
@@ -100,7 +102,7 @@ def test_a_query_that_is_watched_sees_what_comes_and_ends_quietly_by_ctrl_c(
 
 
 def test_an_archive_that_is_interrupted_says_so_in_one_line_and_goes_on_later(
-    warren: Place, tmp_path: Path
+    warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("interrupted", STREAM)
     warren.publish("interrupted", [b"1", b"2"])
@@ -115,7 +117,7 @@ def test_an_archive_that_is_interrupted_says_so_in_one_line_and_goes_on_later(
 
 
 def test_what_goes_wrong_while_an_interrupted_command_ends_changes_nothing(spark: SparkSession) -> None:
-    settings = Settings(
+    settings = SparkSettings(
         broker={},
         master="local",
         remote=None,
@@ -126,7 +128,7 @@ def test_what_goes_wrong_while_an_interrupted_command_ends_changes_nothing(spark
     )
 
     def interrupted() -> None:
-        with opened(settings, "nothing"):
+        with spark_session(settings, "nothing"):
             try:
                 raise KeyboardInterrupt
             finally:
@@ -137,7 +139,7 @@ def test_what_goes_wrong_while_an_interrupted_command_ends_changes_nothing(spark
     assert failure.value.exit_code == INTERRUPTED
 
 
-def submit(place: Place, folder: Path, *arguments: str) -> str:
+def submit(place: BrokerUnderTest, folder: Path, *arguments: str) -> str:
     """What a command prints that spark-submit has started."""
     application = folder / "warren_spark.py"
     application.write_text(APPLICATION)
@@ -151,7 +153,9 @@ def submit(place: Place, folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.long
-def test_spark_submit_runs_a_pipeline_that_writes_and_one_that_reads(warren: Place, tmp_path: Path) -> None:
+def test_spark_submit_runs_a_pipeline_that_writes_and_one_that_reads(
+    warren: BrokerUnderTest, tmp_path: Path
+) -> None:
     warren.declare("submitted", STREAM)
     warren.publish("submitted", [b"%d" % number for number in range(20)])
     chosen = ("--queue", "submitted", "--to", "lake", "--once", "--batch-rows", "10", "--json", "-q")

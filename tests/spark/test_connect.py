@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.dataset
 import pytest
 from deltalake import DeltaTable
-from tests.spark.brokers import STREAM, Place, rows_of
+from tests.spark.brokers import STREAM, BrokerUnderTest, rows_of
 from tests.spark.commands import COMMAND_S_MAX
 
 import pyspark_warren
@@ -37,13 +37,13 @@ def connected(module: str, arguments: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def waiting(place: Place, queue: str) -> list[bytes]:
+def waiting(place: BrokerUnderTest, queue: str) -> list[bytes]:
     """The bodies in a queue."""
     return [row["body"] for row in rows_of(place, queue)]
 
 
 @pytest.mark.versions
-def test_reports_and_sql_run_on_spark_connect(warren: Place) -> None:
+def test_reports_and_sql_run_on_spark_connect(warren: BrokerUnderTest) -> None:
     warren.declare("connect.dead")
     warren.declare("connect.measured", STREAM)
     # What is no text comes as well: Spark Connect cannot send it as it is.
@@ -60,7 +60,7 @@ def test_reports_and_sql_run_on_spark_connect(warren: Place) -> None:
 
 @pytest.mark.long
 def test_archive_replay_and_decode_write_each_message_once_on_spark_connect(
-    warren: Place, tmp_path: Path
+    warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     sent = [b"%d" % number for number in range(40)]
     warren.declare("connect.events", STREAM)

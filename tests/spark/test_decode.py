@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from tests.spark.brokers import STREAM, Place
+from tests.spark.brokers import STREAM, BrokerUnderTest
 
-from pyspark_warren.pipelines.decode import FROM, REASON, Decoded, schema_of, start, why
-from pyspark_warren.pipelines.reading import place_of, read
+from pyspark_warren.pipelines.decode import FROM, REASON, DecodeProgress, mismatch_reason, schema_of, start
+from pyspark_warren.pipelines.table_reader import parse_table, read
 from warren.cli.main import main
 
 pytestmark = pytest.mark.versions
@@ -32,23 +32,23 @@ BAD = {
 
 def test_why_a_body_does_not_fit_is_said_in_a_few_words(spark: SparkSession) -> None:
     schema = schema_of(spark, DDL)
-    assert {body: why(body, schema) for body in BAD} == BAD
+    assert {body: mismatch_reason(body, schema) for body in BAD} == BAD
     assert schema_of(spark, schema.json()) == schema
-    long = why(json.dumps({"id": "x" * 1000}).encode(), schema)
+    long = mismatch_reason(json.dumps({"id": "x" * 1000}).encode(), schema)
     assert len(long) < 100
     with pytest.raises(ValueError, match="may not have queue"):
         schema_of(spark, "queue string")
 
 
 def test_a_batch_that_is_made_again_after_a_crash_is_written_once(
-    spark: SparkSession, warren: Place, tmp_path: Path
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     for name, arguments in (("json", STREAM), ("misfits", None)):
         warren.declare(name, arguments)
     warren.publish("json", [*GOOD, *BAD])
-    seen: list[Decoded] = []
+    seen: list[DecodeProgress] = []
 
-    def run(told: Callable[[Decoded], None]) -> None:
+    def run(told: Callable[[DecodeProgress], None]) -> None:
         start(
             spark,
             source=warren.options | {"queue": "json"},
@@ -59,7 +59,7 @@ def test_a_batch_that_is_made_again_after_a_crash_is_written_once(
             told=told,
         ).awaitTermination()
 
-    def crash(batch: Decoded) -> None:
+    def crash(batch: DecodeProgress) -> None:
         # Both parts are written, and Spark does not know it.
         seen.append(batch)
         raise RuntimeError("crashed")
@@ -67,7 +67,7 @@ def test_a_batch_that_is_made_again_after_a_crash_is_written_once(
     with pytest.raises(StreamingQueryException, match="crashed"):
         run(crash)
     run(seen.append)
-    assert seen == [Decoded(batch=0, good=len(GOOD), bad=len(BAD))] * 2
+    assert seen == [DecodeProgress(batch=0, good=len(GOOD), bad=len(BAD))] * 2
     good = spark.read.parquet(str(tmp_path)).orderBy("offset").collect()
     assert [(row.id, row.name, row.tags) for row in good] == [
         (1, "a", None),
@@ -75,13 +75,15 @@ def test_a_batch_that_is_made_again_after_a_crash_is_written_once(
         (3, None, None),
     ]
     assert (good[1].price.amount, good[1].queue) == (2.0, "json")
-    bad = read(spark, place_of("queue.misfits"), warren.options).collect()
+    bad = read(spark, parse_table("queue.misfits"), warren.options).collect()
     assert {bytes(row.body): row.headers[REASON] for row in bad} == BAD
     assert {row.headers[FROM] for row in bad} == {"json"}
     assert warren.count("misfits") == len(BAD)
 
 
-def test_a_wrong_schema_and_a_missing_place_are_wrong_usage(spark: SparkSession, warren: Place) -> None:
+def test_a_wrong_schema_and_a_missing_place_are_wrong_usage(
+    spark: SparkSession, warren: BrokerUnderTest
+) -> None:
     def refused(*arguments: str) -> str:
         where = ["--uri", warren.options["uri"], "--management-uri", warren.options["managementUri"]]
         ended = CliRunner().invoke(
@@ -100,7 +102,7 @@ def test_a_wrong_schema_and_a_missing_place_are_wrong_usage(spark: SparkSession,
 
 @pytest.mark.since((4, 2), "queries over queues")
 def test_a_queue_is_decoded_only_if_somebody_says_that_it_is_consumed(
-    spark: SparkSession, warren: Place, tmp_path: Path
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("asked")
     warren.publish("asked", [b'{"id":1}', b"no"])

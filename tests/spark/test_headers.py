@@ -3,15 +3,15 @@
 from typing import Any
 
 import pyarrow as pa
-from tests.spark.brokers import STREAM, Place
+from tests.spark.brokers import STREAM, BrokerUnderTest
 
 from pyspark_warren.amqp import CHANNEL
-from pyspark_warren.choosing import choose
+from pyspark_warren.amqp_publisher import AmqpPublisher
 from pyspark_warren.classic_source import ClassicSource
-from pyspark_warren.encoding import Encoder
+from pyspark_warren.encoding import PublishEncoder
 from pyspark_warren.lease_source import LeaseSource
+from pyspark_warren.mode_detection import detect_strategy
 from pyspark_warren.options import read_options
-from pyspark_warren.publishing import Publisher
 from pyspark_warren.stream_source import StreamSource
 
 COLUMNS = ("headers", "headers_json")
@@ -29,27 +29,27 @@ WAYS = {
 }
 
 
-def read(place: Place, **given: str) -> list[dict[str, Any]]:
+def read(place: BrokerUnderTest, **given: str) -> list[dict[str, Any]]:
     options = read_options(place.options | given)
-    choice = choose(options, is_streaming=True)
+    choice = detect_strategy(options, is_streaming=True)
     source: StreamSource | LeaseSource | ClassicSource
     if choice.mode == "classic":
         source = ClassicSource(options, choice, COLUMNS)
     else:
         source = LeaseSource(options, choice) if choice.mode == "lease" else StreamSource(options, choice)
-    source.end_here()
-    start = source.initial()
-    parts = source.parts(start, source.latest(start, None, None))
-    found = [row for part in parts for batch in part.read(options, COLUMNS) for row in batch.to_pylist()]
+    source.prepare_available_now()
+    start = source.initial_offset()
+    partitions = source.partitions(start, source.latest_offset(start, None, None))
+    found = [row for part in partitions for batch in part.read(options, COLUMNS) for row in batch.to_pylist()]
     source.stop()
     return found
 
 
-def test_headers_are_alike_over_all_ways(warren: Place) -> None:
+def test_headers_are_alike_over_all_ways(warren: BrokerUnderTest) -> None:
     warren.fan_out("headers", {"headers-s": STREAM, "headers-l": {}, "headers-c": {}})
     rows = pa.record_batch({"body": [b""] * len(HEADERS), "headers_json": pa.array(HEADERS, pa.string())})
-    with Publisher(warren.broker) as publisher:
-        encoder = Encoder(
+    with AmqpPublisher(warren.broker) as publisher:
+        encoder = PublishEncoder(
             channel=CHANNEL, frame_size_max=publisher.frame_size_max, is_mandatory=True, is_persistent=True
         )
         publisher.publish(encoder.encode(rows, ("headers", ""), None))

@@ -16,7 +16,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceStreamWriter
 from pyspark.sql.types import StructType
-from tests.spark.brokers import STREAM, Place, rows_of
+from tests.spark.brokers import STREAM, BrokerUnderTest, rows_of
 from tests.spark.killing import counted, kill_broker, restarted_broker
 from tests.spark.relay import Relay, relayed
 
@@ -74,7 +74,9 @@ def hunted_source(folder: Path) -> type[pyspark_warren.DefaultSource]:
 class Hunt:
     """One query, and what is done to it."""
 
-    def __init__(self, spark: SparkSession, folder: Path, place: Place, chance: random.Random) -> None:
+    def __init__(
+        self, spark: SparkSession, folder: Path, place: BrokerUnderTest, chance: random.Random
+    ) -> None:
         self.relays: list[Relay] = []
         self._spark = spark
         self._folder = folder
@@ -130,7 +132,7 @@ class Hunt:
 
 
 def test_a_query_without_its_checkpoint_is_a_new_one_unless_its_transaction_has_a_name(
-    spark: SparkSession, warren: Place, tmp_path: Path
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("begun", STREAM)
     warren.publish("begun", [b"%d" % number for number in range(400)])

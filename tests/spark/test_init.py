@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from tests.spark.brokers import STREAM, Place
+from tests.spark.brokers import STREAM, BrokerUnderTest
 from tests.spark.commands import COMMAND_S_MAX, run
 
 import pyspark_warren
@@ -20,7 +20,7 @@ SPARK_PIPELINES = Path(sys.executable).with_name("spark-pipelines")
 @pytest.mark.skipif(
     find_spec("grpc") is None or not SPARK_PIPELINES.exists(), reason="spark-pipelines cannot run here"
 )
-def test_spark_takes_the_project_that_is_written(warren: Place, tmp_path: Path) -> None:
+def test_spark_takes_the_project_that_is_written(warren: BrokerUnderTest, tmp_path: Path) -> None:
     warren.declare("declared", STREAM)
     folder = tmp_path / "declared"
     assert run(warren, "init", str(folder), "--stream", "declared").returncode == 0

@@ -8,9 +8,9 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
-from tests.spark.brokers import Place
+from tests.spark.brokers import BrokerUnderTest
 
-from pyspark_warren.http import Management, path
+from pyspark_warren.http import HttpApi, path
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "docs" / "notebooks"
@@ -22,7 +22,7 @@ Execute = Callable[[str], str]
 
 
 @pytest.fixture
-def execute(warren: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Execute:
+def execute(warren: BrokerUnderTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Execute:
     """Runs a notebook as Jupyter does, and gives what its cells have shown; a cell that fails raises."""
     for folder in FOLDERS:
         monkeypatch.setenv(folder, str(tmp_path / folder))
@@ -70,7 +70,7 @@ def test_a_notebook_is_valid_and_committed_without_what_it_showed(name: str) -> 
 
 
 @pytest.mark.long
-def test_a_data_engineer_reads_queues_as_tables(execute: Execute, warren: Place) -> None:
+def test_a_data_engineer_reads_queues_as_tables(execute: Execute, warren: BrokerUnderTest) -> None:
     text = execute("every-queue-is-a-dataframe.ipynb")
     assert "300 messages read, 300 still in the queue" in text
     sold = table(text, "product", "waiting")
@@ -87,7 +87,9 @@ def test_a_data_engineer_reads_queues_as_tables(execute: Execute, warren: Place)
 
 
 @pytest.mark.long
-def test_an_operator_finds_out_what_died_and_sends_it_again_once(execute: Execute, warren: Place) -> None:
+def test_an_operator_finds_out_what_died_and_sends_it_again_once(
+    execute: Execute, warren: BrokerUnderTest
+) -> None:
     text = execute("dead-letters-and-the-past.ipynb")
     assert "75 charged" in text
     deaths = table(text, "queue", "reason", "exchange")
@@ -104,9 +106,9 @@ def test_an_operator_finds_out_what_died_and_sends_it_again_once(execute: Execut
     assert left_over(warren) == []
 
 
-def left_over(place: Place) -> list[str]:
+def left_over(place: BrokerUnderTest) -> list[str]:
     """What a notebook has declared and not removed."""
-    management = Management(place.broker)
+    management = HttpApi(place.broker)
     found = [*management.get(path("queues", "/")), *management.get(path("exchanges", "/"))]
     found += management.get(path("policies", "/"))
     return [one["name"] for one in found if "notebook." in one["name"]]

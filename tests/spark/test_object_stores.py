@@ -13,18 +13,18 @@ from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from tests.spark.archived import BATCH_ROWS as KILLED_ROWS
-from tests.spark.brokers import STREAM, Place
+from tests.spark.brokers import STREAM, BrokerUnderTest
 from tests.spark.killing import restarted_broker, run
-from tests.spark.stores import Stored, started_store
+from tests.spark.stores import ObjectStoreServer, started_store
 
 from pyspark_warren.pipelines import sql
 from pyspark_warren.pipelines.archive import archive
-from pyspark_warren.pipelines.decode import Decoded, schema_of, start
+from pyspark_warren.pipelines.decode import DecodeProgress, schema_of, start
 from pyspark_warren.pipelines.lakes import BATCH
-from pyspark_warren.pipelines.replay import Replayed, replay
-from pyspark_warren.pipelines.stored_parquet import StoredParquet
-from pyspark_warren.pipelines.stores import StoreError, store_of
-from pyspark_warren.pipelines.tending import clean, compact
+from pyspark_warren.pipelines.maintenance import clean, compact
+from pyspark_warren.pipelines.object_store import ObjectStoreError, store_of
+from pyspark_warren.pipelines.object_store_parquet import ObjectStoreParquet
+from pyspark_warren.pipelines.replay import ReplayResult, replay
 
 ROWS = 600
 BATCHES = 7
@@ -37,13 +37,20 @@ FAILED_S_MAX = 90
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stored]:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStoreServer]:
     with started_store(tmp_path_factory.mktemp("store") / "log") as started:
         yield started
 
 
 def put(
-    spark: SparkSession, warren: Place, store: Stored, *, lake: str, folder: Path, kind: str, queue: str
+    spark: SparkSession,
+    warren: BrokerUnderTest,
+    store: ObjectStoreServer,
+    *,
+    lake: str,
+    folder: Path,
+    kind: str,
+    queue: str,
 ) -> None:
     """Archive a stream, in batches."""
     query = archive(
@@ -57,7 +64,7 @@ def put(
 @pytest.mark.timeout(WINDOWS_S_MAX)
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
 def test_each_message_is_in_the_lake_once_whoever_is_killed_between_files_and_commit(
-    spark: SparkSession, store: Stored, tmp_path: Path, kind: str
+    spark: SparkSession, store: ObjectStoreServer, tmp_path: Path, kind: str
 ) -> None:
     marks, log, lake = tmp_path / "marks", tmp_path / "query.log", store.new_lake()
     marks.mkdir()
@@ -84,13 +91,13 @@ def test_each_message_is_in_the_lake_once_whoever_is_killed_between_files_and_co
         assert not {one for one in removed if "_delta_log" in one}
 
 
-def warren_options(warren: Place) -> dict[str, str]:
+def warren_options(warren: BrokerUnderTest) -> dict[str, str]:
     return {"uri": warren.options["uri"], "management_uri": warren.options["managementUri"]}
 
 
 @pytest.fixture(scope="module", params=["delta", "parquet"])
 def lake(
-    request: pytest.FixtureRequest, spark: SparkSession, warren: Place, store: Stored,
+    request: pytest.FixtureRequest, spark: SparkSession, warren: BrokerUnderTest, store: ObjectStoreServer,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[str, str]:  # fmt: skip
     """One with the messages of a stream, and its format."""
@@ -103,13 +110,13 @@ def lake(
     return found, request.param
 
 
-def selected(spark: SparkSession, store: Stored, query: str) -> list[tuple[object, ...]]:
-    found = sql.parsed(query, {})
+def selected(spark: SparkSession, store: ObjectStoreServer, query: str) -> list[tuple[object, ...]]:
+    found = sql.parse(query, {})
     sql.prepare(spark, found, {}, store.options)
     return [tuple(row) for row in sql.run(spark, found).collect()]
 
 
-def test_sql_reads_a_lake(spark: SparkSession, store: Stored, lake: tuple[str, str]) -> None:
+def test_sql_reads_a_lake(spark: SparkSession, store: ObjectStoreServer, lake: tuple[str, str]) -> None:
     columns = "queue, count(*), count(distinct offset), min(body), max(day)"
     query = f"select {columns} from lake.`{lake[0]}` group by 1"
     ((queue, rows, offsets, body, day),) = selected(spark, store, query)
@@ -117,7 +124,9 @@ def test_sql_reads_a_lake(spark: SparkSession, store: Stored, lake: tuple[str, s
     assert str(day) >= "2026"
 
 
-def sent(spark: SparkSession, warren: Place, store: Stored, *, lake: str, folder: Path) -> Replayed:
+def sent(
+    spark: SparkSession, warren: BrokerUnderTest, store: ObjectStoreServer, *, lake: str, folder: Path
+) -> ReplayResult:
     return replay(
         spark, lake, name="again", exchange="", routing_key="stored again", where="offset >= 100",
         batch_rows=BATCH_ROWS, checkpoint=str(folder / "again"), storage_options=store.options,
@@ -126,7 +135,11 @@ def sent(spark: SparkSession, warren: Place, store: Stored, *, lake: str, folder
 
 
 def test_a_replay_sends_what_is_selected_once(
-    spark: SparkSession, warren: Place, store: Stored, lake: tuple[str, str], tmp_path: Path
+    spark: SparkSession,
+    warren: BrokerUnderTest,
+    store: ObjectStoreServer,
+    lake: tuple[str, str],
+    tmp_path: Path,
 ) -> None:
     warren.declare("stored again")
     first = sent(spark, warren, store, lake=lake[0], folder=tmp_path)
@@ -137,7 +150,11 @@ def test_a_replay_sends_what_is_selected_once(
 
 
 def test_an_archive_without_its_checkpoint_goes_on_behind_what_is_there(
-    spark: SparkSession, warren: Place, store: Stored, lake: tuple[str, str], tmp_path: Path
+    spark: SparkSession,
+    warren: BrokerUnderTest,
+    store: ObjectStoreServer,
+    lake: tuple[str, str],
+    tmp_path: Path,
 ) -> None:
     with pytest.raises(ValueError, match="has rows of stored a/b=ü already"):
         put(spark, warren, store, lake=lake[0], folder=tmp_path, kind=lake[1], queue="stored a/b=ü")
@@ -149,18 +166,18 @@ def test_an_archive_without_its_checkpoint_goes_on_behind_what_is_there(
     assert selected(spark, store, f"select count(*) from lake.`{lake[0]}`") == [(ROWS,)]
 
 
-def test_an_object_that_somebody_put_beside_the_batches_is_named(store: Stored) -> None:
+def test_an_object_that_somebody_put_beside_the_batches_is_named(store: ObjectStoreServer) -> None:
     lake = store_of(store.new_lake(), store.options)
     assert lake is not None
     place = f"{BATCH}=by-hand/part-0.parquet"
     with lake.filesystem().open_output_stream(place) as strange:
         parquet.write_table(pa.table({"text": ["mine"]}), strange)
     with pytest.raises(ValueError, match=rf"{place} has no columns 'queue' and 'offset'"):
-        StoredParquet(lake).ends(["q"])
+        ObjectStoreParquet(lake).ends(["q"])
 
 
 def test_small_files_become_large_ones_and_orphans_are_removed(
-    spark: SparkSession, store: Stored, lake: tuple[str, str]
+    spark: SparkSession, store: ObjectStoreServer, lake: tuple[str, str]
 ) -> None:
     place, kind = lake
     if kind == "parquet":
@@ -187,14 +204,14 @@ def test_small_files_become_large_ones_and_orphans_are_removed(
 
 
 def test_what_was_decoded_is_there_once_when_its_batch_is_made_again(
-    spark: SparkSession, warren: Place, store: Stored, tmp_path: Path
+    spark: SparkSession, warren: BrokerUnderTest, store: ObjectStoreServer, tmp_path: Path
 ) -> None:
     for name, arguments in (("json", STREAM), ("misfits", None)):
         warren.declare(name, dict(arguments or {}))
     warren.publish("json", [b'{"id":1,"at":"2026-11-22T10:00:00Z"}', b'{"id":2,"tags":["a"]}', b"nope"])
-    place, seen = store.new_lake(), list[Decoded]()
+    place, seen = store.new_lake(), list[DecodeProgress]()
 
-    def crash(batch: Decoded) -> None:
+    def crash(batch: DecodeProgress) -> None:
         seen.append(batch)
         if len(seen) == 1:
             raise RuntimeError("crashed")
@@ -210,7 +227,7 @@ def test_what_was_decoded_is_there_once_when_its_batch_is_made_again(
     with pytest.raises(StreamingQueryException, match="crashed"):
         run()
     run()
-    assert seen == [Decoded(batch=0, good=2, bad=1)] * 2
+    assert seen == [DecodeProgress(batch=0, good=2, bad=1)] * 2
     found = selected(spark, store, f"select id, hour(at), tags from lake.`{place}` order by id")
     assert [(one[0], one[2]) for one in found] == [(1, None), (2, ["a"])]
     assert warren.count("misfits") == 1
@@ -228,13 +245,13 @@ def test_what_was_decoded_is_there_once_when_its_batch_is_made_again(
     ids=["bucket", "key", "secret", "endpoint"],
 )
 def test_what_cannot_be_reached_is_said_soon_and_without_secrets(
-    spark: SparkSession, warren: Place, store: Stored, tmp_path: Path,
+    spark: SparkSession, warren: BrokerUnderTest, store: ObjectStoreServer, tmp_path: Path,
     place: str, changed: dict[str, str], said: str, kind: str,
 ) -> None:  # fmt: skip
     warren.declare("unreached", dict(STREAM))
     options = store.options | changed
     begun = time.monotonic()
-    with pytest.raises(StoreError, match=f"the object store of '{re.escape(place)}'.*{said}") as caught:
+    with pytest.raises(ObjectStoreError, match=f"the object store of '{re.escape(place)}'.*{said}") as caught:
         archive(
             spark, place, queue="unreached", format=kind, checkpoint=str(tmp_path), once=True,
             storage_options=options, **warren_options(warren),
@@ -245,7 +262,7 @@ def test_what_cannot_be_reached_is_said_soon_and_without_secrets(
 
 
 def test_a_lake_in_a_store_needs_a_checkpoint_in_a_folder(
-    spark: SparkSession, warren: Place, store: Stored
+    spark: SparkSession, warren: BrokerUnderTest, store: ObjectStoreServer
 ) -> None:
     warren.declare("unreached", dict(STREAM))
     with pytest.raises(ValueError, match=r"--checkpoint"):

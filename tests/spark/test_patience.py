@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.broker import Warren, free_port, start_warren, stop
-from tests.spark.brokers import STREAM, Place
+from tests.spark.brokers import STREAM, BrokerUnderTest
+from tests.warren_process import WarrenProcess, free_port, start_warren, stop
 
-from pyspark_warren.amqp import waits
-from pyspark_warren.choosing import choose
+from pyspark_warren.amqp import retry_delays
 from pyspark_warren.classic_source import ClassicSource
 from pyspark_warren.lease_source import LeaseSource
+from pyspark_warren.mode_detection import detect_strategy
 from pyspark_warren.options import read_options, write_options
-from pyspark_warren.partitions import Part
-from pyspark_warren.sink import BatchWriter, Task, publish
+from pyspark_warren.partitions import ReadPartition
+from pyspark_warren.sink import BatchWriter, WriteTask, publish
 from pyspark_warren.stream_source import StreamSource
 
 ROWS = 30_000
@@ -38,8 +38,8 @@ class Restarted:
             "--config", "warren.conf", "--data-dir", data, "--management-port", str(management),
             "--prometheus-port", "0", "--stream-port", "0",
         )  # fmt: skip
-        self.place = Place(self._port, management)
-        self._broker: Warren | None = None
+        self.place = BrokerUnderTest(self._port, management)
+        self._broker: WarrenProcess | None = None
         self._starting: threading.Thread | None = None
         self.start()
 
@@ -84,7 +84,7 @@ def batches(broker: Restarted, how: signal.Signals) -> Iterator[pa.RecordBatch]:
 def test_a_task_that_writes_goes_on(broker: Restarted, how: signal.Signals, txn: str) -> None:
     broker.place.declare("q")
     options = write_options(broker.place.options | {"queue": "q", "txn": txn})
-    task = Task("query", 0, 0, 0)
+    task = WriteTask("query", 0, 0, 0)
     published = publish(batches(broker, how), options, task)
     assert published.rows == ROWS
     if txn == "staged":
@@ -95,11 +95,13 @@ def test_a_task_that_writes_goes_on(broker: Restarted, how: signal.Signals, txn:
         assert broker.place.count("q") >= ROWS
 
 
-def read(parts: list[Part], options: object, broker: Restarted, how: signal.Signals) -> list[bytes]:
+def read(
+    partitions: list[ReadPartition], options: object, broker: Restarted, how: signal.Signals
+) -> list[bytes]:
     """The rows of a batch; the broker goes away before the first and in the middle of each task."""
     found: list[bytes] = []
     broker.restart(how)
-    for part in parts:
+    for part in partitions:
         for number, batch in enumerate(part.read(options, COLUMNS)):
             if number == 1:
                 broker.restart(how)
@@ -113,11 +115,11 @@ def test_a_stream_is_read_on(broker: Restarted, how: signal.Signals, transport: 
     sent = numbers(0, ROWS)
     broker.place.publish("s", sent)
     options = read_options(broker.place.options | {"queue": "s", "transport": transport})
-    source = StreamSource(options, choose(options, is_streaming=True))
-    start = source.initial()
+    source = StreamSource(options, detect_strategy(options, is_streaming=True))
+    start = source.initial_offset()
     broker.restart(how)
-    end = source.latest(start, None, None)
-    assert read(source.parts(start, end), options, broker, how) == sent
+    end = source.latest_offset(start, None, None)
+    assert read(source.partitions(start, end), options, broker, how) == sent
 
 
 def test_a_queue_is_read_on_by_leases(broker: Restarted) -> None:
@@ -125,12 +127,12 @@ def test_a_queue_is_read_on_by_leases(broker: Restarted) -> None:
     sent = numbers(0, ROWS)
     broker.place.publish("q", sent)
     options = read_options(broker.place.options | {"queue": "q"})
-    source = LeaseSource(options, choose(options, is_streaming=True))
-    start = source.initial()
-    end = source.latest(start, None, None)
-    assert read(source.parts(start, end), options, broker, STOPPED) == sent
+    source = LeaseSource(options, detect_strategy(options, is_streaming=True))
+    start = source.initial_offset()
+    end = source.latest_offset(start, None, None)
+    assert read(source.partitions(start, end), options, broker, STOPPED) == sent
     broker.restart(STOPPED)
-    assert source.latest(end, None, None) == end
+    assert source.latest_offset(end, None, None) == end
     source.stop()
     assert broker.place.count("q") == 0
 
@@ -140,13 +142,13 @@ def test_a_queue_is_read_on_over_amqp(broker: Restarted) -> None:
     sent = numbers(0, 1_000)
     broker.place.publish("q", sent)
     options = read_options(broker.place.options | {"queue": "q", "mode": "classic"})
-    source = ClassicSource(options, choose(options, is_streaming=True), COLUMNS)
-    source.end_here()
-    end, found, is_restarted = source.initial(), set(), False
+    source = ClassicSource(options, detect_strategy(options, is_streaming=True), COLUMNS)
+    source.prepare_available_now()
+    end, found, is_restarted = source.initial_offset(), set(), False
     while len(found) < len(sent):
         start = end
-        end = source.latest(start, 300, None)
-        for part in source.parts(start, end):
+        end = source.latest_offset(start, 300, None)
+        for part in source.partitions(start, end):
             for batch in part.read(options, COLUMNS):
                 found |= set(batch.column("body").to_pylist())
         if not is_restarted:
@@ -158,5 +160,5 @@ def test_a_queue_is_read_on_over_amqp(broker: Restarted) -> None:
 
 def test_patience_is_about_a_minute_unless_it_is_told() -> None:
     default = read_options({"queue": "q"}).broker
-    assert MINUTE_S <= sum(filter(None, waits(default))) < 1.2 * MINUTE_S
-    assert list(waits(read_options({"queue": "q", "retries": "2"}).broker)) == [0.2, 0.4, None]
+    assert MINUTE_S <= sum(filter(None, retry_delays(default))) < 1.2 * MINUTE_S
+    assert list(retry_delays(read_options({"queue": "q", "retries": "2"}).broker)) == [0.2, 0.4, None]

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark.brokers import STREAM, Place
+from tests.spark.brokers import STREAM, BrokerUnderTest
 from tests.spark.relay import relayed
 
 from pyspark_warren.options import write_options
-from pyspark_warren.sink import checked_writer
+from pyspark_warren.sink import checked_write_options
 
 pytestmark = [pytest.mark.rabbitmq, pytest.mark.versions]
 
 
 @pytest.fixture(scope="module")
-def stream(spark: SparkSession, rabbitmq: Place) -> str:
+def stream(spark: SparkSession, rabbitmq: BrokerUnderTest) -> str:
     """A stream with 2,000 messages that Spark has published."""
     rabbitmq.declare("numbers", STREAM)
     frame = spark.range(2_000, numPartitions=2).selectExpr(
@@ -34,7 +34,7 @@ def stream(spark: SparkSession, rabbitmq: Place) -> str:
 
 
 def test_what_is_written_is_read_with_all_its_properties(
-    spark: SparkSession, rabbitmq: Place, stream: str
+    spark: SparkSession, rabbitmq: BrokerUnderTest, stream: str
 ) -> None:
     found = spark.read.format("warren").options(**rabbitmq.options).option("minPartitions", 2).load(stream)
     assert found.rdd.getNumPartitions() == 2
@@ -53,7 +53,9 @@ def test_what_is_written_is_read_with_all_its_properties(
     assert row.broker_timestamp is None
 
 
-def test_a_range_and_some_columns_are_read_alone(spark: SparkSession, rabbitmq: Place, stream: str) -> None:
+def test_a_range_and_some_columns_are_read_alone(
+    spark: SparkSession, rabbitmq: BrokerUnderTest, stream: str
+) -> None:
     reader = spark.read.format("warren").options(**rabbitmq.options).option("columns", "offset,body")
     places = [f'{{"v":1,"s":{{"//{stream}":{{"next":{next_}}}}}}}' for next_ in (100, 110)]
     found = reader.option("startingOffsets", places[0]).option("endingOffsets", places[1]).load(stream)
@@ -63,7 +65,7 @@ def test_a_range_and_some_columns_are_read_alone(spark: SparkSession, rabbitmq: 
 
 @pytest.mark.since((4, 2), "batches of a size")
 def test_a_query_takes_a_stream_in_batches_and_goes_on_where_it_was(
-    spark: SparkSession, rabbitmq: Place, tmp_path: Path
+    spark: SparkSession, rabbitmq: BrokerUnderTest, tmp_path: Path
 ) -> None:
     rabbitmq.declare("growing", STREAM)
     reader = spark.readStream.format("warren").options(**rabbitmq.options).option("maxOffsetsPerTrigger", 400)
@@ -86,7 +88,7 @@ def test_a_query_takes_a_stream_in_batches_and_goes_on_where_it_was(
 
 @pytest.mark.since((4, 2), "queries over queues")
 def test_a_query_acknowledges_what_is_committed_and_nothing_else(
-    spark: SparkSession, rabbitmq: Place, tmp_path: Path
+    spark: SparkSession, rabbitmq: BrokerUnderTest, tmp_path: Path
 ) -> None:
     rabbitmq.declare("work")
     rabbitmq.publish("work", [b"%d" % number for number in range(1_000)])
@@ -105,7 +107,9 @@ def test_a_query_acknowledges_what_is_committed_and_nothing_else(
     assert sorted(row.offset for row in found) == list(range(1_000))
 
 
-def test_a_message_that_no_queue_takes_fails_the_write(spark: SparkSession, rabbitmq: Place) -> None:
+def test_a_message_that_no_queue_takes_fails_the_write(
+    spark: SparkSession, rabbitmq: BrokerUnderTest
+) -> None:
     frame = spark.createDataFrame([("x",)], "body string")
     writer = frame.write.format("warren").options(**rabbitmq.options).option("exchange", "amq.direct")
     with pytest.raises(PySparkException, match="312 NO_ROUTE"):
@@ -115,7 +119,7 @@ def test_a_message_that_no_queue_takes_fails_the_write(spark: SparkSession, rabb
 
 @pytest.mark.since((4, 2), "queries over queues")
 def test_a_run_reads_all_that_waited_though_its_connection_breaks(
-    spark: SparkSession, rabbitmq: Place, tmp_path: Path
+    spark: SparkSession, rabbitmq: BrokerUnderTest, tmp_path: Path
 ) -> None:
     rabbitmq.declare("breaking")
     rabbitmq.publish("breaking", [b"%d" % number for number in range(2_000)])
@@ -144,7 +148,7 @@ def test_a_run_reads_all_that_waited_though_its_connection_breaks(
     assert rabbitmq.count("breaking") == 0
 
 
-def test_staged_publish_is_refused_with_what_there_is_instead(rabbitmq: Place) -> None:
+def test_staged_publish_is_refused_with_what_there_is_instead(rabbitmq: BrokerUnderTest) -> None:
     options = write_options(rabbitmq.options | {"queue": "numbers", "txn": "staged"})
     with pytest.raises(ValueError, match=r"txn=staged needs Warren: RabbitMQ 3\.\S+ at .* txn=dedupe"):
-        checked_writer(options)
+        checked_write_options(options)

@@ -9,19 +9,19 @@ import pytest
 import trustme
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from tests.broker import free_port, running_warren
-from tests.spark.brokers import STREAM, Place
+from tests.spark.brokers import STREAM, BrokerUnderTest
+from tests.warren_process import free_port, running_warren
 
 from pyspark_warren.amqp import CHANNEL
 from pyspark_warren.arrow import ArrowStreams
-from pyspark_warren.choosing import choose
-from pyspark_warren.filters import EVERYTHING
-from pyspark_warren.http import HttpRefused, Management, path
+from pyspark_warren.filters import NO_FILTERS
+from pyspark_warren.http import HttpApi, HttpApiError, path
+from pyspark_warren.mode_detection import detect_strategy
 from pyspark_warren.options import ReadOptions, read_options
-from pyspark_warren.partitions import Part, StreamPart
+from pyspark_warren.partitions import ReadPartition, StreamPartition
 from pyspark_warren.stream_source import StreamSource
-from pyspark_warren.streams import Bounds, DataLoss, Range
-from warren.client.link import BrokerRefused
+from pyspark_warren.streams import DataLoss, OffsetRange, StreamBounds
+from warren.client.connection import BrokerRefused
 from warren.wire.methods import ExchangeDeclare, ExchangeDeclareOk, QueueBind, QueueBindOk
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -31,27 +31,27 @@ SHORT = STREAM | {"x-max-length-bytes": 20_000, "x-stream-max-segment-size-bytes
 
 def source(options: ReadOptions) -> StreamSource:
     """A query over streams, as a driver has it."""
-    return StreamSource(options, choose(options, is_streaming=True))
+    return StreamSource(options, detect_strategy(options, is_streaming=True))
 
 
-def bodies(parts: list[Part], options: ReadOptions) -> list[bytes]:
+def bodies(partitions: list[ReadPartition], options: ReadOptions) -> list[bytes]:
     """What the tasks of a batch read."""
     return [
         row["body"]
-        for part in parts
+        for part in partitions
         for batch in part.read(options, ("offset", "body"))
         for row in batch.to_pylist()
     ]
 
 
-def ranges(parts: list[Part]) -> list[tuple[str, int, int]]:
+def ranges(partitions: list[ReadPartition]) -> list[tuple[str, int, int]]:
     """Which offsets the tasks read."""
-    found = [part.range for part in parts if isinstance(part, StreamPart)]
+    found = [part.range for part in partitions if isinstance(part, StreamPartition)]
     return [(one.queue, one.start, one.end) for one in found]
 
 
 @pytest.fixture(scope="module")
-def super_stream(warren: Place) -> str:
+def super_stream(warren: BrokerUnderTest) -> str:
     """Three streams behind one exchange, with ten, twenty and thirty messages."""
     with warren.link() as link:
         link.call(CHANNEL, ExchangeDeclare(exchange="visits", durable=True), ExchangeDeclareOk)
@@ -66,44 +66,48 @@ def super_stream(warren: Place) -> str:
 
 
 @pytest.mark.versions
-def test_a_super_stream_is_read_as_one(spark: SparkSession, warren: Place, super_stream: str) -> None:
+def test_a_super_stream_is_read_as_one(
+    spark: SparkSession, warren: BrokerUnderTest, super_stream: str
+) -> None:
     reader = spark.read.format("warren").options(**warren.options).option("superStream", super_stream)
     counts = {row.queue: row["count"] for row in reader.load().groupBy("queue").count().collect()}
     assert counts == {"visits-0": 10, "visits-1": 20, "visits-2": 30}
 
 
-def test_batches_of_several_streams_take_of_each_its_share(warren: Place, super_stream: str) -> None:
+def test_batches_of_several_streams_take_of_each_its_share(
+    warren: BrokerUnderTest, super_stream: str
+) -> None:
     options = read_options(warren.options | {"superStream": super_stream, "minPartitions": "6"})
     query = source(options)
-    end = query.latest(query.initial(), 30, None)
+    end = query.latest_offset(query.initial_offset(), 30, None)
     assert {key: place["next"] for key, place in end["s"].items()} == {
         "//visits-0": 5, "//visits-1": 10, "//visits-2": 15,
     }  # fmt: skip
-    parts = query.parts(query.initial(), end)
-    assert len(parts) == 6
-    assert len(bodies(parts, options)) == 30
+    partitions = query.partitions(query.initial_offset(), end)
+    assert len(partitions) == 6
+    assert len(bodies(partitions, options)) == 30
 
 
 def test_a_batch_is_planned_by_one_look_at_each_stream(
-    warren: Place, super_stream: str, monkeypatch: pytest.MonkeyPatch
+    warren: BrokerUnderTest, super_stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[str] = []
     look = ArrowStreams.bounds
 
-    def looking(streams: ArrowStreams, queue: str, expected: int = 0) -> Bounds:
+    def looking(streams: ArrowStreams, queue: str, expected: int = 0) -> StreamBounds:
         looked.append(queue)
         return look(streams, queue, expected)
 
     monkeypatch.setattr(ArrowStreams, "bounds", looking)
     options = read_options(warren.options | {"superStream": super_stream, "transport": "arrow"})
     query = source(options)
-    assert len(bodies(query.batch(EVERYTHING), options)) == 60
+    assert len(bodies(query.batch(NO_FILTERS), options)) == 60
     assert sorted(looked) == ["visits-0", "visits-1", "visits-2"]
-    query.batch(EVERYTHING)
+    query.batch(NO_FILTERS)
     assert len(looked) == 6
 
 
-def test_no_super_stream_of_the_name_is_told(warren: Place) -> None:
+def test_no_super_stream_of_the_name_is_told(warren: BrokerUnderTest) -> None:
     with pytest.raises(ValueError, match="no super stream 'nothing-there' in vhost '/'"):
         source(read_options(warren.options | {"superStream": "nothing-there"}))
 
@@ -116,19 +120,19 @@ def test_no_super_stream_of_the_name_is_told(warren: Place) -> None:
         ({"endingTimestamp": "2026-01-01"}, "are for streams"),
     ],
 )
-def test_a_queue_is_not_read_as_a_stream(warren: Place, given: dict[str, str], told: str) -> None:
+def test_a_queue_is_not_read_as_a_stream(warren: BrokerUnderTest, given: dict[str, str], told: str) -> None:
     warren.declare("plain-queue")
     with pytest.raises(ValueError, match=told):
-        choose(read_options(warren.options | {"queue": "plain-queue"} | given), is_streaming=True)
+        detect_strategy(read_options(warren.options | {"queue": "plain-queue"} | given), is_streaming=True)
 
 
-def test_a_streaming_query_has_no_end_by_options(warren: Place) -> None:
+def test_a_streaming_query_has_no_end_by_options(warren: BrokerUnderTest) -> None:
     warren.declare("endless", STREAM)
     with pytest.raises(ValueError, match="ends by its trigger"):
         source(read_options(warren.options | {"queue": "endless", "endingTimestamp": "2026-01-01"}))
 
 
-def test_a_user_whom_the_http_api_does_not_let_in_is_told_what_to_do(warren: Place) -> None:
+def test_a_user_whom_the_http_api_does_not_let_in_is_told_what_to_do(warren: BrokerUnderTest) -> None:
     warren.declare("orders-of-many")
     warren.put("/api/users/untagged", {"password": "secret", "tags": ""})
     warren.put("/api/permissions/%2F/untagged", {"configure": "", "write": "", "read": ".*"})
@@ -136,10 +140,10 @@ def test_a_user_whom_the_http_api_does_not_let_in_is_told_what_to_do(warren: Pla
     target = replace(options.broker.target, user="untagged", password="secret")
     options = replace(options, broker=replace(options.broker, target=target))
     with pytest.raises(ValueError, match=r"Not management user.*the tag 'management'.*transport=amqp"):
-        choose(options, is_streaming=True)
+        detect_strategy(options, is_streaming=True)
 
 
-def test_a_read_begins_and_ends_by_time(warren: Place) -> None:
+def test_a_read_begins_and_ends_by_time(warren: BrokerUnderTest) -> None:
     warren.declare("timed", STREAM)
     warren.publish("timed", [b"before"] * 5)
     since = int(time.time() * 1000) + 1
@@ -151,8 +155,8 @@ def test_a_read_begins_and_ends_by_time(warren: Place) -> None:
     given = {"queue": "timed", "startingTimestamp": str(since), "endingTimestamp": str(until)}
     for transport in ("arrow", "amqp"):
         options = read_options(warren.options | given | {"transport": transport, "mode": "stream"})
-        query = StreamSource(options, choose(options, is_streaming=False))
-        found = bodies(query.batch(EVERYTHING), options)
+        query = StreamSource(options, detect_strategy(options, is_streaming=False))
+        found = bodies(query.batch(NO_FILTERS), options)
         # Over AMQP times are whole seconds: there may be more at both ends.
         assert found.count(b"within") == 7 if transport == "arrow" else set(found) <= {b"before", b"within"}
         assert transport == "amqp" or len(found) == 7
@@ -164,32 +168,32 @@ def _pass(moment: int) -> None:
         time.sleep(0.001)
 
 
-def test_batches_have_about_as_many_octets_as_was_asked_for(warren: Place) -> None:
+def test_batches_have_about_as_many_octets_as_was_asked_for(warren: BrokerUnderTest) -> None:
     warren.declare("weighed", STREAM)
     warren.publish("weighed", [b"x" * 1_000] * 500)
     options = read_options(warren.options | {"queue": "weighed", "maxBytesPerTrigger": "100000"})
     query = source(options)
-    at, sizes = query.initial(), []
-    while (end := query.latest(at, None, options.octets_max)) != at:
-        sizes.append(sum(map(len, bodies(query.parts(at, end), options))))
+    at, sizes = query.initial_offset(), []
+    while (end := query.latest_offset(at, None, options.octets_max)) != at:
+        sizes.append(sum(map(len, bodies(query.partitions(at, end), options))))
         at = end
     assert sum(sizes) == 500_000
     assert all(80_000 <= size <= 100_000 for size in sizes[:-1])
 
 
-def test_a_batch_has_as_many_tasks_as_was_asked_for_and_none_is_empty(warren: Place) -> None:
+def test_a_batch_has_as_many_tasks_as_was_asked_for_and_none_is_empty(warren: BrokerUnderTest) -> None:
     warren.declare("shared", STREAM)
     warren.publish("shared", [b"%d" % number for number in range(10)])
     query = source(read_options(warren.options | {"queue": "shared", "minPartitions": "4"}))
-    end = query.latest(query.initial(), None, None)
-    assert ranges(query.parts(query.initial(), end)) == [
+    end = query.latest_offset(query.initial_offset(), None, None)
+    assert ranges(query.partitions(query.initial_offset(), end)) == [
         ("shared", 0, 2), ("shared", 2, 5), ("shared", 5, 7), ("shared", 7, 10),
     ]  # fmt: skip
-    one = query.latest(query.initial(), 1, None)
-    assert ranges(query.parts(query.initial(), one)) == [("shared", 0, 1)]
+    one = query.latest_offset(query.initial_offset(), 1, None)
+    assert ranges(query.partitions(query.initial_offset(), one)) == [("shared", 0, 1)]
 
 
-def test_what_retention_took_ends_the_query_or_is_left_out(warren: Place) -> None:
+def test_what_retention_took_ends_the_query_or_is_left_out(warren: BrokerUnderTest) -> None:
     warren.declare("short", SHORT)
     # Whole files are given up, and when the disk comes to it.
     for number in range(200):
@@ -207,14 +211,14 @@ def test_what_retention_took_ends_the_query_or_is_left_out(warren: Place) -> Non
     query = source(strict)
     lost = f"0 to {bounds.first - 1} of the stream 'short' are gone"
     with pytest.raises(DataLoss, match=lost):
-        query.parts(query.initial(), query.committed())
+        query.partitions(query.initial_offset(), query.committed())
     # Planned before retention took it: the broker answers 410, and the task knows what that means.
-    late = Range(queue="short", epoch=bounds.epoch, start=0, end=bounds.committed, is_loss_fatal=True)
+    late = OffsetRange(queue="short", epoch=bounds.epoch, start=0, end=bounds.committed, is_loss_fatal=True)
     with pytest.raises(DataLoss, match=lost):
         list(ArrowStreams(warren.broker).read(late, ("offset",)))
     lax = read_options(warren.options | given | {"failOnDataLoss": "false"})
     query = source(lax)
-    found = bodies(query.parts(query.initial(), query.committed()), lax)
+    found = bodies(query.partitions(query.initial_offset(), query.committed()), lax)
     assert len(found) == bounds.committed - bounds.first
 
 
@@ -229,7 +233,7 @@ def pushing(spark: SparkSession) -> Iterator[SparkSession]:
 @pytest.mark.versions
 @pytest.mark.since((4, 1), "filters")
 def test_filters_narrow_what_the_broker_is_asked_for(
-    pushing: SparkSession, warren: Place, super_stream: str
+    pushing: SparkSession, warren: BrokerUnderTest, super_stream: str
 ) -> None:
     def rows(condition: str) -> DataFrame:
         # Each from a load of its own: Spark 4.3 keeps the filters of one query for the next that has none.
@@ -252,7 +256,7 @@ def test_filters_narrow_what_the_broker_is_asked_for(
 @pytest.mark.versions
 @pytest.mark.since((4, 1), "filters")
 def test_filters_of_a_session_that_does_not_push_them_are_told(
-    spark: SparkSession, warren: Place, super_stream: str
+    spark: SparkSession, warren: BrokerUnderTest, super_stream: str
 ) -> None:
     reader = spark.read.format("warren").options(**warren.options).option("pushdown", "true")
     with pytest.raises(PySparkException, match=PUSHDOWN):
@@ -260,7 +264,7 @@ def test_filters_of_a_session_that_does_not_push_them_are_told(
 
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, Path]]:
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrokerUnderTest, Path]]:
     """A Warren that speaks TLS alone, and the folder with the certificate that it is known by."""
     folder = tmp_path_factory.mktemp("secured")
     authority = trustme.CA()
@@ -284,13 +288,13 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, P
         }
     arguments = ("--data-dir", str(folder / "data"), "--management-port", str(management))
     with running_warren(folder, settings, arguments=arguments) as plain:
-        Place(plain.port, management).declare("secret", STREAM)
-        Place(plain.port, management).declare("secret-rows", {})
-        Place(plain.port, management).publish("secret", [b"%d" % number for number in range(100)])
-        yield Place(port, https), folder
+        BrokerUnderTest(plain.port, management).declare("secret", STREAM)
+        BrokerUnderTest(plain.port, management).declare("secret-rows", {})
+        BrokerUnderTest(plain.port, management).publish("secret", [b"%d" % number for number in range(100)])
+        yield BrokerUnderTest(port, https), folder
 
 
-def test_tls_checks_the_broker_and_shows_a_certificate(secured: tuple[Place, Path]) -> None:
+def test_tls_checks_the_broker_and_shows_a_certificate(secured: tuple[BrokerUnderTest, Path]) -> None:
     place, folder = secured
     known = {
         "uri": f"amqps://guest:guest@127.0.0.1:{place.port}/%2f",
@@ -304,23 +308,25 @@ def test_tls_checks_the_broker_and_shows_a_certificate(secured: tuple[Place, Pat
     for transport in ("amqp", "auto"):
         options = read_options(known | shown | {"transport": transport})
         query = source(options)
-        assert len(bodies(query.parts(query.initial(), query.committed()), options)) == 100
+        assert len(bodies(query.partitions(query.initial_offset(), query.committed()), options)) == 100
     with pytest.raises(BrokerRefused, match=SHOW_ONE):
-        source(read_options(known | {"transport": "amqp", "retries": "16"})).initial()
-    with pytest.raises(HttpRefused, match=SHOW_ONE) as refused:
-        Management(read_options(known | {"retries": "16"}).broker).get(path("whoami"))
+        source(read_options(known | {"transport": "amqp", "retries": "16"})).initial_offset()
+    with pytest.raises(HttpApiError, match=SHOW_ONE) as refused:
+        HttpApi(read_options(known | {"retries": "16"}).broker).get(path("whoami"))
     # There is no use in asking again.
     assert refused.value.status == -1
     stranger = folder / "other.pem"
     trustme.CA().cert_pem.write_to_path(stranger)
     with pytest.raises(BrokerRefused, match=r"certificate verify failed.*'tls\.caFile' names"):
-        source(read_options(known | shown | {"tls.caFile": str(stranger), "transport": "amqp"})).initial()
+        source(
+            read_options(known | shown | {"tls.caFile": str(stranger), "transport": "amqp"})
+        ).initial_offset()
     unchecked = known | shown | {"tls.caFile": str(stranger), "tls.verify": "false", "transport": "amqp"}
-    assert source(read_options(unchecked)).initial()["s"]["//secret"]["next"] == 0
+    assert source(read_options(unchecked)).initial_offset()["s"]["//secret"]["next"] == 0
 
 
 def test_rows_go_and_come_over_https_with_a_private_authority_and_a_certificate(
-    spark: SparkSession, secured: tuple[Place, Path]
+    spark: SparkSession, secured: tuple[BrokerUnderTest, Path]
 ) -> None:
     place, folder = secured
     known = {

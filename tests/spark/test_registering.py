@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.spark.brokers import Place
+from tests.spark.brokers import BrokerUnderTest
 from tests.spark.commands import COMMAND_S_MAX
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +32,7 @@ spark.stop()
 
 
 def test_a_session_beside_a_broken_module_reads_a_queue_once_it_is_told_of_the_source(
-    warren: Place, tmp_path: Path
+    warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("registered")
     warren.publish("registered", [b"1", b"2"])

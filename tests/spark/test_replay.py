@@ -9,38 +9,40 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.spark.brokers import STREAM, Place
+from tests.spark.brokers import STREAM, BrokerUnderTest
 
 from pyspark_warren.amqp import CHANNEL
-from pyspark_warren.encoding import Encoder
+from pyspark_warren.amqp_publisher import AmqpPublisher
+from pyspark_warren.encoding import PublishEncoder
 from pyspark_warren.options import read_options
-from pyspark_warren.partitions import BrowsePart
+from pyspark_warren.partitions import BrowsePartition
 from pyspark_warren.pipelines.archive import archive
-from pyspark_warren.pipelines.replay import Replayed, Step, replay
-from pyspark_warren.pipelines.tending import compact
-from pyspark_warren.publishing import Publisher
+from pyspark_warren.pipelines.maintenance import compact
+from pyspark_warren.pipelines.replay import ReplayProgress, ReplayResult, replay
 from pyspark_warren.schema import COLUMNS
 from pyspark_warren.versions import HAS_BATCHES
 
 ROWS = 600
 TYPED = '{"n":{"$I":5},"x-death":[{"count":2,"queue":"q"}]}'
-Replay = Callable[..., Replayed]
+Replay = Callable[..., ReplayResult]
 
 
 @pytest.fixture(scope="module", params=["delta", "parquet"])
 def lake(
     request: pytest.FixtureRequest,
     spark: SparkSession,
-    warren: Place,
+    warren: BrokerUnderTest,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """Two queues with odd names in a lake."""
     folder: Path = tmp_path_factory.mktemp("replay") / "lake ü"
     for queue in ("replay a/b=ü", "replay-c"):
         warren.declare(queue, dict(STREAM))
-        with Publisher(warren.broker) as publisher:
+        with AmqpPublisher(warren.broker) as publisher:
             size = publisher.frame_size_max
-            encoder = Encoder(channel=CHANNEL, frame_size_max=size, is_mandatory=True, is_persistent=True)
+            encoder = PublishEncoder(
+                channel=CHANNEL, frame_size_max=size, is_mandatory=True, is_persistent=True
+            )
             batch = pa.record_batch({
                 "body": [f"{queue} {number}".encode() for number in range(ROWS)],
                 "message_id": [str(number) for number in range(ROWS)],
@@ -60,7 +62,7 @@ def lake(
 
 
 @pytest.fixture
-def send(spark: SparkSession, warren: Place, lake: Path) -> Replay:
+def send(spark: SparkSession, warren: BrokerUnderTest, lake: Path) -> Replay:
     """Replays of that lake to that broker."""
     options = warren.options
     return lambda **given: replay(
@@ -68,17 +70,19 @@ def send(spark: SparkSession, warren: Place, lake: Path) -> Replay:
     )
 
 
-def waiting(place: Place, queue: str) -> list[dict[str, Any]]:
+def waiting(place: BrokerUnderTest, queue: str) -> list[dict[str, Any]]:
     options = read_options(place.options | {"queue": queue, "mode": "browse"})
-    return [row for batch in BrowsePart(queue).read(options, tuple(COLUMNS)) for row in batch.to_pylist()]
+    return [
+        row for batch in BrowsePartition(queue).read(options, tuple(COLUMNS)) for row in batch.to_pylist()
+    ]
 
 
 @pytest.mark.versions
 def test_a_replay_sends_each_message_once_as_it_was_and_in_order(
-    warren: Place, lake: Path, send: Replay
+    warren: BrokerUnderTest, lake: Path, send: Replay
 ) -> None:
     warren.declare("replayed")
-    steps: list[Step] = []
+    steps: list[ReplayProgress] = []
     wanted = {
         "name": "all",
         "exchange": "",
@@ -105,7 +109,7 @@ def test_a_replay_sends_each_message_once_as_it_was_and_in_order(
 
 
 @pytest.mark.versions
-def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(warren: Place, send: Replay) -> None:
+def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(warren: BrokerUnderTest, send: Replay) -> None:
     told = send(
         name="dry", dry_run=True, queues=["replay a/b=ü"], headers={"n": "5"}, samples=2,
         where="priority = 3 and cast(body as string) like '%3'",
@@ -120,7 +124,7 @@ def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(warren: Place, send
 
 
 def test_messages_go_to_their_own_queues_unless_it_is_said_where(
-    spark: SparkSession, warren: Place, lake: Path, send: Replay
+    spark: SparkSession, warren: BrokerUnderTest, lake: Path, send: Replay
 ) -> None:
     warren.declare("replay-c")
     name = "own"

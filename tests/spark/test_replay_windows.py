@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.brokers import STREAM, Place, rows_of
+from tests.spark.brokers import STREAM, BrokerUnderTest, rows_of
 from tests.spark.killing import counted, run
 from tests.spark.replayed import BATCH_ROWS, send
 
@@ -19,7 +19,7 @@ WINDOWS = {"staged:0": (0, 0), "decided:1": (1, 1), "sent:2": (3, 2)}
 
 @pytest.mark.long
 def test_a_replay_that_is_killed_in_a_window_sends_each_message_once(
-    spark: SparkSession, warren: Place, tmp_path: Path
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     marks, lake, log = tmp_path / "marks", tmp_path / "lake", tmp_path / "query.log"
     marks.mkdir()

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark.brokers import STREAM, Place
+from tests.spark.brokers import STREAM, BrokerUnderTest
 
 from pyspark_warren.amqp import CHANNEL
 from pyspark_warren.pipelines import dlx_report, rollup
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.versions
 DEAD = "queue string, routing_key string, headers map<string,string>, broker_timestamp timestamp"
 
 
-def told(place: Place, *arguments: str) -> Any:
+def told(place: BrokerUnderTest, *arguments: str) -> Any:
     """What a command prints for programs; it uses the Spark that is there."""
     where = ["--uri", place.options["uri"], "--management-uri", place.options["managementUri"]]
     ended = CliRunner().invoke(main, ["spark", *arguments, *where, "--json", "--quiet"])
@@ -29,7 +29,7 @@ def told(place: Place, *arguments: str) -> Any:
     return json.loads(ended.output)
 
 
-def refused(place: Place, *arguments: str) -> tuple[int, str]:
+def refused(place: BrokerUnderTest, *arguments: str) -> tuple[int, str]:
     """How a command ends that cannot be, and what it says."""
     where = ["--uri", place.options["uri"], "--management-uri", place.options["managementUri"]]
     ended = CliRunner().invoke(main, ["spark", *arguments, *where, "--quiet"])
@@ -37,7 +37,7 @@ def refused(place: Place, *arguments: str) -> tuple[int, str]:
 
 
 @pytest.fixture(scope="module")
-def graveyard(warren: Place) -> str:
+def graveyard(warren: BrokerUnderTest) -> str:
     """A queue with two messages that were rejected, and one that did not die."""
     warren.declare("graveyard")
     arguments: dict[str, object] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "graveyard"}
@@ -79,7 +79,7 @@ def test_a_death_is_the_first_one_whatever_came_after_it(spark: SparkSession) ->
 
 
 def test_dead_letters_are_counted_and_left_where_they_are(
-    spark: SparkSession, warren: Place, graveyard: str
+    spark: SparkSession, warren: BrokerUnderTest, graveyard: str
 ) -> None:
     (found,) = told(warren, "dlx-report", "--queue", graveyard)
     assert (found["queue"], found["reason"], found["exchange"]) == ("doomed", "rejected", "")
@@ -92,7 +92,7 @@ def test_dead_letters_are_counted_and_left_where_they_are(
 
 
 def test_a_query_joins_a_queue_a_stream_and_a_lake_and_consumes_nothing(
-    spark: SparkSession, warren: Place, tmp_path: Path
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     for name, arguments in (("orders.new", None), ("customers", STREAM)):
         warren.declare(name, arguments)
@@ -125,7 +125,7 @@ def mapped(table: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_a_delta_table_that_is_damaged_is_named(warren: Place, tmp_path: Path) -> None:
+def test_a_delta_table_that_is_damaged_is_named(warren: BrokerUnderTest, tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"a": [1, 2]}))
     (tmp_path / "_delta_log" / f"{0:020d}.json").write_text("{}\n{")
     status, text = refused(warren, "sql", f"select * from lake.`{tmp_path}`")
@@ -142,7 +142,7 @@ def test_a_delta_table_that_is_damaged_is_named(warren: Place, tmp_path: Path) -
     ],
 )
 def test_a_delta_table_of_which_files_do_not_say_all_is_refused(
-    warren: Place, tmp_path: Path, needed: dict[str, list[str]], said: str
+    warren: BrokerUnderTest, tmp_path: Path, needed: dict[str, list[str]], said: str
 ) -> None:
     write_deltalake(tmp_path, pa.table({"a": [1, 2]}))
     log = tmp_path / "_delta_log" / f"{0:020d}.json"
@@ -160,7 +160,7 @@ def test_a_delta_table_of_which_files_do_not_say_all_is_refused(
     assert f"has {said}, which is not read here" in text
 
 
-def test_a_query_that_is_none_is_refused_in_one_line(spark: SparkSession, warren: Place) -> None:
+def test_a_query_that_is_none_is_refused_in_one_line(spark: SparkSession, warren: BrokerUnderTest) -> None:
     assert told(
         warren, "sql", "select struct(timestamp'2026-01-01 00:00:00' as t, 1.5 as d) as s, x'ff' as b"
     ) == [{"s": {"t": "2026-01-01 00:00:00", "d": "1.5"}, "b": "ff"}]
@@ -240,7 +240,7 @@ def test_windows_at_the_edges_are_divided_by_what_of_them_was_seen(spark: SparkS
 
 
 def test_a_rollup_of_a_stream_is_a_table_and_a_page(
-    spark: SparkSession, warren: Place, tmp_path: Path
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("measured", STREAM)
     warren.publish("measured", [b"12345678"] * 50)

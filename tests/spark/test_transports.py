@@ -7,40 +7,42 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.spark.brokers import STREAM, Place
+from tests.spark.brokers import STREAM, BrokerUnderTest
 from tests.spark.relay import relayed
 
 from pyspark_warren.amqp import CHANNEL, connect
+from pyspark_warren.amqp_publisher import AmqpPublisher, PublishFailed
 from pyspark_warren.amqp_streams import AmqpStreams
-from pyspark_warren.choosing import choose
 from pyspark_warren.classic_source import ClassicSource
-from pyspark_warren.encoding import Encoder
+from pyspark_warren.encoding import PublishEncoder
+from pyspark_warren.mode_detection import detect_strategy
 from pyspark_warren.options import ReadOptions, read_options
-from pyspark_warren.partitions import Part
-from pyspark_warren.publishing import Publisher, Unpublished
+from pyspark_warren.partitions import ReadPartition
 from pyspark_warren.schema import COLUMNS
 from pyspark_warren.stream_source import StreamSource
-from pyspark_warren.streams import DataLoss, Range
+from pyspark_warren.streams import DataLoss, OffsetRange
 
 EVERYTHING = tuple(COLUMNS)
 
 
 @pytest.fixture(params=["rabbitmq", "warren"])
-def place(request: pytest.FixtureRequest) -> Place:
+def place(request: pytest.FixtureRequest) -> BrokerUnderTest:
     """Each broker that is installed."""
-    found: Place = request.getfixturevalue(request.param)
+    found: BrokerUnderTest = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.fixture
-def options(place: Place) -> Callable[..., ReadOptions]:
+def options(place: BrokerUnderTest) -> Callable[..., ReadOptions]:
     """Options of a reader of that broker over AMQP."""
     return lambda **given: read_options(place.options | {"transport": "amqp"} | given)
 
 
-def rows(parts: list[Part], options: ReadOptions) -> list[dict[str, Any]]:
+def rows(partitions: list[ReadPartition], options: ReadOptions) -> list[dict[str, Any]]:
     """What the tasks of a batch read."""
-    return [row for part in parts for batch in part.read(options, EVERYTHING) for row in batch.to_pylist()]
+    return [
+        row for part in partitions for batch in part.read(options, EVERYTHING) for row in batch.to_pylist()
+    ]
 
 
 def numbered(start: int, end: int) -> list[bytes]:
@@ -48,19 +50,19 @@ def numbered(start: int, end: int) -> list[bytes]:
 
 
 def test_a_stream_is_read_by_offsets_in_any_number_of_tasks(
-    place: Place, options: Callable[..., ReadOptions]
+    place: BrokerUnderTest, options: Callable[..., ReadOptions]
 ) -> None:
     place.declare("stream", STREAM)
     place.publish("stream", numbered(0, 5_000))
     wanted = options(queue="stream", minPartitions="3")
-    source = StreamSource(wanted, choose(wanted, is_streaming=True))
-    start = source.initial()
+    source = StreamSource(wanted, detect_strategy(wanted, is_streaming=True))
+    start = source.initial_offset()
     assert start == {"v": 1, "s": {"//stream": {"epoch": "", "next": 0}}}
-    end = source.latest(start, None, None)
+    end = source.latest_offset(start, None, None)
     assert end["s"]["//stream"]["next"] == 5_000
-    parts = source.parts(start, end)
-    assert len(parts) == 3
-    found = rows(parts, wanted)
+    partitions = source.partitions(start, end)
+    assert len(partitions) == 3
+    found = rows(partitions, wanted)
     assert [row["offset"] for row in found] == list(range(5_000))
     assert [row["body"] for row in found] == numbered(0, 5_000)
     assert {(row["queue"], row["exchange"], row["routing_key"]) for row in found} == {
@@ -69,39 +71,39 @@ def test_a_stream_is_read_by_offsets_in_any_number_of_tasks(
 
 
 def test_batches_have_the_size_that_was_asked_for_and_end_where_they_were_told(
-    place: Place, options: Callable[..., ReadOptions]
+    place: BrokerUnderTest, options: Callable[..., ReadOptions]
 ) -> None:
     place.declare("sized", STREAM)
     place.publish("sized", numbered(0, 1_000))
     wanted = options(queue="sized")
-    source = StreamSource(wanted, choose(wanted, is_streaming=True))
-    source.end_here()
+    source = StreamSource(wanted, detect_strategy(wanted, is_streaming=True))
+    source.prepare_available_now()
     place.publish("sized", numbered(1_000, 1_500))
-    at = source.initial()
+    at = source.initial_offset()
     ends = []
-    while (end := source.latest(at, 300, None)) != at:
-        assert len(source.parts(at, end)) == 1
+    while (end := source.latest_offset(at, 300, None)) != at:
+        assert len(source.partitions(at, end)) == 1
         ends.append(end["s"]["//sized"]["next"])
         at = end
     assert ends == [300, 600, 900, 1_000]
-    assert source.parts(at, at) == []
+    assert source.partitions(at, at) == []
 
 
 def test_a_stream_that_was_declared_again_ends_the_query(
-    place: Place, options: Callable[..., ReadOptions]
+    place: BrokerUnderTest, options: Callable[..., ReadOptions]
 ) -> None:
     place.declare("again", STREAM)
     place.publish("again", numbered(0, 100))
     wanted = options(queue="again")
-    source = StreamSource(wanted, choose(wanted, is_streaming=True))
-    end = source.latest(source.initial(), None, None)
+    source = StreamSource(wanted, detect_strategy(wanted, is_streaming=True))
+    end = source.latest_offset(source.initial_offset(), None, None)
     place.declare("again", STREAM)
     place.publish("again", numbered(0, 10))
     with pytest.raises(DataLoss, match="deleted and declared again"):
-        source.latest(end, None, None)
+        source.latest_offset(end, None, None)
 
 
-def test_what_retention_took_is_told(rabbitmq: Place) -> None:
+def test_what_retention_took_is_told(rabbitmq: BrokerUnderTest) -> None:
     small = STREAM | {"x-max-length-bytes": 20_000, "x-stream-max-segment-size-bytes": 10_000}
     rabbitmq.declare("short", small)
     for _ in range(20):
@@ -110,41 +112,43 @@ def test_what_retention_took_is_told(rabbitmq: Place) -> None:
     bounds = streams.bounds("short")
     # RabbitMQ keeps something of its own in a stream, too: offsets have gaps.
     assert 0 < bounds.first < bounds.committed
-    lost = Range(queue="short", epoch="", start=0, end=bounds.committed, is_loss_fatal=True)
+    lost = OffsetRange(queue="short", epoch="", start=0, end=bounds.committed, is_loss_fatal=True)
     with pytest.raises(DataLoss, match=f"0 to {bounds.first - 1} of the stream 'short' are gone"):
         list(streams.read(lost, ("offset",)))
-    rest = Range(queue="short", epoch="", start=0, end=bounds.committed, is_loss_fatal=False)
+    rest = OffsetRange(queue="short", epoch="", start=0, end=bounds.committed, is_loss_fatal=False)
     found = [row["offset"] for batch in streams.read(rest, ("offset",)) for row in batch.to_pylist()]
     assert (found[0], found[-1], found) == (bounds.first, bounds.committed - 1, sorted(set(found)))
 
 
 def test_messages_of_a_queue_are_acknowledged_when_the_next_batch_is_asked_for(
-    place: Place, options: Callable[..., ReadOptions]
+    place: BrokerUnderTest, options: Callable[..., ReadOptions]
 ) -> None:
     place.declare("work")
     place.publish("work", numbered(0, 1_000))
     wanted = options(queue="work", mode="classic")
-    source = ClassicSource(wanted, choose(wanted, is_streaming=True), EVERYTHING)
-    source.end_here()
-    first = source.latest(source.initial(), 600, None)
+    source = ClassicSource(wanted, detect_strategy(wanted, is_streaming=True), EVERYTHING)
+    source.prepare_available_now()
+    first = source.latest_offset(source.initial_offset(), 600, None)
     assert first == {"v": 1, "n": 600}
-    assert source.latest(source.initial(), 600, None) == first
-    assert [row["body"] for row in rows(source.parts(source.initial(), first), wanted)] == numbered(0, 600)
-    second = source.latest(first, 600, None)
-    found = rows(source.parts(first, second), wanted)
+    assert source.latest_offset(source.initial_offset(), 600, None) == first
+    assert [
+        row["body"] for row in rows(source.partitions(source.initial_offset(), first), wanted)
+    ] == numbered(0, 600)
+    second = source.latest_offset(first, 600, None)
+    found = rows(source.partitions(first, second), wanted)
     assert [row["offset"] for row in found] == list(range(600, 1_000))
     assert [row["body"] for row in found] == numbered(600, 1_000)
-    assert source.parts(source.initial(), first) == []
+    assert source.partitions(source.initial_offset(), first) == []
     source.stop()
     assert place.count("work") == 400
 
-    again = ClassicSource(wanted, choose(wanted, is_streaming=True), EVERYTHING)
-    again.end_here()
-    assert again.parts(first, second) == []
-    third = again.latest(second, None, None)
+    again = ClassicSource(wanted, detect_strategy(wanted, is_streaming=True), EVERYTHING)
+    again.prepare_available_now()
+    assert again.partitions(first, second) == []
+    third = again.latest_offset(second, None, None)
     assert third == {"v": 1, "n": 1_400}
-    assert {row["redelivered"] for row in rows(again.parts(second, third), wanted)} == {True}
-    assert again.latest(third, None, None) == third
+    assert {row["redelivered"] for row in rows(again.partitions(second, third), wanted)} == {True}
+    assert again.latest_offset(third, None, None) == third
     again.stop()
     assert place.count("work") == 0
 
@@ -152,7 +156,7 @@ def test_messages_of_a_queue_are_acknowledged_when_the_next_batch_is_asked_for(
 @pytest.mark.parametrize("prefetch", [20_000, 150])
 @pytest.mark.parametrize("cuts", [{1}, {2, 4}, {1, 2, 3}])
 def test_what_waited_is_read_to_its_end_though_connections_break(
-    place: Place, prefetch: int, cuts: set[int]
+    place: BrokerUnderTest, prefetch: int, cuts: set[int]
 ) -> None:
     place.declare("cut")
     place.publish("cut", numbered(0, 1_000))
@@ -161,20 +165,20 @@ def test_what_waited_is_read_to_its_end_though_connections_break(
     with relayed(place.port) as relay:
         options = place.options | {"uri": f"amqp://guest:guest@127.0.0.1:{relay.port}/%2f"}
         wanted = read_options(options | {"queue": "cut", "mode": "classic", "prefetch": str(prefetch)})
-        source = ClassicSource(wanted, choose(wanted, is_streaming=True), EVERYTHING)
-        source.end_here()
+        source = ClassicSource(wanted, detect_strategy(wanted, is_streaming=True), EVERYTHING)
+        source.prepare_available_now()
         # What comes from now on is for another run.
         place.publish("cut", numbered(1_000, 1_010))
-        at, batch = source.initial(), 0
-        while (end := source.latest(at, 200, None)) != at:
-            bodies = [row["body"] for row in rows(source.parts(at, end), wanted)]
+        at, batch = source.initial_offset(), 0
+        while (end := source.latest_offset(at, 200, None)) != at:
+            bodies = [row["body"] for row in rows(source.partitions(at, end), wanted)]
             found += bodies
             at, batch = end, batch + 1
             if batch in cuts:
                 # The batch is not acknowledged yet, and will be read again.
                 relay.cut()
-                assert source._inbox is not None
-                source._inbox._thread.join()
+                assert source._consumer is not None
+                source._consumer._thread.join()
                 again += len(bodies)
         source.stop()
     assert set(numbered(0, 1_000)) - set(found) == set()
@@ -182,21 +186,23 @@ def test_what_waited_is_read_to_its_end_though_connections_break(
     assert 1_000 + again <= len(found) <= 1_010 + 2 * again
 
 
-def test_headers_come_back_with_their_types(place: Place, options: Callable[..., ReadOptions]) -> None:
+def test_headers_come_back_with_their_types(
+    place: BrokerUnderTest, options: Callable[..., ReadOptions]
+) -> None:
     place.declare("typed")
     typed = '{"n":{"$I":5},"x-death":[{"count":2,"queue":"q"}],"t":{"$T":7},"x":{"$x":"/w=="}}'
-    with Publisher(place.broker) as publisher:
-        encoder = Encoder(
+    with AmqpPublisher(place.broker) as publisher:
+        encoder = PublishEncoder(
             channel=CHANNEL, frame_size_max=publisher.frame_size_max, is_mandatory=True, is_persistent=True
         )
         batch = pa.record_batch({"body": [b"x" * 300_000], "headers_json": [typed]})
         publisher.publish(encoder.encode(batch, ("", "typed"), None))
         publisher.finish()
     wanted = options(queue="typed", mode="classic")
-    source = ClassicSource(wanted, choose(wanted, is_streaming=True), EVERYTHING)
-    source.end_here()
-    end = source.latest(source.initial(), None, None)
-    (row,) = rows(source.parts(source.initial(), end), wanted)
+    source = ClassicSource(wanted, detect_strategy(wanted, is_streaming=True), EVERYTHING)
+    source.prepare_available_now()
+    end = source.latest_offset(source.initial_offset(), None, None)
+    (row,) = rows(source.partitions(source.initial_offset(), end), wanted)
     source.stop()
     assert json.loads(row["headers_json"]) == json.loads(typed)
     assert dict(row["headers"])["n"] == "5"
@@ -204,16 +210,16 @@ def test_headers_come_back_with_their_types(place: Place, options: Callable[...,
 
 
 @pytest.mark.parametrize("address", [("amq.direct", "nobody"), ("nothing", "x")])
-def test_a_message_that_is_not_taken_is_told(place: Place, address: tuple[str, str]) -> None:
-    with Publisher(place.broker) as publisher:
+def test_a_message_that_is_not_taken_is_told(place: BrokerUnderTest, address: tuple[str, str]) -> None:
+    with AmqpPublisher(place.broker) as publisher:
         size = publisher.frame_size_max
-        encoder = Encoder(channel=CHANNEL, frame_size_max=size, is_mandatory=True, is_persistent=True)
+        encoder = PublishEncoder(channel=CHANNEL, frame_size_max=size, is_mandatory=True, is_persistent=True)
         publisher.publish(encoder.encode(pa.record_batch({"body": [b"x"]}), address, None))
-        with pytest.raises(Unpublished, match=r"312 NO_ROUTE|404 NOT_FOUND"):
+        with pytest.raises(PublishFailed, match=r"312 NO_ROUTE|404 NOT_FOUND"):
             publisher.finish()
 
 
-def test_a_broker_that_is_gone_without_a_word_is_missed_within_a_minute(place: Place) -> None:
+def test_a_broker_that_is_gone_without_a_word_is_missed_within_a_minute(place: BrokerUnderTest) -> None:
     link = connect(place.broker)
     names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
     idle, interval, count = (link.socket.getsockopt(socket.IPPROTO_TCP, name) for name in names)
@@ -222,27 +228,31 @@ def test_a_broker_that_is_gone_without_a_word_is_missed_within_a_minute(place: P
     link.close()
 
 
-def test_it_is_found_out_what_a_queue_is(place: Place) -> None:
+def test_it_is_found_out_what_a_queue_is(place: BrokerUnderTest) -> None:
     place.declare("kind-stream", STREAM)
     place.declare("kind-classic")
     for queue, mode in (("kind-stream", "stream"), ("kind-classic", "classic")):
         wanted = read_options(place.options | {"queue": queue, "transport": "amqp"})
-        assert choose(wanted, is_streaming=True).mode == mode
+        assert detect_strategy(wanted, is_streaming=True).mode == mode
     with pytest.raises(ValueError, match="there is no queue 'kind-none'"):
-        choose(read_options(place.options | {"queue": "kind-none", "transport": "amqp"}), is_streaming=True)
+        detect_strategy(
+            read_options(place.options | {"queue": "kind-none", "transport": "amqp"}), is_streaming=True
+        )
     pattern = read_options(place.options | {"queuePattern": "kind-.*", "transport": "amqp"})
-    assert choose(pattern, is_streaming=True).queues == ("kind-stream",)
+    assert detect_strategy(pattern, is_streaming=True).queues == ("kind-stream",)
     taken = read_options(place.options | {"queue": "kind-classic", "mode": "classic", "transport": "amqp"})
     with pytest.raises(ValueError, match=r"trigger\(availableNow=True\)"):
-        choose(taken, is_streaming=False)
+        detect_strategy(taken, is_streaming=False)
 
 
-def test_a_broker_decides_by_what_it_gives(place: Place) -> None:
+def test_a_broker_decides_by_what_it_gives(place: BrokerUnderTest) -> None:
     place.declare("auto-stream", STREAM)
     place.publish("auto-stream", numbered(0, 10))
     wanted = read_options(place.options | {"queue": "auto-stream"})
-    choice = choose(wanted, is_streaming=True)
+    choice = detect_strategy(wanted, is_streaming=True)
     assert choice.mode == "stream"
     source = StreamSource(wanted, choice)
-    end = source.latest(source.initial(), None, None)
-    assert [row["body"] for row in rows(source.parts(source.initial(), end), wanted)] == numbered(0, 10)
+    end = source.latest_offset(source.initial_offset(), None, None)
+    assert [row["body"] for row in rows(source.partitions(source.initial_offset(), end), wanted)] == numbered(
+        0, 10
+    )

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
-from tests.spark.brokers import STREAM, Place, rows_of
+from tests.spark.brokers import STREAM, BrokerUnderTest, rows_of
 
 from pyspark_warren.pipelines.archive import archive
 from pyspark_warren.schema import COLUMNS
@@ -45,7 +45,7 @@ def refused(since: tuple[int, int], *told: str) -> Iterator[None]:
         assert text in line
 
 
-def reading(spark: SparkSession, place: Place, queue: str, **given: str) -> DataFrame:
+def reading(spark: SparkSession, place: BrokerUnderTest, queue: str, **given: str) -> DataFrame:
     """What a streaming query begins with."""
     return spark.readStream.format("warren").options(**place.options).options(**given).load(queue)
 
@@ -75,7 +75,7 @@ def test_a_session_that_has_found_the_source_by_itself_may_be_told_of_it(spark: 
 
 @pytest.mark.parametrize("transport", ["arrow", "amqp"])
 def test_a_query_takes_a_stream_once_and_goes_on_where_it_was(
-    spark: SparkSession, warren: Place, tmp_path: Path, transport: str
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path, transport: str
 ) -> None:
     queue = f"versions-{transport}"
     warren.declare(queue, STREAM)
@@ -90,7 +90,7 @@ def test_a_query_takes_a_stream_once_and_goes_on_where_it_was(
 
 @pytest.mark.parametrize("transport", ["arrow", "amqp"])
 def test_a_stream_that_was_declared_again_ends_the_query_and_is_not_read_from_the_middle(
-    spark: SparkSession, warren: Place, tmp_path: Path, transport: str
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path, transport: str
 ) -> None:
     queue = f"versions-again-{transport}"
     warren.declare(queue, STREAM)
@@ -108,7 +108,7 @@ def test_a_stream_that_was_declared_again_ends_the_query_and_is_not_read_from_th
 
 @pytest.mark.parametrize("transaction", ["staged", "dedupe"])
 def test_a_query_publishes_each_row_with_its_properties(
-    spark: SparkSession, warren: Place, tmp_path: Path, transaction: str
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path, transaction: str
 ) -> None:
     moment = datetime(2026, 7, 1, 12, tzinfo=UTC)
     for queue, arguments in (("versions-from", STREAM), ("versions-to", None)):
@@ -131,7 +131,7 @@ def test_a_query_publishes_each_row_with_its_properties(
 
 
 def test_a_write_that_is_run_again_publishes_nothing_a_second_time(
-    spark: SparkSession, warren: Place
+    spark: SparkSession, warren: BrokerUnderTest
 ) -> None:
     warren.declare("versions-once")
     rows = spark.range(200, numPartitions=2).selectExpr("cast(id as string) as body")
@@ -143,7 +143,7 @@ def test_a_write_that_is_run_again_publishes_nothing_a_second_time(
 
 @pytest.mark.parametrize("limit", [{"maxOffsetsPerTrigger": "40"}, {"maxBytesPerTrigger": "400"}])
 def test_batches_have_a_size_or_are_refused(
-    spark: SparkSession, warren: Place, tmp_path: Path, limit: dict[str, str]
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path, limit: dict[str, str]
 ) -> None:
     warren.declare("versions-sized", STREAM)
     warren.publish("versions-sized", [b"0123456789"] * 100)
@@ -157,7 +157,7 @@ def test_batches_have_a_size_or_are_refused(
 
 @pytest.mark.parametrize("mode", ["lease", "classic"])
 def test_messages_are_taken_out_of_a_queue_once_or_not_at_all(
-    spark: SparkSession, warren: Place, tmp_path: Path, mode: str
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path, mode: str
 ) -> None:
     warren.declare("versions-work")
     warren.publish("versions-work", numbered(0, 100))
@@ -170,7 +170,7 @@ def test_messages_are_taken_out_of_a_queue_once_or_not_at_all(
     assert waiting.count() == warren.count("versions-work")
 
 
-def test_filters_are_sent_or_refused(spark: SparkSession, warren: Place) -> None:
+def test_filters_are_sent_or_refused(spark: SparkSession, warren: BrokerUnderTest) -> None:
     warren.declare("versions-filtered", STREAM)
     warren.publish("versions-filtered", numbered(0, 100))
     reader = spark.read.format("warren").options(**warren.options, minPartitions="2")
@@ -189,7 +189,7 @@ def test_filters_are_sent_or_refused(spark: SparkSession, warren: Place) -> None
 
 
 def test_what_is_wrong_with_a_schema_is_told_and_not_hidden_by_spark(
-    spark: SparkSession, warren: Place, tmp_path: Path
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("versions-schema", STREAM)
     reader = spark.readStream.format("warren").options(**warren.options).schema("offset string")
@@ -199,7 +199,7 @@ def test_what_is_wrong_with_a_schema_is_told_and_not_hidden_by_spark(
 
 
 def test_an_archive_of_a_queue_or_in_batches_of_a_size_is_refused_before_it_has_a_folder(
-    spark: SparkSession, warren: Place, tmp_path: Path
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("versions-kept")
     warren.publish("versions-kept", numbered(0, 10))
@@ -218,7 +218,7 @@ def test_an_archive_of_a_queue_or_in_batches_of_a_size_is_refused_before_it_has_
 
 
 def test_commands_say_in_one_line_what_a_version_cannot_do(
-    spark: SparkSession, warren: Place, tmp_path: Path
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("versions-json")
     warren.publish("versions-json", [b'{"id":1}'])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.spark.brokers import STREAM, Place, rows_of
+from tests.spark.brokers import STREAM, BrokerUnderTest, rows_of
 from tests.spark.killed import BATCH_ROWS
 from tests.spark.killing import (
     RUN_S_MAX,
@@ -19,7 +19,7 @@ from tests.spark.killing import (
     wait_until,
 )
 
-from pyspark_warren.http import Management, path
+from pyspark_warren.http import HttpApi, path
 
 # Up to five times Spark is started: seconds for each, and a minute and more beside other work.
 WINDOWS_S_MAX = 1_500
@@ -36,8 +36,8 @@ OTHERS = {"staged:5": "worker", "staging:6": "broker", "staged:6": "executor"}
 class Full:
     """The queue `out` takes so many messages, and makes a commit wait in the middle of a batch."""
 
-    def __init__(self, place: Place, batches: int) -> None:
-        self._management = Management(place.broker)
+    def __init__(self, place: BrokerUnderTest, batches: int) -> None:
+        self._management = HttpApi(place.broker)
         self._place = place
         self.rows = batches * BATCH_ROWS + PART
         limit = {"max-length": self.rows, "overflow": "reject-publish"}
@@ -56,17 +56,17 @@ class Full:
         return [one["published"] for one in self._management.get(path("warren", "staged"))]
 
 
-def declare(place: Place) -> None:
+def declare(place: BrokerUnderTest) -> None:
     """What goes to `sent` is in a queue and in a stream."""
     place.fan_out("sent", {"out": {}, "out-stream": STREAM})
 
 
-def arrived(place: Place, queue: str) -> list[bytes]:
+def arrived(place: BrokerUnderTest, queue: str) -> list[bytes]:
     """The bodies that are there."""
     return [row["body"] for row in rows_of(place, queue)]
 
 
-def kill_in_a_commit(place: Place, folder: Path, arguments: tuple[Any, ...], batch: int) -> int:
+def kill_in_a_commit(place: BrokerUnderTest, folder: Path, arguments: tuple[Any, ...], batch: int) -> int:
     """Kill the broker when it has published a part of `batch`; with no other windows, the driver before."""
     full, marks = Full(place, batch), folder / "marks"
     with started("killed.py", folder, *arguments) as process:

@@ -4,12 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.broker import free_port
+from tests.warren_process import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 # Of 12,000: by chance alone, more than a hundred would be given twice.
 COUNT = 1_000
-PROGRAM = f"from tests.broker import free_port; print(*[free_port() for _ in range({COUNT})])"
+PROGRAM = f"from tests.warren_process import free_port; print(*[free_port() for _ in range({COUNT})])"
 
 
 def test_no_port_is_given_twice_to_one_process_or_to_two() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests import run
 from tests.long import checked
-from tests.run import Job, Outcome
+from tests.run import Job, SuiteResult
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +31,8 @@ def counts(program: str) -> tuple[int, int, int]:
 
 def test_the_last_line_counts_everything(capsys: pytest.CaptureFixture[str]) -> None:
     outcomes = [
-        Outcome("a", passed=2),
-        Outcome("b", failed=1, skipped=3, skip_reasons=Counter(["no node"] * 3)),
+        SuiteResult("a", passed=2),
+        SuiteResult("b", failed=1, skipped=3, skip_reasons=Counter(["no node"] * 3)),
     ]
     assert run.summarise(outcomes) == 1
     printed = capsys.readouterr().out
@@ -81,7 +81,7 @@ def test_tests_are_counted_one_by_one(tmp_path: Path) -> None:
         "<testcase classname='c' name='c'><error/></testcase>"
         "<testcase classname='c' name='d'><skipped message='no node'/></testcase></testsuite></testsuites>"
     )
-    outcome = Outcome("some")
+    outcome = SuiteResult("some")
     run.count_report(outcome, report)
     assert (outcome.passed, outcome.failed, outcome.skipped) == (1, 2, 1)
     assert dict(outcome.skip_reasons) == {"no node": 1}
@@ -123,12 +123,12 @@ def test_without_the_compiled_build_what_runs_once_runs_interpreted(tmp_path: Pa
 def test_outcomes_are_shown_in_one_order_whichever_suite_ends_first(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = threading.Event()
 
-    def outcome_of(job: Job) -> Outcome:
+    def outcome_of(job: Job) -> SuiteResult:
         if job.suite == "unit":
             assert quick.wait(10)
         else:
             quick.set()
-        return Outcome(f"{job.suite} ({job.build})")
+        return SuiteResult(f"{job.suite} ({job.build})")
 
     monkeypatch.setattr(run, "run_suite", outcome_of)
     outcomes = run.run_lanes([Job("unit", "interpreted"), Job("tidy", "interpreted")])
@@ -136,7 +136,7 @@ def test_outcomes_are_shown_in_one_order_whichever_suite_ends_first(monkeypatch:
 
 
 def test_a_suite_that_cannot_be_run_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def outcome_of(job: Job) -> Outcome:
+    def outcome_of(job: Job) -> SuiteResult:
         if job.suite == "unit":
             return run.run_program(job.suite, job.build, ["-c", "import time; time.sleep(60)"])
         while not run.running:
@@ -161,7 +161,7 @@ def test_what_takes_long_is_left_out_by_name_and_number_and_all_parts_together_a
         if job.suite in long
     ]
     assert sorted(parts) == long
-    assert run.summarise([Outcome("a", passed=1, left_out=2)], long) == 0
+    assert run.summarise([SuiteResult("a", passed=1, left_out=2)], long) == 0
     printed = capsys.readouterr().out
     assert re.search(r"^a +1 +0 +0 +2 ", printed, re.MULTILINE)
     assert f"also the suites {', '.join(long)}" in printed

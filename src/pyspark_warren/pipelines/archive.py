@@ -14,21 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark_warren.amqp import CHANNEL, connect
-from pyspark_warren.choosing import STREAM, Choice, choose
-from pyspark_warren.http import Management, path
-from pyspark_warren.options import EARLIEST, Broker, ReadOptions, read_options
-from pyspark_warren.partitions import opened_streams
-from pyspark_warren.pipelines.consuming import check_consumed
-from pyspark_warren.pipelines.lakes import (
-    DAY,
-    DELTA,
-    Batch,
-    Lake,
-    lake_folder,
-    own_folder,
-)
-from pyspark_warren.pipelines.opening import new_lake
-from pyspark_warren.pipelines.telling import query_id
+from pyspark_warren.http import HttpApi, path
+from pyspark_warren.mode_detection import STREAM, ReadStrategy, detect_strategy
+from pyspark_warren.options import EARLIEST, BrokerOptions, ReadOptions, read_options
+from pyspark_warren.partitions import open_streams
+from pyspark_warren.pipelines.consume_check import check_consume
+from pyspark_warren.pipelines.lake_factory import new_lake
+from pyspark_warren.pipelines.lakes import DAY, DELTA, Lake, LakeBatch, lake_folder, own_folder
+from pyspark_warren.pipelines.progress_relay import query_id
 from pyspark_warren.streams import DataLoss
 from pyspark_warren.versions import HAS_BATCHES, check_batches, check_mode
 from warren.client.uri import DEFAULT_URI
@@ -51,7 +44,7 @@ _DAY_MICROSECONDS = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class ArchiveProgress:
     """What has happened to a batch."""
 
     # planned, written, committed, or repeated if it was in the lake before.
@@ -65,7 +58,7 @@ class Progress:
     seconds: float
 
 
-Listener = Callable[[Progress], None]
+ArchiveListener = Callable[[ArchiveProgress], None]
 
 
 def archive(
@@ -88,7 +81,7 @@ def archive(
     interval: str = INTERVAL,
     options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
-    progress: Listener | None = None,
+    progress: ArchiveListener | None = None,
 ) -> "StreamingQuery":
     """Start to archive in `table` what comes; with `once`, what is there now. Wait for the query as for any.
 
@@ -116,13 +109,13 @@ def archive(
     check_batches(wanted)
     if firehose:
         _open_firehose(wanted.broker)
-    choice = choose(wanted, is_streaming=True)
-    check_mode(choice.mode)
-    check_consumed(choice, consume)
+    strategy = detect_strategy(wanted, is_streaming=True)
+    check_mode(strategy.mode)
+    check_consume(strategy, consume)
     place = lake_folder(checkpoint) if checkpoint else own_folder(lake, "checkpoints", name)
     lake.prepare()
     if not (place / "metadata").exists():
-        given |= _beginning(lake, wanted, choice, starting)
+        given |= _starting_offsets(lake, wanted, strategy, starting)
     reader = spark.readStream.format("warren").options(**given)
     writer = reader.load().writeStream.queryName(name).option("checkpointLocation", str(place))
     archiver = _Archiver(lake, name, place, progress)
@@ -133,7 +126,7 @@ def archive(
 class _Archiver:
     """Puts one batch after the other into the lake; runs on the driver, or on the server of Spark Connect."""
 
-    def __init__(self, lake: Lake, name: str, checkpoint: Path, progress: Listener | None) -> None:
+    def __init__(self, lake: Lake, name: str, checkpoint: Path, progress: ArchiveListener | None) -> None:
         self._lake = lake
         self._checkpoint = checkpoint
         self._name = name
@@ -141,7 +134,7 @@ class _Archiver:
 
     def __call__(self, rows: "DataFrame", number: int) -> None:
         """Write a batch and commit it, unless the lake has it."""
-        batch = Batch(query=query_id(self._checkpoint), number=number, name=self._name)
+        batch = LakeBatch(query=query_id(self._checkpoint), number=number, name=self._name)
         begun = time.monotonic()
         self._tell("planned", number, begun)
         if self._lake.has(batch):
@@ -161,7 +154,7 @@ class _Archiver:
         if self._progress is not None:
             known = {"rows": 0, "files": 0, "octets": 0, "version": None} | told
             seconds = round(time.monotonic() - begun, 3)
-            self._progress(Progress(stage=stage, batch=number, seconds=seconds, **known))
+            self._progress(ArchiveProgress(stage=stage, batch=number, seconds=seconds, **known))
 
 
 def _with_day(rows: "DataFrame") -> "DataFrame":
@@ -171,11 +164,13 @@ def _with_day(rows: "DataFrame") -> "DataFrame":
     return rows.selectExpr("*", day)
 
 
-def _beginning(lake: Lake, wanted: ReadOptions, choice: Choice, starting: str | None) -> dict[str, str]:
+def _starting_offsets(
+    lake: Lake, wanted: ReadOptions, strategy: ReadStrategy, starting: str | None
+) -> dict[str, str]:
     """Where a query without a checkpoint begins."""
-    if choice.mode != STREAM:
+    if strategy.mode != STREAM:
         return _given(startingOffsets=None if starting == ARCHIVED else starting)
-    ends = lake.ends(choice.queues)
+    ends = lake.ends(strategy.queues)
     if ends and starting is None:
         known = ", ".join(sorted(ends))
         raise ValueError(
@@ -184,9 +179,9 @@ def _beginning(lake: Lake, wanted: ReadOptions, choice: Choice, starting: str | 
         )
     if starting != ARCHIVED:
         return _given(startingOffsets=starting)
-    streams = opened_streams(wanted, choice.transport)
+    streams = open_streams(wanted, strategy.transport)
     places = {}
-    for queue in choice.queues:
+    for queue in strategy.queues:
         bounds = streams.bounds(queue, ends.get(queue, 0))
         if bounds.committed < ends.get(queue, 0):
             raise DataLoss(
@@ -197,10 +192,10 @@ def _beginning(lake: Lake, wanted: ReadOptions, choice: Choice, starting: str | 
     return {"startingOffsets": json.dumps({"v": 1, "s": places})}
 
 
-def _open_firehose(broker: Broker) -> None:
+def _open_firehose(broker: BrokerOptions) -> None:
     """A stream that is given a copy of each message; the virtual host must be traced."""
     vhost = broker.target.vhost
-    known = Management(broker).get(path("vhosts"))
+    known = HttpApi(broker).get(path("vhosts"))
     if not any(one["name"] == vhost and one.get("tracing") for one in known):
         raise ValueError(
             f"the virtual host {vhost!r} is not traced, and its firehose dry: `warren trace on` opens it"

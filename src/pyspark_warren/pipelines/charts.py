@@ -22,7 +22,7 @@ _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class ChartSeries:
     """One line: its name, and a value for each time of the chart; None leaves a gap."""
 
     name: str
@@ -36,18 +36,18 @@ class Chart:
     title: str
     unit: str
     times: Sequence[datetime]
-    series: Sequence[Series]
+    series: Sequence[ChartSeries]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class KeyFigure:
     """A number that is worth a look of its own."""
 
     name: str
     value: str
 
 
-def page(title: str, subtitle: str, figures: Sequence[Figure], charts: Sequence[Chart]) -> str:
+def page(title: str, subtitle: str, figures: Sequence[KeyFigure], charts: Sequence[Chart]) -> str:
     """The whole document."""
     tiles = "".join(f"<div><dt>{escape(one.name)}</dt><dd>{escape(one.value)}</dd></div>" for one in figures)
     return (
@@ -81,7 +81,7 @@ def _section(chart: Chart) -> str:
     )
 
 
-def _svg(chart: Chart, shown: Sequence[Series], kind: str, width: int) -> str:
+def _svg(chart: Chart, shown: Sequence[ChartSeries], kind: str, width: int) -> str:
     highest = max((value for one in shown for value in one.values if value is not None), default=0)
     step = _step(highest)
     top = step * max(1, ceil(highest / step - 1e-9))
@@ -123,7 +123,7 @@ class _Plot:
         return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - value / self._top)
 
 
-def _curve(plot: _Plot, series: Series) -> str:
+def _curve(plot: _Plot, series: ChartSeries) -> str:
     """A line for each stretch without a gap; a value that stands alone is a dot."""
     drawn = []
     stretch: list[str] = []
@@ -140,7 +140,7 @@ def _curve(plot: _Plot, series: Series) -> str:
     return "".join(drawn)
 
 
-def _hovers(plot: _Plot, chart: Chart, shown: Sequence[Series]) -> str:
+def _hovers(plot: _Plot, chart: Chart, shown: Sequence[ChartSeries]) -> str:
     """For each time a strip that says its values when it is pointed at."""
     centres = [plot.x(place) for place in range(len(chart.times))]
     edges = [_LEFT, *((left + right) / 2 for left, right in pairwise(centres)), centres[-1] + _RIGHT]

@@ -25,12 +25,12 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from pyspark_warren.choosing import choose
+from pyspark_warren.mode_detection import detect_strategy
 from pyspark_warren.options import read_options
-from pyspark_warren.pipelines.consuming import check_consumed
+from pyspark_warren.pipelines.consume_check import check_consume
 from pyspark_warren.pipelines.lakes import lake_folder
-from pyspark_warren.pipelines.stores import Store, is_stored, store_of
-from pyspark_warren.pipelines.telling import query_id
+from pyspark_warren.pipelines.object_store import ObjectStore, is_object_store, store_of
+from pyspark_warren.pipelines.progress_relay import query_id
 from pyspark_warren.versions import check_mode
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 REASON, FROM = "x-decode-reason", "x-decode-queue"
 # Columns beside those of the schema: where a message was.
-KEPT = ("queue", "offset", "routing_key", "broker_timestamp")
+MESSAGE_COLUMNS = ("queue", "offset", "routing_key", "broker_timestamp")
 _CORRUPT = "_corrupt_record"
 _DATA = "_data"
 _SHOWN_MAX = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decoded:
+class DecodeProgress:
     """What became of a batch."""
 
     batch: int
@@ -63,7 +63,7 @@ def schema_of(spark: "SparkSession", text: str) -> StructType:
         found = spark.createDataFrame([], text).schema
     if not isinstance(found, StructType) or not found.fields:
         raise ValueError("the schema has no columns")
-    taken = sorted({one.name.lower() for one in found.fields} & {*KEPT, _DATA, _CORRUPT})
+    taken = sorted({one.name.lower() for one in found.fields} & {*MESSAGE_COLUMNS, _DATA, _CORRUPT})
     if taken:
         raise ValueError(f"the schema may not have {', '.join(taken)}: these say where a message was")
     return found
@@ -83,11 +83,13 @@ def decode(messages: "DataFrame", schema: StructType) -> "tuple[DataFrame, DataF
     for field in schema.fields:
         if not field.nullable:
             fits = fits & data[field.name].isNotNull()
-    good = parsed.where(fits).select(*KEPT, *(data[field.name].alias(field.name) for field in schema.fields))
+    good = parsed.where(fits).select(
+        *MESSAGE_COLUMNS, *(data[field.name].alias(field.name) for field in schema.fields)
+    )
     wanted = schema.json()
 
     def say(body: bytes | None) -> str:
-        return why(bytes(body or b""), StructType.fromJson(json.loads(wanted)))
+        return mismatch_reason(bytes(body or b""), StructType.fromJson(json.loads(wanted)))
 
     added = sql.create_map(
         sql.lit(REASON), sql.udf(say, "string", useArrow=False)("body"), sql.lit(FROM), sql.col("queue")
@@ -100,7 +102,7 @@ def decode(messages: "DataFrame", schema: StructType) -> "tuple[DataFrame, DataF
     return good, bad.drop(_DATA)
 
 
-def why(body: bytes, schema: StructType) -> str:
+def mismatch_reason(body: bytes, schema: StructType) -> str:
     """What is wrong with `body`, in a few words, for a person and for a program that counts."""
     try:
         value = json.loads(body.decode())
@@ -119,7 +121,7 @@ def start(
     to: str,
     dead_letters: Mapping[str, str],
     once: bool,
-    told: Callable[[Decoded], None],
+    told: Callable[[DecodeProgress], None],
     consume: bool = True,
     checkpoint: str | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -131,11 +133,15 @@ def start(
     `checkpoint` is a folder.
     """
     if not consume:
-        choice = choose(read_options(source), is_streaming=True)
-        check_mode(choice.mode)
-        check_consumed(choice, consume)
-    target: _Folder | _Stored
-    target = _Stored(store_of(to, storage_options)) if is_stored(to) else _Folder(Path(to).absolute())
+        strategy = detect_strategy(read_options(source), is_streaming=True)
+        check_mode(strategy.mode)
+        check_consume(strategy, consume)
+    target: _FolderTarget | _ObjectStoreTarget
+    target = (
+        _ObjectStoreTarget(store_of(to, storage_options))
+        if is_object_store(to)
+        else _FolderTarget(Path(to).absolute())
+    )
     place = lake_folder(checkpoint) if checkpoint else target.checkpoint()
     decoder = _Decoder(schema, (target, place), dead_letters, told)
     rows = spark.readStream.format("warren").options(**source).load()
@@ -149,9 +155,9 @@ class _Decoder:
     def __init__(
         self,
         schema: StructType,
-        places: "tuple[_Folder | _Stored, Path]",
+        places: "tuple[_FolderTarget | _ObjectStoreTarget, Path]",
         dead_letters: Mapping[str, str],
-        told: Callable[[Decoded], None],
+        told: Callable[[DecodeProgress], None],
     ) -> None:
         """`places` are where rows go, and where the checkpoint is."""
         self._schema = schema
@@ -168,12 +174,12 @@ class _Decoder:
             counted = self._target.write(good, name)
             writer = bad.write.format("warren").options(**self._dead_letters)
             writer.option("txnId", f"decode-{name}").mode("append").save()
-            self._told(Decoded(batch=number, good=counted, bad=rows.count() - counted))
+            self._told(DecodeProgress(batch=number, good=counted, bad=rows.count() - counted))
         finally:
             rows.unpersist()
 
 
-class _Folder:
+class _FolderTarget:
     """Rows in a folder; a batch is one below, and has its name once all of them are there."""
 
     def __init__(self, root: Path) -> None:
@@ -194,10 +200,10 @@ class _Folder:
         return written
 
 
-class _Stored:
+class _ObjectStoreTarget:
     """Rows in an object store; a batch is one object, and there when it is whole."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
     def checkpoint(self) -> Path:
@@ -211,20 +217,20 @@ class _Stored:
         """Put in the rows of a batch, once; how many there are."""
         import pyarrow.parquet as parquet
 
-        from pyspark_warren.pipelines.objects import whole, written
+        from pyspark_warren.pipelines.object_io import single_file_writer, written
 
         path = f"batch={name}/part-0.parquet"
         if not self._store.has(path):
-            files = written(good.repartition(1), whole(self._store, path))
+            files = written(good.repartition(1), single_file_writer(self._store, path))
             return sum(one.rows for one in files)
-        with self._store.asked():
+        with self._store.translated_errors():
             rows: int = parquet.read_metadata(self._store.filesystem().open_input_file(path)).num_rows
         return rows
 
 
-def told_folder(to: str, checkpoint: str | None = None) -> Path:
+def progress_folder(to: str, checkpoint: str | None = None) -> Path:
     """Where a server of Spark Connect leaves what it has to tell to who waits on a client."""
-    root = lake_folder(checkpoint or ".").parent if is_stored(to) else Path(to).absolute()
+    root = lake_folder(checkpoint or ".").parent if is_object_store(to) else Path(to).absolute()
     return root / "_staged" / f"told-{uuid.uuid4().hex[:8]}"
 
 

@@ -23,21 +23,21 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
+from pyspark_warren.pipelines.folder_writer import write_folder
 from pyspark_warren.pipelines.lakes import (
     DAY,
     DELTA,
-    LOG,
+    DELTA_LOG,
     PARTITIONS,
-    Batch,
     DataFile,
-    Snapshot,
-    Written,
-    check_kind,
+    LakeBatch,
+    LakeSnapshot,
+    UncommittedBatch,
+    check_format,
     discard,
     staged_files,
     sync,
 )
-from pyspark_warren.pipelines.writing import write_folder
 from pyspark_warren.schema import COLUMNS, arrow_schema
 
 if TYPE_CHECKING:
@@ -64,18 +64,18 @@ class DeltaLake:
 
     def prepare(self) -> None:
         """Make the table, if it is not there; ValueError if it has other columns."""
-        check_kind(self.root, DELTA)
+        check_format(self.root, DELTA)
         prepare_table(self.place)
 
-    def has(self, batch: Batch) -> bool:
+    def has(self, batch: LakeBatch) -> bool:
         """Whether the table has a batch, or one behind it."""
-        return has_batch(opened(self.place), batch)
+        return has_batch(open_table(self.place), batch)
 
-    def write(self, rows: "DataFrame", batch: Batch) -> Written:
+    def write(self, rows: "DataFrame", batch: LakeBatch) -> UncommittedBatch:
         """Have the executors write a folder."""
         return write_folder(rows, self.root, batch)
 
-    def commit(self, batch: Batch, written: Written) -> int:
+    def commit(self, batch: LakeBatch, written: UncommittedBatch) -> int:
         """Commit what was written, once; the version of the table behind it."""
         folder = written.folder
         assert folder is not None
@@ -90,12 +90,12 @@ class DeltaLake:
 
     def ends(self, queues: Sequence[str]) -> dict[str, int]:
         """Behind the last offset that the log knows of each queue."""
-        return table_ends(opened(self.place), queues)
+        return table_ends(open_table(self.place), queues)
 
-    def snapshot(self, version: int | None = None, batches: Sequence[str] = ()) -> Snapshot:
+    def snapshot(self, version: int | None = None, batches: Sequence[str] = ()) -> LakeSnapshot:
         """The files of the newest version, or of an older one."""
         assert not batches
-        return table_snapshot(opened(self.place, version), f"{self.place}/")
+        return table_snapshot(open_table(self.place, version), f"{self.place}/")
 
     def _moved(self, one: DataFile, folder: Path) -> DataFile:
         """The file in its new place, below the table."""
@@ -106,7 +106,7 @@ class DeltaLake:
         return replace(one, path=path)
 
     def _sync_log(self, first: int, last: int) -> None:
-        log = self.root / LOG
+        log = self.root / DELTA_LOG
         for version in range(first, last + 1):
             path = log / f"{version:020d}.json"
             if path.exists():
@@ -114,7 +114,9 @@ class DeltaLake:
         sync(log)
 
 
-def opened(place: str, version: int | None = None, options: Mapping[str, str] | None = None) -> DeltaTable:
+def open_table(
+    place: str, version: int | None = None, options: Mapping[str, str] | None = None
+) -> DeltaTable:
     """The table in `place`; ValueError if there is none, or a folder has one that is damaged."""
     try:
         return DeltaTable(place, version=version, storage_options=dict(options) if options else None)
@@ -137,7 +139,7 @@ def prepare_table(place: str, options: Mapping[str, str] | None = None) -> None:
             storage_options=dict(options) if options else None,
             commit_properties=CommitProperties(max_commit_retries=0),
         )  # fmt: skip
-    found = opened(place, options=options)
+    found = open_table(place, options=options)
     given = {field.name: json.loads(field.to_json())["type"] for field in found.schema().fields}
     wanted = {field.name: json.loads(field.to_json())["type"] for field in schema.fields}
     wrong = sorted(name for name in wanted if given.get(name) != wanted[name])
@@ -147,10 +149,10 @@ def prepare_table(place: str, options: Mapping[str, str] | None = None) -> None:
 
 
 def commit_files(
-    place: str, batch: Batch, files: Sequence[DataFile], options: Mapping[str, str] | None = None
+    place: str, batch: LakeBatch, files: Sequence[DataFile], options: Mapping[str, str] | None = None
 ) -> tuple[int, int]:
     """Commit files that are in their places, once; the version of the table before, and the one behind."""
-    table = opened(place, options=options)
+    table = open_table(place, options=options)
     before = table.version()
     for left in range(COMMITS_MAX, -1, -1):
         if has_batch(table, batch):
@@ -161,11 +163,11 @@ def commit_files(
         except CommitFailedError:
             if not left:
                 raise
-            table = opened(place, options=options)
-    return before, opened(place, options=options).version()
+            table = open_table(place, options=options)
+    return before, open_table(place, options=options).version()
 
 
-def has_batch(table: DeltaTable, batch: Batch) -> bool:
+def has_batch(table: DeltaTable, batch: LakeBatch) -> bool:
     """Whether the table has a batch, or one behind it."""
     last = table.transaction_version(batch.query)
     return last is not None and last >= batch.number
@@ -181,11 +183,11 @@ def table_ends(table: DeltaTable, queues: Sequence[str]) -> dict[str, int]:
     return ends
 
 
-def table_snapshot(table: DeltaTable, before: str) -> Snapshot:
+def table_snapshot(table: DeltaTable, before: str) -> LakeSnapshot:
     """The files of a table, with `before` in front of each path."""
-    check_read(table)
+    check_readable(table)
     added = {before + unquote(one["path"]): one for one in _added(table)}
-    return Snapshot(
+    return LakeSnapshot(
         version=table.version(),
         batches=(),
         files=tuple(sorted(added)),
@@ -198,7 +200,7 @@ def table_snapshot(table: DeltaTable, before: str) -> Snapshot:
     )
 
 
-def check_read(table: DeltaTable) -> None:
+def check_readable(table: DeltaTable) -> None:
     """Raise ValueError if a reader has to know more of the table than its files."""
     unread = _UNREAD & set(table.protocol().reader_features or ())
     # Before tables named what they need, this alone said it.
@@ -211,7 +213,7 @@ def check_read(table: DeltaTable) -> None:
         )
 
 
-def _write(table: DeltaTable, batch: Batch, files: Sequence[DataFile]) -> None:
+def _write(table: DeltaTable, batch: LakeBatch, files: Sequence[DataFile]) -> None:
     now = int(datetime.now(UTC).timestamp() * 1000)
     about = {"name": batch.name, "query": batch.query, "batch": batch.number}
     table.create_write_transaction(
@@ -239,13 +241,15 @@ def _schema() -> pa.Schema:
 def _action(one: DataFile, now: int) -> AddAction:
     stats = {
         "numRecords": one.rows,
-        "minValues": {name: _told(low) for name, (low, _, _) in one.ranges.items() if low is not None},
-        "maxValues": {name: _told(high) for name, (_, high, _) in one.ranges.items() if high is not None},
+        "minValues": {name: _stats_value(low) for name, (low, _, _) in one.ranges.items() if low is not None},
+        "maxValues": {
+            name: _stats_value(high) for name, (_, high, _) in one.ranges.items() if high is not None
+        },
         "nullCount": {name: nulls for name, (_, _, nulls) in one.ranges.items()},
     }
     partition = {"day": one.day, "queue": one.queue}
     return AddAction(one.path.as_posix(), one.octets, partition, now, True, json.dumps(stats))
 
 
-def _told(value: Any) -> Any:
+def _stats_value(value: Any) -> Any:
     return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if isinstance(value, datetime) else value

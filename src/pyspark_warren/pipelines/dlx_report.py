@@ -29,7 +29,7 @@ def report(messages: "DataFrame", by: Sequence[str] = DEFAULT, window: str | Non
     without deaths counts messages that did not die; with a window there is none.
     """
     check(by)
-    deaths = dead(messages)
+    deaths = first_deaths(messages)
     groups = [_group(name) for name in by]
     if window:
         groups.insert(0, sql.window("died_at", window)["start"].alias("window"))
@@ -50,7 +50,7 @@ def check(by: Sequence[str]) -> None:
             raise ValueError(f"group by {', '.join(GROUPS)} or headers.NAME, not {name!r}")
 
 
-def dead(messages: "DataFrame") -> "DataFrame":
+def first_deaths(messages: "DataFrame") -> "DataFrame":
     """A row for each message: its first death, and how many it had; null where it has not died."""
     header = sql.col("headers")
     deaths = sql.from_json(header["x-death"], _DEATHS)

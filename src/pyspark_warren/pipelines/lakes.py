@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow.parquet as parquet
 
-from pyspark_warren.pipelines.stores import SCHEMES, Store
+from pyspark_warren.pipelines.object_store import SCHEMES, ObjectStore
 from pyspark_warren.schema import COLUMNS
 
 if TYPE_CHECKING:
@@ -34,15 +34,15 @@ BATCH = "batch"
 PARTITIONS = (DAY, QUEUE)
 # By these rows are found: files say between which values theirs are.
 ORDERED = ("offset", "broker_timestamp")
-OWN = "_warren"
-LOG = "_delta_log"
+OWN_FOLDER = "_warren"
+DELTA_LOG = "_delta_log"
 _SUFFIX = ".parquet"
 # What Spark's committer, and its checksums, leave beside the rows.
 _LEFTOVERS = ("_SUCCESS", ".*.crc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class LakeBatch:
     """One batch of one query, which are the same if it is made again after a crash."""
 
     query: str
@@ -70,7 +70,7 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class LakeSnapshot:
     """What a lake has at one moment; it stays the same as long as nobody cleans."""
 
     # The version of a Delta table, or the folders of batches.
@@ -85,7 +85,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class UncommittedBatch:
     """A batch that is in files which no reader sees."""
 
     files: tuple[DataFile, ...]
@@ -105,25 +105,25 @@ class Lake(Protocol):
         """The folder, if it is one."""
 
     @property
-    def store(self) -> Store | None:
+    def store(self) -> ObjectStore | None:
         """Where it is in an object store, if it is not."""
 
     def prepare(self) -> None:
         """Make it, if it is not there; ValueError if it holds something else."""
 
-    def has(self, batch: Batch) -> bool:
+    def has(self, batch: LakeBatch) -> bool:
         """Whether a batch is there."""
 
-    def write(self, rows: "DataFrame", batch: Batch) -> Written:
+    def write(self, rows: "DataFrame", batch: LakeBatch) -> UncommittedBatch:
         """Have the executors write `rows`, which are messages and their day."""
 
-    def commit(self, batch: Batch, written: Written) -> int | None:
+    def commit(self, batch: LakeBatch, written: UncommittedBatch) -> int | None:
         """Put in what was written, whole and once; the version of the table, if it has any."""
 
     def ends(self, queues: Sequence[str]) -> dict[str, int]:
         """Behind the last offset that it has of each queue; queues of which it has nothing are left out."""
 
-    def snapshot(self, version: int | None = None, batches: Sequence[str] = ()) -> Snapshot:
+    def snapshot(self, version: int | None = None, batches: Sequence[str] = ()) -> LakeSnapshot:
         """What it has now, or what it had then."""
 
 
@@ -145,14 +145,14 @@ def lake_folder(table: str | os.PathLike[str]) -> Path:
 
 def format_of(root: Path) -> str | None:
     """Which kind of lake is there; None if none is."""
-    if (root / LOG).is_dir():
+    if (root / DELTA_LOG).is_dir():
         return DELTA
     if next(root.glob(f"{BATCH}=*"), None) is not None:
         return PARQUET
     return None
 
 
-def check_kind(root: Path, wanted: str) -> None:
+def check_format(root: Path, wanted: str) -> None:
     """Raise ValueError if there is something else than a lake of the kind that is `wanted`."""
     found = format_of(root)
     if found not in (None, wanted):
@@ -160,7 +160,7 @@ def check_kind(root: Path, wanted: str) -> None:
     if root.exists() and not root.is_dir():
         raise ValueError(f"{str(root)!r} is a file: a lake is a folder")
     # Another archive may be making a lake here at this moment.
-    ours = (OWN, LOG)
+    ours = (OWN_FOLDER, DELTA_LOG)
     strange = sorted(
         one.name for one in root.glob("*") if one.name not in ours and not one.name.startswith(f"{BATCH}=")
     )
@@ -175,17 +175,17 @@ def own_folder(lake: Lake, kind: str, name: str) -> Path:
             f"the lake {lake.place!r} is in an object store, where Spark cannot keep where it stands: say "
             "with checkpoint (--checkpoint) which folder has that"
         )
-    return lake.root / OWN / kind / quote(name, safe="")
+    return lake.root / OWN_FOLDER / kind / quote(name, safe="")
 
 
-def staging_folder(root: Path, batch: Batch) -> Path:
+def staging_folder(root: Path, batch: LakeBatch) -> Path:
     """Where one attempt at a batch writes: nobody else does, not even a driver that is thought to be dead."""
     return attempt_folder(root, batch.folder)
 
 
 def attempt_folder(root: Path, name: str) -> Path:
     """A new folder for what is renamed when it is whole."""
-    return root / OWN / "staged" / f"{name}-{uuid.uuid4().hex[:8]}"
+    return root / OWN_FOLDER / "staged" / f"{name}-{uuid.uuid4().hex[:8]}"
 
 
 def staged_files(folder: Path) -> list[DataFile]:

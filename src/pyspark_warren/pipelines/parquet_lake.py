@@ -14,20 +14,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark_warren.pipelines.folder_writer import write_folder
 from pyspark_warren.pipelines.lakes import (
     BATCH,
     PARQUET,
-    Batch,
-    Snapshot,
-    Written,
-    check_kind,
+    LakeBatch,
+    LakeSnapshot,
+    UncommittedBatch,
+    check_format,
     discard,
     lake_files,
     offset_ends,
     staged_files,
     sync,
 )
-from pyspark_warren.pipelines.writing import write_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,18 +46,18 @@ class ParquetLake:
 
     def prepare(self) -> None:
         """Make the folder, if it is not there."""
-        check_kind(self.root, PARQUET)
+        check_format(self.root, PARQUET)
         self.root.mkdir(parents=True, exist_ok=True)
 
-    def has(self, batch: Batch) -> bool:
+    def has(self, batch: LakeBatch) -> bool:
         """Whether the batch is there."""
         return self._folder(batch).is_dir()
 
-    def write(self, rows: "DataFrame", batch: Batch) -> Written:
+    def write(self, rows: "DataFrame", batch: LakeBatch) -> UncommittedBatch:
         """Have the executors write a folder."""
         return write_folder(rows, self.root, batch)
 
-    def commit(self, batch: Batch, written: Written) -> None:
+    def commit(self, batch: LakeBatch, written: UncommittedBatch) -> None:
         """Rename the folder, whole, unless another attempt has done so."""
         folder = written.folder
         assert folder is not None
@@ -75,7 +75,7 @@ class ParquetLake:
         folders = self.root.glob(f"{BATCH}=*")
         return offset_ends((one for folder in folders for one in lake_files(folder)), queues)
 
-    def snapshot(self, version: int | None = None, batches: Sequence[str] = ()) -> Snapshot:
+    def snapshot(self, version: int | None = None, batches: Sequence[str] = ()) -> LakeSnapshot:
         """The batches that are there, or those that were."""
         assert version is None
         names = tuple(batches) or tuple(sorted(one.name for one in self.root.glob(f"{BATCH}=*")))
@@ -83,7 +83,7 @@ class ParquetLake:
         if gone:
             raise ValueError(f"{gone[0]!r} was removed from the lake {str(self.root)!r}")
         files = tuple(str(self.root / name) for name in names)
-        return Snapshot(version=None, batches=names, files=files, partitions={}, times={})
+        return LakeSnapshot(version=None, batches=names, files=files, partitions={}, times={})
 
-    def _folder(self, batch: Batch) -> Path:
+    def _folder(self, batch: LakeBatch) -> Path:
         return self.root / f"{BATCH}={batch.folder}"

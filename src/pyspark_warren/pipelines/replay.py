@@ -19,10 +19,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from pyspark_warren.options import Broker, milliseconds, write_options
+from pyspark_warren.options import BrokerOptions, milliseconds, write_options
+from pyspark_warren.pipelines.lake_factory import existing_lake
+from pyspark_warren.pipelines.lake_scan import (
+    FILE,
+    ROW,
+    LakeSelection,
+    filter_messages,
+    prune_files,
+    read_messages,
+)
 from pyspark_warren.pipelines.lakes import (
     Lake,
-    Snapshot,
+    LakeSnapshot,
     attempt_folder,
     discard,
     lake_folder,
@@ -30,9 +39,7 @@ from pyspark_warren.pipelines.lakes import (
     sync,
     sync_below,
 )
-from pyspark_warren.pipelines.opening import existing_lake
-from pyspark_warren.pipelines.selecting import FILE, ROW, Selection, candidates, messages, selected
-from pyspark_warren.schema import WRITTEN
+from pyspark_warren.schema import WRITABLE
 from warren.client.uri import DEFAULT_URI
 
 if TYPE_CHECKING:
@@ -59,7 +66,7 @@ _PARTITION_SHIFT = 33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class ReplayResult:
     """What a replay sends, or would send."""
 
     name: str
@@ -78,7 +85,7 @@ class Replayed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ReplayProgress:
     """A batch has been sent."""
 
     batch: int
@@ -87,7 +94,7 @@ class Step:
     seconds: float
 
 
-Listener = Callable[[Step], None]
+ReplayListener = Callable[[ReplayProgress], None]
 
 
 def replay(
@@ -113,8 +120,8 @@ def replay(
     options: Mapping[str, str] | None = None,
     checkpoint: str | None = None,
     storage_options: Mapping[str, str] | None = None,
-    progress: Listener | None = None,
-) -> Replayed:
+    progress: ReplayListener | None = None,
+) -> ReplayResult:
     """Send what is selected in the lake `table`, and return when it is sent; with `dry_run`, only say what.
 
     Each message goes to its own exchange with its own routing key, unless these are given. `rate` is how many
@@ -128,7 +135,7 @@ def replay(
     broker = write_options(given).broker
     if user_ids not in USER_IDS:
         raise ValueError(f"user_ids is {', '.join(USER_IDS[:-1])} or {USER_IDS[-1]}, not {user_ids!r}")
-    selection = Selection(
+    selection = LakeSelection(
         where=where,
         since=None if since is None else _time("since", since),
         until=None if until is None else _time("until", until),
@@ -139,19 +146,19 @@ def replay(
     size = _batch_size(batch_rows, rate)
     lake = existing_lake(table, storage_options)
     if dry_run:
-        return _looked_at(
+        return _preview(
             spark, lake, selection, broker, name=name, exchange=exchange, size=size, samples=samples
         )
     if not name:
         raise ValueError("a replay needs a name, by which it is known when it is run again")
     sent = {"selection": selection.told(), "address": address, "to": _place(broker)}
     folder = lake_folder(checkpoint) if checkpoint else own_folder(lake, "replays", name)
-    plan = _Plan(spark, lake, (name, folder), sent)
+    plan = _ReplayPlan(spark, lake, (name, folder), sent)
     plan.open(selection, broker, exchange, (size, user_ids))
     return plan.send(given, user_ids, rate, progress)
 
 
-class _Plan:
+class _ReplayPlan:
     """What one replay sends, kept beside the lake."""
 
     def __init__(
@@ -166,7 +173,7 @@ class _Plan:
         self._known: dict[str, Any] = {}
 
     def open(
-        self, selection: Selection, broker: Broker, exchange: str | None, manner: tuple[int, str]
+        self, selection: LakeSelection, broker: BrokerOptions, exchange: str | None, manner: tuple[int, str]
     ) -> None:
         """Read what an earlier run has planned, or plan."""
         if self._file.exists():
@@ -182,8 +189,8 @@ class _Plan:
         size, user_ids = manner
         snapshot = self._lake.snapshot()
         folder = self._attempt()
-        found = messages(self._spark, self._lake, candidates(snapshot, selection))
-        rows = _numbered(selected(found, selection), broker, exchange)
+        found = read_messages(self._spark, self._lake, prune_files(snapshot, selection))
+        rows = _numbered(filter_messages(found, selection), broker, exchange)
         rows.write.parquet(str(folder / "rows"))
         facts = _facts(self._spark.read.schema(_INDEX).parquet(str(folder / "rows")))
         if facts["foreign"] and user_ids == "check":
@@ -204,8 +211,8 @@ class _Plan:
         sync(self._folder.parent)
 
     def send(
-        self, given: Mapping[str, str], user_ids: str, rate: float | None, progress: Listener | None
-    ) -> Replayed:
+        self, given: Mapping[str, str], user_ids: str, rate: float | None, progress: ReplayListener | None
+    ) -> ReplayResult:
         """Send the batches that are not known to be sent."""
         before = self._known["done"]
         snapshot = self._lake.snapshot(self._known["version"], self._known["batches"])
@@ -221,17 +228,17 @@ class _Plan:
             self._note(self._file)
             if progress is not None:
                 seconds = round(time.monotonic() - begun, 3)
-                progress(Step(batch=number, batches=len(batches), rows=count, seconds=seconds))
+                progress(ReplayProgress(batch=number, batches=len(batches), rows=count, seconds=seconds))
             if rate is not None and number + 1 < len(batches):
                 time.sleep(max(0.0, count / rate - (time.monotonic() - begun)))
         counts = [sum(end - start for start, end in ranges) for ranges in batches]
         return replace(
-            _told(self._name, self._known, self._known["size"], []),
+            _result(self._name, self._known, self._known["size"], []),
             sent=sum(counts[before:]), sent_before=sum(counts[:before]),
         )  # fmt: skip
 
     def _send(
-        self, places: "DataFrame", number: int, snapshot: Snapshot, manner: tuple[Mapping[str, str], str]
+        self, places: "DataFrame", number: int, snapshot: LakeSnapshot, manner: tuple[Mapping[str, str], str]
     ) -> None:
         """One batch, for each exchange as one transaction."""
         from pyspark.sql.functions import broadcast, coalesce, lit
@@ -240,10 +247,10 @@ class _Plan:
         # Another lake may have a replay of this name, and so may this one, once somebody has removed it.
         own = self._known["id"]
         found = places.select(FILE, "exchange").distinct().collect()
-        rows = messages(self._spark, self._lake, snapshot, sorted({one[FILE] for one in found}))
+        rows = read_messages(self._spark, self._lake, snapshot, sorted({one[FILE] for one in found}))
         wanted = rows.join(broadcast(places.select(FILE, ROW, _ID)), [FILE, ROW]).orderBy(_ID)
         dropped = {"user_id"} if user_ids == "drop" else set()
-        columns = sorted(WRITTEN - dropped - {"exchange"})
+        columns = sorted(WRITABLE - dropped - {"exchange"})
         for exchange in sorted({one["exchange"] for one in found}):
             chosen = (
                 wanted if "exchange" in given else wanted.where(coalesce("exchange", lit("")) == exchange)
@@ -267,7 +274,7 @@ class _Plan:
         sync(path.parent)
 
 
-def _numbered(rows: "DataFrame", broker: Broker, exchange: str | None) -> "DataFrame":
+def _numbered(rows: "DataFrame", broker: BrokerOptions, exchange: str | None) -> "DataFrame":
     """The places of rows, with numbers that grow with the time at which the broker took them in."""
     from pyspark.sql.functions import coalesce, col, expr, lit, monotonically_increasing_id
 
@@ -300,19 +307,19 @@ def _facts(rows: "DataFrame") -> dict[str, Any]:
     }
 
 
-def _looked_at(
-    spark: "SparkSession", lake: Lake, selection: Selection, broker: Broker,
+def _preview(
+    spark: "SparkSession", lake: Lake, selection: LakeSelection, broker: BrokerOptions,
     *, name: str, exchange: str | None, size: int, samples: int,
-) -> Replayed:  # fmt: skip
+) -> ReplayResult:  # fmt: skip
     """What would be sent; nobody is asked but the lake."""
-    rows = selected(messages(spark, lake, candidates(lake.snapshot(), selection)), selection)
+    rows = filter_messages(read_messages(spark, lake, prune_files(lake.snapshot(), selection)), selection)
     facts = _facts(_numbered(rows, broker, exchange))
     shown = [row.asDict() for row in rows.drop(FILE, ROW).limit(samples).collect()] if samples else []
-    return _told(name, facts, size, shown)
+    return _result(name, facts, size, shown)
 
 
-def _told(name: str, facts: Mapping[str, Any], size: int, samples: list[dict[str, Any]]) -> Replayed:
-    return Replayed(
+def _result(name: str, facts: Mapping[str, Any], size: int, samples: list[dict[str, Any]]) -> ReplayResult:
+    return ReplayResult(
         name=name,
         rows=facts["rows"],
         octets=facts["octets"],
@@ -366,7 +373,7 @@ def _batch_size(rows: int, rate: float | None) -> int:
     return max(1, min(rows, int(rate * BURST_S)))
 
 
-def _place(broker: Broker) -> str:
+def _place(broker: BrokerOptions) -> str:
     target = broker.target
     return f"{target.host}:{target.port}/{target.vhost}"
 

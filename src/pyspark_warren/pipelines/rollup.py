@@ -18,7 +18,7 @@ READ = ("queue", "exchange", "routing_key", "timestamp", "broker_timestamp", "me
 TRACE = "amq.rabbitmq.trace"
 PUBLISHED, DELIVERED, MESSAGE = "published", "delivered", "message"
 GROUPS = ("kind", "exchange", "routing_key", "queue")
-SHARES = (0.5, 0.95, 0.99)
+QUANTILES = (0.5, 0.95, 0.99)
 # Where a publisher, or RabbitMQ's plug-in for it, says in milliseconds when it sent a message.
 SENT_HEADER = "timestamp_in_ms"
 _PROPERTIES = "message_id string, timestamp struct<`$T`:bigint>, headers map<string,string>"
@@ -63,7 +63,7 @@ def rollup(happened: "DataFrame", window: str, by: Sequence[str] = ("kind",)) ->
     time is left out.
     """
     check(by)
-    shares = sql.array(*map(sql.lit, SHARES))
+    shares = sql.array(*map(sql.lit, QUANTILES))
     span = sql.window("time", window)
     rows = happened.groupBy(span.alias("span"), *by).agg(
         sql.count("*").alias("messages"),
@@ -111,7 +111,7 @@ def check(by: Sequence[str]) -> None:
 
 def percentile_names(what: str) -> list[str]:
     """size_p50 and so on."""
-    return [f"{what}_p{share * 100:.0f}" for share in SHARES]
+    return [f"{what}_p{share * 100:.0f}" for share in QUANTILES]
 
 
 def _percentiles(what: str, values: str) -> list["Column"]:

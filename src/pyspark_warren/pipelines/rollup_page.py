@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from pyspark_warren.pipelines.charts import Chart, Figure, Series, page, short
+from pyspark_warren.pipelines.charts import Chart, ChartSeries, KeyFigure, page, short
 from pyspark_warren.pipelines.rollup import percentile_names
 
 Row = Mapping[str, Any]
 # The lines of a column for some groups, with what stands where there is nothing, and behind the names.
-_Lines = Callable[[str, Sequence[str], float | None, str], list[Series]]
+_Lines = Callable[[str, Sequence[str], float | None, str], list[ChartSeries]]
 # A page of more windows is neither read nor drawn well.
 WINDOWS_MAX = 1_000
 _GROUPS_SHOWN = 2
@@ -25,9 +25,9 @@ def rollup_page(rows: Sequence[Row], by: Sequence[str], window_s: int, source: s
     groups, late = _groups(rows, by), _measured(rows, by, _LATENCIES[0])
     at = {(row["window"], _name(row, by)): row for row in rows}
 
-    def series(column: str, names: Sequence[str], empty: float | None, label: str = "") -> list[Series]:
+    def series(column: str, names: Sequence[str], empty: float | None, label: str = "") -> list[ChartSeries]:
         return [
-            Series(
+            ChartSeries(
                 name=f"{name} {label}".strip(),
                 values=[at[time, name][column] if (time, name) in at else empty for time in times],
             )
@@ -45,24 +45,24 @@ def rollup_page(rows: Sequence[Row], by: Sequence[str], window_s: int, source: s
     return page("Messages over time", subtitle, _figures(rows, by), [one for one in charts if one.series])
 
 
-def _spread(lines: _Lines, names: Sequence[str], columns: Sequence[str]) -> list[Series]:
+def _spread(lines: _Lines, names: Sequence[str], columns: Sequence[str]) -> list[ChartSeries]:
     """All percentiles of one group; of more than one the p95 of each, since percentiles do not add up."""
     chosen = columns if len(names) == 1 else columns[1:2]
     return [one for column in chosen for one in lines(column, names, None, column.rpartition("_")[2])]
 
 
-def _figures(rows: Sequence[Row], by: Sequence[str]) -> list[Figure]:
+def _figures(rows: Sequence[Row], by: Sequence[str]) -> list[KeyFigure]:
     """Of the largest groups each: a message counts when it is published and when it is delivered."""
     groups = _groups(rows, by)[:_GROUPS_SHOWN]
     counts = {name: sum(row["messages"] for row in rows if _name(row, by) == name) for name in groups}
-    figures = [Figure(name=name, value=f"{count:,}") for name, count in counts.items()]
-    figures.append(Figure(name="highest rate", value=f"{short(max(row['per_second'] for row in rows))}/s"))
+    figures = [KeyFigure(name=name, value=f"{count:,}") for name, count in counts.items()]
+    figures.append(KeyFigure(name="highest rate", value=f"{short(max(row['per_second'] for row in rows))}/s"))
     worst = [row[_LATENCIES[-1]] for row in rows if row[_LATENCIES[-1]] is not None]
     if worst:
-        figures.append(Figure(name="worst latency p99", value=f"{short(max(worst))} ms"))
+        figures.append(KeyFigure(name="worst latency p99", value=f"{short(max(worst))} ms"))
     sizes = [row["size_max"] for row in rows if row["size_max"] is not None]
     if sizes:
-        figures.append(Figure(name="largest", value=f"{short(max(sizes))} octets"))
+        figures.append(KeyFigure(name="largest", value=f"{short(max(sizes))} octets"))
     return figures
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_warren.pipelines.reading import Place, read
+from pyspark_warren.pipelines.table_reader import TableIdentifier, read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # What a query may begin with: what changes nothing.
-READING = ("select", "with", "from", "values", "describe", "desc", "explain", "show")
+READ_STATEMENTS = ("select", "with", "from", "values", "describe", "desc", "explain", "show")
 # What names a table, and what only looks as if: text, quoted names and comments are passed over.
 _TOKENS = re.compile(
     r"""
@@ -28,42 +28,44 @@ _TOKENS = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class SqlQuery:
     """A query whose tables are views, and what each view is of."""
 
     text: str
-    views: Mapping[str, Place]
+    views: Mapping[str, TableIdentifier]
 
 
-def parsed(query: str, tables: Mapping[str, Place]) -> Query:
+def parse(query: str, tables: Mapping[str, TableIdentifier]) -> SqlQuery:
     """The query with views in place of what it reads; `tables` are further names, as the user chose them.
 
     ValueError if it is no query that only reads.
     """
     bare = _COMMENTS.sub("", query).strip().strip("(").split(None, 1)
-    if not bare or bare[0].lower() not in READING:
+    if not bare or bare[0].lower() not in READ_STATEMENTS:
         said = bare[0] if bare else "nothing"
-        raise ValueError(f"a query begins with {', '.join(READING).upper()}, not {said!r}: it only reads")
-    names: dict[Place, str] = {}
+        raise ValueError(
+            f"a query begins with {', '.join(READ_STATEMENTS).upper()}, not {said!r}: it only reads"
+        )
+    names: dict[TableIdentifier, str] = {}
     taken = set(tables)
 
     def name_of(found: re.Match[str]) -> str:
         if found["kind"] is None:
             return found[0]
         name = found["plain"] or found["quoted"].replace("``", "`")
-        place = Place(kind=found["kind"].lower(), name=name)
+        place = TableIdentifier(kind=found["kind"].lower(), name=name)
         if place not in names:
             names[place] = _free(place, taken)
             taken.add(names[place])
         return f"`{names[place]}`"
 
     text = _TOKENS.sub(name_of, query)
-    return Query(text=text, views=dict(tables) | {view: place for place, view in names.items()})
+    return SqlQuery(text=text, views=dict(tables) | {view: place for place, view in names.items()})
 
 
 def prepare(
     spark: "SparkSession",
-    query: Query,
+    query: SqlQuery,
     broker: Mapping[str, str],
     storage: Mapping[str, str] | None = None,
 ) -> None:
@@ -73,7 +75,7 @@ def prepare(
         messages.selectExpr(*_shown(messages)).createOrReplaceTempView(view)
 
 
-def run(spark: "SparkSession", query: Query) -> "DataFrame":
+def run(spark: "SparkSession", query: SqlQuery) -> "DataFrame":
     """What it finds now; run again, it looks again."""
     return spark.sql(query.text)
 
@@ -90,7 +92,7 @@ def _shown(messages: "DataFrame") -> Iterator[str]:
         yield "body as octets"
 
 
-def _free(place: Place, taken: set[str]) -> str:
+def _free(place: TableIdentifier, taken: set[str]) -> str:
     """A name for a view that says what it is of, and that no other has."""
     name = plain = f"{place.kind}_{re.sub(r'[^A-Za-z0-9]+', '_', place.name).strip('_') or 'it'}"
     number = 1

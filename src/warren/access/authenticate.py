@@ -11,18 +11,18 @@ from enum import Enum
 from typing import Protocol
 
 from warren.access.directory import Directory, DirectoryRefused, DirectoryUnavailable
-from warren.access.grants import Bearer
+from warren.access.future import Future
+from warren.access.grants import TokenUser
+from warren.access.login_throttle import LoginThrottle, LoginThrottleSettings
 from warren.access.mechanisms import AMQPLAIN, EXTERNAL, PLAIN, READERS
-from warren.access.penalties import Penalties, PenaltySettings
-from warren.access.tokens import TokenRefused, Tokens, is_like_token
-from warren.access.verification import Verification, VerificationWorld
-from warren.access.waiting import Answer
+from warren.access.password_verifier import PasswordVerifier, PasswordVerifierDependencies
+from warren.access.tokens import TokenRefused, TokenVerifier, is_like_token
 from warren.errors import CommandInvalid, LoginRefused, NotAllowed
 from warren.metadata.machine import Metadata
 from warren.metadata.users import User
 
 
-class Peer(Protocol):
+class LoginPeer(Protocol):
     """What is asked about the other end of a connection."""
 
     @property
@@ -38,7 +38,7 @@ class Peer(Protocol):
         """The user whom a verified client certificate names."""
 
 
-class Source(Enum):
+class BackendKind(Enum):
     """Who is asked who somebody is; RabbitMQ calls it a backend."""
 
     INTERNAL = "internal"
@@ -50,8 +50,8 @@ class Source(Enum):
 class Backend:
     """Who says who somebody is, and who says what they may do."""
 
-    authentication: Source = Source.INTERNAL
-    authorization: Source = Source.INTERNAL
+    authentication: BackendKind = BackendKind.INTERNAL
+    authorization: BackendKind = BackendKind.INTERNAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,19 +61,19 @@ class AuthenticationSettings:
     mechanisms: tuple[str, ...] = (AMQPLAIN, PLAIN)
     backends: tuple[Backend, ...] = (Backend(),)
     loopback_users: frozenset[str] = frozenset(("guest",))
-    penalties: PenaltySettings = field(default_factory=PenaltySettings)
+    login_throttle: LoginThrottleSettings = field(default_factory=LoginThrottleSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuthenticationWorld(VerificationWorld):
+class AuthenticationDependencies(PasswordVerifierDependencies):
     """What logging in needs from above the waterline."""
 
     # Port: over after so many milliseconds.
-    wait: Callable[[int], Answer[None]]
+    wait: Callable[[int], Future[None]]
     # Told what an operator should know, in one line.
     report: Callable[[str], None]
     # Reads tokens, if a backend wants any.
-    tokens: Tokens | None = None
+    tokens: TokenVerifier | None = None
     # Knows people, if a backend wants any.
     directory: Directory | None = None
 
@@ -82,31 +82,31 @@ class Authenticator:
     """Turns what a client says about itself into the name of a user."""
 
     __slots__ = (
+        "_dependencies",
+        "_login_throttle",
         "_mechanisms",
         "_metadata",
-        "_penalties",
+        "_password_verifier",
         "_settings",
-        "_verification",
         "_without_certificate",
-        "_world",
     )
 
     def __init__(
-        self, metadata: Metadata, settings: AuthenticationSettings, world: AuthenticationWorld
+        self, metadata: Metadata, settings: AuthenticationSettings, dependencies: AuthenticationDependencies
     ) -> None:
         self._metadata = metadata
         self._settings = settings
-        self._world = world
+        self._dependencies = dependencies
         self._mechanisms = settings.mechanisms
         self._without_certificate = tuple(name for name in settings.mechanisms if name != EXTERNAL)
-        self._verification = Verification(metadata, world)
-        self._penalties = Penalties(settings.penalties)
+        self._password_verifier = PasswordVerifier(metadata, dependencies)
+        self._login_throttle = LoginThrottle(settings.login_throttle)
 
-    def mechanisms(self, peer: Peer) -> tuple[str, ...]:
+    def mechanisms(self, peer: LoginPeer) -> tuple[str, ...]:
         """The mechanisms offered to `peer`: EXTERNAL only to one with a certificate."""
         return self._without_certificate if peer.certificate_login is None else self._mechanisms
 
-    async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> User:
+    async def authenticate(self, mechanism: str, response: bytes, peer: LoginPeer) -> User:
         """The user, who has proved to be that one."""
         if mechanism not in self.mechanisms(peer):
             raise CommandInvalid(f"unknown authentication mechanism '{mechanism}'")
@@ -125,29 +125,31 @@ class Authenticator:
 
         What does not expire needs no renewal: as in RabbitMQ, it is taken note of.
         """
-        if not isinstance(user, Bearer):
+        if not isinstance(user, TokenUser):
             return user
         found = await self._bearer(secret, user.name)
         if found is None or found.name != user.name:
             raise NotAllowed("New secret was refused by one of the backends", method_index=0)
         return found
 
-    async def _user(self, mechanism: str, name: str, password: str, peer: Peer) -> User | None:
-        wait_ms = self._penalties.wait_ms(peer.host, name, self._world.now())
+    async def _user(self, mechanism: str, name: str, password: str, peer: LoginPeer) -> User | None:
+        wait_ms = self._login_throttle.wait_ms(peer.host, name, self._dependencies.now())
         if wait_ms is None:
             raise refusal(mechanism, name)
         if wait_ms:
-            await self._world.wait(wait_ms)
+            await self._dependencies.wait(wait_ms)
         try:
             user = await self._found(name, password)
         except DirectoryUnavailable as error:
-            self._world.report(f"nobody says who {name!r} is: {error}")
+            self._dependencies.report(f"nobody says who {name!r} is: {error}")
             return None
-        now = self._world.now()
+        now = self._dependencies.now()
         if user is not None:
-            self._penalties.succeeded(peer.host, name, now)
-        elif self._penalties.failed(peer.host, name, now):
-            self._world.report(f"too many logins from {peer.host} failed: those that follow are slowed down")
+            self._login_throttle.succeeded(peer.host, name, now)
+        elif self._login_throttle.failed(peer.host, name, now):
+            self._dependencies.report(
+                f"too many logins from {peer.host} failed: those that follow are slowed down"
+            )
         return user
 
     async def _found(self, name: str, password: str) -> User | None:
@@ -156,7 +158,9 @@ class Authenticator:
         backends = self._settings.backends
         if is_like_token(password):
             # Nobody's password: it need not be compared with one first, which takes long.
-            backends = tuple(sorted(backends, key=lambda backend: backend.authentication is Source.INTERNAL))
+            backends = tuple(
+                sorted(backends, key=lambda backend: backend.authentication is BackendKind.INTERNAL)
+            )
         for backend in backends:
             try:
                 user = await self._known_to(backend.authentication, name, password)
@@ -175,35 +179,35 @@ class Authenticator:
             raise unavailable
         return None
 
-    async def _known_to(self, source: Source, name: str, password: str) -> User | None:
+    async def _known_to(self, source: BackendKind, name: str, password: str) -> User | None:
         match source:
-            case Source.INTERNAL:
-                is_right = await self._verification.is_password_of(name, password)
+            case BackendKind.INTERNAL:
+                is_right = await self._password_verifier.is_password_of(name, password)
                 return self._metadata.users.by_name.get(name) if is_right else None
-            case Source.OAUTH2:
+            case BackendKind.OAUTH2:
                 return await self._bearer(password, name)
-            case Source.LDAP:
+            case BackendKind.LDAP:
                 return await self._directory_user(name, password)
 
     async def _directory_user(self, name: str, password: str) -> User | None:
-        directory = self._world.directory
-        if directory is None or (self._world.tokens is not None and is_like_token(password)):
+        directory = self._dependencies.directory
+        if directory is None or (self._dependencies.tokens is not None and is_like_token(password)):
             # A token is for no directory to see.
             return None
         try:
             return await directory.user_of(name, password)
         except DirectoryRefused as error:
-            self._world.report(f"LDAP does not let {name!r} in: {error}")
+            self._dependencies.report(f"LDAP does not let {name!r} in: {error}")
             return None
 
-    async def _bearer(self, token: str, name: str) -> Bearer | None:
-        tokens = self._world.tokens
+    async def _bearer(self, token: str, name: str) -> TokenUser | None:
+        tokens = self._dependencies.tokens
         if tokens is None or not is_like_token(token):
             return None
         try:
-            return await tokens.bearer_of(token, name)
+            return await tokens.user_of(token, name)
         except TokenRefused as error:
-            self._world.report(f"a token was refused: {error}")
+            self._dependencies.report(f"a token was refused: {error}")
             return None
 
 

@@ -73,7 +73,7 @@ class Authorizer:
         """Raise unless the user may consume from the queue `name`."""
         self._check(QueueName(self.vhost, name), READ)
 
-    def looks_at_topics(self, exchange: str) -> bool:
+    def restricts_topics(self, exchange: str) -> bool:
         """True if what the user may do with the topic exchange depends on the routing key."""
         return self._grants.topic_permission(self.vhost, exchange) is not None
 
@@ -108,7 +108,7 @@ class Authorizer:
         if self._is_known(key):
             return
         pattern = permission.write if access == WRITE else permission.read
-        if not _is_match(expanded(pattern, self.variables), routing_key):
+        if not _is_match(expand_pattern(pattern, self.variables), routing_key):
             raise AccessRefused(
                 f"access to topic '{routing_key}' in exchange '{exchange}' in vhost '{self.vhost}' "
                 f"refused for user '{self.user}'"
@@ -141,7 +141,7 @@ def check_vhost(metadata: Metadata, user: User, vhost: str) -> None:
         raise NotAllowed(f"access to vhost '{vhost}' refused for user '{user.name}'")
 
 
-def expanded(pattern: str, variables: Mapping[str, str]) -> str:
+def expand_pattern(pattern: str, variables: Mapping[str, str]) -> str:
     """`pattern` with each `{name}` replaced; a value stands for itself, not for a pattern."""
     for name, value in variables.items():
         pattern = pattern.replace("{" + name + "}", regex.escape(value))

@@ -13,14 +13,14 @@ from typing import Protocol
 
 import regex
 
-from warren.access.grants import Visitor
+from warren.access.grants import ExternalUser
 from warren.limits import PERMISSIONS_CACHED_MAX
 from warren.metadata.machine import Metadata
 from warren.metadata.permissions import Permission, Permissions, TopicPermission
 from warren.model.patterns import ANYTHING, matches
 
 # The parts of a distinguished name, each an attribute and its value, or several of them.
-Distinguished = tuple[tuple[tuple[str, str], ...], ...]
+DistinguishedName = tuple[tuple[tuple[str, str], ...], ...]
 
 _VARIABLE = re.compile(r"\$\{([a-z_]+)\}")
 # Octets of UTF-8, or one character.
@@ -42,22 +42,22 @@ class DirectoryUnavailable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class DirectoryEntry:
     """Whom a directory knows: the name with which they log in, theirs there, and those of their groups."""
 
     name: str
     distinguished_name: str
-    groups: frozenset[Distinguished]
+    groups: frozenset[DistinguishedName]
 
 
-class FindPerson(Protocol):
+class FindDirectoryEntry(Protocol):
     """Port: asks the directory; DirectoryRefused or DirectoryUnavailable if it names nobody."""
 
-    def __call__(self, name: str, password: str, /) -> Awaitable[Person]: ...
+    def __call__(self, name: str, password: str, /) -> Awaitable[DirectoryEntry]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
+class GroupGrant:
     """What members of a group may do; everybody, if it names none. `vhost` may have `*` for anything."""
 
     group: str = ""
@@ -71,7 +71,7 @@ class DirectoryRules:
 
     # Pairs of a tag and a group.
     tags: tuple[tuple[str, str], ...] = ()
-    grants: tuple[Grant, ...] = ()
+    grants: tuple[GroupGrant, ...] = ()
 
 
 class DirectoryGrants:
@@ -79,7 +79,7 @@ class DirectoryGrants:
 
     __slots__ = ("_by_vhost", "_permissions", "_person", "_rules")
 
-    def __init__(self, rules: DirectoryRules, person: Person, permissions: Permissions) -> None:
+    def __init__(self, rules: DirectoryRules, person: DirectoryEntry, permissions: Permissions) -> None:
         self._rules = rules
         self._person = person
         self._permissions = permissions
@@ -119,7 +119,7 @@ class DirectoryGrants:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DirectoryUser(Visitor):
+class DirectoryUser(ExternalUser):
     """A user whom a directory knows."""
 
     grants: DirectoryGrants
@@ -130,7 +130,7 @@ class Directory:
 
     __slots__ = ("_find", "_metadata", "_rules")
 
-    def __init__(self, find: FindPerson, rules: DirectoryRules, metadata: Metadata) -> None:
+    def __init__(self, find: FindDirectoryEntry, rules: DirectoryRules, metadata: Metadata) -> None:
         self._find = find
         self._rules = rules
         self._metadata = metadata
@@ -157,18 +157,18 @@ def variables(name: str) -> dict[str, str]:
     return {"username": name, **parts}
 
 
-def filled(template: str, values: Mapping[str, str], escaped: Callable[[str], str]) -> str:
+def substitute(template: str, values: Mapping[str, str], escaped: Callable[[str], str]) -> str:
     """`template` with each `${name}` replaced by its value, `escaped`; a name that has none stays."""
     return _VARIABLE.sub(
         lambda found: escaped(values[found[1]]) if found[1] in values else found[0], template
     )
 
 
-def filled_name(template: str, values: Mapping[str, str]) -> str:
+def substitute_distinguished_name(template: str, values: Mapping[str, str]) -> str:
     """A distinguished name; what is nothing but a variable is not a part of one, and stays as it is."""
     if _VARIABLE.fullmatch(template):
-        return filled(template, values, str)
-    return filled(template, values, escaped_value)
+        return substitute(template, values, str)
+    return substitute(template, values, escaped_value)
 
 
 def escaped_value(value: str) -> str:
@@ -183,14 +183,16 @@ def escaped_value(value: str) -> str:
     return "".join(octets)
 
 
-def distinguished(name: str) -> Distinguished:
+def parse_distinguished_name(name: str) -> DistinguishedName:
     """`name` in its parts, so that what is written in two ways is equal: in any case, with any spaces."""
     return tuple(tuple(sorted(_pair(pair) for pair in _VALUE.findall(part))) for part in _PART.findall(name))
 
 
-def is_member(person: Person, group: str, values: Mapping[str, str]) -> bool:
+def is_member(person: DirectoryEntry, group: str, values: Mapping[str, str]) -> bool:
     """True if `person` belongs to `group`, in which variables may stand; everybody does to none."""
-    return not group or distinguished(filled_name(group, values)) in person.groups
+    return (
+        not group or parse_distinguished_name(substitute_distinguished_name(group, values)) in person.groups
+    )
 
 
 def _pair(written: str) -> tuple[str, str]:
@@ -209,13 +211,13 @@ def _unescaped(found: "re.Match[str]") -> str:
 
 
 def _wildcard(template: str, values: Mapping[str, str]) -> str:
-    parts = (regex.escape(filled(part, values, str)) for part in template.split("*"))
+    parts = (regex.escape(substitute(part, values, str)) for part in template.split("*"))
     return r"^" + r"[\s\S]*".join(parts) + r"\Z"
 
 
 def _either(patterns: Iterable[str], values: Mapping[str, str]) -> str:
     """Found where any of `patterns` is; none of them allows anything if it is empty."""
-    found = list(dict.fromkeys(filled(pattern, values, regex.escape) for pattern in patterns if pattern))
+    found = list(dict.fromkeys(substitute(pattern, values, regex.escape) for pattern in patterns if pattern))
     if ANYTHING in found:
         return ANYTHING
     return "|".join(f"(?:{pattern})" for pattern in found)

@@ -77,14 +77,14 @@ class TokenGrants:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visitor(User):
+class ExternalUser(User):
     """A user whom the metadata does not know: what they may do came with their login."""
 
     grants: Grants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bearer(Visitor):
+class TokenUser(ExternalUser):
     """A user of whom a token says all that there is to know."""
 
     grants: TokenGrants
@@ -92,9 +92,9 @@ class Bearer(Visitor):
     expires_at: int | None
 
 
-def bearer(name: str, scopes: Scopes, expires_at: int | None) -> Bearer:
+def token_user(name: str, scopes: Scopes, expires_at: int | None) -> TokenUser:
     """The user `name`, with what the scopes of a token say."""
-    return Bearer(
+    return TokenUser(
         name=name,
         password_hash=b"",
         hashing_algorithm="",
@@ -105,11 +105,11 @@ def bearer(name: str, scopes: Scopes, expires_at: int | None) -> Bearer:
     )
 
 
-def is_ended(user: User, now: int) -> bool:
+def is_expired(user: User, now: int) -> bool:
     """True if `user` came with a token that has ended by `now`."""
-    return isinstance(user, Bearer) and user.expires_at is not None and now >= user.expires_at
+    return isinstance(user, TokenUser) and user.expires_at is not None and now >= user.expires_at
 
 
 def grants_of(metadata: Metadata, user: User) -> Grants:
     """What `user` may do."""
-    return user.grants if isinstance(user, Visitor) else UserGrants(metadata.permissions, user.name)
+    return user.grants if isinstance(user, ExternalUser) else UserGrants(metadata.permissions, user.name)

@@ -14,7 +14,7 @@ from joserfc import jws, jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import Key
 
-from warren.access.grants import Bearer, bearer
+from warren.access.grants import TokenUser, token_user
 from warren.access.scopes import Scopes
 from warren.limits import TOKEN_SIZE_MAX, TOKEN_SKEW_MS
 
@@ -31,7 +31,7 @@ _PARTS = 3
 _BEGINNING = "ey"
 
 # Port: the key of an identifier; with None, the default one.
-Keys = Callable[[str | None], Awaitable[Key | None]]
+FindKey = Callable[[str | None], Awaitable[Key | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +53,12 @@ class TokenRefused(Exception):
     """The token lets nobody in; the message says why, for the log."""
 
 
-class Tokens:
+class TokenVerifier:
     """Reads the tokens of one node."""
 
     __slots__ = ("_keys", "_now", "_prefix", "_settings")
 
-    def __init__(self, settings: TokenSettings, keys: Keys, now: Callable[[], int]) -> None:
+    def __init__(self, settings: TokenSettings, keys: FindKey, now: Callable[[], int]) -> None:
         self._settings = settings
         self._keys = keys
         self._now = now
@@ -67,7 +67,7 @@ class Tokens:
             prefix = f"{settings.resource_server_id}." if settings.resource_server_id else ""
         self._prefix = prefix
 
-    async def bearer_of(self, token: str, name: str = "") -> Bearer:
+    async def user_of(self, token: str, name: str = "") -> TokenUser:
         """Who comes with `token`; `name` is what they call themselves, if it does not say."""
         if len(token) > TOKEN_SIZE_MAX:
             raise TokenRefused(f"it is longer than {TOKEN_SIZE_MAX} octets")
@@ -82,7 +82,7 @@ class Tokens:
             raise TokenRefused(str(error)) from None
         expires_at = self._checked_times(claims)
         self._check_audience(claims)
-        return bearer(self._name(claims) or name, Scopes(self._scopes(claims)), expires_at)
+        return token_user(self._name(claims) or name, Scopes(self._scopes(claims)), expires_at)
 
     def _checked_times(self, claims: Mapping[str, object]) -> int | None:
         """When it ends (ms); TokenRefused if that was already, or it has not begun."""

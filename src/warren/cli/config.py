@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from warren.cli.sections import SectionedGroup
-from warren.cli.settings import WithFlags, entries, with_settings
+from warren.cli.setting_flags import SettingFlagsCommand, config_entries, with_setting_flags
 from warren.node.config import Config, load
 from warren.node.config_file import ConfigError
-from warren.node.shown import MASK, Shown, shown
+from warren.node.effective_settings import MASK, EffectiveSetting, effective_settings
 
 # As `warren serve`, which refuses the same.
 _REFUSED = 1
@@ -24,8 +24,8 @@ def config() -> None:
     """What the settings are, and whether a file is right; no broker is asked."""
 
 
-@config.command(cls=WithFlags)
-@with_settings
+@config.command(cls=SettingFlagsCommand)
+@with_setting_flags
 @click.option("--json", "is_json", is_flag=True, help="For programs.")
 @click.option("--changed", is_flag=True, help="Only what is not as it is by default.")
 def show(*, is_json: bool, changed: bool, **flags: Any) -> None:
@@ -35,7 +35,9 @@ def show(*, is_json: bool, changed: bool, **flags: Any) -> None:
     serve.
     """
     found = [
-        row for row in shown(_loaded(flags["config"] or "", flags)) if row.origin != "default" or not changed
+        row
+        for row in effective_settings(_loaded(flags["config"] or "", flags))
+        if row.origin != "default" or not changed
     ]
     if is_json:
         click.echo(json.dumps([asdict(row) for row in found], indent=2))
@@ -53,19 +55,19 @@ def check(file: str) -> None:
     found = _loaded(file)
     for warning in found.warnings:
         click.echo(f"warning: {warning}", err=True)
-    given = sum(row.origin.startswith(file) for row in shown(found))
+    given = sum(row.origin.startswith(file) for row in effective_settings(found))
     click.echo(f"{file}: can be used; settings in it: {given}")
 
 
 def _loaded(file: str, flags: Mapping[str, Any] | None = None) -> Config:
     try:
-        return load(file, os.environ, entries(flags) if flags is not None else ())
+        return load(file, os.environ, config_entries(flags) if flags is not None else ())
     except ConfigError as error:
         click.echo(f"warren: {error}", err=True)
         sys.exit(_REFUSED)
 
 
-def _line(row: Shown) -> str:
+def _line(row: EffectiveSetting) -> str:
     """`row` as a line of a file; a comment of what a file could not say the same with."""
     if row.value is None:
         return f"# {row.key} ="

@@ -5,7 +5,7 @@ from importlib import import_module
 import click
 
 from warren import __version__
-from warren.cli.operator.groups import add_commands
+from warren.cli.operator.command_groups import add_commands
 from warren.cli.sections import SectionedGroup
 
 # Where the commands are that take a while to load: whoever asks a broker does not wait for what runs one.

@@ -7,8 +7,14 @@ from typing import NoReturn
 import click
 
 from warren.cli.sections import SectionedGroup
-from warren.node.metadata_recovery import Choice, choices, on_disk, put_in_place, unnamed
-from warren.runtime.folder import Folder, FolderRefused
+from warren.node.metadata_recovery import (
+    RecoveryChoice,
+    apply_choice,
+    orphaned,
+    recovery_choices,
+    stored_queues,
+)
+from warren.runtime.locked_directory import DirectoryUnusable, LockedDirectory
 
 # As `warren serve`.
 _REFUSED = 1
@@ -38,8 +44,8 @@ def recover(directory: Path, copy: Path | None, choose: str | None, *, is_applie
     quarantine` shows and removes them.
     """
     try:
-        folder = Folder(str(directory))
-    except FolderRefused as error:
+        folder = LockedDirectory(str(directory))
+    except DirectoryUnusable as error:
         _refuse(str(error))
     try:
         _recover(directory, copy, choose, is_applied=is_applied)
@@ -50,13 +56,13 @@ def recover(directory: Path, copy: Path | None, choose: str | None, *, is_applie
 
 
 def _recover(directory: Path, copy: Path | None, choose: str | None, *, is_applied: bool) -> None:
-    found = choices(directory, copy)
-    stored = on_disk(directory)
+    found = recovery_choices(directory, copy)
+    stored = stored_queues(directory)
     messages = sum(one.held.messages for one in stored)
     vhosts = len({one.digits for one in stored})
     click.echo(f"stores: {vhosts} virtual hosts, {len(stored)} queues and streams, {messages} messages")
     for choice in found:
-        count, held = unnamed(choice, stored)
+        count, held = orphaned(choice, stored)
         click.echo(f"\n{choice.name}: {_WHAT[choice.name]}")
         click.echo(f"  {choice.problem or 'all there'}")
         click.echo("  names " + ", ".join(f"{number} {what}" for what, number in choice.counts().items()))
@@ -74,11 +80,11 @@ def _recover(directory: Path, copy: Path | None, choose: str | None, *, is_appli
     _put(directory, chosen, is_applied=is_applied)
 
 
-def _put(directory: Path, chosen: Choice, *, is_applied: bool) -> None:
+def _put(directory: Path, chosen: RecoveryChoice, *, is_applied: bool) -> None:
     if not is_applied:
         click.echo(f"\nnothing was changed; --apply puts {chosen.name} in place")
         return
-    put_in_place(directory, chosen, on_disk(directory))
+    apply_choice(directory, chosen, stored_queues(directory))
     click.echo(
         f"\n{chosen.name} is in place; what was there is copied to {directory / 'quarantine' / 'metadata'}"
     )

@@ -8,21 +8,21 @@ from typing import Any
 
 import click
 
-from warren.cli.settings import WithFlags, entries, with_settings
+from warren.cli.setting_flags import SettingFlagsCommand, config_entries, with_setting_flags
 from warren.node import settings
 from warren.node.boot import Node, run
 from warren.node.config import Config, load
 from warren.node.config_file import ConfigError
-from warren.node.logging import Log
-from warren.node.refusal import BootRefused, NodeFailed
+from warren.node.errors import BootRefused, NodeFailed
+from warren.node.node_log import NodeLog
 from warren.wire import frames
 
 # 0 is a clean stop; 1 is a refusal to start or to go on, with one line on standard error.
 _REFUSED = 1
 
 
-@click.command(cls=WithFlags)
-@with_settings
+@click.command(cls=SettingFlagsCommand)
+@with_setting_flags
 def serve(**flags: Any) -> None:
     """Run a broker until SIGTERM or Ctrl-C.
 
@@ -34,14 +34,14 @@ def serve(**flags: Any) -> None:
     --listeners-tcp default=5672. A flag wins over the environment, and the environment over the file.
     """
     file = flags["config"] or ""
-    log: Log | None = None
+    log: NodeLog | None = None
     failure = ""
     # Whatever it writes is its owner's alone.
     os.umask(0o077)
     try:
         check_build(os.environ, frames.__file__)
-        config = load(str(file), os.environ, entries(flags))
-        log = Log(config)
+        config = load(str(file), os.environ, config_entries(flags))
+        log = NodeLog(config)
         run(config, lambda node: _welcome(config, node), log)
     except (ConfigError, BootRefused, NodeFailed) as error:
         failure = str(error)

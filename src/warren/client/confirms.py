@@ -2,7 +2,7 @@
 
 import struct
 
-from warren.client.settling import AckWriter
+from warren.client.ack_writer import AckWriter
 
 # basic.ack and basic.nack have one length:
 # type u8 | channel u16 | size u32 | class u16 | method u16 | delivery tag u64 | bits u8 | end u8

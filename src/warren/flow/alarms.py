@@ -20,7 +20,7 @@ class Resource(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ResourceLevel:
     """How much of a resource there was at the last look (octets used of memory, free on the disk)."""
 
     resource: Resource
@@ -40,7 +40,7 @@ class Level:
         return max(LEVEL_CHECK_MS_MIN, min(distance // LEVEL_CHANGE_PER_MS_MAX, ms_max))
 
 
-class Announce(Protocol):
+class AlarmListener(Protocol):
     """Makes an alarm known."""
 
     def __call__(self, source: str, *, is_set: bool) -> None:
@@ -54,26 +54,26 @@ def _nobody(source: str, *, is_set: bool) -> None:
 class Alarms:
     """What runs low on one node."""
 
-    __slots__ = ("_announce", "_levels", "_tell")
+    __slots__ = ("_levels", "_on_alarm", "_on_reason_changed")
 
-    def __init__(self, tell: Callable[[str], None], announce: Announce = _nobody) -> None:
+    def __init__(self, on_reason_changed: Callable[[str], None], on_alarm: AlarmListener = _nobody) -> None:
         # Called with the new reason when it changes; see `reason`.
-        self._tell = tell
+        self._on_reason_changed = on_reason_changed
         # Called with what runs low, or does not any more.
-        self._announce = announce
-        self._levels: dict[Resource, Level] = {}
+        self._on_alarm = on_alarm
+        self._levels: dict[Resource, ResourceLevel] = {}
 
-    def measured(self, level: Level) -> bool:
+    def update(self, level: ResourceLevel) -> bool:
         """Take note of `level`. True when that has set or cleared an alarm, and everybody was told."""
         was_low = self.is_low(level.resource)
         self._levels[level.resource] = level
         if level.is_low == was_low:
             return False
-        self._announce(level.resource.value, is_set=level.is_low)
-        self._tell(self.reason)
+        self._on_alarm(level.resource.value, is_set=level.is_low)
+        self._on_reason_changed(self.reason)
         return True
 
-    def level(self, resource: Resource) -> Level | None:
+    def level(self, resource: Resource) -> ResourceLevel | None:
         """What was measured last; None if it is not measured."""
         return self._levels.get(resource)
 

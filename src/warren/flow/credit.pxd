@@ -1,4 +1,4 @@
-cdef class Credit:
+cdef class PublishCredit:
     cdef object _later
     cdef object _waiting
     cdef bint _is_calling

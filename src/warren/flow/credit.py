@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 
-class Credit:
+class PublishCredit:
     """Whether publishers may go on, and those who wait until they may."""
 
     __slots__ = (
@@ -42,9 +42,9 @@ class Credit:
             self.is_spent = False
             self._call()
 
-    def wait(self, go_on: Callable[[int], None]) -> None:
-        """Have `go_on` called with the time (ms) when there is credit; it may wait again."""
-        self._waiting.append(go_on)
+    def wait(self, resume: Callable[[int], None]) -> None:
+        """Have `resume` called with the time (ms) when there is credit; it may wait again."""
+        self._waiting.append(resume)
 
     def _call(self) -> None:
         if self._waiting and not self.is_spent and not self._is_calling:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, get_type_hints
 
 from warren.metadata import commands
-from warren.metadata.commands import Command, Json, PermissionCommand, VhostCommand
+from warren.metadata.commands import Json, MetadataCommand, PermissionCommand, VhostCommand
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.records import NO_ARGUMENTS, BindingRecord, ExchangeRecord, QueueRecord
 from warren.wire.table import Value, decode_table, encode_table
@@ -36,13 +36,13 @@ class CodecError(Exception):
     """What is read is no command that this version knows."""
 
 
-def encode_entry(index: int, made: Iterable[Command]) -> bytes:
+def encode_entry(index: int, made: Iterable[MetadataCommand]) -> bytes:
     """The commands that have the place `index` in the log."""
     entry = [index, *(_encoded(command) for command in made)]
     return _to_json(entry).encode("ascii")
 
 
-def decode_entry(octets: bytes) -> tuple[int, list[Command]]:
+def decode_entry(octets: bytes) -> tuple[int, list[MetadataCommand]]:
     """What `encode_entry` was given; CodecError if these are not its octets."""
     try:
         index, *made = _from_json(octets.decode("ascii"))
@@ -51,7 +51,7 @@ def decode_entry(octets: bytes) -> tuple[int, list[Command]]:
         raise CodecError(f"no command that this version knows: {error}") from error
 
 
-def _encoded(command: Command) -> Json:
+def _encoded(command: MetadataCommand) -> Json:
     fields = {}
     for field in _LAYOUTS[type(command).__name__].fields:
         value = getattr(command, field.name)
@@ -62,7 +62,7 @@ def _encoded(command: Command) -> Json:
     return [type(command).__name__, fields]
 
 
-def _decoded(name: str, fields: Mapping[str, Json]) -> Command:
+def _decoded(name: str, fields: Mapping[str, Json]) -> MetadataCommand:
     layout = _LAYOUTS[name]
     return layout.make(**{key: layout.decoders[key](value) for key, value in fields.items()})
 
@@ -76,7 +76,7 @@ class _Field:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Layout:
-    make: Callable[..., Command]
+    make: Callable[..., MetadataCommand]
     fields: tuple[_Field, ...]
     decoders: Mapping[str, Decode]
 
@@ -193,7 +193,7 @@ _CODECS: dict[object, tuple[Encode, Decode]] = {
 _AS_IT_IS: tuple[Encode, Decode] = (_same, _same)
 
 
-def _layout(command: type[Command]) -> _Layout:
+def _layout(command: type[MetadataCommand]) -> _Layout:
     hints = get_type_hints(command)
     codecs = {name: _CODECS.get(hint, _AS_IT_IS) for name, hint in hints.items()}
     fields = []
@@ -209,6 +209,6 @@ _LAYOUTS: Mapping[str, _Layout] = {
     name: _layout(command)
     for name, command in vars(commands).items()
     if isinstance(command, type)
-    and issubclass(command, Command)
-    and command not in (Command, VhostCommand, PermissionCommand)
+    and issubclass(command, MetadataCommand)
+    and command not in (MetadataCommand, VhostCommand, PermissionCommand)
 }

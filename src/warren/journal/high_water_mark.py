@@ -20,7 +20,7 @@ from struct import Struct
 
 from google_crc32c import value as checksum_of
 
-from warren.store.disk import Create, Disk, Rename, Step, Sync, SyncDirectory, Write
+from warren.store.disk import CreateFile, Disk, DiskStep, RenameFile, SyncDirectory, SyncFile, WriteFile
 
 NAME = "high-water-mark"
 UNFINISHED_NAME = "high-water-mark.new"
@@ -46,7 +46,7 @@ class HighWaterMark:
     index: int = 0
 
 
-class MarkFile:
+class HighWaterMarkFile:
     """The file of the mark: gives the steps that write it, in an order that leaves one slot whole."""
 
     __slots__ = ("_is_made", "_sequence", "_slot", "found", "is_dirty")
@@ -67,35 +67,35 @@ class MarkFile:
         self.is_dirty = False
 
     @classmethod
-    def read(cls, disk: Disk) -> "MarkFile":
+    def read(cls, disk: Disk) -> "HighWaterMarkFile":
         """That of `disk`. OSError from the disk."""
         names = disk.names()
         return cls(disk.read(NAME, 0, _FILE_SIZE) if NAME in names else None)
 
-    def begin(self, log_id: bytes) -> list[Step]:
+    def begin(self, log_id: bytes) -> list[DiskStep]:
         """Have a file of which all that is written is synced: before a log that it is to speak of exists."""
         if self._is_made:
-            return [Sync(NAME)]
+            return [SyncFile(NAME)]
         slot = _encoded(HighWaterMark(log_id=log_id), 0)
         new = UNFINISHED_NAME
         self._sequence, self._slot = 0, 1
         return [
-            Create(new, _FILE_SIZE),
-            Write(new, _SLOTS[0], [slot]),
-            Sync(new),
-            Rename(new, NAME),
+            CreateFile(new, _FILE_SIZE),
+            WriteFile(new, _SLOTS[0], [slot]),
+            SyncFile(new),
+            RenameFile(new, NAME),
             SyncDirectory(),
         ]
 
-    def write(self, make: Callable[[], HighWaterMark]) -> Step:
+    def write(self, make: Callable[[], HighWaterMark]) -> DiskStep:
         """What writes the mark that `make` makes by then, into the slot that was not synced last."""
         self._sequence += 1
         self.is_dirty = True
-        return Write(NAME, _SLOTS[self._slot], _Slot(make, self._sequence))
+        return WriteFile(NAME, _SLOTS[self._slot], _Slot(make, self._sequence))
 
-    def sync(self) -> Step:
+    def sync(self) -> DiskStep:
         """What makes it survive a power cut; `synced` when that is done."""
-        return Sync(NAME)
+        return SyncFile(NAME)
 
     def synced(self) -> None:
         """All that was written is synced: the other slot comes next."""

@@ -8,21 +8,21 @@ than it speaks of, has lost something.
 from dataclasses import dataclass, field
 
 from warren.journal.codec import CodecError, decode_entry
-from warren.journal.high_water_mark import LOG_ID_SIZE, HighWaterMark, MarkFile
-from warren.journal.high_water_mark import NAME as MARK_NAME
-from warren.journal.page import (
+from warren.journal.file_format import (
     BATCH,
     ENTRY,
     HEAD_SIZE,
     NAME,
     ORIGIN,
     STATE_END,
-    PageError,
+    JournalError,
     seed_of,
     version_of,
 )
-from warren.limits import JOURNAL_DOUBTED_AHEAD
-from warren.metadata.commands import DoubtNumbers, Meta, Outcome
+from warren.journal.high_water_mark import LOG_ID_SIZE, HighWaterMark, HighWaterMarkFile
+from warren.journal.high_water_mark import NAME as MARK_NAME
+from warren.limits import JOURNAL_SKIPPED_NUMBERS
+from warren.metadata.commands import CommandContext, DoubtNumbers, Outcome
 from warren.metadata.machine import Metadata
 from warren.store.disk import Disk
 from warren.store.record import HEAD_SIZE as RECORD_HEAD_SIZE
@@ -32,7 +32,7 @@ from warren.store.record import encode, is_intact
 _MARKED_SINCE = 5
 
 
-class LossError(PageError):
+class JournalLossError(JournalError):
     """The log is not all there: where it ends, and what is missing."""
 
     def __init__(self, at: int, reason: str, *, is_end: bool = False) -> None:
@@ -46,7 +46,7 @@ class RecoveredLog:
     """What was found of the log."""
 
     # The file of the mark, from which the journal goes on.
-    mark: MarkFile
+    mark: HighWaterMarkFile
     # None: there is no file, or one that does not say.
     log_id: bytes | None = None
     generation: int = 0
@@ -56,9 +56,9 @@ class RecoveredLog:
     end: int = 0
     index: int = 0
     # What cannot be read before its end.
-    damage: list[PageError] = field(default_factory=list)
+    damage: list[JournalError] = field(default_factory=list)
     # What is missing of it; None if it is all there.
-    loss: LossError | None = None
+    loss: JournalLossError | None = None
 
 
 def recover(disk: Disk, metadata: Metadata) -> RecoveredLog:
@@ -66,11 +66,11 @@ def recover(disk: Disk, metadata: Metadata) -> RecoveredLog:
 
     PageError for a newer format, or a file that is none of ours; OSError from the disk.
     """
-    found = RecoveredLog(mark=MarkFile.read(disk))
+    found = RecoveredLog(mark=HighWaterMarkFile.read(disk))
     size = disk.names().get(NAME)
     if size is not None:
         read_log(disk.read(NAME, 0, size), metadata, found)
-    found.loss = judge(found, is_mark_there=MARK_NAME in disk.names())
+    found.loss = find_loss(found, is_mark_there=MARK_NAME in disk.names())
     return found
 
 
@@ -78,7 +78,7 @@ def read_log(octets: bytes, metadata: Metadata, found: RecoveredLog) -> None:
     """Have in `metadata` what the file with these `octets` says; `found` is told what it is."""
     metadata.is_replaying = True
     try:
-        _Reading(octets, metadata, found).read()
+        _JournalReader(octets, metadata, found).read()
     finally:
         metadata.is_replaying = False
 
@@ -86,44 +86,44 @@ def read_log(octets: bytes, metadata: Metadata, found: RecoveredLog) -> None:
 def doubt_numbers(metadata: Metadata, found: RecoveredLog, number_max: int = 0) -> None:
     """Go on without what is missing: what had a number up to there, or up to `number_max`, is in doubt."""
     mark = found.mark.found
-    until = max(metadata.index, mark.index if mark is not None else 0, number_max) + JOURNAL_DOUBTED_AHEAD
-    metadata.apply(DoubtNumbers(until=until), Meta(index=metadata.index, now=0))
+    until = max(metadata.index, mark.index if mark is not None else 0, number_max) + JOURNAL_SKIPPED_NUMBERS
+    metadata.apply(DoubtNumbers(until=until), CommandContext(index=metadata.index, now=0))
 
 
-def judge(found: RecoveredLog, *, is_mark_there: bool) -> LossError | None:
+def find_loss(found: RecoveredLog, *, is_mark_there: bool) -> JournalLossError | None:
     """What is missing of the log that was `found`, as the mark knows it."""
     mark = found.mark.found
     if mark is None:
         if not found.is_there or (found.version < _MARKED_SINCE and not is_mark_there):
             return None
         what = "is damaged" if is_mark_there else "is missing"
-        return LossError(found.end, f"nobody knows whether this is its end: {MARK_NAME} {what}")
+        return JournalLossError(found.end, f"nobody knows whether this is its end: {MARK_NAME} {what}")
     if not mark.generation:
         # It was made before the first file of the log, which may have been made since, or be an older one's.
         return None
     reach = f"octet {mark.end} (change {mark.index})"
     if not found.is_there:
-        return LossError(0, f"the file is missing, and reached {reach}")
+        return JournalLossError(0, f"the file is missing, and reached {reach}")
     return _lost_end(found, mark, reach)
 
 
-def _lost_end(found: RecoveredLog, mark: HighWaterMark, reach: str) -> LossError | None:
+def _lost_end(found: RecoveredLog, mark: HighWaterMark, reach: str) -> JournalLossError | None:
     if found.log_id is None and found.version >= _MARKED_SINCE:
         # Which file it is cannot be read, and is damage already.
-        return LossError(found.end, f"the log ends here, and reached {reach}", is_end=True)
+        return JournalLossError(found.end, f"the log ends here, and reached {reach}", is_end=True)
     if found.log_id is not None and found.log_id != mark.log_id:
-        return LossError(found.end, "this is the file of another log than the one that was here")
+        return JournalLossError(found.end, "this is the file of another log than the one that was here")
     if found.generation < mark.generation:
         older = f"generation {found.generation} of the log, up to change {found.index}"
-        return LossError(
+        return JournalLossError(
             found.end, f"this is an older file, {older}: generation {mark.generation} reached {reach}"
         )
     if found.generation == mark.generation and found.end < mark.end:
-        return LossError(found.end, f"the log ends here, and reached {reach}", is_end=True)
+        return JournalLossError(found.end, f"the log ends here, and reached {reach}", is_end=True)
     return None
 
 
-class _Reading:
+class _JournalReader:
     """One pass over the file."""
 
     def __init__(self, octets: bytes, metadata: Metadata, found: RecoveredLog) -> None:
@@ -151,7 +151,7 @@ class _Reading:
             # All before a BATCH was synced, and so was the state before the file had its name.
             synced = octets.find(batch, at + 1)
             if synced >= 0 or not self._is_whole:
-                self._found.damage.append(PageError(at, "a record is damaged"))
+                self._found.damage.append(JournalError(at, "a record is damaged"))
             if synced < 0:
                 break
             at = synced
@@ -171,14 +171,14 @@ class _Reading:
             try:
                 index, commands = decode_entry(body)
             except CodecError as error:
-                self._found.damage.append(PageError(at, str(error)))
+                self._found.damage.append(JournalError(at, str(error)))
                 return
             self._index = max(self._index, index)
             for command in commands:
-                reply = self._metadata.apply(command, Meta(index=index, now=0))
+                reply = self._metadata.apply(command, CommandContext(index=index, now=0))
                 # One may take more places than its own.
                 self._index = max(self._index, self._metadata.index)
                 # In the log there may be what was refused at the time as well.
                 if reply.outcome is Outcome.REFUSED and not self._is_whole:
                     refused = f"{type(command).__name__} is refused: {reply.text}"
-                    self._found.damage.append(PageError(at, refused))
+                    self._found.damage.append(JournalError(at, refused))

@@ -13,9 +13,9 @@ from aiohttp import web
 from warren.access.grants import grants_of
 from warren.errors import AmqpError, ResourceError
 from warren.limits import TOKEN_SIZE_MAX
-from warren.management.managed import Managed
-from warren.management.proposing import ASKER
-from warren.management.replies import Refused, not_authorised, refused
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import ACTING_USER
+from warren.management.replies import RequestRefused, error_reply, not_authorised
 from warren.metadata.users import User
 from warren.session.peer import Peer
 
@@ -53,13 +53,13 @@ class Right(Enum):
     GLOBAL_PARAMETERS = "global parameters"
 
 
-async def admit(request: web.Request, node: Managed, right: Right) -> None:
+async def authorize(request: web.Request, node: ManagedNode, right: Right) -> None:
     """Note who asks, in `request["user"]`; Refused for anybody who may not."""
     if right is Right.ANYBODY:
         return
     user = await authenticate(request, node)
     request["user"] = user
-    ASKER.set(user.name)
+    ACTING_USER.set(user.name)
     vhost = request.match_info.get("vhost")
     match right:
         case Right.USER:
@@ -79,30 +79,30 @@ async def admit(request: web.Request, node: Managed, right: Right) -> None:
             _check(is_policymaker(user), _NOT_OF_OBJECT)
 
 
-async def authenticate(request: web.Request, node: Managed) -> User:
+async def authenticate(request: web.Request, node: ManagedNode) -> User:
     """The user who asks; Refused for anybody who may not log in here."""
     header = request.headers.get("authorization")
     if header is None:
         user = node.sessions.user_of(request, node.metadata.users.by_name)
         if user is None:
-            raise _anonymous(request)
+            raise _unauthenticated(request)
         return _checked(user)
     return await check_credentials(request, node, _credentials(header))
 
 
-async def check_credentials(request: web.Request, node: Managed, credentials: bytes | None) -> User:
+async def check_credentials(request: web.Request, node: ManagedNode, credentials: bytes | None) -> User:
     """The user whose `name:password` these are; Refused if it is nobody, or may not log in here."""
     if credentials is None:
         raise _login_failed()
     try:
-        user = await node.server.gate.authenticate(
+        user = await node.server.admission_control.authenticate(
             "PLAIN",
             b"\x00" + credentials.replace(b":", b"\x00", 1),
             peer_of(request),
             protocol="http",
         )
     except ResourceError:
-        raise Refused(refused(503, "service_unavailable", "too many log in at once")) from None
+        raise RequestRefused(error_reply(503, "service_unavailable", "too many log in at once")) from None
     except AmqpError:
         raise _login_failed() from None
     return _checked(user)
@@ -141,7 +141,7 @@ def check_visible(request: web.Request, owner: str) -> None:
     _check(is_monitor(user) or user.name == owner, _NOT_OF_OBJECT)
 
 
-def login_vhosts(node: Managed, user: User) -> list[str]:
+def login_vhosts(node: ManagedNode, user: User) -> list[str]:
     """The virtual hosts whose contents are shown to `user`: all to administrators."""
     if is_administrator(user):
         return list(node.metadata.vhosts.by_name)
@@ -149,12 +149,12 @@ def login_vhosts(node: Managed, user: User) -> list[str]:
     return [name for name in node.metadata.vhosts.by_name if granted.permission(name) is not None]
 
 
-def visible_vhosts(node: Managed, user: User) -> list[str]:
+def visible_vhosts(node: ManagedNode, user: User) -> list[str]:
     """The virtual hosts that `user` may know of."""
     return list(node.metadata.vhosts.by_name) if is_monitor(user) else login_vhosts(node, user)
 
 
-def _is_of_vhost(node: Managed, user: User, vhost: str | None) -> bool:
+def _is_of_vhost(node: ManagedNode, user: User, vhost: str | None) -> bool:
     """True also where there is no virtual host: nothing is found in it then."""
     if vhost is None or vhost not in node.metadata.vhosts.by_name:
         return True
@@ -173,17 +173,17 @@ def _checked(user: User | None) -> User:
     return user
 
 
-def _anonymous(request: web.Request) -> Refused:
+def _unauthenticated(request: web.Request) -> RequestRefused:
     """Nobody says who asks. A script of the web interface is not challenged: the browser would ask people."""
     if request.headers.get("sec-fetch-dest") == "empty":
         return not_authorised("nobody is signed in")
-    return Refused(web.Response(status=401, headers=_CHALLENGE))
+    return RequestRefused(web.Response(status=401, headers=_CHALLENGE))
 
 
-def _login_failed() -> Refused:
-    response = refused(401, "not_authorized", "Login failed")
+def _login_failed() -> RequestRefused:
+    response = error_reply(401, "not_authorized", "Login failed")
     response.headers.update(_CHALLENGE)
-    return Refused(response)
+    return RequestRefused(response)
 
 
 def _credentials(header: str) -> bytes | None:

@@ -26,13 +26,13 @@ from warren.limits_http import (
     PAGE_SIZE_MAX,
     SHOWN_PER_TURN,
 )
-from warren.management.names import NameFilter, PatternError, name_filter
-from warren.management.ranking import ranked
+from warren.management.name_filters import NameFilter, PatternError, name_filter
+from warren.management.partial_sort import partial_argsort
 from warren.management.replies import WHOLE, bad_request, encoded, reply, reply_in_parts
 
 R = TypeVar("R")
 T = TypeVar("T")
-Facts = dict[str, object]
+JsonObject = dict[str, object]
 # One value for each of some records.
 Column = Callable[[Sequence[R]], Sequence[Any]]
 
@@ -47,18 +47,18 @@ class Listing(Generic[R]):
     """What can be listed: records, what is shown of each, and what can be known of it without."""
 
     records: Iterable[R]
-    view: Callable[[R], Facts]
-    # Columns that cost less than a view, each with values of one kind, among them those that `sorts` names.
+    view: Callable[[R], JsonObject]
+    # Columns that cost less than a view, each of one type of values; the keys of `sort_keys` are among them.
     columns: Mapping[str, Callable[[R], object]]
     # Those that are read of many records at once, which takes a tenth of reading them one by one.
-    wholes: Mapping[str, Column[R]] = field(default_factory=dict)
+    bulk_columns: Mapping[str, Column[R]] = field(default_factory=dict)
     # Those of them whose values are shown as they are, whatever the record.
     exact: frozenset[str] = frozenset()
     # What the list is sorted by in the end.
-    sorts: tuple[str, ...] = ("vhost", "name")
+    sort_keys: tuple[str, ...] = ("vhost", "name")
     # Whether clients may ask for a page.
     is_paged: bool = False
-    # The records are a list that is in the order of `sorts` already, and nobody changes it meanwhile.
+    # The records are a list that is in the order of `sort_keys` already, and nobody changes it meanwhile.
     is_sorted: bool = False
     # And that is in the order of this column, too.
     order: str = ""
@@ -69,8 +69,8 @@ class Listing(Generic[R]):
 
     def column(self, name: str) -> Column[R] | None:
         """What reads the column `name` of many records; None if only a view has it."""
-        if name in self.wholes:
-            return self.wholes[name]
+        if name in self.bulk_columns:
+            return self.bulk_columns[name]
         read = self.columns.get(name)
         return None if read is None else lambda records: [read(record) for record in records]
 
@@ -82,7 +82,7 @@ async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamRes
     records: Sequence[R] = listing.records if isinstance(listing.records, list) else list(listing.records)
     total = len(records)
     if page is not None and page.name is not None:
-        records = await _chosen(request, records, listing.column("name"), page.name)
+        records = await _filter_by_name(request, records, listing.column("name"), page.name)
     found = len(records)
     if page is not None and page.start >= found and page.number != 1:
         raise bad_request(
@@ -100,7 +100,7 @@ async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamRes
     views, per_turn = _views(listing, columns)
     if page is None:
         return await reply_in_parts(request, await _written(request, shown, views, per_turn))
-    items: list[Facts] = []
+    items: list[JsonObject] = []
     for piece in _pieces(shown, per_turn):
         items += views(piece)
         await _next_turn(request)
@@ -117,16 +117,16 @@ async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamRes
     )
 
 
-def reply_one(request: web.Request, facts: Facts) -> web.Response:
+def reply_one(request: web.Request, facts: JsonObject) -> web.Response:
     """One object, or the columns of it that are asked for."""
-    return reply(selected(facts, _columns(request)))
+    return reply(select_columns(facts, _columns(request)))
 
 
-def selected(facts: Facts, columns: Sequence[Sequence[str]] | None) -> Facts:
+def select_columns(facts: JsonObject, columns: Sequence[Sequence[str]] | None) -> JsonObject:
     """Of `facts` the `columns`, each a path; all for None."""
     if columns is None:
         return facts
-    chosen: Facts = {}
+    chosen: JsonObject = {}
     for path in columns:
         if path[0] in facts:
             _select(chosen, facts, path)
@@ -191,7 +191,7 @@ def _invalid(message: str = "") -> Exception:
     return bad_request("Pagination parameters are invalid", message=message)
 
 
-async def _chosen(
+async def _filter_by_name(
     request: web.Request, records: Sequence[R], names_of: Column[R] | None, chosen: NameFilter
 ) -> Sequence[R]:
     """The records whose name is `chosen`; a pattern that takes its time is refused."""
@@ -210,8 +210,8 @@ async def _sorted(request: web.Request, listing: Listing[R], records: Sequence[R
     """All of `records` in order."""
     is_reverse = request.query.get("sort_reverse", "") == "true"
     name = request.query.get("sort", "")
-    names = [name for name in (name, *(() if listing.is_sorted else listing.sorts)) if name]
-    if not names or (listing.is_sorted and _is_as_it_is(listing, name)):
+    names = [name for name in (name, *(() if listing.is_sorted else listing.sort_keys)) if name]
+    if not names or (listing.is_sorted and _is_presorted(listing, name)):
         return records[::-1] if is_reverse else records
     columns = [listing.column(name) for name in names]
     runs: list[list[tuple[Any, int, R]]] = []
@@ -224,7 +224,7 @@ async def _sorted(request: web.Request, listing: Listing[R], records: Sequence[R
         runs.append(run)
         await _next_turn(request)
     merged: list[R] = []
-    ordered = merge(*map(_taken, runs), key=_without_record)
+    ordered = merge(*map(_drain, runs), key=_without_record)
     while piece := [record for _, _, record in islice(ordered, LISTED_PER_TURN)]:
         merged += piece
         await _next_turn(request)
@@ -233,7 +233,7 @@ async def _sorted(request: web.Request, listing: Listing[R], records: Sequence[R
     return merged
 
 
-def _taken(run: list[T]) -> Iterator[T]:
+def _drain(run: list[T]) -> Iterator[T]:
     """What is in `run`, from its end on: it lets go of each, as all at once would hold the loop."""
     while run:
         yield run.pop()
@@ -248,7 +248,7 @@ async def _slice(
     if is_reverse:
         start, end = len(records) - end, len(records) - start
     name = request.query.get("sort", "")
-    if _is_as_it_is(listing, name):
+    if _is_presorted(listing, name):
         found = records[start:end]
     else:
         keys: list[Any] = []
@@ -256,11 +256,11 @@ async def _slice(
         for piece in _pieces(records, NAMES_PER_TURN if is_column else LISTED_PER_TURN):
             keys += _keys(listing, [name], piece)[0]
             await _next_turn(request)
-        found = [records[place] for place in await ranked(keys, start, end)]
+        found = [records[place] for place in await partial_argsort(keys, start, end)]
     return found[::-1] if is_reverse else found
 
 
-def _is_as_it_is(listing: Listing[R], name: str) -> bool:
+def _is_presorted(listing: Listing[R], name: str) -> bool:
     """Whether records that are in order are also in that of a column: no record has it, or all are in it."""
     if not name or name == listing.order:
         return True
@@ -279,26 +279,29 @@ def _keys(listing: Listing[R], names: Sequence[str], records: Sequence[R]) -> Se
 
 def _views(
     listing: Listing[R], columns: Sequence[Sequence[str]] | None
-) -> tuple[Callable[[Sequence[R]], list[Facts]], int]:
+) -> tuple[Callable[[Sequence[R]], list[JsonObject]], int]:
     """What is shown of records, and of how many in one turn: without views, if columns say it all."""
     if columns is None:
         return lambda records: list(map(listing.view, records)), LISTED_PER_TURN
     names = [".".join(path) for path in columns]
-    wholes = [listing.wholes[name] for name in names if name in listing.exact]
-    if len(wholes) < len(names):
+    bulk_columns = [listing.bulk_columns[name] for name in names if name in listing.exact]
+    if len(bulk_columns) < len(names):
         return lambda records: [
-            selected(listing.view(record), columns) for record in records
+            select_columns(listing.view(record), columns) for record in records
         ], LISTED_PER_TURN
 
-    def shown(records: Sequence[R]) -> list[Facts]:
-        rows = zip(*(whole(records) for whole in wholes), strict=True)
+    def shown(records: Sequence[R]) -> list[JsonObject]:
+        rows = zip(*(whole(records) for whole in bulk_columns), strict=True)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     return shown, SHOWN_PER_TURN
 
 
 async def _written(
-    request: web.Request, records: Sequence[R], views: Callable[[Sequence[R]], list[Facts]], per_turn: int
+    request: web.Request,
+    records: Sequence[R],
+    views: Callable[[Sequence[R]], list[JsonObject]],
+    per_turn: int,
 ) -> list[bytes]:
     """The whole list as JSON, in parts."""
     parts = [b"["]
@@ -327,7 +330,7 @@ def _columns(request: web.Request) -> Sequence[Sequence[str]] | None:
     return None if written is None else [path.split(".") for path in written.split(",")]
 
 
-def _select(chosen: Facts, facts: Facts, path: Sequence[str]) -> None:
+def _select(chosen: JsonObject, facts: JsonObject, path: Sequence[str]) -> None:
     name, rest = path[0], path[1:]
     value = facts.get(name)
     if not rest or not isinstance(value, dict):

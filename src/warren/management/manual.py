@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from warren.management.interface import PREFIX, moved
+from warren.management.web_interface import PREFIX, redirect_to
 
 _SCRIPT = Path(__file__).with_name("rabbitmqadmin.py")
 _HEADERS = {
@@ -50,7 +50,7 @@ def add_manual(app: web.Application, document: Callable[[], dict[str, Any]]) -> 
     get(f"{prefix}/cli/index.html", _page(lambda: _html("rabbitmqadmin", _TOOL)))
     get(f"{prefix}/cli/rabbitmqadmin", _file(_SCRIPT.read_bytes, "application/octet-stream"))
     for path, place in _MOVED.items():
-        get(prefix + path, moved(301, prefix + place))
+        get(prefix + path, redirect_to(301, prefix + place))
 
 
 def _of_api(document: dict[str, Any]) -> str:

@@ -10,9 +10,9 @@ import msgspec
 
 from warren import __version__
 from warren.management.auth import Right
-from warren.management.describing import Description, Refusal, Shape, description_of
-from warren.management.routes import Route
-from warren.management.sessions import COOKIE
+from warren.management.operation import Operation, Refusal, Shape, operation_of
+from warren.management.routes import HttpRoute
+from warren.management.web_sessions import COOKIE
 
 Json: TypeAlias = dict[str, Any]
 
@@ -54,7 +54,7 @@ _MEANING = {
 }
 
 
-def document(routes: Iterable[Route]) -> Json:
+def document(routes: Iterable[HttpRoute]) -> Json:
     """What `routes` take and give."""
     routes = list(routes)
     shapes = _Shapes(shape for route in routes for shape in _shapes(route))
@@ -114,26 +114,26 @@ class _Shapes:
                 component.pop("required", None)
 
 
-def _shapes(route: Route) -> Iterable[Shape]:
+def _shapes(route: HttpRoute) -> Iterable[Shape]:
     for method, handler in route.handlers.items():
-        said = description_of(handler)
+        said = operation_of(handler)
         yield from _parameters_of(said).values()
-        yield from (shape for shape in (said.body, *_answers(said, method).values()) if shape is not None)
+        yield from (shape for shape in (said.body, *_responses(said, method).values()) if shape is not None)
 
 
-def _parameters_of(said: Description) -> dict[str, Shape]:
+def _parameters_of(said: Operation) -> dict[str, Shape]:
     return {} if said.query is None else get_type_hints(said.query, include_extras=True)
 
 
-def _answers(said: Description, method: str) -> Mapping[int, Shape]:
-    if said.answers is not None:
-        return said.answers
+def _responses(said: Operation, method: str) -> Mapping[int, Shape]:
+    if said.responses is not None:
+        return said.responses
     # A GET of which nothing is said answers some JSON.
     return dict.fromkeys(_DONE[method], Any if method == "GET" else None)
 
 
-def _operation(route: Route, method: str, handler: Callable[..., object], shapes: _Shapes) -> Json:
-    said = description_of(handler)
+def _operation(route: HttpRoute, method: str, handler: Callable[..., object], shapes: _Shapes) -> Json:
+    said = operation_of(handler)
     right = route.right_of(method)
     summary, _, rest = (inspect.getdoc(handler) or "").partition("\n")
     parts = _PART.findall(route.path)
@@ -150,24 +150,24 @@ def _operation(route: Route, method: str, handler: Callable[..., object], shapes
     if said.body is not None:
         schema = shapes.of(said.body)
         operation["requestBody"] = {"required": True, "content": {said.body_type: {"schema": schema}}}
-    answers = {
+    responses = {
         str(status): _response(
             status,
-            said.answer_type if status < HTTPStatus.BAD_REQUEST else _JSON,
+            said.response_type if status < HTTPStatus.BAD_REQUEST else _JSON,
             None if shape is None else shapes.of(shape),
         )
-        for status, shape in _answers(said, method).items()
+        for status, shape in _responses(said, method).items()
     }
     if "columns" in _parameters_of(said):
-        for shape in filter(None, _answers(said, method).values()):
+        for shape in filter(None, _responses(said, method).values()):
             shapes.loosen(shapes.of(shape))
     for status in _refusals(route, said, right):
-        answers.setdefault(str(status), {"$ref": f"#/components/responses/{status}"})
-    operation["responses"] = answers
+        responses.setdefault(str(status), {"$ref": f"#/components/responses/{status}"})
+    operation["responses"] = responses
     return operation
 
 
-def _refusals(route: Route, said: Description, right: Right) -> list[int]:
+def _refusals(route: HttpRoute, said: Operation, right: Right) -> list[int]:
     """How the route may be refused, whatever the handler does."""
     takes = said.body is not None or said.query is not None
     parts = _PART.findall(route.path)
@@ -192,7 +192,7 @@ def _part(name: str) -> Json:
     return part
 
 
-def _parameter(name: str, said: Description, schema: Json) -> Json:
+def _parameter(name: str, said: Operation, schema: Json) -> Json:
     schema = dict(schema)
     parameter: Json = {"name": name, "in": "query", "required": name in said.query.__required_keys__}
     if "description" in schema:

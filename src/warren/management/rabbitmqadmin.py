@@ -50,7 +50,7 @@ JSON_COLUMNS = ("definition", "value")
 FIRST = ("vhost", "name", "routing_key", "exchange")
 
 
-class Kind(NamedTuple):
+class ObjectType(NamedTuple):
     """Something that is declared or deleted: its path, and what it takes: None for what must be given."""
 
     path: str
@@ -63,32 +63,32 @@ NAME = {"name": None}
 POLICY = {"name": None, "pattern": None, "definition": None, "priority": "0", "apply-to": "all"}
 BINDING = "/bindings/{vhost}/e/{source}/{kind}/{destination}"
 KINDS = {
-    "exchange": Kind("/exchanges/{vhost}/{name}", {
+    "exchange": ObjectType("/exchanges/{vhost}/{name}", {
         **NAME, "type": None, "auto_delete": "false", "durable": "true", "internal": "false",
         "arguments": "{}",
     }, NAME),
-    "queue": Kind("/queues/{vhost}/{name}", {
+    "queue": ObjectType("/queues/{vhost}/{name}", {
         **NAME, "auto_delete": "false", "durable": "true", "arguments": "{}", "node": "", "queue_type": "",
     }, NAME),
-    "binding": Kind(BINDING, {
+    "binding": ObjectType(BINDING, {
         "source": None, "destination": None, "destination_type": "queue", "routing_key": "",
         "arguments": "{}",
     }, {
         "source": None, "destination_type": None, "destination": None, "properties_key": "~",
     }, "POST"),
-    "vhost": Kind("/vhosts/{name}", {**NAME, "tracing": "false"}, NAME),
-    "user": Kind("/users/{name}", {
+    "vhost": ObjectType("/vhosts/{name}", {**NAME, "tracing": "false"}, NAME),
+    "user": ObjectType("/users/{name}", {
         **NAME, "password": "", "password_hash": "", "tags": None, "hashing_algorithm": "",
     }, NAME),
-    "permission": Kind("/permissions/{vhost}/{user}", {
+    "permission": ObjectType("/permissions/{vhost}/{user}", {
         "vhost": None, "user": None, "configure": None, "write": None, "read": None,
     }, {"vhost": None, "user": None}),
-    "parameter": Kind("/parameters/{component}/{vhost}/{name}", {
+    "parameter": ObjectType("/parameters/{component}/{vhost}/{name}", {
         "component": None, **NAME, "value": None,
     }, {"component": None, **NAME}),
-    "policy": Kind("/policies/{vhost}/{name}", POLICY, NAME),
-    "operator_policy": Kind("/operator-policies/{vhost}/{name}", POLICY, NAME),
-    "vhost_limit": Kind("/vhost-limits/{vhost}/{name}", {
+    "policy": ObjectType("/policies/{vhost}/{name}", POLICY, NAME),
+    "operator_policy": ObjectType("/operator-policies/{vhost}/{name}", POLICY, NAME),
+    "vhost_limit": ObjectType("/vhost-limits/{vhost}/{name}", {
         "vhost": None, **NAME, "value": None,
     }, {"vhost": None, **NAME}),
 }  # fmt: skip
@@ -102,16 +102,16 @@ IN_JSON = ("arguments", "definition", "value", "properties", "priority")
 IN_PATH = ("name", "vhost", "user", "component", "source", "destination", "destination_type", "kind")
 
 
-class Failed(Exception):
+class CommandFailed(Exception):
     """It was not done; the text says why, and how it is written."""
 
 
-def usage(text: str) -> Failed:
+def usage(text: str) -> CommandFailed:
     """The command was wrong."""
-    return Failed(f"\nERROR: {text}\n\nrabbitmqadmin --help for help\n")
+    return CommandFailed(f"\nERROR: {text}\n\nrabbitmqadmin --help for help\n")
 
 
-class Broker:
+class ApiClient:
     """The HTTP API of one broker."""
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -135,16 +135,16 @@ class Broker:
             answer = connection.getresponse()
             content = answer.read()
         except (OSError, http.client.HTTPException) as error:
-            raise Failed(f"*** Could not connect: {error}{self._hint(error)}\n") from None
+            raise CommandFailed(f"*** Could not connect: {error}{self._hint(error)}\n") from None
         finally:
             connection.close()
         if answer.status < 300:
             return content
         if answer.status == 401:
-            raise Failed(f"*** Access refused: {target}\n")
+            raise CommandFailed(f"*** Access refused: {target}\n")
         if answer.status == 404:
-            raise Failed(f"*** Not found: {target}\n")
-        raise Failed(f"*** {_reason(content) or f'{answer.status} {answer.reason} for {target}'}\n")
+            raise CommandFailed(f"*** Not found: {target}\n")
+        raise CommandFailed(f"*** {_reason(content) or f'{answer.status} {answer.reason} for {target}'}\n")
 
     def _connection(self) -> http.client.HTTPConnection:
         timeout_s = float(self._options["request_timeout"])
@@ -159,11 +159,11 @@ class Broker:
         key = options["ssl_key_file"] or shown
         for name, file in (("ca-cert", authority), ("cert", shown), ("key", key)):
             if file and not os.path.isfile(file):
-                raise Failed(f"ERROR: --ssl-{name}-file {file}: there is no such file")
+                raise CommandFailed(f"ERROR: --ssl-{name}-file {file}: there is no such file")
         try:
             context = ssl.create_default_context(cafile=authority or None)
         except ssl.SSLError:
-            raise Failed(f"ERROR: --ssl-ca-cert-file {authority}: no certificates in PEM") from None
+            raise CommandFailed(f"ERROR: --ssl-ca-cert-file {authority}: no certificates in PEM") from None
         if options["ssl_insecure"] or options["ssl_disable_hostname_verification"]:
             context.check_hostname = False
         if options["ssl_insecure"]:
@@ -173,7 +173,7 @@ class Broker:
                 context.load_cert_chain(shown, key)
         except ssl.SSLError as error:
             text = f"ERROR: --ssl-cert-file {shown}, --ssl-key-file {key}: cannot be used: {error.reason}"
-            raise Failed(text) from None
+            raise CommandFailed(text) from None
         return context
 
     def _hint(self, error: Exception) -> str:
@@ -192,7 +192,7 @@ class Commands:
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
-        self._broker = Broker(options)
+        self._broker = ApiClient(options)
 
     def list(self, words: Sequence[str]) -> None:
         """list WHAT [COLUMN]..."""
@@ -370,7 +370,7 @@ def _first(words: Sequence[str], verb: str) -> str:
     return words[0]
 
 
-def _kind(words: Sequence[str], verb: str) -> tuple[str, Kind]:
+def _kind(words: Sequence[str], verb: str) -> tuple[str, ObjectType]:
     what = _first(words, verb)
     if what not in KINDS:
         raise usage(f"Don't know how to {verb} {what}")
@@ -383,7 +383,7 @@ def _value(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise Failed(f"ERROR: Could not parse JSON:\n  {text}") from None
+        raise CommandFailed(f"ERROR: Could not parse JSON:\n  {text}") from None
 
 
 def _quoted(text: str) -> str:
@@ -505,7 +505,7 @@ def _options(given: argparse.Namespace) -> dict[str, Any]:
         read = configparser.ConfigParser(inline_comment_prefixes=("#",), interpolation=None)
         if not read.read(file) or not read.has_section(given.node):
             if given.config or given.node != "default":
-                raise Failed(f"ERROR: no section [{given.node}] can be read in {file}")
+                raise CommandFailed(f"ERROR: no section [{given.node}] can be read in {file}")
         else:
             for name in read.options(given.node):
                 section = read[given.node]
@@ -528,7 +528,7 @@ def main() -> None:
         else:
             name = {"import": "import_"}.get(words[0], words[0])
             getattr(Commands(_options(given)), name)(words[1:])
-    except Failed as failure:
+    except CommandFailed as failure:
         print(failure, file=sys.stderr)
         sys.exit(1)
     except OSError as error:

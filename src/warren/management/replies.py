@@ -34,7 +34,7 @@ def _plain(value: object) -> object:
 _encoder = msgspec.json.Encoder(enc_hook=_plain)
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The request is answered with `response` and nothing else."""
 
     def __init__(self, response: web.Response) -> None:
@@ -66,7 +66,7 @@ async def reply_in_parts(request: web.Request, parts: list[bytes]) -> web.Stream
     if size <= _WHOLE_SIZE_MAX:
         return reply_octets(b"".join(parts))
     if WHOLE in request:
-        return refused(413, "too_large", f"the answer has {size} octets: ask for a page of it")
+        return error_reply(413, "too_large", f"the answer has {size} octets: ask for a page of it")
     response = web.StreamResponse(headers=_HEADERS)
     response.content_type = _JSON
     response.content_length = size
@@ -105,7 +105,7 @@ def failed(reason: str, **more: object) -> web.Response:
     return reply({"status": "failed", "reason": reason} | more, 503)
 
 
-def refused(status: int, error: str, reason: object, message: str = "") -> web.Response:
+def error_reply(status: int, error: str, reason: object, message: str = "") -> web.Response:
     """A request that was not obeyed, and why; people are told `message` where a reason is for programs."""
     body = {"error": error, "reason": reason}
     message = message or plain(reason)
@@ -114,24 +114,24 @@ def refused(status: int, error: str, reason: object, message: str = "") -> web.R
     return reply(body, status)
 
 
-def bad_request(reason: object, error: str = "bad_request", message: str = "") -> Refused:
+def bad_request(reason: object, error: str = "bad_request", message: str = "") -> RequestRefused:
     """The client is wrong, and how."""
-    return Refused(refused(400, error, reason, message))
+    return RequestRefused(error_reply(400, error, reason, message))
 
 
-def not_authorised(reason: str) -> Refused:
+def not_authorised(reason: str) -> RequestRefused:
     """The user may not do this."""
-    return Refused(refused(401, "not_authorised", reason))
+    return RequestRefused(error_reply(401, "not_authorised", reason))
 
 
 def not_found(message: str = "") -> web.Response:
     """No such thing; `message` says which."""
-    return refused(404, "Object Not Found", "Not Found", message)
+    return error_reply(404, "Object Not Found", "Not Found", message)
 
 
-def missing(message: str = "") -> Refused:
+def missing(message: str = "") -> RequestRefused:
     """The same, from inside."""
-    return Refused(not_found(message))
+    return RequestRefused(not_found(message))
 
 
 def _as_text(value: object) -> object:

@@ -20,9 +20,9 @@ from warren.limits_metadata import (
 )
 from warren.metadata.commands import (
     Bind,
-    Command,
     DeclareExchange,
     DeclareQueue,
+    MetadataCommand,
     PutUser,
     PutVhost,
     SetGlobalParameter,
@@ -31,16 +31,16 @@ from warren.metadata.commands import (
     SetPolicy,
     SetTopicPermissions,
 )
+from warren.metadata.declared_topology import binding_of
 from warren.metadata.parameters import OPERATOR_POLICY, POLICY
-from warren.metadata.topology import binding_of
 
 if TYPE_CHECKING:
     from warren.metadata.machine import Metadata
 
-Check = Callable[["Metadata", Command], str | None]
+Check = Callable[["Metadata", MetadataCommand], str | None]
 
 
-def beyond_bounds(metadata: "Metadata", command: Command) -> str | None:
+def beyond_bounds(metadata: "Metadata", command: MetadataCommand) -> str | None:
     """Why `command` would make more than there may be; None if it does not."""
     check = _CHECKS.get(type(command))
     return None if check is None else check(metadata, command)
@@ -61,12 +61,12 @@ def _policy(metadata: "Metadata", vhost: str, name: str, *, is_operator: bool) -
     return _is_full(f"{what} in vhost '{vhost}'", policies.by_name, name, POLICIES_MAX)
 
 
-def _set_policy(metadata: "Metadata", command: Command) -> str | None:
+def _set_policy(metadata: "Metadata", command: MetadataCommand) -> str | None:
     assert isinstance(command, SetPolicy)
     return _policy(metadata, command.vhost, command.name, is_operator=command.is_operator)
 
 
-def _set_parameter(metadata: "Metadata", command: Command) -> str | None:
+def _set_parameter(metadata: "Metadata", command: MetadataCommand) -> str | None:
     assert isinstance(command, SetParameter)
     if command.component not in (POLICY, OPERATOR_POLICY):
         return None
@@ -74,7 +74,7 @@ def _set_parameter(metadata: "Metadata", command: Command) -> str | None:
     return _policy(metadata, command.vhost, command.name, is_operator=is_operator)
 
 
-def _declare_queue(metadata: "Metadata", command: Command) -> str | None:
+def _declare_queue(metadata: "Metadata", command: MetadataCommand) -> str | None:
     assert isinstance(command, DeclareQueue)
     found = metadata.vhost(command.vhost)
     if found is None:
@@ -82,7 +82,7 @@ def _declare_queue(metadata: "Metadata", command: Command) -> str | None:
     return _is_full(f"queues in vhost '{command.vhost}'", found.topology.queues, command.name, QUEUES_MAX)
 
 
-def _declare_exchange(metadata: "Metadata", command: Command) -> str | None:
+def _declare_exchange(metadata: "Metadata", command: MetadataCommand) -> str | None:
     assert isinstance(command, DeclareExchange)
     found = metadata.vhost(command.vhost)
     if found is None:
@@ -91,7 +91,7 @@ def _declare_exchange(metadata: "Metadata", command: Command) -> str | None:
     return _is_full(what, found.topology.exchanges, command.name, EXCHANGES_MAX)
 
 
-def _bind(metadata: "Metadata", command: Command) -> str | None:
+def _bind(metadata: "Metadata", command: MetadataCommand) -> str | None:
     assert isinstance(command, Bind)
     found = metadata.vhost(command.vhost)
     if found is None or found.topology.binding_count < BINDINGS_MAX:
@@ -101,17 +101,17 @@ def _bind(metadata: "Metadata", command: Command) -> str | None:
     return f"there are {BINDINGS_MAX} bindings in vhost '{command.vhost}', and may not be more"
 
 
-def _put_user(metadata: "Metadata", command: Command) -> str | None:
+def _put_user(metadata: "Metadata", command: MetadataCommand) -> str | None:
     assert isinstance(command, PutUser)
     return _is_full("users", metadata.users.by_name, command.name, USERS_MAX)
 
 
-def _put_vhost(metadata: "Metadata", command: Command) -> str | None:
+def _put_vhost(metadata: "Metadata", command: MetadataCommand) -> str | None:
     assert isinstance(command, PutVhost)
     return _is_full("virtual hosts", metadata.vhosts.by_name, command.name, VHOSTS_MAX)
 
 
-def _set_permissions(metadata: "Metadata", command: Command) -> str | None:
+def _set_permissions(metadata: "Metadata", command: MetadataCommand) -> str | None:
     assert isinstance(command, SetPermissions)
     known = metadata.permissions.by_user_and_vhost
     if len(known) < PERMISSIONS_MAX or (command.user, command.vhost) in known:
@@ -119,7 +119,7 @@ def _set_permissions(metadata: "Metadata", command: Command) -> str | None:
     return f"there are {PERMISSIONS_MAX} permissions, and may not be more"
 
 
-def _set_topic_permissions(metadata: "Metadata", command: Command) -> str | None:
+def _set_topic_permissions(metadata: "Metadata", command: MetadataCommand) -> str | None:
     assert isinstance(command, SetTopicPermissions)
     all_of_them = metadata.permissions.topics_by_user_and_vhost
     known = all_of_them.get((command.user, command.vhost))
@@ -130,13 +130,13 @@ def _set_topic_permissions(metadata: "Metadata", command: Command) -> str | None
     return _is_full(what, known, command.exchange, TOPIC_PERMISSIONS_MAX)
 
 
-def _set_global_parameter(metadata: "Metadata", command: Command) -> str | None:
+def _set_global_parameter(metadata: "Metadata", command: MetadataCommand) -> str | None:
     assert isinstance(command, SetGlobalParameter)
     known = metadata.global_parameters.by_name
     return _is_full("global parameters", known, command.name, GLOBAL_PARAMETERS_MAX)
 
 
-_CHECKS: dict[type[Command], Check] = {
+_CHECKS: dict[type[MetadataCommand], Check] = {
     SetPolicy: _set_policy,
     SetParameter: _set_parameter,
     DeclareQueue: _declare_queue,

@@ -43,7 +43,7 @@ PARTLY = Reply(Outcome.PARTLY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meta:
+class CommandContext:
     """What the log says about a command: its place, and the time at which it was proposed."""
 
     index: int
@@ -52,13 +52,13 @@ class Meta:
     user: str = INTERNAL_USER
 
 
-class Command:
+class MetadataCommand:
     """A change of the metadata, the same on every node."""
 
     __slots__ = ()
 
 
-class VhostCommand(Command):
+class VhostCommand(MetadataCommand):
     """A change inside a vhost, which must exist."""
 
     __slots__ = ()
@@ -73,7 +73,7 @@ class PermissionCommand(VhostCommand):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PutVhost(Command):
+class PutVhost(MetadataCommand):
     """Create a vhost with its default exchanges, or describe an existing one anew."""
 
     name: str
@@ -84,7 +84,7 @@ class PutVhost(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveVhost(Command):
+class RemoveVhost(MetadataCommand):
     """Remove a vhost with everything in it."""
 
     name: str
@@ -99,7 +99,7 @@ class SetVhostLimits(VhostCommand):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PutUser(Command):
+class PutUser(MetadataCommand):
     """Create or replace a user; limits None keeps what they were."""
 
     name: str
@@ -110,14 +110,14 @@ class PutUser(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveUser(Command):
+class RemoveUser(MetadataCommand):
     """Remove a user with all permissions."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetUserTags(Command):
+class SetUserTags(MetadataCommand):
     """Replace the tags of a user."""
 
     name: str
@@ -125,7 +125,7 @@ class SetUserTags(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetUserLimits(Command):
+class SetUserLimits(MetadataCommand):
     """Replace the limits of a user; none at all clears them."""
 
     name: str
@@ -213,7 +213,7 @@ class ClearParameter(VhostCommand):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetGlobalParameter(Command):
+class SetGlobalParameter(MetadataCommand):
     """Set a parameter of the broker."""
 
     name: str
@@ -221,7 +221,7 @@ class SetGlobalParameter(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClearGlobalParameter(Command):
+class ClearGlobalParameter(MetadataCommand):
     """Remove a parameter of the broker."""
 
     name: str
@@ -353,26 +353,26 @@ class RestoreTopology(VhostCommand):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RememberRemoved(Command):
+class RememberRemoved(MetadataCommand):
     """Have vhosts, which do not exist, count as removed by a command: their files may still be there."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoubtNumbers(Command):
+class DoubtNumbers(MetadataCommand):
     """A part of the log is lost: nobody knows what had numbers up to `until`; none of them is used again."""
 
     until: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SettleNumbers(Command):
+class SettleNumbers(MetadataCommand):
     """Numbers that are in doubt are nobody's: what is kept for them may go."""
 
     numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetTransient(Command):
+class ForgetTransient(MetadataCommand):
     """Remove what does not survive a restart: exclusive and transient queues, transient exchanges."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from warren.metadata.commands import Command, PutUser, PutVhost, SetPermissions
+from warren.metadata.commands import MetadataCommand, PutUser, PutVhost, SetPermissions
 from warren.metadata.definitions_import import PasswordHasher
 
 DEFAULT_VHOST_DESCRIPTION = "Default virtual host"
@@ -21,7 +21,7 @@ class DefaultsSettings:
     read: str = ".*"
 
 
-def initial_commands(settings: DefaultsSettings, hash_password: PasswordHasher) -> list[Command]:
+def initial_commands(settings: DefaultsSettings, hash_password: PasswordHasher) -> list[MetadataCommand]:
     """The commands for a broker without any vhost or user."""
     hashed = hash_password(settings.password)
     return [

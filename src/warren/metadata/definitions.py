@@ -12,29 +12,29 @@ from warren.metadata.parameters import OPERATOR_POLICY, POLICY, VHOST_LIMITS, VH
 from warren.metadata.policies import Policies, Policy
 from warren.metadata.records import QueueRecord
 from warren.metadata.users import User
-from warren.metadata.vhosts import Vhost
+from warren.metadata.vhosts import VhostMetadata
 from warren.model.names import RESERVED_PREFIX
 from warren.wire.table import Value, type_name
 
-Entry = dict[str, Json]
+DefinitionObject = dict[str, Json]
 
 
-Sections = Iterable[tuple[str, Iterable[Entry]]]
+Sections = Iterable[tuple[str, Iterable[DefinitionObject]]]
 
 
-def exported(metadata: Metadata, *, version: str) -> Entry:
+def export_definitions(metadata: Metadata, *, version: str) -> DefinitionObject:
     """Everything, as `rabbitmqctl export_definitions` and `GET /api/definitions` give it."""
-    sections = {name: list(entries) for name, entries in exported_sections(metadata)}
+    sections = {name: list(entries) for name, entries in definition_sections(metadata)}
     return {"rabbit_version": version, "rabbitmq_version": version, **sections}
 
 
-def exported_vhost(vhost: Vhost, *, version: str) -> Entry:
+def export_vhost_definitions(vhost: VhostMetadata, *, version: str) -> DefinitionObject:
     """What is in `vhost`, as `GET /api/definitions/vhost` gives it."""
-    sections = {name: list(entries) for name, entries in exported_vhost_sections(vhost)}
+    sections = {name: list(entries) for name, entries in vhost_definition_sections(vhost)}
     return {"rabbit_version": version, **sections}
 
 
-def exported_sections(metadata: Metadata) -> Sections:
+def definition_sections(metadata: Metadata) -> Sections:
     """The parts of the document on everything: each as it is when it is come to, however long it takes."""
     vhosts = list(metadata.vhosts.by_name.values())
     yield "users", list(map(user_entry, metadata.users.by_name.values()))
@@ -51,7 +51,7 @@ def exported_sections(metadata: Metadata) -> Sections:
         yield name, ({**entry, "vhost": vhost.name} for vhost in vhosts for entry in of_vhost(vhost))
 
 
-def exported_vhost_sections(vhost: Vhost) -> Sections:
+def vhost_definition_sections(vhost: VhostMetadata) -> Sections:
     """The parts of the document on one vhost."""
     yield "parameters", list(parameter_entries(vhost))
     yield "policies", list(_policies(vhost))
@@ -74,7 +74,7 @@ def json_value(value: Value) -> Json:
     return float(value) if isinstance(value, float) or type_name(value) == "decimal" else value
 
 
-def policy_entry(vhost: str, policy: Policy) -> Entry:
+def policy_entry(vhost: str, policy: Policy) -> DefinitionObject:
     """A policy, as the definitions and `GET /api/policies` have it."""
     return {
         "vhost": vhost,
@@ -86,7 +86,7 @@ def policy_entry(vhost: str, policy: Policy) -> Entry:
     }
 
 
-def parameter_entries(vhost: Vhost) -> Iterable[Entry]:
+def parameter_entries(vhost: VhostMetadata) -> Iterable[DefinitionObject]:
     """Parameters, limits and operator policies, as the definitions and `GET /api/parameters` have them."""
     for (component, name), value in vhost.parameters.by_key.items():
         yield {"value": value, "vhost": vhost.name, "component": component, "name": name}
@@ -95,12 +95,12 @@ def parameter_entries(vhost: Vhost) -> Iterable[Entry]:
     yield from _policies_as_parameters(vhost, OPERATOR_POLICY, vhost.operator_policies)
 
 
-def policy_parameters(vhost: Vhost) -> Iterable[Entry]:
+def policy_parameters(vhost: VhostMetadata) -> Iterable[DefinitionObject]:
     """Policies, as `GET /api/parameters/policy` has them."""
     return _policies_as_parameters(vhost, POLICY, vhost.policies)
 
 
-def user_entry(user: User) -> Entry:
+def user_entry(user: User) -> DefinitionObject:
     """A user, as the definitions and `GET /api/users` have it."""
     return {
         "name": user.name,
@@ -111,7 +111,7 @@ def user_entry(user: User) -> Entry:
     }
 
 
-def _permissions(metadata: Metadata) -> Iterable[Entry]:
+def _permissions(metadata: Metadata) -> Iterable[DefinitionObject]:
     for (user, vhost), permission in metadata.permissions.by_user_and_vhost.items():
         yield {
             "user": user,
@@ -122,7 +122,7 @@ def _permissions(metadata: Metadata) -> Iterable[Entry]:
         }
 
 
-def _topic_permissions(metadata: Metadata) -> Iterable[Entry]:
+def _topic_permissions(metadata: Metadata) -> Iterable[DefinitionObject]:
     for (user, vhost), topics in metadata.permissions.topics_by_user_and_vhost.items():
         for exchange, permission in topics.items():
             yield {
@@ -134,19 +134,21 @@ def _topic_permissions(metadata: Metadata) -> Iterable[Entry]:
             }
 
 
-def _vhost(vhost: Vhost) -> Entry:
-    metadata: Entry = {"description": vhost.description, "tags": list(vhost.tags)}
+def _vhost(vhost: VhostMetadata) -> DefinitionObject:
+    metadata: DefinitionObject = {"description": vhost.description, "tags": list(vhost.tags)}
     if vhost.default_queue_type is not None:
         metadata["default_queue_type"] = vhost.default_queue_type
-    entry: Entry = {"name": vhost.name, "metadata": metadata}
+    entry: DefinitionObject = {"name": vhost.name, "metadata": metadata}
     return {**entry, "tracing": True} if vhost.tracing else entry
 
 
-def _policies(vhost: Vhost) -> Iterable[Entry]:
+def _policies(vhost: VhostMetadata) -> Iterable[DefinitionObject]:
     return (policy_entry(vhost.name, policy) for policy in vhost.policies.by_name.values())
 
 
-def _policies_as_parameters(vhost: Vhost, component: str, policies: Policies) -> Iterable[Entry]:
+def _policies_as_parameters(
+    vhost: VhostMetadata, component: str, policies: Policies
+) -> Iterable[DefinitionObject]:
     for policy in policies.by_name.values():
         value = {
             "pattern": policy.pattern,
@@ -157,11 +159,11 @@ def _policies_as_parameters(vhost: Vhost, component: str, policies: Policies) ->
         yield _parameter(vhost, component, policy.name, value)
 
 
-def _parameter(vhost: Vhost, component: str, name: str, value: Json) -> Entry:
+def _parameter(vhost: VhostMetadata, component: str, name: str, value: Json) -> DefinitionObject:
     return {"value": value, "vhost": vhost.name, "component": component, "name": name}
 
 
-def _queues(vhost: Vhost) -> Iterable[Entry]:
+def _queues(vhost: VhostMetadata) -> Iterable[DefinitionObject]:
     for queue in list(vhost.topology.queues.values()):
         if is_exported(queue):
             yield {
@@ -172,7 +174,7 @@ def _queues(vhost: Vhost) -> Iterable[Entry]:
             }
 
 
-def _exchanges(vhost: Vhost) -> Iterable[Entry]:
+def _exchanges(vhost: VhostMetadata) -> Iterable[DefinitionObject]:
     for exchange in list(vhost.topology.exchanges.values()):
         if exchange.name and not exchange.name.startswith(RESERVED_PREFIX):
             yield {
@@ -185,7 +187,7 @@ def _exchanges(vhost: Vhost) -> Iterable[Entry]:
             }
 
 
-def _bindings(vhost: Vhost) -> Iterable[Entry]:
+def _bindings(vhost: VhostMetadata) -> Iterable[DefinitionObject]:
     queues = vhost.topology.queues
     for binding in list(vhost.topology.bindings()):
         if not binding.is_to_queue or is_exported(queues.get(binding.destination)):

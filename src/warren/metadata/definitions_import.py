@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 
 from warren.metadata.commands import (
     Bind,
-    Command,
     DeclareExchange,
     DeclareQueue,
     Json,
+    MetadataCommand,
     PutUser,
     PutVhost,
     SetGlobalParameter,
@@ -37,7 +37,9 @@ class DefinitionsError(Exception):
     """A document that cannot be imported; its text says which entry is wrong."""
 
 
-def imported(document: Json, hash_password: PasswordHasher, *, vhost: str | None = None) -> list[Command]:
+def import_commands(
+    document: Json, hash_password: PasswordHasher, *, vhost: str | None = None
+) -> list[MetadataCommand]:
     """The commands that make what `document` says exist; with `vhost`, only its topology, all in that one.
 
     What exists already is left as it is, unless it is a user, a permission, a parameter or a policy.
@@ -45,9 +47,9 @@ def imported(document: Json, hash_password: PasswordHasher, *, vhost: str | None
     if not isinstance(document, Mapping):
         raise DefinitionsError("not_json")
     version = str(document.get("rabbitmq_version", document.get("rabbit_version", "")))
-    commands: list[Command] = []
+    commands: list[MetadataCommand] = []
 
-    def each(section: str, command: Callable[[_Fields], Command | None]) -> None:
+    def each(section: str, command: Callable[[_Fields], MetadataCommand | None]) -> None:
         entries = document.get(section)
         if entries is None:
             return
@@ -150,7 +152,7 @@ def table_value(value: Json) -> Value:
     return value
 
 
-def _put_user(entry: _Fields, version: str, hash_password: PasswordHasher) -> Command:
+def _put_user(entry: _Fields, version: str, hash_password: PasswordHasher) -> MetadataCommand:
     password = entry["password"]
     if isinstance(password, str):
         hashed = hash_password(password)
@@ -171,7 +173,7 @@ def _put_user(entry: _Fields, version: str, hash_password: PasswordHasher) -> Co
     )
 
 
-def _put_vhost(entry: _Fields) -> Command:
+def _put_vhost(entry: _Fields) -> MetadataCommand:
     metadata = _Fields("vhosts", entry.mapping("metadata"), None)
     default_queue_type = entry["default_queue_type"] or metadata["default_queue_type"]
     return PutVhost(
@@ -183,7 +185,7 @@ def _put_vhost(entry: _Fields) -> Command:
     )
 
 
-def _set_permissions(entry: _Fields) -> Command:
+def _set_permissions(entry: _Fields) -> MetadataCommand:
     return SetPermissions(
         user=entry.string("user"),
         vhost=entry.string("vhost"),
@@ -193,7 +195,7 @@ def _set_permissions(entry: _Fields) -> Command:
     )
 
 
-def _set_topic_permissions(entry: _Fields) -> Command:
+def _set_topic_permissions(entry: _Fields) -> MetadataCommand:
     return SetTopicPermissions(
         user=entry.string("user"),
         vhost=entry.string("vhost"),
@@ -203,7 +205,7 @@ def _set_topic_permissions(entry: _Fields) -> Command:
     )
 
 
-def _set_policy(entry: _Fields) -> Command:
+def _set_policy(entry: _Fields) -> MetadataCommand:
     return SetPolicy(
         vhost=entry.vhost,
         name=entry.string("name"),
@@ -214,7 +216,7 @@ def _set_policy(entry: _Fields) -> Command:
     )
 
 
-def _set_parameter(entry: _Fields) -> Command:
+def _set_parameter(entry: _Fields) -> MetadataCommand:
     return SetParameter(
         vhost=entry.vhost,
         component=entry.string("component"),
@@ -223,7 +225,7 @@ def _set_parameter(entry: _Fields) -> Command:
     )
 
 
-def _declare_exchange(entry: _Fields) -> Command | None:
+def _declare_exchange(entry: _Fields) -> MetadataCommand | None:
     name = entry.string("name")
     if not name or name.startswith(RESERVED_PREFIX):
         return None
@@ -239,7 +241,7 @@ def _declare_exchange(entry: _Fields) -> Command | None:
     )
 
 
-def _declare_queue(entry: _Fields) -> Command | None:
+def _declare_queue(entry: _Fields) -> MetadataCommand | None:
     name = entry.string("name")
     if name.startswith(RESERVED_PREFIX):
         return None
@@ -253,7 +255,7 @@ def _declare_queue(entry: _Fields) -> Command | None:
     )
 
 
-def _bind(entry: _Fields) -> Command | None:
+def _bind(entry: _Fields) -> MetadataCommand | None:
     return Bind(
         vhost=entry.vhost,
         source=entry.string("source"),

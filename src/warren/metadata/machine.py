@@ -16,7 +16,7 @@ from warren.metadata.commands import (
     ClearPermissions,
     ClearPolicy,
     ClearTopicPermissions,
-    Command,
+    CommandContext,
     DeclareExchange,
     DeclareQueue,
     DeleteExchange,
@@ -26,7 +26,7 @@ from warren.metadata.commands import (
     EndLease,
     ForgetTransient,
     GrantLease,
-    Meta,
+    MetadataCommand,
     Outcome,
     PauseQueue,
     PermissionCommand,
@@ -50,19 +50,19 @@ from warren.metadata.commands import (
     Unbind,
     VhostCommand,
 )
-from warren.metadata.doubts import Doubts
+from warren.metadata.declared_topology import DeclaredTopology
 from warren.metadata.events import Event, Listener, UserChanged, UserRemoved
+from warren.metadata.in_doubt_numbers import InDoubtNumbers
 from warren.metadata.parameters import GlobalParameters
 from warren.metadata.permissions import Permissions
-from warren.metadata.topology import Topology
 from warren.metadata.users import Users
-from warren.metadata.vhosts import Vhost, Vhosts
+from warren.metadata.vhosts import VhostMetadata, Vhosts
 
-C = TypeVar("C", bound=Command)
+C = TypeVar("C", bound=MetadataCommand)
 V = TypeVar("V", bound=VhostCommand)
 P = TypeVar("P", bound=PermissionCommand)
-Handler = Callable[[Command], Reply]
-Observer = Callable[[Command, Meta, Reply, tuple[Event, ...]], None]
+Handler = Callable[[MetadataCommand], Reply]
+Observer = Callable[[MetadataCommand, CommandContext, Reply, tuple[Event, ...]], None]
 
 _OF_NO_VHOST = (UserChanged, UserRemoved)
 
@@ -74,8 +74,8 @@ class Metadata:
         "_events",
         "_handlers",
         "_listeners",
-        "doubts",
         "global_parameters",
+        "in_doubt_numbers",
         "index",
         "is_replaying",
         "observer",
@@ -97,29 +97,29 @@ class Metadata:
         self.users = Users(self._events.append)
         self.permissions = Permissions(self._events.append)
         self.global_parameters = GlobalParameters(self._events.append)
-        self.doubts = Doubts()
-        self._handlers: dict[type[Command], Handler] = {}
+        self.in_doubt_numbers = InDoubtNumbers()
+        self._handlers: dict[type[MetadataCommand], Handler] = {}
         self._register()
 
-    def apply(self, command: Command, meta: Meta) -> Reply:
+    def apply(self, command: MetadataCommand, context: CommandContext) -> Reply:
         """Carry out `command`, tell the listeners what changed, and answer."""
         assert not self._events, "a listener applied a command"
-        self.index = meta.index
+        self.index = context.index
         # What a log has was within the bounds of its time.
         beyond = None if self.is_replaying else beyond_bounds(self, command)
         if beyond is None:
             reply = self._handlers[type(command)](command)
         else:
             reply = Reply(Outcome.REFUSED, beyond)
-        if self.doubts.until:
-            self.doubts.heed(self._events)
+        if self.in_doubt_numbers.until:
+            self.in_doubt_numbers.settle_deleted(self._events)
         try:
             # While a log is replayed, nobody listens yet.
             for event in self._events if self._listeners else ():
                 for listener in self._listeners_of(event):
                     listener(event)
             if self.observer is not None:
-                self.observer(command, meta, reply, tuple(self._events))
+                self.observer(command, context, reply, tuple(self._events))
         finally:
             self._events.clear()
         return reply
@@ -134,7 +134,7 @@ class Metadata:
         if not self._listeners[vhost]:
             del self._listeners[vhost]
 
-    def vhost(self, name: str) -> Vhost | None:
+    def vhost(self, name: str) -> VhostMetadata | None:
         """The vhost `name`."""
         return self.vhosts.by_name.get(name)
 
@@ -159,33 +159,33 @@ class Metadata:
         on(ClearTopicPermissions, self._of_user_and_vhost(self.permissions.clear_topic))
         on(SetGlobalParameter, self.global_parameters.put)
         on(ClearGlobalParameter, self.global_parameters.clear)
-        on(SetVhostLimits, self._in_vhost(Vhost.set_limits))
-        on(SetPolicy, self._in_vhost(Vhost.set_policy))
-        on(ClearPolicy, self._in_vhost(Vhost.clear_policy))
-        on(SetParameter, self._in_vhost(Vhost.set_parameter))
-        on(ClearParameter, self._in_vhost(Vhost.clear_parameter))
+        on(SetVhostLimits, self._in_vhost(VhostMetadata.set_limits))
+        on(SetPolicy, self._in_vhost(VhostMetadata.set_policy))
+        on(ClearPolicy, self._in_vhost(VhostMetadata.clear_policy))
+        on(SetParameter, self._in_vhost(VhostMetadata.set_parameter))
+        on(ClearParameter, self._in_vhost(VhostMetadata.clear_parameter))
         on(DeclareExchange, self._in_vhost(lambda vhost, command: vhost.topology.declare_exchange(command)))
-        on(DeleteExchange, self._deleting(Topology.delete_exchange))
+        on(DeleteExchange, self._deleting(DeclaredTopology.delete_exchange))
         on(DeclareQueue, self._in_vhost(self._declare_queue))
         on(PauseQueue, self._in_vhost(lambda vhost, command: vhost.topology.pause_queue(command)))
         on(GrantLease, self._in_vhost(lambda vhost, command: vhost.topology.grant_lease(command)))
         on(RenewLease, self._in_vhost(lambda vhost, command: vhost.topology.renew_lease(command)))
         on(EndLease, self._in_vhost(lambda vhost, command: vhost.topology.end_lease(command)))
-        on(DeleteQueue, self._deleting(Topology.delete_queue))
-        on(DeleteExclusiveQueues, self._deleting(Topology.delete_exclusive))
+        on(DeleteQueue, self._deleting(DeclaredTopology.delete_queue))
+        on(DeleteExclusiveQueues, self._deleting(DeclaredTopology.delete_exclusive))
         on(Bind, self._in_vhost(lambda vhost, command: vhost.topology.bind(command)))
-        on(Unbind, self._deleting(Topology.unbind))
+        on(Unbind, self._deleting(DeclaredTopology.unbind))
         on(RestoreTopology, self._in_vhost(lambda vhost, command: vhost.topology.restore(command)))
         on(RememberRemoved, self.vhosts.remember_removed)
         on(DoubtNumbers, self._doubt_numbers)
-        on(SettleNumbers, self.doubts.settle)
+        on(SettleNumbers, self.in_doubt_numbers.settle)
         on(ForgetTransient, self._forget_transient)
 
     def _on(self, command: type[C], handler: Callable[[C], Reply]) -> None:
         # The dispatch by type above is what makes the argument a C.
         self._handlers[command] = handler  # type: ignore[assignment]
 
-    def _in_vhost(self, handler: Callable[[Vhost, V], Reply]) -> Callable[[V], Reply]:
+    def _in_vhost(self, handler: Callable[[VhostMetadata, V], Reply]) -> Callable[[V], Reply]:
         def handle(command: V) -> Reply:
             vhost = self.vhost(command.vhost)
             if vhost is None:
@@ -194,10 +194,10 @@ class Metadata:
 
         return handle
 
-    def _deleting(self, handler: Callable[[Topology, V, bool], Reply]) -> Callable[[V], Reply]:
+    def _deleting(self, handler: Callable[[DeclaredTopology, V, bool], Reply]) -> Callable[[V], Reply]:
         return self._in_vhost(lambda vhost, command: handler(vhost.topology, command, not self.is_replaying))
 
-    def _declare_queue(self, vhost: Vhost, command: DeclareQueue) -> Reply:
+    def _declare_queue(self, vhost: VhostMetadata, command: DeclareQueue) -> Reply:
         return vhost.topology.declare_queue(command, self.index)
 
     def _of_user_and_vhost(self, handler: Callable[[P], Reply]) -> Callable[[P], Reply]:
@@ -213,16 +213,16 @@ class Metadata:
     def _doubt_numbers(self, command: DoubtNumbers) -> Reply:
         # No queue gets one of them.
         self.index = max(self.index, command.until)
-        return self.doubts.doubt(command)
+        return self.in_doubt_numbers.doubt(command)
 
     def was_deleted(self, number: int) -> bool:
         """True if `number` is that of no queue because a command has deleted the one that had it."""
-        return self.doubts.is_deleted(number, self.index)
+        return self.in_doubt_numbers.is_deleted(number, self.index)
 
     def _remove_vhost(self, command: RemoveVhost) -> Reply:
         vhost = self.vhost(command.name)
         if vhost is not None:
-            self.doubts.give_up(vhost.topology.queues.values())
+            self.in_doubt_numbers.settle_queues(vhost.topology.queues.values())
         reply = self.vhosts.remove(command)
         if reply is DONE:
             self.permissions.forget_vhost(command.name)

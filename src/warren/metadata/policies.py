@@ -7,8 +7,8 @@ from typing import Final
 from warren.metadata import validation
 from warren.metadata.commands import Json, Outcome, Reply, SetPolicy
 from warren.model.arguments import RETAIN, Overflow, is_age
+from warren.model.erlang_terms import printed_json, printed_pairs, printed_text
 from warren.model.patterns import Pattern, pattern_of
-from warren.model.terms import printed_json, printed_pairs, printed_text
 
 _SEGMENT_SIZE_MAX = 3_000_000_000
 

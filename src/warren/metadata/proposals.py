@@ -3,14 +3,14 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from warren.metadata.commands import INTERNAL_USER, Command, Meta, Reply
+from warren.metadata.commands import INTERNAL_USER, CommandContext, MetadataCommand, Reply
 from warren.metadata.machine import Metadata
 
 
 class Proposals(Protocol):
     """Asks that a command be applied on every node; the answer comes once it is on this one."""
 
-    def propose(self, command: Command, user: str = INTERNAL_USER) -> Awaitable[Reply]:
+    def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Awaitable[Reply]:
         """Have `command` applied for `user`, and await its reply."""
 
 
@@ -23,11 +23,11 @@ class LocalProposals:
         self._metadata = metadata
         self._now = now
 
-    async def propose(self, command: Command, user: str = INTERNAL_USER) -> Reply:
+    async def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
         """Apply `command` and return its reply."""
         return self.apply(command, user)
 
-    def apply(self, command: Command, user: str = INTERNAL_USER) -> Reply:
+    def apply(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
         """The same for who has no coroutine to await in, as at start."""
-        meta = Meta(index=self._metadata.index + 1, now=self._now(), user=user)
-        return self._metadata.apply(command, meta)
+        context = CommandContext(index=self._metadata.index + 1, now=self._now(), user=user)
+        return self._metadata.apply(command, context)

@@ -41,7 +41,7 @@ class QueueRecord:
     number: int = 0
 
     @property
-    def is_surviving(self) -> bool:
+    def survives_restart(self) -> bool:
         """True if it is there again after a restart."""
         return self.durable and self.owner is None
 

@@ -7,22 +7,22 @@ from collections.abc import Mapping
 
 from warren.metadata import validation
 from warren.metadata.commands import (
-    Command,
+    MetadataCommand,
     PutVhost,
     SetParameter,
     SetPermissions,
     SetPolicy,
     SetTopicPermissions,
 )
+from warren.model.erlang_terms import printed_pairs
 from warren.model.patterns import TOO_LARGE, is_too_large
-from warren.model.terms import printed_pairs
 
 _COMPONENTS = frozenset(("shovel", "federation-upstream", "federation-upstream-set"))
 _POLICY_KEYS = frozenset(("federation-upstream", "federation-upstream-set", "federation-upstream-pattern"))
 _QUORUM = "quorum"
 
 
-def unsupported(command: Command) -> str | None:
+def unsupported(command: MetadataCommand) -> str | None:
     """Why `command` cannot be carried out, in the words of a RabbitMQ without the plugin; None if it can."""
     for pattern in _patterns(command):
         if is_too_large(pattern):
@@ -38,7 +38,7 @@ def unsupported(command: Command) -> str | None:
     return None
 
 
-def _patterns(command: Command) -> list[str]:
+def _patterns(command: MetadataCommand) -> list[str]:
     """The regular expressions that `command` has."""
     found: list[object] = []
     if isinstance(command, SetPolicy):

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
+from warren.model.erlang_terms import printed_json, printed_pairs
 from warren.model.patterns import pattern_error
-from warren.model.terms import printed_json, printed_pairs
 
 Check = Callable[[str, object], str | None]
 

@@ -17,6 +17,7 @@ from warren.metadata.commands import (
     SetPolicy,
     SetVhostLimits,
 )
+from warren.metadata.declared_topology import DeclaredTopology
 from warren.metadata.events import (
     Listener,
     PoliciesChanged,
@@ -34,13 +35,12 @@ from warren.metadata.parameters import (
     limits_refusal,
 )
 from warren.metadata.policies import Policies, Policy, checked_policy
-from warren.metadata.topology import Topology
 from warren.metadata.users import natural_limit
 
 _NO_POLICIES = (None, None)
 
 
-class Vhost:
+class VhostMetadata:
     """One virtual host."""
 
     __slots__ = (
@@ -65,7 +65,7 @@ class Vhost:
         self.default_queue_type: str | None = None
         self.tracing = False
         self.limits: Mapping[str, Json] = {}
-        self.topology = Topology(name, notify)
+        self.topology = DeclaredTopology(name, notify)
         self.policies = Policies()
         self.operator_policies = Policies()
         self.parameters = Parameters(name, notify)
@@ -158,7 +158,7 @@ class Vhosts:
 
     def __init__(self, notify: Listener) -> None:
         self._notify = notify
-        self.by_name: dict[str, Vhost] = {}
+        self.by_name: dict[str, VhostMetadata] = {}
         # Names of those that were removed and whose files may still be there; nobody is told of these.
         self.removed: dict[str, None] = {}
 
@@ -170,7 +170,7 @@ class Vhosts:
             self._notify(VhostDescribed(command.name))
             return EXISTING
         self.removed.pop(command.name, None)
-        vhost = self.by_name[command.name] = Vhost(command.name, self._notify)
+        vhost = self.by_name[command.name] = VhostMetadata(command.name, self._notify)
         vhost.describe(command)
         self._notify(VhostAdded(command.name))
         return DONE

@@ -209,7 +209,7 @@ def queue_settings(
     definition = effective_definition(policy, operator_policy)
     if not arguments and not definition:
         return DEFAULT_SETTINGS
-    said = _Said(arguments, definition)
+    said = _MergedArguments(arguments, definition)
     return QueueSettings(
         kind=queue_kind(arguments),
         message_ttl_ms=said.number("message-ttl"),
@@ -248,7 +248,7 @@ def exchange_alternate(
     return name if isinstance(name, str) else None
 
 
-class _Said:
+class _MergedArguments:
     """Arguments and a policy, asked by the policy's key."""
 
     __slots__ = ("_arguments", "_definition")

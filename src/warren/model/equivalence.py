@@ -5,8 +5,8 @@ from typing import Final
 
 from warren.errors import PreconditionFailed
 from warren.model.arguments import QUEUE_TYPE
+from warren.model.erlang_terms import printed_value
 from warren.model.names import ExchangeName, QueueName
-from warren.model.terms import printed_value
 from warren.wire.table import Value, type_name
 
 # Absent is not the same as void, which a field table can hold.

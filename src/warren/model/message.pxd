@@ -24,8 +24,8 @@ cpdef StoredMessage new_stored_message(bytes address, bytes property_list, bytes
 @cython.locals(stored=StoredMessage)
 cpdef StoredMessage spilled(Message message)
 
-@cython.locals(address=bytes, property_list=bytes, light=StoredMessage)
-cpdef StoredMessage lightened(StoredMessage message, StoredMessage like)
+@cython.locals(address=bytes, property_list=bytes, bodiless=StoredMessage)
+cpdef StoredMessage without_body(StoredMessage message, StoredMessage like)
 
 cpdef Py_ssize_t body_size_of(Message message)
 

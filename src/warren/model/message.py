@@ -23,7 +23,7 @@ HAS_EXPIRATION = 4
 # A transient message that has a place on the disk, because its queue has no room for it in memory.
 SPILLED = 8
 # A persistent message without its content, which only the disk has, at its location.
-LIGHT = 16
+BODY_ON_DISK = 16
 # One that came by the stream protocol, as AMQP 1.0; whether its body is all that stood behind its head, and
 # not octets in a data section; and whether it named its exchange and routing key itself.
 FROM_STREAM = 32
@@ -180,20 +180,20 @@ def spilled(message: Message) -> StoredMessage:
     return stored
 
 
-def lightened(message: StoredMessage, like: StoredMessage) -> StoredMessage:
+def without_body(message: StoredMessage, like: StoredMessage) -> StoredMessage:
     """`message`, which is written, without its content; it shares with `like` what is equal in both."""
     address, property_list = message.address, message.property_list
-    light = new_stored_message(
+    bodiless = new_stored_message(
         like.address if address == like.address else address,
         like.property_list if property_list == like.property_list else property_list,
         BODY_END,
         published_at_of(message),
     )
-    light.flags = message.flags | LIGHT
-    light.priority = message.priority
-    light.location = message.location
-    light.references = 1
-    return light
+    bodiless.flags = message.flags | BODY_ON_DISK
+    bodiless.priority = message.priority
+    bodiless.location = message.location
+    bodiless.references = 1
+    return bodiless
 
 
 def body_size_of(message: Message) -> int:

@@ -14,7 +14,7 @@ import regex
 
 from warren.limits import (
     PATTERN_DEPTH_MAX,
-    PATTERN_FREE_S,
+    PATTERN_GRACE_S,
     PATTERN_KEPT_SIZE_MAX,
     PATTERN_MATCH_S,
     PATTERN_SIZE_MAX,
@@ -150,7 +150,7 @@ class Pattern:
             self._suspend()
             return False
         try:
-            found = self.compile().search(text, timeout=PATTERN_FREE_S) is not None
+            found = self.compile().search(text, timeout=PATTERN_GRACE_S) is not None
         except (TimeoutError, MemoryError):
             return self._matches_slowly(text)
         self._quick += 1

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from warren.runtime.folder import make_folder
+from warren.runtime.locked_directory import make_directory
 
 logger = logging.getLogger("warren.quarantine")
 
@@ -52,7 +52,7 @@ class Acknowledgements:
         self._ids = ids
         new = self._path.with_name(_NAME + ".new")
         try:
-            make_folder(self._path.parent)
+            make_directory(self._path.parent)
             with open(new, "w", encoding="utf-8", opener=_private) as file:
                 json.dump(sorted(ids), file)
                 file.flush()

@@ -3,67 +3,74 @@
 import logging
 
 from warren.access.authenticate import (
+    AuthenticationDependencies,
     AuthenticationSettings,
-    AuthenticationWorld,
     Authenticator,
     Backend,
-    Source,
+    BackendKind,
 )
 from warren.access.directory import Directory
-from warren.access.penalties import PenaltySettings
-from warren.access.tokens import ALGORITHMS, Tokens, TokenSettings
+from warren.access.login_throttle import LoginThrottleSettings
+from warren.access.tokens import ALGORITHMS, TokenSettings, TokenVerifier
 from warren.metadata.machine import Metadata
-from warren.node import directory, settings
+from warren.node import ldap_config, settings
+from warren.node.client_listeners import numbered_values
 from warren.node.config import Config
+from warren.node.errors import BootRefused
 from warren.node.keyring import Keyring, KeyringSettings
-from warren.node.ldap_people import People
-from warren.node.listening import in_order
-from warren.node.refusal import BootRefused
+from warren.node.ldap_directory import LdapDirectory
 from warren.runtime.clock import Clock
-from warren.runtime.labour import Labour
 from warren.runtime.randomness import random_octets
+from warren.runtime.thread_pool import ThreadPool
 from warren.runtime.timers import wait
 
 logger = logging.getLogger("warren.login")
 
 
-def has(config: Config, source: Source) -> bool:
+def is_backend_configured(config: Config, source: BackendKind) -> bool:
     """True if `source` is asked who somebody is."""
     return any(backend.authentication is source for backend in _backends(config))
 
 
 def authenticator(
-    config: Config, metadata: Metadata, clock: Clock, labour: Labour, *, people: People | None = None
+    config: Config,
+    metadata: Metadata,
+    clock: Clock,
+    thread_pool: ThreadPool,
+    *,
+    ldap_directory: LdapDirectory | None = None,
 ) -> Authenticator:
-    """For the users of `metadata`, those of whom tokens tell, and `people`; BootRefused without keys."""
+    """Authenticate users of `metadata`, tokens and `ldap_directory`; raises BootRefused without keys."""
     users = config.family(settings.LOOPBACK_USERS)
     backends = _backends(config)
     return Authenticator(
         metadata,
         AuthenticationSettings(
-            mechanisms=in_order(config.family(settings.MECHANISMS)),
+            mechanisms=numbered_values(config.family(settings.MECHANISMS)),
             backends=backends,
             loopback_users=frozenset(user for user, is_local in users.items() if is_local),
-            penalties=PenaltySettings(
+            login_throttle=LoginThrottleSettings(
                 failures_free=config.get(settings.LOGIN_FAILURES),
                 delay_ms_max=config.get(settings.LOGIN_DELAY),
             ),
         ),
-        AuthenticationWorld(
-            labour=labour.do,
+        AuthenticationDependencies(
+            thread_pool=thread_pool.do,
             now=clock.now,
             random_octets=random_octets,
             wait=wait,
             report=logger.warning,
-            tokens=_tokens(config, clock) if has(config, Source.OAUTH2) else None,
-            directory=None if people is None else Directory(people.find, directory.rules(config), metadata),
+            tokens=_tokens(config, clock) if is_backend_configured(config, BackendKind.OAUTH2) else None,
+            directory=None
+            if ldap_directory is None
+            else Directory(ldap_directory.find, ldap_config.directory_rules(config), metadata),
         ),
     )
 
 
 def _backends(config: Config) -> tuple[Backend, ...]:
     """`auth_backends.1`, or `auth_backends.1.authn` and `.authz`, and so on, in order."""
-    by_number: dict[str, dict[str, Source]] = {}
+    by_number: dict[str, dict[str, BackendKind]] = {}
     for name, chosen in config.family(settings.BACKENDS).items():
         source = chosen or config.get(settings.CACHED_BACKEND)
         number, _, part = name.partition(".")
@@ -77,13 +84,13 @@ def _backends(config: Config) -> tuple[Backend, ...]:
         if who is None:
             raise BootRefused(f"auth_backends.{number}.authn is not set")
         what = parts.get("authz", parts.get("", who))
-        if what not in (who, Source.INTERNAL):
+        if what not in (who, BackendKind.INTERNAL):
             raise BootRefused(f"auth_backends.{number}.authz: can be that of authn, or internal")
         found.append(Backend(who, what))
     return tuple(found)
 
 
-def _tokens(config: Config, clock: Clock) -> Tokens:
+def _tokens(config: Config, clock: Clock) -> TokenVerifier:
     keyring = Keyring(
         KeyringSettings(
             files=config.family(settings.OAUTH2_KEYS),
@@ -95,15 +102,15 @@ def _tokens(config: Config, clock: Clock) -> Tokens:
         clock,
     )
     prefix = config.get(settings.OAUTH2_SCOPE_PREFIX) if config.is_set(settings.OAUTH2_SCOPE_PREFIX) else None
-    return Tokens(
+    return TokenVerifier(
         TokenSettings(
             resource_server_id=config.get(settings.OAUTH2_RESOURCE_SERVER),
             scope_prefix=prefix,
             verifies_audience=config.get(settings.OAUTH2_VERIFY_AUDIENCE),
-            name_claims=in_order(config.family(settings.OAUTH2_NAME_CLAIMS)),
+            name_claims=numbered_values(config.family(settings.OAUTH2_NAME_CLAIMS)),
             additional_scopes_key=config.get(settings.OAUTH2_ADDITIONAL_SCOPES),
             scope_aliases=config.family(settings.OAUTH2_SCOPE_ALIASES),
-            algorithms=in_order(config.family(settings.OAUTH2_ALGORITHMS)) or ALGORITHMS,
+            algorithms=numbered_values(config.family(settings.OAUTH2_ALGORITHMS)) or ALGORITHMS,
         ),
         keyring.key,
         clock.now,

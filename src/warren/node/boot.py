@@ -18,42 +18,42 @@ import uvloop
 from warren import __version__
 from warren.errors import ConnectionForced
 from warren.flow.alarms import Alarms
-from warren.management.figures import Figures
 from warren.management.jobs.jobs import Jobs
-from warren.management.managed import ListenerView, Managed
-from warren.management.orders import QueueOrder
-from warren.management.samples import Sampler
-from warren.management.sessions import Sessions
-from warren.node import listening, settings
+from warren.management.managed_node import ListenerView, ManagedNode
+from warren.management.node_usage import NodeUsage
+from warren.management.queue_index import QueueIndex
+from warren.management.sampler import Sampler
+from warren.management.web_sessions import WebSessions
+from warren.node import client_listeners, settings
 from warren.node.broker import Broker
 from warren.node.config import Config
 from warren.node.config_file import ConfigError
 from warren.node.controls import NodeControls
 from warren.node.data_directory import chosen_directory
-from warren.node.descriptors import raise_descriptor_limit, shares
+from warren.node.errors import BootRefused, NodeFailed
+from warren.node.file_descriptors import connection_limits, raise_descriptor_limit
 from warren.node.http_ports import HttpPorts
-from warren.node.journaling import Journaling
-from warren.node.logging import Log
+from warren.node.metadata_journal import MetadataJournal
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
-from warren.node.patterns import report_suspended
-from warren.node.refusal import BootRefused, NodeFailed
-from warren.node.sampling import Sampling
+from warren.node.node_log import NodeLog
+from warren.node.sample_timer import SampleTimer
 from warren.node.session_file import restore_sessions
+from warren.node.slow_patterns import report_suspended
 from warren.runtime.clock import Clock
-from warren.runtime.collector import Collector
-from warren.runtime.folder import Folder, FolderRefused
+from warren.runtime.garbage_collector import GarbageCollector
+from warren.runtime.locked_directory import DirectoryUnusable, LockedDirectory
 from warren.runtime.machine import Machine
 from warren.runtime.randomness import random_octets
 from warren.runtime.service_manager import ServiceManager
-from warren.runtime.timers import Periodic
+from warren.runtime.timers import PeriodicTimer
 from warren.session.connection import Connection
+from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
-from warren.session.streaming.connection import StreamConnection
-from warren.session.streaming.greeting import StreamSettings
-from warren.session.streaming.hall import Hall
-from warren.session.wake import Wake
+from warren.session.streams.connection import StreamConnection
+from warren.session.streams.handshake import StreamSettings
+from warren.session.streams.stream_server import StreamServer
 from warren.transport.listener import Listener
-from warren.transport.protocol import Turn
+from warren.transport.protocol import LoopContext
 from warren.transport.tls import Tls, TlsError
 
 logger = logging.getLogger("warren.node")
@@ -70,12 +70,12 @@ _LEAVING_S = 0.02
 _SHUTDOWN = "broker forced connection closure with reason 'shutdown'"
 
 
-def run(config: Config, on_ready: Callable[["Node"], None], log: Log) -> None:
+def run(config: Config, on_ready: Callable[["Node"], None], log: NodeLog) -> None:
     """Run a node until it is told to stop; BootRefused if it cannot start."""
     uvloop.run(_serve(config, on_ready, log))
 
 
-async def _serve(config: Config, on_ready: Callable[["Node"], None], log: Log) -> None:
+async def _serve(config: Config, on_ready: Callable[["Node"], None], log: NodeLog) -> None:
     for warning in config.warnings:
         logger.warning("%s", warning)
     stopping = asyncio.Event()
@@ -88,7 +88,7 @@ async def _serve(config: Config, on_ready: Callable[["Node"], None], log: Log) -
     try:
         await node.start()
         manager.ready(_addresses(node))
-        logger.info("ready: %s; %s", _addresses(node), _kept(node))
+        logger.info("ready: %s; %s", _addresses(node), _data_location(node))
         on_ready(node)
         await stopping.wait()
         logger.info("stopping")
@@ -110,37 +110,38 @@ def _addresses(node: "Node") -> str:
     return ", ".join(map(str, node.listeners))
 
 
-def _kept(node: "Node") -> str:
+def _data_location(node: "Node") -> str:
     return f"data in {node.data_directory}" if node.data_directory else "in memory only"
 
 
 class Node:
     """One broker process."""
 
-    def __init__(self, config: Config, stop: Callable[[], None], log: Log) -> None:
+    def __init__(self, config: Config, stop: Callable[[], None], log: NodeLog) -> None:
         """`stop` is called when the node cannot go on; `failure` says why."""
         self._config = config
         self._log = log
         self._stop = stop
         self.failure = ""
-        self._collector = Collector()
+        self._collector = GarbageCollector()
         self._clock = Clock()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_report)
-        self._turn = Turn(loop, self._clock)
+        self._loop_context = LoopContext(loop, self._clock)
         self._folder = _folder(config)
-        self._journaling = _journaling(config, self._folder, self._clock)
-        self.broker = Broker(config, self._clock, _node_name(), journaling=self._journaling, fail=self._fail)
+        self._metadata_journal = _metadata_journal(config, self._folder, self._clock)
+        self.broker = Broker(
+            config, self._clock, _node_name(), metadata_journal=self._metadata_journal, fail=self._fail
+        )
         self._tls: Tls | None = None
         self._listeners: list[Listener] = []
-        self._hall = Hall(self.broker.server, _stream_settings(config, self.broker.cluster_name))
-        alarms = Alarms(self.broker.server.block, self.broker.server.announcer.alarm)
-        self._monitors = _monitors(alarms, self._clock, self._folder, self.broker.tree.press)
         server = self.broker.server
-        figures = Figures(server, alarms)
-        sampler = Sampler(server, self.broker.metadata, figures.row)
-        self._sampling = Sampling(sampler, self._clock, server.later)
-        self._managed = Managed(
+        self._stream_server = StreamServer(server, _stream_settings(config, self.broker.cluster_name))
+        alarms = Alarms(server.block, server.event_publisher.alarm)
+        self._monitors = _monitors(alarms, self._clock, self._folder, self.broker.tree.limit_queue_memory)
+        sampler = Sampler(server, self.broker.metadata, NodeUsage(server, alarms).row)
+        self._sample_timer = SampleTimer(sampler, self._clock, server.later)
+        self._managed = ManagedNode(
             node_name=self.broker.name,
             first_cluster_name=self.broker.cluster_name,
             metadata=self.broker.metadata,
@@ -148,14 +149,14 @@ class Node:
             hash_password=self.broker.hash_password,
             default_hash=self.broker.default_hash,
             connections_max=config.get(settings.CONNECTIONS_MAX),
-            mechanisms=listening.in_order(config.family(settings.MECHANISMS)),
-            socket_options=listening.socket_options(config),
+            mechanisms=client_listeners.numbered_values(config.family(settings.MECHANISMS)),
+            socket_options=client_listeners.socket_options(config),
             server=server,
             sampler=sampler,
-            queue_order=QueueOrder(self.broker.metadata),
+            queue_index=QueueIndex(self.broker.metadata),
             jobs=Jobs(random_octets, self._clock.now),
             staging=self.broker.staging,
-            stream_counts=self._hall.counts,
+            stream_counts=self._stream_server.counts,
             data_directory=str(self._folder.path) if self._folder is not None else "",
             config_files=config.files,
             alarms=alarms,
@@ -165,16 +166,16 @@ class Node:
             start_vhost=self.broker.tree.start,
             quarantine=self.broker.quarantine_view(),
             certificates=self._certificates,
-            sessions=Sessions(random_octets, self._clock.now),
+            sessions=WebSessions(random_octets, self._clock.now),
             controls=NodeControls(config, self._monitors, log),
             now=self._clock.now,
             started_at=self._clock.now(),
         )
         self._http = HttpPorts(config)
-        self._shares = shares(raise_descriptor_limit(), self._http.count)
+        self._connection_limits = connection_limits(raise_descriptor_limit(), self._http.count)
         self._periodic = [
-            Periodic(loop, _CLOCK_S, self._clock.follow),
-            Periodic(loop, _PATTERNS_S, report_suspended),
+            PeriodicTimer(loop, _CLOCK_S, self._clock.follow),
+            PeriodicTimer(loop, _PATTERNS_S, report_suspended),
         ]
 
     @property
@@ -200,31 +201,33 @@ class Node:
             restore_sessions(self._managed.sessions, self._folder.path, self._config, self.broker.metadata)
         self._monitors.configure(self._config)
         try:
-            self._tls = listening.tls(self._config)
+            self._tls = client_listeners.tls(self._config)
         except TlsError as error:
             raise BootRefused(f"TLS: {error}") from error
         self._periodic.append(
-            Periodic(asyncio.get_running_loop(), _CERTIFICATES_S, self._look_at_certificates)
+            PeriodicTimer(asyncio.get_running_loop(), _CERTIFICATES_S, self._reload_changed_certificates)
         )
-        places = listening.places(self._config, self._shares.clients)
-        shared = listening.Shared(self._turn, self._tls, places)
-        for listener in listening.listeners(self._config, shared, self._connect):
+        connection_slots = client_listeners.connection_slots(self._config, self._connection_limits.clients)
+        shared = client_listeners.ListenerDependencies(self._loop_context, self._tls, connection_slots)
+        for listener in client_listeners.amqp_listeners(self._config, shared, self._connect):
             where = listener.settings
-            await listening.listen(listener.start(), where.host, where.port)
+            await client_listeners.listen(listener.start(), where.host, where.port)
             self._listeners.append(listener)
             protocol = "amqp/ssl" if listener.is_tls else "amqp"
             self._managed.listeners.extend(ListenerView(protocol, *address) for address in listener.addresses)
         await self._start_streams(shared)
-        await self._http.start(self._managed, self._shares.each_of_http)
-        self._sampling.begin()
+        await self._http.start(self._managed, self._connection_limits.per_http_port)
+        self._sample_timer.begin()
         self._collector.begin()
-        self._periodic.append(Periodic(asyncio.get_running_loop(), _COLLECTOR_S, self._collector.look))
+        self._periodic.append(
+            PeriodicTimer(asyncio.get_running_loop(), _COLLECTOR_S, self._collector.collect_if_due)
+        )
 
     def _certificates(self) -> dict[str, int]:
         ours = {} if self._tls is None else self._tls.expiries()
         return ours | self._http.expiries()
 
-    def _look_at_certificates(self) -> None:
+    def _reload_changed_certificates(self) -> None:
         if self._tls is not None:
             self._tls.reload_if_changed()
         self._http.reload_if_changed()
@@ -249,7 +252,7 @@ class Node:
         for listener in self._listeners:
             await listener.stop()
         await self._managed.jobs.close()
-        await self._say_goodbye()
+        await self._close_clients()
         for listener in self._listeners:
             listener.abort()
         await self._http.stop()
@@ -258,39 +261,39 @@ class Node:
             periodic.stop()
         self._collector.end()
         self._monitors.stop()
-        self._sampling.stop()
-        self._turn.deadlines.stop()
+        self._sample_timer.stop()
+        self._loop_context.deadlines.stop()
         await self.broker.close()
-        if self._journaling is not None:
-            await self._journaling.close()
+        if self._metadata_journal is not None:
+            await self._metadata_journal.close()
         if self._folder is not None:
             self._folder.close()
 
-    async def _say_goodbye(self) -> None:
+    async def _close_clients(self) -> None:
         """Tell every client, and give it the grace to answer."""
         for connection in list(self.broker.server.connections):
             connection.close(ConnectionForced(_SHUTDOWN))
-        for guest in list(self.broker.server.guests):
-            guest.dismiss(_SHUTDOWN)
+        for stream_client in list(self.broker.server.stream_clients):
+            stream_client.disconnect(_SHUTDOWN)
         loop = asyncio.get_running_loop()
         end = loop.time() + self._config.get(settings.SHUTDOWN_GRACE) / 1000
         while loop.time() < end and any(listener.connection_count for listener in self._listeners):
             await asyncio.sleep(_LEAVING_S)
 
-    def _connect(self, peer: Peer, wake: Wake, now: int) -> Connection:
-        return Connection(self.broker.server, peer, wake, now)
+    def _connect(self, peer: Peer, output_listener: OutputListener, now: int) -> Connection:
+        return Connection(self.broker.server, peer, output_listener, now)
 
-    def _connect_stream(self, peer: Peer, wake: Wake, now: int) -> StreamConnection:
+    def _connect_stream(self, peer: Peer, output_listener: OutputListener, now: int) -> StreamConnection:
         fields = {"fields": {"connection": peer.name, "peer_host": peer.host, "peer_port": peer.port}}
         logging.getLogger("warren.connection").info("accepting stream connection %s", peer.name, extra=fields)
-        return StreamConnection(self._hall, peer, wake, now)
+        return StreamConnection(self._stream_server, peer, output_listener, now)
 
-    async def _start_streams(self, shared: listening.Shared) -> None:
+    async def _start_streams(self, shared: client_listeners.ListenerDependencies) -> None:
         """Listen for the stream protocol; where that is by default, it may be taken."""
-        for listener in listening.stream_listeners(self._config, shared, self._connect_stream):
+        for listener in client_listeners.stream_listeners(self._config, shared, self._connect_stream):
             where = listener.settings
             try:
-                await listening.listen(listener.start(), where.host, where.port)
+                await client_listeners.listen(listener.start(), where.host, where.port)
             except BootRefused as error:
                 # Whoever said where to listen, and not on which port, need not be told of this one.
                 place = self._config.place(f"{settings.STREAM_TCP.key}.default")
@@ -303,23 +306,25 @@ class Node:
             self._managed.listeners.extend(ListenerView(protocol, *address) for address in listener.addresses)
 
 
-def _folder(config: Config) -> Folder | None:
+def _folder(config: Config) -> LockedDirectory | None:
     directory = chosen_directory(config, os.environ, os.getuid())
     try:
-        return Folder(str(directory)) if directory is not None else None
-    except FolderRefused as error:
+        return LockedDirectory(str(directory)) if directory is not None else None
+    except DirectoryUnusable as error:
         raise BootRefused(str(error)) from error
 
 
-def _journaling(config: Config, folder: Folder | None, clock: Clock) -> Journaling | None:
+def _metadata_journal(config: Config, folder: LockedDirectory | None, clock: Clock) -> MetadataJournal | None:
     if folder is None:
         return None
-    return Journaling(folder.path, clock, is_damage_skipped=config.get(settings.SKIP_DAMAGE))
+    return MetadataJournal(folder.path, clock, is_damage_skipped=config.get(settings.SKIP_DAMAGE))
 
 
-def _monitors(alarms: Alarms, clock: Clock, folder: Folder | None, press: Callable[[int], None]) -> Monitors:
+def _monitors(
+    alarms: Alarms, clock: Clock, folder: LockedDirectory | None, limit_queue_memory: Callable[[int], None]
+) -> Monitors:
     machine = Machine()
-    monitors: list[Monitor] = [MemoryMonitor(alarms, machine, clock.now, press)]
+    monitors: list[Monitor] = [MemoryMonitor(alarms, machine, clock.now, limit_queue_memory)]
     if folder is not None:
         monitors.append(DiskMonitor(alarms, machine, folder.path))
     return Monitors(monitors)

@@ -8,50 +8,50 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from warren.access.authenticate import Source
+from warren.access.authenticate import BackendKind
 from warren.access.passwords import SALT_SIZE, hash_password
-from warren.limits import JOURNAL_DOUBTED_AHEAD, PASSWORD_THREADS, PASSWORDS_WAITING_MAX
+from warren.limits import JOURNAL_SKIPPED_NUMBERS, PASSWORD_THREADS, PASSWORDS_WAITING_MAX
 from warren.limits_http import JSON_DEPTH_MAX
-from warren.management.quarantined import QuarantinedItem, QuarantineView
+from warren.management.quarantine_view import QuarantinedItem, QuarantineView
 from warren.management.staging.staging import Staging
 from warren.metadata.commands import (
     INTERNAL_USER,
     Bind,
-    Command,
     DeclareExchange,
     DoubtNumbers,
+    MetadataCommand,
     Outcome,
     Reply,
     SetGlobalParameter,
     SettleNumbers,
 )
 from warren.metadata.defaults import DefaultsSettings, initial_commands
-from warren.metadata.definitions_import import DEFAULT_HASHING, DefinitionsError, imported
+from warren.metadata.definitions_import import DEFAULT_HASHING, DefinitionsError, import_commands
 from warren.metadata.events import Event, UserRemoved, VhostAdded, VhostRemoved
 from warren.metadata.machine import Metadata
 from warren.metadata.parameters import CLUSTER_ID, CLUSTER_NAME
 from warren.metadata.proposals import LocalProposals, Proposals
 from warren.metadata.users import PasswordHash
 from warren.model.nesting import is_deeper
-from warren.node import directory, log_exchange, settings
-from warren.node.auditing import Auditing
-from warren.node.authentication import authenticator, has
+from warren.node import ldap_config, log_exchange, settings
+from warren.node.audit_log import AuditLog
+from warren.node.authentication import authenticator, is_backend_configured
 from warren.node.config import Config
-from warren.node.journaling import Journaling
-from warren.node.log_exchange import ExchangeLog
-from warren.node.refusal import BootRefused
+from warren.node.errors import BootRefused
+from warren.node.log_exchange import LogExchangeHandler
+from warren.node.metadata_journal import MetadataJournal
 from warren.node.storage import Storage
-from warren.node.tree import Creation, Tree, TreeWorld
+from warren.node.supervision_tree import SupervisionTree, TreeDependencies, VhostCreation
 from warren.runtime.clock import Clock
-from warren.runtime.labour import Labour
 from warren.runtime.randomness import random_octets
-from warren.runtime.turns import Turns
-from warren.session.announcing import EXCHANGE
-from warren.session.gate import Gate
-from warren.session.greeting import server_properties
+from warren.runtime.thread_pool import ThreadPool
+from warren.runtime.turns import TurnQueue
+from warren.session.admission_control import AdmissionControl
+from warren.session.event_publisher import EXCHANGE
 from warren.session.handshake import HandshakeSettings
-from warren.session.server import Server, SessionSettings, World
-from warren.vhost.importing import importable
+from warren.session.server import Server, ServerDependencies, SessionSettings
+from warren.session.server_properties import server_properties
+from warren.vhost.definitions_check import check_definitions
 from warren.vhost.vhost import VirtualHost
 
 logger = logging.getLogger("warren.broker")
@@ -78,45 +78,34 @@ class Broker:
         clock: Clock,
         name: str,
         *,
-        journaling: Journaling | None = None,
+        metadata_journal: MetadataJournal | None = None,
         fail: Callable[[str], None] = _nobody,
     ) -> None:
-        """A broker with what `journaling` knows of, or with nothing that survives.
+        """A broker with what `metadata_journal` knows of, or with nothing that survives.
 
         `fail` is told why, when the node is to end.
         """
         self._config = config
         self._clock = clock
-        self._turns = Turns(clock)
-        self._labour = Labour(thread_count=PASSWORD_THREADS, waiting_max=PASSWORDS_WAITING_MAX)
-        self._people = directory.people(config, clock) if has(config, Source.LDAP) else None
+        self._turns = TurnQueue(clock)
+        self._thread_pool = ThreadPool(thread_count=PASSWORD_THREADS, waiting_max=PASSWORDS_WAITING_MAX)
+        self._ldap_directory = (
+            ldap_config.ldap_directory(config, clock)
+            if is_backend_configured(config, BackendKind.LDAP)
+            else None
+        )
         self.name = name
-        self._journaling = journaling
-        self.metadata = journaling.metadata if journaling else Metadata()
+        self._metadata_journal = metadata_journal
+        self.metadata = metadata_journal.metadata if metadata_journal else Metadata()
         named = self.metadata.global_parameters.by_name.get(CLUSTER_NAME)
         self.cluster_name = str(named or config.get(settings.CLUSTER_NAME) or name)
         self._local = LocalProposals(self.metadata, clock.now)
-        proposals: Proposals = journaling.journal if journaling else self._local
-        self.server = Server(
-            Gate(
-                self.metadata,
-                authenticator(config, self.metadata, clock, self._labour, people=self._people),
-                lambda: self.server,
-                logger.warning,
-            ),
-            self._session_settings(),
-            World(
-                random_octets=random_octets,
-                later=self._turns.later,
-                report=_report,
-                log=_log,
-                node_name=name,
-            ),
-        )
-        self.server.announcer.begin(clock.now())
+        proposals: Proposals = metadata_journal.journal if metadata_journal else self._local
+        self.server = self._new_server()
+        self.server.event_publisher.begin(clock.now())
         self.staging = Staging(self.server, clock.now, random_octets)
-        self.tree = Tree(
-            TreeWorld(
+        self.tree = SupervisionTree(
+            TreeDependencies(
                 metadata=self.metadata,
                 proposals=proposals,
                 server=self.server,
@@ -124,14 +113,39 @@ class Broker:
                 later=self._turns.later,
                 node_name=name,
                 on_down=fail if config.get(settings.VHOST_FAILURE_STOPS) else None,
-                is_keeping=journaling is not None,
+                has_store=metadata_journal is not None,
                 staging=self.staging,
             )
         )
-        self.proposals: Proposals = Creation(proposals, self.tree)
+        self.proposals: Proposals = VhostCreation(proposals, self.tree)
         for vhost in self.metadata.vhosts.by_name:
             self.tree.add(vhost)
         self.metadata.listen(self._changed)
+
+    def _new_server(self) -> Server:
+        """What all connections of the broker share, with its authentication and its limits."""
+        return Server(
+            AdmissionControl(
+                self.metadata,
+                authenticator(
+                    self._config,
+                    self.metadata,
+                    self._clock,
+                    self._thread_pool,
+                    ldap_directory=self._ldap_directory,
+                ),
+                lambda: self.server,
+                logger.warning,
+            ),
+            self._session_settings(),
+            ServerDependencies(
+                random_octets=random_octets,
+                later=self._turns.later,
+                report=_report,
+                log=_log,
+                node_name=self.name,
+            ),
+        )
 
     def populate(self) -> None:
         """What the definitions say exists, or a first user in a first virtual host, as RabbitMQ does.
@@ -151,19 +165,19 @@ class Broker:
         self._make_exchange(self._config.get(settings.EVENT_VHOST), EXCHANGE)
         if self._config.get(settings.LOG_EXCHANGE):
             self._make_exchange(self._config.get(settings.DEFAULT_VHOST), log_exchange.EXCHANGE)
-        if self._journaling is not None:
-            self._journaling.journal.begin()
+        if self._metadata_journal is not None:
+            self._metadata_journal.journal.begin()
         # What was there before is no news.
-        Auditing(self.metadata, self.server.announcer)
+        AuditLog(self.metadata, self.server.event_publisher)
 
-    def log_exchange(self) -> ExchangeLog:
+    def log_exchange(self) -> LogExchangeHandler:
         """What publishes lines of the log."""
-        vhost, domains = self._config.get(settings.DEFAULT_VHOST), self.server.domains
+        vhost, vhost_services = self._config.get(settings.DEFAULT_VHOST), self.server.vhost_services
 
         def find() -> VirtualHost | None:
-            return domains[vhost].vhost if vhost in domains else None
+            return vhost_services[vhost].vhost if vhost in vhost_services else None
 
-        return ExchangeLog(find, self._turns.later, self.name)
+        return LogExchangeHandler(find, self._turns.later, self.name)
 
     def _make_exchange(self, vhost: str, name: str) -> None:
         """One that RabbitMQ makes for what the broker itself says, if `vhost` exists."""
@@ -196,7 +210,7 @@ class Broker:
         elif isinstance(event, VhostRemoved):
             self.tree.remove(event.vhost)
         elif isinstance(event, UserRemoved):
-            self.tree.dismiss(lambda user, _: user == event.user, f"user '{event.user}' is deleted")
+            self.tree.disconnect(lambda user, _: user == event.user, f"user '{event.user}' is deleted")
 
     def _session_settings(self) -> SessionSettings:
         config = self._config
@@ -217,14 +231,14 @@ class Broker:
 
     async def open_storage(self, folder: Path) -> None:
         """Recover the messages of every virtual host, and keep what comes; BootRefused if that cannot be."""
-        journaling = self._journaling
-        assert journaling is not None
+        metadata_journal = self._metadata_journal
+        assert metadata_journal is not None
         try:
-            journaling.quarantine.begin()
-            journaling.quarantine.sweep(self.metadata.vhosts.by_name)
+            metadata_journal.quarantine.begin()
+            metadata_journal.quarantine.reconcile_vhosts(self.metadata.vhosts.by_name)
         except OSError as error:
             raise BootRefused(f"cannot sort out {str(folder)!r}: {error}") from error
-        storage = Storage(folder, self.metadata, journaling.quarantine, self._doubt)
+        storage = Storage(folder, self.metadata, metadata_journal.quarantine, self._doubt)
         await self.tree.open_storage(storage)
         self._doubt()
         if self._doubting is not None:
@@ -232,16 +246,16 @@ class Broker:
 
     def _doubt(self) -> None:
         """Have no queue get a number that one had of which the metadata know nothing, not even a deletion."""
-        journaling = self._journaling
-        assert journaling is not None
-        number = journaling.quarantine.number_max
+        metadata_journal = self._metadata_journal
+        assert metadata_journal is not None
+        number = metadata_journal.quarantine.number_max
         is_under_way = self._doubting is not None and not self._doubting.done()
         if number > self.metadata.index and not is_under_way:
             logger.error(
                 "queue %d is kept on the disk, and the metadata end at change %d: a part of them is lost",
                 number, self.metadata.index,
             )  # fmt: skip
-            proposal = journaling.journal.propose(DoubtNumbers(until=number + JOURNAL_DOUBTED_AHEAD))
+            proposal = metadata_journal.journal.propose(DoubtNumbers(until=number + JOURNAL_SKIPPED_NUMBERS))
             self._doubting = asyncio.ensure_future(proposal)
 
     def quarantine_view(self) -> QuarantineView:
@@ -254,19 +268,19 @@ class Broker:
 
     def quarantined(self) -> list[QuarantinedItem]:
         """What is on the disk and the metadata do not name."""
-        return [] if self._journaling is None else self._journaling.quarantine.items()
+        return [] if self._metadata_journal is None else self._metadata_journal.quarantine.items()
 
     def acknowledge_quarantined(self, user: str) -> int:
         """`user` knows of all of it; answers of how many nobody did before."""
-        count = 0 if self._journaling is None else self._journaling.quarantine.acknowledge()
+        count = 0 if self._metadata_journal is None else self._metadata_journal.quarantine.acknowledge()
         logger.info("quarantine: %d acknowledged by user '%s'", count, user)
         return count
 
     async def remove_quarantined(self, id: str, user: str) -> bool:
         """Remove what `id` names of it for good; False if it names nothing. AmqpError, OSError: it stays."""
-        if self._journaling is None:
+        if self._metadata_journal is None:
             return False
-        quarantine = self._journaling.quarantine
+        quarantine = self._metadata_journal.quarantine
         number = quarantine.number_of(id)
         if number:
             await self.proposals.propose(SettleNumbers(numbers=(number,)), user)
@@ -283,9 +297,9 @@ class Broker:
 
     async def close(self) -> None:
         """Write what is pending; then every virtual host ends."""
-        self._labour.close()
-        if self._people is not None:
-            await self._people.close()
+        self._thread_pool.close()
+        if self._ldap_directory is not None:
+            await self._ldap_directory.close()
         await self.staging.close()
         await self.tree.close()
 
@@ -308,13 +322,17 @@ class Broker:
             vhost=config.get(settings.DEFAULT_VHOST),
             user=config.get(settings.DEFAULT_USER),
             password=config.get(settings.DEFAULT_PASSWORD),
-            tags=tuple(tag for tag, has in config.family(settings.DEFAULT_TAGS).items() if has),
+            tags=tuple(
+                tag
+                for tag, is_backend_configured in config.family(settings.DEFAULT_TAGS).items()
+                if is_backend_configured
+            ),
             configure=config.get(settings.DEFAULT_CONFIGURE),
             write=config.get(settings.DEFAULT_WRITE),
             read=config.get(settings.DEFAULT_READ),
         )
 
-    def _apply(self, origin: str, commands: list[Command]) -> None:
+    def _apply(self, origin: str, commands: list[MetadataCommand]) -> None:
         for command in commands:
             reply = self._local.apply(command)
             # RabbitMQ, too, passes over a binding of something that is not there.
@@ -322,13 +340,13 @@ class Broker:
             if reply.outcome is Outcome.REFUSED or is_missing:
                 raise BootRefused(f"{origin}: {reply.text or command}")
 
-    def _read_definitions(self, file: Path) -> list[Command]:
+    def _read_definitions(self, file: Path) -> list[MetadataCommand]:
         try:
             document = json.loads(file.read_bytes())
             if is_deeper(document, JSON_DEPTH_MAX):
                 raise DefinitionsError(f"it is nested more than {JSON_DEPTH_MAX} levels deep")
-            read = imported(document, self.hash_password)
-            return importable(read, self.metadata).complete()
+            read = import_commands(document, self.hash_password)
+            return check_definitions(read, self.metadata).complete()
         except OSError as error:
             raise BootRefused(f"definitions file {str(file)!r}: {error.strerror}") from error
         except (ValueError, RecursionError) as error:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from warren.node import config_file, no_effect, settings
-from warren.node.config_file import ConfigError, Entry
+from warren.node.config_file import ConfigEntry, ConfigError
 from warren.node.settings import Family, Setting
-from warren.node.values import ValueRefused
+from warren.node.values import InvalidValue
 
 Value = TypeVar("Value")
 
@@ -37,11 +37,11 @@ _ALIASES = {
 class Config:
     """What every setting is, and what the operator should be told about it."""
 
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+    def __init__(self, entries: Iterable[ConfigEntry] = ()) -> None:
         self._values: dict[str, object] = {}
         self._families: dict[str, dict[str, object]] = {}
         self.warnings: list[str] = []
-        self._given: dict[str, Entry] = {}
+        self._given: dict[str, ConfigEntry] = {}
         # What was read, in order.
         self.files: tuple[str, ...] = ()
         # Reads everything anew, as it is now.
@@ -71,7 +71,7 @@ class Config:
         entry = self._given.get(key)
         return "" if entry is None else entry.place
 
-    def _assign(self, entry: Entry) -> None:
+    def _assign(self, entry: ConfigEntry) -> None:
         key = _ALIASES.get(entry.key, entry.key)
         self._given[key] = entry
         setting = _SETTINGS.get(key)
@@ -88,7 +88,7 @@ class Config:
             raise ConfigError(f"{entry.place}: unknown key {entry.key!r}{_suggestion(key)}")
 
 
-def load(file: str, environment: Mapping[str, str], flags: Iterable[Entry] = ()) -> Config:
+def load(file: str, environment: Mapping[str, str], flags: Iterable[ConfigEntry] = ()) -> Config:
     """Everything in order of precedence; without a `file`, those that the environment names."""
     files = [file] if file else _files(environment)
     entries = [_completed(entry, environment) for name in files for entry in config_file.read(name)]
@@ -112,7 +112,7 @@ def _files(environment: Mapping[str, str]) -> list[str]:
     return [found for found in (name, folder) if found]
 
 
-def _completed(entry: Entry, environment: Mapping[str, str]) -> Entry:
+def _completed(entry: ConfigEntry, environment: Mapping[str, str]) -> ConfigEntry:
     """With the variables of the environment that its value names as $(NAME)."""
 
     def value(match: re.Match[str]) -> str:
@@ -122,12 +122,12 @@ def _completed(entry: Entry, environment: Mapping[str, str]) -> Entry:
 
     if "$(" not in entry.value:
         return entry
-    return Entry(entry.key, _VARIABLE_NAMED.sub(value, entry.value), entry.place)
+    return ConfigEntry(entry.key, _VARIABLE_NAMED.sub(value, entry.value), entry.place)
 
 
-def _environment(environment: Mapping[str, str]) -> tuple[list[Entry], list[str]]:
+def _environment(environment: Mapping[str, str]) -> tuple[list[ConfigEntry], list[str]]:
     """WARREN_LISTENERS_TCP_DEFAULT is listeners.tcp.default; an unknown variable is only warned of."""
-    entries: list[Entry] = []
+    entries: list[ConfigEntry] = []
     warnings: list[str] = []
     for variable, value in sorted(environment.items()):
         if not variable.startswith(ENVIRONMENT_PREFIX):
@@ -135,7 +135,7 @@ def _environment(environment: Mapping[str, str]) -> tuple[list[Entry], list[str]
         name = variable[len(ENVIRONMENT_PREFIX) :]
         key = _VARIABLES.get(name) or _family_key(name)
         if key is not None:
-            entries.append(Entry(key, value, variable))
+            entries.append(ConfigEntry(key, value, variable))
         elif name not in _OTHER_VARIABLES and not name.startswith(("PORT_", "SERVICE_")):
             warnings.append(f"{variable}: no such setting")
     return entries, warnings
@@ -153,7 +153,7 @@ def _family(key: str) -> Family[object] | None:
     return next((family for family in _FAMILIES if key.startswith(family.key + ".")), None)
 
 
-def _parse(setting: Setting[object] | Family[object], entry: Entry) -> object:
+def _parse(setting: Setting[object] | Family[object], entry: ConfigEntry) -> object:
     if entry.value.startswith(_ENCRYPTED):
         raise ConfigError(
             f"{entry.place}: {entry.key} is encrypted by RabbitMQ, with a key that is not here: "
@@ -161,7 +161,7 @@ def _parse(setting: Setting[object] | Family[object], entry: Entry) -> object:
         )
     try:
         return setting.parse(entry.value)
-    except ValueRefused as error:
+    except InvalidValue as error:
         is_secret = isinstance(setting, Setting) and setting.is_secret
         what = "" if is_secret else f", not {entry.value!r}"
         raise ConfigError(f"{entry.place}: {entry.key} {error}{what}") from error

@@ -20,7 +20,7 @@ class ConfigError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ConfigEntry:
     """One assignment, and where it stands."""
 
     key: str
@@ -28,7 +28,7 @@ class Entry:
     place: str
 
 
-def read(name: str) -> list[Entry]:
+def read(name: str) -> list[ConfigEntry]:
     """Every assignment in the file `name`, in order; of a folder, those in its files by their names."""
     if Path(name).is_dir():
         files = (str(path) for path in sorted(Path(name).iterdir()) if path.suffix in _SUFFIXES)
@@ -43,8 +43,8 @@ def read(name: str) -> list[Entry]:
     return _read_lines(name, text)
 
 
-def _read_lines(name: str, text: str) -> list[Entry]:
-    entries: list[Entry] = []
+def _read_lines(name: str, text: str) -> list[ConfigEntry]:
+    entries: list[ConfigEntry] = []
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
@@ -52,7 +52,7 @@ def _read_lines(name: str, text: str) -> list[Entry]:
         match = _LINE.fullmatch(stripped)
         if match is None:
             raise ConfigError(f"{name}:{number}: not of the form 'key = value'")
-        entries.append(Entry(match["key"], _value(match["value"]), f"{name}:{number}"))
+        entries.append(ConfigEntry(match["key"], _value(match["value"]), f"{name}:{number}"))
     return entries
 
 
@@ -64,7 +64,7 @@ def _value(written: str) -> str:
     return written.partition("#")[0].rstrip()
 
 
-def _read_toml(name: str, text: str) -> list[Entry]:
+def _read_toml(name: str, text: str) -> list[ConfigEntry]:
     try:
         return _flatten(name, "", tomllib.loads(text))
     except (ValueError, RecursionError) as error:
@@ -72,7 +72,7 @@ def _read_toml(name: str, text: str) -> list[Entry]:
         raise ConfigError(f"{name}: {error}") from error
 
 
-def _flatten(name: str, prefix: str, value: object) -> list[Entry]:
+def _flatten(name: str, prefix: str, value: object) -> list[ConfigEntry]:
     """Tables become keys with dots, and arrays keys with numbers from 1, as rabbitmq.conf writes them."""
     if isinstance(value, dict):
         pairs = list(value.items())
@@ -80,7 +80,7 @@ def _flatten(name: str, prefix: str, value: object) -> list[Entry]:
         pairs = [(str(at), item) for at, item in enumerate(value, 1)]
     else:
         written = str(value).lower() if isinstance(value, bool) else str(value)
-        return [Entry(prefix, written, name)]
+        return [ConfigEntry(prefix, written, name)]
     return [
         entry for key, item in pairs for entry in _flatten(name, f"{prefix}.{key}" if prefix else key, item)
     ]

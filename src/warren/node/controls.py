@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 from warren.management.controls import ControlRefused, LogView, SettingView
 from warren.node.config import Config
+from warren.node.effective_settings import effective_settings
 from warren.node.log_file import RotatedFile
-from warren.node.logging import CATEGORIES, Log
 from warren.node.monitors import Monitors
-from warren.node.shown import shown
-from warren.node.values import ValueRefused, fraction, size
+from warren.node.node_log import CATEGORIES, NodeLog
+from warren.node.values import InvalidValue, fraction, size
 
 logger = logging.getLogger("warren.audit")
 
@@ -19,14 +19,14 @@ _MIB = 1 << 20
 class NodeControls:
     """Those of one node; what is changed is not written anywhere, and is logged with who asked."""
 
-    def __init__(self, config: Config, monitors: Monitors, log: Log) -> None:
+    def __init__(self, config: Config, monitors: Monitors, log: NodeLog) -> None:
         self._config = config
         self._monitors = monitors
         self._log = log
 
     def settings(self) -> list[SettingView]:
         """All of them, with secrets masked."""
-        return [SettingView(row.key, row.value, row.origin) for row in shown(self._config)]
+        return [SettingView(row.key, row.value, row.origin) for row in effective_settings(self._config)]
 
     def limits(self) -> Mapping[str, int]:
         """Octets by resource."""
@@ -38,7 +38,7 @@ class NodeControls:
             raise ControlRefused("one of absolute, a size, and relative, a share of memory, has to be given")
         try:
             limit = size(str(absolute)) if relative is None else fraction(str(relative))
-        except ValueRefused as error:
+        except InvalidValue as error:
             raise ControlRefused(f"{'absolute' if relative is None else 'relative'} {error}") from None
         octets = self._monitors.limit(resource, limit)
         if octets is None:
@@ -72,7 +72,7 @@ class NodeControls:
         if file is None:
             raise ControlRefused("nothing is logged to a file: log.file is not set")
         try:
-            file.begin_anew()
+            file.rotate_or_reopen()
         except OSError as error:
             raise ControlRefused(f"{file.baseFilename}: {error.strerror}") from None
         self._audit(user, "log file begun anew", {"file": file.baseFilename})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from warren.node import settings
 from warren.node.config import ENVIRONMENT_PREFIX, Config
-from warren.node.refusal import BootRefused
+from warren.node.errors import BootRefused
 
 _ROOT_USER = 0
 # The Filesystem Hierarchy Standard's for a service, and the XDG Base Directory Specification's for a user.

@@ -3,7 +3,7 @@
 import asyncio
 
 from warren.runtime.clock import Clock
-from warren.runtime.timers import Alarm
+from warren.runtime.timers import Timer
 from warren.vhost.vhost import VirtualHost
 
 
@@ -12,15 +12,15 @@ class VhostExpiry:
 
     def __init__(self, vhost: VirtualHost, clock: Clock) -> None:
         self._vhost = vhost
-        self._alarm = Alarm(asyncio.get_running_loop(), clock, self._ring)
-        vhost.expiry.notify = self._alarm.set
+        self._timer = Timer(asyncio.get_running_loop(), clock, self._ring)
+        vhost.expiry.notify = self._timer.set
         earliest = vhost.expiry.earliest()
         if earliest is not None:
-            self._alarm.set(earliest)
+            self._timer.set(earliest)
 
     def stop(self) -> None:
         """The virtual host is gone."""
-        self._alarm.stop()
+        self._timer.stop()
 
     def _ring(self, now: int) -> int | None:
         self._vhost.expire(now)

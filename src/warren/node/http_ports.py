@@ -7,14 +7,14 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from warren.management.app import Answering, HttpServer
-from warren.management.connections import PortSettings
-from warren.management.managed import Managed
-from warren.management.protocol import Patience
+from warren.management.http_connections import HttpPortSettings
+from warren.management.http_protocol import HttpTimeouts
+from warren.management.http_server import HttpServer, ResponseSettings
+from warren.management.managed_node import ManagedNode
 from warren.node import settings
+from warren.node.client_listeners import http_tls, listen
 from warren.node.config import Config
-from warren.node.listening import http_tls, listen
-from warren.node.refusal import BootRefused
+from warren.node.errors import BootRefused
 from warren.transport.tls import Tls, TlsError
 
 logger = logging.getLogger("warren.node")
@@ -48,9 +48,9 @@ class HttpPorts:
         """How many there are."""
         return len(self._ports)
 
-    async def start(self, node: Managed, connections_max: int) -> None:
+    async def start(self, node: ManagedNode, connections_max: int) -> None:
         """Listen on each, for so many connections."""
-        answering = Answering(
+        response_settings = ResponseSettings(
             hsts=self._config.get(settings.HSTS_POLICY),
             csp=self._config.get(settings.CSP_POLICY),
             origins=frozenset(self._config.family(settings.CORS_ORIGINS).values()),
@@ -59,14 +59,14 @@ class HttpPorts:
             metrics_path="/" + self._config.get(settings.PROMETHEUS_PATH).strip("/"),
         )
         for port in self._ports:
-            about = PortSettings(
+            about = HttpPortSettings(
                 connections_max=connections_max,
                 tls=port.tls,
                 tls_handshake_s=self._config.get(settings.TLS_HANDSHAKE) / _MS,
-                patience=self._patience(port.keys),
+                timeouts=self._timeouts(port.keys),
             )
             compress = settings.MANAGEMENT_COMPRESS if port.tls is None else settings.MANAGEMENT_SSL_COMPRESS
-            of_port = replace(answering, is_compressed=self._config.get(compress))
+            of_port = replace(response_settings, is_compressed=self._config.get(compress))
             server = HttpServer(node, port.protocol, about, of_port)
             host, number = self._config.get(port.keys.host), self._config.get(port.keys.port)
             try:
@@ -98,8 +98,8 @@ class HttpPorts:
         for server in self._servers:
             await server.stop()
 
-    def _patience(self, keys: settings.HttpPortKeys) -> Patience:
-        return Patience(
+    def _timeouts(self, keys: settings.HttpPortKeys) -> HttpTimeouts:
+        return HttpTimeouts(
             headers_s=self._config.get(keys.request) / _MS,
             idle_s=self._config.get(keys.idle) / _MS,
             stalled_s=self._config.get(keys.inactivity) / _MS,

@@ -14,7 +14,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import Key, KeySet, import_key
 
 from warren.limits import KEY_SET_INTERVAL_MS, KEY_SET_KEYS_MAX, KEY_SET_SIZE_MAX, KEY_SET_TIMEOUT_MS
-from warren.node.refusal import BootRefused
+from warren.node.errors import BootRefused
 from warren.runtime.clock import Clock
 
 logger = logging.getLogger("warren.tokens")

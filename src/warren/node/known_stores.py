@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from warren.limits import CATALOG_QUEUES_MAX
-from warren.node.vhost_folders import STREAMS, digits_of
+from warren.node.vhost_folders import STREAMS, directory_name
 from warren.store.recovery import CATALOG
-from warren.store.segment import SegmentError
+from warren.store.segment import StoreFileError
 from warren.store.streams.recovery import CATALOG as STREAM_CATALOG
 
 logger = logging.getLogger("warren.storage")
@@ -39,7 +39,7 @@ class KnownStores:
         # Stores are opened in threads of their own, several at once.
         self._lock = threading.Lock()
         self._names: dict[str, str] = {}
-        known = {digits_of(name) for name in vhosts}
+        known = {directory_name(name) for name in vhosts}
         try:
             listed = json.loads(self._path.read_text("utf-8"))
             self._names = {digits: str(name) for digits, name in dict(listed).items() if digits in known}
@@ -48,24 +48,24 @@ class KnownStores:
         except (OSError, ValueError, TypeError, RecursionError) as error:
             logger.error("which stores there were cannot be read: %s: %s", self._path, error)
 
-    def missing(self, name: str, path: Path, queues: Iterable[int]) -> list[SegmentError]:
+    def missing(self, name: str, path: Path, queues: Iterable[int]) -> list[StoreFileError]:
         """What is gone of the store of the virtual host `name`, whose directory is `path`, with `queues`."""
-        if digits_of(name) not in self._names:
+        if directory_name(name) not in self._names:
             return []
         named = tuple(sorted(queues)[:CATALOG_QUEUES_MAX])
-        return [SegmentError(file, 0, reason, queues=named) for file, reason in _missing(path)]
+        return [StoreFileError(file, 0, reason, queues=named) for file, reason in _missing(path)]
 
     def add(self, name: str) -> None:
         """The virtual host `name` has a store, all of which is synced. OSError if that cannot be written."""
         with self._lock:
-            if self._names.get(digits_of(name)) != name:
-                self._names[digits_of(name)] = name
+            if self._names.get(directory_name(name)) != name:
+                self._names[directory_name(name)] = name
                 self._write()
 
     def forget(self, name: str) -> None:
         """The virtual host `name` is deleted."""
         with self._lock:
-            if self._names.pop(digits_of(name), None) is None:
+            if self._names.pop(directory_name(name), None) is None:
                 return
             try:
                 self._write()

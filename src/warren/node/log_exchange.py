@@ -8,9 +8,9 @@ import logging
 from collections.abc import Callable
 
 from warren.model.message import BODY_END, Message
-from warren.node.log_lines import Json, level_name
-from warren.vhost.errand import Later
-from warren.vhost.feed import Feed
+from warren.node.log_formatters import JsonFormatter, level_name
+from warren.vhost.coroutine_driver import Later
+from warren.vhost.internal_publisher import InternalPublisher
 from warren.vhost.vhost import VirtualHost
 from warren.wire.properties import BasicProperties
 
@@ -19,14 +19,14 @@ EXCHANGE = "amq.rabbitmq.log"
 _TEXT, _JSON = "text/plain", "application/json"
 
 
-class ExchangeLog(logging.Handler):
+class LogExchangeHandler(logging.Handler):
     """Publishes what is logged, in whatever thread that is."""
 
     def __init__(self, find: Callable[[], VirtualHost | None], later: Later, node_name: str) -> None:
         super().__init__()
         self._loop = asyncio.get_running_loop()
         self._later = later
-        self._feed = Feed(EXCHANGE, find, self._publish_later)
+        self._feed = InternalPublisher(EXCHANGE, find, self._publish_later)
         self._headers = {"node": node_name}
         self._is_publishing = False
 
@@ -41,7 +41,7 @@ class ExchangeLog(logging.Handler):
             return
 
         def make(now: int) -> Message:
-            kind = _JSON if isinstance(self.formatter, Json) else _TEXT
+            kind = _JSON if isinstance(self.formatter, JsonFormatter) else _TEXT
             properties = BasicProperties(content_type=kind, timestamp=int(created), headers=self._headers)
             return self._feed.composed(level, properties, f"{line}\n".encode() + BODY_END, now)
 

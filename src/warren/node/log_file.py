@@ -29,7 +29,7 @@ class RotatedFile(logging.FileHandler):
     def __init__(self, path: Path, rotation: Rotation) -> None:
         super().__init__(path, encoding="utf-8")
         self._rotation = rotation
-        self._due = next_date(rotation.date, datetime.now().astimezone())
+        self._due = next_rotation(rotation.date, datetime.now().astimezone())
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write `record`, into a new file if it is time for one."""
@@ -53,7 +53,7 @@ class RotatedFile(logging.FileHandler):
             path.unlink(missing_ok=True)
         self.stream = self._open()
 
-    def begin_anew(self) -> None:
+    def rotate_or_reopen(self) -> None:
         """Rotate now, if files that were written are kept; else go on in the file that has the name."""
         if not self._rotation.count:
             self.reopen()
@@ -79,7 +79,7 @@ class RotatedFile(logging.FileHandler):
             return True
         if self._due is None or record.created < self._due.timestamp():
             return False
-        self._due = next_date(self._rotation.date, datetime.fromtimestamp(record.created).astimezone())
+        self._due = next_rotation(self._rotation.date, datetime.fromtimestamp(record.created).astimezone())
         return True
 
     def _close(self) -> None:
@@ -87,12 +87,12 @@ class RotatedFile(logging.FileHandler):
             self.stream.close()
 
 
-def is_date(text: str) -> bool:
+def is_rotation_date(text: str) -> bool:
     """Whether `text` says when to rotate: $D0 at midnight, $W5D16 on Fridays at 16, $M1D2 …"""
     return not text or (_DATE.fullmatch(text) is not None and text != "$")
 
 
-def next_date(text: str, after: datetime) -> datetime | None:
+def next_rotation(text: str, after: datetime) -> datetime | None:
     """The first time after `after` that `text` means; None if it is empty."""
     found = _DATE.fullmatch(text) if text else None
     if found is None:

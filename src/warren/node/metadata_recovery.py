@@ -6,25 +6,25 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from warren.journal.high_water_mark import MarkFile
-from warren.journal.journal import Journal, JournalWorld
-from warren.journal.page import NAME, PageError
-from warren.journal.recovery import RecoveredLog, doubt_numbers, judge, read_log
+from warren.journal.file_format import NAME, JournalError
+from warren.journal.high_water_mark import HighWaterMarkFile
+from warren.journal.journal import Journal, JournalDependencies
+from warren.journal.recovery import RecoveredLog, doubt_numbers, find_loss, read_log
 from warren.metadata.machine import Metadata
 from warren.node.quarantine import Quarantine
-from warren.node.vhost_folders import DELETED, STREAMS, VHOSTS, digits_of
+from warren.node.vhost_folders import DELETED, STREAMS, VHOSTS, directory_name
 from warren.runtime.clock import wall_ms
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.randomness import random_octets
-from warren.runtime.reading_disk import ReadingDisk
-from warren.runtime.worker import Worker
-from warren.store.survey import Held, survey_store, survey_streams
+from warren.runtime.read_only_disk import ReadOnlyDisk
+from warren.runtime.worker_thread import WorkerThread
+from warren.store.survey import MessageTotals, survey_store, survey_streams
 
 _METADATA = "metadata"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class RecoveryChoice:
     """One way to go on."""
 
     name: str
@@ -54,15 +54,15 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnDisk:
+class StoredQueue:
     """What the store of one virtual host holds of one queue or stream."""
 
     digits: str
     number: int
-    held: Held
+    held: MessageTotals
 
 
-def choices(data: Path, copy: Path | None) -> list[Choice]:
+def recovery_choices(data: Path, copy: Path | None) -> list[RecoveryChoice]:
     """The ways to go on with the directory `data`: what can be read, a copy of the log, nothing. OSError."""
     own = data / _METADATA / NAME
     found = [_choice("readable", data, own)]
@@ -71,15 +71,15 @@ def choices(data: Path, copy: Path | None) -> list[Choice]:
     return [*found, _choice("empty", data, None)]
 
 
-def on_disk(data: Path) -> list[OnDisk]:
+def stored_queues(data: Path) -> list[StoredQueue]:
     """What the stores hold. OSError from the disk."""
-    return list(_on_disk(data / VHOSTS))
+    return list(_stored_queues(data / VHOSTS))
 
 
-def unnamed(choice: Choice, stored: list[OnDisk]) -> tuple[int, Held]:
+def orphaned(choice: RecoveryChoice, stored: list[StoredQueue]) -> tuple[int, MessageTotals]:
     """Of what is stored, queues and streams that `choice` does not name, and what they hold."""
     named = {
-        (digits_of(vhost.name), queue.number)
+        (directory_name(vhost.name), queue.number)
         for vhost in choice.metadata.vhosts.by_name.values()
         for queue in vhost.topology.queues.values()
     }
@@ -90,10 +90,12 @@ def unnamed(choice: Choice, stored: list[OnDisk]) -> tuple[int, Held]:
         if (one.digits, one.number) not in named
         and not (is_whole and choice.metadata.was_deleted(one.number))
     ]
-    return len(left), Held(sum(one.held.messages for one in left), sum(one.held.octets for one in left))
+    return len(left), MessageTotals(
+        sum(one.held.messages for one in left), sum(one.held.octets for one in left)
+    )
 
 
-def put_in_place(data: Path, choice: Choice, stored: list[OnDisk]) -> None:
+def apply_choice(data: Path, choice: RecoveryChoice, stored: list[StoredQueue]) -> None:
     """Have the next start find what `choice` is; what was there is copied first. OSError from the disk."""
     folder = data / _METADATA
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -101,47 +103,51 @@ def put_in_place(data: Path, choice: Choice, stored: list[OnDisk]) -> None:
     if choice.problem:
         doubt_numbers(choice.metadata, choice.found, max((one.number for one in stored), default=0))
     failures: list[OSError] = []
-    world = JournalWorld(
+    dependencies = JournalDependencies(
         now=wall_ms,
         random_octets=random_octets,
-        make_answer=asyncio.Future,
+        make_future=asyncio.Future,
         report=lambda error: failures.append(error) if error is not None else None,
     )
     loop = asyncio.new_event_loop()
     with (
         closing(loop),
-        closing(Worker(_METADATA)) as worker,
+        closing(WorkerThread(_METADATA)) as worker,
         closing(DirectoryDisk(folder, loop, worker)) as disk,
     ):
-        Journal(choice.metadata, disk, world, choice.found).begin()
+        Journal(choice.metadata, disk, dependencies, choice.found).begin()
     if failures:
         raise failures[0]
 
 
-def _choice(name: str, data: Path, file: Path | None) -> Choice:
+def _choice(name: str, data: Path, file: Path | None) -> RecoveryChoice:
     folder = data / _METADATA
     metadata = Metadata()
-    with closing(ReadingDisk(folder)) as disk:
-        found = RecoveredLog(mark=MarkFile.read(disk) if folder.exists() else MarkFile(None))
+    with closing(ReadOnlyDisk(folder)) as disk:
+        found = RecoveredLog(
+            mark=HighWaterMarkFile.read(disk) if folder.exists() else HighWaterMarkFile(None)
+        )
     try:
         if file is not None:
             read_log(file.read_bytes(), metadata, found)
     except FileNotFoundError:
-        return Choice(name=name, metadata=metadata, found=found, error=f"there is no {str(file)!r}")
-    except PageError as error:
-        return Choice(name=name, metadata=metadata, found=found, error=str(error))
+        return RecoveryChoice(name=name, metadata=metadata, found=found, error=f"there is no {str(file)!r}")
+    except JournalError as error:
+        return RecoveryChoice(name=name, metadata=metadata, found=found, error=str(error))
     if file is not None:
-        found.loss = judge(found, is_mark_there=True)
-        return Choice(name=name, metadata=metadata, found=found)
-    return Choice(name=name, metadata=metadata, found=found, error="nothing that existed is known any more")
+        found.loss = find_loss(found, is_mark_there=True)
+        return RecoveryChoice(name=name, metadata=metadata, found=found)
+    return RecoveryChoice(
+        name=name, metadata=metadata, found=found, error="nothing that existed is known any more"
+    )
 
 
-def _on_disk(vhosts: Path) -> Iterator[OnDisk]:
+def _stored_queues(vhosts: Path) -> Iterator[StoredQueue]:
     for path in sorted(vhosts.iterdir()) if vhosts.exists() else ():
         if not path.is_dir() or path.name.endswith(DELETED):
             continue
         for folder, survey in ((path, survey_store), (path / STREAMS, survey_streams)):
             if folder.exists():
-                with closing(ReadingDisk(folder)) as disk:
+                with closing(ReadOnlyDisk(folder)) as disk:
                     for number, held in survey(disk).items():
-                        yield OnDisk(digits=path.name, number=number, held=held)
+                        yield StoredQueue(digits=path.name, number=number, held=held)

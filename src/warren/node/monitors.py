@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from warren.flow.alarms import Alarms, Level, Resource
-from warren.flow.budget import queue_memory
+from warren.flow.alarms import Alarms, Resource, ResourceLevel
+from warren.flow.queue_memory import queue_memory
 from warren.limits import DISK_CHECK_MS_MAX, MEMORY_CHECK_MS_MAX, TRIM_MS
 from warren.node import settings
 from warren.node.config import Config
@@ -18,12 +18,12 @@ _MIB = 1 << 20
 _SET = "publishers wait until this alarm clears"
 
 
-class Readings(Protocol):
+class ResourceProbe(Protocol):
     """What is measured: runtime/machine."""
 
     def memory_used(self) -> int | None: ...
     def memory_total(self) -> int: ...
-    def give_back(self) -> None: ...
+    def trim_memory(self) -> None: ...
     def disk_free(self, path: Path) -> int: ...
 
 
@@ -33,12 +33,16 @@ class MemoryMonitor:
     resource = "memory"
 
     def __init__(
-        self, alarms: Alarms, readings: Readings, now: Callable[[], int], press: Callable[[int], None]
+        self,
+        alarms: Alarms,
+        probe: ResourceProbe,
+        now: Callable[[], int],
+        limit_queue_memory: Callable[[int], None],
     ) -> None:
         self._alarms = alarms
         # Called with the octets that each queue may have, at each look.
-        self._press = press
-        self._readings = readings
+        self._limit_queue_memory = limit_queue_memory
+        self._probe = probe
         self._now = now
         self._limit = 0
         self._total = 0
@@ -48,14 +52,14 @@ class MemoryMonitor:
 
     def configure(self, config: Config) -> None:
         """Use the limit that `config` says."""
-        self._total = memory_total(config, self._readings)
+        self._total = memory_total(config, self._probe)
         self._ratio = config.get(settings.PAGING_RATIO)
         absolute = config.get(settings.MEMORY_ABSOLUTE)
         if absolute is None or config.is_set(settings.MEMORY_RELATIVE):
             self.limit(config.get(settings.MEMORY_RELATIVE))
         else:
             self.limit(absolute)
-        if self._readings.memory_used() is None:
+        if self._probe.memory_used() is None:
             logger.warning("nobody says how much memory is used here: there is no memory alarm")
 
     @property
@@ -72,7 +76,7 @@ class MemoryMonitor:
         if self._limit >= self._total:
             logger.warning("that is all the memory there is: the alarm would come too late")
 
-    def look(self) -> int:
+    def check(self) -> int:
         """Measure; answers in how many ms to look again."""
         level = self._level()
         if level is None:
@@ -81,10 +85,10 @@ class MemoryMonitor:
         if level.is_low and now >= self._trim_at:
             # What was freed stays with the process until then, and consumers could never clear the alarm.
             self._trim_at = now + TRIM_MS
-            self._readings.give_back()
+            self._probe.trim_memory()
             level = self._level() or level
-        self._press(queue_memory(level.octets, int(self._limit * self._ratio), level.limit))
-        if self._alarms.measured(level):
+        self._limit_queue_memory(queue_memory(level.octets, int(self._limit * self._ratio), level.limit))
+        if self._alarms.update(level):
             used, limit = level.octets // _MIB, level.limit // _MIB
             if level.is_low:
                 logger.warning(
@@ -96,9 +100,9 @@ class MemoryMonitor:
                 logger.warning("memory alarm cleared: %d MiB used, %d MiB allowed", used, limit)
         return level.check_after_ms(MEMORY_CHECK_MS_MAX)
 
-    def _level(self) -> Level | None:
-        used = self._readings.memory_used()
-        return None if used is None else Level(Resource.MEMORY, used, self._limit)
+    def _level(self) -> ResourceLevel | None:
+        used = self._probe.memory_used()
+        return None if used is None else ResourceLevel(Resource.MEMORY, used, self._limit)
 
 
 class DiskMonitor:
@@ -106,9 +110,9 @@ class DiskMonitor:
 
     resource = "disk"
 
-    def __init__(self, alarms: Alarms, readings: Readings, folder: Path) -> None:
+    def __init__(self, alarms: Alarms, probe: ResourceProbe, folder: Path) -> None:
         self._alarms = alarms
-        self._readings = readings
+        self._probe = probe
         self._folder = folder
         self._limit = 0
         self._total = 0
@@ -116,7 +120,7 @@ class DiskMonitor:
 
     def configure(self, config: Config) -> None:
         """Use the limit that `config` says."""
-        self._total = memory_total(config, self._readings)
+        self._total = memory_total(config, self._probe)
         relative = config.get(settings.DISK_RELATIVE)
         self.limit(config.get(settings.DISK_ABSOLUTE) if relative is None else relative)
 
@@ -130,17 +134,17 @@ class DiskMonitor:
         self._limit = int(self._total * value) if isinstance(value, float) else value
         logger.info("publishers wait below %d MiB free on the disk of %s", self._limit // _MIB, self._folder)
 
-    def look(self) -> int:
+    def check(self) -> int:
         """Measure; answers in how many ms to look again."""
         try:
-            level = Level(Resource.DISK, self._readings.disk_free(self._folder), self._limit)
+            level = ResourceLevel(Resource.DISK, self._probe.disk_free(self._folder), self._limit)
         except OSError as error:
             if not self._is_failing:
                 logger.error("cannot tell how much of the disk of %s is free: %s", self._folder, error)
             self._is_failing = True
             return DISK_CHECK_MS_MAX
         self._is_failing = False
-        if self._alarms.measured(level):
+        if self._alarms.update(level):
             free, limit = level.octets // _MIB, level.limit // _MIB
             if level.is_low:
                 logger.warning(
@@ -168,7 +172,7 @@ class Monitors:
         self.stop()
         for monitor in self._monitors:
             monitor.configure(config)
-            self._look(monitor)
+            self._check(monitor)
 
     def limits(self) -> dict[str, int]:
         """Octets by resource."""
@@ -180,7 +184,7 @@ class Monitors:
             if monitor.resource == resource:
                 monitor.limit(value)
                 self._timers[monitor].cancel()
-                self._look(monitor)
+                self._check(monitor)
                 return monitor.octets
         return None
 
@@ -190,12 +194,12 @@ class Monitors:
             timer.cancel()
         self._timers.clear()
 
-    def _look(self, monitor: Monitor) -> None:
-        delay = monitor.look() / 1000
-        self._timers[monitor] = asyncio.get_running_loop().call_later(delay, self._look, monitor)
+    def _check(self, monitor: Monitor) -> None:
+        delay = monitor.check() / 1000
+        self._timers[monitor] = asyncio.get_running_loop().call_later(delay, self._check, monitor)
 
 
-def memory_total(config: Config, readings: Readings) -> int:
+def memory_total(config: Config, probe: ResourceProbe) -> int:
     """The memory that limits are shares of: what is configured, or what there is."""
     override = config.get(settings.MEMORY_TOTAL)
-    return readings.memory_total() if override is None else override
+    return probe.memory_total() if override is None else override

@@ -9,7 +9,7 @@ Messages of a queue stand among those of others, and stay where they are: their 
 
 Something goes without a word only where the log of the metadata has the command that deleted it: a virtual
 host because it is remembered as removed until its files are gone, a queue because its number was given up in
-a log of which nothing is missing (`metadata/doubts`). What the metadata name again goes back by itself.
+a journal of which nothing is missing (`metadata/in_doubt_numbers`). What the metadata name again is put back.
 """
 
 import logging
@@ -22,15 +22,15 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from warren.management.quarantined import QuarantinedItem
+from warren.management.quarantine_view import QuarantinedItem
 from warren.metadata.machine import Metadata
 from warren.node.acknowledgement import Acknowledgements
-from warren.node.vhost_folders import DELETED, STREAMS, VHOSTS, digits_of, name_in, set_aside
-from warren.runtime.folder import make_folder
-from warren.runtime.reading_disk import ReadingDisk
-from warren.store.found import Found
+from warren.node.vhost_folders import DELETED, STREAMS, VHOSTS, directory_name, name_in, set_aside
+from warren.runtime.locked_directory import make_directory
+from warren.runtime.read_only_disk import ReadOnlyDisk
+from warren.store.recovered_queue import RecoveredQueue
 from warren.store.streams.segment import is_stream_file, stream_of
-from warren.store.survey import Held, held_of, survey_store, survey_streams, total_of
+from warren.store.survey import MessageTotals, queue_totals, sum_totals, survey_store, survey_streams
 
 logger = logging.getLogger("warren.quarantine")
 
@@ -42,19 +42,19 @@ _HINT = "kept until `warren quarantine remove`"
 
 
 @dataclass(slots=True)
-class _Pinned:
+class _OrphanedQueue:
     """Messages of a queue that the metadata do not name, in the open store of their virtual host."""
 
     vhost: str
     number: int
-    levels: dict[int, Found]
+    levels: dict[int, RecoveredQueue]
 
     @property
     def id(self) -> str:
-        return f"queue-{digits_of(self.vhost)}-{self.number}"
+        return f"queue-{directory_name(self.vhost)}-{self.number}"
 
     def item(self) -> QuarantinedItem:
-        held = held_of(self.levels)
+        held = queue_totals(self.levels)
         return QuarantinedItem(
             id=self.id, kind="queue", vhost=self.vhost, number=self.number, path="",
             messages=held.messages, octets=held.octets,
@@ -71,7 +71,7 @@ class Quarantine:
         self._known = Acknowledgements(self._folder)
         # By id: what lies in the folder, and what lies in stores.
         self._moved: dict[str, tuple[QuarantinedItem, list[Path]]] = {}
-        self._pinned: dict[str, _Pinned] = {}
+        self._pinned: dict[str, _OrphanedQueue] = {}
         # The highest number of any queue or stream of these.
         self.number_max = 0
 
@@ -96,18 +96,18 @@ class Quarantine:
         for path in _folders(self._folder / STREAMS):
             self._note_streams(path)
         for path in _folders(self._folder / _METADATA):
-            self._note(_item("metadata", path, Held(octets=_octets(path))), [path])
+            self._note(_item("metadata", path, MessageTotals(octets=_octets(path))), [path])
 
     # --- virtual hosts ----------------------------------------------------------------------------
 
-    def sweep(self, names: Iterable[str]) -> None:
+    def reconcile_vhosts(self, names: Iterable[str]) -> None:
         """Move what virtual hosts left behind that are not among `names`; bring back what is."""
         vhosts = self._data / VHOSTS
-        known = {digits_of(name): name for name in names}
+        known = {directory_name(name): name for name in names}
         for digits, name in known.items():
             kept = self._folder / VHOSTS / digits
             if kept.exists() and not (vhosts / digits).exists():
-                make_folder(vhosts)
+                make_directory(vhosts)
                 os.rename(kept, vhosts / digits)
                 self._went(f"vhost-{digits}")
                 logger.warning("vhost '%s' is in the metadata again: it is back from %s", name, kept)
@@ -122,7 +122,7 @@ class Quarantine:
 
     def _move_vhost(self, path: Path) -> None:
         moved = _free(self._folder / VHOSTS / path.name.removesuffix(_LOST))
-        make_folder(moved.parent)
+        make_directory(moved.parent)
         os.rename(path, moved)
         item = self._note_vhost(moved)
         logger.error(
@@ -131,18 +131,18 @@ class Quarantine:
         )  # fmt: skip
 
     def _note_vhost(self, path: Path) -> QuarantinedItem:
-        held = Held(octets=_octets(path))
+        held = MessageTotals(octets=_octets(path))
         for folder, survey in ((path, survey_store), (path / STREAMS, survey_streams)):
             found = _surveyed(folder, survey) if folder.exists() else {}
             self.number_max = max([self.number_max, *found])
-            held = held.plus(Held(messages=total_of(found).messages))
+            held = held.plus(MessageTotals(messages=sum_totals(found).messages))
         return self._note(_item("vhost", path, held, vhost=name_in(path)), [path])
 
     # --- streams ----------------------------------------------------------------------------------
 
-    def sort_streams(self, name: str, folder: Path, numbers: set[int]) -> None:
+    def reconcile_streams(self, name: str, folder: Path, numbers: set[int]) -> None:
         """Move streams of vhost `name` out of `folder` that are not `numbers`, and bring these back."""
-        kept = self._folder / STREAMS / digits_of(name)
+        kept = self._folder / STREAMS / directory_name(name)
         present = _by_stream(folder)
         for number, files in _by_stream(kept).items():
             if number in numbers and number not in present:
@@ -157,7 +157,7 @@ class Quarantine:
         }
         if not unknown:
             return
-        make_folder(kept)
+        make_directory(kept)
         for file in chain.from_iterable(unknown.values()):
             os.rename(file, kept / file.name)
         for item in self._note_streams(kept, name):
@@ -169,21 +169,23 @@ class Quarantine:
 
     def _note_streams(self, path: Path, name: str = "") -> list[QuarantinedItem]:
         known = self._metadata.vhosts.by_name
-        vhost = name or next((one for one in known if digits_of(one) == path.name), "")
+        vhost = name or next((one for one in known if directory_name(one) == path.name), "")
         held = _surveyed(path, survey_streams)
         self.number_max = max([self.number_max, *held])
         return [
-            self._note(_item("stream", path, held.get(number, Held()), vhost=vhost, number=number), files)
+            self._note(
+                _item("stream", path, held.get(number, MessageTotals()), vhost=vhost, number=number), files
+            )
             for number, files in _by_stream(path).items()
         ]
 
     # --- queues -----------------------------------------------------------------------------------
 
-    def pin(self, vhost: str, found: dict[int, dict[int, Found]]) -> None:
+    def pin(self, vhost: str, found: dict[int, dict[int, RecoveredQueue]]) -> None:
         """The store of `vhost` is open, and has this of queues that the metadata do not name."""
         self.unpin(vhost)
         for number, levels in found.items():
-            pinned = _Pinned(vhost, number, levels)
+            pinned = _OrphanedQueue(vhost, number, levels)
             self._pinned[pinned.id] = pinned
             self.number_max = max(self.number_max, number)
             item = pinned.item()
@@ -197,7 +199,7 @@ class Quarantine:
         for id in [id for id, pinned in self._pinned.items() if pinned.vhost == vhost]:
             del self._pinned[id]
 
-    def take_pinned(self, id: str) -> tuple[str, int, dict[int, Found]] | None:
+    def take_pinned(self, id: str) -> tuple[str, int, dict[int, RecoveredQueue]] | None:
         """Vhost, number and messages of what `id` names, if it is a queue's: nobody keeps them any more."""
         pinned = self._pinned.pop(id, None)
         if pinned is not None:
@@ -214,7 +216,7 @@ class Quarantine:
     def keep_metadata(self, folder: Path) -> None:
         """Keep a copy of the metadata in `folder`, which are not all there, before they are written anew."""
         copy = _free(self._folder / _METADATA / str(time.time_ns()))
-        make_folder(copy.parent)
+        make_directory(copy.parent)
         shutil.copytree(folder, copy)
         logger.warning("a copy of the metadata as they were found is kept in %s", copy)
 
@@ -241,7 +243,7 @@ def finish_removals(data: Path, metadata: Metadata) -> None:
         return
     vhosts = data / VHOSTS
     for name in metadata.vhosts.removed:
-        path = vhosts / digits_of(name)
+        path = vhosts / directory_name(name)
         if path.exists():
             os.rename(path, set_aside(path))
     if vhosts.exists():
@@ -253,7 +255,7 @@ def finish_removals(data: Path, metadata: Metadata) -> None:
     metadata.vhosts.removed.clear()
 
 
-def _item(kind: str, path: Path, held: Held, *, vhost: str = "", number: int = 0) -> QuarantinedItem:
+def _item(kind: str, path: Path, held: MessageTotals, *, vhost: str = "", number: int = 0) -> QuarantinedItem:
     name = f"{path.name}-{number}" if number else path.name
     return QuarantinedItem(
         id=f"{kind}-{name}", kind=kind, vhost=vhost, number=number, path=str(path),
@@ -261,9 +263,11 @@ def _item(kind: str, path: Path, held: Held, *, vhost: str = "", number: int = 0
     )  # fmt: skip
 
 
-def _surveyed(path: Path, survey: Callable[[ReadingDisk], dict[int, Held]]) -> dict[int, Held]:
+def _surveyed(
+    path: Path, survey: Callable[[ReadOnlyDisk], dict[int, MessageTotals]]
+) -> dict[int, MessageTotals]:
     try:
-        with closing(ReadingDisk(path)) as disk:
+        with closing(ReadOnlyDisk(path)) as disk:
             return survey(disk)
     except OSError as error:
         logger.error("what is in %s cannot be counted: %s", path, error)

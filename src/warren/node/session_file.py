@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 from google_crc32c import value as checksum_of
 
-from warren.management.sessions import Sessions, StoredSession
+from warren.management.web_sessions import StoredWebSession, WebSessions
 from warren.metadata.events import Event, UserChanged, UserRemoved
 from warren.metadata.machine import Metadata
 from warren.node import settings
@@ -50,7 +50,7 @@ class SessionFile:
         self._path = folder / _NAME
         self._head = _PREFIX + basis
 
-    def read(self) -> list[StoredSession]:
+    def read(self) -> list[StoredWebSession]:
         """Who was signed in with the same settings; SessionFileError if that cannot be known."""
         try:
             octets = self._path.read_bytes()
@@ -70,7 +70,7 @@ class SessionFile:
             logger.info("nobody is signed in: other settings say who may log in")
             return []
         try:
-            return msgspec.json.decode(content[_HEAD_SIZE:], type=list[StoredSession])
+            return msgspec.json.decode(content[_HEAD_SIZE:], type=list[StoredWebSession])
         except msgspec.DecodeError as error:
             raise SessionFileError("it is damaged") from error
 
@@ -81,14 +81,14 @@ class SessionFile:
         except OSError as error:
             logger.error("cannot be kept as '%s': %s: %s", _UNREADABLE, self._path, error.strerror)
 
-    async def write(self, sessions: list[StoredSession]) -> None:
+    async def write(self, sessions: list[StoredWebSession]) -> None:
         """Have the file say `sessions` and nothing else, also after a power cut; a failure is logged."""
         try:
             await asyncio.to_thread(self._write, sessions)
         except OSError as error:
             logger.error("a restart signs everybody out: %s: %s", self._path, error.strerror)
 
-    def _write(self, sessions: list[StoredSession]) -> None:
+    def _write(self, sessions: list[StoredWebSession]) -> None:
         content = self._head + msgspec.json.encode(sessions)
         new = self._path.with_name(_NAME + ".new")
         try:
@@ -104,7 +104,7 @@ class SessionFile:
             _sync_directory(self._path.parent)
 
 
-def restore_sessions(sessions: Sessions, folder: Path, config: Config, metadata: Metadata) -> None:
+def restore_sessions(sessions: WebSessions, folder: Path, config: Config, metadata: Metadata) -> None:
     """Go on with the `sessions` of the node that had `folder` before, and keep their file from now on."""
     file = SessionFile(folder, basis_of(config))
     try:

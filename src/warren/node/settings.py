@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Generic, TypeVar
 
 from warren import limits
-from warren.access.authenticate import Source
+from warren.access.authenticate import BackendKind
 from warren.access.passwords import ARGON2ID, SHA256, SHA512
 from warren.access.tokens import ALGORITHMS, SHARED_ALGORITHMS
 from warren.limits_http import HTTP_HEADERS_S, HTTP_IDLE_S, HTTP_STALLED_S
@@ -64,7 +64,7 @@ LEVELS = {
 }  # fmt: skip
 
 _SOURCES = {
-    name: source for source in Source for name in (source.value, f"rabbit_auth_backend_{source.value}")
+    name: source for source in BackendKind for name in (source.value, f"rabbit_auth_backend_{source.value}")
 }
 _BINDS = choice({name: name for name in ("as_user", "anon")})
 _FORMATTERS = {name: name for name in ("plaintext", "json")}
@@ -342,8 +342,8 @@ MECHANISMS = Family(
     "ways to log in, in order of preference",
 )
 LOOPBACK_USERS = Family("loopback_users", {"guest": True}, boolean, "users let in from this machine only")
-BACKENDS: Family[Source | None] = Family(
-    "auth_backends", {"1": Source.INTERNAL},
+BACKENDS: Family[BackendKind | None] = Family(
+    "auth_backends", {"1": BackendKind.INTERNAL},
     choice({**_SOURCES, "cache": None, "rabbit_auth_backend_cache": None}),
     "who is asked who somebody is, in order; with .authn and .authz, and what they may do",
 )  # fmt: skip
@@ -389,10 +389,13 @@ OAUTH2_VERIFY = Setting(
     "whether the key server has to prove who it is",
 )  # fmt: skip
 CACHED_BACKEND = Setting(
-    "auth_cache.cached_backend", Source.LDAP, choice(_SOURCES), "who is asked where the backend is `cache`"
+    "auth_cache.cached_backend",
+    BackendKind.LDAP,
+    choice(_SOURCES),
+    "who is asked where the backend is `cache`",
 )
-LDAP_REMEMBERED = Setting(
-    "auth_cache.cache_ttl", limits.DIRECTORY_REMEMBERED_MS, _MS, "how long an answer of LDAP is good"
+AUTH_CACHE_TTL = Setting(
+    "auth_cache.cache_ttl", limits.LDAP_CACHE_MS, _MS, "how long an answer of LDAP is good"
 )
 LDAP_SERVERS: Family[str] = Family("auth_ldap.servers", {}, text, "who is asked, in order")
 LDAP_PORT: Setting[int | None] = Setting(
@@ -441,13 +444,13 @@ LDAP_VERIFY = Setting(
     "whether the servers have to prove who they are",
 )  # fmt: skip
 LDAP_TIMEOUT = Setting(
-    "auth_ldap.timeout", limits.DIRECTORY_TIMEOUT_MS, integer(1, 60_000), "milliseconds for a whole login"
+    "auth_ldap.timeout", limits.LDAP_TIMEOUT_MS, integer(1, 60_000), "milliseconds for a whole login"
 )
 LDAP_IDLE = Setting(
-    "auth_ldap.idle_timeout", limits.DIRECTORY_IDLE_MS, _MS, "milliseconds that an unused connection is kept"
+    "auth_ldap.idle_timeout", limits.LDAP_IDLE_MS, _MS, "milliseconds that an unused connection is kept"
 )
-LDAP_LINKS = Setting(
-    "auth_ldap.connection_pool_size", limits.DIRECTORY_LINKS, integer(1, 1000), "connections at once"
+LDAP_POOL_SIZE = Setting(
+    "auth_ldap.connection_pool_size", limits.LDAP_CONNECTIONS_MAX, integer(1, 1000), "connections at once"
 )
 DEFAULT_USER = Setting("default_user", "guest", text, "made when there is nobody yet")
 DEFAULT_PASSWORD = Setting("default_pass", "guest", text, "its password", is_secret=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
-from warren.node.log_file import is_date
+from warren.node.log_file import is_rotation_date
 
 Choice = TypeVar("Choice")
 
@@ -22,7 +22,7 @@ _SIZE = re.compile(r"(\d{1,19})\s*([a-z]*)", re.IGNORECASE)
 _BOOLEANS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
 
 
-class ValueRefused(Exception):
+class InvalidValue(Exception):
     """The text is no value of this setting; the message says what would be."""
 
 
@@ -49,7 +49,7 @@ def boolean(value: str) -> bool:
     try:
         return _BOOLEANS[value.lower()]
     except KeyError:
-        raise ValueRefused("must be true or false") from None
+        raise InvalidValue("must be true or false") from None
 
 
 def integer(minimum: int, maximum: int = 2**63 - 1) -> Callable[[str], int]:
@@ -57,7 +57,7 @@ def integer(minimum: int, maximum: int = 2**63 - 1) -> Callable[[str], int]:
 
     def parse(value: str) -> int:
         if not re.fullmatch(r"-?\d{1,19}", value) or not minimum <= int(value) <= maximum:
-            raise ValueRefused(f"must be a number from {minimum} to {maximum}")
+            raise InvalidValue(f"must be a number from {minimum} to {maximum}")
         return int(value)
 
     return parse
@@ -70,7 +70,7 @@ def fraction(value: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < 1e6:
-        raise ValueRefused("must be a number such as 0.4")
+        raise InvalidValue("must be a number such as 0.4")
     return number
 
 
@@ -79,7 +79,7 @@ def size(value: str) -> int:
     match = _SIZE.fullmatch(value)
     unit = _UNITS.get(match[2].lower()) if match else None
     if match is None or unit is None:
-        raise ValueRefused("must be a size such as 64MB or 1GiB")
+        raise InvalidValue("must be a size such as 64MB or 1GiB")
     return int(match[1]) * unit
 
 
@@ -94,7 +94,7 @@ class OneOf(Generic[Choice]):
         try:
             return self.choices[value.lower()]
         except KeyError:
-            raise ValueRefused(f"must be one of {', '.join(self.choices)}") from None
+            raise InvalidValue(f"must be one of {', '.join(self.choices)}") from None
 
 
 def choice(choices: dict[str, Choice]) -> OneOf[Choice]:
@@ -113,8 +113,8 @@ def unless(words: tuple[str, ...], parse: Callable[[str], int]) -> Callable[[str
 
 def rotation_date(value: str) -> str:
     """When a log file begins anew: `$D0`, `$W5D16`, `$M1D2`."""
-    if not is_date(value):
-        raise ValueRefused("must be a date such as $D0 (at midnight), $W5D16 (Fridays at 16:00) or $M1D2")
+    if not is_rotation_date(value):
+        raise InvalidValue("must be a date such as $D0 (at midnight), $W5D16 (Fridays at 16:00) or $M1D2")
     return value
 
 
@@ -122,11 +122,11 @@ def address(value: str) -> Address:
     """A port, or a host and a port: 5672, 127.0.0.1:5672, ::1:5672, [::1]:5672."""
     host, _, port = value.rpartition(":")
     if not re.fullmatch(r"\d{1,5}", port) or int(port) > 65_535:
-        raise ValueRefused("must be a port, or an address and a port such as 127.0.0.1:5672")
+        raise InvalidValue("must be a port, or an address and a port such as 127.0.0.1:5672")
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 
-def written(value: object) -> str:
+def format_value(value: object) -> str:
     """A value as it would stand in the file; nothing for none."""
     match value:
         case None:

@@ -17,7 +17,7 @@ _DIGITS = 32
 _numbers = count(1)
 
 
-def digits_of(name: str) -> str:
+def directory_name(name: str) -> str:
     """The name of the directory of the virtual host `name`."""
     return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
 

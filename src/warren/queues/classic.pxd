@@ -1,13 +1,13 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from warren.model.confirmation cimport Confirmation
+from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport Message, body_size_of
 from warren.queues.consumers cimport ConsumerSet
-from warren.queues.handed_out cimport HandedOut
+from warren.queues.unacked_pager cimport UnackedPager
 from warren.queues.local cimport LocalQueue
 from warren.queues.queue cimport Consumer, Delivery, QueueHost
-from warren.queues.ready cimport Ready
+from warren.queues.message_backlog cimport MessageBacklog
 
 cdef int _ACCEPTED
 cdef int _REFUSED
@@ -19,7 +19,7 @@ cdef class ClassicQueue(LocalQueue):
     # What a publish to a waiting consumer looks at comes first, so that it lies together.
     cdef Consumer _sole
     cdef bint _refuses
-    cdef Ready _ready
+    cdef MessageBacklog _ready
     cdef ConsumerSet _consumers
     cdef int64_t _ttl_ms
     cdef int64_t _length_max
@@ -27,21 +27,21 @@ cdef class ClassicQueue(LocalQueue):
     cdef int64_t _wake_when
     cdef int64_t _expires_ms
     cdef int64_t _attempts_max
-    cdef HandedOut _handed_out
+    cdef UnackedPager _unacked_pager
     cdef bint _has_kept_ttls
     # True after the active consumer was cancelled, until something is settled or comes.
     cdef bint _is_held_back
     cdef object _ttl_record
 
     @cython.locals(consumer=Consumer)
-    cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1
+    cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1
     @cython.locals(consumer=Consumer)
     cdef Consumer _next_consumer(self)
-    @cython.locals(ready=Ready)
-    cdef _keep(self, Message message)
-    @cython.locals(ready=Ready, consumer=Consumer)
+    @cython.locals(ready=MessageBacklog)
+    cdef _enqueue(self, Message message)
+    @cython.locals(ready=MessageBacklog, consumer=Consumer)
     cpdef pump(self)
-    @cython.locals(delivery=Delivery, handed_out=HandedOut)
+    @cython.locals(delivery=Delivery, unacked_pager=UnackedPager)
     cpdef Delivery get(self, bint no_ack=*)
     cpdef int64_t place_of(self, Delivery delivery) except -1
     cpdef Message whole(self, Delivery delivery)
@@ -52,21 +52,21 @@ cdef class ClassicQueue(LocalQueue):
     cdef _put_back(self, Delivery delivery)
     @cython.locals(delivery=Delivery)
     cpdef Delivery take(self, object peeked)
-    cpdef let_go(self, Delivery delivery)
+    cpdef release(self, Delivery delivery)
     cpdef give_back(self, Delivery delivery)
     cpdef reject(self, Delivery delivery)
     cpdef consumer_ready(self, Consumer consumer)
     cpdef unpark(self, Consumer consumer)
-    @cython.locals(handed_out=HandedOut)
-    cdef _hand_out(self, Consumer consumer, Delivery delivery)
-    cdef _count_out(self, Delivery delivery)
-    cdef _count_back(self, Delivery delivery)
-    @cython.locals(ready=Ready)
+    @cython.locals(unacked_pager=UnackedPager)
+    cdef _deliver(self, Consumer consumer, Delivery delivery)
+    cdef _count_unacked(self, Delivery delivery)
+    cdef _uncount_unacked(self, Delivery delivery)
+    @cython.locals(ready=MessageBacklog)
     cdef bint _is_full_for(self, Message message) except -1
-    @cython.locals(ready=Ready, delivery=Delivery)
+    @cython.locals(ready=MessageBacklog, delivery=Delivery)
     cdef _drop_overflow(self)
-    cdef _bury(self, Message message, str reason)
-    cdef _bury_delivery(self, Delivery delivery, str reason)
+    cdef _dead_letter(self, Message message, str reason)
+    cdef _dead_letter_delivery(self, Delivery delivery, str reason)
     cdef bint _has_expired(self) except -1
     cdef _wake_by(self, int64_t when)
     @cython.locals(when=int64_t, unused_until=int64_t)

@@ -12,17 +12,17 @@ from collections.abc import Callable, Iterator
 
 from warren.errors import AccessRefused
 from warren.model.arguments import Overflow, QueueSettings
-from warren.model.confirmation import Confirmation
+from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import HAS_EXPIRATION, PERSISTENT, Message, body_size_of
 from warren.queues.consumers import ConsumerSet
-from warren.queues.handed_out import HandedOut
-from warren.queues.kept import KeptReady
+from warren.queues.disk_backlog import DiskBacklog
 from warren.queues.local import LocalQueue
-from warren.queues.priority import PriorityReady
-from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, Peeked, QueueHost
-from warren.queues.ready import Ready
+from warren.queues.message_backlog import MessageBacklog
+from warren.queues.priority_backlog import PriorityBacklog
+from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, PeekedMessage, QueueHost
 from warren.queues.ttl_changes import TtlChanges, TtlRecord
-from warren.store.found import Found
+from warren.queues.unacked_pager import UnackedPager
+from warren.store.recovered_queue import RecoveredQueue
 from warren.store.stores import Stores
 
 _ACCEPTED = ACCEPTED
@@ -36,8 +36,9 @@ class ClassicQueue(LocalQueue):
     """A queue whose messages live on this node, in memory."""
 
     __slots__ = (
-        "_attempts_max", "_consumers", "_expires_ms", "_handed_out", "_has_kept_ttls", "_is_held_back",
-        "_length_max", "_octets_max", "_ready", "_refuses", "_sole", "_ttl_ms", "_ttl_record", "_wake_when",
+        "_attempts_max", "_consumers", "_expires_ms", "_has_kept_ttls", "_is_held_back", "_length_max",
+        "_octets_max", "_ready", "_refuses", "_sole", "_ttl_ms", "_ttl_record", "_unacked_pager",
+        "_wake_when",
     )  # fmt: skip
 
     def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
@@ -47,9 +48,9 @@ class ClassicQueue(LocalQueue):
         self._consumers = ConsumerSet(is_single_active=settings.single_active_consumer)
         self._sole: Consumer | None = None
         self._is_held_back = False
-        self._ready = self._made_ready(lambda _: Ready())
+        self._ready = self._new_backlog(lambda _: MessageBacklog())
         # None while none of its messages is kept.
-        self._handed_out: HandedOut | None = None
+        self._unacked_pager: UnackedPager | None = None
         self._ttl_ms = _NONE
         # True while some of its messages may have another time to live than those that come.
         self._has_kept_ttls = False
@@ -71,7 +72,7 @@ class ClassicQueue(LocalQueue):
         self._wake_when = _NONE
         self._schedule()
 
-    def keep_in(self, stores: Stores, number: int) -> None:
+    def attach_store(self, stores: Stores, number: int) -> None:
         """Have messages of this queue, which is empty, on the disk where there is no room in memory.
 
         The persistent ones are kept there if it is durable, and has a `number`, which is not 0.
@@ -84,19 +85,19 @@ class ClassicQueue(LocalQueue):
             self._has_kept_ttls = True
             kept_ttls.setdefault(level, TtlChanges()).add(end, ttl_ms)
 
-        def make_level(level: int) -> KeptReady:
-            ready = KeptReady(stores, stores.persistent.lane(number, level) if number else None)
+        def make_level(level: int) -> DiskBacklog:
+            ready = DiskBacklog(stores, stores.persistent.cursor(number, level) if number else None)
             ready.ttl_changes = kept_ttls.pop(level, None)
             return ready
 
-        self._ready = self._made_ready(make_level)
-        self._handed_out = HandedOut(stores) if number else None
+        self._ready = self._new_backlog(make_level)
+        self._unacked_pager = UnackedPager(stores) if number else None
 
-    def restore(self, level: int, found: Found) -> None:
+    def restore(self, level: int, found: RecoveredQueue) -> None:
         """Have what a store has kept of priority `level`."""
         self._ready.restore(level, found, self._ttl_ms)
-        if not self.is_moved:
-            self.tell_moved()
+        if not self.is_dirty:
+            self.mark_stats_dirty()
         self._schedule()
 
     def shrink(self) -> None:
@@ -109,14 +110,14 @@ class ClassicQueue(LocalQueue):
         return self._ready.paged_count()
 
     @property
-    def kept_count(self) -> int:
+    def persistent_count(self) -> int:
         """How many of its messages would survive a restart, ready or not settled."""
-        return self._ready.kept_count()
+        return self._ready.persistent_count()
 
     @property
-    def kept_octets(self) -> int:
+    def persistent_octets(self) -> int:
         """The octets of the bodies of these."""
-        return self._ready.kept_octets()
+        return self._ready.persistent_octets()
 
     @property
     def head_timestamp(self) -> int | None:
@@ -157,7 +158,7 @@ class ClassicQueue(LocalQueue):
         return not self._ready.count
 
     @property
-    def is_outlived(self) -> bool:
+    def is_due_for_deletion(self) -> bool:
         """True if nobody uses it, and it is to end when it was used and is not any more."""
         if self._consumers.count:
             return False
@@ -168,11 +169,11 @@ class ClassicQueue(LocalQueue):
         """Its consumers, the eldest first."""
         return iter(self._consumers)
 
-    def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
+    def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
         """Hand `message` to a consumer, or keep it; REFUSED by a full queue that was told to."""
         self.published_count += 1
-        if not self.is_moved:
-            self.tell_moved()
+        if not self.is_dirty:
+            self.mark_stats_dirty()
         if self._refuses and self._is_full_for(message):
             settings = self.settings
             # Without an exchange it is not lost: its publisher is told.
@@ -184,13 +185,13 @@ class ClassicQueue(LocalQueue):
         if consumer is None or not consumer.is_ready():
             consumer = self._next_consumer()
         if consumer is None:
-            self._keep(message)
+            self._enqueue(message)
         elif consumer.no_ack:
             self.delivered_no_ack_count += 1
             consumer.deliver_message(message, False)
             return _ACCEPTED
         else:
-            self._hand_out(consumer, self._ready.pass_by(message, self))
+            self._deliver(consumer, self._ready.push_delivered(message, self))
         if confirmation is not None and message.flags & _PERSISTENT:
             self._ready.confirm(confirmation, sequence)
         return _ACCEPTED
@@ -203,7 +204,7 @@ class ClassicQueue(LocalQueue):
         self._sole = consumer if self._consumers.count == 1 else None
         return consumer
 
-    def _keep(self, message: Message) -> None:
+    def _enqueue(self, message: Message) -> None:
         """`message` waits."""
         ready = self._ready
         if self._has_kept_ttls and not ready.count and not self.unacked_count:
@@ -231,17 +232,17 @@ class ClassicQueue(LocalQueue):
                 return
             if consumer.no_ack and ready.is_fresh():
                 self.delivered_no_ack_count += 1
-                if not self.is_moved:
-                    self.tell_moved()
+                if not self.is_dirty:
+                    self.mark_stats_dirty()
                 consumer.deliver_message(ready.pop_message(), False)
             else:
-                self._hand_out(consumer, ready.pop(self))
+                self._deliver(consumer, ready.pop(self))
 
     def get(self, no_ack: bool = False) -> Delivery | None:
         """The first ready message, handed out without a consumer (basic.get); None when nothing is ready."""
         self.used_at = self._host.now
-        if not self.is_moved:
-            self.tell_moved()
+        if not self.is_dirty:
+            self.mark_stats_dirty()
         if self._wake_when >= 0 and self._wake_when <= self._host.now:
             self.expire()
         if self._has_kept_ttls:
@@ -259,13 +260,13 @@ class ClassicQueue(LocalQueue):
             self._ready.settled(delivery)
             return delivery
         self.got_count += 1
-        self._count_out(delivery)
-        handed_out = self._handed_out
-        if handed_out is not None and self.unacked_octets > handed_out.stores.queue_memory_max:
-            handed_out.add(delivery)
+        self._count_unacked(delivery)
+        unacked_pager = self._unacked_pager
+        if unacked_pager is not None and self.unacked_octets > unacked_pager.stores.queue_memory_max:
+            unacked_pager.add(delivery)
         return delivery
 
-    def peek(self, first: int, count: int) -> list[Peeked]:
+    def peek(self, first: int, count: int) -> list[PeekedMessage]:
         """Up to `count` ready messages from place `first` on, with their bodies; nothing changes.
 
         ConnectionForced if one cannot be read from the disk.
@@ -280,45 +281,45 @@ class ClassicQueue(LocalQueue):
         """The place of `message`, which was published to it last."""
         return self._ready.last_place(message)
 
-    def take(self, peeked: Peeked) -> Delivery | None:
+    def take(self, peeked: PeekedMessage) -> Delivery | None:
         """What was `peeked` at, out of the queue to nobody; None if it is not ready any more.
 
         It is to be let go of, or given back.
         """
         delivery = self._ready.take(peeked, self)
         if delivery is not None:
-            self._count_out(delivery)
+            self._count_unacked(delivery)
             if self._has_kept_ttls:
                 self._schedule()
         return delivery
 
-    def hold(self, peeked: Peeked) -> Delivery | None:
+    def take_unacked(self, peeked: PeekedMessage) -> Delivery | None:
         """The same, for who settles it as a consumer would: of many, the written ones are without bodies."""
         delivery = self.take(peeked)
-        handed_out = self._handed_out
-        if handed_out is not None and delivery is not None:
-            if self.unacked_octets > handed_out.stores.queue_memory_max:
-                handed_out.add(delivery)
-            handed_out.shrink()
+        unacked_pager = self._unacked_pager
+        if unacked_pager is not None and delivery is not None:
+            if self.unacked_octets > unacked_pager.stores.queue_memory_max:
+                unacked_pager.add(delivery)
+            unacked_pager.shrink()
         return delivery
 
-    def lighten(self) -> None:
+    def drop_bodies(self) -> None:
         """Let go of the bodies of what was handed out, as far as that is too much, and written."""
-        if self._handed_out is not None:
-            self._handed_out.shrink()
+        if self._unacked_pager is not None:
+            self._unacked_pager.shrink()
 
     def place_of(self, delivery: Delivery) -> int:
         """Where `delivery`, which is out, was, and where it would be again; see `peek`."""
         return self._ready.place_of(delivery)
 
-    def let_go(self, delivery: Delivery) -> None:
+    def release(self, delivery: Delivery) -> None:
         """`delivery`, taken before, is somewhere else now."""
-        self._count_back(delivery)
+        self._uncount_unacked(delivery)
         self._ready.settled(delivery)
 
     def give_back(self, delivery: Delivery) -> None:
         """`delivery`, taken before, is at its place again as if it had not been out; see `pump`."""
-        self._count_back(delivery)
+        self._uncount_unacked(delivery)
         self._put_back(delivery)
 
     def refuses(self, message: Message) -> bool:
@@ -336,23 +337,23 @@ class ClassicQueue(LocalQueue):
     def acknowledge(self, delivery: Delivery) -> None:
         """`delivery` is done with."""
         self.acknowledged_count += 1
-        self._count_back(delivery)
+        self._uncount_unacked(delivery)
         self._ready.settled(delivery)
 
     def requeue(self, delivery: Delivery) -> None:
         """`delivery` goes back to its place; once too often, and it dies. `pump` hands it out again."""
-        self._count_back(delivery)
+        self._uncount_unacked(delivery)
         delivery.attempts += 1
         delivery.consumer = None
         if self._attempts_max >= 0 and delivery.attempts > self._attempts_max and not self.is_deleted:
-            self._bury_delivery(delivery, "delivery_limit")
+            self._dead_letter_delivery(delivery, "delivery_limit")
         else:
             self._put_back(delivery)
 
     def reject(self, delivery: Delivery) -> None:
         """`delivery` dies, rejected."""
-        self._count_back(delivery)
-        self._bury_delivery(delivery, "rejected")
+        self._uncount_unacked(delivery)
+        self._dead_letter_delivery(delivery, "rejected")
 
     def check_consumer(self, consumer: Consumer) -> None:
         """AccessRefused if `consumer` would be exclusive beside others, or beside an exclusive one."""
@@ -412,8 +413,8 @@ class ClassicQueue(LocalQueue):
     def purge(self) -> int:
         """Forget what is ready; answers how many messages that were."""
         count = self._ready.count
-        if count and not self.is_moved:
-            self.tell_moved()
+        if count and not self.is_dirty:
+            self.mark_stats_dirty()
         self._ready.clear()
         return count
 
@@ -430,7 +431,7 @@ class ClassicQueue(LocalQueue):
         self._ready.forget()
         if self._ttl_record is not None:
             self._ttl_record.forget()
-        self._host.moved.pop(self, None)
+        self._host.dirty.pop(self, None)
         return count
 
     def expire(self) -> None:
@@ -443,9 +444,9 @@ class ClassicQueue(LocalQueue):
             message = self._ready.pop_expired(now, self._ttl_ms)
             if message is None:
                 break
-            if not self.is_moved:
-                self.tell_moved()
-            self._bury(message, "expired")
+            if not self.is_dirty:
+                self.mark_stats_dirty()
+            self._dead_letter(message, "expired")
         if self._has_kept_ttls and not self._ready.count and not self.unacked_count:
             self._forget_ttls()
         if self._expires_ms >= 0 and self.is_unused and self.used_at + self._expires_ms <= now:
@@ -475,28 +476,28 @@ class ClassicQueue(LocalQueue):
         self.expire()
         return self._ready.count != count
 
-    def _made_ready(self, make_level: Callable[[int], Ready]) -> Ready:
+    def _new_backlog(self, make_level: Callable[[int], MessageBacklog]) -> MessageBacklog:
         priority_max = self.settings.priority_max
-        return make_level(0) if priority_max is None else PriorityReady(priority_max, make_level)
+        return make_level(0) if priority_max is None else PriorityBacklog(priority_max, make_level)
 
-    def _hand_out(self, consumer: Consumer, delivery: Delivery) -> None:
+    def _deliver(self, consumer: Consumer, delivery: Delivery) -> None:
         if delivery.attempts:
             self.redelivered_count += 1
         if consumer.no_ack:
             self.delivered_no_ack_count += 1
-            if not self.is_moved:
-                self.tell_moved()
+            if not self.is_dirty:
+                self.mark_stats_dirty()
             consumer.deliver_message(delivery.message, delivery.attempts > 0)
             self._ready.settled(delivery)
             return
         self.delivered_count += 1
-        self._count_out(delivery)
+        self._count_unacked(delivery)
         delivery.consumer = consumer
         consumer.deliver(delivery)
-        handed_out = self._handed_out
-        if handed_out is not None and self.unacked_octets > handed_out.stores.queue_memory_max:
-            handed_out.add(delivery)
-            handed_out.shrink()
+        unacked_pager = self._unacked_pager
+        if unacked_pager is not None and self.unacked_octets > unacked_pager.stores.queue_memory_max:
+            unacked_pager.add(delivery)
+            unacked_pager.shrink()
 
     def _put_back(self, delivery: Delivery) -> None:
         self._sole = None
@@ -509,17 +510,17 @@ class ClassicQueue(LocalQueue):
         if self._length_max >= 0 or self._octets_max >= 0:
             self._drop_overflow()
 
-    def _count_out(self, delivery: Delivery) -> None:
+    def _count_unacked(self, delivery: Delivery) -> None:
         self.unacked_count += 1
         self.unacked_octets += delivery.octets
-        if not self.is_moved:
-            self.tell_moved()
+        if not self.is_dirty:
+            self.mark_stats_dirty()
 
-    def _count_back(self, delivery: Delivery) -> None:
+    def _uncount_unacked(self, delivery: Delivery) -> None:
         self.unacked_count -= 1
         self.unacked_octets -= delivery.octets
-        if not self.is_moved:
-            self.tell_moved()
+        if not self.is_dirty:
+            self.mark_stats_dirty()
 
     def _is_full_for(self, message: Message) -> bool:
         """True if `message` would be one too many."""
@@ -538,25 +539,25 @@ class ClassicQueue(LocalQueue):
             or (self._octets_max >= 0 and ready.octets > self._octets_max)
         ):
             self._host.work += 1
-            if not self.is_moved:
-                self.tell_moved()
-            self._bury(ready.drop(), "maxlen")
+            if not self.is_dirty:
+                self.mark_stats_dirty()
+            self._dead_letter(ready.drop(), "maxlen")
         if self._has_kept_ttls:
             self._schedule()
 
-    def _bury(self, message: Message, reason: str) -> None:
+    def _dead_letter(self, message: Message, reason: str) -> None:
         if self.settings.dead_letter_exchange is not None:
             self._host.dead_letter(self, message, reason)
         else:
-            self._host.lose(self, reason)
+            self._host.count_discarded(self, reason)
 
-    def _bury_delivery(self, delivery: Delivery, reason: str) -> None:
+    def _dead_letter_delivery(self, delivery: Delivery, reason: str) -> None:
         """`delivery` dies."""
         if not self.is_deleted:
             if self.settings.dead_letter_exchange is not None:
                 self._host.dead_letter(self, self._ready.whole(delivery.message), reason)
             else:
-                self._host.lose(self, reason)
+                self._host.count_discarded(self, reason)
         self._ready.settled(delivery)
 
     def _wake_by(self, when: int) -> None:

@@ -35,17 +35,17 @@ class Death:
 
 
 @dataclass(frozen=True, slots=True)
-class Risen:
+class DeadLetter:
     """A message as it is published again, and the queues that it may not go to.
 
     It died there, and no client rejected it since: nobody but the broker would move it, for ever.
     """
 
     message: Message
-    circles: frozenset[str]
+    cycle_queues: frozenset[str]
 
 
-def resurrect(message: Message, death: Death) -> Risen | None:
+def make_dead_letter(message: Message, death: Death) -> DeadLetter | None:
     """`message` after `death`: new address, death headers, no expiration. None after too many of them."""
     properties = message.properties()
     headers: Table = properties.headers or {}
@@ -69,9 +69,9 @@ def resurrect(message: Message, death: Death) -> Risen | None:
     properties.headers = headers
     properties.expiration = None
     address = encode_address(death.exchange, key)
-    risen = Message.compose(address, properties, message.content, now=death.now)
-    risen.flags |= DIED
-    return Risen(risen, _circles(deaths))
+    dead_letter = Message.compose(address, properties, message.content, now=death.now)
+    dead_letter.flags |= DIED
+    return DeadLetter(dead_letter, _cycle_queues(deaths))
 
 
 def _forget(headers: Table) -> None:
@@ -123,7 +123,7 @@ def _summed(group: list[Table]) -> Table:
     return group[0] if "count" in group[0] else {"count": len(group), **group[0]}
 
 
-def _circles(deaths: list[Table]) -> frozenset[str]:
+def _cycle_queues(deaths: list[Table]) -> frozenset[str]:
     """The queues of the deaths since the last rejection."""
     since = takewhile(lambda death: death.get("reason") != REJECTED, deaths)
     return frozenset(queue for death in since if isinstance(queue := death.get("queue"), str))

@@ -9,7 +9,7 @@ cdef class LocalQueue(Queue):
     cdef public object owner
     cdef public object history
     cdef public bint is_auto_delete
-    cdef public int64_t risen_count
+    cdef public int64_t broker_published_count
     cdef readonly int64_t got_count
     cdef readonly int64_t got_no_ack_count
     cdef readonly int64_t got_empty_count
@@ -24,7 +24,7 @@ cdef class LocalQueue(Queue):
     cdef readonly int64_t unacked_octets
     cdef readonly int64_t published_count
     cdef readonly int64_t delivered_no_ack_count
-    cdef public bint is_moved
+    cdef public bint is_dirty
 
     cpdef unpark(self, Consumer consumer)
-    cpdef tell_moved(self)
+    cpdef mark_stats_dirty(self)

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 
 from warren.model.arguments import QueueSettings
 from warren.model.message import Message
-from warren.queues.queue import Consumer, Delivery, Peeked, Queue, QueueHost
+from warren.queues.queue import Consumer, Delivery, PeekedMessage, Queue, QueueHost
 
 
 class LocalQueue(Queue):
     """A queue of this node, of any kind."""
 
     __slots__ = (
-        "_host", "acknowledged_count", "delivered_count", "delivered_no_ack_count", "got_count",
-        "got_empty_count", "got_no_ack_count", "history", "is_auto_delete", "is_deleted", "is_moved", "name",
-        "owner", "published_count", "redelivered_count", "risen_count", "settings", "unacked_count",
+        "_host", "acknowledged_count", "broker_published_count", "delivered_count", "delivered_no_ack_count",
+        "got_count", "got_empty_count", "got_no_ack_count", "history", "is_auto_delete", "is_deleted",
+        "is_dirty", "name", "owner", "published_count", "redelivered_count", "settings", "unacked_count",
         "unacked_octets", "used_at", "vhost_name",
     )  # fmt: skip
 
@@ -28,10 +28,10 @@ class LocalQueue(Queue):
         self.unacked_count = 0
         self.unacked_octets = 0
         # True when the host knows that its numbers have changed.
-        self.is_moved = False
+        self.is_dirty = False
         # All that came; and how many of them nobody has published: dead letters, and what the broker made.
         self.published_count = 0
-        self.risen_count = 0
+        self.broker_published_count = 0
         # As in `Counters`.
         self.delivered_count = 0
         self.delivered_no_ack_count = 0
@@ -63,12 +63,12 @@ class LocalQueue(Queue):
         raise NotImplementedError
 
     @property
-    def kept_count(self) -> int:
+    def persistent_count(self) -> int:
         """How many of its messages would survive a restart, ready or not settled."""
         raise NotImplementedError
 
     @property
-    def kept_octets(self) -> int:
+    def persistent_octets(self) -> int:
         """The octets of the bodies of these."""
         raise NotImplementedError
 
@@ -93,7 +93,7 @@ class LocalQueue(Queue):
         raise NotImplementedError
 
     @property
-    def is_outlived(self) -> bool:
+    def is_due_for_deletion(self) -> bool:
         """True if nobody uses it, and it is to end when it was used and is not any more."""
         raise NotImplementedError
 
@@ -143,7 +143,7 @@ class LocalQueue(Queue):
         """Hand out again, what has come meanwhile first."""
         raise NotImplementedError
 
-    def peek(self, first: int, count: int) -> list[Peeked]:
+    def peek(self, first: int, count: int) -> list[PeekedMessage]:
         """Up to `count` ready messages from place `first` on, with their bodies; nothing changes.
 
         ConnectionForced if one cannot be read from the disk.
@@ -186,7 +186,7 @@ class LocalQueue(Queue):
         """It was declared again: x-expires starts anew."""
         self.used_at = self._host.now
 
-    def tell_moved(self) -> None:
+    def mark_stats_dirty(self) -> None:
         """Have the host know that its numbers change, once for as long as nobody looks at them."""
-        self.is_moved = True
-        self._host.moved[self] = None
+        self.is_dirty = True
+        self._host.dirty[self] = None

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from warren.model.confirmation cimport Confirmation
+from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.counters cimport Counters
 from warren.model.message cimport Message, body_size_of
 
@@ -38,16 +38,16 @@ cdef class QueueHost(Counters):
     cdef public int64_t now
     cdef public int64_t work
     cdef readonly bint is_traced
-    cdef public dict moved
+    cdef public dict dirty
     cdef public Py_ssize_t consumer_count
 
     cpdef dead_letter(self, Queue queue, Message message, str reason)
-    cpdef lose(self, Queue queue, str reason)
+    cpdef count_discarded(self, Queue queue, str reason)
     cpdef wake_at(self, Queue queue, int64_t when)
     cpdef delete_queue(self, Queue queue)
 
 cdef class Queue:
-    cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1
+    cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1
     cpdef Delivery get(self, bint no_ack=*)
     cpdef acknowledge(self, Delivery delivery)
     cpdef requeue(self, Delivery delivery)

@@ -5,7 +5,7 @@ session subclasses, and asks its `QueueHost`, which the virtual host subclasses,
 routing the dead, waking up later, and being deleted.
 """
 
-from warren.model.confirmation import Confirmation
+from warren.model.confirm_listener import ConfirmListener
 from warren.model.counters import Counters
 from warren.model.message import Message, body_size_of
 
@@ -77,7 +77,7 @@ def new_delivery(queue: "Queue", message: Message, position: int) -> Delivery:
     return delivery
 
 
-class Peeked:
+class PeekedMessage:
     """A message that somebody looks at, where it waits: nothing changes by it."""
 
     __slots__ = ("attempts", "message", "place")
@@ -93,7 +93,7 @@ class Peeked:
 class QueueHost(Counters):
     """Port: what a queue needs from the virtual host that it lives in, which counts what all channels do."""
 
-    __slots__ = ("consumer_count", "is_traced", "moved", "now", "work")
+    __slots__ = ("consumer_count", "dirty", "is_traced", "now", "work")
 
     def __init__(self, now: int) -> None:
         super().__init__()
@@ -107,19 +107,19 @@ class QueueHost(Counters):
         # Consumers of all its queues.
         self.consumer_count = 0
         # The queues whose numbers have changed since somebody took this: idle ones cost who samples nothing.
-        self.moved: dict[Queue, None] = {}
+        self.dirty: dict[Queue, None] = {}
 
-    def take_moved(self) -> "list[Queue]":
+    def take_dirty(self) -> "list[Queue]":
         """The queues whose numbers have changed since this was asked last."""
-        moved = list(self.moved)
-        self.moved = {}
-        return moved
+        dirty = list(self.dirty)
+        self.dirty = {}
+        return dirty
 
     def dead_letter(self, queue: "Queue", message: Message, reason: str) -> None:
         """`message` died in `queue`, which has a dead-letter exchange, for `reason`."""
         raise NotImplementedError
 
-    def lose(self, queue: "Queue", reason: str) -> None:
+    def count_discarded(self, queue: "Queue", reason: str) -> None:
         """A message died in `queue`, which has no dead-letter exchange, for `reason`: it is gone."""
 
     def wake_at(self, queue: "Queue", when: int) -> None:
@@ -140,10 +140,10 @@ class Queue:
 
     __slots__ = ()
 
-    def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
+    def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
         """Take one more message: ACCEPTED or REFUSED.
 
-        `confirmation` is None when nobody waits for a confirm; see `Confirmation` for the rest.
+        `confirmation` is None when nobody waits for a confirm; see `ConfirmListener` for the rest.
         """
         raise NotImplementedError
 

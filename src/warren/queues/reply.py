@@ -4,7 +4,7 @@ RabbitMQ's `amq.rabbitmq.reply-to`: the requester consumes, the replier publishe
 told. Nothing waits here: a reply whose requester does not read is dropped, as it is when that has gone.
 """
 
-from warren.model.confirmation import Confirmation
+from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import Message
 from warren.queues.queue import ACCEPTED, Consumer, Queue
 
@@ -18,7 +18,7 @@ class ReplyQueue(Queue):
         self.name = name
         self.consumer = consumer
 
-    def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
+    def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
         """Hand the reply over, or drop it when the requester has too many unread."""
         if self.consumer.is_ready():
             self.consumer.deliver_message(message, False)

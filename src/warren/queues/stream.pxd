@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from warren.model.confirmation cimport Confirmation
+from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport Message
 from warren.queues.local cimport LocalQueue
 from warren.queues.queue cimport Consumer, Delivery
@@ -18,10 +18,10 @@ cdef class StreamQueue(LocalQueue):
     cdef dict _waiting
     cdef Py_ssize_t _chunk_readers
     cdef dict _watchers
-    cdef dict _resting
-    cdef object _stamp
+    cdef dict _deferred
+    cdef object _offset_header
 
-    cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1
+    cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1
     @cython.locals(work_max=int64_t)
     cpdef pump(self)
     cpdef expire(self)

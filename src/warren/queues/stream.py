@@ -15,15 +15,15 @@ from warren.errors import AmqpNotImplemented
 from warren.limits import STREAM_SEGMENT_SIZE, STREAM_WORK_PER_TURN_MAX
 from warren.model.arguments import QueueSettings
 from warren.model.blind_copies import without_bcc
-from warren.model.confirmation import Confirmation
+from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import HAS_HEADERS, Message, new_message, presume_died
 from warren.queues.local import LocalQueue
-from warren.queues.queue import ACCEPTED, Consumer, Delivery, Peeked, QueueHost, new_delivery
-from warren.queues.reading import Reading
-from warren.queues.stamping import Stamp
-from warren.store.streams.chunk import Chunk, Run, Shape
-from warren.store.streams.log import Retention, StreamLog
-from warren.store.streams.store import StreamStore
+from warren.queues.offset_header import OffsetHeader
+from warren.queues.queue import ACCEPTED, Consumer, Delivery, PeekedMessage, QueueHost, new_delivery
+from warren.queues.stream_read_options import StreamReadOptions
+from warren.store.streams.chunk import Chunk, ChunkShape, MessageRun
+from warren.store.streams.stream_log import Retention, StreamLog
+from warren.store.streams.stream_store import StreamStore
 
 _ACCEPTED = ACCEPTED
 _HAS_HEADERS = HAS_HEADERS
@@ -33,13 +33,13 @@ class StreamQueue(LocalQueue):
     """A queue of type stream."""
 
     __slots__ = (
-        "_chunk_readers", "_is_paused", "_readers", "_ready", "_resting", "_stamp", "_store", "_waiting",
-        "_watchers", "log",
+        "_chunk_readers", "_deferred", "_is_paused", "_offset_header", "_readers", "_ready", "_store",
+        "_waiting", "_watchers", "log",
     )  # fmt: skip
 
     def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
         super().__init__(name, vhost_name, host, settings)
-        # Set by `keep_in`, before anything is published.
+        # Set by `attach_store`, before anything is published.
         self._store: StreamStore = None  # type: ignore[assignment]
         self.log: StreamLog = None  # type: ignore[assignment]
         self._is_paused = False
@@ -52,11 +52,11 @@ class StreamQueue(LocalQueue):
         # Called when more was written, and when it is gone.
         self._watchers: dict[Callable[[], None], None] = {}
         # To be called in turns to come, one in each.
-        self._resting: dict[Callable[[], None], None] = {}
+        self._deferred: dict[Callable[[], None], None] = {}
         # Of the property list that was seen last: most are equal.
-        self._stamp = Stamp(b"\0\0")
+        self._offset_header = OffsetHeader(b"\0\0")
 
-    def keep_in(self, store: StreamStore, number: int) -> None:
+    def attach_store(self, store: StreamStore, number: int) -> None:
         """Have its messages in `store`, as the stream with `number`; it may be there already."""
         self._store = store
         self.log = store.log(number)
@@ -100,12 +100,12 @@ class StreamQueue(LocalQueue):
         return self.message_count
 
     @property
-    def kept_count(self) -> int:
+    def persistent_count(self) -> int:
         """All of them survive a restart."""
         return self.message_count
 
     @property
-    def kept_octets(self) -> int:
+    def persistent_octets(self) -> int:
         """What they take on the disk."""
         return self.log.octets
 
@@ -125,7 +125,7 @@ class StreamQueue(LocalQueue):
         return len(self._readers) + self._chunk_readers
 
     @property
-    def is_outlived(self) -> bool:
+    def is_due_for_deletion(self) -> bool:
         """It ends when somebody deletes it."""
         return False
 
@@ -137,11 +137,11 @@ class StreamQueue(LocalQueue):
         """The offset of the next message that `consumer`, one of its own, gets."""
         return int(self._readers[consumer].offset)
 
-    def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
+    def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
         """Keep `message`, which is confirmed when it is synced, whether it is persistent or not."""
         self.published_count += 1
-        if not self.is_moved:
-            self.tell_moved()
+        if not self.is_dirty:
+            self.mark_stats_dirty()
         if message.flags & _HAS_HEADERS:
             message = without_bcc(message)
         self._store.append(self.log, message)
@@ -156,22 +156,22 @@ class StreamQueue(LocalQueue):
         if not self._store.append_as(self.log, message, producer, sequence):
             return False
         self.published_count += 1
-        if not self.is_moved:
-            self.tell_moved()
+        if not self.is_dirty:
+            self.mark_stats_dirty()
         return True
 
-    def publish_run_as(self, run: Run, producer: str, sequence: int) -> None:
+    def publish_run_as(self, run: MessageRun, producer: str, sequence: int) -> None:
         """The same for many, of which the first has the number `sequence`."""
         kept = self._store.append_run_as(self.log, run, producer, sequence)
         if kept:
             self.published_count += kept
-            if not self.is_moved:
-                self.tell_moved()
+            if not self.is_dirty:
+                self.mark_stats_dirty()
 
-    def confirm(self, confirmation: Confirmation, sequence: int) -> None:
+    def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
         """Say to `confirmation` that `sequence` is done when all that came before is safe."""
         self._store.confirm(confirmation, sequence)
-        self._store.touch(self.log)
+        self._store.mark_dirty(self.log)
 
     def producer_sequence(self, producer: str) -> int | None:
         """The sequence of the last message from `producer`; None if nothing is known of it."""
@@ -201,9 +201,9 @@ class StreamQueue(LocalQueue):
         """Have `watcher` called no more."""
         self._watchers.pop(watcher, None)
 
-    def rest(self, reader: Callable[[], None]) -> None:
+    def defer(self, reader: Callable[[], None]) -> None:
         """Have `reader`, which has looked at much in this turn, called in one to come."""
-        self._resting[reader] = None
+        self._deferred[reader] = None
         self._host.wake_at(self, self._host.now)
 
     def count_reader(self, change: int) -> None:
@@ -215,19 +215,21 @@ class StreamQueue(LocalQueue):
     def count_delivered(self, count: int) -> None:
         """`count` messages were sent to somebody who reads whole chunks."""
         self.delivered_count += count
-        if not self.is_moved:
-            self.tell_moved()
+        if not self.is_dirty:
+            self.mark_stats_dirty()
 
     def check_consumer(self, consumer: Consumer) -> None:
         """Raise AmqpNotImplemented for automatic acknowledgement: who reads must say when there is room."""
         if consumer.no_ack:
             raise self._unsupported("automatic acknowledgement")
 
-    def introduce(self, consumer: Consumer, reading: Reading) -> None:
-        """Have `consumer`, which comes next, get what `reading` says; without, all that comes from now on."""
-        reader = self._readers[consumer] = _Reader(consumer, reading.offset(self.log, self._host.now))
-        if reading.is_filtered:
-            reader.reading = reading
+    def set_read_options(self, consumer: Consumer, stream_read_options: StreamReadOptions) -> None:
+        """Deliver to `consumer`, which subscribes next, what `stream_read_options` select."""
+        reader = self._readers[consumer] = _Reader(
+            consumer, stream_read_options.offset(self.log, self._host.now)
+        )
+        if stream_read_options.is_filtered:
+            reader.stream_read_options = stream_read_options
 
     def add_consumer(self, consumer: Consumer) -> None:
         """Let `consumer`, which was checked, read."""
@@ -277,11 +279,11 @@ class StreamQueue(LocalQueue):
     def expire(self) -> None:
         """It is another turn: go on with what was left."""
         self.pump()
-        if self._resting:
-            rested = next(iter(self._resting))
-            del self._resting[rested]
-            rested()
-        if self._resting:
+        if self._deferred:
+            deferred = next(iter(self._deferred))
+            del self._deferred[deferred]
+            deferred()
+        if self._deferred:
             self._host.wake_at(self, self._host.now)
 
     def pause(self) -> None:
@@ -297,8 +299,8 @@ class StreamQueue(LocalQueue):
     def acknowledge(self, delivery: Delivery) -> None:
         """There is room for one more; the message stays."""
         self.acknowledged_count += 1
-        if not self.is_moved:
-            self.tell_moved()
+        if not self.is_dirty:
+            self.mark_stats_dirty()
 
     def requeue(self, delivery: Delivery) -> None:
         """The consumer, or its channel, has gone: the message stays where it is."""
@@ -318,9 +320,9 @@ class StreamQueue(LocalQueue):
         """Raise AmqpNotImplemented."""
         raise self._unsupported("queue.purge")
 
-    def peek(self, first: int, count: int) -> list[Peeked]:
+    def peek(self, first: int, count: int) -> list[PeekedMessage]:
         """Up to `count` messages from offset `first` on; one that cannot be read is passed over."""
-        peeked: list[Peeked] = []
+        peeked: list[PeekedMessage] = []
         while len(peeked) < count:
             chunk = self.log.read(first)
             if chunk is None:
@@ -331,7 +333,7 @@ class StreamQueue(LocalQueue):
             for message in messages:
                 # Only looked at: nothing is dead-lettered or redriven from here, and older chunks do not say.
                 presume_died(message)
-            peeked += [Peeked(at, message, 0) for at, message in enumerate(messages, first)]
+            peeked += [PeekedMessage(at, message, 0) for at, message in enumerate(messages, first)]
             first = end
         return peeked
 
@@ -345,7 +347,7 @@ class StreamQueue(LocalQueue):
         self.is_deleted = True
         self._ready = {}
         self._waiting = {}
-        self._resting = {}
+        self._deferred = {}
         self._host.wake_at(self, -1)
         readers, self._readers = self._readers, {}
         for consumer in readers:
@@ -359,8 +361,8 @@ class StreamQueue(LocalQueue):
 
     def _committed(self) -> None:
         """More was written."""
-        if not self.is_moved:
-            self.tell_moved()
+        if not self.is_dirty:
+            self.mark_stats_dirty()
         self._ready |= self._waiting
         self._waiting = {}
         self.pump()
@@ -395,12 +397,12 @@ class StreamQueue(LocalQueue):
             if reader.offset >= chunk.end:
                 reader.begin = -1
             self._host.work += 1
-            if reader.reading is not None and not reader.wants(chunk, offset):
+            if reader.stream_read_options is not None and not reader.wants(chunk, offset):
                 continue
             delivery = new_delivery(self, self._message(chunk, offset), offset)
             self.delivered_count += 1
-            if not self.is_moved:
-                self.tell_moved()
+            if not self.is_dirty:
+                self.mark_stats_dirty()
             delivery.consumer = consumer
             consumer.deliver(delivery)
 
@@ -408,10 +410,12 @@ class StreamQueue(LocalQueue):
         """The message at `offset` as consumers get it."""
         place = offset - chunk.first
         shape = chunk.shapes[chunk.shape_at(place)]
-        stamp = self._stamp
-        if shape.property_list != stamp.source:
-            stamp = self._stamp = Stamp(shape.property_list)
-        message = new_message(shape.address, stamp.stamped(offset), chunk.content(place), chunk.time)
+        offset_header = self._offset_header
+        if shape.property_list != offset_header.source:
+            offset_header = self._offset_header = OffsetHeader(shape.property_list)
+        message = new_message(
+            shape.address, offset_header.with_offset(offset), chunk.content(place), chunk.time
+        )
         message.flags = shape.flags | _HAS_HEADERS
         message.priority = shape.priority
         return message
@@ -426,7 +430,7 @@ class StreamQueue(LocalQueue):
 class _Reader:
     """How far one consumer has come."""
 
-    __slots__ = ("_shape", "_wants", "begin", "consumer", "offset", "reading")
+    __slots__ = ("_shape", "_wants", "begin", "consumer", "offset", "stream_read_options")
 
     def __init__(self, consumer: Consumer, offset: int) -> None:
         self.consumer = consumer
@@ -434,15 +438,15 @@ class _Reader:
         self.offset = offset
         self.begin = -1
         # What it passes over, if it does; and whether messages of this shape.
-        self.reading: Reading | None = None
-        self._shape: Shape | None = None
+        self.stream_read_options: StreamReadOptions | None = None
+        self._shape: ChunkShape | None = None
         self._wants = False
 
     def wants(self, chunk: Chunk, offset: int) -> bool:
-        """True if the message at `offset` of `chunk` is one that `reading` asks for."""
-        assert self.reading is not None
+        """True if the message at `offset` of `chunk` is one that `stream_read_options` asks for."""
+        assert self.stream_read_options is not None
         shape = chunk.shapes[chunk.shape_at(offset - chunk.first)]
         if shape is not self._shape:
             self._shape = shape
-            self._wants = self.reading.wants(shape)
+            self._wants = self.stream_read_options.wants(shape)
         return self._wants

@@ -61,22 +61,22 @@ class TtlRecord:
 
     def read(self) -> list[LevelChange]:
         """What was written last."""
-        mark = self._store.marks.get(self._key)
-        value = b"" if mark is None else mark.value
+        marker = self._store.markers.get(self._key)
+        value = b"" if marker is None else marker.value
         return [_decoded(value[at : at + _SIZE]) for at in range(0, len(value) - _SIZE + 1, _SIZE)]
 
     def write(self, changes: list[LevelChange]) -> None:
         """Keep `changes` and no others."""
-        mark = self._store.marks.get(self._key)
+        marker = self._store.markers.get(self._key)
         value = b"".join(map(_encoded, changes))
-        if (b"" if mark is None else mark.value) != value:
+        if (b"" if marker is None else marker.value) != value:
             # Not just forgotten when there are none: an older one would be found again.
             self._store.begin_group()
             self._store.end_group(self._key, value)
 
     def forget(self) -> None:
         """The queue is gone."""
-        if self._key in self._store.marks:
+        if self._key in self._store.markers:
             self._store.forget(self._key)
 
 

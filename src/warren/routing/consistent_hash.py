@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 
 from warren.errors import PreconditionFailed
 from warren.limits import CONSISTENT_HASH_WEIGHT_MAX
-from warren.model.groups import Groups
+from warren.model.erlang_terms import printed_value
 from warren.model.message import Message
-from warren.model.terms import printed_value
+from warren.model.multimap import Multimap
 from warren.routing.exchange import BY_KEY, BY_PROPERTIES, Binding, Exchange
 from warren.routing.hashing import SLOTS, destination_name, draw, key_slot, seed
 from warren.routing.verdict import Verdict, shown
@@ -36,7 +36,7 @@ class ConsistentHashExchange(Exchange):
         arguments = self.settings.arguments
         self._header = arguments.get(HASH_HEADER)
         self._property = arguments.get(HASH_PROPERTY)
-        self._by_destination: Groups[Binding] = Groups()
+        self._by_destination: Multimap[Binding] = Multimap()
         # Drawn when first asked for, forgotten when the bindings change.
         self._owners: list[object] = []
         self._candidates: list[object] = []

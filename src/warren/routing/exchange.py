@@ -7,8 +7,8 @@ by key. A destination is an exchange or anything else, usually a queue: routing 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from warren.model.groups import Groups
 from warren.model.message import Message
+from warren.model.multimap import Multimap
 from warren.routing.verdict import Verdict
 
 # Where an unroutable message goes instead: RabbitMQ's argument, also a key of policies.
@@ -100,7 +100,7 @@ class Exchange:
         self.published_out = 0
         # Whoever samples these keeps them here, so that they go with it.
         self.history: object = None
-        self._bindings: Groups[Binding] = Groups()
+        self._bindings: Multimap[Binding] = Multimap()
         self._watcher: Callable[[], None] | None = None
         alternate = settings.arguments.get(ALTERNATE_EXCHANGE)
         self._alternate: str | None = alternate if isinstance(alternate, str) else None

@@ -7,26 +7,26 @@ from warren.wire.properties cimport decode_some_headers
 cdef int _HAS_HEADERS
 cdef object _PRESENT
 
-cdef class Drawer
+cdef class HeaderIndex
 cdef class Rule
 
 cdef class HeadersExchange(Exchange):
     cdef dict _rules
-    cdef readonly dict _filed
+    cdef readonly dict _index
     cdef readonly dict _wanted
     cdef Rule _always
     cdef unsigned long long _turn
 
-    @cython.locals(found=list, headers=dict, drawer=Drawer)
+    @cython.locals(found=list, headers=dict, header_index=HeaderIndex)
     cpdef route(self, str routing_key, Message message)
     cdef _try(self, object filed, dict headers, list found)
     cdef _try_one(self, Rule rule, dict headers, list found)
     cdef _take(self, Rule rule, list found)
-    @cython.locals(drawer=Drawer)
-    cdef _file(self, Rule rule)
+    @cython.locals(header_index=HeaderIndex)
+    cdef _add_to_index(self, Rule rule)
 
 @cython.final
-cdef class Drawer:
+cdef class HeaderIndex:
     cdef readonly object present
     cdef readonly dict by_value
 

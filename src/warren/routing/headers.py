@@ -14,8 +14,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from decimal import Decimal
 
 from warren.errors import PreconditionFailed
+from warren.model.erlang_terms import printed_value
 from warren.model.message import HAS_HEADERS, Message
-from warren.model.terms import printed_value
 from warren.routing.exchange import BY_PROPERTIES, Binding, Exchange, fingerprint
 from warren.routing.verdict import Verdict, shown
 from warren.wire.properties import decode_some_headers
@@ -41,13 +41,13 @@ Fact = tuple[str, Hashable]
 class HeadersExchange(Exchange):
     """To every binding whose facts agree with the message's headers; its routing key is ignored."""
 
-    __slots__ = ("_always", "_filed", "_rules", "_turn", "_wanted")
+    __slots__ = ("_always", "_index", "_rules", "_turn", "_wanted")
 
     type_name = "headers"
 
     def prepare(self) -> None:
         self._rules: dict[Rule, Rule] = {}
-        self._filed: dict[str, Drawer] = {}
+        self._index: dict[str, HeaderIndex] = {}
         # The headers that rules ask for, each with their number; no other is decoded.
         self._wanted: dict[str, int] = {}
         # The rule that asks for nothing, and so is met by every message.
@@ -79,26 +79,26 @@ class HeadersExchange(Exchange):
         found: list[object] = []
         if self._always is not None:
             self._take(self._always, found)
-        if message.flags & _HAS_HEADERS and self._filed:
+        if message.flags & _HAS_HEADERS and self._index:
             self._turn += 1
             headers = decode_some_headers(message.property_list, self._wanted)
             for name, value in headers.items():
-                drawer = self._filed.get(name)
-                if drawer is not None:
-                    if drawer.present is not None:
-                        self._try(drawer.present, headers, found)
-                    if drawer.by_value:
-                        filed = drawer.by_value.get(comparable(value))
+                header_index = self._index.get(name)
+                if header_index is not None:
+                    if header_index.present is not None:
+                        self._try(header_index.present, headers, found)
+                    if header_index.by_value:
+                        filed = header_index.by_value.get(comparable(value))
                         if filed is not None:
                             self._try(filed, headers, found)
         return found
 
     def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
         """By each header that it asks for: there with that value, missing, or other."""
-        rule = required(binding.arguments)
+        rule = rule_for(binding.arguments)
         headers = message.headers()
         unmet = sorted(
-            _lack(name, binding.arguments[name], headers)
+            _mismatch(name, binding.arguments[name], headers)
             for name, value in rule.facts
             if name not in headers or (value is not _PRESENT and comparable(headers[name]) != value)
         )
@@ -137,15 +137,15 @@ class HeadersExchange(Exchange):
             found.append(bindings.destination)
 
     def added(self, binding: Binding) -> None:
-        asked = required(binding.arguments)
+        asked = rule_for(binding.arguments)
         rule = self._rules.get(asked)
         if rule is None:
             rule = self._rules[asked] = asked
-            self._file(rule)
+            self._add_to_index(rule)
         rule.add(binding)
 
     def removed(self, binding: Binding) -> None:
-        rule = self._rules[required(binding.arguments)]
+        rule = self._rules[rule_for(binding.arguments)]
         rule.remove(binding)
         if rule.bindings is not None:
             return
@@ -157,32 +157,32 @@ class HeadersExchange(Exchange):
             if not self._wanted[name]:
                 del self._wanted[name]
         for name, value in rule.places():
-            drawer = self._filed[name]
-            drawer.remove(value, rule)
-            if drawer.is_empty():
-                del self._filed[name]
+            header_index = self._index[name]
+            header_index.remove(value, rule)
+            if header_index.is_empty():
+                del self._index[name]
 
-    def _file(self, rule: "Rule") -> None:
+    def _add_to_index(self, rule: "Rule") -> None:
         if not rule.is_any:
             if not rule.facts:
                 self._always = rule
                 return
-            rule.file_under(min(rule.facts, key=self._crowd))
+            rule.index_under(min(rule.facts, key=self._indexed_count))
         for name, _ in rule.facts:
             self._wanted[name] = self._wanted.get(name, 0) + 1
         for name, value in rule.places():
-            drawer = self._filed.get(name)
-            if drawer is None:
-                drawer = self._filed[name] = Drawer()
-            drawer.add(value, rule)
+            header_index = self._index.get(name)
+            if header_index is None:
+                header_index = self._index[name] = HeaderIndex()
+            header_index.add(value, rule)
 
-    def _crowd(self, fact: Fact) -> int:
+    def _indexed_count(self, fact: Fact) -> int:
         """How many rules are filed under `fact`."""
-        drawer = self._filed.get(fact[0])
-        return 0 if drawer is None else drawer.size(fact[1])
+        header_index = self._index.get(fact[0])
+        return 0 if header_index is None else header_index.size(fact[1])
 
 
-class Drawer:
+class HeaderIndex:
     """The rules filed under one header. Most places have one rule: it stands there without a dict."""
 
     __slots__ = ("by_value", "present")
@@ -268,7 +268,7 @@ class Rule:
         else:
             self.bindings = None
 
-    def file_under(self, place: Fact) -> None:
+    def index_under(self, place: Fact) -> None:
         """Be filed under `place`: a message that looks there states that fact."""
         self._place = place
         self._others = tuple(fact for fact in self.facts if fact[0] != place[0])
@@ -289,7 +289,7 @@ class Rule:
         return True
 
 
-def required(arguments: Mapping[str, object]) -> Rule:
+def rule_for(arguments: Mapping[str, object]) -> Rule:
     """What the arguments of a binding ask for."""
     mode = str(arguments.get(MATCH_ARGUMENT, "all"))
     counts_reserved = mode.endswith("-with-x")
@@ -301,7 +301,7 @@ def required(arguments: Mapping[str, object]) -> Rule:
     return Rule(mode.startswith("any"), facts)
 
 
-def _lack(name: str, wanted: object, headers: Mapping[str, object]) -> str:
+def _mismatch(name: str, wanted: object, headers: Mapping[str, object]) -> str:
     """What a binding that asks for `name` to be `wanted` misses in `headers`."""
     if name not in headers:
         return f"header {shown(name)} is missing"

@@ -17,7 +17,7 @@ _OCTETS = 8
 class RandomExchange(Exchange):
     """One destination by chance; it was given `random_octets` to draw with."""
 
-    __slots__ = ("_drawn_from", "die")
+    __slots__ = ("_drawn_from", "choice_seed")
 
     type_name = "x-random"
 
@@ -26,7 +26,7 @@ class RandomExchange(Exchange):
         self._drawn_from: list[object] | None = None
         # While it has one, the choice follows from it, from the name of the exchange and from the bindings:
         # also on another day, in whichever order they were made.
-        self.die: bytes | None = None
+        self.choice_seed: bytes | None = None
 
     @property
     def decides(self) -> int:
@@ -40,8 +40,8 @@ class RandomExchange(Exchange):
             destinations = self._drawn_from = [binding.destination for binding in self.each_binding()]
         if len(destinations) < 2:
             return destinations
-        if self.die is not None:
-            return (max(self.each_binding(), key=self._luck).destination,)
+        if self.choice_seed is not None:
+            return (max(self.each_binding(), key=self._seeded_rank).destination,)
         assert self.random_octets is not None
         return (destinations[int.from_bytes(self.random_octets(_OCTETS), "big") % len(destinations)],)
 
@@ -53,10 +53,10 @@ class RandomExchange(Exchange):
             True, f"drawn by chance: one of {self.bindings} bindings each time", chance=1 / self.bindings
         )
 
-    def _luck(self, binding: Binding) -> int:
-        assert self.die is not None
+    def _seeded_rank(self, binding: Binding) -> int:
+        assert self.choice_seed is not None
         names = f"{self.name}\0{binding.key}\0{destination_name(binding.destination)}"
-        return key_hash(self.die + names.encode("utf-8", "surrogateescape"))
+        return key_hash(self.choice_seed + names.encode("utf-8", "surrogateescape"))
 
     def added(self, binding: Binding) -> None:
         self._drawn_from = None

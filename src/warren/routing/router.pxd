@@ -15,7 +15,7 @@ cdef class Router:
     cdef readonly dict exchanges
     cdef public unsigned long long generation
     cdef object _by_destination
-    cdef dict _companions
+    cdef dict _copy_targets
     cdef dict _young
     cdef dict _old
     cdef Py_ssize_t _kept

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from warren.errors import NotFound
 from warren.limits import ROUTE_DESTINATIONS_CACHED_MAX, ROUTES_CACHED_MAX
-from warren.model.groups import Groups
 from warren.model.message import HAS_HEADERS, Message
+from warren.model.multimap import Multimap
 from warren.routing.copies import carbon_copies, has_copies
 from warren.routing.exchange import BY_KEY, Binding, Exchange
 
@@ -25,7 +25,8 @@ class Router:
     """The exchanges and bindings of one vhost, and the destinations of a message."""
 
     __slots__ = (
-        "_by_destination", "_companions", "_kept", "_old", "_young", "exchanges", "generation", "vhost_name",
+        "_by_destination", "_copy_targets", "_kept", "_old", "_young", "exchanges", "generation",
+        "vhost_name",
     )  # fmt: skip
 
     def __init__(self, vhost_name: str) -> None:
@@ -33,9 +34,9 @@ class Router:
         self.exchanges: dict[str, Exchange] = {}
         # Advances with every change: who keeps a `Route` keeps this number beside it.
         self.generation = 0
-        self._by_destination: Groups[Binding] = Groups()
+        self._by_destination: Multimap[Binding] = Multimap()
         # Destination -> what gets all that it gets.
-        self._companions: dict[object, object] = {}
+        self._copy_targets: dict[object, object] = {}
         self._young: dict[bytes, Route] = {}
         self._old: dict[bytes, Route] = {}
         self._kept = 0
@@ -75,14 +76,14 @@ class Router:
         """Every binding to `destination`, oldest first."""
         return list(self._by_destination.get(destination))
 
-    def accompany(self, destination: object, companion: object) -> None:
-        """Have `companion` get from here on what `destination` gets; None is nobody."""
-        if self._companions.get(destination) is companion:
+    def copy_to(self, destination: object, target: object) -> None:
+        """Have `target` get from here on what `destination` gets; None is nobody."""
+        if self._copy_targets.get(destination) is target:
             return
-        if companion is None:
-            del self._companions[destination]
+        if target is None:
+            del self._copy_targets[destination]
         else:
-            self._companions[destination] = companion
+            self._copy_targets[destination] = target
         self.forget()
 
     def forget(self) -> None:
@@ -94,7 +95,7 @@ class Router:
             self._kept = 0
 
     @property
-    def cached(self) -> int:
+    def cached_count(self) -> int:
         """How many answers are kept."""
         return len(self._young) + len(self._old)
 
@@ -130,8 +131,8 @@ class Router:
         keys = [decode_name(address, 1 + address[0]), *copies]
         walk = Walk(self.exchanges, keys, message)
         found = walk.from_exchange(exchange)
-        if self._companions:
-            beside = [self._companions[one] for one in found if one in self._companions]
+        if self._copy_targets:
+            beside = [self._copy_targets[one] for one in found if one in self._copy_targets]
             # One may accompany several, or be found by itself.
             found = tuple(dict.fromkeys((*found, *beside)))
         return Route(address, exchange, found, walk.decides)

@@ -23,20 +23,20 @@ cdef class TrieNode:
     cdef unsigned long long turn
 
     @cython.locals(node=TrieNode)
-    cdef TrieNode grow(self, str word)
-    cdef cut(self, str word)
+    cdef TrieNode get_or_add_child(self, str word)
+    cdef remove_child(self, str word)
     cpdef bint is_bare(self) noexcept
 
 @cython.locals(node=TrieNode, loop=TrieNode)
 cdef enter_loops(list nodes, unsigned long long turn)
 
 @cython.locals(node=TrieNode)
-cdef plant(TrieNode root, str pattern)
+cdef insert_pattern(TrieNode root, str pattern)
 
 @cython.locals(node=TrieNode, child=TrieNode, nodes=list, patterns=list)
 cdef list planted(TrieNode root)
 
 @cython.locals(node=TrieNode, words=list, path=list, depth=Py_ssize_t)
-cdef prune(TrieNode root, str pattern)
+cdef remove_pattern(TrieNode root, str pattern)
 
 cdef list split_words(str key)

@@ -54,7 +54,7 @@ class TopicExchange(Exchange):
 
     def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
         """By its pattern alone, without the trie: where the routing key parts from it."""
-        return Pattern(binding.key).explain(routing_key)
+        return TopicPattern(binding.key).explain(routing_key)
 
     def _match(self, words: list[str]) -> list["TrieNode"] | None:
         """The nodes that exactly `words` lead to; None if too many are visited on the way."""
@@ -99,14 +99,14 @@ class TopicExchange(Exchange):
     def added(self, binding: Binding) -> None:
         """The pattern of a first binding is planted."""
         if self._bindings.size(binding.key) == 1:
-            plant(self._root, binding.key)
+            insert_pattern(self._root, binding.key)
             if self._bits is not None:
                 self._bits.add(binding.key)
 
     def removed(self, binding: Binding) -> None:
         """The pattern of a last binding is cut out."""
         if self._bindings.size(binding.key) == 0:
-            prune(self._root, binding.key)
+            remove_pattern(self._root, binding.key)
             if self._bits is not None:
                 self._bits.remove(binding.key)
                 if self._bits.is_mostly_dead:
@@ -126,7 +126,7 @@ class TrieNode:
         self.is_loop = is_loop
         self.turn = 0
 
-    def grow(self, word: str) -> "TrieNode":
+    def get_or_add_child(self, word: str) -> "TrieNode":
         """The node that `word` leads to, made if there is none."""
         if word == _ANY:
             if self.any is None:
@@ -143,7 +143,7 @@ class TrieNode:
             node = self.children[word] = TrieNode(False)
         return node
 
-    def cut(self, word: str) -> None:
+    def remove_child(self, word: str) -> None:
         """Remove the node that `word` leads to."""
         if word == _ANY:
             self.any = None
@@ -160,7 +160,7 @@ class TrieNode:
         return self.pattern is None and self.children is None and self.one is None and self.any is None
 
 
-class Pattern:
+class TopicPattern:
     """One pattern by itself: a bit for each place in it that the words so far can have led to."""
 
     __slots__ = ("_any", "_end", "_literal", "_one", "_words", "text")
@@ -226,11 +226,11 @@ def enter_loops(nodes: list[TrieNode], turn: int) -> None:
             nodes.append(loop)
 
 
-def plant(root: TrieNode, pattern: str) -> None:
+def insert_pattern(root: TrieNode, pattern: str) -> None:
     """Let `pattern` end in the trie."""
     node = root
     for word in split_words(pattern):
-        node = node.grow(word)
+        node = node.get_or_add_child(word)
     node.pattern = pattern
 
 
@@ -248,20 +248,20 @@ def planted(root: TrieNode) -> list[str]:
     return patterns
 
 
-def prune(root: TrieNode, pattern: str) -> None:
+def remove_pattern(root: TrieNode, pattern: str) -> None:
     """Take `pattern` out of the trie, with all nodes that only it needed."""
     node = root
     words = split_words(pattern)
     path = [node]
     for word in words:
-        node = node.grow(word)
+        node = node.get_or_add_child(word)
         path.append(node)
     node.pattern = None
     depth = len(words)
     while depth > 0 and node.is_bare():
         depth -= 1
         node = path[depth]
-        node.cut(words[depth])
+        node.remove_child(words[depth])
 
 
 def split_words(key: str) -> list[str]:

@@ -13,9 +13,18 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from warren.runtime.worker import Worker
-from warren.runtime.writer import Piece, Writer
-from warren.store.disk import Create, Delete, Done, Rename, Step, Sync, SyncDirectory, Write
+from warren.runtime.file_writer import FileWriter, WriteRequest
+from warren.runtime.worker_thread import WorkerThread
+from warren.store.disk import (
+    CreateFile,
+    DeleteFile,
+    DiskStep,
+    OnDone,
+    RenameFile,
+    SyncDirectory,
+    SyncFile,
+    WriteFile,
+)
 
 logger = logging.getLogger("warren.disk")
 
@@ -36,9 +45,9 @@ class DirectoryDisk:
         self,
         path: Path,
         loop: asyncio.AbstractEventLoop,
-        worker: Worker,
+        worker: WorkerThread,
         *,
-        writer: Writer | None = None,
+        writer: FileWriter | None = None,
         guard: Callable[[Callable[[], None]], None] = lambda action: action(),
         is_synced: bool = True,
     ) -> None:
@@ -59,7 +68,7 @@ class DirectoryDisk:
         self._is_closed = False
         self._directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    async def close_behind(self) -> None:
+    async def close_after_jobs(self) -> None:
         """Let go of the files when the jobs that were submitted have ended."""
         closed = self._loop.create_future()
         # At once: whoever notes does so in the loop, and must not find these numbers in another's use.
@@ -102,7 +111,7 @@ class DirectoryDisk:
             octets += more
         return octets
 
-    def perform(self, steps: Sequence[Step]) -> None:
+    def perform(self, steps: Sequence[DiskStep]) -> None:
         """Do `steps` in order, now."""
         for step in steps:
             try:
@@ -110,7 +119,7 @@ class DirectoryDisk:
             except OSError as error:
                 # Which file it was is not known to a call that was handed a descriptor.
                 if error.filename is None and not isinstance(step, SyncDirectory):
-                    error.filename = step.old if isinstance(step, Rename) else step.name
+                    error.filename = step.old if isinstance(step, RenameFile) else step.name
                 raise
 
     def note(self, name: str, at: int, octets: bytes) -> None:
@@ -122,20 +131,20 @@ class DirectoryDisk:
         if written < len(octets):
             self._write(file, at + written, octets[written:])
 
-    def submit(self, steps: Sequence[Step], done: Done) -> None:
+    def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
         """Do `steps` in order in a thread, then call `done` in the loop."""
         match steps:
             # No job is under way, so the thread of the jobs leaves these files alone.
-            case [Write(name, at, list(chunks)), Sync(synced)] if (
+            case [WriteFile(name, at, list(chunks)), SyncFile(synced)] if (
                 self._writer is not None and name == synced and name in self._files
             ):
                 self._is_writing = True
                 done = partial(self._written, name, done)
-                self._writer.write(Piece(self._files[name], at, chunks, self._is_synced, done))
+                self._writer.write(WriteRequest(self._files[name], at, chunks, self._is_synced, done))
             case _:
                 self._worker.do(partial(self._perform_and_tell, steps, done))
 
-    def doubt(self) -> None:
+    def drop_page_cache(self) -> None:
         """Have files read from the device from here on.
 
         After a failed sync the kernel takes what it could not write for written: what it remembers of a file
@@ -148,7 +157,7 @@ class DirectoryDisk:
             finally:
                 os.close(file)
 
-    def _perform_and_tell(self, steps: Sequence[Step], done: Done) -> None:
+    def _perform_and_tell(self, steps: Sequence[DiskStep], done: OnDone) -> None:
         """One job, in the thread."""
         error: OSError | None = None
         try:
@@ -162,7 +171,7 @@ class DirectoryDisk:
             error = OSError(errno.EIO, f"unexpected {name}: {unexpected}")
         self._loop.call_soon_threadsafe(self._guard, partial(done, error))
 
-    def _written(self, name: str, done: Done, number: int) -> None:
+    def _written(self, name: str, done: OnDone, number: int) -> None:
         """The writer is done with a job, which failed with the errno `number` if that is not 0."""
         self._is_writing = False
         error = OSError(number, os.strerror(number), name) if number else None
@@ -170,22 +179,22 @@ class DirectoryDisk:
         if self._on_written is not None and not self._is_writing:
             self._on_written()
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: DiskStep) -> None:
         match step:
-            case Write(name, at, chunks):
+            case WriteFile(name, at, chunks):
                 self._write(self._open(name), at, b"".join(chunks))
-            case Sync() | SyncDirectory() if not self._is_synced:
+            case SyncFile() | SyncDirectory() if not self._is_synced:
                 pass
-            case Sync(name):
+            case SyncFile(name):
                 os.fdatasync(self._open(name))
-            case Create(name, size):
+            case CreateFile(name, size):
                 self._create(name, size)
-            case Rename(old, new):
+            case RenameFile(old, new):
                 self._forget(old)
                 self._forget(new)
                 with suppress(FileNotFoundError):
                     os.rename(old, new, src_dir_fd=self._directory, dst_dir_fd=self._directory)
-            case Delete(name):
+            case DeleteFile(name):
                 self._forget(name)
                 with suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=self._directory)

@@ -30,7 +30,7 @@ class Machine:
         total = os.sysconf("SC_PHYS_PAGES") * _PAGE_SIZE
         return min([total, *self._group_limits()])
 
-    def give_back(self) -> None:
+    def trim_memory(self) -> None:
         """Give the kernel back what is free inside of this process, between other things."""
         if self._trim is not None:
             self._trim(0)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from warren.store.disk import Create, Delete, Disk, Done, Rename, Step, Write
+from warren.store.disk import CreateFile, DeleteFile, Disk, DiskStep, OnDone, RenameFile, WriteFile
 
 
 class MemoryDisk(Disk):
@@ -21,32 +21,32 @@ class MemoryDisk(Disk):
         """Up to `size` octets of `name` from `at` on."""
         return bytes(self._files[name][at : at + size])
 
-    def perform(self, steps: Sequence[Step]) -> None:
+    def perform(self, steps: Sequence[DiskStep]) -> None:
         """Do `steps` in order now."""
         for step in steps:
             self._do(step)
 
     def note(self, name: str, at: int, octets: bytes) -> None:
         """Write `octets` into `name` from octet `at` on."""
-        self._do(Write(name, at, [octets]))
+        self._do(WriteFile(name, at, [octets]))
 
-    def submit(self, steps: Sequence[Step], done: Done) -> None:
+    def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
         """Do `steps` in order, then call `done`, in a turn of its own."""
         self.perform(steps)
         self._loop.call_soon(done, None)
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: DiskStep) -> None:
         match step:
-            case Create(name, size):
+            case CreateFile(name, size):
                 self._files[name] = bytearray(size)
-            case Write(name, at, chunks):
+            case WriteFile(name, at, chunks):
                 octets = b"".join(chunks)
                 file = self._files[name]
                 file.extend(bytes(max(at - len(file), 0)))
                 file[at : at + len(octets)] = octets
-            case Rename(old, new):
+            case RenameFile(old, new):
                 self._files[new] = self._files.pop(old)
-            case Delete(name):
+            case DeleteFile(name):
                 self._files.pop(name, None)
             case _:
                 pass

@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Mapping
 
-from warren.runtime.timers import Periodic
+from warren.runtime.timers import PeriodicTimer
 
 _US_PER_S = 1_000_000
 # A socket without a file: its name begins with NUL, which the variable writes as @.
@@ -23,14 +23,14 @@ class ServiceManager:
         name = environment.get("NOTIFY_SOCKET", "")
         self._address = "\0" + name[1:] if name.startswith(_ABSTRACT) else name
         self._watchdog_s = _watchdog_s(environment)
-        self._alive: Periodic | None = None
+        self._alive: PeriodicTimer | None = None
 
     def ready(self, status: str) -> None:
         """It serves: `status` is a line for people. From then on its loop says so, if watched."""
         self._tell(f"READY=1\nSTATUS={status}")
         if self._address and self._watchdog_s and self._alive is None:
             # Twice as often as needed, as sd_watchdog_enabled(3) advises.
-            self._alive = Periodic(asyncio.get_running_loop(), self._watchdog_s / 2, self._still_alive)
+            self._alive = PeriodicTimer(asyncio.get_running_loop(), self._watchdog_s / 2, self._still_alive)
 
     def reloading(self) -> None:
         """Its settings are read again; `ready` ends that."""

@@ -6,7 +6,7 @@
                           │      ▲ cannot be started: that, too, is a failure
                           └──────┴── once too often, or in vain ──▶ DOWN ── revived by somebody ──▶ RUNNING
 
-What a unit is, and what stopping and starting it means, is for others to say; how often is for `Intensity`.
+The caller defines what a unit is and how it is started and stopped; `RestartIntensity` says how often.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from typing import Protocol
 _MS = 1000
 
 
-class State(Enum):
+class UnitState(Enum):
     """How a unit is."""
 
     RUNNING = "running"
@@ -27,11 +27,11 @@ class State(Enum):
     DOWN = "down"
 
 
-class Hopeless(Exception):
+class PermanentFailure(Exception):
     """A unit cannot be started, and trying again would not help."""
 
 
-class NotYet(Exception):
+class TemporaryFailure(Exception):
     """A unit cannot be started now, by no fault of its own: trying again is no restart."""
 
     def __init__(self, text: str, pause_ms: int) -> None:
@@ -55,7 +55,7 @@ class Unit(Protocol):
         """It stays down; `error` was the last straw."""
 
 
-class Intensity:
+class RestartIntensity:
     """How often something may be started again: `restarts_max` times within `window_ms`.
 
     `pauses_ms` says how long to wait before the first restart within the window, the second, and so on; the
@@ -94,41 +94,41 @@ def contain(action: Callable[[], None], failed: Callable[[Exception], None]) -> 
 class Supervisor:
     """One unit and how it is."""
 
-    def __init__(self, unit: Unit, intensity: Intensity, now: Callable[[], int]) -> None:
+    def __init__(self, unit: Unit, intensity: RestartIntensity, now: Callable[[], int]) -> None:
         self._unit = unit
         self._intensity = intensity
         self._now = now
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
-        self.state = State.RUNNING
+        self.state = UnitState.RUNNING
 
     def begin(self) -> None:
         """Start the unit for the first time; what is in the way of that is a failure."""
-        self.state = State.RESTARTING
+        self.state = UnitState.RESTARTING
         self._task = asyncio.get_running_loop().create_task(self._begin())
 
     def failed(self, error: Exception) -> None:
         """The unit does not work any more. While that is being seen to, or at the end, it is no news."""
-        if self.state is State.RUNNING and not self._ended.is_set():
-            self.state = State.RESTARTING
+        if self.state is UnitState.RUNNING and not self._ended.is_set():
+            self.state = UnitState.RESTARTING
             self._task = asyncio.get_running_loop().create_task(self._restart(error))
 
     def down(self, error: Exception) -> None:
         """The unit could not even be started for the first time."""
-        self.state = State.DOWN
+        self.state = UnitState.DOWN
         self._unit.given_up(error)
 
-    async def revive(self) -> Exception | None:
+    async def start_again(self) -> Exception | None:
         """Start the unit once more if it is down, as somebody wishes; answers what is in the way."""
-        if self.state is not State.DOWN or self._ended.is_set():
+        if self.state is not UnitState.DOWN or self._ended.is_set():
             return None
-        self.state = State.RESTARTING
+        self.state = UnitState.RESTARTING
         try:
             await self._unit.start()
         except Exception as error:
             self.down(error)
             return error
-        self.state = State.RUNNING
+        self.state = UnitState.RUNNING
         self._intensity.forget()
         self._unit.restarted()
         return None
@@ -145,7 +145,7 @@ class Supervisor:
         except Exception as error:
             await self._restart(error)
         else:
-            self.state = State.RUNNING
+            self.state = UnitState.RUNNING
 
     async def _restart(self, error: Exception) -> None:
         while True:
@@ -166,16 +166,16 @@ class Supervisor:
             except Exception as reason:
                 error = reason
             else:
-                self.state = State.RUNNING
+                self.state = UnitState.RUNNING
                 self._unit.restarted()
                 return
 
     def _pause(self, error: Exception) -> int | None:
         """How long to wait (ms) after `error`; None when it is not to be started again."""
         match error:
-            case NotYet(pause_ms=pause):
+            case TemporaryFailure(pause_ms=pause):
                 return pause
-            case Hopeless():
+            case PermanentFailure():
                 return None
             case _:
                 return self._intensity.restart(self._now())

@@ -16,7 +16,7 @@ from warren.runtime.clock import Clock
 _EXACTNESS_BITS = 11
 
 
-class Deadlined:
+class DeadlineOwner:
     """What has a deadline: `slot` is when it is called (ms; 0: never), `expire` is what is called then."""
 
     __slots__ = ("slot",)
@@ -35,12 +35,12 @@ class Deadlines:
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
         self._clock = clock
-        self._entries: dict[int, set[Deadlined]] = {}
+        self._entries: dict[int, set[DeadlineOwner]] = {}
         self._slots: list[int] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_slot = 0
 
-    def schedule(self, owner: Deadlined, due: int) -> None:
+    def schedule(self, owner: DeadlineOwner, due: int) -> None:
         """Call `owner.expire` at `due` or a thousandth of the way later; an earlier appointment stays."""
         if 0 < owner.slot <= due:
             return
@@ -61,7 +61,7 @@ class Deadlines:
         if self._timer is None or slot < self._timer_slot:
             self._arm()
 
-    def forget(self, owner: Deadlined) -> None:
+    def forget(self, owner: DeadlineOwner) -> None:
         """`owner` waits for nothing any more, and is not held in memory."""
         if owner.slot:
             entries = self._entries.get(owner.slot)
@@ -98,7 +98,7 @@ class Deadlines:
             self._arm()
 
 
-class Alarm:
+class Timer:
     """One deadline that is met to the millisecond, and may be moved."""
 
     def __init__(
@@ -135,7 +135,7 @@ class Alarm:
             self.set(due)
 
 
-class Periodic:
+class PeriodicTimer:
     """Calls a function every so often until it is stopped."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, interval_s: float, act: Callable[[], None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from warren.runtime.clock import Clock
 
 
-class Turns:
+class TurnQueue:
     """Actions in the order in which they came, one in each turn of the loop."""
 
     __slots__ = ("_clock", "_waiting")

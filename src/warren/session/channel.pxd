@@ -3,7 +3,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from warren.queues.queue cimport QueueHost
 from warren.session.outbox cimport Outbox
-from warren.session.publisher cimport Publisher
+from warren.session.publisher cimport ChannelPublisher
 from warren.session.subscriber cimport Subscriber
 from warren.session.throttle cimport Throttle
 from warren.wire.frames cimport FrameReader
@@ -29,11 +29,11 @@ cdef class Channel:
     cdef QueueHost _host
     cdef Outbox _outbox
     cdef Throttle _throttle
-    cdef Publisher _publisher
+    cdef ChannelPublisher _publisher
     cdef object _rules
-    cdef object _consuming
-    cdef object _declarations
-    cdef object _attend
+    cdef object _consume_handler
+    cdef object _declare_handler
+    cdef object _run_in_channel
     cdef object _failed
     cdef bytearray _held
     cdef Py_ssize_t _held_size
@@ -42,7 +42,7 @@ cdef class Channel:
     cdef uint32_t _method_index
 
     cpdef handle(self, FrameReader reader)
-    cdef _obey(self, FrameReader reader)
+    cdef _handle_guarded(self, FrameReader reader)
     @cython.locals(kind=cython.int, data=bytes, octets='const unsigned char*', at=Py_ssize_t, index=uint32_t, tag=uint64_t)
     cdef _handle(self, FrameReader reader)
     cdef _handle_later(self, FrameReader reader)
@@ -50,7 +50,7 @@ cdef class Channel:
     cdef _hold(self, FrameReader reader)
 
 @cython.locals(channel=Channel)
-cpdef abandon(object channels)
+cpdef close_channels(object channels)
 
 @cython.locals(high=uint32_t, low=uint32_t, wide=uint64_t)
 cdef uint64_t _u64(const unsigned char* octets, Py_ssize_t at) noexcept

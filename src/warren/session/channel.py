@@ -21,19 +21,19 @@ from warren.limits import DECLARATION_WORK, HELD_PIECE_SIZE, METHOD_WORK, WORK_P
 from warren.model.counters import Counters
 from warren.queues.local import LocalQueue
 from warren.queues.queue import QueueHost
-from warren.session import consuming, declarations
-from warren.session.closing import close_text
+from warren.session import consume_handler, declare_handler
 from warren.session.confirms import Confirms
-from warren.session.consuming import Consuming
-from warren.session.declarations import Declarations
+from warren.session.consume_handler import ConsumeHandler
+from warren.session.declare_handler import DeclareHandler
 from warren.session.outbox import Outbox
-from warren.session.publisher import Publisher
-from warren.session.publishing import PublishRules
+from warren.session.protocol_errors import close_text
+from warren.session.publish_rules import PublishRules
+from warren.session.publisher import ChannelPublisher
 from warren.session.subscriber import ACKNOWLEDGE, REJECT, REQUEUE, Subscriber
 from warren.session.throttle import Throttle
 from warren.session.transaction import Transaction
-from warren.session.unacked import TakenBack
-from warren.vhost.errand import Pending, step
+from warren.session.unacked import RevokedDelivery
+from warren.vhost.coroutine_driver import Pending, step
 from warren.wire import methods
 from warren.wire.erlang import frame_octets
 from warren.wire.frames import BODY, HEADER, METHOD, FrameReader
@@ -60,26 +60,9 @@ class Channel:
     """The protocol of one channel of an open connection."""
 
     __slots__ = (
-        "_attend",
-        "_consuming",
-        "_declarations",
-        "_failed",
-        "_held",
-        "_held_size",
-        "_host",
-        "_is_resuming",
-        "_is_waiting",
-        "_method_index",
-        "_outbox",
-        "_publisher",
-        "_rules",
-        "_throttle",
-        "history",
-        "is_closed",
-        "is_closing",
-        "is_interrupted",
-        "number",
-        "subscriber",
+        "_consume_handler", "_declare_handler", "_failed", "_held", "_held_size", "_host", "_is_resuming",
+        "_is_waiting", "_method_index", "_outbox", "_publisher", "_rules", "_run_in_channel", "_throttle",
+        "history", "is_closed", "is_closing", "is_interrupted", "number", "subscriber",
     )  # fmt: skip
 
     def __init__(self, number: int, parts: "ChannelParts") -> None:
@@ -98,10 +81,10 @@ class Channel:
         self._throttle = parts.throttle
         self._publisher = parts.publisher
         self._rules = parts.rules
-        self._consuming = parts.consuming
-        self._declarations = parts.declarations
+        self._consume_handler = parts.consume_handler
+        self._declare_handler = parts.declare_handler
         # Runs what no frame brought, so that its exceptions end like those of frames.
-        self._attend = parts.attend
+        self._run_in_channel = parts.run_in_channel
         # Told why the channel ends, and of which method.
         self._failed = parts.failed
         # Frames that came while a handler waits, or while publishing is blocked; whole, as they came.
@@ -141,7 +124,7 @@ class Channel:
         if self.is_closing or self._is_waiting or self._held_size:
             self._handle_later(reader)
         else:
-            self._obey(reader)
+            self._handle_guarded(reader)
 
     def resume(self) -> None:
         """Go on with the frames that were held, as many as a turn may take; see `is_interrupted`."""
@@ -153,10 +136,10 @@ class Channel:
             done = 0
             while reader.advance():
                 self._is_resuming = True
-                self._obey(reader)
+                self._handle_guarded(reader)
                 if not self._is_resuming:
                     # It stays where it is, and what follows behind it.
-                    self._let_go(done)
+                    self._release_held(done)
                     return
                 self._is_resuming = False
                 done = reader.start + reader.size + 1
@@ -165,13 +148,13 @@ class Channel:
                     self._end_held(held, done)
                     return
                 if self._is_waiting:
-                    self._let_go(done)
+                    self._release_held(done)
                     return
                 if work <= self._host.work:
-                    self._let_go(done)
+                    self._release_held(done)
                     self.is_interrupted = self._held_size > 0
                     return
-            self._let_go(done)
+            self._release_held(done)
 
     def release(self) -> None:
         """The channel ends, whoever ended it: requeue what is unsettled, forget what is uncommitted."""
@@ -192,17 +175,17 @@ class Channel:
         if self._publisher.transaction is not None:
             self._publisher.transaction.take()
 
-    def give_back(self, tags: Iterable[int]) -> int:
+    def revoke(self, tags: Iterable[int]) -> int:
         """Requeue unsettled deliveries on an operator's word, but for what waits for its commit."""
         transaction = self._publisher.transaction
         if transaction is not None:
             tags = [tag for tag in tags if tag not in transaction.settled]
-        return self.subscriber.give_back(tags)
+        return self.subscriber.revoke(tags)
 
-    def _obey(self, reader: FrameReader) -> None:
+    def _handle_guarded(self, reader: FrameReader) -> None:
         try:
             self._handle(reader)
-        except TakenBack:
+        except RevokedDelivery:
             # An operator was faster than the client, which cannot know.
             pass
         except ChannelException as error:
@@ -211,7 +194,7 @@ class Channel:
             self._blame(error)
             raise
 
-    def _let_go(self, size: int) -> None:
+    def _release_held(self, size: int) -> None:
         """So many octets of what was held were obeyed."""
         del self._held[:size]
         self._held_size -= size
@@ -263,7 +246,7 @@ class Channel:
         """A frame for a channel that is closing, waiting, or holding frames already."""
         if not self.is_closing:
             if self._settles_only(reader):
-                self._obey(reader)
+                self._handle_guarded(reader)
             else:
                 self._hold(reader)
         elif reader.kind == _METHOD:
@@ -291,7 +274,7 @@ class Channel:
         unacked = self.subscriber.unacked
         if not tag:
             return getattr(method, "multiple", False)
-        return tag <= unacked.last_tag and any(True for _ in unacked.among(tag, False))
+        return tag <= unacked.last_tag and any(True for _ in unacked.peek(tag, False))
 
     def _hold(self, reader: FrameReader) -> None:
         """Hold the frame under the cursor behind those that are held already, if it is not one of them."""
@@ -325,20 +308,22 @@ class Channel:
         handler(self, method)
 
     def _consume(self, method: Method) -> None:
-        self._consuming.handle(method)
+        self._consume_handler.handle(method)
 
     def _declare(self, method: Method) -> None:
         self._host.work += _DECLARATION_WORK
-        self._run(self._declarations.handle(method))
+        self._run(self._declare_handler.handle(method))
 
     def _run(self, coroutine: Coroutine[Pending, None, None]) -> None:
         """Run a handler as far as it goes at once."""
         pending = step(coroutine)
         if pending is not None:
             self._is_waiting = True
-            pending.add_done_callback(lambda _: self._attend(self, lambda: self._go_on(coroutine)))
+            pending.add_done_callback(
+                lambda _: self._run_in_channel(self, lambda: self._continue_handler(coroutine))
+            )
 
-    def _go_on(self, coroutine: Coroutine[Pending, None, None]) -> None:
+    def _continue_handler(self, coroutine: Coroutine[Pending, None, None]) -> None:
         self._is_waiting = False
         if self.is_closed or self.is_closing:
             coroutine.close()
@@ -445,7 +430,7 @@ class Channel:
         return self._publisher.transaction
 
 
-def abandon(channels: Iterable[Channel]) -> None:
+def close_channels(channels: Iterable[Channel]) -> None:
     """The connection ends, and its `channels` with it: what still waits for an answer is given up.
 
     Others are given what these held when all of it is back, and so in order.
@@ -458,7 +443,7 @@ def abandon(channels: Iterable[Channel]) -> None:
     for channel in ending:
         channel.is_closed = True
         channel._leave(queues)
-        channel.subscriber.tell_closed()
+        channel.subscriber.publish_channel_closed()
     for queue in queues:
         queue.pump()
 
@@ -486,19 +471,19 @@ class ChannelParts:
     host: QueueHost
     outbox: Outbox
     throttle: Throttle
-    publisher: Publisher
+    publisher: ChannelPublisher
     subscriber: Subscriber
     rules: PublishRules
-    consuming: Consuming
-    declarations: Declarations
-    attend: Callable[["Channel", Callable[[], None]], None]
+    consume_handler: ConsumeHandler
+    declare_handler: DeclareHandler
+    run_in_channel: Callable[["Channel", Callable[[], None]], None]
     failed: Callable[[ChannelException, int], None]
     message_size_max: int
 
 
 _HANDLERS: dict[type[Method], Callable[[Channel, Any], None]] = {
-    **dict.fromkeys(consuming.HANDLERS, Channel._consume),
-    **dict.fromkeys(declarations.HANDLERS, Channel._declare),
+    **dict.fromkeys(consume_handler.HANDLERS, Channel._consume),
+    **dict.fromkeys(declare_handler.HANDLERS, Channel._declare),
     methods.ChannelOpen: Channel._open,
     methods.ChannelClose: Channel._close,
     methods.ChannelFlow: Channel._flow,

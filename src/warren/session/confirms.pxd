@@ -1,11 +1,11 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from warren.model.confirmation cimport Confirmation
+from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.counters cimport Counters
 from warren.session.outbox cimport Outbox
 
-cdef class Confirms(Confirmation):
+cdef class Confirms(ConfirmListener):
     cdef readonly uint64_t last
     cdef Outbox _outbox
     cdef Counters _counters

@@ -11,7 +11,7 @@ which two numbers are kept. Whatever does not fit in is counted number by number
 
 from itertools import groupby
 
-from warren.model.confirmation import Confirmation
+from warren.model.confirm_listener import ConfirmListener
 from warren.model.counters import Counters
 from warren.session.outbox import Outbox
 from warren.wire.methods import BasicNack
@@ -22,7 +22,7 @@ _SINGLE_END = b"\x00\xce"
 _MULTIPLE_END = b"\x01\xce"
 
 
-class Confirms(Confirmation):
+class Confirms(ConfirmListener):
     """The publish numbers of one channel in confirm mode."""
 
     __slots__ = (
@@ -171,7 +171,7 @@ class Confirms(Confirmation):
 
     def _answer_later(self) -> None:
         self._is_waiting = True
-        self._outbox.answer_later(self)
+        self._outbox.flush_later(self)
 
     def _answer_runs(self, settled: int) -> None:
         """One answer for each run of equal ones; what was answered ahead is in none of them."""

@@ -20,20 +20,20 @@ cdef class Connection:
     cdef readonly Throttle throttle
     cdef readonly object state
     cdef readonly int64_t connected_at
-    cdef readonly object domain
+    cdef readonly object services
     cdef public object login
     cdef readonly object owner
     cdef VirtualHost _vhost
-    cdef object _wake
+    cdef object _output_listener
     cdef public int64_t changes
     cdef readonly bint has_more
     cdef int _work_max
     cdef list _waiting
     cdef int64_t _now
     cdef bint _is_open
-    cdef bint _is_deaf
-    cdef bint _is_leaving
-    cdef bint _is_leaving_soon
+    cdef bint _ignores_input
+    cdef bint _is_deleting_queues
+    cdef bint _will_close
     cdef bint _is_lost
     cdef bint _will_resume
     cdef int64_t _silence_excused
@@ -41,9 +41,9 @@ cdef class Connection:
     cdef readonly int64_t octets_received
     cdef readonly int64_t read_count
     cdef readonly int64_t write_count
-    cdef public bint is_moved
+    cdef public bint is_dirty
     cdef public object history
-    cdef object _entrance
+    cdef object _handshake_driver
     cdef object _heartbeat
     cdef object _closing_deadline
     cdef object _timeout_check
@@ -53,12 +53,12 @@ cdef class Connection:
     cdef Channel _channel
 
     cpdef receive(self, bytes data, int64_t now, int work=*)
-    cpdef go_on(self, int64_t now, int work=*)
+    cpdef process_more(self, int64_t now, int work=*)
     @cython.locals(was_open=bint)
     cdef _take(self, bytes data, int64_t now)
     @cython.locals(reader=FrameReader, number=cython.int, channel=Channel, work=cython.int)
-    cdef _obey(self)
+    cdef _process_frames(self)
     @cython.locals(channel=Channel)
-    cdef int _obey_other(self, FrameReader reader) except -1
+    cdef int _handle_other_frame(self, FrameReader reader) except -1
     cdef _forget(self, Channel channel)
-    cdef _move(self)
+    cdef _mark_dirty(self)

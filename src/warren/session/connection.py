@@ -10,29 +10,23 @@ from collections.abc import Callable
 from enum import Enum
 
 from warren import limits
-from warren.errors import (
-    AmqpError,
-    ChannelNumberError,
-    ConnectionForced,
-    FrameError,
-    InternalError,
-)
-from warren.session import telling
-from warren.session.channel import Channel, abandon
-from warren.session.closing import close_text, misplaced, too_early
-from warren.session.domain import Domain, Login
-from warren.session.entrance import Entrance
+from warren.errors import AmqpError, ChannelNumberError, ConnectionForced, FrameError, InternalError
+from warren.session import connection_log
+from warren.session.channel import Channel, close_channels
+from warren.session.channel_factory import open_channel
 from warren.session.handshake import Handshake
-from warren.session.heartbeat import HEARTBEAT_FRAME, Heartbeat, Pulse, check_heartbeat
-from warren.session.opening import open_channel
+from warren.session.handshake_driver import HandshakeDriver
+from warren.session.heartbeat import HEARTBEAT_FRAME, Heartbeat, HeartbeatAction, check_heartbeat
 from warren.session.outbox import Buffer, Outbox
+from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
-from warren.session.renewal import renew
+from warren.session.protocol_errors import close_text, too_early, unexpected_frame_error
+from warren.session.secret_update import update_secret
 from warren.session.server import Server
 from warren.session.subscriber import Subscriber
 from warren.session.throttle import Throttle
-from warren.session.wake import Wake
-from warren.vhost.errand import run
+from warren.session.vhost_services import Login, VhostServices
+from warren.vhost.coroutine_driver import drive
 from warren.vhost.vhost import VirtualHost
 from warren.wire import methods
 from warren.wire.erlang import frame_octets
@@ -54,7 +48,7 @@ _TIMEOUT_CHECK_MS_MIN = 100
 _CLOSE_OK_FRAME = b"\x01\x00\x00\x00\x00\x00\x04\x00\x0a\x00\x33\xce"
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """RabbitMQ's names, which its texts and its management API use."""
 
     HANDSHAKE = "starting"
@@ -67,41 +61,41 @@ class Connection:
     """The protocol of one client, below the waterline."""
 
     __slots__ = (
-        "_channel", "_channels", "_closing_deadline", "_entrance", "_heartbeat", "_is_deaf", "_is_leaving",
-        "_is_leaving_soon", "_is_lost", "_is_open", "_now", "_reader",
-        "_silence_excused", "_timeout_check", "_timeout_interval", "_vhost", "_waiting", "_wake",
-        "_will_resume", "_work_max", "changes", "connected_at", "domain", "has_more", "history", "is_moved",
-        "login", "octets_counted", "octets_received", "outbox", "owner", "peer", "read_count", "server",
+        "_channel", "_channels", "_closing_deadline", "_handshake_driver", "_heartbeat", "_ignores_input",
+        "_is_deleting_queues", "_is_lost", "_is_open", "_now", "_output_listener", "_reader",
+        "_silence_excused", "_timeout_check", "_timeout_interval", "_vhost", "_waiting", "_will_close",
+        "_will_resume", "_work_max", "changes", "connected_at", "has_more", "history", "is_dirty", "login",
+        "octets_counted", "octets_received", "outbox", "owner", "peer", "read_count", "server", "services",
         "state", "throttle", "write_count",
     )  # fmt: skip
 
-    def __init__(self, server: Server, peer: Peer, wake: Wake, now: int) -> None:
+    def __init__(self, server: Server, peer: Peer, output_listener: OutputListener, now: int) -> None:
         self.server = server
         self.peer = peer
-        self._wake = wake
-        self.outbox = Outbox(wake)
+        self._output_listener = output_listener
+        self.outbox = Outbox(output_listener)
         self.throttle = Throttle(self.outbox, server.held)
-        self.state = State.HANDSHAKE
+        self.state = ConnectionState.HANDSHAKE
         self.connected_at = now
         # Advances when `is_finished`, `is_open`, `is_reading_paused` or `deadline` may have changed.
         self.changes = 0
-        # True when a read brought more than one turn's work: `go_on` takes the next turn's, nothing is read.
+        # True while a read holds more than one turn's work: `process_more` does the rest, nothing is read.
         self.has_more = False
         self._work_max = _WORK_MAX
         self._waiting: list[bytes] = []
         # Where it is and who it is, once it is open.
-        self.domain: Domain | None = None
+        self.services: VhostServices | None = None
         self.login: Login | None = None
         # What its exclusive queues belong to.
         self.owner = server.next_owner()
         self._now = now
         self._vhost: VirtualHost = None  # type: ignore[assignment]
         self._is_open = False
-        self._is_deaf = False
+        self._ignores_input = False
         # True while its exclusive queues are deleted.
-        self._is_leaving = False
+        self._is_deleting_queues = False
         # It asked to close, or its socket is gone, while something was held that goes on first.
-        self._is_leaving_soon = False
+        self._will_close = False
         self._is_lost = False
         # A turn was asked for in which what is held goes on.
         self._will_resume = False
@@ -110,10 +104,12 @@ class Connection:
         self.octets_counted = (0, 0)
         self.octets_received = self.read_count = self.write_count = 0
         # True when the server knows that its numbers have changed; who samples them keeps them here.
-        self.is_moved = False
+        self.is_dirty = False
         self.history: object = None
-        handshake = Handshake(server.gate, peer, server.offer, now)
-        self._entrance: Entrance | None = Entrance(handshake, self.outbox, server.later, self._come_in)
+        handshake = Handshake(server.admission_control, peer, server.offer, now)
+        self._handshake_driver: HandshakeDriver | None = HandshakeDriver(
+            handshake, self.outbox, server.later, self._resume_handshake
+        )
         self._heartbeat: Heartbeat | None = None
         self._closing_deadline: int | None = None
         # When to look for deliveries that are held too long, and how often.
@@ -132,12 +128,12 @@ class Connection:
     @property
     def is_finished(self) -> bool:
         """True when all that is left is to write what `take_output` gives and close the socket."""
-        return self.state is State.FINISHED
+        return self.state is ConnectionState.FINISHED
 
     @property
     def is_reading_paused(self) -> bool:
         """True while nothing more may be read from this client."""
-        return self.throttle.is_reading_paused or self._is_thinking()
+        return self.throttle.is_reading_paused or self._is_handshake_waiting()
 
     @property
     def channels(self) -> dict[int, Channel]:
@@ -148,15 +144,15 @@ class Connection:
         """Obey the octets of one read, `work` frames of them or the like; raises nothing. See `has_more`."""
         self.octets_received += len(data)
         self.read_count += 1
-        if not self.is_moved:
-            self._move()
+        if not self.is_dirty:
+            self._mark_dirty()
         self._work_max = work
-        if self.has_more or self._is_thinking():
+        if self.has_more or self._is_handshake_waiting():
             self._waiting.append(data)
         else:
             self._take(data, now)
 
-    def go_on(self, now: int, work: int = _WORK_MAX) -> None:
+    def process_more(self, now: int, work: int = _WORK_MAX) -> None:
         """Obey another turn's work of what was read already: call it while `has_more`."""
         self._work_max = work
         self.has_more = False
@@ -174,24 +170,24 @@ class Connection:
                 self._vhost.work = 0
                 if data:
                     self._reader.feed(data)
-                self._obey()
+                self._process_frames()
             else:
                 self._receive_early(data)
         except AmqpError as error:
             self._fail(error)
-            self._pass_over()
+            self._skip_rest()
         except Exception as error:
             self.server.report(f"unexpected {type(error).__name__} in connection {self.peer.name}")
             self._fail(InternalError(method_index=0))
-            self._pass_over()
+            self._skip_rest()
         if not (was_open and self._is_open) or self.throttle.held_size:
             self.changes += 1
 
     def take_output(self) -> list[Buffer]:
         """What is to be written now, in order."""
         self.write_count += 1
-        if not self.is_moved:
-            self._move()
+        if not self.is_dirty:
+            self._mark_dirty()
         return self.outbox.take()
 
     def pause_output(self) -> None:
@@ -216,8 +212,8 @@ class Connection:
 
     def deadline(self) -> int | None:
         """When `expire` wants to be called (ms); None when it need not be."""
-        if self._entrance is not None:
-            return self._entrance.deadline()
+        if self._handshake_driver is not None:
+            return self._handshake_driver.deadline()
         if self._closing_deadline is not None:
             return self._closing_deadline
         beat = self._heartbeat.deadline() if self._heartbeat is not None else None
@@ -227,10 +223,10 @@ class Connection:
     def expire(self, now: int) -> None:
         """A deadline has passed: heartbeats, hung handshakes and closes, deliveries held too long."""
         self._now = now
-        if self._entrance is not None:
-            due = self._entrance.deadline()
+        if self._handshake_driver is not None:
+            due = self._handshake_driver.deadline()
             if due is not None and now >= due:
-                telling.hung(self, self._entrance.handshake)
+                connection_log.handshake_timed_out(self, self._handshake_driver.handshake)
                 self._finish()
         elif self._closing_deadline is None:
             self._expire_open(now)
@@ -261,7 +257,7 @@ class Connection:
         elif self._is_lost:
             self._end()
 
-    def attend(self, channel: Channel, action: Callable[[], None]) -> None:
+    def run_in_channel(self, channel: Channel, action: Callable[[], None]) -> None:
         """Run what `channel` does without a frame, with the same ends for it and for its exceptions."""
         self.guard(action)
         if channel.is_closed and self._channels.get(channel.number) is channel:
@@ -271,16 +267,16 @@ class Connection:
         if not self.throttle.held_size:
             if self._is_lost:
                 self._end()
-            elif self._is_leaving_soon:
+            elif self._will_close:
                 self._agree_to_close()
         # Whoever stopped reading from this client has to look again, though there may be nothing to write.
         self.changes += 1
-        self._wake.output_ready()
+        self._output_listener.output_ready()
 
     def lost(self, now: int) -> None:
         """The socket is gone; what it had brought is obeyed all the same, turn by turn."""
         if self.has_more:
-            self.go_on(now)
+            self.process_more(now)
         self._now = now
         if self.has_more:
             self.server.later(self.lost)
@@ -290,14 +286,14 @@ class Connection:
         else:
             self._end()
 
-    def condition(self, now: int) -> str:
+    def state_name(self, now: int) -> str:
         """Its state, as RabbitMQ's management API names it."""
-        return self.throttle.condition(now) if self._is_open else self.state.value
+        return self.throttle.state_name(now) if self._is_open else self.state.value
 
-    def _move(self) -> None:
+    def _mark_dirty(self) -> None:
         """Have the server know that its numbers change, once for as long as nobody looks at them."""
         if self._is_open:
-            self.is_moved = True
+            self.is_dirty = True
             self.server.moved[self] = None
 
     def _resume_later(self) -> None:
@@ -313,53 +309,57 @@ class Connection:
             self._vhost.now = now
             self._vhost.work = 0
             for channel in list(self._channels.values()):
-                self.attend(channel, channel.resume)
+                self.run_in_channel(channel, channel.resume)
 
     def _end(self) -> None:
         """Nobody hears of it any more."""
         self._is_lost = False
-        telling.vanished(self, self._entrance)
+        connection_log.client_disconnected(self, self._handshake_driver)
         self._release(b"")
         self._finish()
 
     def _receive_early(self, data: bytes) -> None:
         """Octets before the connection is open, or after it began to close."""
-        entrance = self._entrance
-        if entrance is not None and self.state is State.HANDSHAKE and not self._is_deaf:
-            if not entrance.greeting:
-                telling.accepted(self)
-            behind = entrance.greet(data)
+        handshake_driver = self._handshake_driver
+        if (
+            handshake_driver is not None
+            and self.state is ConnectionState.HANDSHAKE
+            and not self._ignores_input
+        ):
+            if not handshake_driver.header:
+                connection_log.accepted(self)
+            behind = handshake_driver.receive_header(data)
             if behind is None:
-                telling.strange(self, entrance.greeting)
+                connection_log.wrong_protocol(self, handshake_driver.header)
                 self._finish()
-                self._is_deaf = True
+                self._ignores_input = True
                 return
             data = behind
-        if self._is_deaf:
+        if self._ignores_input:
             if _CLOSE_OK_FRAME in data:
                 self._finish()
             return
         if data:
             self._reader.feed(data)
-        self._obey()
+        self._process_frames()
 
-    def _is_thinking(self) -> bool:
+    def _is_handshake_waiting(self) -> bool:
         """The handshake waits for an answer of ours."""
-        return self._entrance is not None and self._entrance.is_waiting
+        return self._handshake_driver is not None and self._handshake_driver.is_waiting
 
-    def _come_in(self, now: int) -> None:
+    def _resume_handshake(self, now: int) -> None:
         """What the handshake waits for is there: on with it, and with what came meanwhile."""
-        entrance = self._entrance
-        if entrance is None or not entrance.is_waiting:
+        handshake_driver = self._handshake_driver
+        if handshake_driver is None or not handshake_driver.is_waiting:
             return
         self._now = now
-        self.guard(lambda: entrance.go_on(now))
-        if not entrance.is_waiting:
-            self.go_on(now)
+        self.guard(lambda: handshake_driver.process_more(now))
+        if not handshake_driver.is_waiting:
+            self.process_more(now)
         self.changes += 1
-        self._wake.output_ready()
+        self._output_listener.output_ready()
 
-    def _obey(self) -> None:
+    def _process_frames(self) -> None:
         """Obey the whole frames that were fed, as many as a turn may take."""
         reader = self._reader
         work = self._work_max
@@ -377,30 +377,30 @@ class Connection:
                 if channel.is_closed:
                     self._forget(channel)
             else:
-                work -= self._obey_other(reader)
-                if self._is_thinking():
+                work -= self._handle_other_frame(reader)
+                if self._is_handshake_waiting():
                     return
             if work <= 0 or (self._is_open and work <= self._vhost.work):
                 self.has_more = reader.has_more()
                 return
 
-    def _pass_over(self) -> None:
+    def _skip_rest(self) -> None:
         """What lies behind the frame that ended the connection, in the same read."""
-        if self._is_deaf:
+        if self._ignores_input:
             return
         try:
-            self._obey()
+            self._process_frames()
         except AmqpError as error:
             self._fail(error)
 
-    def _obey_other(self, reader: FrameReader) -> int:
+    def _handle_other_frame(self, reader: FrameReader) -> int:
         """A frame that is not for the channel of the frame before; answers what it counts for beside that."""
         if not self._is_open:
-            self._obey_unopened(reader)
+            self._handle_unopened(reader)
         elif reader.kind == _HEARTBEAT:
             check_heartbeat(reader)
         elif reader.channel == 0:
-            self._obey_channel_0(reader)
+            self._handle_channel_0(reader)
         else:
             channel = self._channels.get(reader.channel)
             if channel is None:
@@ -413,35 +413,35 @@ class Connection:
                 return 0
         return _DECLARATION_WORK
 
-    def _obey_unopened(self, reader: FrameReader) -> None:
+    def _handle_unopened(self, reader: FrameReader) -> None:
         """A frame of the handshake, or one that came too late."""
-        if self.state is State.CLOSING:
-            self._obey_closing(reader)
+        if self.state is ConnectionState.CLOSING:
+            self._handle_closing(reader)
             return
-        entrance = self._entrance
-        if entrance is None or entrance.deadline() is None or self._is_deaf:
+        handshake_driver = self._handshake_driver
+        if handshake_driver is None or handshake_driver.deadline() is None or self._ignores_input:
             return
         if reader.kind == _HEARTBEAT:
             check_heartbeat(reader)
             return
-        entrance.obey(reader, self._now)
-        if entrance.handshake.is_complete:
-            self._open(entrance.handshake, entrance.tuned_at)
+        handshake_driver.handle(reader, self._now)
+        if handshake_driver.handshake.is_complete:
+            self._open(handshake_driver.handshake, handshake_driver.tuned_at)
 
     def _open(self, handshake: Handshake, tuned_at: int) -> None:
         """The handshake is complete."""
-        self.domain = self.server.domains[handshake.vhost]
+        self.services = self.server.vhost_services[handshake.vhost]
         self.login = Login.from_handshake(handshake)
         self.outbox.frame_size_max = handshake.frame_size_max
         self._heartbeat = Heartbeat(handshake.heartbeat_s, tuned_at)
-        self._entrance = None
+        self._handshake_driver = None
         self._is_open = True
-        self.state = State.OPEN
-        tells = "connection.blocked" in handshake.capabilities
-        self.throttle.open(self.domain.credit, self._resume, tells=tells)
+        self.state = ConnectionState.OPEN
+        sends_blocked = "connection.blocked" in handshake.capabilities
+        self.throttle.open(self.services.credit, self._resume, sends_blocked=sends_blocked)
         self.throttle.block(self.server.blocked_reason)
         self.check_timeouts(self.server.settings.consumer_timeout_ms)
-        self._vhost = self.domain.vhost
+        self._vhost = self.services.vhost
         self._vhost.now = self._now
         self.server.opened(self)
 
@@ -461,26 +461,26 @@ class Connection:
         return channel
 
     def _forget(self, channel: Channel) -> None:
-        channel.subscriber.tell_closed()
+        channel.subscriber.publish_channel_closed()
         self._channels.pop(channel.number, None)
         self._channel = None
         self.server.channels_closed(self, 1)
 
-    def _obey_channel_0(self, reader: FrameReader) -> None:
+    def _handle_channel_0(self, reader: FrameReader) -> None:
         """A method of class connection on an open connection."""
         if reader.kind != _METHOD:
-            raise misplaced(reader.kind, reader.payload())
+            raise unexpected_frame_error(reader.kind, reader.payload())
         if reader.size < 4:
             raise FrameError(f"{frame_octets(1, reader.payload())}: unknown_frame", method_index=0)
         method = decode_method(reader.payload())
         if isinstance(method, methods.ConnectionClose):
             if self.throttle.held_size:
                 # It comes behind what is held: who says good-bye has not taken back what was said before.
-                self._is_leaving_soon = True
+                self._will_close = True
             else:
                 self._agree_to_close()
         elif isinstance(method, methods.ConnectionUpdateSecret):
-            run(renew(self, method.new_secret))
+            drive(update_secret(self, method.new_secret))
         else:
             raise ChannelNumberError(
                 "unexpected method in connection state running", method_index=method.index
@@ -488,19 +488,19 @@ class Connection:
 
     def _agree_to_close(self) -> None:
         """The client closes the socket; until then it may say so again, as RabbitMQ lets it."""
-        self._is_leaving_soon = False
-        self.state = State.CLOSING
+        self._will_close = False
+        self.state = ConnectionState.CLOSING
         self._closing_deadline = self._now + limits.CLOSING_MS
-        telling.left(self)
+        connection_log.closing(self)
         self._release(_CLOSE_OK)
 
-    def _obey_closing(self, reader: FrameReader) -> None:
+    def _handle_closing(self, reader: FrameReader) -> None:
         if reader.kind != _METHOD or reader.channel:
             return
         index = index_of(reader.payload())
         if index == methods.ConnectionCloseOk.index:
             self._finish()
-        elif index == methods.ConnectionClose.index and not self._is_leaving:
+        elif index == methods.ConnectionClose.index and not self._is_deleting_queues:
             self.outbox.payload(0, _CLOSE_OK)
 
     def _expire_open(self, now: int) -> None:
@@ -515,10 +515,10 @@ class Connection:
                 # Its silence is ours.
                 self._silence_excused += 1
             pulse = heartbeat.due(now, self.octets_received + self._silence_excused, self.outbox.total)
-            if pulse is Pulse.SEND:
+            if pulse is HeartbeatAction.SEND:
                 self.outbox.raw(HEARTBEAT_FRAME)
-            elif pulse is Pulse.DEAD:
-                telling.silent(self)
+            elif pulse is HeartbeatAction.DEAD:
+                connection_log.heartbeats_missed(self)
                 self._release(b"")
                 self._finish()
                 return
@@ -530,7 +530,7 @@ class Connection:
     def _time_out(self, channel: Channel, now: int) -> None:
         """Cancel the consumers of `channel` that hold a delivery too long, and no other."""
         for consumer in channel.subscriber.time_out(now, self.server.settings.consumer_timeout_ms):
-            telling.held_too_long(self, channel.number, consumer.tag)
+            connection_log.consumer_timed_out(self, channel.number, consumer.tag)
 
     def guard(self, action: Callable[[], None]) -> None:
         """Run what came from no frame, with the same end for its exceptions."""
@@ -545,24 +545,24 @@ class Connection:
     def _fail(self, error: AmqpError) -> None:
         """End the connection because of `error` (0-9-1 §1.4.2.5)."""
         self.changes += 1
-        if self.state in (State.CLOSING, State.FINISHED):
-            self._is_deaf = True
+        if self.state in (ConnectionState.CLOSING, ConnectionState.FINISHED):
+            self._ignores_input = True
             return
-        if self._entrance is None:
-            telling.failed(self, error, self._reader.channel)
+        if self._handshake_driver is None:
+            connection_log.connection_failed(self, error, self._reader.channel)
         else:
-            telling.refused(self, self._entrance.handshake, error)
-            if not self._entrance.refuse(error, self._now):
-                self._is_deaf = True
+            connection_log.handshake_refused(self, self._handshake_driver.handshake, error)
+            if not self._handshake_driver.refuse(error, self._now):
+                self._ignores_input = True
                 return
-            self._entrance = None
+            self._handshake_driver = None
         self._release(b"")
         index = error.method_index or 0
         close = methods.ConnectionClose(error.code, close_text(error), index >> 16, index & 0xFFFF)
         self.outbox.method(0, close)
-        self.state = State.CLOSING
-        self._is_deaf = isinstance(error, FrameError)
-        wait = limits.BROKEN_CLOSING_MS if self._is_deaf else limits.CLOSING_MS
+        self.state = ConnectionState.CLOSING
+        self._ignores_input = isinstance(error, FrameError)
+        wait = limits.BROKEN_CLOSING_MS if self._ignores_input else limits.CLOSING_MS
         self._closing_deadline = self._now + wait
 
     def _release(self, answer: bytes) -> None:
@@ -572,27 +572,27 @@ class Connection:
         self._is_open = False
         self.throttle.close()
         self.server.channels_closed(self, len(self._channels))
-        abandon(self._channels.values())
+        close_channels(self._channels.values())
         self._channels.clear()
         self._channel = None
         self.server.closed(self)
         if self.owner.has_declared:
-            run(self._leave(answer))
+            drive(self._delete_exclusive_queues(answer))
         elif answer:
             self.outbox.payload(0, answer)
 
-    async def _leave(self, answer: bytes) -> None:
-        assert self.domain is not None
-        self._is_leaving = True
-        await self.domain.declaring.remove_exclusive(self.owner)
-        self._is_leaving = False
+    async def _delete_exclusive_queues(self, answer: bytes) -> None:
+        assert self.services is not None
+        self._is_deleting_queues = True
+        await self.services.queue_service.remove_exclusive(self.owner)
+        self._is_deleting_queues = False
         if answer:
             self.outbox.payload(0, answer)
 
     def _finish(self) -> None:
         self.changes += 1
-        self._entrance = None
+        self._handshake_driver = None
         self._heartbeat = None
         self._timeout_check = None
         self._closing_deadline = None
-        self.state = State.FINISHED
+        self.state = ConnectionState.FINISHED

@@ -13,7 +13,7 @@ from enum import StrEnum
 from warren import limits
 from warren.errors import AmqpError, ChannelNumberError, CommandInvalid, LoginRefused, NotAllowed
 from warren.metadata.users import User
-from warren.session.gate import Gate
+from warren.session.admission_control import AdmissionControl
 from warren.session.peer import Peer
 from warren.wire.method import Method
 from warren.wire.methods import (
@@ -43,7 +43,7 @@ _NOBODY = User(name="", password_hash=b"", hashing_algorithm="", tags=(), limits
 _OPEN_OK = ConnectionOpenOk().encode()
 
 
-class Phase(StrEnum):
+class HandshakePhase(StrEnum):
     """What is awaited; the values are RabbitMQ's names of the states, which its texts use."""
 
     AWAIT_HEADER = "pre_init"
@@ -55,9 +55,9 @@ class Phase(StrEnum):
 
 
 TRANSITIONS = {
-    (Phase.AWAIT_START_OK, ConnectionStartOk): Phase.AWAIT_TUNE_OK,
-    (Phase.AWAIT_TUNE_OK, ConnectionTuneOk): Phase.AWAIT_OPEN,
-    (Phase.AWAIT_OPEN, ConnectionOpen): Phase.RUNNING,
+    (HandshakePhase.AWAIT_START_OK, ConnectionStartOk): HandshakePhase.AWAIT_TUNE_OK,
+    (HandshakePhase.AWAIT_TUNE_OK, ConnectionTuneOk): HandshakePhase.AWAIT_OPEN,
+    (HandshakePhase.AWAIT_OPEN, ConnectionOpen): HandshakePhase.RUNNING,
 }
 
 
@@ -81,8 +81,8 @@ class Handshake:
     """
 
     __slots__ = (
+        "_admission_control",
         "_deadline",
-        "_gate",
         "_offer",
         "_peer",
         "_settings",
@@ -98,14 +98,14 @@ class Handshake:
         "vhost",
     )
 
-    def __init__(self, gate: Gate, peer: Peer, offer: "Offer", now: int) -> None:
+    def __init__(self, admission_control: AdmissionControl, peer: Peer, offer: "Offer", now: int) -> None:
         settings = offer.settings
-        self._gate = gate
+        self._admission_control = admission_control
         self._peer = peer
         self._offer = offer
         self._settings = settings
         self._deadline: int | None = now + settings.timeout_ms
-        self.phase = Phase.AWAIT_HEADER
+        self.phase = HandshakePhase.AWAIT_HEADER
         self.version = (0, 9)
         self.mechanism = ""
         # Who it is, once that is known.
@@ -120,7 +120,7 @@ class Handshake:
     @property
     def is_complete(self) -> bool:
         """The connection is open: methods go to it from now on."""
-        return self.phase is Phase.RUNNING
+        return self.phase is HandshakePhase.RUNNING
 
     def deadline(self) -> int | None:
         """When the peer is dropped without a word unless it gets further."""
@@ -132,14 +132,14 @@ class Handshake:
 
     def receive_header(self, octets: bytes) -> bytes:
         """The answer to these eight octets; none means: send PROTOCOL_HEADER and close at once."""
-        assert self.phase is Phase.AWAIT_HEADER
+        assert self.phase is HandshakePhase.AWAIT_HEADER
         version = VERSIONS.get(octets)
         if version is None:
-            self.phase = Phase.REFUSED
+            self.phase = HandshakePhase.REFUSED
             return b""
-        self.phase = Phase.AWAIT_START_OK
+        self.phase = HandshakePhase.AWAIT_START_OK
         self.version = version
-        return self._offer.start(version, self._gate.mechanisms(self._peer))
+        return self._offer.start(version, self._admission_control.mechanisms(self._peer))
 
     async def handle(self, method: Method) -> bytes:
         """The answer to `method`, which came on channel 0; an exception goes to `refuse`."""
@@ -153,21 +153,21 @@ class Handshake:
                 error.method_index = method.index
             raise
         self.phase = phase
-        if phase is Phase.RUNNING:
+        if phase is HandshakePhase.RUNNING:
             self._deadline = None
         return answer
 
-    def excuse(self, pause_ms: int) -> None:
+    def extend_deadline(self, pause_ms: int) -> None:
         """The peer has waited for so long for us: that time is not its own."""
         if self._deadline is not None:
             self._deadline += pause_ms
 
     def refuse(self, error: AmqpError, now: int) -> bool:
         """End the handshake; whether the peer is told `error`, or is left in silence and dropped later."""
-        is_told = self.phase is Phase.AWAIT_OPEN or (
+        is_told = self.phase is HandshakePhase.AWAIT_OPEN or (
             isinstance(error, LoginRefused) and AUTHENTICATION_FAILURE_CLOSE in self.capabilities
         )
-        self.phase = Phase.REFUSED
+        self.phase = HandshakePhase.REFUSED
         self._deadline = None if is_told else now + self._settings.refusal_delay_ms
         return is_told
 
@@ -177,7 +177,7 @@ class Handshake:
         if isinstance(method, ConnectionTuneOk):
             return self._tune(method)
         assert isinstance(method, ConnectionOpen)
-        self._gate.admit(self.account, method.virtual_host, self._peer)
+        self._admission_control.admit(self.account, method.virtual_host, self._peer)
         self.vhost = method.virtual_host
         return _OPEN_OK
 
@@ -185,10 +185,10 @@ class Handshake:
         self.client_properties = method.client_properties
         self.capabilities = _capabilities(method.client_properties)
         self.mechanism = method.mechanism
-        if method.mechanism not in self._gate.mechanisms(self._peer):
+        if method.mechanism not in self._admission_control.mechanisms(self._peer):
             raise CommandInvalid(f"unknown authentication mechanism '{method.mechanism}'")
         response = method.response.encode("utf-8", "surrogateescape")
-        self.account = await self._gate.authenticate(method.mechanism, response, self._peer)
+        self.account = await self._admission_control.authenticate(method.mechanism, response, self._peer)
         return self._offer.tune
 
     def _tune(self, method: ConnectionTuneOk) -> bytes:

@@ -18,7 +18,7 @@ HEARTBEAT_FRAME = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 _SILENT_CHECKS_MAX = 2
 
 
-class Pulse(Enum):
+class HeartbeatAction(Enum):
     """What a look at the counters says."""
 
     NONE = "nothing to do"
@@ -44,23 +44,23 @@ class Heartbeat:
         """When `due` wants to be asked next."""
         return self._next if self._half_ms else None
 
-    def due(self, now: int, octets_received: int, octets_sent: int) -> Pulse:
+    def due(self, now: int, octets_received: int, octets_sent: int) -> HeartbeatAction:
         """Compare the totals with those of the last look, not before `deadline()`."""
         if not self._half_ms or now < self._next:
-            return Pulse.NONE
+            return HeartbeatAction.NONE
         # From the deadline, so that a little lateness does not add up; after a long pause of the process one
         # look is enough.
         self._next += self._half_ms
         if self._next <= now:
             self._next = now + self._half_ms
         if not self._is_half_way and self._is_dead(octets_received):
-            return Pulse.DEAD
+            return HeartbeatAction.DEAD
         self._is_half_way = not self._is_half_way
         if self._sent is not None and octets_sent != self._sent:
             self._sent = octets_sent
-            return Pulse.NONE
+            return HeartbeatAction.NONE
         self._sent = octets_sent + len(HEARTBEAT_FRAME)
-        return Pulse.SEND
+        return HeartbeatAction.SEND
 
     def _is_dead(self, octets_received: int) -> bool:
         if octets_received != self._received:

@@ -19,7 +19,7 @@ cdef class Outbox:
     cdef public bint is_paused
     cdef readonly Py_ssize_t size
     cdef readonly int64_t total
-    cdef object _wake
+    cdef object _output_listener
     cdef list _pieces
     cdef bint _has_large
     cdef list _confirms
@@ -34,7 +34,7 @@ cdef class Outbox:
     cpdef bint is_holding_back(self)
     cpdef list take(self)
     cpdef wait_for_room(self, object subscriber)
-    cpdef answer_later(self, object confirms)
+    cpdef flush_later(self, object confirms)
     cpdef raw(self, bytes octets)
     cpdef payload(self, int channel, bytes payload)
     @cython.locals(pieces=list, content=bytes, size=Py_ssize_t)

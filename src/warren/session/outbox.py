@@ -8,7 +8,7 @@ not fit into one frame of this client (0-9-1 §4.2.6.2).
 from warren.limits import FRAME_OVERHEAD, FRAME_SIZE_HANDSHAKE, OUTBOX_SIZE_MAX
 from warren.model.blind_copies import strip_bcc
 from warren.model.message import HAS_HEADERS, Message
-from warren.session.wake import Wake
+from warren.session.output_listener import OutputListener
 from warren.wire.frames import BODY, HEADER
 from warren.wire.method import Method
 
@@ -34,30 +34,19 @@ class Outbox:
     """The pieces that wait for the socket of one connection."""
 
     __slots__ = (
-        "_channel_number",
-        "_confirms",
-        "_content_size",
-        "_has_large",
-        "_held_back",
-        "_middle",
-        "_pieces",
-        "_property_list",
-        "_scratch",
-        "_wake",
-        "frame_size_max",
-        "is_paused",
-        "size",
+        "_channel_number", "_confirms", "_content_size", "_has_large", "_held_back", "_middle",
+        "_output_listener", "_pieces", "_property_list", "_scratch", "frame_size_max", "is_paused", "size",
         "total",
     )  # fmt: skip
 
-    def __init__(self, wake: Wake) -> None:
+    def __init__(self, output_listener: OutputListener) -> None:
         self.frame_size_max = FRAME_SIZE_HANDSHAKE
         # True while the socket takes nothing more.
         self.is_paused = False
         # Octets waiting, and octets ever put in.
         self.size = 0
         self.total = 0
-        self._wake = wake
+        self._output_listener = output_listener
         self._pieces: list[Buffer] = []
         self._has_large = False
         # Whose answers to publishes are due, and whose consumers wait for room.
@@ -89,11 +78,11 @@ class Outbox:
         self._held_back.clear()
         return subscribers
 
-    def answer_later(self, confirms: object) -> None:
+    def flush_later(self, confirms: object) -> None:
         """Have `confirms.flush()` called when the outbox is taken next."""
         self._confirms.append(confirms)
         if not self.size and len(self._confirms) == 1:
-            self._wake.output_ready()
+            self._output_listener.output_ready()
 
     def take(self) -> list[Buffer]:
         """Everything that waits, in order, in few chunks; the outbox is empty then."""
@@ -156,9 +145,9 @@ class Outbox:
         self.size = was + size
         self.total += size
         if not was and not self._confirms:
-            self._wake.output_ready()
+            self._output_listener.output_ready()
         if was < _SIZE_MAX and self.size >= _SIZE_MAX:
-            self._wake.output_full()
+            self._output_listener.output_full()
 
     def _make_middle(self, channel: int, message: Message) -> None:
         """What stands between the method and the body of `message`."""

@@ -29,7 +29,7 @@ cdef Py_ssize_t _LIST_AT
 cdef Py_ssize_t _HEADER_SIZE_MIN
 
 @cython.final
-cdef class Publisher(Counters):
+cdef class ChannelPublisher(Counters):
     cdef VirtualHost _vhost
     cdef Outbox _outbox
     cdef int _channel_number

@@ -24,10 +24,10 @@ from warren.queues.queue import REFUSED
 from warren.routing.copies import addresses_of, has_copies
 from warren.routing.exchange import BY_CHANCE, BY_KEY
 from warren.routing.router import Route
+from warren.session.channel_origin import ChannelOrigin
 from warren.session.confirms import Confirms
-from warren.session.origin import Origin
 from warren.session.outbox import Outbox
-from warren.session.tracing import Tracer
+from warren.session.tracer import Tracer
 from warren.session.transaction import Transaction
 from warren.vhost.vhost import UNROUTED, VirtualHost
 from warren.wire.erlang import frame_octets, octets_written
@@ -63,14 +63,14 @@ _FLAGS_SIZE = 2
 _RETURN_HEAD = b"\x00\x3c\x00\x32" + (312).to_bytes(2, "big") + b"\x08NO_ROUTE"
 
 
-class Publisher(Counters):
+class ChannelPublisher(Counters):
     """Assembles what one channel publishes and hands it to the virtual host."""
 
     __slots__ = (
         "_address", "_admit", "_admitted_generation", "_assembled", "_body_size", "_channel_number", "_due",
         "_is_admitted", "_is_mandatory", "_is_special", "_known", "_open_exchange", "_open_exchanges",
-        "_outbox", "_property_list", "_received", "_route", "_scan", "_vhost", "check_properties",
-        "confirms", "has_persistent", "origin", "size_max", "transaction",
+        "_outbox", "_property_list", "_received", "_route", "_scan", "_vhost", "check_properties", "confirms",
+        "has_persistent", "origin", "size_max", "transaction",
     )  # fmt: skip
 
     def __init__(
@@ -97,7 +97,7 @@ class Publisher(Counters):
         self.confirms: Confirms | None = None
         self.transaction: Transaction | None = None
         # Who is said to have published what is traced.
-        self.origin: Origin | None = None
+        self.origin: ChannelOrigin | None = None
         self.size_max = 0
         self._due = _METHOD
         # The default exchange and an empty key, to which nobody was admitted yet.
@@ -217,7 +217,7 @@ class Publisher(Counters):
         if not self._is_admitted or vhost.generation() != self._admitted_generation:
             self._admit_address()
         message: Message
-        if self._scan.delivery_mode == 2 and vhost.is_keeping:
+        if self._scan.delivery_mode == 2 and vhost.has_store:
             message = new_stored_message(self._address, self._property_list, content, vhost.now)
         else:
             message = new_message(self._address, self._property_list, content, vhost.now)
@@ -258,7 +258,7 @@ class Publisher(Counters):
             route = vhost.router.find(self._address, message)
             if route.decides != _BY_CHANCE:
                 self._route = route
-        return vhost.publish_along(route, message, confirms, sequence)
+        return vhost.publish_by_route(route, message, confirms, sequence)
 
     def _send_specially(self, message: Message, confirms: Confirms | None, sequence: int) -> int:
         """The same for a message with copies, or one that is traced."""
@@ -266,7 +266,7 @@ class Publisher(Counters):
         destinations = vhost.router.route(message.address, message)
         if vhost.is_traced:
             self._trace(message, destinations)
-        return vhost.publish_to(destinations, message, confirms, sequence)
+        return vhost.publish_routed(destinations, message, confirms, sequence)
 
     def _trace(self, message: Message, destinations: tuple[object, ...]) -> None:
         tracer: Tracer = self._vhost.tracer  # type: ignore[assignment]

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from warren import limits
-from warren.session import telling
-from warren.session.announcing import Announcer
-from warren.session.gate import Gate
+from warren.session import connection_log
+from warren.session.admission_control import AdmissionControl
+from warren.session.event_publisher import EventPublisher
 from warren.session.handshake import HandshakeSettings, Offer
 from warren.session.outbox import Outbox
 from warren.session.throttle import HeldTotal
-from warren.vhost.errand import Later
+from warren.vhost.coroutine_driver import Later
 from warren.vhost.requester import Owner
 
 if TYPE_CHECKING:
     from warren.session.connection import Connection
-    from warren.session.domain import Domain
+    from warren.session.vhost_services import VhostServices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class SessionSettings:
     event_vhost: str = "/"
 
 
-class Guest(Protocol):
+class StreamClient(Protocol):
     """An open connection of another protocol."""
 
     @property
@@ -60,7 +60,7 @@ class Guest(Protocol):
     def block(self, reason: str) -> None:
         """Hold it up if it publishes, for `reason`; an empty one lets it go on."""
 
-    def dismiss(self, reason: str) -> None:
+    def disconnect(self, reason: str) -> None:
         """End it for `reason`, which it may be told."""
 
 
@@ -68,37 +68,23 @@ class Server:
     """The broker, as a connection sees it."""
 
     __slots__ = (
-        "_channels",
-        "_connections_of_user",
-        "_connections_of_vhost",
-        "_serial",
-        "announcer",
-        "blocked_reason",
-        "channels_closed_count",
-        "channels_opened_count",
-        "connections",
-        "connections_closed_count",
-        "connections_opened_count",
-        "domains",
-        "gate",
-        "guests",
-        "held",
-        "later",
-        "log",
-        "moved",
-        "offer",
-        "random_octets",
-        "report",
-        "settings",
+        "_channels", "_connections_of_user", "_connections_of_vhost", "_serial", "admission_control",
+        "blocked_reason", "channels_closed_count", "channels_opened_count", "connections",
+        "connections_closed_count", "connections_opened_count", "event_publisher", "held", "later", "log",
+        "moved", "offer", "random_octets", "report", "settings", "stream_clients", "vhost_services",
     )  # fmt: skip
 
-    def __init__(self, gate: Gate, settings: SessionSettings, world: "World") -> None:
-        self.gate = gate
+    def __init__(
+        self, admission_control: AdmissionControl, settings: SessionSettings, world: "ServerDependencies"
+    ) -> None:
+        self.admission_control = admission_control
         self.settings = settings
         self.offer = Offer(settings.handshake)
         # The virtual hosts that are alive, by name.
-        self.domains: dict[str, Domain] = {}
-        self.announcer = Announcer(self.domains, settings.event_vhost, world.later, node_name=world.node_name)
+        self.vhost_services: dict[str, VhostServices] = {}
+        self.event_publisher = EventPublisher(
+            self.vhost_services, settings.event_vhost, world.later, node_name=world.node_name
+        )
         self.random_octets = world.random_octets
         self.later = world.later
         self.report = world.report
@@ -109,7 +95,7 @@ class Server:
         # The open connections, in the order in which they came.
         self.connections: dict[Connection, None] = {}
         # And those of other protocols.
-        self.guests: dict[Guest, None] = {}
+        self.stream_clients: dict[StreamClient, None] = {}
         # Those of them whose numbers have changed since somebody took this.
         self.moved: dict[Connection, None] = {}
         # Since the start.
@@ -133,56 +119,56 @@ class Server:
         self.blocked_reason = reason
         for connection in list(self.connections):
             connection.block(reason)
-        for guest in list(self.guests):
-            guest.block(reason)
+        for stream_client in list(self.stream_clients):
+            stream_client.block(reason)
 
     def opened(self, connection: "Connection") -> None:
         """`connection` is open."""
         self.connections[connection] = None
         self.connections_opened_count += 1
-        user, vhost = _whereabouts(connection)
+        user, vhost = _user_and_vhost(connection)
         _count(self._connections_of_user, user, 1)
         _count(self._connections_of_vhost, vhost, 1)
-        self.announcer.opened(connection)
-        telling.opened(connection)
+        self.event_publisher.opened(connection)
+        connection_log.opened(connection)
 
     def closed(self, connection: "Connection") -> None:
         """`connection` was open, and is not any more."""
         del self.connections[connection]
         self.moved.pop(connection, None)
-        self.count_octets(connection, _whereabouts(connection)[1])
+        self.count_octets(connection, _user_and_vhost(connection)[1])
         self.connections_closed_count += 1
-        user, vhost = _whereabouts(connection)
+        user, vhost = _user_and_vhost(connection)
         _count(self._connections_of_user, user, -1)
         _count(self._connections_of_vhost, vhost, -1)
-        self.announcer.closed(connection)
+        self.event_publisher.closed(connection)
 
-    def entered(self, guest: Guest) -> None:
-        """`guest` is open: it counts for limits."""
-        self.guests[guest] = None
+    def stream_client_opened(self, stream_client: StreamClient) -> None:
+        """`stream_client` is open: it counts for limits."""
+        self.stream_clients[stream_client] = None
         self.connections_opened_count += 1
-        _count(self._connections_of_user, guest.user, 1)
-        _count(self._connections_of_vhost, guest.vhost, 1)
+        _count(self._connections_of_user, stream_client.user, 1)
+        _count(self._connections_of_vhost, stream_client.vhost, 1)
 
-    def left(self, guest: Guest) -> None:
-        """`guest` was open, and is not any more."""
-        del self.guests[guest]
-        self.count_octets(guest, guest.vhost)
+    def stream_client_closed(self, stream_client: StreamClient) -> None:
+        """`stream_client` was open, and is not any more."""
+        del self.stream_clients[stream_client]
+        self.count_octets(stream_client, stream_client.vhost)
         self.connections_closed_count += 1
-        _count(self._connections_of_user, guest.user, -1)
-        _count(self._connections_of_vhost, guest.vhost, -1)
+        _count(self._connections_of_user, stream_client.user, -1)
+        _count(self._connections_of_vhost, stream_client.vhost, -1)
 
     @property
     def connection_count(self) -> int:
         """How many connections are open, of any protocol."""
-        return len(self.connections) + len(self.guests)
+        return len(self.connections) + len(self.stream_clients)
 
-    def count_octets(self, connection: "Connection | Guest", name: str) -> None:
+    def count_octets(self, connection: "Connection | StreamClient", name: str) -> None:
         """Add what `connection` has received and sent since this was called to what its virtual host has."""
-        domain = self.domains.get(name)
-        if domain is None:
+        services = self.vhost_services.get(name)
+        if services is None:
             return
-        vhost = domain.vhost
+        vhost = services.vhost
         received, sent = connection.octets_counted
         connection.octets_counted = connection.octets_received, connection.outbox.total
         vhost.octets_received += connection.octets_received - received
@@ -191,14 +177,14 @@ class Server:
     def channel_opened(self, connection: "Connection") -> None:
         """`connection` has one more channel."""
         self.channels_opened_count += 1
-        _count(self._channels, _whereabouts(connection)[0], 1)
+        _count(self._channels, _user_and_vhost(connection)[0], 1)
 
     def channels_closed(self, connection: "Connection", count: int) -> None:
         """`connection` has `count` channels less."""
         self.channels_closed_count += count
-        _count(self._channels, _whereabouts(connection)[0], -count)
+        _count(self._channels, _user_and_vhost(connection)[0], -count)
 
-    def take_moved(self) -> "list[Connection]":
+    def take_dirty(self) -> "list[Connection]":
         """The connections whose numbers have changed since this was asked last."""
         moved = list(self.moved)
         self.moved = {}
@@ -218,15 +204,15 @@ class Server:
 
     def is_alive(self, vhost: str) -> bool:
         """Whether `vhost`, which exists, can be worked in: not while its disk has failed."""
-        return vhost in self.domains
+        return vhost in self.vhost_services
 
 
-def _unheard(category: str, level: str, text: str, fields: Mapping[str, object]) -> None:
+def _no_log(category: str, level: str, text: str, fields: Mapping[str, object]) -> None:
     """Whoever runs sessions without a log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class ServerDependencies:
     """What the sessions need from above the waterline."""
 
     random_octets: Callable[[int], bytes]
@@ -235,14 +221,14 @@ class World:
     # Told what went wrong that nobody expected, in one line.
     report: Callable[[str], None]
     # And what became of clients: the category and level of a line, its text, and what is known as data.
-    log: Callable[[str, str, str, Mapping[str, object]], None] = _unheard
+    log: Callable[[str, str, str, Mapping[str, object]], None] = _no_log
 
 
-def _whereabouts(connection: "Connection") -> tuple[str, str]:
+def _user_and_vhost(connection: "Connection") -> tuple[str, str]:
     """User and virtual host of an open connection."""
     assert connection.login is not None
-    assert connection.domain is not None
-    return connection.login.user, connection.domain.vhost.name
+    assert connection.services is not None
+    return connection.login.user, connection.services.vhost.name
 
 
 def _count(counts: dict[str, int], key: str, change: int) -> None:

@@ -28,13 +28,13 @@ cdef class Subscriber(Counters):
     cdef public object origin
 
     cpdef settle(self, uint64_t tag, bint multiple, int how)
-    @cython.locals(was_limited=bint, delivery=Delivery, consumer=Subscription, waiting=dict, queues=dict)
+    @cython.locals(was_limited=bint, delivery=Delivery, consumer=ChannelSubscription, waiting=dict, queues=dict)
     cpdef settle_all(self, list deliveries, int how)
-    @cython.locals(consumer=Subscription, queue=LocalQueue)
+    @cython.locals(consumer=ChannelSubscription, queue=LocalQueue)
     cpdef resume(self)
-    @cython.locals(consumer=Subscription, delivery=Delivery, queue=Queue, latest=Queue)
+    @cython.locals(consumer=ChannelSubscription, delivery=Delivery, queue=Queue, latest=Queue)
     cpdef leave(self, dict queues)
-    @cython.locals(was_limited=bint, consumer=Subscription)
+    @cython.locals(was_limited=bint, consumer=ChannelSubscription)
     cdef _settle_one(self, Delivery delivery, int how)
     cdef void _count_acknowledged(self, Py_ssize_t count) noexcept
     cdef void _count_redelivered(self) noexcept
@@ -42,10 +42,10 @@ cdef class Subscriber(Counters):
     cdef _finish(self, Delivery delivery, int how)
     cdef bint _is_limited(self, Py_ssize_t settled)
     cdef bint _has_room(self)
-    cdef _serve(self, Subscription consumer)
+    cdef _serve(self, ChannelSubscription consumer)
     cdef _trace(self, LocalQueue queue, Message message, bint is_redelivered)
 
-cdef class Subscription(Consumer):
+cdef class ChannelSubscription(Consumer):
     cdef Subscriber _subscriber
     cdef unsigned char* _octets
     cdef Py_ssize_t _tag_at

@@ -9,10 +9,10 @@ from warren.model.counters import Counters
 from warren.model.message import Message
 from warren.queues.local import LocalQueue
 from warren.queues.queue import Consumer, Delivery, Queue, QueueHost
-from warren.session.announcing import printed
-from warren.session.origin import Origin
+from warren.session.channel_origin import ChannelOrigin
+from warren.session.event_publisher import printed
 from warren.session.outbox import Outbox
-from warren.session.tracing import Tracer
+from warren.session.tracer import Tracer
 from warren.session.unacked import Unacked
 from warren.vhost.vhost import VirtualHost
 from warren.wire.methods import BasicCancel
@@ -34,8 +34,8 @@ class Subscriber(Counters):
     """What one channel consumes."""
 
     __slots__ = (
-        "_consumers", "_got_count", "_held_cancels", "_host", "_sends_cancel", "channel_number",
-        "is_flowing", "origin", "outbox", "prefetch", "prefetch_max", "unacked",
+        "_consumers", "_got_count", "_held_cancels", "_host", "_sends_cancel", "channel_number", "is_flowing",
+        "origin", "outbox", "prefetch", "prefetch_max", "unacked",
     )  # fmt: skip
 
     def __init__(self, host: QueueHost, outbox: Outbox, channel_number: int, *, sends_cancel: bool) -> None:
@@ -52,13 +52,13 @@ class Subscriber(Counters):
         # basic.qos without global: what each consumer that comes next may have unsettled.
         self.prefetch = 0
         # By tag; while the whole channel is limited, the one that was served longest ago comes first.
-        self._consumers: dict[str, Subscription] = {}
+        self._consumers: dict[str, ChannelSubscription] = {}
         # How many of the unsettled came by basic.get, which no limit counts.
         self._got_count = 0
         # The tags of consumers whose end the client is not told yet; None while it is told at once.
         self._held_cancels: list[str] | None = None
         # Who is said to have got what is traced.
-        self.origin: Origin | None = None
+        self.origin: ChannelOrigin | None = None
 
     def set_prefetch(self, count: int, *, is_global: bool) -> None:
         """Obey basic.qos (RabbitMQ: global=false is per new consumer, global=true per channel).
@@ -70,7 +70,7 @@ class Subscriber(Counters):
         self.prefetch_max = count if is_global else 0
         self.resume()
 
-    def consume(self, queue: LocalQueue, consumer: "Subscription") -> None:
+    def consume(self, queue: LocalQueue, consumer: "ChannelSubscription") -> None:
         """Start `consumer`, which `queue` has nothing against."""
         consumer.start(queue, self.prefetch)
         self._consumers[consumer.tag] = consumer
@@ -81,7 +81,9 @@ class Subscriber(Counters):
                 "ack_required": not consumer.no_ack,
                 "exclusive": consumer.is_exclusive,
             }
-            self.origin.consumes("consumer.created", queue.vhost_name, queue.name, consumer.tag, more=more)
+            self.origin.publish_consumer_event(
+                "consumer.created", queue.vhost_name, queue.name, consumer.tag, more=more
+            )
         queue.add_consumer(consumer)
 
     def check_tag(self, tag: str) -> None:
@@ -93,24 +95,24 @@ class Subscriber(Counters):
         """End a consumer; what it has unsettled stays. An unknown tag is no error."""
         consumer = self._consumers.pop(tag, None)
         if consumer is not None:
-            self._tell_gone(consumer)
+            self._publish_consumer_deleted(consumer)
             consumer.queue.remove_consumer(consumer)
             if consumer.unsettled and consumer.is_parked and not self.prefetch_max:
                 consumer.queue.hold_back()
             else:
                 consumer.queue.pump()
 
-    def withdraw(self, consumer: "Subscription") -> None:
+    def cancel_by_server(self, consumer: "ChannelSubscription") -> None:
         """End `consumer` on the broker's own word, and tell the client; what it has unsettled stays."""
         consumer.queue.remove_consumer(consumer)
         self.forget(consumer)
         consumer.queue.pump()
 
-    def forget(self, consumer: "Subscription") -> None:
+    def forget(self, consumer: "ChannelSubscription") -> None:
         """The queue ended `consumer`: tell the client, if it wants to know (consumer_cancel_notify)."""
         if self._consumers.pop(consumer.tag, None) is None:
             return
-        self._tell_gone(consumer)
+        self._publish_consumer_deleted(consumer)
         if not self._sends_cancel:
             return
         if self._held_cancels is None:
@@ -167,7 +169,7 @@ class Subscriber(Counters):
 
     def check_return(self, tag: int, multiple: bool) -> None:
         """Raise if one of what is to be settled so, as in `settle`, is of a queue that takes nothing back."""
-        for delivery in self.unacked.among(tag, multiple):
+        for delivery in self.unacked.peek(tag, multiple):
             delivery.queue.check_return()
 
     def settle_all(self, deliveries: list[Delivery], how: int) -> None:
@@ -176,10 +178,10 @@ class Subscriber(Counters):
         if how == _ACKNOWLEDGE:
             self._count_acknowledged(len(deliveries))
         was_limited = self._is_limited(len(deliveries))
-        waiting: dict[Subscription, None] = {}
+        waiting: dict[ChannelSubscription, None] = {}
         queues: dict[Queue, None] = {}
         for delivery in deliveries:
-            consumer: Subscription = delivery.consumer  # type: ignore[assignment]
+            consumer: ChannelSubscription = delivery.consumer  # type: ignore[assignment]
             self._finish(delivery, how)
             if how > _REJECT:
                 queues[delivery.queue] = None
@@ -201,9 +203,9 @@ class Subscriber(Counters):
         """Requeue everything that is unsettled (basic.recover)."""
         self.settle_all(self.unacked.take_to(0), REQUEUE)
 
-    def give_back(self, tags: Iterable[int]) -> int:
+    def revoke(self, tags: Iterable[int]) -> int:
         """Requeue those of `tags` that are unsettled, on an operator's word; answers how many they were."""
-        deliveries = self.unacked.take_back(tags)
+        deliveries = self.unacked.revoke(tags)
         self.settle_all(deliveries, REQUEUE)
         return len(deliveries)
 
@@ -220,15 +222,15 @@ class Subscriber(Counters):
         for queue in queues:
             queue.pump()
 
-    def time_out(self, now: int, timeout_ms: int | None) -> list["Subscription"]:
+    def time_out(self, now: int, timeout_ms: int | None) -> list["ChannelSubscription"]:
         """End the consumers that hold a delivery for longer than their queue, or else `timeout_ms`, allows.
 
         Their deliveries go back to the queue, and the client is told. One of basic.get has no consumer,
         and is left alone. None is for ever.
         """
-        guilty: dict[Subscription, None] = {}
+        guilty: dict[ChannelSubscription, None] = {}
         for delivery in self.unacked.deliveries():
-            consumer: Subscription = delivery.consumer  # type: ignore[assignment]
+            consumer: ChannelSubscription = delivery.consumer  # type: ignore[assignment]
             if consumer is None:
                 continue
             limit = consumer.timeout_ms(timeout_ms)
@@ -253,7 +255,7 @@ class Subscriber(Counters):
         consumers = self._consumers
         self._consumers = {}
         for consumer in consumers.values():
-            self._tell_gone(consumer)
+            self._publish_consumer_deleted(consumer)
             consumer.queue.remove_consumer(consumer)
             queues[consumer.queue] = None
         deliveries = self.unacked.take_to(0)
@@ -269,7 +271,7 @@ class Subscriber(Counters):
         self._got_count = 0
 
     @property
-    def consumers(self) -> "Collection[Subscription]":
+    def consumers(self) -> "Collection[ChannelSubscription]":
         """Its consumers."""
         return self._consumers.values()
 
@@ -278,7 +280,7 @@ class Subscriber(Counters):
         was_limited = self._is_limited(1)
         if how == _ACKNOWLEDGE:
             self._count_acknowledged(1)
-        consumer: Subscription = delivery.consumer  # type: ignore[assignment]
+        consumer: ChannelSubscription = delivery.consumer  # type: ignore[assignment]
         self._finish(delivery, how)
         if consumer is None:
             self._got_count -= 1
@@ -316,15 +318,15 @@ class Subscriber(Counters):
         """True if the channel's own limit, if there is one, lets its consumers have one more."""
         return not self.prefetch_max or self.unacked.count - self._got_count < self.prefetch_max
 
-    def tell_closed(self) -> None:
+    def publish_channel_closed(self) -> None:
         """Have it known that the channel is gone."""
         if self.origin is not None:
             self.origin.channel_closed()
 
-    def _tell_gone(self, consumer: "Subscription") -> None:
+    def _publish_consumer_deleted(self, consumer: "ChannelSubscription") -> None:
         if self.origin is not None and consumer.queue is not None:
             queue = consumer.queue
-            self.origin.consumes("consumer.deleted", queue.vhost_name, queue.name, consumer.tag)
+            self.origin.publish_consumer_event("consumer.deleted", queue.vhost_name, queue.name, consumer.tag)
 
     def _trace(self, queue: LocalQueue | None, message: Message, is_redelivered: bool) -> None:
         """Have it known that `message` was sent; that of a direct reply is no queue's, and is not traced."""
@@ -333,17 +335,17 @@ class Subscriber(Counters):
         if queue is not None and self.origin is not None:
             tracer.delivered(queue.name, message, is_redelivered, self.origin)
 
-    def _serve(self, consumer: "Subscription") -> None:
+    def _serve(self, consumer: "ChannelSubscription") -> None:
         """`consumer` gets one of those that the channel's own limit lets through: the others are next."""
         if self._consumers.pop(consumer.tag, None) is not None:
             self._consumers[consumer.tag] = consumer
 
 
-class Subscription(Consumer):
+class ChannelSubscription(Consumer):
     """One consumer of a channel."""
 
     __slots__ = (
-        "_octets", "_subscriber", "_tag_at", "_template", "arguments", "prefetch", "queue", "unsettled"
+        "_octets", "_subscriber", "_tag_at", "_template", "arguments", "prefetch", "queue", "unsettled",
     )  # fmt: skip
 
     def __init__(

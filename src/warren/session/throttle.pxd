@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 
-from warren.flow.credit cimport Credit
+from warren.flow.credit cimport PublishCredit
 from warren.session.outbox cimport Outbox
 
 cdef class HeldTotal:
@@ -13,10 +13,10 @@ cdef class HeldTotal:
 cdef class Throttle:
     cdef Outbox _outbox
     cdef HeldTotal _total
-    cdef object _go_on
-    cdef bint _tells
+    cdef object _resume
+    cdef bint _sends_blocked
     cdef int64_t _waited_at
-    cdef readonly Credit credit
+    cdef readonly PublishCredit credit
     cdef readonly Py_ssize_t held_size
     cdef public str reason
     cdef readonly bint is_blocked

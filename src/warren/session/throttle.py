@@ -7,7 +7,7 @@ is held is nothing read at all. Of alarms clients are told, of the disk they are
 
 from collections.abc import Callable
 
-from warren.flow.credit import Credit
+from warren.flow.credit import PublishCredit
 from warren.limits import FLOW_SHOWN_MS, HELD_FRAMES_SIZE_MAX, HELD_FRAMES_TOTAL_SIZE_MAX
 from warren.session.outbox import Outbox
 from warren.wire.methods import ConnectionBlocked, ConnectionUnblocked
@@ -37,7 +37,7 @@ class HeldTotal:
         if self._paused and self.size <= _TOTAL_RESUMED:
             paused, self._paused = self._paused, {}
             for throttle in paused:
-                self._later(throttle.go_on)
+                self._later(throttle.resume)
 
     def forget(self, throttle: "Throttle") -> None:
         """`throttle` is closed."""
@@ -48,7 +48,7 @@ class Throttle:
     """The state of one connection under alarms, and before a slow disk."""
 
     __slots__ = (
-        "_go_on", "_outbox", "_tells", "_total", "_waited_at", "credit", "held_size", "is_blocked",
+        "_outbox", "_resume", "_sends_blocked", "_total", "_waited_at", "credit", "held_size", "is_blocked",
         "is_waiting", "reason",
     )  # fmt: skip
 
@@ -58,27 +58,27 @@ class Throttle:
         # Why publishers are to be held up now; empty when they are not.
         self.reason = ""
         # Of the virtual host, once it is known; and what goes on when there is credit again.
-        self.credit: Credit = None  # type: ignore[assignment]
-        self._go_on: Callable[[int], None] = _nothing
+        self.credit: PublishCredit = None  # type: ignore[assignment]
+        self._resume: Callable[[int], None] = _nothing
         self.held_size = 0
         # The client announced connection.blocked.
-        self._tells = False
+        self._sends_blocked = False
         # A publish of this connection was held up since the alarm began.
         self.is_blocked = False
         # It stands in the line of those who wait for credit; and when it last did (ms).
         self.is_waiting = False
         self._waited_at = -FLOW_SHOWN_MS
 
-    def open(self, credit: Credit, go_on: Callable[[int], None], *, tells: bool) -> None:
+    def open(self, credit: PublishCredit, resume: Callable[[int], None], *, sends_blocked: bool) -> None:
         """The connection is open: it waits for `credit`, and is told of alarms if it knows of them."""
         self.credit = credit
-        self._go_on = go_on
-        self._tells = tells
+        self._resume = resume
+        self._sends_blocked = sends_blocked
 
     def close(self) -> None:
         """The connection is closed: it waits for nothing."""
         self._total.forget(self)
-        self._go_on = _nothing
+        self._resume = _nothing
 
     def hold_publisher(self, now: int) -> None:
         """Something was published although it should wait: of an alarm, the client is told so, once."""
@@ -86,10 +86,10 @@ class Throttle:
             self._waited_at = now
             if not self.is_waiting:
                 self.is_waiting = True
-                self.credit.wait(self._go_on_waiting)
+                self.credit.wait(self._resume_with_credit)
         elif not self.is_blocked:
             self.is_blocked = True
-            if self._tells:
+            if self._sends_blocked:
                 self._outbox.method(0, ConnectionBlocked(self.reason))
 
     def block(self, reason: str) -> None:
@@ -97,10 +97,10 @@ class Throttle:
         self.reason = reason
         if not reason and self.is_blocked:
             self.is_blocked = False
-            if self._tells:
+            if self._sends_blocked:
                 self._outbox.method(0, ConnectionUnblocked())
 
-    def condition(self, now: int) -> str:
+    def state_name(self, now: int) -> str:
         """The state of an open connection in RabbitMQ's words: running, blocking, blocked or flow."""
         if self.reason:
             return "blocked" if self.is_blocked else "blocking"
@@ -126,15 +126,15 @@ class Throttle:
             return True
         return self.held_size >= HELD_FRAMES_SIZE_MAX
 
-    def go_on(self, now: int) -> None:
+    def resume(self, now: int) -> None:
         """The connection looks again at what it holds, and at whether it may be read."""
-        self._go_on(now)
+        self._resume(now)
 
-    def _go_on_waiting(self, now: int) -> None:
+    def _resume_with_credit(self, now: int) -> None:
         """It stands in the line no more."""
         self.is_waiting = False
         self._waited_at = now
-        self._go_on(now)
+        self._resume(now)
 
 
 def _nothing(now: int) -> None:

@@ -9,7 +9,7 @@ cdef class Unacked:
     cdef readonly Py_ssize_t count
     cdef uint64_t _first
     cdef Ring _places
-    cdef uint64_t _taken_back_to
+    cdef uint64_t _revoked_to
 
     @cython.locals(tag=uint64_t)
     cpdef uint64_t next_tag(self) except 0

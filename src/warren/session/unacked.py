@@ -15,14 +15,14 @@ from warren.model.ring import Ring
 from warren.queues.queue import Delivery
 
 
-class TakenBack(PreconditionFailed):
+class RevokedDelivery(PreconditionFailed):
     """A tag that may be one of those taken back: it is passed over, and nothing is closed."""
 
 
 class Unacked:
     """The unsettled deliveries of one channel, by tag."""
 
-    __slots__ = ("_first", "_places", "_taken_back_to", "count")
+    __slots__ = ("_first", "_places", "_revoked_to", "count")
 
     def __init__(self) -> None:
         self.count = 0
@@ -30,7 +30,7 @@ class Unacked:
         self._first = 1
         self._places = Ring()
         # The highest tag that was taken back; 0 without.
-        self._taken_back_to = 0
+        self._revoked_to = 0
 
     def next_tag(self) -> int:
         """A tag for a message that nobody settles."""
@@ -75,7 +75,7 @@ class Unacked:
             if tag < self._first:
                 raise self._unknown(tag)
             is_there = count <= places.count and places.get(count - 1) is not None
-            if not is_there and tag > self._taken_back_to:
+            if not is_there and tag > self._revoked_to:
                 raise self._unknown(tag)
         taken = []
         for _ in range(count):
@@ -94,7 +94,7 @@ class Unacked:
         is_known = 0 <= place < places.count and places.get(place) is not None and tag not in settled
         if not is_known and not (multiple and tag == 0):
             unknown = self._unknown(tag)
-            if not multiple or place < 0 or not isinstance(unknown, TakenBack):
+            if not multiple or place < 0 or not isinstance(unknown, RevokedDelivery):
                 raise unknown
         if not multiple:
             return [tag]
@@ -102,7 +102,7 @@ class Unacked:
         known = (self._first + at for at in range(last) if places.get(at) is not None)
         return [tag for tag in known if tag not in settled]
 
-    def among(self, tag: int, multiple: bool) -> Iterator[Delivery]:
+    def peek(self, tag: int, multiple: bool) -> Iterator[Delivery]:
         """Those that `take` (`take_to`, with `multiple`) would take; none for an unknown tag."""
         places = self._places
         end = places.count if tag == 0 else min(tag - self._first + 1, places.count)
@@ -110,14 +110,14 @@ class Unacked:
             if places.get(place) is not None:
                 yield places.get(place)  # type: ignore[misc]
 
-    def take_back(self, tags: Iterable[int]) -> list[Delivery]:
+    def revoke(self, tags: Iterable[int]) -> list[Delivery]:
         """Those of `tags` that are unsettled, in order: kept no longer, though the client has them still."""
         taken = []
         for tag in sorted(tags):
             place = tag - self._first
             if 0 <= place < self._places.count and self._places.get(place) is not None:
                 taken.append(self.take(tag))
-                self._taken_back_to = max(self._taken_back_to, tag)
+                self._revoked_to = max(self._revoked_to, tag)
         return taken
 
     def deliveries(self) -> list[Delivery]:
@@ -134,7 +134,7 @@ class Unacked:
         ]
 
     def _unknown(self, tag: int) -> PreconditionFailed:
-        kind = TakenBack if 0 < tag <= self._taken_back_to else PreconditionFailed
+        kind = RevokedDelivery if 0 < tag <= self._revoked_to else PreconditionFailed
         return kind(f"unknown delivery tag {tag}")
 
     def _trim(self) -> None:

@@ -22,9 +22,9 @@ from struct import Struct
 from google_crc32c import value as checksum_of
 
 from warren.limits import CATALOG_QUEUES_MAX
-from warren.store.disk import Create, Delete, Disk, Step, Sync, SyncDirectory, Write
+from warren.store.disk import CreateFile, DeleteFile, Disk, DiskStep, SyncDirectory, SyncFile, WriteFile
 from warren.store.salvage import is_damage
-from warren.store.segment import NewerFormatError, SegmentError
+from warren.store.segment import NewerFormatError, StoreFileError
 
 VERSION = 1
 _MAGIC = b"WRNC"
@@ -35,7 +35,7 @@ _SLOTS = 2
 
 
 @dataclass(slots=True)
-class Entry:
+class CatalogEntry:
     """What is known of one file, or of one stream."""
 
     begin: int = 0
@@ -46,7 +46,7 @@ class Entry:
 
 
 @dataclass(slots=True)
-class _Place:
+class _SlotPair:
     """Where an entry stands: the number of its pair of slots, and which of the two is written next."""
 
     number: int
@@ -62,13 +62,13 @@ class Catalog:
         """What stands in the file `name`, which is made if it is not there, or cannot be read."""
         self._disk = disk
         self._name = name
-        self.entries: dict[int, Entry] = {}
-        self._places: dict[int, _Place] = {}
+        self.entries: dict[int, CatalogEntry] = {}
+        self._places: dict[int, _SlotPair] = {}
         # Pairs of slots that nothing stands in.
         self._free: list[int] = []
         self._sequence = 0
         # What was wrong with it.
-        self.damage: list[SegmentError] = []
+        self.damage: list[StoreFileError] = []
         octets = b""
         size = disk.names().get(name)
         try:
@@ -78,45 +78,45 @@ class Catalog:
             if not is_damage(error):
                 raise
             self.damage.append(
-                SegmentError(name, 0, f"the catalog cannot be read: {error.strerror}", messages=0)
+                StoreFileError(name, 0, f"the catalog cannot be read: {error.strerror}", messages=0)
             )
             size = None
         if size is None:
-            disk.perform([Delete(name), Create(name, 0), SyncDirectory()])
+            disk.perform([DeleteFile(name), CreateFile(name, 0), SyncDirectory()])
         self._count = -(-len(octets) // (_SLOT_SIZE * _SLOTS))
         self._read(octets)
 
-    def note(self, key: int, entry: Entry) -> None:
+    def note(self, key: int, entry: CatalogEntry) -> None:
         """What `entry` says of `key` was synced. No failure of it is told: then less is known."""
         at, octets = self._turn(key, entry, is_kept=True)
         self.entries[key] = entry
         with suppress(OSError):
             self._disk.note(self._name, at, octets)
 
-    def put(self, key: int, entry: Entry) -> list[Step]:
+    def put(self, key: int, entry: CatalogEntry) -> list[DiskStep]:
         """The steps after which `key` says what `entry` does, and may say less than before."""
         self.entries[key] = entry
-        return [*self._both(key, entry, is_kept=True), Sync(self._name)]
+        return [*self._both(key, entry, is_kept=True), SyncFile(self._name)]
 
-    def remove(self, keys: Iterable[int]) -> list[Step]:
+    def remove(self, keys: Iterable[int]) -> list[DiskStep]:
         """The steps after which nothing is expected of `keys`, before their files may go."""
-        steps: list[Step] = []
+        steps: list[DiskStep] = []
         for key in keys:
             if key in self._places:
                 steps += self._both(key, self.entries.pop(key), is_kept=False)
                 self._free.append(self._places.pop(key).number)
-        return [*steps, Sync(self._name)] if steps else []
+        return [*steps, SyncFile(self._name)] if steps else []
 
-    def _both(self, key: int, entry: Entry, *, is_kept: bool) -> list[Step]:
+    def _both(self, key: int, entry: CatalogEntry, *, is_kept: bool) -> list[DiskStep]:
         """The steps that write both slots of `key`: no older one may show when the next is torn."""
         turns = [self._turn(key, entry, is_kept=is_kept) for _ in range(_SLOTS)]
-        return [Write(self._name, at, [octets]) for at, octets in turns]
+        return [WriteFile(self._name, at, [octets]) for at, octets in turns]
 
-    def _turn(self, key: int, entry: Entry, *, is_kept: bool) -> tuple[int, bytes]:
+    def _turn(self, key: int, entry: CatalogEntry, *, is_kept: bool) -> tuple[int, bytes]:
         """Where the next slot of `key` is, and what it says."""
         place = self._places.get(key)
         if place is None:
-            place = self._places[key] = _Place(self._free.pop() if self._free else self._added())
+            place = self._places[key] = _SlotPair(self._free.pop() if self._free else self._added())
         at = (place.number * _SLOTS + place.next) * _SLOT_SIZE
         place.next = 1 - place.next
         self._sequence += 1
@@ -134,7 +134,7 @@ class Catalog:
 
     def _read(self, octets: bytes) -> None:
         for number in range(self._count):
-            latest: tuple[int, int, int, Entry | None] | None = None
+            latest: tuple[int, int, int, CatalogEntry | None] | None = None
             for turn in range(_SLOTS):
                 at = (number * _SLOTS + turn) * _SLOT_SIZE
                 slot = _decoded(self._name, at, octets[at : at + _SLOT_SIZE])
@@ -148,11 +148,11 @@ class Catalog:
             if entry is None:
                 self._free.append(number)
             else:
-                self._places[key] = _Place(number, 1 - turn)
+                self._places[key] = _SlotPair(number, 1 - turn)
                 self.entries[key] = entry
 
 
-def _decoded(name: str, at: int, octets: bytes) -> tuple[int, int, Entry | None] | None:
+def _decoded(name: str, at: int, octets: bytes) -> tuple[int, int, CatalogEntry | None] | None:
     """Sequence, key and entry of a slot, without an entry if that was taken away; None if it is not whole."""
     if len(octets) < _SLOT_SIZE or octets[: len(_MAGIC)] != _MAGIC:
         return None
@@ -162,4 +162,4 @@ def _decoded(name: str, at: int, octets: bytes) -> tuple[int, int, Entry | None]
     if version > VERSION:
         text = f"format {version} is newer than {VERSION}, the newest that this version reads"
         raise NewerFormatError(name, at, text)
-    return sequence, key, Entry(begin, end, count, tuple(queues[:known])) if is_kept else None
+    return sequence, key, CatalogEntry(begin, end, count, tuple(queues[:known])) if is_kept else None

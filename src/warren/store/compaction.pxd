@@ -2,8 +2,8 @@ from libc.stdint cimport int64_t, uint64_t
 
 cimport cython
 from warren.model.message cimport StoredMessage
-from warren.store.lane cimport Lane
-from warren.store.log cimport Log
+from warren.store.cursor cimport QueueCursor
+from warren.store.segment_log cimport SegmentLog
 from warren.store.record cimport decode_message, first_reference, is_intact, reference_count, uint32, uint64
 from warren.store.segment cimport Segment, slot_of
 
@@ -13,23 +13,23 @@ cdef int _LEVEL_SHIFT
 @cython.final
 cdef class Compaction:
     cdef readonly Segment segment
-    cdef readonly bint is_over
+    cdef readonly bint is_finished
     cdef object _disk
     cdef dict _segments
-    cdef dict _lanes
+    cdef dict _cursors
     cdef int64_t _at
     cdef list _moves
 
-    cpdef copy(self, Log log)
+    cpdef copy(self, SegmentLog log)
     @cython.locals(at=int64_t, location=uint64_t, references=list, octets=int64_t, alive=int64_t, target=Segment)
-    cpdef list settle(self)
+    cpdef list finish_moves(self)
     @cython.locals(segment=Segment, octets=bytes, begin=Py_ssize_t, size=Py_ssize_t, kind=cython.int)
-    cdef _copy_piece(self, Log log)
+    cdef _copy_piece(self, SegmentLog log)
     cdef bytes _read_whole(self, bytes octets)
     @cython.locals(first=Py_ssize_t, end=Py_ssize_t, at=int64_t, message=StoredMessage, references=list)
-    cdef _copy_message(self, Log log, bytes octets, Py_ssize_t begin, Py_ssize_t size)
+    cdef _copy_message(self, SegmentLog log, bytes octets, Py_ssize_t begin, Py_ssize_t size)
     cdef list _alive(self, int64_t at, list references)
-    @cython.locals(key=uint64_t, level=uint64_t, lane=Lane)
+    @cython.locals(key=uint64_t, level=uint64_t, cursor=QueueCursor)
     cdef bint _needs(self, bytes reference) except -1
     @cython.locals(segment=Segment, target=Segment, first=Segment, home=uint64_t)
-    cdef _say(self, int64_t at, uint64_t location, int64_t alive, int64_t octets)
+    cdef _record_move(self, int64_t at, uint64_t location, int64_t alive, int64_t octets)

@@ -19,10 +19,8 @@ from warren.limits import (
     SEGMENT_SIZE,
 )
 from warren.model.message import presume_died
+from warren.store.cursor import QueueCursor
 from warren.store.disk import Disk
-from warren.store.lane import Lane
-from warren.store.log import Log
-from warren.store.places import Places
 from warren.store.record import (
     HEAD_SIZE,
     MESSAGE,
@@ -36,8 +34,10 @@ from warren.store.record import (
     uint32,
     uint64,
 )
+from warren.store.relocation_map import RelocationMap
 from warren.store.segment import HEAD_SIZE as SEGMENT_HEAD_SIZE
-from warren.store.segment import Segment, SegmentError, slot_of
+from warren.store.segment import Segment, StoreFileError, slot_of
+from warren.store.segment_log import SegmentLog
 
 _SEGMENT_SHIFT = 32
 _LEVEL_SHIFT = 56
@@ -46,44 +46,48 @@ _LEVEL_SHIFT = 56
 class Compaction:
     """One segment whose messages are being moved."""
 
-    __slots__ = ("_at", "_disk", "_lanes", "_moves", "_segments", "is_over", "segment")
+    __slots__ = ("_at", "_cursors", "_disk", "_moves", "_segments", "is_finished", "segment")
 
     def __init__(
-        self, segment: Segment, disk: Disk, segments: dict[int, Segment], lanes: dict[tuple[int, int], Lane]
+        self,
+        segment: Segment,
+        disk: Disk,
+        segments: dict[int, Segment],
+        cursors: dict[tuple[int, int], QueueCursor],
     ) -> None:
         self.segment = segment
         # True when all that was alive in it has moved.
-        self.is_over = False
+        self.is_finished = False
         self._disk = disk
         self._segments = segments
-        self._lanes = lanes
+        self._cursors = cursors
         # How far it was read.
         self._at = SEGMENT_HEAD_SIZE
         # What was copied into this batch: (its place, location of the copy, its references, its octets).
         self._moves: list[tuple[int, int, list[bytes], int]] = []
 
-    def copy(self, log: Log) -> None:
+    def copy(self, log: SegmentLog) -> None:
         """Append what is alive in the next piece to `log`. SegmentError for a damaged one, OSError."""
         for _ in range(COMPACTION_READS_PER_BATCH):
-            if self._moves or self.is_over:
+            if self._moves or self.is_finished:
                 return
             self._copy_piece(log)
 
-    def settle(self) -> list[Segment]:
+    def finish_moves(self) -> list[Segment]:
         """What was copied is synced: say so. Answers the segments of which nothing is alive any more."""
         moves, self._moves = self._moves, []
         dead = []
         for at, location, references, octets in moves:
             alive = len(self._alive(at, references))
             target = self._segments[location >> _SEGMENT_SHIFT]
-            target.leave(len(references) - alive, octets)
+            target.drop_references(len(references) - alive, octets)
             if alive:
-                self._say(at, location, alive, octets)
+                self._record_move(at, location, alive, octets)
             elif target.is_dead:
                 dead.append(target)
         return dead
 
-    def _copy_piece(self, log: Log) -> None:
+    def _copy_piece(self, log: SegmentLog) -> None:
         segment = self.segment
         octets = self._disk.read(segment.name, self._at, COMPACTION_READ_SIZE)
         begin = 0
@@ -99,7 +103,7 @@ class Compaction:
                 self._copy_message(log, octets, begin, size)
             begin += size
             if kind == SEAL:
-                self.is_over = True
+                self.is_finished = True
                 break
         self._at += begin
 
@@ -111,9 +115,9 @@ class Compaction:
             octets = self._disk.read(segment.name, self._at, size)
             if is_intact(octets, 0, segment.seed) == size:
                 return octets
-        raise SegmentError(segment.name, self._at, "a record is damaged")
+        raise StoreFileError(segment.name, self._at, "a record is damaged")
 
-    def _copy_message(self, log: Log, octets: bytes, begin: int, size: int) -> None:
+    def _copy_message(self, log: SegmentLog, octets: bytes, begin: int, size: int) -> None:
         first = first_reference(begin)
         end = first + reference_count(octets, begin) * REFERENCE_SIZE
         at = self._at + begin
@@ -139,10 +143,10 @@ class Compaction:
     def _needs(self, reference: bytes) -> bool:
         key = uint64(reference, 4)
         level = key >> _LEVEL_SHIFT
-        lane = self._lanes.get((uint32(reference, 0), level))
-        return lane is not None and not lane.has(key - (level << _LEVEL_SHIFT))
+        cursor = self._cursors.get((uint32(reference, 0), level))
+        return cursor is not None and not cursor.has(key - (level << _LEVEL_SHIFT))
 
-    def _say(self, at: int, location: int, alive: int, octets: int) -> None:
+    def _record_move(self, at: int, location: int, alive: int, octets: int) -> None:
         """Let those who have the message of `octets` at `at`, so many, find it at `location`."""
         segment = self.segment
         target = self._segments[location >> _SEGMENT_SHIFT]
@@ -150,23 +154,23 @@ class Compaction:
         if home:
             first = self._segments[home >> _SEGMENT_SHIFT]
             first.moved.replace(home - (first.number << _SEGMENT_SHIFT), location)  # type: ignore[union-attr]
-            segment.leave(alive, octets)
+            segment.drop_references(alive, octets)
         else:
             home = (segment.number << _SEGMENT_SHIFT) | at
             if segment.moved is None:
-                segment.moved = Places()
+                segment.moved = RelocationMap()
             segment.moved.append(at, location)
         if target.home is None:
-            target.home = Places()
+            target.home = RelocationMap()
         target.home.append(location - (target.number << _SEGMENT_SHIFT), home)
 
 
-def worth_moving(segments: Iterable[Segment]) -> Segment | None:
+def segment_to_compact(segments: Iterable[Segment]) -> Segment | None:
     """The segment with the least alive, if more is dead in all of them than alive, and some files more."""
     best: Segment | None = None
     total = alive = 0
     for segment in segments:
-        if not segment.is_sealed or segment.is_dying:
+        if not segment.is_sealed or segment.is_retiring:
             continue
         total += segment.octets
         alive += segment.live_octets

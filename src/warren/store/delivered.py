@@ -21,10 +21,10 @@ from struct import Struct
 from google_crc32c import value as checksum_of
 
 from warren.limits import DELIVERED_AHEAD_MAX
-from warren.store.disk import Create, Disk, Sync, SyncDirectory, Write
-from warren.store.lane import Lane
+from warren.store.cursor import QueueCursor
+from warren.store.disk import CreateFile, Disk, SyncDirectory, SyncFile, WriteFile
 from warren.store.salvage import is_damage
-from warren.store.segment import NewerFormatError, SegmentError
+from warren.store.segment import NewerFormatError, StoreFileError
 
 NAME = "delivered"
 VERSION = 1
@@ -48,14 +48,14 @@ class Delivered:
         """What stands in the file, which is made if it is not there, or cannot be read."""
         self._disk = disk
         # What was wrong with it.
-        self.damage: list[SegmentError] = []
+        self.damage: list[StoreFileError] = []
         # (number of a queue, priority level) -> the place of its entry; and places that nobody has.
         self._places: dict[tuple[int, int], int] = {}
         self._free: list[int] = []
         # What was found, of lanes that are not back yet.
         self._found: dict[tuple[int, int], int] = {}
         # Lanes whose entries say more than was handed out; an ordered set.
-        self._ahead: dict[Lane, None] = {}
+        self._ahead: dict[QueueCursor, None] = {}
         octets = self._read()
         self._count = max(len(octets) // _ENTRY_SIZE, 1)
         for place in range(1, self._count):
@@ -74,20 +74,20 @@ class Delivered:
             self._found[key] = max(position, self._found.get(key, 0))
         self._free.reverse()
 
-    def restore(self, lane: Lane, end: int) -> int:
-        """`lane` is back, in which no position from `end` on was used; answers what it has reached.
+    def restore(self, cursor: QueueCursor, end: int) -> int:
+        """`cursor` is back, in which no position from `end` on was used; answers what it has reached.
 
         Also what comes now has positions from `end` on, and was never handed out.
         """
-        noted = self._found.pop((lane.queue, lane.level), 0)
-        if min(noted, end) > lane.reached:
-            lane.reached = min(noted, end)
+        noted = self._found.pop((cursor.queue, cursor.level), 0)
+        if min(noted, end) > cursor.delivered_up_to:
+            cursor.delivered_up_to = min(noted, end)
             # To be in the log, too, from the next batch on.
-            lane.has_reached = True
-        lane.reserved = lane.reached
+            cursor.is_delivered_dirty = True
+        cursor.reserved = cursor.delivered_up_to
         if noted > end:
-            self._note(lane, lane.reached)
-        return lane.reached
+            self._note(cursor, cursor.delivered_up_to)
+        return cursor.delivered_up_to
 
     def forget_rest(self) -> None:
         """What was found of lanes that are not back is of nobody."""
@@ -98,45 +98,47 @@ class Delivered:
                 self._disk.note(NAME, place * _ENTRY_SIZE, _EMPTY)
         self._found.clear()
 
-    def reserve(self, lane: Lane) -> None:
-        """What `lane` has reached is about to be handed out: have it noted, and some more.
+    def reserve(self, cursor: QueueCursor) -> None:
+        """What `cursor` has reached is about to be handed out: have it noted, and some more.
 
         If that fails nobody is told, and the next delivery tries again: then less is known.
         """
-        if lane.is_dropped:
+        if cursor.is_dropped:
             return
-        ahead = lane.ahead
-        if not self._note(lane, lane.reached + ahead - 1):
+        ahead = cursor.ahead
+        if not self._note(cursor, cursor.delivered_up_to + ahead - 1):
             return
         if ahead > 1:
-            self._ahead[lane] = None
-        lane.ahead = min(2 * ahead, DELIVERED_AHEAD_MAX)
+            self._ahead[cursor] = None
+        cursor.ahead = min(2 * ahead, DELIVERED_AHEAD_MAX)
 
     def take_back(self) -> None:
         """No batch is under way: no entry need be ahead."""
         while self._ahead:
-            lane, _ = self._ahead.popitem()
-            lane.ahead = 1
-            if lane.reserved > lane.reached and not lane.is_dropped:
-                self._note(lane, lane.reached)
+            cursor, _ = self._ahead.popitem()
+            cursor.ahead = 1
+            if cursor.reserved > cursor.delivered_up_to and not cursor.is_dropped:
+                self._note(cursor, cursor.delivered_up_to)
 
-    def drop(self, lane: Lane) -> None:
-        """The queue of `lane` is gone: another may have the place of its entry."""
-        place = self._places.pop((lane.queue, lane.level), None)
+    def drop(self, cursor: QueueCursor) -> None:
+        """The queue of `cursor` is gone: another may have the place of its entry."""
+        place = self._places.pop((cursor.queue, cursor.level), None)
         if place is not None:
             self._free.append(place)
 
-    def _note(self, lane: Lane, position: int) -> bool:
-        """Write that all of `lane` before `position` may have been handed out; False if that failed."""
-        place = self._places.get((lane.queue, lane.level))
+    def _note(self, cursor: QueueCursor, position: int) -> bool:
+        """Write that all of `cursor` before `position` may have been handed out; False if that failed."""
+        place = self._places.get((cursor.queue, cursor.level))
         if place is None:
-            place = self._places[lane.queue, lane.level] = self._free.pop() if self._free else self._added()
-        octets = _with_checksum(_ENTRY.pack(lane.queue, lane.key | position))
+            place = self._places[cursor.queue, cursor.level] = (
+                self._free.pop() if self._free else self._added()
+            )
+        octets = _with_checksum(_ENTRY.pack(cursor.queue, cursor.key | position))
         try:
             self._disk.note(NAME, place * _ENTRY_SIZE, octets)
         except OSError:
             return False
-        lane.reserved = position
+        cursor.reserved = position
         return True
 
     def _added(self) -> int:
@@ -155,7 +157,7 @@ class Delivered:
             if not is_damage(error):
                 raise
             reason = f"what was handed out cannot be read: {error.strerror}"
-            self.damage.append(SegmentError(NAME, 0, reason, messages=0))
+            self.damage.append(StoreFileError(NAME, 0, reason, messages=0))
         found = octets[:_ENTRY_SIZE]
         if found == head:
             return octets
@@ -165,8 +167,8 @@ class Delivered:
                 text = f"format {version} is newer than {VERSION}, the newest that this version reads"
                 raise NewerFormatError(NAME, 0, text)
         # Torn when the file was made, or damaged: each entry stands for itself.
-        steps = [] if octets else [Create(NAME, _FILE_SIZE)]
-        self._disk.perform([*steps, Write(NAME, 0, [head]), Sync(NAME), SyncDirectory()])
+        steps = [] if octets else [CreateFile(NAME, _FILE_SIZE)]
+        self._disk.perform([*steps, WriteFile(NAME, 0, [head]), SyncFile(NAME), SyncDirectory()])
         return octets or bytes(_FILE_SIZE)
 
 

@@ -4,8 +4,8 @@ Reading waits, writing does not: a store hands over a job, a list of steps that 
 else, and is called back when all are done or one has failed. A directory has one job at a time, so whatever
 is asked for meanwhile shares the next one, and its one fdatasync (group commit).
 
-What a step has done is certain only after a `Sync` of its file behind it, and that a file exists, or is gone,
-only after `SyncDirectory`: this is what the simulated disk takes away in a power cut.
+A step is durable only after a later `SyncFile` of its file; that a file was created or removed, only
+after `SyncDirectory`. The simulated disk takes away everything else in a power cut.
 """
 
 import errno
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 # What says that there is no room now, on the disk or for one more open file: the same will do later.
-PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
+TRANSIENT_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
+class CreateFile:
     """Make the file `name` of `size` octets, all zero: overwriting them later is cheaper than appending."""
 
     name: str
@@ -26,7 +26,7 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class WriteFile:
     """Write `chunks` behind one another into `name`, from octet `at` on; asked for when it is done."""
 
     name: str
@@ -35,14 +35,14 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Sync:
+class SyncFile:
     """Have the contents of `name` survive a power cut (fdatasync)."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Rename:
+class RenameFile:
     """Give the file `old` the name `new`, replacing what had it."""
 
     old: str
@@ -50,7 +50,7 @@ class Rename:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeleteFile:
     """Remove the file `name`."""
 
     name: str
@@ -61,9 +61,9 @@ class SyncDirectory:
     """Have what was made, renamed and removed survive a power cut."""
 
 
-Step = Create | Write | Sync | Rename | Delete | SyncDirectory
+DiskStep = CreateFile | WriteFile | SyncFile | RenameFile | DeleteFile | SyncDirectory
 # Called with None when all steps are done, or with what went wrong.
-Done = Callable[[OSError | None], None]
+OnDone = Callable[[OSError | None], None]
 
 
 class Disk(Protocol):
@@ -75,7 +75,7 @@ class Disk(Protocol):
     def read(self, name: str, at: int, size: int) -> bytes:
         """Up to `size` octets of `name` from `at` on; fewer at its end. OSError when it cannot be read."""
 
-    def perform(self, steps: Sequence[Step]) -> None:
+    def perform(self, steps: Sequence[DiskStep]) -> None:
         """Do `steps` in order now, as when a store is opened. OSError for the one that failed."""
 
     def note(self, name: str, at: int, octets: bytes) -> None:
@@ -85,7 +85,7 @@ class Disk(Protocol):
         which harms nothing else.
         """
 
-    def submit(self, steps: Sequence[Step], done: Done) -> None:
+    def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
         """Do `steps` in order, then call `done`. After a failed one the rest is not done.
 
         Not before `done` was called for the job before. A job that failed may be submitted again: what was

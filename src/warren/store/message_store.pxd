@@ -1,11 +1,11 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from warren.model.confirmation cimport Confirmation
+from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport StoredMessage
-from warren.store.lane cimport Lane
-from warren.store.log cimport Log
-from warren.store.reader cimport Reader
+from warren.store.cursor cimport QueueCursor
+from warren.store.segment_log cimport SegmentLog
+from warren.store.message_reader cimport MessageReader
 from warren.store.record cimport encode_reference
 from warren.store.segment cimport Segment, slot_of
 
@@ -19,11 +19,11 @@ cdef int64_t _MESSAGE_OVERHEAD
 @cython.final
 cdef class MessageStore:
     cdef object _disk
-    cdef Log _log
+    cdef SegmentLog _log
     cdef object _delivered
     cdef readonly dict segments
     cdef object _port
-    cdef Reader _reader
+    cdef MessageReader _reader
     cdef bint _is_announced
     cdef bint _is_busy
     cdef readonly object failure
@@ -35,45 +35,45 @@ cdef class MessageStore:
     cdef Py_ssize_t _group_first
     cdef StoredMessage _last
     cdef list _last_references
-    cdef list _dirty_lanes
+    cdef list _dirty_cursors
     cdef list _runs
     cdef list _dead
     cdef Py_ssize_t _dead_seen
     cdef object _compaction
-    cdef list _chores
+    cdef list _background_tasks
     cdef list _waiting
-    cdef Confirmation _asking
+    cdef ConfirmListener _asking
     cdef uint64_t _asked_first
     cdef uint64_t _asked_last
     cdef list _batch_waiting
     cdef object _on_closed
     cdef bint _is_closed
-    cdef bint _is_mentioned
-    cdef readonly dict lanes
-    cdef readonly dict marks
+    cdef bint _is_announced_for_later
+    cdef readonly dict cursors
+    cdef readonly dict markers
     cdef readonly uint64_t written
 
-    cpdef append(self, StoredMessage message, Lane lane, uint64_t position)
-    cpdef Reader reader(self)
-    cpdef confirm(self, Confirmation confirmation, uint64_t sequence)
-    cpdef release(self, StoredMessage message, Lane lane, uint64_t position)
-    cpdef release_at(self, uint64_t location, Lane lane, uint64_t position)
-    cpdef finish(self, Lane lane, uint64_t first, uint64_t end)
+    cpdef append(self, StoredMessage message, QueueCursor cursor, uint64_t position)
+    cpdef MessageReader reader(self)
+    cpdef confirm(self, ConfirmListener confirmation, uint64_t sequence)
+    cpdef release(self, StoredMessage message, QueueCursor cursor, uint64_t position)
+    cpdef release_at(self, uint64_t location, QueueCursor cursor, uint64_t position)
+    cpdef finish(self, QueueCursor cursor, uint64_t first, uint64_t end)
     @cython.locals(segment=Segment)
-    cpdef leave(self, uint64_t location)
+    cpdef drop_references(self, uint64_t location)
     @cython.locals(segment=Segment, at=int64_t, moved_to=uint64_t)
-    cdef _leave(self, uint64_t location, int64_t octets)
-    cpdef reached(self, Lane lane, uint64_t position)
-    cdef _note_queue(self, Lane lane)
+    cdef _drop_references(self, uint64_t location, int64_t octets)
+    cpdef delivered_up_to(self, QueueCursor cursor, uint64_t position)
+    cdef _note_queue(self, QueueCursor cursor)
     cdef _announce(self)
-    cdef _mention(self)
+    cdef _announce_later(self)
     @cython.locals(before=Py_ssize_t)
     cdef _add_pending(self, Py_ssize_t size)
-    cdef _mark(self, Lane lane)
+    cdef _mark_dirty(self, QueueCursor cursor)
     cdef _end_asking(self)
-    @cython.locals(log=Log, pending=list, references=list, place=Py_ssize_t)
+    @cython.locals(log=SegmentLog, pending=list, references=list, place=Py_ssize_t)
     cdef _encode_batch(self)
-    @cython.locals(log=Log, place=Py_ssize_t, message=StoredMessage, joined=object)
+    @cython.locals(log=SegmentLog, place=Py_ssize_t, message=StoredMessage, joined=object)
     cdef _encode_messages(self, list pending, list references, Py_ssize_t first, Py_ssize_t end)
     @cython.locals(place=Py_ssize_t, size=Py_ssize_t, joined=object)
     cdef Py_ssize_t _encode_groups(self, list pending, list references) except -1

@@ -17,24 +17,23 @@ the mark that it was given, or none of it is.
 from collections.abc import Callable
 
 from warren.limits import (
-    DEAD_PER_STATE_MIN,
+    COMPACTION_GAIN_MIN,
     DELIVERED_AHEAD_KEPT,
     PENDING_MESSAGE_SIZE,
     PENDING_REFERENCE_SIZE,
     STORE_PENDING_SIZE_MAX,
 )
-from warren.model.confirmation import Confirmation
+from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import StoredMessage
-from warren.store.compaction import Compaction, worth_moving
+from warren.store.compaction import Compaction, segment_to_compact
+from warren.store.cursor import QueueCursor
 from warren.store.delivered import Delivered
-from warren.store.disk import PASSING, Disk, Step
-from warren.store.lane import Lane
-from warren.store.log import Log
-from warren.store.marks import Group, Mark
-from warren.store.reader import Reader
+from warren.store.disk import TRANSIENT_ERRNOS, Disk, DiskStep
+from warren.store.markers import CommitGroup, CommitMarker
+from warren.store.message_reader import MessageReader
 from warren.store.record import (
+    DELIVERED,
     MESSAGE_OVERHEAD,
-    REACHED,
     REFERENCE_SIZE,
     RELEASE,
     RUN_SIZE,
@@ -44,7 +43,8 @@ from warren.store.record import (
     message_record_size,
     uint32,
 )
-from warren.store.segment import Segment, SegmentError, slot_of
+from warren.store.segment import Segment, StoreFileError, slot_of
+from warren.store.segment_log import SegmentLog
 
 _SEGMENT_SHIFT = 32
 _PENDING_SIZE_MAX = STORE_PENDING_SIZE_MAX
@@ -58,13 +58,13 @@ _AHEAD_KEPT = DELIVERED_AHEAD_KEPT
 class StorePort:
     """Port: what a store needs from whoever opened it."""
 
-    def dirty(self) -> None:
+    def commit_due(self) -> None:
         """There is something to write: call `commit` when the turn is over."""
         raise NotImplementedError
 
-    def settled(self) -> None:
+    def commit_due_later(self) -> None:
         """What nobody waits for is to be written, as what is done with: call `commit` in a moment."""
-        self.dirty()
+        self.commit_due()
 
     def failed(self, error: OSError, is_full: bool) -> None:
         """A batch could not be written, and nothing is confirmed; `retry` it when a full disk has room."""
@@ -74,15 +74,15 @@ class StorePort:
         """The batch that failed was written after all."""
         raise NotImplementedError
 
-    def is_behind(self) -> None:
-        """More is pending than there should be: let nobody publish until `has_caught_up`."""
+    def fell_behind(self) -> None:
+        """More is pending than there should be: let nobody publish until `caught_up`."""
         raise NotImplementedError
 
-    def has_caught_up(self) -> None:
+    def caught_up(self) -> None:
         """All that was pending is with the disk."""
         raise NotImplementedError
 
-    def unreadable(self, error: OSError | SegmentError) -> None:
+    def unreadable(self, error: OSError | StoreFileError) -> None:
         """A message that was written cannot be read back: it is damaged, or the disk failed."""
         raise NotImplementedError
 
@@ -91,14 +91,16 @@ class MessageStore:
     """An open store; `recovery.open_store` makes it."""
 
     __slots__ = (
-        "_asked_first", "_asked_last", "_asking", "_batch_waiting", "_chores", "_compaction", "_dead",
-        "_dead_seen", "_delivered", "_dirty_lanes", "_disk", "_group_first", "_groups", "_is_announced",
-        "_is_busy", "_is_closed", "_is_mentioned", "_last", "_last_references", "_log", "_on_closed",
-        "_pending", "_pending_references", "_pending_size", "_port", "_reader", "_retried", "_runs",
-        "_waiting", "failure", "lanes", "marks", "segments", "written",
+        "_asked_first", "_asked_last", "_asking", "_background_tasks", "_batch_waiting", "_compaction",
+        "_dead", "_dead_seen", "_delivered", "_dirty_cursors", "_disk", "_group_first", "_groups",
+        "_is_announced", "_is_announced_for_later", "_is_busy", "_is_closed", "_last", "_last_references",
+        "_log", "_on_closed", "_pending", "_pending_references", "_pending_size", "_port", "_reader",
+        "_retried", "_runs", "_waiting", "cursors", "failure", "markers", "segments", "written",
     )  # fmt: skip
 
-    def __init__(self, disk: Disk, log: Log, port: StorePort, lanes: dict[tuple[int, int], Lane]) -> None:
+    def __init__(
+        self, disk: Disk, log: SegmentLog, port: StorePort, cursors: dict[tuple[int, int], QueueCursor]
+    ) -> None:
         self._disk = disk
         self._log = log
         # None in a store that no start reads.
@@ -106,26 +108,26 @@ class MessageStore:
         # Number -> segment, with those whose files are gone while somebody names them.
         self.segments = log.segments
         self._port = port
-        self._reader = Reader(disk, log.segments, port.unreadable)
+        self._reader = MessageReader(disk, log.segments, port.unreadable)
         # True while the port knows that there is something to commit; that nobody waits for it.
         self._is_announced = False
-        self._is_mentioned = False
+        self._is_announced_for_later = False
         self._is_busy = False
         # What a job failed with: nothing is confirmed until the same job succeeds, if ever.
         self.failure: OSError | None = None
-        self._retried: list[Step] = []
+        self._retried: list[DiskStep] = []
         # Messages that are not encoded yet, and for each its references, encoded: one or more.
         self._pending: list[StoredMessage] = []
         self._pending_references: list[bytes | list[bytes]] = []
         # About what these take in memory.
         self._pending_size = 0
         # Groups of them, in order; and where the one begins that is being appended.
-        self._groups: list[Group] = []
+        self._groups: list[CommitGroup] = []
         self._group_first = 0
         self._last: StoredMessage | None = None
         self._last_references: list[bytes] | None = None
         # Lanes of which something was released or reached, and runs that cannot grow any more.
-        self._dirty_lanes: list[Lane] = []
+        self._dirty_cursors: list[QueueCursor] = []
         self._runs: list[bytes] = []
         # Segments that no queue needs any more, except for the state of lanes that stands in them.
         self._dead: list[Segment] = []
@@ -133,45 +135,45 @@ class MessageStore:
         self._dead_seen = 0
         self._compaction: Compaction | None = None
         # What is too much for one turn: some of it is done with each batch.
-        self._chores: list[Callable[[], bool]] = []
+        self._background_tasks: list[Callable[[], bool]] = []
         # Who waits for the next batch, and who for the one that is being written, and with which numbers: the
         # first and the last. Those of whoever asked last may still grow.
-        self._waiting: list[tuple[Confirmation, int, int]] = []
-        self._batch_waiting: list[tuple[Confirmation, int, int]] = []
-        self._asking: Confirmation | None = None
+        self._waiting: list[tuple[ConfirmListener, int, int]] = []
+        self._batch_waiting: list[tuple[ConfirmListener, int, int]] = []
+        self._asking: ConfirmListener | None = None
         self._asked_first = 0
         self._asked_last = 0
         self._on_closed: Callable[[], None] | None = None
         # True when nothing more is written: what is released then was not released by anybody's wish.
         self._is_closed = False
         # (number of a queue, priority level) -> lane.
-        self.lanes = lanes
+        self.cursors = cursors
         # By key.
-        self.marks: dict[bytes, Mark] = {}
+        self.markers: dict[bytes, CommitMarker] = {}
         # What lies before this location can be read back.
         self.written = log.location
-        self._bury([segment for segment in log.segments.values() if segment.is_dead])
+        self._mark_dead([segment for segment in log.segments.values() if segment.is_dead])
 
     def note_in(self, delivered: Delivered) -> None:
         """Have what is handed out noted in `delivered`; what was found there goes to the log, too."""
         self._delivered = delivered
-        for lane in self.lanes.values():
-            if lane.has_reached:
-                lane.is_dirty = True
-                self._dirty_lanes.append(lane)
+        for cursor in self.cursors.values():
+            if cursor.is_delivered_dirty:
+                cursor.is_dirty = True
+                self._dirty_cursors.append(cursor)
 
-    def lane(self, queue: int, level: int) -> Lane:
+    def cursor(self, queue: int, level: int) -> QueueCursor:
         """The lane of priority `level` of the queue with number `queue`."""
-        lane = self.lanes.get((queue, level))
-        if lane is None:
-            lane = self.lanes[(queue, level)] = Lane(queue, level)
-        return lane
+        cursor = self.cursors.get((queue, level))
+        if cursor is None:
+            cursor = self.cursors[(queue, level)] = QueueCursor(queue, level)
+        return cursor
 
-    def append(self, message: StoredMessage, lane: Lane, position: int) -> None:
-        """Keep `message` for `lane`, where its place is `position`; in a turn, all lanes of it in a row."""
-        reference = encode_reference(lane.queue, lane.key | position)
-        if lane.noted_in != self._log.last.number:
-            self._note_queue(lane)
+    def append(self, message: StoredMessage, cursor: QueueCursor, position: int) -> None:
+        """Keep `message` for `cursor`, where its place is `position`; in a turn, all lanes of it in a row."""
+        reference = encode_reference(cursor.queue, cursor.key | position)
+        if cursor.noted_in != self._log.last.number:
+            self._note_queue(cursor)
         message.references += 1
         if message is self._last:
             if self._last_references is None:
@@ -195,20 +197,20 @@ class MessageStore:
 
     def end_group(self, key: bytes, value: bytes) -> None:
         """What was appended since `begin_group` is there if the mark `key` has `value`, and only then."""
-        mark = self.marks.get(key)
-        if mark is None:
-            mark = self.marks[key] = Mark(key, value)
-        mark.value = value
-        self._groups.append(Group(self._group_first, len(self._pending), mark))
+        marker = self.markers.get(key)
+        if marker is None:
+            marker = self.markers[key] = CommitMarker(key, value)
+        marker.value = value
+        self._groups.append(CommitGroup(self._group_first, len(self._pending), marker))
         self._last = None
         if not self._is_announced:
             self._announce()
 
     def forget(self, key: bytes) -> None:
         """Nobody asks for the mark `key` any more; an old one may come back when the store is opened."""
-        del self.marks[key]
+        del self.markers[key]
 
-    def confirm(self, confirmation: Confirmation, sequence: int) -> None:
+    def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
         """Say to `confirmation` that `sequence` is done when all that was appended before is safe."""
         if confirmation is self._asking and sequence == self._asked_last:
             return
@@ -222,87 +224,87 @@ class MessageStore:
         if not self._is_announced:
             self._announce()
 
-    def release(self, message: StoredMessage, lane: Lane, position: int) -> None:
-        """`lane` is done with `message`, at `position`."""
+    def release(self, message: StoredMessage, cursor: QueueCursor, position: int) -> None:
+        """`cursor` is done with `message`, at `position`."""
         message.references -= 1
         if message.location:
-            self._leave(message.location, len(message.content) + _MESSAGE_OVERHEAD)
-        self.finish(lane, position, position + 1)
+            self._drop_references(message.location, len(message.content) + _MESSAGE_OVERHEAD)
+        self.finish(cursor, position, position + 1)
 
-    def release_at(self, location: int, lane: Lane, position: int) -> None:
-        """`lane` is done with the message at `position`, which nobody has read back from `location`."""
-        self.leave(location)
-        self.finish(lane, position, position + 1)
+    def release_at(self, location: int, cursor: QueueCursor, position: int) -> None:
+        """`cursor` is done with the message at `position`, which nobody has read back from `location`."""
+        self.drop_references(location)
+        self.finish(cursor, position, position + 1)
 
-    def finish(self, lane: Lane, first: int, end: int) -> None:
-        """`lane` is done with all from `first` up to, not including, `end`: the next batch says so.
+    def finish(self, cursor: QueueCursor, first: int, end: int) -> None:
+        """`cursor` is done with all from `first` up to, not including, `end`: the next batch says so.
 
-        Their places in segments are given up by `leave`, one by one.
+        Their places in segments are given up by `drop_references`, one by one.
         """
-        if lane.is_dropped:
+        if cursor.is_dropped:
             return
-        lane.add(first, end)
-        if lane.run_count and first == lane.run_first + lane.run_count:
-            lane.run_count += end - first
+        cursor.add(first, end)
+        if cursor.run_count and first == cursor.run_first + cursor.run_count:
+            cursor.run_count += end - first
             return
-        if lane.run_count:
-            self._runs.append(encode_run(lane.queue, lane.key | lane.run_first, lane.run_count))
-        lane.run_first = first
-        lane.run_count = end - first
-        if not lane.is_dirty:
-            self._mark(lane)
+        if cursor.run_count:
+            self._runs.append(encode_run(cursor.queue, cursor.key | cursor.run_first, cursor.run_count))
+        cursor.run_first = first
+        cursor.run_count = end - first
+        if not cursor.is_dirty:
+            self._mark_dirty(cursor)
 
-    def leave(self, location: int) -> None:
+    def drop_references(self, location: int) -> None:
         """A queue needs the message at `location` no more, and its lane says so already."""
         segment = self.segments[location >> _SEGMENT_SHIFT]
-        self._leave(location, segment.live_octets // segment.live)
+        self._drop_references(location, segment.live_octets // segment.live)
 
-    def do_some(self, chore: Callable[[], bool]) -> None:
-        """Call `chore` with each batch, for as long as it answers that there is more of it to do."""
-        self._chores.append(chore)
+    def add_background_task(self, background_task: Callable[[], bool]) -> None:
+        """Call `background_task` with each batch for as long as it returns True: it has more to do."""
+        self._background_tasks.append(background_task)
         if not self._is_announced:
             self._announce()
 
-    def reached(self, lane: Lane, position: int) -> None:
-        """Everything in `lane` before `position` is handed out; it is redelivered if it comes back."""
-        if position > lane.reached:
-            lane.reached = position
-            lane.has_reached = True
-            if position > lane.reserved and self._delivered is not None:
-                self._delivered.reserve(lane)
-            if not lane.is_dirty:
-                self._mark(lane)
+    def delivered_up_to(self, cursor: QueueCursor, position: int) -> None:
+        """Everything in `cursor` before `position` is handed out; it is redelivered if it comes back."""
+        if position > cursor.delivered_up_to:
+            cursor.delivered_up_to = position
+            cursor.is_delivered_dirty = True
+            if position > cursor.reserved and self._delivered is not None:
+                self._delivered.reserve(cursor)
+            if not cursor.is_dirty:
+                self._mark_dirty(cursor)
 
-    def reader(self) -> Reader:
+    def reader(self) -> MessageReader:
         """Reads back what lies before `written`."""
         return self._reader
 
-    def tend(self) -> None:
+    def maintain(self) -> None:
         """Begin to give back disk, if much is taken by what nobody needs: ask for it now and then."""
         if self._is_closed or self._on_closed is not None:
             return
-        is_new = self._dirty_lanes and not self._is_mentioned
+        is_new = self._dirty_cursors and not self._is_announced_for_later
         if (is_new or len(self._dead) != self._dead_seen) and not self._is_announced:
             # Found when the store was opened, and nothing was written since.
             self._announce()
         if self._compaction is None:
-            segment = worth_moving(self.segments.values())
+            segment = segment_to_compact(self.segments.values())
             if segment is not None:
-                self._compaction = Compaction(segment, self._disk, self.segments, self.lanes)
+                self._compaction = Compaction(segment, self._disk, self.segments, self.cursors)
                 if not self._is_announced:
                     self._announce()
 
-    def drop(self, lane: Lane) -> None:
-        """The queue of `lane` is gone: what is done with it need not be written any more."""
-        lane.is_dropped = True
-        del self.lanes[lane.queue, lane.level]
+    def drop(self, cursor: QueueCursor) -> None:
+        """The queue of `cursor` is gone: what is done with it need not be written any more."""
+        cursor.is_dropped = True
+        del self.cursors[cursor.queue, cursor.level]
         if self._delivered is not None:
-            self._delivered.drop(lane)
+            self._delivered.drop(cursor)
 
     def commit(self) -> None:
         """Write what is pending, unless a batch is being written: then it goes with the next."""
         self._is_announced = False
-        self._is_mentioned = False
+        self._is_announced_for_later = False
         if self._is_busy or self._is_closed or self.failure is not None:
             return
         steps = self._encode_batch()
@@ -327,7 +329,7 @@ class MessageStore:
         """Write what is pending, then call `on_closed`; also after a failure."""
         self._on_closed = on_closed
         self._compaction = None
-        self._chores.clear()
+        self._background_tasks.clear()
         if not self._is_busy:
             self.commit()
         self._end_if_done()
@@ -335,38 +337,38 @@ class MessageStore:
     @property
     def is_idle(self) -> bool:
         """True when everything that was appended is safe, or never will be."""
-        return not (self._is_busy or self._is_wanted() or self._dirty_lanes)
+        return not (self._is_busy or self._is_wanted() or self._dirty_cursors)
 
     # --- private -------------------------------------------------------------------------------
 
-    def _note_queue(self, lane: Lane) -> None:
-        """The segment that is written to has messages of the queue of `lane`."""
+    def _note_queue(self, cursor: QueueCursor) -> None:
+        """The segment that is written to has messages of the queue of `cursor`."""
         last = self._log.last
-        lane.noted_in = last.number
-        last.queues.add(lane.queue)
+        cursor.noted_in = last.number
+        last.queues.add(cursor.queue)
 
     def _announce(self) -> None:
         self._is_announced = True
-        self._port.dirty()
+        self._port.commit_due()
 
-    def _mention(self) -> None:
-        self._is_mentioned = True
-        self._port.settled()
+    def _announce_later(self) -> None:
+        self._is_announced_for_later = True
+        self._port.commit_due_later()
 
     def _add_pending(self, size: int) -> None:
         """So much more is in memory until the next batch: beyond the bound, the port is told, once."""
         before = self._pending_size
         self._pending_size = before + size
         if before <= _PENDING_SIZE_MAX < before + size:
-            self._port.is_behind()
+            self._port.fell_behind()
 
-    def _mark(self, lane: Lane) -> None:
-        lane.is_dirty = True
-        self._dirty_lanes.append(lane)
-        if not self._is_announced and not self._is_mentioned:
-            self._mention()
+    def _mark_dirty(self, cursor: QueueCursor) -> None:
+        cursor.is_dirty = True
+        self._dirty_cursors.append(cursor)
+        if not self._is_announced and not self._is_announced_for_later:
+            self._announce_later()
 
-    def _encode_batch(self) -> list[Step]:
+    def _encode_batch(self) -> list[DiskStep]:
         """Everything pending as steps for the disk; none if all of it was released again."""
         log = self._log
         pending, self._pending = self._pending, []
@@ -379,13 +381,13 @@ class MessageStore:
         self._encode_messages(pending, references, place, len(pending))
         if log.last.number != begun:
             self._note_queues(pending, references, begun)
-        if self._chores and not self._chores[-1]():
-            self._chores.pop()
+        if self._background_tasks and not self._background_tasks[-1]():
+            self._background_tasks.pop()
         if self._compaction is not None:
             self._compact(self._compaction)
         self._encode_state()
         if self._pending_size > _PENDING_SIZE_MAX:
-            self._port.has_caught_up()
+            self._port.caught_up()
         self._pending_size = 0
         return log.finish()
 
@@ -415,7 +417,7 @@ class MessageStore:
                     if isinstance(joined, list):
                         joined = references[place] = b"".join(joined)
                     size += message_record_size(pending[place], joined)
-            self._log.append_group(group.mark, group.value, size)
+            self._log.append_group(group.marker, group.value, size)
             self._encode_messages(pending, references, group.first, group.end)
             place = group.end
         return place
@@ -435,7 +437,7 @@ class MessageStore:
         """Copy some of what is alive in a segment of which most is dead."""
         try:
             compaction.copy(self._log)
-        except (OSError, SegmentError) as error:
+        except (OSError, StoreFileError) as error:
             # What can be read of it stays where it is.
             compaction.segment.is_sealed = False
             self._compaction = None
@@ -444,78 +446,78 @@ class MessageStore:
     def _encode_state(self) -> None:
         """What lanes are done with and have reached since the last batch; all of it, from dead segments."""
         log = self._log
-        lanes, self._dirty_lanes = self._dirty_lanes, []
+        cursors, self._dirty_cursors = self._dirty_cursors, []
         runs, self._runs = self._runs, []
-        reached: list[bytes] = []
-        for lane in lanes:
-            lane.is_dirty = False
-            if lane.run_count:
-                runs.append(encode_run(lane.queue, lane.key | lane.run_first, lane.run_count))
-                lane.run_count = 0
-            if lane.has_reached:
-                reached.append(encode_reference(lane.queue, lane.key | lane.reached))
-                lane.has_reached = False
-                if lane.ahead > _AHEAD_KEPT:
-                    lane.ahead >>= 2
-        self._bury(log.sealed_dead())
+        delivered_up_to: list[bytes] = []
+        for cursor in cursors:
+            cursor.is_dirty = False
+            if cursor.run_count:
+                runs.append(encode_run(cursor.queue, cursor.key | cursor.run_first, cursor.run_count))
+                cursor.run_count = 0
+            if cursor.is_delivered_dirty:
+                delivered_up_to.append(encode_reference(cursor.queue, cursor.key | cursor.delivered_up_to))
+                cursor.is_delivered_dirty = False
+                if cursor.ahead > _AHEAD_KEPT:
+                    cursor.ahead >>= 2
+        self._mark_dead(log.sealed_dead())
         if len(self._dead) != self._dead_seen:
-            lanes += self._retire_dead(runs, reached)
+            cursors += self._retire_dead(runs, delivered_up_to)
         begun = log.last.number
         log.append_parts(RELEASE, runs)
-        log.append_parts(REACHED, reached)
+        log.append_parts(DELIVERED, delivered_up_to)
         # What does not fit into one segment stands in two: both must not go before it is written anew.
-        for number in range(begun, log.last.number + 1) if lanes else ():
-            self.segments[number].lanes.update(lanes)
+        for number in range(begun, log.last.number + 1) if cursors else ():
+            self.segments[number].cursors.update(cursors)
 
-    def _retire_dead(self, runs: list[bytes], reached: list[bytes]) -> list[Lane]:
+    def _retire_dead(self, runs: list[bytes], delivered_up_to: list[bytes]) -> list[QueueCursor]:
         """Let the dead segments go, with their marks written anew, and their other state added to the rest.
 
         Answers the lanes whose state that is. Nothing happens while it would take a good part of the room
         that is won: it would fill segments that are dead themselves.
         """
-        lanes = {lane for segment in self._dead for lane in segment.lanes if not lane.is_dropped}
+        cursors = {cursor for segment in self._dead for cursor in segment.cursors if not cursor.is_dropped}
         numbers = {segment.number for segment in self._dead}
-        marks = [mark for mark in self.marks.values() if mark.segment in numbers]
-        needed = [(lane, lane.runs()) for lane in lanes]
+        markers = [marker for marker in self.markers.values() if marker.segment in numbers]
+        needed = [(cursor, cursor.runs()) for cursor in cursors]
         size = sum(REFERENCE_SIZE + RUN_SIZE * len(its_runs) for _, its_runs in needed)
-        size += sum(group_record_size(mark.key, mark.value) for mark in marks)
+        size += sum(group_record_size(marker.key, marker.value) for marker in markers)
         self._dead_seen = len(self._dead)
-        if size * DEAD_PER_STATE_MIN > sum(segment.capacity for segment in self._dead):
+        if size * COMPACTION_GAIN_MIN > sum(segment.capacity for segment in self._dead):
             return []
-        for lane, its_runs in needed:
-            runs += [encode_run(lane.queue, lane.key | first, end - first) for first, end in its_runs]
-            reached.append(encode_reference(lane.queue, lane.key | lane.reached))
-        for mark in marks:
-            self._log.append_group(mark, mark.value, 0)
+        for cursor, its_runs in needed:
+            runs += [encode_run(cursor.queue, cursor.key | first, end - first) for first, end in its_runs]
+            delivered_up_to.append(encode_reference(cursor.queue, cursor.key | cursor.delivered_up_to))
+        for marker in markers:
+            self._log.append_group(marker, marker.value, 0)
         for segment in self._dead:
             self._log.retire(segment)
         self._dead.clear()
         self._dead_seen = 0
-        return list(lanes)
+        return list(cursors)
 
-    def _leave(self, location: int, octets: int) -> None:
+    def _drop_references(self, location: int, octets: int) -> None:
         """A queue is done with a message of `octets` that it has at `location`."""
         segment = self.segments[location >> _SEGMENT_SHIFT]
         at = location - (segment.number << _SEGMENT_SHIFT)
         if segment.moved is not None:
             moved_to = segment.moved.find(at)
             if moved_to:
-                self._leave(moved_to, octets)
+                self._drop_references(moved_to, octets)
         if segment.gone is not None:
             segment.gone.add(slot_of(at), slot_of(at) + 1)
-        segment.leave(1, octets)
+        segment.drop_references(1, octets)
         if not segment.live:
-            if segment.is_gone:
+            if segment.is_retired:
                 del self.segments[segment.number]
-            elif segment.is_sealed and not segment.is_dying:
-                self._bury([segment])
+            elif segment.is_sealed and not segment.is_retiring:
+                self._mark_dead([segment])
                 if not self._is_announced:
                     self._announce()
 
-    def _bury(self, segments: list[Segment]) -> None:
+    def _mark_dead(self, segments: list[Segment]) -> None:
         """The files of `segments` can be let go."""
         for segment in segments:
-            segment.is_dying = True
+            segment.is_retiring = True
         self._dead += segments
 
     def _advance(self) -> None:
@@ -523,12 +525,12 @@ class MessageStore:
         compaction = self._compaction
         if compaction is None:
             return
-        self._bury(compaction.settle())
-        if compaction.is_over or compaction.segment.is_dying:
-            if not compaction.segment.is_dying:
-                self._bury([compaction.segment])
+        self._mark_dead(compaction.finish_moves())
+        if compaction.is_finished or compaction.segment.is_retiring:
+            if not compaction.segment.is_retiring:
+                self._mark_dead([compaction.segment])
             self._compaction = None
-            self.tend()
+            self.maintain()
 
     def _is_wanted(self) -> bool:
         """True if there is something to write that somebody waits for."""
@@ -536,9 +538,11 @@ class MessageStore:
 
     def _has_more(self) -> bool:
         """True if there is something to write that is much, though nobody waits for it."""
-        return self._compaction is not None or len(self._dead) != self._dead_seen or bool(self._chores)
+        return (
+            self._compaction is not None or len(self._dead) != self._dead_seen or bool(self._background_tasks)
+        )
 
-    def _submit(self, steps: list[Step]) -> None:
+    def _submit(self, steps: list[DiskStep]) -> None:
         self._is_busy = True
         self._retried = steps
         self._disk.submit(steps, self._done)
@@ -548,7 +552,7 @@ class MessageStore:
         self._is_busy = False
         if error is not None:
             self.failure = error
-            self._port.failed(error, is_full=error.errno in PASSING)
+            self._port.failed(error, is_full=error.errno in TRANSIENT_ERRNOS)
             self._end_if_done()
             return
         self._retried = []
@@ -566,8 +570,8 @@ class MessageStore:
             # When the turn is over: what else has come to the sockets shares the sync.
             if not self._is_announced:
                 self._announce()
-        elif self._dirty_lanes:
-            self._mention()
+        elif self._dirty_cursors:
+            self._announce_later()
         else:
             self._end_reserving()
         self._end_if_done()

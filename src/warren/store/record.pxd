@@ -31,7 +31,7 @@ cpdef StoredMessage decode_message(bytes octets, Py_ssize_t at, Py_ssize_t size)
 cpdef bytes decode_body(bytes octets, Py_ssize_t at, Py_ssize_t size)
 cpdef uint64_t group_size(const unsigned char* octets, Py_ssize_t at) noexcept
 @cython.locals(key_at=Py_ssize_t, value_at=Py_ssize_t)
-cpdef tuple decode_mark(bytes octets, Py_ssize_t at, Py_ssize_t size)
+cpdef tuple decode_marker(bytes octets, Py_ssize_t at, Py_ssize_t size)
 cpdef Py_ssize_t first_reference(Py_ssize_t at) noexcept
 cpdef Py_ssize_t reference_count(const unsigned char* octets, Py_ssize_t at) noexcept
 @cython.locals(body=Py_ssize_t, before=Py_ssize_t)

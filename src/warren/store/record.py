@@ -31,7 +31,7 @@ DEATHS_SINCE = 3
 
 MESSAGE = 1
 RELEASE = 2
-REACHED = 3
+DELIVERED = 3
 BATCH = 4
 SEAL = 5
 GROUP = 6
@@ -135,7 +135,7 @@ def group_size(octets: bytes, at: int) -> int:
     return uint64(octets, at + _HEAD_SIZE)
 
 
-def decode_mark(octets: bytes, at: int, size: int) -> tuple[bytes, bytes]:
+def decode_marker(octets: bytes, at: int, size: int) -> tuple[bytes, bytes]:
     """Key and value of the intact GROUP of `size` octets at `at`."""
     key_at = at + _HEAD_SIZE + _GROUP_SIZE
     value_at = key_at + uint16(octets, key_at - 2)

@@ -18,22 +18,28 @@ from dataclasses import dataclass
 
 from warren.limits import SEGMENT_SIZE
 from warren.store.catalog import Catalog
+from warren.store.cursor import QueueCursor
 from warren.store.delivered import Delivered
-from warren.store.disk import Delete, Disk, Rename, Sync, SyncDirectory, Write
-from warren.store.found import Found
-from warren.store.lane import Lane
-from warren.store.log import Log, entry_of, spare_name
-from warren.store.marks import Mark
+from warren.store.disk import DeleteFile, Disk, RenameFile, SyncDirectory, SyncFile, WriteFile
+from warren.store.markers import CommitMarker
 from warren.store.message_store import MessageStore, StorePort
 from warren.store.record import BATCH, KIND_AT, SEAL, encode, is_intact
-from warren.store.salvage import damaged_record, is_damage, messages_between, next_whole, salvaged, share
-from warren.store.scan import Remaining, Scan, released
+from warren.store.recovered_queue import RecoveredQueue
+from warren.store.salvage import (
+    damaged_record,
+    distribute_losses,
+    is_damage,
+    messages_between,
+    next_intact_record,
+    read_around_damage,
+)
+from warren.store.scan import LiveMessages, SegmentScan, recovered_cursor
 from warren.store.segment import (
     HEAD_SIZE,
     SUFFIX,
     NewerFormatError,
     Segment,
-    SegmentError,
+    StoreFileError,
     is_spare,
     knows_deaths,
     number_of,
@@ -41,6 +47,7 @@ from warren.store.segment import (
     segment_name,
     was_begun,
 )
+from warren.store.segment_log import SegmentLog, catalog_entry_of, spare_name
 from warren.store.stores import TRANSIENT_SEGMENTS_FROM
 
 # The file that knows which segments there are.
@@ -48,17 +55,17 @@ CATALOG = "catalog"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recovered:
+class RecoveredStore:
     """What was found in a store."""
 
     store: MessageStore
     # Number of a queue -> priority level -> what was found.
-    queues: dict[int, dict[int, Found]]
-    damage: list[SegmentError]
+    queues: dict[int, dict[int, RecoveredQueue]]
+    damage: list[StoreFileError]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpeningWorld:
+class RecoveryDependencies:
     """What opening a store needs from above the waterline."""
 
     random_octets: Callable[[int], bytes]
@@ -68,13 +75,16 @@ class OpeningWorld:
     progress: Callable[[int, int], None]
 
 
-def open_store(disk: Disk, port: StorePort, world: OpeningWorld) -> Recovered:
+def open_store(disk: Disk, port: StorePort, dependencies: RecoveryDependencies) -> RecoveredStore:
     """Open the store in `disk`, or make one. SegmentError for a newer format, OSError from the disk."""
     names = disk.names()
     catalog = Catalog(disk, CATALOG)
     delivered = Delivered(disk)
-    reading = _Reading(
-        disk, world, {name: size for name, size in names.items() if number_of(name) is not None}, catalog
+    reading = _StoreReader(
+        disk,
+        dependencies,
+        {name: size for name, size in names.items() if number_of(name) is not None},
+        catalog,
     )
     reading.read_all()
     spares = [name for name, size in names.items() if is_spare(name) and size == SEGMENT_SIZE]
@@ -83,15 +93,15 @@ def open_store(disk: Disk, port: StorePort, world: OpeningWorld) -> Recovered:
     reading.seal()
     spares += reading.use_again(spares)
     reading.know_all()
-    log = Log(reading.segments, spares, world.random_octets, number, catalog=catalog)
+    log = SegmentLog(reading.segments, spares, dependencies.random_octets, number, catalog=catalog)
     disk.perform(log.begin())
     log.written()
     reading.damage += delivered.damage
     reading.fill(delivered)
-    store = MessageStore(disk, log, port, reading.lanes)
+    store = MessageStore(disk, log, port, reading.cursors)
     store.note_in(delivered)
-    store.marks.update(reading.marks)
-    return Recovered(store=store, queues=reading.queues, damage=reading.damage)
+    store.markers.update(reading.markers)
+    return RecoveredStore(store=store, queues=reading.queues, damage=reading.damage)
 
 
 def open_erased(disk: Disk, port: StorePort, random_octets: Callable[[int], bytes]) -> MessageStore:
@@ -100,27 +110,29 @@ def open_erased(disk: Disk, port: StorePort, random_octets: Callable[[int], byte
     Only its own files are erased: what somebody else has put there stays.
     """
     own = [name for name in disk.names() if number_of(name) is not None or is_spare(name)]
-    disk.perform([Delete(name) for name in own])
-    log = Log({}, [], random_octets, TRANSIENT_SEGMENTS_FROM, is_erased=True)
+    disk.perform([DeleteFile(name) for name in own])
+    log = SegmentLog({}, [], random_octets, TRANSIENT_SEGMENTS_FROM, is_erased=True)
     return MessageStore(disk, log, port, {})
 
 
-class _Reading:
+class _StoreReader:
     """One pass over the segments of a store."""
 
-    def __init__(self, disk: Disk, world: OpeningWorld, sizes: dict[str, int], catalog: Catalog) -> None:
+    def __init__(
+        self, disk: Disk, dependencies: RecoveryDependencies, sizes: dict[str, int], catalog: Catalog
+    ) -> None:
         self._disk = disk
         self._catalog = catalog
-        self._world = world
+        self._dependencies = dependencies
         self._sizes = sizes
         self._read = 0
         self._total = sum(sizes.values())
-        self._scan = Scan()
+        self._scan = SegmentScan()
         self.segments: dict[int, Segment] = {}
-        self.damage: list[SegmentError] = [*catalog.damage]
-        self.lanes: dict[tuple[int, int], Lane] = {}
-        self.queues: dict[int, dict[int, Found]] = {}
-        self.marks: dict[bytes, Mark] = {}
+        self.damage: list[StoreFileError] = [*catalog.damage]
+        self.cursors: dict[tuple[int, int], QueueCursor] = {}
+        self.queues: dict[int, dict[int, RecoveredQueue]] = {}
+        self.markers: dict[bytes, CommitMarker] = {}
         # The last segment that has a damaged head, and is left as it is: its number is not used again.
         self.damaged_number = 0
         # Those in which nothing was ever said.
@@ -137,17 +149,17 @@ class _Reading:
             self._lose(number, 0, "the file is missing", entry.count)
         for number in numbers:
             segment = Segment(number)
-            octets, unreadable = salvaged(self._disk, segment.name, self._sizes[segment.name])
+            octets, unreadable = read_around_damage(self._disk, segment.name, self._sizes[segment.name])
             self.damage += unreadable
             segment.capacity = len(octets)
             self._read += len(octets)
-            self._world.progress(self._read, self._total)
+            self._dependencies.progress(self._read, self._total)
             try:
                 segment.seed = seed_of(octets[:HEAD_SIZE], number)
                 segment.knows_deaths = knows_deaths(octets)
             except NewerFormatError:
                 raise
-            except SegmentError as error:
+            except StoreFileError as error:
                 # The last one may have been made, and never begun.
                 if number != numbers[-1] or number in known or was_begun(octets, number):
                     if not unreadable:
@@ -171,12 +183,12 @@ class _Reading:
                 continue
             record = encode(SEAL, b"", segment.seed)
             try:
-                self._disk.perform([Write(segment.name, segment.size, [record]), Sync(segment.name)])
+                self._disk.perform([WriteFile(segment.name, segment.size, [record]), SyncFile(segment.name)])
             except OSError as error:
                 if not is_damage(error):
                     raise
                 reason = f"the segment cannot be sealed: {error.strerror}"
-                self.damage.append(SegmentError(segment.name, segment.size, reason, messages=0))
+                self.damage.append(StoreFileError(segment.name, segment.size, reason, messages=0))
             else:
                 segment.size += len(record)
                 segment.is_sealed = True
@@ -188,7 +200,7 @@ class _Reading:
             return []
         del self.segments[segment.number]
         spare = spare_name(spares)
-        steps = [*self._catalog.remove([segment.number]), Rename(segment.name, spare), SyncDirectory()]
+        steps = [*self._catalog.remove([segment.number]), RenameFile(segment.name, spare), SyncDirectory()]
         self._disk.perform(steps)
         return [spare]
 
@@ -205,36 +217,36 @@ class _Reading:
                 continue
             # A process that was killed may have written it, sealed it even, and not synced it.
             try:
-                self._disk.perform([Sync(segment.name)])
+                self._disk.perform([SyncFile(segment.name)])
             except OSError as error:
                 if not is_damage(error):
                     raise
                 reason = f"the segment cannot be synced: {error.strerror}"
-                self.damage.append(SegmentError(segment.name, segment.size, reason, messages=0))
+                self.damage.append(StoreFileError(segment.name, segment.size, reason, messages=0))
             else:
-                self._catalog.note(segment.number, entry_of(segment))
+                self._catalog.note(segment.number, catalog_entry_of(segment))
 
     def fill(self, delivered: Delivered) -> None:
         """Lanes as they were, and what they still need; also what was `delivered` may have been reached."""
-        for key, scan in self._scan.lanes.items():
+        for key, scan in self._scan.cursors.items():
             queue, level = key
-            if not self._world.has_queue(queue):
+            if not self._dependencies.has_queue(queue):
                 continue
-            lane = self.lanes[key] = released(scan, queue, level)
-            remaining = Remaining(scan, lane, self.segments)
+            cursor = self.cursors[key] = recovered_cursor(scan, queue, level)
+            remaining = LiveMessages(scan, cursor, self.segments)
             while remaining.take_some():
                 pass
             found = remaining.found()
-            found.reached = delivered.restore(lane, found.end)
+            found.delivered_up_to = delivered.restore(cursor, found.end)
             self.queues.setdefault(queue, {})[level] = found
             for number in scan.segments:
-                self.segments[number].lanes.add(lane)
+                self.segments[number].cursors.add(cursor)
         delivered.forget_rest()
-        self.marks = self._scan.marks
-        self._scan = Scan()
+        self.markers = self._scan.markers
+        self._scan = SegmentScan()
 
     def _read_segment(
-        self, segment: Segment, octets: bytes, unreadable: list[SegmentError], *, is_last: bool
+        self, segment: Segment, octets: bytes, unreadable: list[StoreFileError], *, is_last: bool
     ) -> None:
         """Take note of every record of `segment`, of which some may be `unreadable`.
 
@@ -265,7 +277,7 @@ class _Reading:
                 self._scan.take(segment, octets, at, size)
                 at += size
                 continue
-            whole = next_whole(octets, at, segment.seed, synced)
+            whole = next_intact_record(octets, at, segment.seed, synced)
             if not whole:
                 break
             damage.append(damaged_record(segment.name, octets, at, whole))
@@ -273,11 +285,11 @@ class _Reading:
         segment.size = at
         if entry is not None and at < known:
             damage.append(
-                SegmentError(segment.name, at, f"{known - at} octets are lost", queues=entry.queues)
+                StoreFileError(segment.name, at, f"{known - at} octets are lost", queues=entry.queues)
             )
         if damage and entry is not None:
             found = segment.count - messages_between(octets, known, at, segment.seed)
-            share(damage, max(entry.count - found, 0))
+            distribute_losses(damage, max(entry.count - found, 0))
         self.damage += damage[len(unreadable) :]
         if not segment.is_sealed:
             self._unsealed.append(segment)
@@ -289,4 +301,4 @@ class _Reading:
         """So many messages are lost with the segment `number`, from octet `at` on."""
         entry = self._catalog.entries.get(number)
         queues = () if entry is None else entry.queues
-        self.damage.append(SegmentError(segment_name(number), at, reason, messages=messages, queues=queues))
+        self.damage.append(StoreFileError(segment_name(number), at, reason, messages=messages, queues=queues))

@@ -7,11 +7,11 @@ from warren.limits import SALVAGE_FAILURES_MAX, SALVAGE_SEARCH_SIZE_MAX
 from warren.store.disk import Disk
 from warren.store.record import (
     BATCH,
+    DELIVERED,
     GROUP,
     HEAD_SIZE,
     KIND_AT,
     MESSAGE,
-    REACHED,
     REFERENCE_SIZE,
     RELEASE,
     RUN_SIZE,
@@ -22,7 +22,7 @@ from warren.store.record import (
     reference_count,
     uint32,
 )
-from warren.store.segment import SegmentError
+from warren.store.segment import StoreFileError
 
 # What a record may begin with: none is so large that its size has a fourth octet.
 _CANDIDATE = re.compile(rb"\x00[\x00-\xff]{7}[\x01-\x06]")
@@ -42,7 +42,7 @@ def is_damage(error: OSError) -> bool:
     return error.errno in _DAMAGED
 
 
-def salvaged(disk: Disk, name: str, size: int) -> tuple[bytes, list[SegmentError]]:
+def read_around_damage(disk: Disk, name: str, size: int) -> tuple[bytes, list[StoreFileError]]:
     """The `size` octets of `name`, with a filling for what the device does not give back, and where."""
     try:
         return disk.read(name, 0, size), []
@@ -70,12 +70,12 @@ def salvaged(disk: Disk, name: str, size: int) -> tuple[bytes, list[SegmentError
             else:
                 holes.append((at, end, error))
     return bytes(octets), [
-        SegmentError(name, at, f"{end - at} octets cannot be read: {error.strerror}")
+        StoreFileError(name, at, f"{end - at} octets cannot be read: {error.strerror}")
         for at, end, error in holes
     ]
 
 
-def next_whole(octets: bytes, at: int, seed: int, end: int) -> int:
+def next_intact_record(octets: bytes, at: int, seed: int, end: int) -> int:
     """Where the first whole record behind the damaged one at `at` begins, not behind `end`; 0 if none does.
 
     None does either if that takes too long, as where bodies were made for it.
@@ -99,22 +99,22 @@ def next_whole(octets: bytes, at: int, seed: int, end: int) -> int:
     return 0
 
 
-def damaged_record(name: str, octets: bytes, at: int, behind: int) -> SegmentError:
+def damaged_record(name: str, octets: bytes, at: int, behind: int) -> StoreFileError:
     """What is known of the record at `at` of `name`, which is damaged; the next whole one is at `behind`."""
     reason = f"a record is damaged ({behind - at} octets)"
     if at + HEAD_SIZE + uint32(octets, at) != behind:
-        return SegmentError(name, at, reason)
+        return StoreFileError(name, at, reason)
     if octets[at + KIND_AT] != MESSAGE:
-        return SegmentError(name, at, reason, messages=0)
+        return StoreFileError(name, at, reason, messages=0)
     if not _is_plausible(octets, at):
-        return SegmentError(name, at, reason, messages=1)
+        return StoreFileError(name, at, reason, messages=1)
     first = first_reference(at)
     end = first + reference_count(octets, at) * REFERENCE_SIZE
     queues = {uint32(octets, place) for place in range(first, end, REFERENCE_SIZE)}
-    return SegmentError(name, at, reason, messages=1, queues=tuple(sorted(queues)))
+    return StoreFileError(name, at, reason, messages=1, queues=tuple(sorted(queues)))
 
 
-def share(damage: list[SegmentError], messages: int) -> None:
+def distribute_losses(damage: list[StoreFileError], messages: int) -> None:
     """Of one file `messages` are lost by all of `damage`: those whose share is not known have the rest."""
     left = max(messages - sum(error.messages or 0 for error in damage), 0)
     for error in reversed(damage):
@@ -145,7 +145,7 @@ def _is_plausible(octets: bytes, at: int) -> bool:
             return size + HEAD_SIZE > _MESSAGE_SIZE_MIN and content_size(octets, at, HEAD_SIZE + size) > 0
         case k if k == RELEASE:
             return size % RUN_SIZE == 0
-        case k if k == REACHED:
+        case k if k == DELIVERED:
             return size % REFERENCE_SIZE == 0
         case k if k in (BATCH, SEAL):
             return size == 0

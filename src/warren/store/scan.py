@@ -3,21 +3,20 @@
 from warren.limits import SCANNED_AT_ONCE
 from warren.model.column import Column
 from warren.model.message import BODY_END, HAS_EXPIRATION
-from warren.store.found import Found
-from warren.store.lane import Lane
-from warren.store.marks import Mark
+from warren.store.cursor import QueueCursor
+from warren.store.markers import CommitMarker
 from warren.store.record import (
+    DELIVERED,
     GROUP,
     HEAD_SIZE,
     MESSAGE,
     MESSAGE_OVERHEAD,
-    REACHED,
     REFERENCE_SIZE,
     RELEASE,
     RUN_SIZE,
     SEAL,
     content_size,
-    decode_mark,
+    decode_marker,
     first_reference,
     group_size,
     is_intact,
@@ -25,6 +24,7 @@ from warren.store.record import (
     uint32,
     uint64,
 )
+from warren.store.recovered_queue import RecoveredQueue
 from warren.store.segment import Segment
 from warren.store.sorting import in_order
 
@@ -34,7 +34,7 @@ _REFERENCE_SIZE = REFERENCE_SIZE
 _RUN_SIZE = RUN_SIZE
 _MESSAGE = MESSAGE
 _RELEASE = RELEASE
-_REACHED = REACHED
+_DELIVERED = DELIVERED
 _SEAL = SEAL
 _GROUP = GROUP
 _HAS_EXPIRATION = HAS_EXPIRATION
@@ -43,14 +43,15 @@ _SEGMENT_SHIFT = 32
 # What a message takes beside its body, as the log counts it.
 _BESIDE_BODY = MESSAGE_OVERHEAD + len(BODY_END)
 
-LaneKey = tuple[int, int]
+CursorKey = tuple[int, int]
 
 
-class LaneScan:
+class CursorScan:
     """What was said of one lane so far."""
 
     __slots__ = (
-        "expiring", "in_order", "last", "locations", "positions", "reached", "runs", "segments", "sizes",
+        "delivered_up_to", "expiring", "in_order", "last", "locations", "positions", "runs", "segments",
+        "sizes",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -65,21 +66,21 @@ class LaneScan:
         self.expiring: list[int] = []
         # What it is done with: (first, behind the last).
         self.runs: list[tuple[int, int]] = []
-        self.reached = 0
+        self.delivered_up_to = 0
         # Numbers of the segments in which its state stands.
         self.segments: set[int] = set()
 
 
-class Scan:
+class SegmentScan:
     """What was said so far: (number of a queue, priority level) -> scan of that lane; and all marks."""
 
-    __slots__ = ("_last", "_level", "_queue", "lanes", "marks")
+    __slots__ = ("_last", "_level", "_queue", "cursors", "markers")
 
     def __init__(self) -> None:
-        self.lanes: dict[LaneKey, LaneScan] = {}
+        self.cursors: dict[CursorKey, CursorScan] = {}
         # By key.
-        self.marks: dict[bytes, Mark] = {}
-        self._last: LaneScan | None = None
+        self.markers: dict[bytes, CommitMarker] = {}
+        self._last: CursorScan | None = None
         self._queue = 0
         self._level = 0
 
@@ -110,20 +111,20 @@ class Scan:
             assert (size - _HEAD_SIZE) % _RUN_SIZE == 0
             for begin in range(at + _HEAD_SIZE, at + size, _RUN_SIZE):
                 key = uint64(source, begin + 4)
-                lane = self._lane(uint32(source, begin), key >> _LEVEL_SHIFT)
+                cursor = self._cursor(uint32(source, begin), key >> _LEVEL_SHIFT)
                 first = _position(key)
-                lane.runs.append((first, first + uint64(source, begin + 12)))
-                lane.segments.add(segment.number)
-        elif kind == _REACHED:
+                cursor.runs.append((first, first + uint64(source, begin + 12)))
+                cursor.segments.add(segment.number)
+        elif kind == _DELIVERED:
             assert (size - _HEAD_SIZE) % _REFERENCE_SIZE == 0
             for begin in range(at + _HEAD_SIZE, at + size, _REFERENCE_SIZE):
                 key = uint64(source, begin + 4)
-                lane = self._lane(uint32(source, begin), key >> _LEVEL_SHIFT)
-                lane.reached = max(lane.reached, _position(key))
-                lane.segments.add(segment.number)
+                cursor = self._cursor(uint32(source, begin), key >> _LEVEL_SHIFT)
+                cursor.delivered_up_to = max(cursor.delivered_up_to, _position(key))
+                cursor.segments.add(segment.number)
         elif kind == _GROUP:
-            name, value = decode_mark(octets, at, size)
-            self.marks[name] = Mark(name, value, segment.number)
+            name, value = decode_marker(octets, at, size)
+            self.markers[name] = CommitMarker(name, value, segment.number)
 
     def _take_message(self, segment: Segment, octets: bytes, at: int, size: int) -> None:
         location = (segment.number << _SEGMENT_SHIFT) | at
@@ -135,31 +136,31 @@ class Scan:
         begin = first_reference(at)
         for _ in range(references):
             key = uint64(octets, begin + 4)
-            lane = self._lane(uint32(octets, begin), key >> _LEVEL_SHIFT)
+            cursor = self._cursor(uint32(octets, begin), key >> _LEVEL_SHIFT)
             position = _position(key)
-            if position < lane.last:
-                lane.in_order = False
-            lane.last = position + 1
-            lane.positions.append(position)
-            lane.locations.append(location)
-            lane.sizes.append(body_size)
+            if position < cursor.last:
+                cursor.in_order = False
+            cursor.last = position + 1
+            cursor.positions.append(position)
+            cursor.locations.append(location)
+            cursor.sizes.append(body_size)
             if expires:
-                lane.expiring.append(position)
+                cursor.expiring.append(position)
             begin += _REFERENCE_SIZE
         segment.count += 1
         segment.octets += references * (body_size + _BESIDE_BODY)
 
-    def _lane(self, queue: int, level: int) -> LaneScan:
-        lane = self._last
-        if lane is None or queue != self._queue or level != self._level:
+    def _cursor(self, queue: int, level: int) -> CursorScan:
+        cursor = self._last
+        if cursor is None or queue != self._queue or level != self._level:
             key = (queue, level)
-            lane = self.lanes.get(key)
-            if lane is None:
-                lane = self.lanes[key] = LaneScan()
-            self._last = lane
+            cursor = self.cursors.get(key)
+            if cursor is None:
+                cursor = self.cursors[key] = CursorScan()
+            self._last = cursor
             self._queue = queue
             self._level = level
-        return lane
+        return cursor
 
 
 def _is_whole(octets: bytes, at: int, size: int, seed: int) -> bool:
@@ -179,25 +180,25 @@ def _position(key: int) -> int:
     return key - (key >> _LEVEL_SHIFT << _LEVEL_SHIFT)
 
 
-def released(scan: LaneScan, queue: int, level: int) -> Lane:
+def recovered_cursor(scan: CursorScan, queue: int, level: int) -> QueueCursor:
     """The lane of `scan` as it was."""
-    lane = Lane(queue, level)
+    cursor = QueueCursor(queue, level)
     for first, end in sorted(scan.runs):
-        lane.add(first, end)
-    lane.reached = scan.reached
-    return lane
+        cursor.add(first, end)
+    cursor.delivered_up_to = scan.delivered_up_to
+    return cursor
 
 
-class Remaining:
+class LiveMessages:
     """Finds out what a lane, which was made of its scan, still needs, and holds in segments."""
 
-    __slots__ = ("_expires", "_expiring", "_kept", "_lane", "_octets", "_place", "_scan", "_segments")
+    __slots__ = ("_cursor", "_expires", "_expiring", "_kept", "_octets", "_place", "_scan", "_segments")
 
-    def __init__(self, scan: LaneScan, lane: Lane, segments: dict[int, Segment]) -> None:
+    def __init__(self, scan: CursorScan, cursor: QueueCursor, segments: dict[int, Segment]) -> None:
         if not scan.in_order:
             scan.positions, scan.locations, scan.sizes = in_order(scan.positions, scan.locations, scan.sizes)
         self._scan = scan
-        self._lane = lane
+        self._cursor = cursor
         self._segments = segments
         # Messages that were looked at, and those of them that are needed: the columns begin with these.
         self._place = 0
@@ -209,12 +210,12 @@ class Remaining:
     def take_some(self) -> bool:
         """Look at so many messages that others must have their turn; True if there are more."""
         positions, locations = self._scan.positions, self._scan.locations
-        lane, segment = self._lane, None
+        cursor, segment = self._cursor, None
         start = self._place
         self._place = min(start + _AT_ONCE, positions.count)
         for place in range(start, self._place):
             position = positions.get(place)
-            if lane.has(position):
+            if cursor.has(position):
                 continue
             location = locations.get(place)
             size = self._scan.sizes.get(place)
@@ -230,20 +231,20 @@ class Remaining:
             segment.live_octets += size + _BESIDE_BODY
         return self._place < positions.count
 
-    def found(self) -> Found:
+    def found(self) -> RecoveredQueue:
         """All of it, once there are no more."""
-        positions, locations, lane = self._scan.positions, self._scan.locations, self._lane
-        ends = [lane.reached, lane.end]
+        positions, locations, cursor = self._scan.positions, self._scan.locations, self._cursor
+        ends = [cursor.delivered_up_to, cursor.end]
         if positions.count:
             # Also the last may be done with, and is at its place still.
             ends.append(positions.get(positions.count - 1) + 1)
         positions.cut(self._kept)
         locations.cut(self._kept)
-        return Found(
+        return RecoveredQueue(
             positions=positions,
             locations=locations,
             octets=self._octets,
             expiring=self._expiring,
-            reached=lane.reached,
+            delivered_up_to=cursor.delivered_up_to,
             end=max(ends),
         )

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from warren.store.positions cimport Positions
+from warren.store.position_set cimport PositionSet
 
 cdef int _SLOT_SHIFT
 
@@ -16,17 +16,17 @@ cdef class Segment:
     cdef public int64_t octets
     cdef public int64_t live
     cdef public int64_t live_octets
-    cdef public Positions gone
+    cdef public PositionSet gone
     cdef public object moved
     cdef public object home
     cdef public bint is_sealed
-    cdef public bint is_dying
-    cdef public bint is_gone
+    cdef public bint is_retiring
+    cdef public bint is_retired
     cdef public uint32_t seed
     cdef public bint knows_deaths
-    cdef public set lanes
+    cdef public set cursors
 
-    cpdef hold(self, int64_t references, int64_t octets)
-    cpdef leave(self, int64_t references, int64_t octets)
+    cpdef add_references(self, int64_t references, int64_t octets)
+    cpdef drop_references(self, int64_t references, int64_t octets)
 
 cpdef int64_t slot_of(int64_t at)

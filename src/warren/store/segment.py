@@ -10,10 +10,10 @@ goes into the checksum of each record: nothing that a client publishes can pass 
 from google_crc32c import value as checksum_of
 
 from warren.limits import SEGMENT_SIZE
-from warren.store.lane import Lane
-from warren.store.places import Places
-from warren.store.positions import Positions
+from warren.store.cursor import QueueCursor
+from warren.store.position_set import PositionSet
 from warren.store.record import DEATHS_SINCE, VERSION, checksum_seed
+from warren.store.relocation_map import RelocationMap
 
 MAGIC = b"WRNSEG"
 HEAD_SIZE = 24
@@ -28,7 +28,7 @@ _DIGITS_MAX = 10
 _SLOT_SHIFT = 5
 
 
-class SegmentError(Exception):
+class StoreFileError(Exception):
     """A file of the store cannot be used: which one, where, and why."""
 
     def __init__(
@@ -49,7 +49,7 @@ class SegmentError(Exception):
         self.queues = queues
 
 
-class NewerFormatError(SegmentError):
+class NewerFormatError(StoreFileError):
     """A newer version of Warren has written the file."""
 
 
@@ -57,8 +57,8 @@ class Segment:
     """What is known of one segment while the store is open."""
 
     __slots__ = (
-        "capacity", "count", "gone", "home", "is_dying", "is_gone", "is_sealed", "knows_deaths", "lanes",
-        "live", "live_octets", "moved", "name", "number", "octets", "queues", "seed", "size",
+        "capacity", "count", "cursors", "gone", "home", "is_retired", "is_retiring", "is_sealed",
+        "knows_deaths", "live", "live_octets", "moved", "name", "number", "octets", "queues", "seed", "size",
     )  # fmt: skip
 
     def __init__(self, number: int, capacity: int = SEGMENT_SIZE, *, is_erased: bool = False) -> None:
@@ -77,33 +77,33 @@ class Segment:
         self.live = 0
         self.live_octets = 0
         # What of it is done with, as `slot_of` counts, where no lane says so: in a store that is erased.
-        self.gone = Positions() if is_erased else None
+        self.gone = PositionSet() if is_erased else None
         # Place of a record -> where its message is now; and place of a copy -> where queues think that it is.
-        self.moved: Places | None = None
-        self.home: Places | None = None
+        self.moved: RelocationMap | None = None
+        self.home: RelocationMap | None = None
         self.is_sealed = False
         # True when its file is going to be let go, and when it is: others may think that messages are here.
-        self.is_dying = False
-        self.is_gone = False
+        self.is_retiring = False
+        self.is_retired = False
         # What the checksums of its records start from.
         self.seed = 0
         # False if it is of a format in which messages do not say whether they died.
         self.knows_deaths = True
         # The lanes of which some state stands in it.
-        self.lanes: set[Lane] = set()
+        self.cursors: set[QueueCursor] = set()
 
     @property
     def is_dead(self) -> bool:
         """True if no queue needs a message of it, and none ever will."""
         return self.is_sealed and not self.live
 
-    def hold(self, references: int, octets: int) -> None:
+    def add_references(self, references: int, octets: int) -> None:
         """So many queues need a message of `octets` in it."""
         self.octets += references * octets
         self.live += references
         self.live_octets += references * octets
 
-    def leave(self, references: int, octets: int) -> None:
+    def drop_references(self, references: int, octets: int) -> None:
         """So many queues need a message of `octets` in it no more."""
         self.live -= references
         self.live_octets -= references * octets
@@ -164,9 +164,9 @@ def seed_of(head: bytes, number: int) -> int:
     """
     name = segment_name(number)
     if len(head) < HEAD_SIZE or head[: len(MAGIC)] != MAGIC:
-        raise SegmentError(name, 0, "this is no segment of a message store")
+        raise StoreFileError(name, 0, "this is no segment of a message store")
     if checksum_of(head[:_CHECKSUM_AT]) != int.from_bytes(head[_CHECKSUM_AT:HEAD_SIZE], "big"):
-        raise SegmentError(name, 0, "the head of the segment is damaged")
+        raise StoreFileError(name, 0, "the head of the segment is damaged")
     version = int.from_bytes(head[6:8], "big")
     if version > VERSION:
         raise NewerFormatError(
@@ -174,5 +174,5 @@ def seed_of(head: bytes, number: int) -> int:
         )
     found = int.from_bytes(head[8:12], "big")
     if found != number:
-        raise SegmentError(name, 8, f"this is segment {found} under another name")
+        raise StoreFileError(name, 8, f"this is segment {found} under another name")
     return checksum_seed(number, head[_SALT_AT:_CHECKSUM_AT])

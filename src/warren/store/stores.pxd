@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 cimport cython
-from warren.store.lane cimport Lane
+from warren.store.cursor cimport QueueCursor
 from warren.store.message_store cimport MessageStore
 
 cdef int _TRANSIENT_SHIFT
@@ -10,7 +10,7 @@ cdef int _TRANSIENT_SHIFT
 cdef class Stores:
     cdef readonly MessageStore persistent
     cdef readonly MessageStore transient
-    cdef readonly Lane no_lane
+    cdef readonly QueueCursor no_cursor
     cdef public int64_t queue_memory_max
     cdef readonly set paging
     cdef public int64_t write_count
@@ -19,5 +19,5 @@ cdef class Stores:
     cpdef bint is_transient(self, uint64_t location) except -1
     cpdef MessageStore store_of(self, uint64_t location)
     @cython.locals(location=uint64_t)
-    cpdef bint _leave_some(self, object row) except -1
+    cpdef bint _drop_some_references(self, object row) except -1
     cpdef bint has_written(self, uint64_t location) except -1

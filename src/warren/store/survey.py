@@ -7,64 +7,66 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from warren.store.disk import Disk
-from warren.store.found import Found
 from warren.store.record import BATCH, KIND_AT, SEAL, encode, is_intact
-from warren.store.salvage import salvaged
-from warren.store.scan import Remaining, Scan, released
-from warren.store.segment import HEAD_SIZE, SUFFIX, Segment, SegmentError, number_of, seed_of
-from warren.store.streams.scan import chunks
+from warren.store.recovered_queue import RecoveredQueue
+from warren.store.salvage import read_around_damage
+from warren.store.scan import LiveMessages, SegmentScan, recovered_cursor
+from warren.store.segment import HEAD_SIZE, SUFFIX, Segment, StoreFileError, number_of, seed_of
+from warren.store.streams.scan import scan_chunks
 from warren.store.streams.segment import HEAD_SIZE as STREAM_HEAD_SIZE
 from warren.store.streams.segment import SUFFIX as STREAM_SUFFIX
 from warren.store.streams.segment import is_stream_file, open_segment, stream_of
 
 
-class Held(NamedTuple):
+class MessageTotals(NamedTuple):
     """So many messages, and octets of them."""
 
     messages: int = 0
     octets: int = 0
 
-    def plus(self, other: "Held") -> "Held":
+    def plus(self, other: "MessageTotals") -> "MessageTotals":
         """Both together."""
-        return Held(self.messages + other.messages, self.octets + other.octets)
+        return MessageTotals(self.messages + other.messages, self.octets + other.octets)
 
 
-def held_of(levels: Mapping[int, Found]) -> Held:
+def queue_totals(levels: Mapping[int, RecoveredQueue]) -> MessageTotals:
     """What was found of one queue, all priorities together."""
-    return Held(sum(found.count for found in levels.values()), sum(found.octets for found in levels.values()))
+    return MessageTotals(
+        sum(found.count for found in levels.values()), sum(found.octets for found in levels.values())
+    )
 
 
-def total_of(held: Mapping[int, Held]) -> Held:
+def sum_totals(held: Mapping[int, MessageTotals]) -> MessageTotals:
     """All of it together."""
-    return Held(sum(one.messages for one in held.values()), sum(one.octets for one in held.values()))
+    return MessageTotals(sum(one.messages for one in held.values()), sum(one.octets for one in held.values()))
 
 
-def survey_store(disk: Disk) -> dict[int, Held]:
+def survey_store(disk: Disk) -> dict[int, MessageTotals]:
     """What waits in the segments of `disk`, by the number of its queue. OSError from the disk."""
     sizes = {name: size for name, size in disk.names().items() if number_of(name) is not None}
-    scan = Scan()
+    scan = SegmentScan()
     segments: dict[int, Segment] = {}
     for name in sorted(sizes):
         segment = Segment(int(name.removesuffix(SUFFIX)))
-        octets, _ = salvaged(disk, name, sizes[name])
+        octets, _ = read_around_damage(disk, name, sizes[name])
         try:
             segment.seed = seed_of(octets[:HEAD_SIZE], segment.number)
-        except SegmentError:
+        except StoreFileError:
             continue
         segments[segment.number] = segment
         _look_through(scan, segment, octets)
-    held: dict[int, Held] = {}
-    for (queue, level), lane in scan.lanes.items():
-        remaining = Remaining(lane, released(lane, queue, level), segments)
+    held: dict[int, MessageTotals] = {}
+    for (queue, level), cursor in scan.cursors.items():
+        remaining = LiveMessages(cursor, recovered_cursor(cursor, queue, level), segments)
         while remaining.take_some():
             pass
-        held[queue] = held.get(queue, Held()).plus(held_of({level: remaining.found()}))
+        held[queue] = held.get(queue, MessageTotals()).plus(queue_totals({level: remaining.found()}))
     return {queue: one for queue, one in held.items() if one.messages}
 
 
-def survey_streams(disk: Disk) -> dict[int, Held]:
+def survey_streams(disk: Disk) -> dict[int, MessageTotals]:
     """What lies in the streams of `disk`, by their number. OSError from the disk."""
-    held: dict[int, Held] = {}
+    held: dict[int, MessageTotals] = {}
     for name, size in disk.names().items():
         if not is_stream_file(name):
             # The catalog is of all of them, and what is not ours of none.
@@ -74,16 +76,16 @@ def survey_streams(disk: Disk) -> dict[int, Held]:
         if name.endswith(STREAM_SUFFIX):
             try:
                 segment = open_segment(name, disk.read(name, 0, STREAM_HEAD_SIZE))
-            except SegmentError:
+            except StoreFileError:
                 pass
             else:
-                heads = [chunk.head for chunk in chunks(disk.read, segment, STREAM_HEAD_SIZE, size)]
+                heads = [chunk.head for chunk in scan_chunks(disk.read, segment, STREAM_HEAD_SIZE, size)]
                 messages = sum(head.end - head.first for head in heads)
-        held[number] = held.get(number, Held()).plus(Held(messages, size))
+        held[number] = held.get(number, MessageTotals()).plus(MessageTotals(messages, size))
     return held
 
 
-def _look_through(scan: Scan, segment: Segment, octets: bytes) -> None:
+def _look_through(scan: SegmentScan, segment: Segment, octets: bytes) -> None:
     """Take note of all that is intact in `segment`."""
     batch = encode(BATCH, b"", segment.seed)
     at = HEAD_SIZE

@@ -13,7 +13,7 @@ from time import monotonic
 logger = logging.getLogger("warren.listener")
 
 # What begins with a client, told its socket and its address; None if it may not come in.
-Begin = Callable[[socket.socket, str], Coroutine[object, object, None] | None]
+OnAccept = Callable[[socket.socket, str], Coroutine[object, object, None] | None]
 
 # With no file descriptor left, accepting again at once would only spin.
 _RETRY_S = 0.1
@@ -24,7 +24,7 @@ _LINE_S = 10.0
 class Acceptor:
     """One listening socket."""
 
-    def __init__(self, listening: socket.socket, begin: Begin) -> None:
+    def __init__(self, listening: socket.socket, begin: OnAccept) -> None:
         self._listening = listening
         self._begin = begin
         self._tasks: set[asyncio.Task[None]] = set()
@@ -47,7 +47,7 @@ class Acceptor:
             try:
                 connected, address = await loop.sock_accept(self._listening)
             except OSError as error:
-                self._tell(error)
+                self._log_failure(error)
                 await asyncio.sleep(_RETRY_S)
                 continue
             connected.setblocking(False)
@@ -57,7 +57,7 @@ class Acceptor:
             else:
                 self._keep(beginning)
 
-    def _tell(self, error: OSError) -> None:
+    def _log_failure(self, error: OSError) -> None:
         if monotonic() - self._told_at >= _LINE_S:
             self._told_at = monotonic()
             logger.error("cannot accept a connection, and will try again: %s", error)

@@ -34,7 +34,7 @@ class LoginFrom(Enum):
     SUBJECT_ALTERNATIVE_NAME = "subject_alternative_name"
 
 
-def login(
+def login_name(
     certificate: Certificate, source: LoginFrom, san_type: str = "dns", san_index: int = 0
 ) -> str | None:
     """The user's name, or None if the certificate has nothing at that place."""

@@ -10,7 +10,7 @@ class Flushable(Protocol):
     def flush(self) -> None:
         """Write what there is."""
 
-    def go_on(self) -> None:
+    def process_more(self) -> None:
         """Do another turn's work of what was read."""
 
 
@@ -49,15 +49,15 @@ class Flusher:
     def mark_busy(self, owner: Flushable) -> None:
         """Let `owner` go on in the next turn, after everybody else had theirs."""
         if not self._busy:
-            self._loop.call_soon(self._go_on)
+            self._loop.call_soon(self._process_busy)
         self._busy.append(owner)
 
-    def _go_on(self) -> None:
+    def _process_busy(self) -> None:
         # What others are owed does not wait for the work of those who have too much.
         self._flush()
         busy, self._busy = self._busy, []
         for owner in busy:
-            owner.go_on()
+            owner.process_more()
 
     def _flush(self) -> None:
         # Who is marked from here on is flushed in the turn after: nobody can keep this one busy.

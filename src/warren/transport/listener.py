@@ -12,11 +12,11 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
 from warren import limits
+from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer, is_loopback
-from warren.session.wake import Wake
 from warren.transport.acceptor import Acceptor
-from warren.transport.protocol import AmqpProtocol, Client, Turn
-from warren.transport.proxied import Beginning
+from warren.transport.connection_setup import ConnectionSetup
+from warren.transport.protocol import AmqpProtocol, Client, LoopContext
 from warren.transport.proxy_protocol import ProxiedEnds
 from warren.transport.sockets import SocketOptions, bind
 from warren.transport.tls import Tls
@@ -44,7 +44,7 @@ class ListenerSettings:
     tls_handshake_ms: int = limits.TLS_HANDSHAKE_MS
 
 
-class Places:
+class ConnectionSlots:
     """How many connections there may be at once, of several listeners together."""
 
     __slots__ = ("maximum", "taken")
@@ -60,23 +60,23 @@ class Listener:
     def __init__(
         self,
         settings: ListenerSettings,
-        turn: Turn,
-        connect: Callable[[Peer, Wake, int], Client],
+        loop_context: LoopContext,
+        connect: Callable[[Peer, OutputListener, int], Client],
         tls: Tls | None = None,
         *,
-        places: Places | None = None,
+        connection_slots: ConnectionSlots | None = None,
     ) -> None:
-        """`places` are those that its connections share with others; as many as come without."""
+        """`connection_slots` are those that its connections share with others; as many as come without."""
         self.settings = settings
-        self._places = places or Places(_CONNECTIONS_MAX)
-        self._turn = turn
+        self._connection_slots = connection_slots or ConnectionSlots(_CONNECTIONS_MAX)
+        self._loop_context = loop_context
         self._connect = connect
         self._tls = tls
         self._servers: list[asyncio.Server | Acceptor] = []
         # Unfinished handshakes by address.
         self._half_open: dict[str, int] = {}
         self._connections: set[AmqpProtocol] = set()
-        self._beginning: Beginning | None = None
+        self._setup: ConnectionSetup | None = None
         self.addresses: list[tuple[str, int]] = []
 
     @property
@@ -114,39 +114,39 @@ class Listener:
         """A connection for a new socket; None when there are too many."""
         peer = protocol.peer = self._peer(transport, protocol.ends)
         # Who has shaken hands has a place, and was asked about by its address unless a proxy stood before it.
-        if self._beginning is None and self._is_full(peer.name):
+        if self._setup is None and self._is_full(peer.name):
             return None
-        is_asked_about = self._beginning is not None and not self.settings.is_proxied
+        is_asked_about = self._setup is not None and not self.settings.is_proxied
         if not is_asked_about and self._has_too_many_half_open(peer.host, peer.name):
             return None
         self._set_options(transport)
         self._connections.add(protocol)
-        self._places.taken += 1
-        self._begun(peer.host)
-        return self._connect(peer, protocol, self._turn.clock.now())
+        self._connection_slots.taken += 1
+        self._count_half_open(peer.host)
+        return self._connect(peer, protocol, self._loop_context.clock.now())
 
     def opened(self, protocol: AmqpProtocol) -> None:
         """A client has come through its handshake."""
         assert protocol.peer is not None
-        self._ended(protocol.peer.host)
+        self._uncount_half_open(protocol.peer.host)
 
-    def dismiss(self, protocol: AmqpProtocol) -> None:
+    def connection_closed(self, protocol: AmqpProtocol) -> None:
         """A socket is gone."""
         if protocol in self._connections:
             self._connections.discard(protocol)
-            self._places.taken -= 1
+            self._connection_slots.taken -= 1
             if protocol.is_half_open:
                 self.opened(protocol)
 
     # --- private ------------------------------------------------------------------------------
 
     def _protocol(self, ends: ProxiedEnds | None = None) -> AmqpProtocol:
-        return AmqpProtocol(self, self._turn, ends, send_timeout_ms=self.settings.send_timeout_ms)
+        return AmqpProtocol(self, self._loop_context, ends, send_timeout_ms=self.settings.send_timeout_ms)
 
     async def _serve(self, listening: socket.socket) -> asyncio.Server | Acceptor:
         settings = self.settings
         if settings.is_proxied or self._tls is not None:
-            self._beginning = Beginning(
+            self._setup = ConnectionSetup(
                 make_protocol=self._protocol,
                 is_proxied=settings.is_proxied,
                 tls=self._tls,
@@ -165,21 +165,21 @@ class Listener:
 
     async def _shake_hands(self, connected: socket.socket, host: str) -> None:
         """It has a place meanwhile; its protocol takes one when it is connected."""
-        assert self._beginning is not None
+        assert self._setup is not None
         # Of a proxy's address there are as many as it has clients.
         who = "" if self.settings.is_proxied else host
-        self._places.taken += 1
-        self._begun(who)
+        self._connection_slots.taken += 1
+        self._count_half_open(who)
         try:
-            await self._beginning.begin(connected)
+            await self._setup.begin(connected)
         finally:
-            self._places.taken -= 1
-            self._ended(who)
+            self._connection_slots.taken -= 1
+            self._uncount_half_open(who)
 
     def _is_full(self, name: str) -> bool:
-        if self._places.taken < self._places.maximum:
+        if self._connection_slots.taken < self._connection_slots.maximum:
             return False
-        logger.warning("refused %s: %d connections are open", name, self._places.taken)
+        logger.warning("refused %s: %d connections are open", name, self._connection_slots.taken)
         return True
 
     def _has_too_many_half_open(self, host: str, name: str) -> bool:
@@ -188,10 +188,10 @@ class Listener:
         logger.warning("refused %s: too many unfinished handshakes from its address", name)
         return True
 
-    def _begun(self, host: str) -> None:
+    def _count_half_open(self, host: str) -> None:
         self._half_open[host] = self._half_open.get(host, 0) + 1
 
-    def _ended(self, host: str) -> None:
+    def _uncount_half_open(self, host: str) -> None:
         self._half_open[host] -= 1
         if not self._half_open[host]:
             del self._half_open[host]

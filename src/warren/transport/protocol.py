@@ -11,10 +11,10 @@ from typing import Protocol, cast
 
 from warren import limits
 from warren.runtime.clock import Clock
-from warren.runtime.timers import Deadlined, Deadlines
+from warren.runtime.timers import DeadlineOwner, Deadlines
 from warren.session.outbox import Buffer
+from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
-from warren.session.wake import Wake
 from warren.transport.flusher import Flusher
 from warren.transport.proxy_protocol import ProxiedEnds
 from warren.transport.sockets import unacknowledged
@@ -22,7 +22,7 @@ from warren.transport.sockets import unacknowledged
 logger = logging.getLogger("warren.connection")
 
 # How often within its timeout a client to which something could not be written is looked at.
-_LOOKS = 8
+_STALL_CHECKS = 8
 
 
 class Client(Protocol):
@@ -32,7 +32,7 @@ class Client(Protocol):
     def changes(self) -> int: ...
     @property
     def has_more(self) -> bool: ...
-    def go_on(self, now: int, work: int) -> None: ...
+    def process_more(self, now: int, work: int) -> None: ...
     @property
     def is_open(self) -> bool: ...
     @property
@@ -49,7 +49,7 @@ class Client(Protocol):
     def lost(self, now: int) -> None: ...
 
 
-class Doorman(Protocol):
+class ConnectionRegistry(Protocol):
     """Who keeps the list of connections: the listener."""
 
     def admit(self, protocol: "AmqpProtocol", transport: asyncio.Transport) -> Client | None:
@@ -58,11 +58,11 @@ class Doorman(Protocol):
     def opened(self, protocol: "AmqpProtocol") -> None:
         """The handshake is complete: the client is known."""
 
-    def dismiss(self, protocol: "AmqpProtocol") -> None:
+    def connection_closed(self, protocol: "AmqpProtocol") -> None:
         """The socket is gone."""
 
 
-class Turn:
+class LoopContext:
     """What all protocols of one loop share."""
 
     __slots__ = (
@@ -100,30 +100,30 @@ class Turn:
             self._alone_since = self.now
             self.buffer = self._small
             self.work = limits.WORK_PER_TURN_MAX
-        elif self.now - self._alone_since >= limits.ALONE_AFTER_MS:
+        elif self.now - self._alone_since >= limits.SOLE_CLIENT_AFTER_MS:
             self.buffer = self._large
-            self.work = limits.WORK_ALONE_MAX
+            self.work = limits.WORK_SOLE_CLIENT_MAX
         return self.buffer
 
 
-class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
+class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
     """One client's socket."""
 
     __slots__ = (
         "_client",
-        "_doorman",
         "_handed",
         "_is_busy",
         "_is_closing",
         "_is_marked",
         "_is_paused",
         "_is_reading",
+        "_loop_context",
+        "_registry",
         "_seen",
         "_send_timeout_ms",
         "_taken",
         "_taken_at",
         "_transport",
-        "_turn",
         "_unsent",
         "ends",
         "is_half_open",
@@ -132,22 +132,22 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        doorman: Doorman,
-        turn: Turn,
+        registry: ConnectionRegistry,
+        loop_context: LoopContext,
         ends: ProxiedEnds | None = None,
         *,
         send_timeout_ms: int | None = None,
     ) -> None:
         """A client that takes nothing of what waits for it is dropped after `send_timeout_ms`."""
-        Deadlined.__init__(self)
+        DeadlineOwner.__init__(self)
         self._send_timeout_ms = send_timeout_ms
         # While something waits for the client: when it last took some of it, how much it has taken since it
         # began to wait, less what waited then, and how much was handed to the socket since.
         self._taken_at: int | None = None
         self._taken = 0
         self._handed = 0
-        self._doorman = doorman
-        self._turn = turn
+        self._registry = registry
+        self._loop_context = loop_context
         self._client: Client | None = None
         self._transport: asyncio.Transport | None = None
         self._is_marked = False
@@ -169,34 +169,34 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
         """The socket is connected and, with TLS, has shaken hands."""
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=limits.OUTBOX_SIZE_MAX)
-        self._client = self._doorman.admit(self, self._transport)
+        self._client = self._registry.admit(self, self._transport)
         if self._client is None:
             self._transport.abort()
             return
-        self._look(self._client)
+        self._update_socket(self._client)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next read goes; `sizehint` is what the loop would like, which is too much for a turn."""
-        return self._turn.begin_read(self)
+        return self._loop_context.begin_read(self)
 
     def buffer_updated(self, nbytes: int) -> None:
         """So many octets came."""
-        client, turn = self._client, self._turn
+        client, loop_context = self._client, self._loop_context
         if client is None or self._is_closing:
             return
         try:
-            client.receive(bytes(turn.buffer[:nbytes]), turn.now, turn.work)
+            client.receive(bytes(loop_context.buffer[:nbytes]), loop_context.now, loop_context.work)
         except Exception:
             self._crash()
             return
-        turn.flusher.flush_full()
+        loop_context.flusher.flush_full()
         # A full buffer has more behind it, and libuv would read one socket 32 times before the next.
-        if (client.has_more or nbytes == len(turn.buffer)) and not self._is_busy:
+        if (client.has_more or nbytes == len(loop_context.buffer)) and not self._is_busy:
             self._be_busy()
         if client.changes != self._seen:
-            self._look(client)
+            self._update_socket(client)
 
-    def go_on(self) -> None:
+    def process_more(self) -> None:
         """Another turn's work of what was read, while the socket waits."""
         self._is_busy = False
         client, transport = self._client, self._transport
@@ -204,13 +204,13 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
             return
         if client.has_more:
             try:
-                client.go_on(self._turn.clock.now(), self._turn.work)
+                client.process_more(self._loop_context.clock.now(), self._loop_context.work)
             except Exception:
                 self._crash()
                 return
-            self._turn.flusher.flush_full()
+            self._loop_context.flusher.flush_full()
             if client.changes != self._seen:
-                self._look(client)
+                self._update_socket(client)
         if client.has_more:
             self._be_busy()
         elif self._is_reading:
@@ -231,17 +231,17 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
         """The client has caught up."""
         self._is_paused = False
         if self._client is not None:
-            self._client.resume_output(self._turn.clock.now())
+            self._client.resume_output(self._loop_context.clock.now())
             self.flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone, for whatever reason."""
         client, self._client = self._client, None
         self._transport = None
-        self._turn.deadlines.forget(self)
-        self._doorman.dismiss(self)
+        self._loop_context.deadlines.forget(self)
+        self._registry.connection_closed(self)
         if client is not None:
-            client.lost(self._turn.clock.now())
+            client.lost(self._loop_context.clock.now())
 
     # --- what the connection and its timers call -----------------------------------------------
 
@@ -249,11 +249,11 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
         """Wake: the connection has output."""
         if not self._is_marked:
             self._is_marked = True
-            self._turn.flusher.mark(self)
+            self._loop_context.flusher.mark(self)
 
     def output_full(self) -> None:
         """Wake: the connection has more output than it should."""
-        self._turn.flusher.mark_full(self)
+        self._loop_context.flusher.mark_full(self)
 
     def flush(self) -> None:
         """Write what the connection has to say."""
@@ -264,7 +264,7 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
         if self._is_paused:
             # One that reads only when it has written must be able to write.
             if client.changes != self._seen:
-                self._look(client)
+                self._update_socket(client)
             return
         try:
             chunks = client.take_output()
@@ -279,11 +279,11 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
             if self._taken_at is not None:
                 self._handed += sum(map(len, chunks))
             elif transport.get_write_buffer_size():
-                self._watch(transport)
+                self._watch_for_stall(transport)
             if not self._is_paused:
-                client.output_written(self._turn.clock.now())
+                client.output_written(self._loop_context.clock.now())
         if client.changes != self._seen:
-            self._look(client)
+            self._update_socket(client)
 
     def expire(self, now: int) -> None:
         """The time that the connection asked for has come."""
@@ -293,7 +293,7 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
         if self._is_closing:
             self._linger(transport)
             return
-        if self._taken_at is not None and self._is_stuck(transport, self._taken_at, now):
+        if self._taken_at is not None and self._is_stalled(transport, self._taken_at, now):
             name = self.peer.name if self.peer is not None else "?"
             logger.warning("dropping connection %s: it took nothing for %s ms", name, self._send_timeout_ms)
             transport.abort()
@@ -305,7 +305,7 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
             except Exception:
                 self._crash()
                 return
-        self._look(client)
+        self._update_socket(client)
 
     def abort(self) -> None:
         """Drop the client at once."""
@@ -314,7 +314,7 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
 
     # --- private -------------------------------------------------------------------------------
 
-    def _look(self, client: Client) -> None:
+    def _update_socket(self, client: Client) -> None:
         """Do to the socket what the connection wants of it now."""
         self._seen = client.changes
         if client.is_finished:
@@ -322,33 +322,33 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
             return
         if self.is_half_open and client.is_open:
             self.is_half_open = False
-            self._doorman.opened(self)
+            self._registry.opened(self)
         due = client.deadline()
         if due is not None:
-            self._turn.deadlines.schedule(self, due)
+            self._loop_context.deadlines.schedule(self, due)
         if self._taken_at is not None:
-            self._look_later()
+            self._check_stall_later()
         if client.has_more and not self._is_busy:
             self._be_busy()
         if client.is_reading_paused == self._is_reading:
             self._read(not self._is_reading)
 
-    def _watch(self, transport: asyncio.Transport) -> None:
+    def _watch_for_stall(self, transport: asyncio.Transport) -> None:
         """Not all could be written: see from now on that the client takes some of it."""
         if self._send_timeout_ms:
-            self._taken_at = self._turn.clock.now()
+            self._taken_at = self._loop_context.clock.now()
             self._handed = 0
             self._taken = -transport.get_write_buffer_size() - unacknowledged(transport)
-            self._look_later()
+            self._check_stall_later()
 
-    def _look_later(self) -> None:
+    def _check_stall_later(self) -> None:
         """Look a few times within the timeout at what the client takes."""
         assert self._send_timeout_ms is not None
         assert self._taken_at is not None
-        look = self._turn.clock.now() + max(1, self._send_timeout_ms // _LOOKS)
-        self._turn.deadlines.schedule(self, min(look, self._taken_at + self._send_timeout_ms))
+        look = self._loop_context.clock.now() + max(1, self._send_timeout_ms // _STALL_CHECKS)
+        self._loop_context.deadlines.schedule(self, min(look, self._taken_at + self._send_timeout_ms))
 
-    def _is_stuck(self, transport: asyncio.Transport, taken_at: int, now: int) -> bool:
+    def _is_stalled(self, transport: asyncio.Transport, taken_at: int, now: int) -> bool:
         """Whether the client has taken nothing for too long; any octet that it took begins that anew."""
         waiting = transport.get_write_buffer_size()
         if not waiting:
@@ -366,7 +366,7 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
         self._is_busy = True
         if self._transport is not None:
             self._transport.pause_reading()
-        self._turn.flusher.mark_busy(self)
+        self._loop_context.flusher.mark_busy(self)
 
     def _read(self, is_reading: bool) -> None:
         transport = self._transport
@@ -392,7 +392,7 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
         chunks = client.take_output()
         if chunks:
             transport.writelines(chunks)
-        self._turn.deadlines.forget(self)
+        self._loop_context.deadlines.forget(self)
         self._unsent = transport.get_write_buffer_size() + 1
         self._linger(transport)
         if not self._is_reading:
@@ -409,7 +409,7 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
             transport.abort()
             return
         self._unsent = unsent
-        self._turn.deadlines.schedule(self, self._turn.clock.now() + limits.LINGER_MS)
+        self._loop_context.deadlines.schedule(self, self._loop_context.clock.now() + limits.LINGER_MS)
 
     def _crash(self) -> None:
         """An unexpected exception ends this connection, and nothing else."""

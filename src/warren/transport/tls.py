@@ -20,8 +20,8 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from warren.transport.certificates import LoginFrom, login
-from warren.transport.validity import expiry_ms
+from warren.transport.certificate_expiry import expiry_ms
+from warren.transport.certificates import LoginFrom, login_name
 
 logger = logging.getLogger("warren.tls")
 
@@ -164,7 +164,7 @@ class Tls:
         if not certificate:
             return None
         settings = self._settings
-        return login(
+        return login_name(
             dict(certificate), settings.login_from, settings.login_san_type, settings.login_san_index
         )
 

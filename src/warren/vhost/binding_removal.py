@@ -7,10 +7,10 @@ one with a million of them too, all but a turn's work are removed before, as que
 from collections.abc import Sequence
 
 from warren.limits import REMOVED_PER_TURN
+from warren.metadata.declared_topology import unbind_of
 from warren.metadata.proposals import Proposals
 from warren.metadata.records import BindingRecord
-from warren.metadata.topology import unbind_of
-from warren.vhost.errand import Later, NextTurn, await_all
+from warren.vhost.coroutine_driver import Later, NextTurn, await_all
 
 
 async def remove_most_bindings(

@@ -9,7 +9,7 @@ _STALE_FACTOR = 2
 _STALE_MIN = 64
 
 
-class Expiring(Protocol):
+class Expirable(Protocol):
     """A queue, or another thing for which a time may come."""
 
     def expire(self) -> None:
@@ -22,33 +22,33 @@ class Expiry:
     __slots__ = ("_due", "_serial", "_times", "notify")
 
     def __init__(self) -> None:
-        self._due: list[tuple[int, int, Expiring]] = []
+        self._due: list[tuple[int, int, Expirable]] = []
         # What each queue asked for last; entries of the heap that say otherwise are passed over.
-        self._times: dict[Expiring, int] = {}
+        self._times: dict[Expirable, int] = {}
         self._serial = 0
         # Told the earliest time (ms) whenever that moves closer.
         self.notify: Callable[[int], None] = _nobody
 
-    def schedule(self, queue: Expiring, when: int) -> None:
+    def schedule(self, queue: Expirable, when: int) -> None:
         """Wake `queue` at `when` (ms), and at no time that was given before."""
         if self._times.get(queue) == when:
             return
         self._times[queue] = when
         if len(self._due) > _STALE_MIN + _STALE_FACTOR * len(self._times):
-            self._due = [entry for entry in self._due if self._is_meant(entry)]
+            self._due = [entry for entry in self._due if self._is_current(entry)]
             heapify(self._due)
         self._serial += 1
         heappush(self._due, (when, self._serial, queue))
         if self._due[0][1] == self._serial:
             self.notify(when)
 
-    def forget(self, queue: Expiring) -> None:
+    def forget(self, queue: Expirable) -> None:
         """Do not wake `queue`."""
         self._times.pop(queue, None)
 
     def earliest(self) -> int | None:
         """The time (ms) of the next wake-up."""
-        while self._due and not self._is_meant(self._due[0]):
+        while self._due and not self._is_current(self._due[0]):
             heappop(self._due)
         return self._due[0][0] if self._due else None
 
@@ -57,11 +57,11 @@ class Expiry:
         serial = self._serial
         while self._due and self._due[0][0] <= now and self._due[0][1] <= serial:
             entry = heappop(self._due)
-            if self._is_meant(entry):
+            if self._is_current(entry):
                 del self._times[entry[2]]
                 entry[2].expire()
 
-    def _is_meant(self, entry: tuple[int, int, Expiring]) -> bool:
+    def _is_current(self, entry: tuple[int, int, Expirable]) -> bool:
         return self._times.get(entry[2]) == entry[0]
 
 

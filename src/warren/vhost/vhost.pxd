@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from warren.model.confirmation cimport Confirmation
+from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport Message
 from warren.queues.queue cimport Queue, QueueHost
 from warren.routing.exchange cimport Exchange
@@ -19,24 +19,24 @@ cdef class VirtualHost(QueueHost):
     cdef public int64_t octets_received
     cdef public int64_t octets_sent
     cdef public object queue_unused
-    cdef object _dead_lettering
+    cdef object _dead_letter_router
     cdef readonly object stores
     cdef readonly object streams
-    cdef readonly bint is_keeping
+    cdef readonly bint has_store
     cdef readonly object tracer
 
     @cython.locals(destinations=tuple)
-    cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1
+    cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1
     @cython.locals(exchange=Exchange)
-    cpdef int publish_to(
-        self, tuple destinations, Message message, Confirmation confirmation, uint64_t sequence
+    cpdef int publish_routed(
+        self, tuple destinations, Message message, ConfirmListener confirmation, uint64_t sequence
     ) except -1
     @cython.locals(queue=Queue, exchange=Exchange)
-    cpdef int publish_along(
-        self, Route route, Message message, Confirmation confirmation, uint64_t sequence
+    cpdef int publish_by_route(
+        self, Route route, Message message, ConfirmListener confirmation, uint64_t sequence
     ) except -1
     @cython.locals(queue=Queue, outcome=cython.int)
-    cpdef int publish_into(
-        self, tuple destinations, Message message, Confirmation confirmation, uint64_t sequence
+    cpdef int publish_to_queues(
+        self, tuple destinations, Message message, ConfirmListener confirmation, uint64_t sequence
     ) except -1
     cpdef uint64_t generation(self) except? 0

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 
-from warren.model.confirmation import Confirmation
+from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import Message
 from warren.queues.local import LocalQueue
 from warren.queues.queue import Queue, QueueHost
 from warren.routing.exchange import Exchange
 from warren.routing.router import Route, Router, decode_name
 from warren.store.stores import Stores
-from warren.store.streams.store import StreamStore
-from warren.vhost.dead_lettering import DeadLettering
+from warren.store.streams.stream_store import StreamStore
+from warren.vhost.dead_letter_router import DeadLetterRouter
 from warren.vhost.expiry import Expiry
-from warren.vhost.written import Written
+from warren.vhost.write_barrier import WriteBarrier
 
 # What `publish` answers: the first is 0, as for queues.
 ROUTED = 0
@@ -25,20 +25,8 @@ class VirtualHost(QueueHost):
     """The live exchanges, bindings and queues of one virtual host."""
 
     __slots__ = (
-        "_dead_lettering",
-        "expiry",
-        "history",
-        "is_keeping",
-        "name",
-        "octets_received",
-        "octets_sent",
-        "permission_generation",
-        "queue_unused",
-        "queues",
-        "router",
-        "stores",
-        "streams",
-        "tracer",
+        "_dead_letter_router", "expiry", "has_store", "history", "name", "octets_received", "octets_sent",
+        "permission_generation", "queue_unused", "queues", "router", "stores", "streams", "tracer",
     )  # fmt: skip
 
     def __init__(self, name: str, router: Router, now: int) -> None:
@@ -56,56 +44,56 @@ class VirtualHost(QueueHost):
         self.history: object = None
         # Deletes a queue that has outlived its use, with its bindings; set by who declares.
         self.queue_unused: Callable[[LocalQueue], None] = _nobody
-        self._dead_lettering = DeadLettering(self)
+        self._dead_letter_router = DeadLetterRouter(self)
         # Where the persistent messages of durable queues are kept; None: nowhere.
         self.stores: Stores | None = None
         # And those of streams.
         self.streams: StreamStore | None = None
-        self.is_keeping = False
+        self.has_store = False
         # Makes copies of what is published and delivered; None while nobody asked for them.
         self.tracer: object = None
 
-    def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
+    def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
         """Give `message` to each queue that it is routed to: ROUTED, UNROUTED, or REFUSED by any of them.
 
         NotFound when its exchange does not exist.
         """
         destinations = self.router.route(message.address, message)
-        return self.publish_to(destinations, message, confirmation, sequence)
+        return self.publish_routed(destinations, message, confirmation, sequence)
 
-    def publish_to(
+    def publish_routed(
         self,
         destinations: tuple[object, ...],
         message: Message,
-        confirmation: Confirmation | None,
+        confirmation: ConfirmListener | None,
         sequence: int,
     ) -> int:
         """The same, for who knows already where `message` is routed to."""
         exchange: Exchange = self.router.exchanges[decode_name(message.address, 0)]
         exchange.published_in += 1
         exchange.published_out += len(destinations)
-        return self.publish_into(destinations, message, confirmation, sequence)
+        return self.publish_to_queues(destinations, message, confirmation, sequence)
 
-    def publish_along(
-        self, route: Route, message: Message, confirmation: Confirmation | None, sequence: int
+    def publish_by_route(
+        self, route: Route, message: Message, confirmation: ConfirmListener | None, sequence: int
     ) -> int:
         """The same for a message without copies, whose address is that of `route`."""
         exchange = route.source
         exchange.published_in += 1
         if route.sole is None:
             exchange.published_out += len(route.destinations)
-            return self.publish_into(route.destinations, message, confirmation, sequence)
+            return self.publish_to_queues(route.destinations, message, confirmation, sequence)
         exchange.published_out += 1
         queue: Queue = route.sole  # type: ignore[assignment]
         self.published += 1
         self.work += 1
         return queue.publish(message, confirmation, sequence)
 
-    def publish_into(
+    def publish_to_queues(
         self,
         destinations: tuple[object, ...],
         message: Message,
-        confirmation: Confirmation | None,
+        confirmation: ConfirmListener | None,
         sequence: int,
     ) -> int:
         """Give `message` to all `destinations`, which no exchange has found."""
@@ -128,7 +116,7 @@ class VirtualHost(QueueHost):
             queue: Queue = destination  # type: ignore[assignment]
             queue.publish(message, None, 0)
             if isinstance(queue, LocalQueue):
-                queue.risen_count += 1
+                queue.broker_published_count += 1
 
     def trace_with(self, tracer: object) -> None:
         """Have `tracer` make copies from now on, or nobody if it is None; publishers look again."""
@@ -136,12 +124,12 @@ class VirtualHost(QueueHost):
         self.is_traced = tracer is not None
         self.permission_generation += 1
 
-    def keep_in(self, stores: Stores) -> None:
+    def attach_store(self, stores: Stores) -> None:
         """Have persistent messages kept in `stores` from here on."""
         self.stores = stores
-        self.is_keeping = True
+        self.has_store = True
 
-    def keep_streams_in(self, store: StreamStore) -> None:
+    def attach_stream_store(self, store: StreamStore) -> None:
         """Have the messages of streams kept in `store` from here on."""
         self.streams = store
 
@@ -149,9 +137,9 @@ class VirtualHost(QueueHost):
         """Wait until everything that was published before is safe."""
         stores, streams = self.stores, self.streams
         if stores is not None and not stores.persistent.is_idle:
-            await Written(stores.persistent)
+            await WriteBarrier(stores.persistent)
         if streams is not None and not streams.is_idle:
-            await Written(streams)
+            await WriteBarrier(streams)
 
     def generation(self) -> int:
         """A number that differs whenever a permission or the topology does."""
@@ -163,26 +151,26 @@ class VirtualHost(QueueHost):
         self.expiry.run(now)
 
     @property
-    def dead_counts(self) -> dict[str, int]:
+    def dead_letter_counts(self) -> dict[str, int]:
         """Reason -> how many messages died of it and were routed again, since the start."""
-        return self._dead_lettering.counts
+        return self._dead_letter_router.counts
 
     def dead_letter(self, queue: Queue, message: Message, reason: str) -> None:
         """`message` died in `queue`: route it again."""
-        self._dead_lettering.take(queue, message, reason)  # type: ignore[arg-type]
+        self._dead_letter_router.take(queue, message, reason)  # type: ignore[arg-type]
 
     @property
-    def lost_counts(self) -> dict[str, int]:
+    def discarded_counts(self) -> dict[str, int]:
         """Reason -> how many messages died of it without an exchange to route them again, since the start."""
-        return self._dead_lettering.lost_counts
+        return self._dead_letter_router.discarded_counts
 
-    def tell_lost(self, tell: Callable[[str], None]) -> None:
-        """Have `tell` called, now and then, of messages that were delivered too often and lost."""
-        self._dead_lettering.tell = tell
+    def set_discard_logger(self, log_discard: Callable[[str], None]) -> None:
+        """Have `log_discard` called, now and then, of messages that were delivered too often and lost."""
+        self._dead_letter_router.log_discard = log_discard
 
-    def lose(self, queue: Queue, reason: str) -> None:
+    def count_discarded(self, queue: Queue, reason: str) -> None:
         """A message died in `queue`, which has no dead-letter exchange."""
-        self._dead_lettering.lose(queue, reason)  # type: ignore[arg-type]
+        self._dead_letter_router.count_discarded(queue, reason)  # type: ignore[arg-type]
 
     def wake_at(self, queue: Queue, when: int) -> None:
         """Call `queue.expire()` at `when` (ms) and at no time given before; -1: never."""

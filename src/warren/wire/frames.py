@@ -26,8 +26,8 @@ class FrameReader:
     """A cursor over the frames of one connection."""
 
     __slots__ = (
-        "_carry", "_carry_needed", "_carry_size", "_end", "_position", "_rest", "_rest_position",
-        "channel", "data", "frame_size_max", "kind", "size", "start",
+        "_carry", "_carry_needed", "_carry_size", "_end", "_position", "_rest", "_rest_position", "channel",
+        "data", "frame_size_max", "kind", "size", "start",
     )  # fmt: skip
 
     def __init__(self) -> None:

@@ -48,14 +48,14 @@ class LdapSyntaxError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LdapEntry:
     """Something that a search found."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class LdapResult:
     """How an operation ended."""
 
     code: int
@@ -72,7 +72,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Equality:
+class EqualityFilter:
     """An attribute has a value; `rule` is the matching rule to use, if it is not the attribute's."""
 
     attribute: str
@@ -86,7 +86,9 @@ def bind(number: int, name: str, password: str) -> bytes:
     return _message(number, _BIND, _integer(_VERSION) + _element(_OCTETS, _text(name)) + credentials)
 
 
-def search(number: int, base: str, filters: Sequence[Equality], *, count_max: int, time_s_max: int) -> bytes:
+def search(
+    number: int, base: str, filters: Sequence[EqualityFilter], *, count_max: int, time_s_max: int
+) -> bytes:
     """Ask for the names of what lies at or under `base` and is found by any of `filters`."""
     wanted = b"".join(_filter(one) for one in filters)
     content = (
@@ -113,7 +115,7 @@ def unbind(number: int) -> bytes:
     return _message(number, _UNBIND, b"")
 
 
-def decoded(octets: bytes) -> tuple[int, Entry | Result | None]:
+def decoded(octets: bytes) -> tuple[int, LdapEntry | LdapResult | None]:
     """What the content of a message says, and to which request; None: something to pass over."""
     elements = _elements(octets)
     tag, number = _next(elements)
@@ -133,9 +135,9 @@ def length_count(octet: int) -> int:
     return count
 
 
-def _operation(tag: int, content: bytes) -> Entry | Result | None:
+def _operation(tag: int, content: bytes) -> LdapEntry | LdapResult | None:
     if tag == _ENTRY:
-        return Entry(_read_text(_content(_elements(content), _OCTETS)))
+        return LdapEntry(_read_text(_content(_elements(content), _OCTETS)))
     if tag in _DONE:
         return _result(content)
     if tag == _REFERENCE:
@@ -143,15 +145,15 @@ def _operation(tag: int, content: bytes) -> Entry | Result | None:
     raise LdapSyntaxError(f"an unknown operation 0x{tag:02x}")
 
 
-def _result(content: bytes) -> Result:
+def _result(content: bytes) -> LdapResult:
     elements = _elements(content)
     code = int.from_bytes(_content(elements, _ENUMERATED), "big", signed=True)
     _content(elements, _OCTETS)
     diagnostic = _read_text(_content(elements, _OCTETS))[:_DIAGNOSTIC_SIZE_MAX]
-    return Result(code, "".join(part if part.isprintable() else " " for part in diagnostic).strip())
+    return LdapResult(code, "".join(part if part.isprintable() else " " for part in diagnostic).strip())
 
 
-def _filter(one: Equality) -> bytes:
+def _filter(one: EqualityFilter) -> bytes:
     if one.rule:
         parts = ((0x81, one.rule), (0x82, one.attribute), (0x83, one.value))
         return _element(_EXTENSIBLE, b"".join(_element(tag, _text(text)) for tag, text in parts))

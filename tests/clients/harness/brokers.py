@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from tests.broker import free_port, start_warren, stop
 from tests.clients.harness import certificates
 from tests.rabbitmq import PLUGINS, RabbitMQ
+from tests.warren_process import free_port, start_warren, stop
 
 PORT = 5672
 RABBITMQ_PLUGINS = (
@@ -20,7 +20,7 @@ RABBITMQ_PLUGINS = (
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
+class BrokerEndpoints:
     """Where a broker listens; what it lacks is None."""
 
     host: str
@@ -47,10 +47,10 @@ class Broker:
         return True
 
 
-def named(uri: str, tls_port: int | None, management_port: int | None) -> Broker:
+def named(uri: str, tls_port: int | None, management_port: int | None) -> BrokerEndpoints:
     """The broker behind `uri`, which somebody else started."""
     parts = urlsplit(uri)
-    return Broker(
+    return BrokerEndpoints(
         host=parts.hostname or "127.0.0.1",
         port=parts.port or PORT,
         user=unquote(parts.username or "guest"),
@@ -61,7 +61,7 @@ def named(uri: str, tls_port: int | None, management_port: int | None) -> Broker
 
 
 @contextlib.contextmanager
-def started_warren(folder: Path, *lines: str) -> Iterator[Broker]:
+def started_warren(folder: Path, *lines: str) -> Iterator[BrokerEndpoints]:
     """The Warren that this Python imports, on free ports of both loopback addresses, with TLS as well.
 
     `lines` are further ones of its configuration.
@@ -87,7 +87,7 @@ def started_warren(folder: Path, *lines: str) -> Iterator[Broker]:
         "--stream-port", str(stream_port),
     )  # fmt: skip
     try:
-        yield Broker(
+        yield BrokerEndpoints(
             host="127.0.0.1", port=port, tls_port=tls_port, management_port=management_port,
             stream_port=stream_port, stream_tls_port=stream_tls_port,
         )  # fmt: skip
@@ -96,7 +96,7 @@ def started_warren(folder: Path, *lines: str) -> Iterator[Broker]:
 
 
 @contextlib.contextmanager
-def started_rabbitmq(folder: Path, *lines: str) -> Iterator[Broker]:
+def started_rabbitmq(folder: Path, *lines: str) -> Iterator[BrokerEndpoints]:
     """The installed RabbitMQ on free ports, with TLS, management and streams; `lines` as for a Warren."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -116,7 +116,7 @@ def started_rabbitmq(folder: Path, *lines: str) -> Iterator[Broker]:
     )
     rabbitmq.start()
     try:
-        yield Broker(
+        yield BrokerEndpoints(
             host="127.0.0.1", port=rabbitmq.port, tls_port=tls_port, management_port=management_port,
             stream_port=stream_port, stream_tls_port=stream_tls_port, is_rabbitmq=True,
         )  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from tests.clients.harness import brokers, catalogue, fetching, running
-from tests.clients.harness.brokers import Broker
+from tests.clients.harness.brokers import BrokerEndpoints
 from tests.clients.harness.catalogue import Excuse, Suite
 from tests.clients.harness.outcomes import Verdict
 
@@ -58,7 +58,9 @@ def choose(names: list[str], is_everything: bool) -> list[Suite]:
     return [suite for suite in known.values() if is_everything or not suite.is_extra]
 
 
-def run_suite(suite: Suite, broker: Broker, excuses: list[Excuse], options: argparse.Namespace) -> Verdict:
+def run_suite(
+    suite: Suite, broker: BrokerEndpoints, excuses: list[Excuse], options: argparse.Namespace
+) -> Verdict:
     """Run it against `broker`, or a broker of its own if it must be alone and none was named."""
     if options.broker or not suite.is_alone:
         return running.run_suite(suite, broker, excuses)
@@ -67,7 +69,7 @@ def run_suite(suite: Suite, broker: Broker, excuses: list[Excuse], options: argp
 
 
 @contextlib.contextmanager
-def broker_of(options: argparse.Namespace) -> Iterator[Broker]:
+def broker_of(options: argparse.Namespace) -> Iterator[BrokerEndpoints]:
     """The broker that was named, or one of ours for as long as the suites run."""
     if options.broker:
         yield brokers.named(options.broker, options.tls_port, options.management_port)
@@ -76,7 +78,9 @@ def broker_of(options: argparse.Namespace) -> Iterator[Broker]:
         yield broker
 
 
-def started(options: argparse.Namespace, name: str, *lines: str) -> contextlib.AbstractContextManager[Broker]:
+def started(
+    options: argparse.Namespace, name: str, *lines: str
+) -> contextlib.AbstractContextManager[BrokerEndpoints]:
     """A Warren, or a RabbitMQ if that was asked for."""
     if options.rabbitmq:
         return brokers.started_rabbitmq(fetching.CACHE / f"rabbitmq-{name}", *lines)

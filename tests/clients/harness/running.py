@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from tests.clients.harness import catalogue, certificates, fetching
-from tests.clients.harness.brokers import Broker
+from tests.clients.harness.brokers import BrokerEndpoints
 from tests.clients.harness.catalogue import Excuse, Suite
 from tests.clients.harness.outcomes import Verdict, judge
 
@@ -16,7 +16,7 @@ PLUGINS = catalogue.HERE / "plugins"
 TEST_S_MAX = 90
 
 
-def run_suite(suite: Suite, broker: Broker, excuses: list[Excuse]) -> Verdict:
+def run_suite(suite: Suite, broker: BrokerEndpoints, excuses: list[Excuse]) -> Verdict:
     """Fetch what the suite needs, run it and judge its report; never raises for what a suite does."""
     verdict = Verdict(suite=suite.name)
     missing = missing_tool(suite)
@@ -52,7 +52,7 @@ def finish(verdict: Verdict, report: Path, excuses: list[Excuse]) -> None:
         verdict.trouble = f"{verdict.suite} ran no test; see {log}"
 
 
-def applies(excuse: Excuse, broker: Broker) -> bool:
+def applies(excuse: Excuse, broker: BrokerEndpoints) -> bool:
     """An excuse for the lack of something holds only for a broker that lacks it."""
     match excuse.needs:
         case "management":
@@ -69,7 +69,7 @@ def missing_tool(suite: Suite) -> str:
     return next((tool for tool in wanted if shutil.which(tool) is None), "")
 
 
-def prepared(suite: Suite, broker: Broker) -> tuple[list[str], Path]:
+def prepared(suite: Suite, broker: BrokerEndpoints) -> tuple[list[str], Path]:
     """The command of the suite and the folder to run it in, everything it needs being there."""
     if suite.kind == "local":
         return [sys.executable, "-m", "pytest", *suite.arguments], catalogue.ROOT
@@ -101,7 +101,7 @@ def with_report(command: list[str], report: Path) -> list[str]:
     return [*command[:at], "--test-reporter=junit", f"--test-reporter-destination={report}", *command[at:]]
 
 
-def run_command(suite: Suite, broker: Broker, command: list[str], folder: Path) -> str:
+def run_command(suite: Suite, broker: BrokerEndpoints, command: list[str], folder: Path) -> str:
     """Everything the command printed; a suite that outstays its time is ended and leaves no report."""
     with subprocess.Popen(
         command,
@@ -122,7 +122,7 @@ def run_command(suite: Suite, broker: Broker, command: list[str], folder: Path) 
     return output
 
 
-def environment(suite: Suite, broker: Broker, command: list[str]) -> dict[str, str]:
+def environment(suite: Suite, broker: BrokerEndpoints, command: list[str]) -> dict[str, str]:
     """Our own environment, the suite's variables filled in, and our plugins importable."""
     known = {
         "host": broker.host,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.clients.harness import brokers, certificates, fetching
-from tests.clients.harness.brokers import Broker
+from tests.clients.harness.brokers import BrokerEndpoints
 from tests.clients.harness.catalogue import Suite
 
 PROGRAM = Path(__file__).with_name("with_rbfly.py")
@@ -21,7 +21,7 @@ MESSAGES = (
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerEndpoints]:
     with brokers.started_warren(tmp_path_factory.mktemp("warren") / "data") as started:
         yield started
 
@@ -32,7 +32,7 @@ def ran(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize("is_tls", [False, True], ids=["plain", "tls"])
-def test_all_that_it_can_do_is_done(broker: Broker, is_tls: bool) -> None:
+def test_all_that_it_can_do_is_done(broker: BrokerEndpoints, is_tls: bool) -> None:
     login = f"{broker.user}:{broker.password}@localhost"
     if is_tls:
         authority = str(certificates.issue_server() / "ca.pem")
@@ -48,7 +48,7 @@ def test_all_that_it_can_do_is_done(broker: Broker, is_tls: bool) -> None:
     ]  # fmt: skip
 
 
-def test_a_wrong_password_is_refused(broker: Broker) -> None:
+def test_a_wrong_password_is_refused(broker: BrokerEndpoints) -> None:
     done = ran(f"rabbitmq-stream://{broker.user}:wrong@127.0.0.1:{broker.stream_port}")
     assert done.returncode
     assert "Authentication failure" in done.stderr

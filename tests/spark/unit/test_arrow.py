@@ -4,17 +4,17 @@ import pytest
 from tests.spark.unit.doubles import Answer, Asked, answering, offsets, stream_of
 
 from pyspark_warren.arrow import ArrowStreams
-from pyspark_warren.http import HttpRefused
-from pyspark_warren.streams import Bounds, DataLoss, Range
+from pyspark_warren.http import HttpApiError
+from pyspark_warren.streams import DataLoss, OffsetRange, StreamBounds
 
 ROWS = "/api/warren/streams///q/rows"
 
 
-def wanted(start: int, end: int, *, fatal: bool = True) -> Range:
-    return Range(queue="q", epoch="e", start=start, end=end, is_loss_fatal=fatal)
+def wanted(start: int, end: int, *, fatal: bool = True) -> OffsetRange:
+    return OffsetRange(queue="q", epoch="e", start=start, end=end, is_loss_fatal=fatal)
 
 
-def read(answer: object, range_: Range) -> tuple[list[bytes], list[dict[str, str]]]:
+def read(answer: object, range_: OffsetRange) -> tuple[list[bytes], list[dict[str, str]]]:
     with answering(answer) as double:  # type: ignore[arg-type]
         streams = ArrowStreams(double.options().broker)
         found = [row["body"] for batch in streams.read(range_, ("body",)) for row in batch.to_pylist()]
@@ -26,7 +26,7 @@ def test_bounds_are_those_of_the_stream() -> None:
     told = {"epoch": "e", "first": 5, "committed": 15, "octets": 2_000, "offset": 7}
     with answering(lambda _: (200, told)) as double:
         streams = ArrowStreams(double.options().broker)
-        assert streams.bounds("q") == Bounds(epoch="e", first=5, committed=15, octets=200)
+        assert streams.bounds("q") == StreamBounds(epoch="e", first=5, committed=15, octets=200)
         assert streams.offset_at("q", 1_000) == 7
         assert double.asked[1].query == {"timestamp": "1000"}
 
@@ -52,7 +52,7 @@ def test_an_answer_that_breaks_off_is_gone_on_with() -> None:
 
 
 def test_an_answer_that_always_breaks_off_is_given_up() -> None:
-    with pytest.raises(HttpRefused, match="broke off at 0"):
+    with pytest.raises(HttpApiError, match="broke off at 0"):
         read(lambda _: (299, stream_of(offsets(0, 5))), wanted(0, 10))
 
 

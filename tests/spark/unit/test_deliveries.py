@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_warren.batches import to_batch
-from pyspark_warren.deliveries import NO_OFFSET, Broken, DeliveryReader
+from pyspark_warren.deliveries import NO_OFFSET, DeliveryReader, MalformedDelivery
 from pyspark_warren.schema import COLUMNS
 from warren.wire.methods import BasicCancel, BasicDeliver
 from warren.wire.properties import BasicProperties
@@ -60,7 +60,7 @@ def test_what_is_no_delivery_is_kept_apart() -> None:
 
 
 def test_a_frame_without_its_end_is_told() -> None:
-    with pytest.raises(Broken):
+    with pytest.raises(MalformedDelivery):
         DeliveryReader(is_stream=False).feed(frame(1, b"\0\x3c\0\x3c")[:-1] + b"\0" * 20)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_warren.encoding import Encoder
+from pyspark_warren.encoding import PublishEncoder
 from warren.wire.frames import FrameReader
 from warren.wire.methods import BasicPublish, decode_method
 from warren.wire.properties import BasicProperties
@@ -29,9 +29,9 @@ def decoded(octets: bytes) -> tuple[BasicPublish, BasicProperties, bytes]:
     return method, BasicProperties.decode(payloads[2]), payloads[3]
 
 
-def encoder(**changed: bool) -> Encoder:
+def encoder(**changed: bool) -> PublishEncoder:
     settings = {"is_mandatory": True, "is_persistent": True} | changed
-    return Encoder(channel=1, frame_size_max=FRAME_SIZE, **settings)  # type: ignore[arg-type]
+    return PublishEncoder(channel=1, frame_size_max=FRAME_SIZE, **settings)  # type: ignore[arg-type]
 
 
 def test_columns_become_properties_and_headers() -> None:

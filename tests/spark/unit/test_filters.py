@@ -18,12 +18,12 @@ from pyspark.sql.datasource import (
     Not,
 )
 
-from pyspark_warren.choosing import Choice
-from pyspark_warren.filters import EVERYTHING, Narrowed, narrowed
+from pyspark_warren.filters import NO_FILTERS, PushedFilters, pushed_filters
+from pyspark_warren.mode_detection import ReadStrategy
 from pyspark_warren.options import read_options
-from pyspark_warren.partitions import StreamPart
+from pyspark_warren.partitions import StreamPartition
 from pyspark_warren.stream_source import StreamSource
-from pyspark_warren.streams import ANY, Addressed, Bounds
+from pyspark_warren.streams import ANY_ADDRESS, AddressFilter, StreamBounds
 
 OFFSET, QUEUE, KEY, EXCHANGE = ("offset",), ("queue",), ("routing_key",), ("exchange",)
 TIME = ("broker_timestamp",)
@@ -49,7 +49,7 @@ MS = 1_700_000_000_000
     ],
 )  # fmt: skip
 def test_what_filters_leave(filters: Sequence[Filter], left: dict[str, Any]) -> None:
-    assert narrowed(filters) == Narrowed(**left)
+    assert pushed_filters(filters) == PushedFilters(**left)
 
 
 @pytest.mark.parametrize(
@@ -61,13 +61,16 @@ def test_what_filters_leave(filters: Sequence[Filter], left: dict[str, Any]) -> 
     ],
 )  # fmt: skip
 def test_a_filter_that_says_nothing_here_leaves_everything(one: Filter) -> None:
-    assert narrowed([one]) == EVERYTHING
+    assert pushed_filters([one]) == NO_FILTERS
 
 
 def test_names_that_a_request_cannot_bring_are_not_sent() -> None:
-    assert narrowed([EqualTo(KEY, "a")]).addressed == Addressed(routing_keys=("a",))
-    assert narrowed([EqualTo(KEY, "a\ufffd")]).addressed == ANY
-    assert narrowed([In(KEY, tuple(f"key-{number}" for number in range(200)))]).addressed == ANY
+    assert pushed_filters([EqualTo(KEY, "a")]).address_filter == AddressFilter(routing_keys=("a",))
+    assert pushed_filters([EqualTo(KEY, "a\ufffd")]).address_filter == ANY_ADDRESS
+    assert (
+        pushed_filters([In(KEY, tuple(f"key-{number}" for number in range(200)))]).address_filter
+        == ANY_ADDRESS
+    )
 
 
 class Streams:
@@ -75,8 +78,8 @@ class Streams:
 
     has_times = True
 
-    def bounds(self, queue: str, expected: int = 0) -> Bounds:
-        return Bounds(epoch="e", first=10, committed=100)
+    def bounds(self, queue: str, expected: int = 0) -> StreamBounds:
+        return StreamBounds(epoch="e", first=10, committed=100)
 
     def offset_at(self, queue: str, milliseconds: int) -> int:
         return min(max(-(-(milliseconds - MS) // 1_000), 10), 100)
@@ -85,11 +88,11 @@ class Streams:
 def planned(*filters: Filter, has_times: bool = True) -> list[tuple[str, int, int]]:
     """What a batch read of two such streams reads."""
     options = read_options({"queuePattern": ".*", "transport": "arrow"})
-    source = StreamSource(options, Choice(mode="stream", transport="arrow", queues=("a", "b")))
+    source = StreamSource(options, ReadStrategy(mode="stream", transport="arrow", queues=("a", "b")))
     source._streams = streams = Streams()  # type: ignore[assignment]
     streams.has_times = has_times
-    parts = source.batch(narrowed(filters))
-    ranges = [part.range for part in parts if isinstance(part, StreamPart)]
+    partitions = source.batch(pushed_filters(filters))
+    ranges = [part.range for part in partitions if isinstance(part, StreamPartition)]
     return [(one.queue, one.start, one.end) for one in ranges]
 
 

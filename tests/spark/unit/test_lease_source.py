@@ -6,12 +6,12 @@ from contextlib import contextmanager
 import pytest
 from tests.spark.unit.doubles import Answer, Asked, Double, answering, offsets, stream_of
 
-from pyspark_warren.choosing import Choice
 from pyspark_warren.lease_source import LeaseSource
-from pyspark_warren.partitions import LeasePart
+from pyspark_warren.mode_detection import ReadStrategy
+from pyspark_warren.partitions import LeasePartition
 from pyspark_warren.streams import DataLoss
 
-CHOICE = Choice(mode="lease", transport="arrow", queues=("q",))
+CHOICE = ReadStrategy(mode="lease", transport="arrow", queues=("q",))
 
 
 class Queue:
@@ -60,57 +60,57 @@ def source(queue: Queue, **given: str) -> Iterator[tuple[LeaseSource, Double]]:
 def test_a_lease_is_settled_when_what_is_behind_it_is_asked_for() -> None:
     queue = Queue(1_000)
     with source(queue) as (leases, _):
-        start = leases.initial()
-        first = leases.latest(start, 600, None)
+        start = leases.initial_offset()
+        first = leases.latest_offset(start, 600, None)
         assert (first["lease"], first["n"], queue.settled) == ("L0", 600, [])
-        second = leases.latest(first, 600, None)
+        second = leases.latest_offset(first, 600, None)
         assert (second["lease"], second["n"], queue.settled) == ("L1", 400, ["L0"])
-        assert leases.latest(second, 600, None) == second
-        assert leases.latest(second, 600, None) == second
+        assert leases.latest_offset(second, 600, None) == second
+        assert leases.latest_offset(second, 600, None) == second
         assert queue.settled == ["L0", "L1"]
 
 
 def test_after_a_crash_the_same_lease_is_given_and_read_again() -> None:
     queue = Queue(1_000)
     with source(queue, minPartitions="2") as (leases, double):
-        start = leases.initial()
-        end = leases.latest(start, 600, None)
+        start = leases.initial_offset()
+        end = leases.latest_offset(start, 600, None)
         again = LeaseSource(double.options(minPartitions="2"), CHOICE)
-        assert again.latest(start, 600, None) == end
-        parts = again.parts(start, end)
-        assert parts == [LeasePart("L0", 0, 300, "q"), LeasePart("L0", 300, 600, "q")]
+        assert again.latest_offset(start, 600, None) == end
+        partitions = again.partitions(start, end)
+        assert partitions == [LeasePartition("L0", 0, 300, "q"), LeasePartition("L0", 300, 600, "q")]
         rows = [
             row
-            for part in parts
+            for part in partitions
             for batch in part.read(double.options(), ("offset",))
             for row in batch.to_pylist()
         ]
         assert [row["offset"] for row in rows] == list(range(600))
-        assert again.parts(end, end) == []
+        assert again.partitions(end, end) == []
         again.stop()
 
 
 def test_no_more_is_taken_than_waited_when_the_query_began() -> None:
     queue = Queue(500)
     with source(queue) as (leases, _):
-        leases.end_here()
+        leases.prepare_available_now()
         queue.ready += 300
-        end = leases.latest(leases.initial(), None, None)
+        end = leases.latest_offset(leases.initial_offset(), None, None)
         assert end["n"] == 500
-        assert leases.latest(end, None, None) == end
+        assert leases.latest_offset(end, None, None) == end
         assert (queue.settled, queue.ready) == (["L0"], 300)
 
 
 def test_a_lease_that_expired_is_told_with_what_to_do() -> None:
     queue = Queue(10)
     with source(queue) as (leases, double):
-        start = leases.initial()
-        end = leases.latest(start, None, None)
+        start = leases.initial_offset()
+        end = leases.latest_offset(start, None, None)
         queue.is_expired = True
-        parts = leases.parts(start, end)
+        partitions = leases.partitions(start, end)
         for doing in (
-            lambda: leases.latest(end, None, None),
-            lambda: list(parts[0].read(double.options(), ("offset",))),
+            lambda: leases.latest_offset(end, None, None),
+            lambda: list(partitions[0].read(double.options(), ("offset",))),
         ):
             with pytest.raises(DataLoss, match=r"in the queue again .* failOnDataLoss=false .* leaseSeconds"):
                 doing()
@@ -120,38 +120,38 @@ def test_with_loss_allowed_a_query_goes_on_behind_a_lease_that_expired() -> None
     queue = Queue(10)
     with source(queue, failOnDataLoss="false") as (leases, double):
         easy = double.options(failOnDataLoss="false")
-        start = leases.initial()
-        end = leases.latest(start, 6, None)
+        start = leases.initial_offset()
+        end = leases.latest_offset(start, 6, None)
         queue.is_expired = True
         # The batch is made again after a restart, and has nothing; its messages come in the next one.
-        assert [list(part.read(easy, ("offset",))) for part in leases.parts(start, end)] == [[]]
-        assert leases.latest(end, None, None)["n"] == 4
+        assert [list(part.read(easy, ("offset",))) for part in leases.partitions(start, end)] == [[]]
+        assert leases.latest_offset(end, None, None)["n"] == 4
         # And one that nobody has noted yet.
         for lease in queue.leases.values():
             lease["state"] = "expired"
         queue.ready = 10
         again = LeaseSource(easy, CHOICE)
-        assert again.latest(start, None, None)["lease"] == "L2"
+        assert again.latest_offset(start, None, None)["lease"] == "L2"
         again.stop()
         strict = LeaseSource(double.options(), CHOICE)
         with pytest.raises(DataLoss, match="failOnDataLoss=false"):
-            strict.latest(start, None, None)
+            strict.latest_offset(start, None, None)
 
 
 def test_a_checkpoint_from_before_is_told() -> None:
     queue = Queue(10)
     with source(queue) as (leases, _):
-        start = leases.initial()
-        leases.latest(start, None, None)
+        start = leases.initial_offset()
+        leases.latest_offset(start, None, None)
         for lease in queue.leases.values():
             lease["state"] = "settled"
         with pytest.raises(DataLoss, match="this checkpoint is old"):
-            leases.latest(start, None, None)
+            leases.latest_offset(start, None, None)
 
 
 def test_a_lease_is_kept_while_a_batch_takes_long() -> None:
     queue = Queue(10)
     with source(queue, leaseSeconds="1") as (leases, double):
-        leases.latest(leases.initial(), None, None)
+        leases.latest_offset(leases.initial_offset(), None, None)
         while not any(asked.path.endswith("/renew") for asked in double.asked):
             leases.committed()

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from pyspark_warren.offsets import Place, read, written
+from pyspark_warren.offsets import StreamOffset, decode, encode
 
 
 def test_offsets_come_back() -> None:
-    places = {"//orders": Place("e1", 250_000), "other/q": Place("", 0)}
-    assert written(places) == {
+    places = {"//orders": StreamOffset("e1", 250_000), "other/q": StreamOffset("", 0)}
+    assert encode(places) == {
         "v": 1,
         "s": {"//orders": {"epoch": "e1", "next": 250_000}, "other/q": {"epoch": "", "next": 0}},
     }
-    assert read(written(places)) == places
+    assert decode(encode(places)) == places
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_offsets_come_back() -> None:
 )
 def test_what_is_no_offset_is_refused(offset: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        read(offset)
+        decode(offset)

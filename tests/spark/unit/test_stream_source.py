@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from pyspark_warren.choosing import Choice
-from pyspark_warren.filters import EVERYTHING
+from pyspark_warren.filters import NO_FILTERS
+from pyspark_warren.mode_detection import ReadStrategy
 from pyspark_warren.options import read_options
-from pyspark_warren.partitions import StreamPart
+from pyspark_warren.partitions import StreamPartition
 from pyspark_warren.stream_source import StreamSource
-from pyspark_warren.streams import Bounds, DataLoss
+from pyspark_warren.streams import DataLoss, StreamBounds
 
 
 class Growing:
@@ -22,16 +22,16 @@ class Growing:
         self.looked = 0
         self.expected: list[int] = []
 
-    def bounds(self, queue: str, expected: int = 0) -> Bounds:
+    def bounds(self, queue: str, expected: int = 0) -> StreamBounds:
         self.looked += 1
         self.expected.append(expected)
-        return Bounds(epoch="e", first=0, committed=100 * self.looked)
+        return StreamBounds(epoch="e", first=0, committed=100 * self.looked)
 
 
 def growing() -> tuple[StreamSource, Growing]:
     """A query over such a stream."""
     options = read_options({"queue": "q", "mode": "stream", "transport": "arrow"})
-    source = StreamSource(options, Choice(mode="stream", transport="arrow", queues=("q",)))
+    source = StreamSource(options, ReadStrategy(mode="stream", transport="arrow", queues=("q",)))
     source._streams = streams = Growing()  # type: ignore[assignment]
     return source, streams
 
@@ -43,7 +43,7 @@ def grown(next_: int, epoch: str = "e") -> dict[str, Any]:
 
 def test_the_end_that_progress_shows_is_the_one_that_the_last_batch_was_planned_by() -> None:
     source, streams = growing()
-    end = source.latest({"v": 1, "s": {}}, 30, None)
+    end = source.latest_offset({"v": 1, "s": {}}, 30, None)
     assert end["s"]["//q"]["next"] == 30
     assert source.committed()["s"]["//q"]["next"] == 100
     assert streams.looked == 1
@@ -54,16 +54,16 @@ class Streams:
 
     has_times = True
 
-    def __init__(self, **bounds: Bounds) -> None:
+    def __init__(self, **bounds: StreamBounds) -> None:
         self._bounds = bounds
 
-    def bounds(self, queue: str, expected: int = 0) -> Bounds:
+    def bounds(self, queue: str, expected: int = 0) -> StreamBounds:
         return self._bounds[queue]
 
 
 def reading(*queues: str, streams: Streams, **given: str) -> StreamSource:
     options = read_options({"queuePattern": ".*", "mode": "stream", "transport": "arrow"} | given)
-    source = StreamSource(options, Choice(mode="stream", transport="arrow", queues=queues))
+    source = StreamSource(options, ReadStrategy(mode="stream", transport="arrow", queues=queues))
     source._streams = streams  # type: ignore[assignment]
     return source
 
@@ -76,31 +76,33 @@ def ends(offset: dict[str, Any]) -> dict[str, int]:
     return {key.removeprefix("//"): place["next"] for key, place in offset["s"].items()}
 
 
-SOME = Bounds(epoch="e", first=0, committed=100)
+SOME = StreamBounds(epoch="e", first=0, committed=100)
 
 
 def test_a_checkpoint_of_other_streams_ends_the_query_instead_of_forgetting_them() -> None:
     before = at(a=50, gone=70)
     with pytest.raises(DataLoss, match=r"offsets of //gone, which the query does not read.*failOnDataLoss"):
-        reading("a", streams=Streams(a=SOME)).latest(before, None, None)
+        reading("a", streams=Streams(a=SOME)).latest_offset(before, None, None)
     lax = reading("a", streams=Streams(a=SOME), failOnDataLoss="false")
-    assert ends(lax.latest(before, None, None)) == {"a": 100}
-    assert len(lax.parts(before, at(a=100))) == 1
+    assert ends(lax.latest_offset(before, None, None)) == {"a": 100}
+    assert len(lax.partitions(before, at(a=100))) == 1
 
 
 def test_a_stream_that_is_new_to_a_query_is_read_from_its_first_message() -> None:
-    source = reading("a", "new", streams=Streams(a=SOME, new=Bounds(epoch="e", first=1_000, committed=1_020)))
-    end = source.latest(at(a=100), 10, None)
+    source = reading(
+        "a", "new", streams=Streams(a=SOME, new=StreamBounds(epoch="e", first=1_000, committed=1_020))
+    )
+    end = source.latest_offset(at(a=100), 10, None)
     assert ends(end) == {"a": 100, "new": 1_010}
-    (part,) = source.parts(at(a=100), end)
-    assert isinstance(part, StreamPart)
+    (part,) = source.partitions(at(a=100), end)
+    assert isinstance(part, StreamPartition)
     assert (part.range.start, part.range.end) == (1_000, 1_010)
 
 
 def test_a_batch_of_limited_size_does_not_count_what_retention_took() -> None:
-    late = Streams(a=Bounds(epoch="e", first=1_000, committed=1_020))
+    late = Streams(a=StreamBounds(epoch="e", first=1_000, committed=1_020))
     source = reading("a", streams=late, failOnDataLoss="false")
-    assert ends(source.latest(at(a=5), 10, None)) == {"a": 1_010}
+    assert ends(source.latest_offset(at(a=5), 10, None)) == {"a": 1_010}
 
 
 @pytest.mark.parametrize(
@@ -117,25 +119,25 @@ def test_a_batch_of_limited_size_does_not_count_what_retention_took() -> None:
 def test_offsets_that_are_given_must_fit_the_streams(places: str, told: str) -> None:
     source = reading("a", streams=Streams(a=SOME), startingOffsets=places)
     with pytest.raises(ValueError, match=re.escape(told)):
-        source.initial()
+        source.initial_offset()
     with pytest.raises(ValueError, match=re.escape(told.replace("starting", "ending"))):
-        reading("a", streams=Streams(a=SOME), endingOffsets=places).batch(EVERYTHING)
+        reading("a", streams=Streams(a=SOME), endingOffsets=places).batch(NO_FILTERS)
 
 
 def test_offsets_of_a_stream_that_was_declared_again_are_told() -> None:
     places = '{"v":1,"s":{"//a":{"next":1,"epoch":"other"}}}'
     with pytest.raises(DataLoss, match="deleted and declared again"):
-        reading("a", streams=Streams(a=SOME), startingOffsets=places).initial()
+        reading("a", streams=Streams(a=SOME), startingOffsets=places).initial_offset()
 
 
 def test_a_source_that_is_not_told_where_a_batch_begins_knows_it_from_the_last_one() -> None:
     source, streams = growing()
     nowhere: dict[str, Any] = {"v": 1, "s": {}}
-    first = source.latest(nowhere, None, None)
+    first = source.latest_offset(nowhere, None, None)
     # After a restart nothing is known: it looks as patiently as it can, not to end before the last batch.
     assert streams.expected == [2**63 - 1]
-    source.parts(grown(0), first)
-    source.latest(nowhere, None, None)
+    source.partitions(grown(0), first)
+    source.latest_offset(nowhere, None, None)
     assert streams.expected[-1] == 100
 
 
@@ -149,9 +151,9 @@ def test_a_batch_that_goes_from_one_stream_to_another_is_not_planned(
 ) -> None:
     source, _ = growing()
     with pytest.raises(DataLoss, match="deleted and declared again"):
-        source.parts(before, after)
+        source.partitions(before, after)
 
 
 def test_a_stream_that_is_new_to_a_query_and_empty_has_no_tasks() -> None:
-    source = reading("a", "new", streams=Streams(a=SOME, new=Bounds(epoch="e", first=0, committed=0)))
-    assert source.parts(at(a=100), source.latest(at(a=100), None, None)) == []
+    source = reading("a", "new", streams=Streams(a=SOME, new=StreamBounds(epoch="e", first=0, committed=0)))
+    assert source.partitions(at(a=100), source.latest_offset(at(a=100), None, None)) == []

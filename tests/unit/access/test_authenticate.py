@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 import pytest
 from tests.unit.access.world import Imagined, finished
 
-from warren.access.authenticate import AuthenticationSettings, Authenticator, Backend, Source
+from warren.access.authenticate import AuthenticationSettings, Authenticator, Backend, BackendKind
 from warren.access.directory import (
     Directory,
+    DirectoryEntry,
     DirectoryRefused,
     DirectoryRules,
     DirectoryUnavailable,
-    Person,
 )
+from warren.access.login_throttle import LoginThrottleSettings
 from warren.access.passwords import SALT_SIZE, SHA256, hash_password
-from warren.access.penalties import PenaltySettings
 from warren.errors import AmqpSyntaxError, CommandInvalid, LoginRefused
 from warren.metadata.commands import PutUser
 from warren.metadata.machine import Metadata
@@ -23,7 +23,7 @@ from warren.wire.table import encode_table
 
 REFUSED = "Login was refused using authentication mechanism {}. For details see the broker logfile."
 ALL = AuthenticationSettings(
-    mechanisms=("EXTERNAL", "AMQPLAIN", "PLAIN"), penalties=PenaltySettings(failures_free=2)
+    mechanisms=("EXTERNAL", "AMQPLAIN", "PLAIN"), login_throttle=LoginThrottleSettings(failures_free=2)
 )
 
 
@@ -178,11 +178,11 @@ class Asked:
         self.end = end
         self.passwords: list[str] = []
 
-    async def find(self, name: str, password: str) -> Person:
+    async def find(self, name: str, password: str) -> DirectoryEntry:
         self.passwords.append(password)
         if self.end is not None:
             raise self.end
-        return Person(name, f"uid={name}", frozenset())
+        return DirectoryEntry(name, f"uid={name}", frozenset())
 
 
 def with_directory(asked: Asked, *backends: Backend) -> Entrance:
@@ -193,13 +193,15 @@ def with_directory(asked: Asked, *backends: Backend) -> Entrance:
     )
     LocalProposals(metadata, lambda: 0).apply(user)
     imagined = Imagined()
-    settings = AuthenticationSettings(backends=backends, penalties=PenaltySettings(failures_free=2))
+    settings = AuthenticationSettings(
+        backends=backends, login_throttle=LoginThrottleSettings(failures_free=2)
+    )
     rules = DirectoryRules(tags=(("monitoring", ""),))
     world = replace(imagined.world(), directory=Directory(asked.find, rules, metadata))
     return Entrance(imagined, Authenticator(metadata, settings, world))
 
 
-LDAP = Backend(Source.LDAP, Source.LDAP)
+LDAP = Backend(BackendKind.LDAP, BackendKind.LDAP)
 INTERNAL = Backend()
 
 
@@ -218,7 +220,7 @@ def test_a_password_that_the_first_backend_takes_is_told_to_no_other() -> None:
 
 
 def test_what_they_may_do_is_said_by_whom_the_configuration_names() -> None:
-    split = with_directory(Asked(), Backend(Source.LDAP, Source.INTERNAL))
+    split = with_directory(Asked(), Backend(BackendKind.LDAP, BackendKind.INTERNAL))
     user = finished(split.authenticator.authenticate("PLAIN", plain("u", "any"), HERE))
     assert user.tags == ("administrator",)
     with pytest.raises(LoginRefused):

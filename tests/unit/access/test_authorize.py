@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from warren.access.authorize import Authorizer, check_vhost, expanded
+from warren.access.authorize import Authorizer, check_vhost, expand_pattern
 from warren.access.grants import UserGrants
 from warren.errors import AccessRefused, NotAllowed
 from warren.limits import PERMISSIONS_CACHED_MAX
@@ -139,7 +139,7 @@ def test_a_topic_is_restricted_by_patterns_with_variables(authorizer: Authorizer
 
 
 def test_a_variable_stands_for_itself_and_not_for_a_pattern() -> None:
-    assert expanded("^{username}$", {"username": ".*"}) == "^\\.\\*$"
+    assert expand_pattern("^{username}$", {"username": ".*"}) == "^\\.\\*$"
 
 
 def test_a_vhost_lets_in_who_has_permissions_there(metadata: Metadata, grant: Grant) -> None:

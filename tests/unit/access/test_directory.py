@@ -10,13 +10,13 @@ from tests.unit.access.world import finished
 from warren.access.authorize import Authorizer
 from warren.access.directory import (
     Directory,
+    DirectoryEntry,
     DirectoryRules,
     DirectoryUser,
-    Grant,
-    Person,
-    distinguished,
+    GroupGrant,
     escaped_value,
-    filled_name,
+    parse_distinguished_name,
+    substitute_distinguished_name,
     variables,
 )
 from warren.errors import AccessRefused
@@ -32,17 +32,17 @@ BASE = "ou=groups,dc=example,dc=org"
 def user(
     name: str, groups: list[str], rules: DirectoryRules, metadata: Metadata | None = None
 ) -> DirectoryUser:
-    async def find(asked: str, password: str) -> Person:
+    async def find(asked: str, password: str) -> DirectoryEntry:
         assert (asked, password) == (name, "pw")
-        return Person(name, f"uid={name}", frozenset(map(distinguished, groups)))
+        return DirectoryEntry(name, f"uid={name}", frozenset(map(parse_distinguished_name, groups)))
 
-    def ask(asked: str, password: str) -> Awaitable[Person]:
+    def ask(asked: str, password: str) -> Awaitable[DirectoryEntry]:
         return find(asked, password)
 
     return finished(Directory(ask, rules, metadata or Metadata()).user_of(name, "pw"))
 
 
-def permission(name: str, groups: list[str], *grants: Grant, vhost: str = "v") -> Permission | None:
+def permission(name: str, groups: list[str], *grants: GroupGrant, vhost: str = "v") -> Permission | None:
     return user(name, groups, DirectoryRules(grants=grants)).grants.permission(vhost)
 
 
@@ -56,15 +56,15 @@ def test_tags_are_those_of_the_groups_once_each() -> None:
 
 def test_without_a_rule_nothing_is_allowed() -> None:
     assert permission("u", [f"cn=a,{BASE}"]) is None
-    assert permission("u", [], Grant(group=f"cn=a,{BASE}")) is None
+    assert permission("u", [], GroupGrant(group=f"cn=a,{BASE}")) is None
 
 
 def test_rules_of_several_groups_are_taken_together() -> None:
     found = permission(
         "u", ["cn=a", "cn=b"],
-        Grant(group="cn=a", permission=Permission("^a", "", "^r")),
-        Grant(group="cn=b", permission=Permission("^b", "", ".*")),
-        Grant(group="cn=c", permission=Permission(".*", ".*", ".*")),
+        GroupGrant(group="cn=a", permission=Permission("^a", "", "^r")),
+        GroupGrant(group="cn=b", permission=Permission("^b", "", ".*")),
+        GroupGrant(group="cn=c", permission=Permission(".*", ".*", ".*")),
     )  # fmt: skip
     assert found == Permission("(?:^a)|(?:^b)", "", ".*")
 
@@ -77,16 +77,16 @@ def test_rules_of_several_groups_are_taken_together() -> None:
     ],
 )  # fmt: skip
 def test_a_virtual_host_is_named_with_stars(pattern: str, vhost: str, is_open: bool) -> None:
-    assert (permission("u", [], Grant(vhost=pattern), vhost=vhost) is not None) is is_open
+    assert (permission("u", [], GroupGrant(vhost=pattern), vhost=vhost) is not None) is is_open
 
 
 def test_a_star_in_a_name_stands_for_itself() -> None:
-    assert permission("*", [], Grant(vhost="${username}"), vhost="v") is None
-    assert permission("*", [], Grant(vhost="${username}"), vhost="*") is not None
+    assert permission("*", [], GroupGrant(vhost="${username}"), vhost="v") is None
+    assert permission("*", [], GroupGrant(vhost="${username}"), vhost="*") is not None
 
 
 def test_a_group_may_be_named_after_the_virtual_host() -> None:
-    grant = Grant(group=f"cn=${{vhost}}-users,{BASE}")
+    grant = GroupGrant(group=f"cn=${{vhost}}-users,{BASE}")
     assert permission("u", [f"cn=v-users,{BASE}"], grant) is not None
     assert permission("u", [f"cn=w-users,{BASE}"], grant) is None
     # A virtual host that is called like a group with something behind it.
@@ -95,7 +95,7 @@ def test_a_group_may_be_named_after_the_virtual_host() -> None:
 
 def test_a_name_in_a_pattern_stands_for_itself() -> None:
     metadata = Metadata()
-    rules = DirectoryRules(grants=(Grant(permission=Permission(r"^${username}\.", "", "")),))
+    rules = DirectoryRules(grants=(GroupGrant(permission=Permission(r"^${username}\.", "", "")),))
     authorizer = Authorizer(user(".*", [], rules, metadata).grants, ".*", "v")
     authorizer.check_configure(QueueName("v", ".*.1"))
     with pytest.raises(AccessRefused):
@@ -108,7 +108,7 @@ def test_topics_are_restricted_by_the_metadata() -> None:
     metadata = Metadata()
     local = LocalProposals(metadata, lambda: 0)
     local.apply(PutVhost(name="v"))
-    grants = user("u", [], DirectoryRules(grants=(Grant(),)), metadata).grants
+    grants = user("u", [], DirectoryRules(grants=(GroupGrant(),)), metadata).grants
     before = grants.generation
     assert grants.topic_permission("v", "amq.topic") is None
     metadata.permissions.put_topic(
@@ -132,7 +132,7 @@ def test_topics_are_restricted_by_the_metadata() -> None:
     ],
 )
 def test_what_is_written_in_two_ways_is_equal(one: str, other: str) -> None:
-    assert distinguished(one) == distinguished(other)
+    assert parse_distinguished_name(one) == parse_distinguished_name(other)
 
 
 @pytest.mark.parametrize(
@@ -146,20 +146,20 @@ def test_what_is_written_in_two_ways_is_equal(one: str, other: str) -> None:
     ],
 )
 def test_what_is_not_the_same_is_not_equal(one: str, other: str) -> None:
-    assert distinguished(one) != distinguished(other)
+    assert parse_distinguished_name(one) != parse_distinguished_name(other)
 
 
 @given(some.text(min_size=1, max_size=20))
 def test_no_name_is_more_than_a_value(name: str) -> None:
-    found = distinguished(f"uid={escaped_value(name)},{BASE}")
+    found = parse_distinguished_name(f"uid={escaped_value(name)},{BASE}")
     assert len(found) == 4
     assert len(found[0]) == 1
     assert found[0][0] == ("uid", name.lower())
-    assert found[1:] == distinguished(BASE)
+    assert found[1:] == parse_distinguished_name(BASE)
 
 
 def test_a_name_alone_is_what_they_bind_with() -> None:
-    assert filled_name("${username}", variables("cn=a,o=x")) == "cn=a,o=x"
-    assert filled_name("${ad_user}@${ad_domain}.org", variables("EX\\bob")) == "bob@EX.org"
-    assert filled_name("uid=${username},o=x", variables("a,b")) == "uid=a\\2cb,o=x"
-    assert filled_name("uid=${nothing}", variables("a")) == "uid=${nothing}"
+    assert substitute_distinguished_name("${username}", variables("cn=a,o=x")) == "cn=a,o=x"
+    assert substitute_distinguished_name("${ad_user}@${ad_domain}.org", variables("EX\\bob")) == "bob@EX.org"
+    assert substitute_distinguished_name("uid=${username},o=x", variables("a,b")) == "uid=a\\2cb,o=x"
+    assert substitute_distinguished_name("uid=${nothing}", variables("a")) == "uid=${nothing}"

@@ -3,7 +3,7 @@
 import pytest
 
 from warren.access.authorize import Authorizer, check_vhost
-from warren.access.grants import Bearer, TokenGrants, bearer, grants_of
+from warren.access.grants import TokenGrants, TokenUser, grants_of, token_user
 from warren.access.scopes import Scopes
 from warren.errors import AccessRefused, NotAllowed
 from warren.metadata.commands import PutUser, PutVhost, SetPermissions
@@ -22,18 +22,18 @@ def metadata() -> Metadata:
 
 def test_a_token_says_what_its_bearer_may_do_and_nothing_else_does() -> None:
     known = metadata()
-    holder = bearer("u", Scopes(["read:v/q"]), None)
+    holder = token_user("u", Scopes(["read:v/q"]), None)
     check_vhost(known, holder, "v")
     authorizer = Authorizer(grants_of(known, holder), "u", "v")
     authorizer.check_read_queue("q")
     with pytest.raises(AccessRefused):
         authorizer.check_write_exchange("q")
     with pytest.raises(NotAllowed):
-        check_vhost(known, bearer("u", Scopes([]), None), "v")
+        check_vhost(known, token_user("u", Scopes([]), None), "v")
 
 
 def test_a_renewed_token_counts_at_once() -> None:
-    holder = bearer("u", Scopes(["read:v/q"]), None)
+    holder = token_user("u", Scopes(["read:v/q"]), None)
     authorizer = Authorizer(holder.grants, "u", "v")
     authorizer.check_read_queue("q")
     generation = authorizer.generation
@@ -45,6 +45,6 @@ def test_a_renewed_token_counts_at_once() -> None:
 
 
 def test_a_bearer_has_no_password_and_the_tags_of_the_token() -> None:
-    holder = bearer("u", Scopes(["tag:monitoring"]), 5)
-    assert isinstance(holder, Bearer)
+    holder = token_user("u", Scopes(["tag:monitoring"]), 5)
+    assert isinstance(holder, TokenUser)
     assert (holder.password_hash, holder.tags, holder.expires_at) == (b"", ("monitoring",), 5)

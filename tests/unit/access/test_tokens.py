@@ -10,8 +10,8 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, Key, OctKey, OKPKey, RSAKey
 from tests.unit.access.world import finished
 
-from warren.access.grants import Bearer
-from warren.access.tokens import TokenRefused, Tokens, TokenSettings, is_like_token
+from warren.access.grants import TokenUser
+from warren.access.tokens import TokenRefused, TokenSettings, TokenVerifier, is_like_token
 from warren.limits import TOKEN_SIZE_MAX, TOKEN_SKEW_MS
 
 NOW = 1_000_000_000
@@ -25,19 +25,19 @@ KEYS: Mapping[str, Key] = {
 CLAIMS = {"sub": "alice", "aud": ["rabbitmq", "other"], "scope": "rabbitmq.read:v/q other.read:v/x"}
 
 
-def tokens(**settings: object) -> Tokens:
+def tokens(**settings: object) -> TokenVerifier:
     async def key(identifier: str | None) -> Key | None:
         return KEYS.get(identifier or "rsa")
 
-    return Tokens(TokenSettings(resource_server_id="rabbitmq", **settings), key, lambda: NOW)
+    return TokenVerifier(TokenSettings(resource_server_id="rabbitmq", **settings), key, lambda: NOW)
 
 
 def signed(claims: Mapping[str, object] = CLAIMS, *, algorithm: str = "RS256", key: str = "rsa") -> str:
     return jwt.encode({"alg": algorithm, "kid": key}, dict(claims), KEYS[key], algorithms=[algorithm])
 
 
-def read(token: str, **settings: object) -> Bearer:
-    return finished(tokens(**settings).bearer_of(token, "claimed"))
+def read(token: str, **settings: object) -> TokenUser:
+    return finished(tokens(**settings).user_of(token, "claimed"))
 
 
 def refusal(token: str, **settings: object) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from warren.access.authenticate import AuthenticationWorld
+from warren.access.authenticate import AuthenticationDependencies
 
 Result = TypeVar("Result")
 
@@ -44,9 +44,9 @@ class Imagined:
     waits: list[int] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
 
-    def world(self) -> AuthenticationWorld:
-        return AuthenticationWorld(
-            labour=self._labour,
+    def world(self) -> AuthenticationDependencies:
+        return AuthenticationDependencies(
+            thread_pool=self._labour,
             now=lambda: self.now,
             random_octets=lambda size: b"salt" * (size // 4),
             wait=self._wait,

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from warren.cli.config import config
 from warren.node import settings
 from warren.node.settings import Family, Setting
-from warren.node.values import OneOf, ValueRefused
+from warren.node.values import InvalidValue, OneOf
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def chosen(setting: Setting[object] | Family[object]) -> str:
         try:
             if parse(written) != setting.default:
                 return written
-        except ValueRefused:
+        except InvalidValue:
             continue
     raise AssertionError(setting.key)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from warren.cli.server import check_build, command_name
-from warren.node.refusal import BootRefused
+from warren.node.errors import BootRefused
 
 
 @pytest.fixture

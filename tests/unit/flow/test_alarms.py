@@ -2,32 +2,32 @@
 
 import pytest
 
-from warren.flow.alarms import Alarms, Level, Resource
+from warren.flow.alarms import Alarms, Resource, ResourceLevel
 from warren.limits import DISK_CHECK_MS_MAX, LEVEL_CHECK_MS_MIN
 
 GB = 10**9
 
 
-def memory(octets: int, limit: int = 100) -> Level:
-    return Level(Resource.MEMORY, octets, limit)
+def memory(octets: int, limit: int = 100) -> ResourceLevel:
+    return ResourceLevel(Resource.MEMORY, octets, limit)
 
 
-def disk(octets: int, limit: int = 100) -> Level:
-    return Level(Resource.DISK, octets, limit)
+def disk(octets: int, limit: int = 100) -> ResourceLevel:
+    return ResourceLevel(Resource.DISK, octets, limit)
 
 
 @pytest.mark.parametrize(
     ("level", "is_low"),
     [(memory(101), True), (memory(100), False), (disk(99), True), (disk(100), False)],
 )
-def test_memory_is_low_above_its_limit_and_the_disk_below(level: Level, is_low: bool) -> None:
+def test_memory_is_low_above_its_limit_and_the_disk_below(level: ResourceLevel, is_low: bool) -> None:
     assert level.is_low == is_low
 
 
 def test_everybody_is_told_of_a_change_and_of_nothing_else() -> None:
     told: list[str] = []
     alarms = Alarms(told.append)
-    assert [alarms.measured(memory(octets)) for octets in (1, 200, 300, 100, 50)] == [
+    assert [alarms.update(memory(octets)) for octets in (1, 200, 300, 100, 50)] == [
         False, True, False, True, False,
     ]  # fmt: skip
     assert told == ["low on memory", ""]
@@ -37,7 +37,7 @@ def test_two_alarms_are_named_in_rabbitmqs_order_and_cleared_one_by_one() -> Non
     told: list[str] = []
     alarms = Alarms(told.append)
     for level in (memory(101), disk(0), memory(0), disk(200)):
-        alarms.measured(level)
+        alarms.update(level)
     assert told == ["low on memory", "low on disk & memory", "low on disk", ""]
 
 
@@ -45,8 +45,8 @@ def test_what_was_measured_last_is_kept() -> None:
     alarms = Alarms(lambda _: None)
     assert alarms.level(Resource.DISK) is None
     assert not alarms.is_low(Resource.DISK)
-    alarms.measured(disk(50))
-    alarms.measured(disk(7))
+    alarms.update(disk(50))
+    alarms.update(disk(7))
     assert alarms.level(Resource.DISK) == disk(7)
     assert alarms.low == [Resource.DISK]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from warren.flow.credit import Credit
+from warren.flow.credit import PublishCredit
 
 
 class Line:
@@ -11,7 +11,7 @@ class Line:
     def __init__(self) -> None:
         self.turns: list[Callable[[int], None]] = []
         self.gone: list[str] = []
-        self.credit = Credit(self.turns.append)
+        self.credit = PublishCredit(self.turns.append)
 
     def wait(self, name: str, then: Callable[[], None] = lambda: None) -> None:
         def go_on(now: int) -> None:

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from warren.journal.codec import CodecError, decode_entry, encode_entry
 from warren.metadata import commands
-from warren.metadata.commands import Command, DeclareQueue, Json, PermissionCommand, SetPolicy, VhostCommand
+from warren.metadata.commands import (
+    DeclareQueue,
+    Json,
+    MetadataCommand,
+    PermissionCommand,
+    SetPolicy,
+    VhostCommand,
+)
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 from warren.wire.table import Float32, Int8, Int16, Int32, Timestamp, UInt8, UInt16, UInt32, UInt64, Value
@@ -21,8 +28,8 @@ COMMANDS = sorted(
         command
         for command in vars(commands).values()
         if isinstance(command, type)
-        and issubclass(command, Command)
-        and command not in (Command, VhostCommand, PermissionCommand)
+        and issubclass(command, MetadataCommand)
+        and command not in (MetadataCommand, VhostCommand, PermissionCommand)
     ),
     key=lambda command: command.__name__,
 )
@@ -101,7 +108,7 @@ BY_HINT: dict[object, st.SearchStrategy[object]] = {
 }
 
 
-def of(command: type[Command]) -> st.SearchStrategy[Command]:
+def of(command: type[MetadataCommand]) -> st.SearchStrategy[MetadataCommand]:
     hints = get_type_hints(command)
     fields = {field.name: BY_HINT[hints[field.name]] for field in dataclasses.fields(command)}
     return st.builds(command, **fields)
@@ -116,13 +123,13 @@ def typed(value: object) -> object:
     return type(value), repr(value)
 
 
-def fields(command: Command) -> object:
+def fields(command: MetadataCommand) -> object:
     return [typed(getattr(command, field.name)) for field in dataclasses.fields(command)]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
 @given(data=st.data())
-def test_every_command_comes_back_as_it_was(command: type[Command], data: st.DataObject) -> None:
+def test_every_command_comes_back_as_it_was(command: type[MetadataCommand], data: st.DataObject) -> None:
     given = data.draw(of(command))
     index, found = decode_entry(encode_entry(7, [given, given]))
     assert index == 7

@@ -11,20 +11,24 @@ from aiohttp.test_utils import make_mocked_request
 from warren.limits_http import (
     LISTED_PER_TURN,
 )
-from warren.management.listing import Facts, Listing, reply_list, reply_one, selected, sort_value
-from warren.management.replies import WHOLE, Refused
+from warren.management.listing import JsonObject, Listing, reply_list, reply_one, select_columns, sort_value
+from warren.management.replies import WHOLE, RequestRefused
 
 RECORDS = [("b", 2), ("a", 10), ("C", 1)]
 
 
 def listing(records: list[tuple[str, int]], viewed: list[str] | None = None) -> Listing[tuple[str, int]]:
-    def view(record: tuple[str, int]) -> Facts:
+    def view(record: tuple[str, int]) -> JsonObject:
         if viewed is not None:
             viewed.append(record[0])
         return {"name": record[0], "size": record[1], "more": {"x": record[1], "y": 0}}
 
     return Listing(
-        records=records, view=view, columns={"name": lambda record: record[0]}, sorts=("name",), is_paged=True
+        records=records,
+        view=view,
+        columns={"name": lambda record: record[0]},
+        sort_keys=("name",),
+        is_paged=True,
     )
 
 
@@ -43,7 +47,7 @@ def names(query: str) -> list[str]:
 
 
 def refusal(query: str) -> dict[str, object]:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RequestRefused) as caught:
         listed(query)
     assert caught.value.response.status == 400
     assert isinstance(caught.value.response.body, bytes)
@@ -65,7 +69,7 @@ def test_a_list_is_sorted_by_what_is_asked_for_and_then_as_ever() -> None:
 )
 def test_what_is_sorted_by_nothing_stays_as_it_is(query: str, expected: str) -> None:
     request = make_mocked_request("GET", f"/api/things?{query}")
-    response = asyncio.run(reply_list(request, replace(listing(RECORDS), sorts=())))
+    response = asyncio.run(reply_list(request, replace(listing(RECORDS), sort_keys=())))
     assert isinstance(response, web.Response)
     assert isinstance(response.body, bytes)
     assert "".join(item["name"] for item in json.loads(response.body)) == expected
@@ -79,12 +83,12 @@ def test_many_are_sorted_across_pieces() -> None:
 
 
 def test_columns_are_chosen_also_inside() -> None:
-    facts: Facts = {"a": 1, "b": {"c": 2, "d": 3}, "e": None}
-    assert selected(facts, [["a"]]) == {"a": 1}
-    assert selected(facts, [["b", "d"]]) == {"b": {"d": 3}}
-    assert selected(facts, [["b", "c"], ["b", "d"], ["no"]]) == {"b": {"c": 2, "d": 3}}
-    assert selected(facts, [["a", "x"]]) == {"a": 1}
-    assert selected(facts, None) is facts
+    facts: JsonObject = {"a": 1, "b": {"c": 2, "d": 3}, "e": None}
+    assert select_columns(facts, [["a"]]) == {"a": 1}
+    assert select_columns(facts, [["b", "d"]]) == {"b": {"d": 3}}
+    assert select_columns(facts, [["b", "c"], ["b", "d"], ["no"]]) == {"b": {"c": 2, "d": 3}}
+    assert select_columns(facts, [["a", "x"]]) == {"a": 1}
+    assert select_columns(facts, None) is facts
     response = reply_one(make_mocked_request("GET", "/x?columns=a,b.c"), facts)
     assert response.body == b'{"a":1,"b":{"c":2}}'
 
@@ -132,7 +136,7 @@ def test_what_is_no_page_is_refused(query: str, reason: str) -> None:
 
 def test_a_pattern_that_takes_its_time_is_refused() -> None:
     records = [("a" * 40 + "b", at) for at in range(3)]
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         listed("page=1&use_regex=true&name=^(a|a)*(a|a)*(a|a)*$", records)
 
 

@@ -9,10 +9,10 @@ import pytest
 from aiohttp import web
 
 from warren.management.auth import Right
-from warren.management.describing import PageQuery, described, paged
-from warren.management.managed import Managed
+from warren.management.managed_node import ManagedNode
 from warren.management.openapi import document
-from warren.management.routes import ROUTES, Route
+from warren.management.operation import PageQuery, documented, paged
+from warren.management.routes import ROUTES, HttpRoute
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "http-api.md"
 # A path in the guide, as far as it is one of the API.
@@ -76,8 +76,8 @@ class LooksBody(TypedDict, total=False):
     size: int
 
 
-@described(query=LooksQuery, body=LooksBody, gives=list[LooksBody])
-def looks(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=LooksQuery, body=LooksBody, response=list[LooksBody])
+def looks(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Look.
 
     And look again.
@@ -86,7 +86,7 @@ def looks(request: web.Request, node: Managed) -> web.StreamResponse:
 
 
 def test_what_stands_beside_a_handler_is_in_the_document() -> None:
-    route = Route("/warren/looks/{vhost}", {"POST": looks}, Right.MONITOR)
+    route = HttpRoute("/warren/looks/{vhost}", {"POST": looks}, Right.MONITOR)
     whole = document([route])
     operation = whole["paths"]["/warren/looks/{vhost}"]["post"]
     schema = {"$ref": "#/components/schemas/LooksBody"}
@@ -111,14 +111,14 @@ class SeenShape(TypedDict):
     size: int
 
 
-@described(query=PageQuery, gives=paged(SeenShape))
-def sees(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=PageQuery, response=paged(SeenShape))
+def sees(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """See."""
     raise AssertionError
 
 
 def test_columns_may_leave_out_any_field_but_none_of_the_page() -> None:
-    schemas = document([Route("/warren/seen", {"GET": sees}, Right.USER)])["components"]["schemas"]
+    schemas = document([HttpRoute("/warren/seen", {"GET": sees}, Right.USER)])["components"]["schemas"]
     assert "required" not in schemas["SeenShape"]
     (page,) = (schema for name, schema in schemas.items() if name.startswith("Page"))
     assert "page_count" in page["required"]

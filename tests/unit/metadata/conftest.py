@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from warren.metadata.commands import Command, PutUser, PutVhost, Reply
+from warren.metadata.commands import MetadataCommand, PutUser, PutVhost, Reply
 from warren.metadata.events import Event
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
@@ -20,7 +20,7 @@ def metadata() -> Metadata:
 
 
 @pytest.fixture
-def apply(metadata: Metadata) -> Callable[[Command], Reply]:
+def apply(metadata: Metadata) -> Callable[[MetadataCommand], Reply]:
     return LocalProposals(metadata, lambda: 0).apply
 
 

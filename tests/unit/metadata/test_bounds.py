@@ -7,9 +7,9 @@ import pytest
 from warren.metadata import bounds
 from warren.metadata.commands import (
     Bind,
-    Command,
     DeclareExchange,
     DeclareQueue,
+    MetadataCommand,
     Outcome,
     PutUser,
     PutVhost,
@@ -22,8 +22,8 @@ from warren.metadata.commands import (
 )
 from warren.metadata.machine import Metadata
 
-Apply = Callable[[Command], Reply]
-Make = Callable[[int], Command]
+Apply = Callable[[MetadataCommand], Reply]
+Make = Callable[[int], MetadataCommand]
 
 POLICY = {"pattern": "^a", "definition": {"max-length": 5}}
 MAKERS: dict[str, tuple[str, int, Make]] = {

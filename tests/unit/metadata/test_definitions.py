@@ -5,16 +5,16 @@ from collections.abc import Callable
 
 import pytest
 
-from warren.metadata.commands import Command, DeclareQueue, Reply
+from warren.metadata.commands import DeclareQueue, MetadataCommand, Reply
 from warren.metadata.defaults import DefaultsSettings, initial_commands
-from warren.metadata.definitions import exported, exported_vhost, json_value
-from warren.metadata.definitions_import import DefinitionsError, imported
+from warren.metadata.definitions import export_definitions, export_vhost_definitions, json_value
+from warren.metadata.definitions_import import DefinitionsError, import_commands
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
 from warren.metadata.users import PasswordHash
 from warren.wire.table import Float32, Int8, Int32, Timestamp, UInt16
 
-Apply = Callable[[Command], Reply]
+Apply = Callable[[MetadataCommand], Reply]
 
 # As RabbitMQ 3.10.8's HTTP API exports it, in the parts that matter here.
 DOCUMENT = json.loads("""
@@ -71,7 +71,7 @@ def no_hash(password: str) -> PasswordHash:
 def loaded(document: object, *, vhost: str | None = None, into: Metadata | None = None) -> Metadata:
     metadata = into or Metadata()
     local = LocalProposals(metadata, lambda: 0)
-    for command in imported(document, no_hash, vhost=vhost):
+    for command in import_commands(document, no_hash, vhost=vhost):
         local.apply(command)
     return metadata
 
@@ -85,12 +85,12 @@ def as_sets(document: dict[str, object]) -> dict[str, set[str]]:
 
 
 def test_rabbitmqs_document_comes_out_as_it_went_in() -> None:
-    assert as_sets(exported(loaded(DOCUMENT), version="3.10.8")) == as_sets(DOCUMENT)
+    assert as_sets(export_definitions(loaded(DOCUMENT), version="3.10.8")) == as_sets(DOCUMENT)
 
 
 def test_exporting_what_was_imported_gives_the_same_bytes() -> None:
-    first = exported(loaded(DOCUMENT), version="3.10.8")
-    second = exported(loaded(json.loads(json.dumps(first))), version="3.10.8")
+    first = export_definitions(loaded(DOCUMENT), version="3.10.8")
+    second = export_definitions(loaded(json.loads(json.dumps(first))), version="3.10.8")
     assert json.dumps(first) == json.dumps(second)
     assert first["vhosts"] == [
         {"name": "snap", "metadata": {"description": "a snapshot", "tags": ["qa"]}},
@@ -104,9 +104,9 @@ def test_a_vhosts_document_moves_to_another_vhost() -> None:
     slash = metadata.vhost("/")
     assert snap is not None
     assert slash is not None
-    document = exported_vhost(snap, version="3.10.8")
+    document = export_vhost_definitions(snap, version="3.10.8")
     loaded(document, vhost="/", into=metadata)
-    copied = exported_vhost(slash, version="3.10.8")
+    copied = export_vhost_definitions(slash, version="3.10.8")
     for section in ("queues", "exchanges", "bindings"):
         assert copied[section] == document[section]
     assert slash.policies.by_name == snap.policies.by_name
@@ -115,7 +115,7 @@ def test_a_vhosts_document_moves_to_another_vhost() -> None:
 def test_what_nobody_could_import_is_not_exported(apply: Apply, metadata: Metadata) -> None:
     apply(DeclareQueue(vhost="v", name="exclusive", owner="c"))
     apply(DeclareQueue(vhost="v", name="amq.gen-1"))
-    document = exported(metadata, version="3.10.8")
+    document = export_definitions(metadata, version="3.10.8")
     assert (document["queues"], document["exchanges"], document["bindings"]) == ([], [], [])
 
 
@@ -158,7 +158,7 @@ def test_passwords_in_the_clear_are_hashed_and_old_documents_read() -> None:
 )
 def test_a_wrong_entry_is_named(document: object, text: str) -> None:
     with pytest.raises(DefinitionsError) as caught:
-        imported(document, no_hash)
+        import_commands(document, no_hash)
     assert str(caught.value) == text
 
 

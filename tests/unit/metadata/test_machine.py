@@ -17,7 +17,7 @@ from warren.metadata.commands import (
     ClearPermissions,
     ClearPolicy,
     ClearTopicPermissions,
-    Command,
+    CommandContext,
     DeclareExchange,
     DeclareQueue,
     DeleteExchange,
@@ -25,7 +25,7 @@ from warren.metadata.commands import (
     EndLease,
     ForgetTransient,
     GrantLease,
-    Meta,
+    MetadataCommand,
     Outcome,
     PauseQueue,
     PutUser,
@@ -44,8 +44,9 @@ from warren.metadata.commands import (
     SetVhostLimits,
     Unbind,
 )
-from warren.metadata.definitions import exported
-from warren.metadata.definitions_import import imported
+from warren.metadata.declared_topology import DeclaredTopology
+from warren.metadata.definitions import export_definitions
+from warren.metadata.definitions_import import import_commands
 from warren.metadata.events import (
     Event,
     PermissionsChanged,
@@ -61,9 +62,8 @@ from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.machine import Metadata
 from warren.metadata.permissions import Permission, TopicPermission
 from warren.metadata.proposals import LocalProposals
-from warren.metadata.topology import Topology
 
-Apply = Callable[[Command], Reply]
+Apply = Callable[[MetadataCommand], Reply]
 
 
 def grant(configure: str = ".*") -> SetPermissions:
@@ -239,7 +239,7 @@ def test_a_listener_that_fails_leaves_the_machine_usable(apply: Apply, metadata:
     with pytest.raises(RuntimeError):
         apply(DeclareQueue(vhost="v", name="q"))
     metadata.ignore(fail)
-    assert metadata.apply(DeclareQueue(vhost="v", name="q"), Meta(index=9, now=1)) is EXISTING
+    assert metadata.apply(DeclareQueue(vhost="v", name="q"), CommandContext(index=9, now=1)) is EXISTING
     assert metadata.index == 9
 
 
@@ -249,7 +249,7 @@ arguments = st.dictionaries(
     names, st.one_of(st.booleans(), st.integers(-5, 5), st.text("xy", max_size=2)), max_size=2
 )
 
-any_command: st.SearchStrategy[Command] = st.one_of(
+any_command: st.SearchStrategy[MetadataCommand] = st.one_of(
     st.builds(PutVhost, name=vhosts, description=names),
     st.builds(RemoveVhost, name=vhosts),
     st.builds(PutUser, name=names, password_hash=st.binary(max_size=4), hashing_algorithm=st.just("x")),
@@ -310,7 +310,7 @@ any_command: st.SearchStrategy[Command] = st.one_of(
 scripts = st.lists(any_command, max_size=60).map(lambda script: [PutVhost(name="v"), *script])
 
 
-def carried_out(script: list[Command]) -> Metadata:
+def carried_out(script: list[MetadataCommand]) -> Metadata:
     metadata = Metadata()
     local = LocalProposals(metadata, lambda: 0)
     for command in script:
@@ -319,28 +319,28 @@ def carried_out(script: list[Command]) -> Metadata:
 
 
 def octets(metadata: Metadata) -> str:
-    return json.dumps(exported(metadata, version="3.10.8"))
+    return json.dumps(export_definitions(metadata, version="3.10.8"))
 
 
 @given(scripts)
-def test_the_same_commands_make_the_same_bytes(script: list[Command]) -> None:
+def test_the_same_commands_make_the_same_bytes(script: list[MetadataCommand]) -> None:
     assert octets(carried_out(script)) == octets(carried_out(script))
 
 
 @given(scripts)
-def test_importing_an_export_makes_the_same_bytes(script: list[Command]) -> None:
+def test_importing_an_export_makes_the_same_bytes(script: list[MetadataCommand]) -> None:
     document = octets(carried_out(script))
-    commands_again = imported(json.loads(document), lambda password: password.encode())
+    commands_again = import_commands(json.loads(document), lambda password: password.encode())
     assert octets(carried_out(commands_again)) == document
 
 
 @given(scripts)
-def test_both_ends_of_every_binding_exist_and_know_it(script: list[Command]) -> None:
+def test_both_ends_of_every_binding_exist_and_know_it(script: list[MetadataCommand]) -> None:
     for vhost in carried_out(script).vhosts.by_name.values():
         check(vhost.topology)
 
 
-def check(topology: Topology) -> None:
+def check(topology: DeclaredTopology) -> None:
     bindings = list(topology.bindings())
     for binding in bindings:
         assert binding.source in topology.exchanges

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from warren.metadata.commands import DONE, MISSING, ClearPolicy, Command, Outcome, Reply, SetPolicy
+from warren.metadata.commands import DONE, MISSING, ClearPolicy, MetadataCommand, Outcome, Reply, SetPolicy
 from warren.metadata.machine import Metadata
-from warren.metadata.vhosts import Vhost
+from warren.metadata.vhosts import VhostMetadata
 
-Apply = Callable[[Command], Reply]
+Apply = Callable[[MetadataCommand], Reply]
 VALIDATION = "Validation failed\n\n{}\n"
 
 
@@ -17,7 +17,7 @@ def policy(name: str = "p", **fields: object) -> SetPolicy:
     return SetPolicy(vhost="v", name=name, **settings)  # type: ignore[arg-type]
 
 
-def vhost_of(metadata: Metadata) -> Vhost:
+def vhost_of(metadata: Metadata) -> VhostMetadata:
     vhost = metadata.vhost("v")
     assert vhost is not None
     return vhost

@@ -6,19 +6,19 @@ from warren.access.authenticate import Authenticator
 from warren.metadata.machine import Metadata
 from warren.node.authentication import authenticator
 from warren.node.config import Config
-from warren.node.config_file import ConfigError, Entry
-from warren.node.refusal import BootRefused
+from warren.node.config_file import ConfigEntry, ConfigError
+from warren.node.errors import BootRefused
 from warren.runtime.clock import Clock
-from warren.runtime.labour import Labour
+from warren.runtime.thread_pool import ThreadPool
 
 
 def made(**entries: str) -> Authenticator:
     named = [
-        Entry(f"auth_backends.{key.strip('_').replace('_', '.')}", value, "test")
+        ConfigEntry(f"auth_backends.{key.strip('_').replace('_', '.')}", value, "test")
         for key, value in entries.items()
     ]
-    labour = Labour(thread_count=1, waiting_max=1)
-    return authenticator(Config(named), Metadata(), Clock(), labour)
+    thread_pool = ThreadPool(thread_count=1, waiting_max=1)
+    return authenticator(Config(named), Metadata(), Clock(), thread_pool)
 
 
 @pytest.mark.parametrize(

@@ -10,21 +10,21 @@ import pytest
 from warren.metadata.commands import PutVhost, RemoveUser, RemoveVhost, SetPermissions
 from warren.node.broker import Broker
 from warren.node.config import Config
-from warren.node.config_file import Entry
-from warren.node.refusal import BootRefused
+from warren.node.config_file import ConfigEntry
+from warren.node.errors import BootRefused
 from warren.runtime.clock import Clock
 from warren.session.connection import Connection
+from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
-from warren.session.wake import Wake
 from warren.wire.method import Method
 from warren.wire.methods import ChannelOpen, ConnectionOpen, ConnectionStartOk, ConnectionTuneOk, QueueDeclare
 
 # Compared at once, where argon2 takes a thread and its time.
-QUICK = Entry("password_hashing_module", "rabbit_password_hashing_sha256", "test")
+QUICK = ConfigEntry("password_hashing_module", "rabbit_password_hashing_sha256", "test")
 PEER = Peer(host="127.0.0.1", port=1, server_host="127.0.0.1", server_port=5672)
 
 
-class Asleep(Wake):
+class Asleep(OutputListener):
     """Nobody writes what the connections have to say."""
 
     def output_ready(self) -> None:
@@ -32,7 +32,7 @@ class Asleep(Wake):
 
 
 def make(**entries: str) -> Broker:
-    named = [Entry(key.replace("__", "."), value, "test") for key, value in entries.items()]
+    named = [ConfigEntry(key.replace("__", "."), value, "test") for key, value in entries.items()]
     broker = Broker(Config([QUICK, *named]), Clock(), "warren@test")
     broker.populate()
     return broker
@@ -46,7 +46,7 @@ def frame(method: Method, channel: int = 0) -> bytes:
 def say(connection: Connection, octets: bytes) -> None:
     connection.receive(octets, 0)
     while connection.has_more:
-        connection.go_on(0)
+        connection.process_more(0)
 
 
 def connect(broker: Broker, vhost: str = "/", user: str = "guest") -> Connection:
@@ -62,7 +62,7 @@ def connect(broker: Broker, vhost: str = "/", user: str = "guest") -> Connection
 def test_a_new_broker_has_a_guest_in_a_virtual_host() -> None:
     async def work() -> None:
         broker = make()
-        assert list(broker.server.domains) == ["/"]
+        assert list(broker.server.vhost_services) == ["/"]
         assert connect(broker).is_open
         await broker.close()
 
@@ -81,7 +81,7 @@ def test_the_clients_of_a_removed_virtual_host_are_told_and_those_of_others_stay
         assert b"q" in b"".join(gone.take_output())
         await broker.proposals.propose(RemoveVhost(name="v"))
         await asyncio.sleep(0)
-        assert list(broker.server.domains) == ["/"]
+        assert list(broker.server.vhost_services) == ["/"]
         assert b"CONNECTION_FORCED - vhost 'v' is deleted" in b"".join(gone.take_output())
         assert not gone.is_open
         assert stays.is_open
@@ -109,7 +109,7 @@ def test_with_definitions_no_default_user_is_made(tmp_path: Path) -> None:
 
     async def work() -> None:
         broker = make(load_definitions=str(tmp_path))
-        assert list(broker.server.domains) == ["a", "b"]
+        assert list(broker.server.vhost_services) == ["a", "b"]
         assert not broker.metadata.users.by_name
         await broker.close()
 

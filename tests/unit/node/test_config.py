@@ -6,7 +6,7 @@ import pytest
 
 from warren.node import settings
 from warren.node.config import Config, load
-from warren.node.config_file import ConfigError, Entry
+from warren.node.config_file import ConfigEntry, ConfigError
 from warren.node.values import Address
 from warren.transport.certificates import LoginFrom
 
@@ -98,7 +98,10 @@ def test_the_environment_comes_over_the_file_and_the_command_line_over_both(tmp_
     assert config.get(settings.HEARTBEAT) == 40
     assert config.get(settings.CHANNELS) == 5
     assert config.family(settings.TCP) == {"default": Address("", 2)}
-    flags = [Entry("listeners.tcp", "none", "--port"), Entry("listeners.tcp.default", "3", "--port")]
+    flags = [
+        ConfigEntry("listeners.tcp", "none", "--port"),
+        ConfigEntry("listeners.tcp.default", "3", "--port"),
+    ]
     assert load(file, environment, flags).family(settings.TCP) == {"default": Address("", 3)}
 
 
@@ -155,10 +158,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_none_empties_a_family() -> None:
-    config = Config([Entry("loopback_users", "none", "x"), Entry("listeners.tcp", "none", "x")])
+    config = Config([ConfigEntry("loopback_users", "none", "x"), ConfigEntry("listeners.tcp", "none", "x")])
     assert config.family(settings.LOOPBACK_USERS) == {}
     assert config.family(settings.TCP) == {}
-    config = Config([Entry(r"loopback_users.a\.b", "true", "x")])
+    config = Config([ConfigEntry(r"loopback_users.a\.b", "true", "x")])
     assert config.family(settings.LOOPBACK_USERS) == {"a.b": True}
 
 

@@ -8,16 +8,16 @@ import pytest
 
 from warren.management.controls import ControlRefused
 from warren.node.config import Config
-from warren.node.config_file import Entry
+from warren.node.config_file import ConfigEntry
 from warren.node.controls import NodeControls
-from warren.node.logging import Log
 from warren.node.monitors import Monitors
+from warren.node.node_log import NodeLog
 
 
-def controls(**entries: str) -> tuple[NodeControls, Log]:
+def controls(**entries: str) -> tuple[NodeControls, NodeLog]:
     given = {"log.console": "false", **{key.replace("__", "."): value for key, value in entries.items()}}
-    config = Config([Entry(key, value, "here") for key, value in given.items()])
-    log = Log(config)
+    config = Config([ConfigEntry(key, value, "here") for key, value in given.items()])
+    log = NodeLog(config)
     return NodeControls(config, Monitors([]), log), log
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from warren.node.config import Config, load
-from warren.node.config_file import Entry
+from warren.node.config_file import ConfigEntry
 from warren.node.data_directory import chosen_directory
-from warren.node.refusal import BootRefused
+from warren.node.errors import BootRefused
 
 HOME = {"HOME": "/people/ann"}
 USER, ROOT = 1000, 0
@@ -43,20 +43,20 @@ def test_a_directory_that_is_named_is_made_absolute(monkeypatch: pytest.MonkeyPa
 
 def test_memory_is_a_choice() -> None:
     assert chosen_directory(load("", {"WARREN_IN_MEMORY": "true"}), HOME, USER) is None
-    assert chosen_directory(Config([Entry("in_memory", "true", "warren.conf:1")]), {}, USER) is None
+    assert chosen_directory(Config([ConfigEntry("in_memory", "true", "warren.conf:1")]), {}, USER) is None
 
 
 def test_of_memory_and_a_directory_that_of_the_greater_precedence_counts() -> None:
     places = ["warren.conf:3", "WARREN_…", "--…"]
     for lower, higher in pairwise(places):
-        memory, directory = Entry("in_memory", "true", higher), Entry("data_dir", "/data", lower)
+        memory, directory = ConfigEntry("in_memory", "true", higher), ConfigEntry("data_dir", "/data", lower)
         assert chosen_directory(Config([directory, memory]), HOME, USER) is None
-        memory, directory = Entry("in_memory", "true", lower), Entry("data_dir", "/data", higher)
+        memory, directory = ConfigEntry("in_memory", "true", lower), ConfigEntry("data_dir", "/data", higher)
         assert chosen_directory(Config([memory, directory]), HOME, USER) == Path("/data")
 
 
 def test_both_at_the_same_place_are_refused() -> None:
     for place in ("warren.conf:3", "WARREN_…", "--…"):
-        config = Config([Entry("in_memory", "true", place), Entry("data_dir", "/data", place)])
+        config = Config([ConfigEntry("in_memory", "true", place), ConfigEntry("data_dir", "/data", place)])
         with pytest.raises(BootRefused, match="data_dir and in_memory are both set"):
             chosen_directory(config, HOME, USER)

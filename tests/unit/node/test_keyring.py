@@ -9,8 +9,8 @@ from aiohttp import web
 from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
 
 from warren.limits import KEY_SET_INTERVAL_MS, KEY_SET_SIZE_MAX
+from warren.node.errors import BootRefused
 from warren.node.keyring import Keyring, KeyringSettings
-from warren.node.refusal import BootRefused
 
 RSA = RSAKey.generate_key(2048, {"kid": "one"})
 OTHER = ECKey.generate_key("P-256", {"kid": "two"})

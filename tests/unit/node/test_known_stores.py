@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from warren.node.known_stores import KnownStores
-from warren.node.vhost_folders import digits_of
+from warren.node.vhost_folders import directory_name
 
 
 def made(tmp_path: Path) -> Path:
     """The directory of a store, with what each has."""
-    path = tmp_path / digits_of("v")
+    path = tmp_path / directory_name("v")
     (path / "streams").mkdir(parents=True)
     (path / "catalog").touch()
     (path / "streams" / "00000000-00000000000000000000.catalog").touch()
@@ -36,8 +36,8 @@ def test_a_store_that_was_never_there_is_not_missed(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_gone_is_missed_with_its_queues(tmp_path: Path) -> None:
     known(tmp_path).add("v")
-    [error] = known(tmp_path).missing("v", tmp_path / digits_of("v"), {7, 3})
-    assert str(error) == f"{digits_of('v')}, octet 0: the directory of the virtual host is missing"
+    [error] = known(tmp_path).missing("v", tmp_path / directory_name("v"), {7, 3})
+    assert str(error) == f"{directory_name('v')}, octet 0: the directory of the virtual host is missing"
     assert (error.messages, error.queues) == (None, (3, 7))
 
 

@@ -9,8 +9,8 @@ from tests.unit.session.client import Broker
 
 from warren.metadata.commands import Bind, DeclareExchange, DeclareQueue
 from warren.model.message import Message
-from warren.node.log_exchange import EXCHANGE, ExchangeLog
-from warren.node.log_lines import Lines
+from warren.node.log_exchange import EXCHANGE, LogExchangeHandler
+from warren.node.log_formatters import TextFormatter
 from warren.queues.queue import Delivery
 from warren.vhost.vhost import VirtualHost
 
@@ -18,7 +18,7 @@ logger = logging.getLogger("exchanged")
 
 
 def got(broker: Broker) -> list[Delivery]:
-    queue = broker.domain.vhost.queues["log"]
+    queue = broker.services.vhost.queues["log"]
     found = []
     while (delivery := queue.get(True)) is not None:
         found.append(delivery)
@@ -27,8 +27,8 @@ def got(broker: Broker) -> list[Delivery]:
 
 async def published(broker: Broker, act: Callable[[], None], vhost: Any = None) -> list[Delivery]:
     """What is published in `vhost` when `act` logs."""
-    handler = ExchangeLog(lambda: vhost or broker.domain.vhost, broker.turns.append, "warren@test")
-    handler.setFormatter(Lines())
+    handler = LogExchangeHandler(lambda: vhost or broker.services.vhost, broker.turns.append, "warren@test")
+    handler.setFormatter(TextFormatter())
     logger.addHandler(handler)
     try:
         act()
@@ -65,7 +65,7 @@ def test_a_line_is_a_message_with_its_level_for_a_key() -> None:
 
 def test_what_is_logged_about_the_publishing_of_a_line_is_not_published() -> None:
     broker = bound()
-    complaining = Complaining(broker.domain.vhost)
+    complaining = Complaining(broker.services.vhost)
     found = asyncio.run(published(broker, lambda: logger.error("first"), complaining))
     assert [delivery.message.body.endswith(b"first\n") for delivery in found] == [True]
     assert complaining.count == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from warren.node.log_file import RotatedFile, Rotation, is_date, next_date
+from warren.node.log_file import RotatedFile, Rotation, is_rotation_date, next_rotation
 
 
 def record(text: str, when: datetime | None = None) -> logging.LogRecord:
@@ -38,7 +38,7 @@ def test_without_a_count_it_begins_again(tmp_path: Path) -> None:
 
 def test_it_is_rotated_when_the_calendar_says_so(tmp_path: Path) -> None:
     file = RotatedFile(tmp_path / "log", Rotation(date="$D0", count=1))
-    tomorrow = next_date("$D0", datetime.now().astimezone())
+    tomorrow = next_rotation("$D0", datetime.now().astimezone())
     assert tomorrow is not None
     file.handle(record("today"))
     file.handle(record("tomorrow", tomorrow))
@@ -71,19 +71,19 @@ def test_what_another_program_has_renamed_is_let_go(tmp_path: Path) -> None:
 def test_dates_are_those_of_rabbitmq(date: str, due: str) -> None:
     # A Saturday.
     after = datetime.fromisoformat("2026-11-21 20:15").astimezone()
-    assert is_date(date)
-    assert next_date(date, after) == datetime.fromisoformat(due).astimezone()
+    assert is_rotation_date(date)
+    assert next_rotation(date, after) == datetime.fromisoformat(due).astimezone()
 
 
 def test_what_is_no_date() -> None:
-    assert [text for text in ("", "$", "D0", "$D24", "$W7", "daily") if is_date(text)] == [""]
-    assert next_date("", datetime.now().astimezone()) is None
+    assert [text for text in ("", "$", "D0", "$D24", "$W7", "daily") if is_rotation_date(text)] == [""]
+    assert next_rotation("", datetime.now().astimezone()) is None
 
 
 def test_it_begins_anew_when_somebody_says_so_and_loses_nothing(tmp_path: Path) -> None:
     file = RotatedFile(tmp_path / "log", Rotation(count=1))
     file.handle(record("first"))
-    file.begin_anew()
+    file.rotate_or_reopen()
     file.handle(record("second"))
     file.close()
     assert texts(tmp_path) == {"log": "second\n", "log.0": "first\n"}
@@ -92,10 +92,10 @@ def test_it_begins_anew_when_somebody_says_so_and_loses_nothing(tmp_path: Path) 
 def test_without_a_place_for_what_was_written_it_goes_on(tmp_path: Path) -> None:
     file = RotatedFile(tmp_path / "log", Rotation())
     file.handle(record("first"))
-    file.begin_anew()
+    file.rotate_or_reopen()
     file.handle(record("second"))
     (tmp_path / "log").rename(tmp_path / "renamed")
-    file.begin_anew()
+    file.rotate_or_reopen()
     file.handle(record("third"))
     file.close()
     assert texts(tmp_path) == {"log": "third\n", "renamed": "first\nsecond\n"}

@@ -15,7 +15,7 @@ from warren.limits import (
     QUEUE_MEMORY_STEPS,
 )
 from warren.node.config import Config
-from warren.node.config_file import Entry
+from warren.node.config_file import ConfigEntry
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitors
 
 GB = 10**9
@@ -41,7 +41,7 @@ class Readings:
     def memory_total(self) -> int:
         return self.total
 
-    def give_back(self) -> None:
+    def trim_memory(self) -> None:
         self.given_back += 1
         assert self.used is not None
         self.used -= self.returnable
@@ -63,24 +63,24 @@ class Told:
         self.allowed: list[int] = []
         self.alarms = Alarms(self.tell)
         self.now = 0
-        self.readings = Readings()
+        self.probe = Readings()
 
     def tell(self, reason: str) -> None:
         self.reason = reason
 
     def memory(self, **entries: str) -> MemoryMonitor:
-        monitor = MemoryMonitor(self.alarms, self.readings, lambda: self.now, self.allowed.append)
+        monitor = MemoryMonitor(self.alarms, self.probe, lambda: self.now, self.allowed.append)
         monitor.configure(config(**entries))
         return monitor
 
     def disk(self, **entries: str) -> DiskMonitor:
-        monitor = DiskMonitor(self.alarms, self.readings, DATA)
+        monitor = DiskMonitor(self.alarms, self.probe, DATA)
         monitor.configure(config(**entries))
         return monitor
 
 
 def config(**entries: str) -> Config:
-    return Config([Entry(key.replace("__", "."), value, "test") for key, value in entries.items()])
+    return Config([ConfigEntry(key.replace("__", "."), value, "test") for key, value in entries.items()])
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,11 @@ def config(**entries: str) -> Config:
 def test_the_limit_of_memory(entries: dict[str, str], limit: int) -> None:
     told = Told()
     monitor = told.memory(**entries)
-    told.readings.used = limit
-    monitor.look()
+    told.probe.used = limit
+    monitor.check()
     assert told.reason == ""
-    told.readings.used = limit + 1
-    monitor.look()
+    told.probe.used = limit + 1
+    monitor.check()
     assert told.reason == "low on memory"
 
 
@@ -109,8 +109,8 @@ def test_queues_may_have_less_the_less_memory_is_left() -> None:
     told = Told()
     monitor = told.memory(vm_memory_high_watermark_paging_ratio="0.75")
     for used in (0, 3 * GB, 3 * GB + GB // 2, 4 * GB, 9 * GB):
-        told.readings.used = used
-        monitor.look()
+        told.probe.used = used
+        monitor.check()
     half_way = QUEUE_MEMORY_MAX >> QUEUE_MEMORY_STEPS // 2
     least = QUEUE_MEMORY_MAX >> QUEUE_MEMORY_STEPS
     assert told.allowed == [QUEUE_MEMORY_MAX, QUEUE_MEMORY_MAX, half_way, least, least]
@@ -129,33 +129,33 @@ def test_queues_may_have_less_the_less_memory_is_left() -> None:
 def test_the_limit_of_the_disk(entries: dict[str, str], limit: int) -> None:
     told = Told()
     monitor = told.disk(**entries)
-    told.readings.free = limit
-    monitor.look()
+    told.probe.free = limit
+    monitor.check()
     assert told.reason == ""
-    told.readings.free = limit - 1
-    monitor.look()
+    told.probe.free = limit - 1
+    monitor.check()
     assert told.reason == "low on disk"
 
 
 def test_what_is_free_inside_the_process_is_given_back_before_anybody_is_held_up() -> None:
     told = Told()
     monitor = told.memory()
-    told.readings.used, told.readings.returnable = 5 * GB, 2 * GB
-    monitor.look()
-    assert (told.reason, told.readings.given_back) == ("", 1)
+    told.probe.used, told.probe.returnable = 5 * GB, 2 * GB
+    monitor.check()
+    assert (told.reason, told.probe.given_back) == ("", 1)
 
 
 def test_while_memory_is_short_it_is_given_back_once_a_second() -> None:
     told = Told()
     monitor = told.memory()
-    told.readings.used = 5 * GB
+    told.probe.used = 5 * GB
     for told.now in (10_000, 10_100, 10_999, 11_000):
-        monitor.look()
-    assert (told.reason, told.readings.given_back) == ("low on memory", 2)
-    told.readings.used = GB
+        monitor.check()
+    assert (told.reason, told.probe.given_back) == ("low on memory", 2)
+    told.probe.used = GB
     told.now = 20_000
-    monitor.look()
-    assert (told.reason, told.readings.given_back) == ("", 2)
+    monitor.check()
+    assert (told.reason, told.probe.given_back) == ("", 2)
 
 
 @pytest.mark.parametrize(("share", "is_warned"), [("1.0", True), ("0.9", False)])
@@ -168,8 +168,8 @@ def test_a_limit_that_is_never_reached_is_warned_of(
 
 def test_a_machine_that_does_not_say_has_no_memory_alarm(caplog: pytest.LogCaptureFixture) -> None:
     told = Told()
-    told.readings.used = None
-    assert told.memory().look() == MEMORY_CHECK_MS_MAX
+    told.probe.used = None
+    assert told.memory().check() == MEMORY_CHECK_MS_MAX
     assert told.reason == ""
     assert "there is no memory alarm" in caplog.text
 
@@ -179,11 +179,11 @@ def test_a_disk_that_cannot_be_asked_is_reported_once_and_asked_again(
 ) -> None:
     told = Told()
     monitor = told.disk()
-    told.readings.fault = OSError(5, "Input/output error")
-    assert [monitor.look(), monitor.look()] == [DISK_CHECK_MS_MAX] * 2
+    told.probe.fault = OSError(5, "Input/output error")
+    assert [monitor.check(), monitor.check()] == [DISK_CHECK_MS_MAX] * 2
     assert caplog.text.count("Input/output error") == 1
-    told.readings.fault, told.readings.free = None, 0
-    assert monitor.look() == LEVEL_CHECK_MS_MIN
+    told.probe.fault, told.probe.free = None, 0
+    assert monitor.check() == LEVEL_CHECK_MS_MIN
     assert told.reason == "low on disk"
 
 
@@ -191,13 +191,13 @@ def test_the_log_says_the_figures_and_what_to_do(caplog: pytest.LogCaptureFixtur
     caplog.set_level(logging.INFO, "warren.alarms")
     told = Told()
     memory, disk = told.memory(vm_memory_high_watermark__absolute="100MiB"), told.disk()
-    told.readings.used, told.readings.free = 200 << 20, 1 << 20
+    told.probe.used, told.probe.free = 200 << 20, 1 << 20
     for monitor in (memory, disk):
-        monitor.look()
-        monitor.look()
-    told.readings.used, told.readings.free = 0, GB
-    memory.look()
-    disk.look()
+        monitor.check()
+        monitor.check()
+    told.probe.used, told.probe.free = 0, GB
+    memory.check()
+    disk.check()
     lines = [record.getMessage() for record in caplog.records]
     assert [line.partition(":")[0] for line in lines] == [
         "publishers wait above 100 MiB of memory, of 9536 MiB",
@@ -212,20 +212,20 @@ def test_the_log_says_the_figures_and_what_to_do(caplog: pytest.LogCaptureFixtur
 def test_new_limits_count_at_once_and_a_stopped_monitor_looks_no_more() -> None:
     async def work() -> None:
         told = Told()
-        told.readings.free = GB
-        monitors = Monitors([DiskMonitor(told.alarms, told.readings, DATA)])
+        told.probe.free = GB
+        monitors = Monitors([DiskMonitor(told.alarms, told.probe, DATA)])
         monitors.configure(config(disk_free_limit="2GB"))
         assert told.reason == "low on disk"
         monitors.configure(config())
-        assert (told.reason, told.readings.looks) == ("", 2)
-        told.readings.free = 50_000_000
+        assert (told.reason, told.probe.looks) == ("", 2)
+        told.probe.free = 50_000_000
         monitors.configure(config())
         await asyncio.sleep(LEVEL_CHECK_MS_MIN * 3 / 1000)
-        assert told.readings.looks > 3
+        assert told.probe.looks > 3
         monitors.stop()
-        looks = told.readings.looks
+        looks = told.probe.looks
         await asyncio.sleep(LEVEL_CHECK_MS_MIN * 2 / 1000)
-        assert told.readings.looks == looks
+        assert told.probe.looks == looks
 
     asyncio.run(work())
 
@@ -233,14 +233,14 @@ def test_new_limits_count_at_once_and_a_stopped_monitor_looks_no_more() -> None:
 def test_a_limit_that_is_set_counts_at_once_until_settings_are_read_again() -> None:
     async def work() -> None:
         told = Told()
-        told.readings.free = GB
-        memory = MemoryMonitor(told.alarms, told.readings, lambda: 0, told.allowed.append)
-        monitors = Monitors([memory, DiskMonitor(told.alarms, told.readings, DATA)])
+        told.probe.free = GB
+        memory = MemoryMonitor(told.alarms, told.probe, lambda: 0, told.allowed.append)
+        monitors = Monitors([memory, DiskMonitor(told.alarms, told.probe, DATA)])
         monitors.configure(config())
         assert monitors.limit("disk", 2 * GB) == 2 * GB
         assert told.reason == "low on disk"
         assert monitors.limits()["disk"] == 2 * GB
-        assert monitors.limit("memory", 0.5) == int(told.readings.memory_total() * 0.5)
+        assert monitors.limit("memory", 0.5) == int(told.probe.memory_total() * 0.5)
         monitors.configure(config())
         assert told.reason == ""
         assert monitors.limit("patience", 1) is None

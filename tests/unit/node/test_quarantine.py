@@ -6,29 +6,29 @@ from pathlib import Path
 import pytest
 
 from warren.metadata.commands import (
+    CommandContext,
     DeclareQueue,
     DeleteQueue,
     DoubtNumbers,
-    Meta,
     PutVhost,
     RemoveVhost,
     SettleNumbers,
 )
 from warren.metadata.machine import Metadata
 from warren.node.quarantine import Quarantine, finish_removals
-from warren.node.vhost_folders import digits_of
+from warren.node.vhost_folders import directory_name
 from warren.store.streams.segment import segment_name
 
 
 def known(*names: str) -> Metadata:
     metadata = Metadata()
     for index, name in enumerate(names, 1):
-        metadata.apply(PutVhost(name=name), Meta(index=index, now=0))
+        metadata.apply(PutVhost(name=name), CommandContext(index=index, now=0))
     return metadata
 
 
 def left_behind(data: Path, name: str) -> Path:
-    path = data / "vhosts" / digits_of(name)
+    path = data / "vhosts" / directory_name(name)
     path.mkdir(parents=True)
     (path / "name").write_text(f"{name}\n")
     (path / "00000001.segment").write_bytes(b"x")
@@ -40,7 +40,7 @@ def test_a_virtual_host_that_the_metadata_do_not_name_is_moved_and_told(
 ) -> None:
     quarantine = Quarantine(tmp_path, known("v"))
     mine, other = left_behind(tmp_path, "v"), left_behind(tmp_path, "other")
-    quarantine.sweep(["v"])
+    quarantine.reconcile_vhosts(["v"])
     assert mine.exists()
     assert not other.exists()
     [item] = quarantine.items()
@@ -52,14 +52,14 @@ def test_a_virtual_host_that_the_metadata_do_not_name_is_moved_and_told(
 
 def test_it_is_known_at_the_next_start_and_back_when_the_metadata_name_it_again(tmp_path: Path) -> None:
     path = left_behind(tmp_path, "other")
-    Quarantine(tmp_path, known()).sweep([])
+    Quarantine(tmp_path, known()).reconcile_vhosts([])
     again = Quarantine(tmp_path, known())
     again.begin()
-    again.sweep([])
+    again.reconcile_vhosts([])
     assert [item.vhost for item in again.items()] == ["other"]
     restored = Quarantine(tmp_path, known("other"))
     restored.begin()
-    restored.sweep(["other"])
+    restored.reconcile_vhosts(["other"])
     assert (path / "00000001.segment").exists()
     assert restored.items() == []
 
@@ -68,7 +68,7 @@ def test_two_of_one_name_are_both_kept(tmp_path: Path) -> None:
     quarantine = Quarantine(tmp_path, known())
     for _ in range(2):
         left_behind(tmp_path, "other")
-        quarantine.sweep([])
+        quarantine.reconcile_vhosts([])
     assert [item.vhost for item in quarantine.items()] == ["other", "other"]
     assert len({item.path for item in quarantine.items()}) == 2
 
@@ -77,27 +77,27 @@ def test_what_an_older_version_called_lost_is_kept_too(tmp_path: Path) -> None:
     path = left_behind(tmp_path, "other")
     path.rename(f"{path}.lost")
     quarantine = Quarantine(tmp_path, known())
-    quarantine.sweep([])
+    quarantine.reconcile_vhosts([])
     assert [item.vhost for item in quarantine.items()] == ["other"]
 
 
 def test_a_removal_that_the_log_has_is_completed(tmp_path: Path) -> None:
     metadata = known("v")
     path = left_behind(tmp_path, "v")
-    metadata.apply(RemoveVhost(name="v"), Meta(index=2, now=0))
+    metadata.apply(RemoveVhost(name="v"), CommandContext(index=2, now=0))
     finish_removals(tmp_path, metadata)
     assert not path.exists()
     assert not metadata.vhosts.removed
     quarantine = Quarantine(tmp_path, metadata)
-    quarantine.sweep([])
+    quarantine.reconcile_vhosts([])
     assert quarantine.items() == []
     assert list((tmp_path / "vhosts").iterdir()) == []
 
 
 def test_one_that_is_there_again_is_not_removed(tmp_path: Path) -> None:
     metadata = known("v")
-    metadata.apply(RemoveVhost(name="v"), Meta(index=2, now=0))
-    metadata.apply(PutVhost(name="v"), Meta(index=3, now=0))
+    metadata.apply(RemoveVhost(name="v"), CommandContext(index=2, now=0))
+    metadata.apply(PutVhost(name="v"), CommandContext(index=3, now=0))
     path = left_behind(tmp_path, "v")
     finish_removals(tmp_path, metadata)
     assert path.exists()
@@ -105,13 +105,13 @@ def test_one_that_is_there_again_is_not_removed(tmp_path: Path) -> None:
 
 def test_streams_that_no_command_has_deleted_are_moved_and_come_back(tmp_path: Path) -> None:
     metadata = known("v")
-    folder = tmp_path / "vhosts" / digits_of("v") / "streams"
+    folder = tmp_path / "vhosts" / directory_name("v") / "streams"
     folder.mkdir(parents=True)
     for number in (1, 7):
         (folder / segment_name(number, 0)).write_bytes(b"x")
     metadata.index = 5
     quarantine = Quarantine(tmp_path, metadata)
-    quarantine.sort_streams("v", folder, set())
+    quarantine.reconcile_streams("v", folder, set())
     # Number 1 was given up before change 5; number 7 nobody knows.
     assert os.listdir(folder) == [segment_name(1, 0)]
     [item] = quarantine.items()
@@ -120,7 +120,7 @@ def test_streams_that_no_command_has_deleted_are_moved_and_come_back(tmp_path: P
     again = Quarantine(tmp_path, metadata)
     again.begin()
     assert again.items() == [item]
-    again.sort_streams("v", folder, {7})
+    again.reconcile_streams("v", folder, {7})
     assert sorted(os.listdir(folder)) == [segment_name(1, 0), segment_name(7, 0)]
     assert again.items() == []
 
@@ -128,7 +128,7 @@ def test_streams_that_no_command_has_deleted_are_moved_and_come_back(tmp_path: P
 def test_what_is_removed_is_gone(tmp_path: Path) -> None:
     left_behind(tmp_path, "other")
     quarantine = Quarantine(tmp_path, known())
-    quarantine.sweep([])
+    quarantine.reconcile_vhosts([])
     [item] = quarantine.items()
     removal = quarantine.remove(item.id)
     assert removal is not None
@@ -141,14 +141,14 @@ def test_what_is_removed_is_gone(tmp_path: Path) -> None:
 def test_a_number_is_given_up_by_a_command_or_in_doubt() -> None:
     metadata = known("v")
     for index, name in ((2, "a"), (3, "b"), (4, "c")):
-        metadata.apply(DeclareQueue(vhost="v", name=name, durable=True), Meta(index=index, now=0))
-    metadata.apply(DeleteQueue(vhost="v", name="a"), Meta(index=5, now=0))
+        metadata.apply(DeclareQueue(vhost="v", name=name, durable=True), CommandContext(index=index, now=0))
+    metadata.apply(DeleteQueue(vhost="v", name="a"), CommandContext(index=5, now=0))
     assert [number for number in range(9) if metadata.was_deleted(number)] == [0, 1, 2, 3, 4, 5]
-    metadata.apply(DoubtNumbers(until=100), Meta(index=6, now=0))
+    metadata.apply(DoubtNumbers(until=100), CommandContext(index=6, now=0))
     assert metadata.index == 100
     assert not any(metadata.was_deleted(number) for number in range(1, 101))
-    metadata.apply(DeleteQueue(vhost="v", name="b"), Meta(index=101, now=0))
-    metadata.apply(SettleNumbers(numbers=(77,)), Meta(index=102, now=0))
+    metadata.apply(DeleteQueue(vhost="v", name="b"), CommandContext(index=101, now=0))
+    metadata.apply(SettleNumbers(numbers=(77,)), CommandContext(index=102, now=0))
     assert [number for number in range(1, 103) if metadata.was_deleted(number)] == [3, 77, 101, 102]
-    metadata.apply(RemoveVhost(name="v"), Meta(index=103, now=0))
+    metadata.apply(RemoveVhost(name="v"), CommandContext(index=103, now=0))
     assert metadata.was_deleted(4)

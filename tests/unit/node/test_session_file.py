@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from google_crc32c import value
 
-from warren.management.sessions import StoredSession
-from warren.node.config import Config, Entry
+from warren.management.web_sessions import StoredWebSession
+from warren.node.config import Config, ConfigEntry
 from warren.node.session_file import SessionFile, SessionFileError, basis_of
 
 BASIS = b"b" * 32
-ALICE = StoredSession(b"\xff" * 32, "älice", b"\x00" * 32, 1_700_000_000_000, 1_700_000_000_001)
+ALICE = StoredWebSession(b"\xff" * 32, "älice", b"\x00" * 32, 1_700_000_000_000, 1_700_000_000_001)
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def file(tmp_path: Path) -> SessionFile:
     return SessionFile(tmp_path, BASIS)
 
 
-def write(file: SessionFile, *sessions: StoredSession) -> None:
+def write(file: SessionFile, *sessions: StoredWebSession) -> None:
     asyncio.run(file.write(list(sessions)))
 
 
@@ -91,7 +91,12 @@ def test_with_other_settings_of_who_may_log_in_nobody_is_signed_in(file: Session
         {"loopback_users.guest": "false"},
     ]
     assert (
-        len({default, *(basis_of(Config(Entry(*pair, "x") for pair in chosen.items())) for chosen in others)})
+        len(
+            {
+                default,
+                *(basis_of(Config(ConfigEntry(*pair, "x") for pair in chosen.items())) for chosen in others),
+            }
+        )
         == 4
     )
 

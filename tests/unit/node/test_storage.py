@@ -34,7 +34,7 @@ def test_a_removal_that_was_broken_off_is_completed(tmp_path: Path) -> None:
         storage.remove("v").close()
         assert not path.exists()
         assert any(storage.path.iterdir())
-        quarantine.sweep(["v"])
+        quarantine.reconcile_vhosts(["v"])
         assert not any(storage.path.iterdir())
         assert quarantine.items() == []
 

@@ -55,7 +55,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def get(self) -> None:
-        self.let_go()
+        self.release()
         waiting = self.ready()
         delivery = self.queue.get()
         assert (delivery is None) == (not waiting or self.queue.is_paused)
@@ -66,7 +66,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.queue.message_count)
     @rule(which=st.integers(0, 99))
     def take(self, which: int) -> None:
-        self.let_go()
+        self.release()
         waiting = self.ready()
         peeked = self.queue.peek(0, len(waiting) + 1)
         assert [int(one.message.body) for one in peeked] == waiting
@@ -75,12 +75,12 @@ class QueueMachine(RuleBasedStateMachine):
             assert int(self.taken[-1].message.body) == waiting[which % len(peeked)]
 
     @precondition(lambda self: self.taken)
-    @rule(which=st.integers(0, 99), is_moved=st.booleans())
-    def end_taking(self, which: int, is_moved: bool) -> None:
+    @rule(which=st.integers(0, 99), is_dirty=st.booleans())
+    def end_taking(self, which: int, is_dirty: bool) -> None:
         delivery = self.taken.pop(which % len(self.taken))
-        if is_moved:
+        if is_dirty:
             self.settled.add(int(delivery.message.body))
-            self.queue.let_go(delivery)
+            self.queue.release(delivery)
         else:
             self.queue.give_back(delivery)
             self.queue.pump()
@@ -102,7 +102,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(passes=st.integers(0, 15))
     def let_time_pass(self, passes: int) -> None:
         self.host.now += passes
-        self.let_go()
+        self.release()
 
     @rule(is_paused=st.booleans())
     def pause_or_resume(self, is_paused: bool) -> None:
@@ -112,7 +112,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert len(self.unsettled()) == handed_out
         else:
             self.queue.resume()
-        self.let_go()
+        self.release()
 
     @rule()
     def purge(self) -> None:
@@ -120,7 +120,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.queue.purge() == len(waiting)
         self.settled.update(waiting)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """The host wakes the queue when it asked for it."""
         if self.host.wakes and self.host.wakes[-1] <= self.host.now:
             self.queue.expire()

@@ -4,22 +4,22 @@ from tests.unit.queues.samples import believed, sent
 
 from warren.limits import DEATHS_MAX
 from warren.model.message import FROM_STREAM, Message
-from warren.queues.deaths import Death, resurrect
+from warren.queues.deaths import Death, make_dead_letter
 from warren.wire.properties import BasicProperties
 
 
 def died(message: Message, queue: str, reason: str = "rejected", *, key: str | None = None) -> Message:
     death = Death(queue=queue, reason=reason, exchange="dlx", routing_key=key, now=7_000)
-    risen = resurrect(message, death)
+    risen = make_dead_letter(message, death)
     assert risen is not None
     return risen.message
 
 
-def circles(message: Message, queue: str, reason: str) -> set[str]:
+def cycle_queues(message: Message, queue: str, reason: str) -> set[str]:
     """The queues that it may not go to after one more death."""
-    risen = resurrect(message, Death(queue=queue, reason=reason, exchange="", routing_key=None, now=0))
+    risen = make_dead_letter(message, Death(queue=queue, reason=reason, exchange="", routing_key=None, now=0))
     assert risen is not None
-    return set(risen.circles)
+    return set(risen.cycle_queues)
 
 
 def entries(message: Message) -> list[tuple[object, object, object]]:
@@ -82,13 +82,13 @@ def test_keys_in_cc_are_told_and_both_kinds_go_with_a_key_of_its_own() -> None:
 
 def test_a_circle_is_a_death_there_without_a_rejection_since() -> None:
     risen = died(sent(), "a", "expired")
-    assert circles(risen, "b", "maxlen") == {"a", "b"}
-    assert circles(risen, "b", "rejected") == set()
+    assert cycle_queues(risen, "b", "maxlen") == {"a", "b"}
+    assert cycle_queues(risen, "b", "rejected") == set()
     # Those behind the newest are turned round, and so a rejection may come to stand behind what it ends.
-    assert circles(died(risen, "b", "rejected"), "c", "maxlen") == {"a", "c"}
+    assert cycle_queues(died(risen, "b", "rejected"), "c", "maxlen") == {"a", "c"}
     made_up: list[object] = [{"queue": 5}, {"queue": "x"}, {"queue": "a", "reason": "rejected"}]
-    assert circles(believed(sent(headers={"x-death": made_up[:2]})), "b", "expired") == {"b", "x"}
-    assert circles(believed(sent(headers={"x-death": made_up})), "b", "expired") == {"b"}
+    assert cycle_queues(believed(sent(headers={"x-death": made_up[:2]})), "b", "expired") == {"b", "x"}
+    assert cycle_queues(believed(sent(headers={"x-death": made_up})), "b", "expired") == {"b"}
 
 
 def test_a_message_that_died_in_too_many_queues_is_gone() -> None:
@@ -96,7 +96,7 @@ def test_a_message_that_died_in_too_many_queues_is_gone() -> None:
     last = died(believed(sent(headers={"x-death": told})), "a")
     assert len(last.headers()["x-death"]) == DEATHS_MAX
     death = Death(queue="b", reason="expired", exchange="", routing_key=None, now=0)
-    assert resurrect(last, death) is None
+    assert make_dead_letter(last, death) is None
     assert died(last, "a") is not None
 
 
@@ -134,8 +134,8 @@ def test_deaths_that_a_client_tells_of_are_replaced_by_the_first_that_is_one() -
 
 def test_a_client_cannot_have_a_message_taken_for_one_that_goes_in_circles() -> None:
     dead = died(sent(), "a", "expired")
-    assert circles(dead, "b", "expired") == {"a", "b"}
-    assert circles(told_by_client(dead), "b", "expired") == {"b"}
+    assert cycle_queues(dead, "b", "expired") == {"a", "b"}
+    assert cycle_queues(told_by_client(dead), "b", "expired") == {"b"}
 
 
 def test_copies_of_the_broker_keep_their_deaths_and_what_came_by_the_stream_protocol_has_none() -> None:

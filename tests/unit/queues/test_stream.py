@@ -9,17 +9,17 @@ from tests.unit.queues.samples import Host, Reader, sent
 from warren.errors import AmqpNotImplemented
 from warren.limits import STREAM_WORK_PER_TURN_MAX
 from warren.model.arguments import QueueSettings
-from warren.model.confirmation import Confirmation
-from warren.queues.reading import Reading
+from warren.model.confirm_listener import ConfirmListener
 from warren.queues.stream import StreamQueue
+from warren.queues.stream_read_options import StreamReadOptions
 from warren.store.message_store import StorePort
-from warren.store.streams.log import StreamFiles
 from warren.store.streams.recovery import CATALOG, open_streams
+from warren.store.streams.stream_log import StreamLogDependencies
 
 SETTINGS = QueueSettings(kind="stream")
 
 
-class Told(Confirmation):
+class Told(ConfirmListener):
     """Who publishes."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Told(Confirmation):
 class Quiet(StorePort):
     """The tests write when they want to."""
 
-    def dirty(self) -> None:
+    def commit_due(self) -> None:
         pass
 
 
@@ -51,10 +51,10 @@ class World:
 
     def open(self, settings: QueueSettings = SETTINGS) -> None:
         """The stream as it is after a start."""
-        files = StreamFiles(disk=self.disk, random_octets=self.chance.randbytes, report=print)
+        files = StreamLogDependencies(disk=self.disk, random_octets=self.chance.randbytes, report=print)
         self.store = open_streams(files, Quiet(), lambda number: number == 7).store
         self.queue = StreamQueue("s", "/", self.host, settings)
-        self.queue.keep_in(self.store, 7)
+        self.queue.attach_store(self.store, 7)
 
     def publish(self, *bodies: bytes, **properties: object) -> None:
         """Publish and write."""
@@ -71,7 +71,7 @@ class World:
     def consume(self, start: object = "first", *, prefetch: int = 100, **arguments: object) -> Reader:
         """A consumer that begins at `start`."""
         reader = Reader(prefetch=prefetch)
-        self.queue.introduce(reader, Reading({"x-stream-offset": start, **arguments}))
+        self.queue.set_read_options(reader, StreamReadOptions({"x-stream-offset": start, **arguments}))
         self.queue.add_consumer(reader)
         return reader
 
@@ -267,7 +267,7 @@ def test_what_is_too_much_goes_from_the_front_and_readers_go_on_behind_it(world:
     parked = world.consume(prefetch=1)
     for n in range(100):
         world.publish(n.to_bytes(2, "big") * 500)
-    world.store.tend(world.host.now)
+    world.store.maintain(world.host.now)
     world.write()
     first = world.queue.log.first
     assert 0 < first < 90
@@ -282,7 +282,7 @@ def test_what_is_too_old_goes(world: World) -> None:
     for n in range(10):
         world.host.now += 30_000
         world.publish(bytes((n,)) * 1_500)
-    world.store.tend(world.host.now)
+    world.store.maintain(world.host.now)
     assert world.queue.log.first == 7
 
 

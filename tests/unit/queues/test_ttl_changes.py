@@ -2,8 +2,7 @@
 
 import pytest
 from tests.unit.queues.samples import Host, Reader, filled, made, sent
-from tests.unit.queues.test_kept import Paged
-from tests.unit.queues.test_kept import small_segments as small_segments
+from tests.unit.queues.test_disk_backlog import Paged
 
 from warren.limits import TTL_CHANGES_MAX
 from warren.model.arguments import QueueSettings

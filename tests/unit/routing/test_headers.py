@@ -113,8 +113,8 @@ def test_rules_filed_under_a_crowded_header_are_not_looked_at() -> None:
     exchange = made(HeadersExchange)
     for number in range(2000):
         bound(exchange, "", number, kind="order", id=number)
-    drawers = exchange._filed.values()
-    assert max(drawer.size(value) for drawer in drawers for value in drawer.by_value) <= 2
+    drawers = exchange._index.values()
+    assert max(header_index.size(value) for header_index in drawers for value in header_index.by_value) <= 2
     assert routed(exchange, "", sent({"kind": "order", "id": 77})) == [77]
 
 
@@ -133,7 +133,7 @@ def test_nothing_is_left_of_bindings_that_are_gone() -> None:
     assert sorted(routed(exchange, "", sent({"a": 1, "b": 2}))) == [0, 2, 3]
     for binding in bindings:
         exchange.unbind(binding)
-    assert (exchange._filed, exchange._wanted) == ({}, {})
+    assert (exchange._index, exchange._wanted) == ({}, {})
     assert routed(exchange, "", sent({"a": 1, "b": 2})) == []
 
 

@@ -41,7 +41,7 @@ def test_with_a_die_the_same_binding_is_chosen_in_whichever_order_they_were_made
     for number in range(300):
         for exchange in (first, second):
             assert isinstance(exchange, RandomExchange)
-            exchange.die = b"%d" % number
+            exchange.choice_seed = b"%d" % number
         assert routed(first, "k") == routed(second, "k")
         chosen += routed(first, "k")
     assert all(70 < chosen.count(queue) < 130 for queue in names)

@@ -168,12 +168,12 @@ def test_the_cache_is_bounded_by_entries_and_by_destinations(router: Router) -> 
         router.bind(Binding(fanout, "", None, number))
     for number in range(ROUTES_CACHED_MAX + 10):
         assert router.route(encode_address("f", str(number)), PLAIN) == (0, 1, 2)
-    assert router.cached <= ROUTES_CACHED_MAX
+    assert router.cached_count <= ROUTES_CACHED_MAX
     for number in range(3, ROUTE_DESTINATIONS_CACHED_MAX // 100):
         router.bind(Binding(fanout, "", None, number))
     for number in range(150):
         router.route(encode_address("f", str(number)), PLAIN)
-    assert router.cached <= 102
+    assert router.cached_count <= 102
 
 
 def test_an_address_in_use_outlives_a_flood_of_others(router: Router) -> None:
@@ -214,14 +214,14 @@ def test_what_accompanies_a_queue_gets_what_it_gets_once_and_last(router: Router
     fanout = declared(router, FanoutExchange, "f")
     for queue in ("q1", "past", "q2"):
         router.bind(Binding(fanout, "", None, queue))
-    router.accompany("q1", "past")
-    router.accompany("q2", "history")
+    router.copy_to("q1", "past")
+    router.copy_to("q2", "history")
     assert router.route(encode_address("f", ""), PLAIN) == ("q1", "past", "q2", "history")
     direct = declared(router, DirectExchange, "d")
     router.bind(Binding(direct, "k", None, "q1"))
     assert router.route(encode_address("d", "k"), PLAIN) == ("q1", "past")
-    router.accompany("q1", None)
-    router.accompany("q1", None)
+    router.copy_to("q1", None)
+    router.copy_to("q1", None)
     assert router.route(encode_address("d", "k"), PLAIN) == ("q1",)
 
 
@@ -231,6 +231,6 @@ def test_what_is_known_is_forgotten_when_somebody_is_accompanied(router: Router)
     address = encode_address("d", "k")
     assert router.route(address, PLAIN) == ("q",)
     generation = router.generation
-    router.accompany("q", "past")
+    router.copy_to("q", "past")
     assert router.generation > generation
     assert router.route(address, PLAIN) == ("q", "past")

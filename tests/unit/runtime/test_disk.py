@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from warren.runtime import writer
+from warren.runtime import file_writer
 from warren.runtime.disk import DirectoryDisk
-from warren.runtime.worker import Worker
-from warren.store.disk import Create, Delete, Rename, Step, Sync, SyncDirectory, Write
+from warren.runtime.worker_thread import WorkerThread
+from warren.store.disk import CreateFile, DeleteFile, DiskStep, RenameFile, SyncDirectory, SyncFile, WriteFile
 
 
-def after(path: Path, *jobs: list[Step]) -> list[OSError | None]:
+def after(path: Path, *jobs: list[DiskStep]) -> list[OSError | None]:
     """Do `jobs` one after the other; how each of them ended."""
 
     async def scenario() -> list[OSError | None]:
-        with closing(Worker("disk")) as worker:
+        with closing(WorkerThread("disk")) as worker:
             disk = DirectoryDisk(path, asyncio.get_running_loop(), worker)
             ends = []
             for job in jobs:
@@ -33,16 +33,17 @@ def after(path: Path, *jobs: list[Step]) -> list[OSError | None]:
 
 
 def test_steps_are_done_in_order_and_their_end_is_told(tmp_path: Path) -> None:
-    job: list[Step] = [
-        Create("a", 10), Write("a", 2, [b"xy", b"z"]), Sync("a"), Rename("a", "b"), SyncDirectory(),
+    job: list[DiskStep] = [
+        CreateFile("a", 10), WriteFile("a", 2, [b"xy", b"z"]), SyncFile("a"),
+        RenameFile("a", "b"), SyncDirectory(),
     ]  # fmt: skip
     assert after(tmp_path, job) == [None]
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"b": b"\0\0xyz\0\0\0\0\0"}
 
 
 def test_a_failed_step_is_the_last_of_its_job_and_not_of_the_disk(tmp_path: Path) -> None:
-    job: list[Step] = [Write("missing", 0, [b"x"]), Create("a", 1)]
-    [error, after_it] = after(tmp_path, job, [Create("b", 1)])
+    job: list[DiskStep] = [WriteFile("missing", 0, [b"x"]), CreateFile("a", 1)]
+    [error, after_it] = after(tmp_path, job, [CreateFile("b", 1)])
     assert error is not None
     assert error.errno == errno.ENOENT
     assert after_it is None
@@ -50,8 +51,8 @@ def test_a_failed_step_is_the_last_of_its_job_and_not_of_the_disk(tmp_path: Path
 
 
 def test_what_is_gone_may_be_renamed_and_deleted_again(tmp_path: Path) -> None:
-    job: list[Step] = [Create("a", 1), Rename("a", "b"), Delete("c")]
-    retried: list[Step] = [Rename("a", "b"), Delete("b"), Delete("b")]
+    job: list[DiskStep] = [CreateFile("a", 1), RenameFile("a", "b"), DeleteFile("c")]
+    retried: list[DiskStep] = [RenameFile("a", "b"), DeleteFile("b"), DeleteFile("b")]
     assert after(tmp_path, job, retried) == [None, None]
     assert not list(tmp_path.iterdir())
 
@@ -60,7 +61,7 @@ def test_what_is_gone_may_be_renamed_and_deleted_again(tmp_path: Path) -> None:
 def test_reading_ends_with_the_file(tmp_path: Path, at: int, size: int, expected: bytes) -> None:
     (tmp_path / "a").write_bytes(b"abcdef")
     loop = asyncio.new_event_loop()
-    with closing(Worker("disk")) as worker:
+    with closing(WorkerThread("disk")) as worker:
         disk = DirectoryDisk(tmp_path, loop, worker)
         assert disk.read("a", at, size) == expected
         assert disk.names() == {"a": 6}
@@ -68,10 +69,10 @@ def test_reading_ends_with_the_file(tmp_path: Path, at: int, size: int, expected
     loop.close()
 
 
-def reading(path: Path, steps: list[Step], *names: str) -> list[bytes]:
+def reading(path: Path, steps: list[DiskStep], *names: str) -> list[bytes]:
     """What is read of `names`, which were read before too, after `steps`."""
     loop = asyncio.new_event_loop()
-    with closing(Worker("disk")) as worker:
+    with closing(WorkerThread("disk")) as worker:
         disk = DirectoryDisk(path, loop, worker)
         for name in names:
             disk.read(name, 0, 1)
@@ -98,7 +99,7 @@ def test_any_number_of_files_is_read_in_turn(tmp_path: Path, count: int) -> None
 def test_a_file_that_took_the_place_of_another_is_read(tmp_path: Path) -> None:
     for name in ("a", "b", "spare"):
         (tmp_path / name).write_bytes(name.encode())
-    steps: list[Step] = [Rename("spare", "a"), Delete("b"), Create("b", 2)]
+    steps: list[DiskStep] = [RenameFile("spare", "a"), DeleteFile("b"), CreateFile("b", 2)]
     assert reading(tmp_path, steps, "a", "b") == [b"spare", b"\0\0"]
 
 
@@ -112,13 +113,13 @@ def test_what_is_to_be_synced_is_synced_and_so_is_the_directory(
 
     monkeypatch.setattr("warren.runtime.disk.os.fdatasync", note)
     monkeypatch.setattr("warren.runtime.disk.os.fsync", note)
-    job: list[Step] = [
-        Create("a", 1),
-        Sync("a"),
-        Rename("a", "b"),
+    job: list[DiskStep] = [
+        CreateFile("a", 1),
+        SyncFile("a"),
+        RenameFile("a", "b"),
         SyncDirectory(),
-        Write("b", 0, [b"x"]),
-        Sync("b"),
+        WriteFile("b", 0, [b"x"]),
+        SyncFile("b"),
     ]
     assert after(tmp_path, job) == [None]
     assert synced == ["a", tmp_path.name, "b"]
@@ -129,28 +130,28 @@ def test_what_is_written_in_part_is_written_to_its_end(
 ) -> None:
     whole = os.pwrite
     monkeypatch.setattr("warren.runtime.disk.os.pwrite", lambda file, octets, at: whole(file, octets[:3], at))
-    assert after(tmp_path, [Create("a", 4), Write("a", 1, [b"abcd", b"efgh"])]) == [None]
+    assert after(tmp_path, [CreateFile("a", 4), WriteFile("a", 1, [b"abcd", b"efgh"])]) == [None]
     assert (tmp_path / "a").read_bytes() == b"\0abcdefgh"
 
 
 def test_where_warren_is_compiled_there_is_a_thread_that_needs_no_lock() -> None:
-    assert (os.environ.get("WARREN_COMPILED") == "1") == writer.IS_AVAILABLE
+    assert (os.environ.get("WARREN_COMPILED") == "1") == file_writer.IS_AVAILABLE
 
 
 def test_it_is_noted_while_a_job_is_under_way_and_not_when_the_disk_was_let_go_of(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(bytes(4))
 
     async def scenario() -> None:
-        with closing(Worker("disk")) as worker:
+        with closing(WorkerThread("disk")) as worker:
             disk = DirectoryDisk(tmp_path, asyncio.get_running_loop(), worker)
             goes_on = threading.Event()
             worker.do(goes_on.wait)
-            disk.submit([Create("b", 1)], lambda _: None)
+            disk.submit([CreateFile("b", 1)], lambda _: None)
             disk.note("a", 1, b"x")
             assert (tmp_path / "a").read_bytes() == b"\0x\0\0"
             assert not (tmp_path / "b").exists()
             goes_on.set()
-            closed = asyncio.ensure_future(disk.close_behind())
+            closed = asyncio.ensure_future(disk.close_after_jobs())
             await asyncio.sleep(0)
             with pytest.raises(OSError, match="Bad file descriptor"):
                 disk.note("a", 2, b"y")

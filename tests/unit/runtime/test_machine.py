@@ -29,7 +29,7 @@ before = machine.memory_used()
 pieces = [bytes(20_000) for _ in range(2_000)]
 used = machine.memory_used()
 del pieces[:-1]
-machine.give_back()
+machine.trim_memory()
 print(used - before, used - machine.memory_used())
 """
 

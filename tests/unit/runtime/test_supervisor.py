@@ -4,16 +4,23 @@ import asyncio
 
 import pytest
 
-from warren.runtime.supervisor import Hopeless, Intensity, NotYet, State, Supervisor, contain
+from warren.runtime.supervisor import (
+    PermanentFailure,
+    RestartIntensity,
+    Supervisor,
+    TemporaryFailure,
+    UnitState,
+    contain,
+)
 
 
 def test_so_many_restarts_within_the_window_and_then_none() -> None:
-    intensity = Intensity(3, 1000, (0, 10))
+    intensity = RestartIntensity(3, 1000, (0, 10))
     assert [intensity.restart(now) for now in (0, 1, 2, 3, 999)] == [0, 10, 10, None, None]
 
 
 def test_the_window_moves_on() -> None:
-    intensity = Intensity(2, 1000, (0, 10))
+    intensity = RestartIntensity(2, 1000, (0, 10))
     assert [intensity.restart(now) for now in (0, 999, 1000, 1001, 1999)] == [0, 10, 10, None, 10]
 
 
@@ -58,14 +65,14 @@ class Recorded:
         self.over.set()
 
 
-def outcome(unit: Recorded, *, restarts_max: int = 3) -> tuple[list[str], State]:
+def outcome(unit: Recorded, *, restarts_max: int = 3) -> tuple[list[str], UnitState]:
     """What becomes of `unit` when it fails."""
 
-    async def work() -> State:
-        supervisor = Supervisor(unit, Intensity(restarts_max, 1000, (0,)), lambda: 0)
+    async def work() -> UnitState:
+        supervisor = Supervisor(unit, RestartIntensity(restarts_max, 1000, (0,)), lambda: 0)
         supervisor.failed(OSError("first"))
         supervisor.failed(OSError("no news"))
-        assert supervisor.state is State.RESTARTING
+        assert supervisor.state is UnitState.RESTARTING
         await asyncio.wait_for(unit.over.wait(), 5)
         return supervisor.state
 
@@ -74,7 +81,7 @@ def outcome(unit: Recorded, *, restarts_max: int = 3) -> tuple[list[str], State]
 
 
 def test_a_unit_that_fails_is_stopped_and_started_once() -> None:
-    assert outcome(Recorded(None)) == (["stop: first", "start", "restarted"], State.RUNNING)
+    assert outcome(Recorded(None)) == (["stop: first", "start", "restarted"], UnitState.RUNNING)
 
 
 def test_a_start_that_fails_counts_as_a_failure() -> None:
@@ -82,40 +89,40 @@ def test_a_start_that_fails_counts_as_a_failure() -> None:
     assert log == [
         "stop: first", "start", "stop: second", "start", "stop: third", "given up: third",
     ]  # fmt: skip
-    assert state is State.DOWN
+    assert state is UnitState.DOWN
 
 
 def test_waiting_for_better_times_is_no_failure() -> None:
-    late = NotYet("no room", 0)
+    late = TemporaryFailure("no room", 0)
     log, state = outcome(Recorded(late, late, late, None), restarts_max=1)
     assert log[-2:] == ["start", "restarted"]
-    assert state is State.RUNNING
+    assert state is UnitState.RUNNING
 
 
 def test_what_is_hopeless_is_not_tried_again() -> None:
-    log, state = outcome(Recorded(Hopeless("newer")))
+    log, state = outcome(Recorded(PermanentFailure("newer")))
     assert log == ["stop: first", "start", "stop: newer", "given up: newer"]
-    assert state is State.DOWN
+    assert state is UnitState.DOWN
 
 
 def test_what_cannot_be_stopped_is_not_started() -> None:
     log, state = outcome(Recorded(stop=ValueError("stuck")))
     assert log == ["stop: first", "given up: stuck"]
-    assert state is State.DOWN
+    assert state is UnitState.DOWN
 
 
 def test_what_is_down_can_be_started_by_somebody_who_knows_better() -> None:
     async def work() -> None:
-        unit = Recorded(Hopeless("newer"), OSError("still"), None, None)
-        supervisor = Supervisor(unit, Intensity(1, 1000, (0,)), lambda: 0)
-        assert await supervisor.revive() is None
+        unit = Recorded(PermanentFailure("newer"), OSError("still"), None, None)
+        supervisor = Supervisor(unit, RestartIntensity(1, 1000, (0,)), lambda: 0)
+        assert await supervisor.start_again() is None
         assert not unit.log
         supervisor.failed(OSError("first"))
         await asyncio.wait_for(unit.over.wait(), 5)
-        assert str(await supervisor.revive()) == "still"
-        assert supervisor.state is State.DOWN
-        assert await supervisor.revive() is None
-        assert supervisor.state is State.RUNNING
+        assert str(await supervisor.start_again()) == "still"
+        assert supervisor.state is UnitState.DOWN
+        assert await supervisor.start_again() is None
+        assert supervisor.state is UnitState.RUNNING
         # It is as good as new: what has failed before does not count.
         unit.over.clear()
         supervisor.failed(OSError("again"))
@@ -129,7 +136,7 @@ def test_what_is_down_can_be_started_by_somebody_who_knows_better() -> None:
 def test_after_the_end_nothing_is_started(is_failed: bool) -> None:
     async def work() -> list[str]:
         unit = Recorded(None)
-        supervisor = Supervisor(unit, Intensity(3, 1000, (60_000,)), lambda: 0)
+        supervisor = Supervisor(unit, RestartIntensity(3, 1000, (60_000,)), lambda: 0)
         if is_failed:
             supervisor.failed(OSError("first"))
             await asyncio.sleep(0)
@@ -141,14 +148,14 @@ def test_after_the_end_nothing_is_started(is_failed: bool) -> None:
     assert asyncio.run(work()) == (["stop: first"] if is_failed else [])
 
 
-def begun(unit: Recorded) -> tuple[list[str], State]:
+def begun(unit: Recorded) -> tuple[list[str], UnitState]:
     """What becomes of `unit` when it is started for the first time."""
 
-    async def work() -> State:
-        supervisor = Supervisor(unit, Intensity(3, 1000, (0,)), lambda: 0)
+    async def work() -> UnitState:
+        supervisor = Supervisor(unit, RestartIntensity(3, 1000, (0,)), lambda: 0)
         supervisor.begin()
         supervisor.failed(OSError("no news before it runs"))
-        assert supervisor.state is State.RESTARTING
+        assert supervisor.state is UnitState.RESTARTING
         await supervisor.end()
         return supervisor.state
 
@@ -157,17 +164,17 @@ def begun(unit: Recorded) -> tuple[list[str], State]:
 
 
 def test_a_first_start_is_nothing_to_tell() -> None:
-    assert begun(Recorded(None)) == (["start"], State.RUNNING)
+    assert begun(Recorded(None)) == (["start"], UnitState.RUNNING)
 
 
 def test_a_first_start_that_fails_is_a_failure() -> None:
     unit = Recorded(OSError("first"), None)
 
-    async def work() -> State:
-        supervisor = Supervisor(unit, Intensity(3, 1000, (0,)), lambda: 0)
+    async def work() -> UnitState:
+        supervisor = Supervisor(unit, RestartIntensity(3, 1000, (0,)), lambda: 0)
         supervisor.begin()
         await asyncio.wait_for(unit.over.wait(), 5)
         return supervisor.state
 
-    assert asyncio.run(work()) is State.RUNNING
+    assert asyncio.run(work()) is UnitState.RUNNING
     assert unit.log == ["start", "stop: first", "start", "restarted"]

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import cast
 
-from warren.runtime.timers import Alarm, Deadlined, Deadlines, wait
+from warren.runtime.timers import DeadlineOwner, Deadlines, Timer, wait
 
 
 class HandClock:
@@ -60,7 +60,7 @@ class HandLoop:
         return sum(not handle.is_cancelled for handle in self.handles)
 
 
-class Owner(Deadlined):
+class Owner(DeadlineOwner):
     __slots__ = ("__weakref__", "again", "deadlines", "times")
 
     def __init__(self, deadlines: Deadlines, again: int | None = None) -> None:
@@ -193,7 +193,7 @@ def test_an_alarm_rings_to_the_millisecond_and_again_when_it_is_told() -> None:
         times.append(now - start)
         return start + 50 if len(times) == 1 else None
 
-    alarm = Alarm(cast(asyncio.AbstractEventLoop, loop), clock, ring)  # type: ignore[arg-type]
+    alarm = Timer(cast(asyncio.AbstractEventLoop, loop), clock, ring)  # type: ignore[arg-type]
     alarm.set(start + 30)
     alarm.set(start + 7)
     alarm.set(start + 20)

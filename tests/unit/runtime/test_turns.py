@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pytest
 
 from warren.runtime.clock import Clock
-from warren.runtime.turns import Turns, piece_by_piece
+from warren.runtime.turns import TurnQueue, piece_by_piece
 
 
 def test_each_turn_of_the_loop_has_one_action_in_the_order_of_asking() -> None:
     async def work() -> None:
-        turns, done = Turns(Clock()), []
+        turns, done = TurnQueue(Clock()), []
         for name in "abc":
             turns.later(lambda _, name=name: done.append(name))
         seen = []
@@ -25,7 +25,7 @@ def test_each_turn_of_the_loop_has_one_action_in_the_order_of_asking() -> None:
 
 def test_an_action_that_asks_again_comes_behind_the_others() -> None:
     async def work() -> None:
-        turns, done = Turns(Clock()), []
+        turns, done = TurnQueue(Clock()), []
 
         def again(_: int) -> None:
             done.append("again")
@@ -47,7 +47,7 @@ def test_an_action_that_fails_does_not_stop_the_others() -> None:
         asyncio.get_running_loop().set_exception_handler(
             lambda _, context: failed.append(context["exception"])
         )
-        turns, done = Turns(Clock()), []
+        turns, done = TurnQueue(Clock()), []
         turns.later(broken)
         turns.later(done.append)
         for _ in range(3):
@@ -64,7 +64,7 @@ def broken(_: int) -> None:
 
 def test_what_does_its_work_in_pieces_has_a_turn_for_each() -> None:
     async def work() -> None:
-        turns, done = Turns(Clock()), []
+        turns, done = TurnQueue(Clock()), []
 
         def pieces() -> Iterator[None]:
             for name in "abc":
@@ -83,7 +83,7 @@ def test_what_does_its_work_in_pieces_has_a_turn_for_each() -> None:
 
 def test_a_piece_that_fails_is_the_last_and_told_to_whoever_waits() -> None:
     async def work() -> None:
-        turns = Turns(Clock())
+        turns = TurnQueue(Clock())
 
         def pieces() -> Iterator[None]:
             yield

@@ -5,16 +5,16 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from warren.errors import InternalError
-from warren.metadata.commands import INTERNAL_USER, Command, PutUser, PutVhost, Reply, SetPermissions
+from warren.metadata.commands import INTERNAL_USER, MetadataCommand, PutUser, PutVhost, Reply, SetPermissions
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
 from warren.metadata.users import User
 from warren.session.connection import Connection
-from warren.session.domain import Domain, DomainWorld
 from warren.session.handshake import HandshakeSettings
+from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
-from warren.session.server import Server, SessionSettings, World
-from warren.session.wake import Wake
+from warren.session.server import Server, ServerDependencies, SessionSettings
+from warren.session.vhost_services import VhostDependencies, VhostServices
 from warren.wire import methods
 from warren.wire.method import Method
 from warren.wire.methods import decode_method
@@ -79,7 +79,7 @@ def parse(octets: bytes) -> list[Heard]:
     return found
 
 
-class CountingWake(Wake):
+class CountingWake(OutputListener):
     """How often a connection asked to be looked at."""
 
     def __init__(self) -> None:
@@ -137,7 +137,7 @@ class SlowProposals:
         self.is_slow = False
         self.is_failing = False
 
-    async def propose(self, command: Command, user: str = INTERNAL_USER) -> Reply:
+    async def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
         if self.is_failing:
             raise InternalError("the disk has failed")
         if self.is_slow:
@@ -146,7 +146,7 @@ class SlowProposals:
             await answer
         return self._local.apply(command, user)
 
-    def apply(self, command: Command) -> Reply:
+    def apply(self, command: MetadataCommand) -> Reply:
         return self._local.apply(command)
 
     def arrive(self) -> None:
@@ -172,7 +172,7 @@ class Broker:
         ):
             self.proposals.apply(command)
         handshake = HandshakeSettings(server_properties={})
-        world = World(
+        world = ServerDependencies(
             random_octets=bytes,
             later=self.turns.append,
             report=self.reports.append,
@@ -182,16 +182,16 @@ class Broker:
         self.server = Server(OpenGate(), SessionSettings(handshake=handshake, **settings), world)
         # What is to be done after a while: milliseconds, and what.
         self.later: list[tuple[int, Callable[[], None]]] = []
-        domain_world = DomainWorld(
+        domain_world = VhostDependencies(
             random_octets=bytes,
             later=self.turns.append,
             after=lambda pause_ms, action: self.later.append((pause_ms, action)),
             now=0,
             node_name="warren@test",
         )
-        self.domain = Domain.open("/", metadata, self.proposals, domain_world)
-        assert list(self.domain.recover({})) == [None]
-        self.server.domains["/"] = self.domain
+        self.services = VhostServices.open("/", metadata, self.proposals, domain_world)
+        assert list(self.services.recover({})) == [None]
+        self.server.vhost_services["/"] = self.services
 
     def turn(self) -> None:
         """Let what has waited longest have its turn."""
@@ -219,8 +219,8 @@ class Client:
 
     def __init__(self, broker: Broker) -> None:
         peer = Peer(host="127.0.0.1", port=1, server_host="127.0.0.1", server_port=5672)
-        self.wake = CountingWake()
-        self.connection = Connection(broker.server, peer, self.wake, 0)
+        self.output_listener = CountingWake()
+        self.connection = Connection(broker.server, peer, self.output_listener, 0)
         self.now = 0
 
     def open(self, heartbeat: int, capabilities: dict[str, bool]) -> None:
@@ -243,7 +243,7 @@ class Client:
         """Say `octets` in one read."""
         self.connection.receive(b"".join(octets), self.now)
         while self.connection.has_more:
-            self.connection.go_on(self.now)
+            self.connection.process_more(self.now)
 
     def ask(self, *calls: Method, channel: int = 1) -> list[Heard]:
         """Say these methods in one read, and hear."""

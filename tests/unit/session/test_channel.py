@@ -51,7 +51,7 @@ def test_an_error_after_a_wait_closes_the_channel() -> None:
     )
     broker.proposals.arrive()
     assert client.names() == ["queue.declare-ok", "channel.close"]
-    assert broker.domain.vhost.queues["late"].message_count == 0
+    assert broker.services.vhost.queues["late"].message_count == 0
 
 
 def test_an_error_among_held_frames_closes_the_connection_if_it_must() -> None:
@@ -75,8 +75,8 @@ def test_nothing_is_done_for_a_client_that_left_meanwhile() -> None:
     client.send(call(methods.QueueDeclare(queue="mine", exclusive=True)), publication("q", b"x"))
     client.connection.lost(1)
     broker.proposals.arrive()
-    assert list(broker.domain.vhost.queues) == ["q"]
-    assert broker.domain.vhost.queues["q"].message_count == 0
+    assert list(broker.services.vhost.queues) == ["q"]
+    assert broker.services.vhost.queues["q"].message_count == 0
 
 
 def test_reading_pauses_when_too_much_is_held_and_goes_on_after() -> None:
@@ -156,7 +156,7 @@ def test_what_settles_passes_what_is_held_on_its_channel(settle: Method) -> None
     broker, client = consuming()
     broker.block("memory")
     client.send(publication("r", b"held"), call(settle), publication("r", b"behind"))
-    queues = broker.domain.vhost.queues
+    queues = broker.services.vhost.queues
     assert (queues["q"].unacked_count, queues["r"].message_count) == (0, 0)
     broker.block("")
     assert queues["r"].message_count == 2
@@ -170,7 +170,7 @@ def test_what_settles_nothing_waits_behind_what_was_right(tag: int) -> None:
     client.send(publication("r", b"held"), call(methods.BasicAck(tag)))
     assert "channel.close" not in client.names()
     broker.block("")
-    assert broker.domain.vhost.queues["r"].message_count == 1
+    assert broker.services.vhost.queues["r"].message_count == 1
     assert "channel.close" in client.names()
 
 
@@ -179,9 +179,9 @@ def test_in_a_transaction_what_settles_waits_for_its_turn() -> None:
     client.ask(methods.TxSelect())
     broker.block("memory")
     client.send(publication("r", b"held"), call(methods.BasicAck(2, True)), call(methods.TxCommit()))
-    assert broker.domain.vhost.queues["q"].unacked_count == 2
+    assert broker.services.vhost.queues["q"].unacked_count == 2
     broker.block("")
-    queues = broker.domain.vhost.queues
+    queues = broker.services.vhost.queues
     assert (queues["q"].unacked_count, queues["r"].message_count) == (0, 1)
 
 

@@ -28,18 +28,18 @@ class Node:
 
     @property
     def queue(self) -> ClassicQueue:
-        return self.broker.domain.vhost.queues["q"]
+        return self.broker.services.vhost.queues["q"]
 
     def counts(self) -> dict[str, int]:
         """Of the only channel, which are those of the virtual host as well."""
         (connection,) = self.broker.server.connections
         channel = connection.channels[1]
         counts = counted(channel.publisher_counters, channel.subscriber)
-        assert counts == counted(self.broker.domain.vhost)
+        assert counts == counted(self.broker.services.vhost)
         return counts
 
     def exchange(self, name: str) -> tuple[int, int]:
-        exchange = self.broker.domain.vhost.router.exchanges[name]
+        exchange = self.broker.services.vhost.router.exchanges[name]
         return exchange.published_in, exchange.published_out
 
 
@@ -118,34 +118,34 @@ def test_dead_letters_are_told_from_what_was_published() -> None:
         )
     )
     node.client.send(publication("q", b"a"), *(publication("source", b"b") for _ in range(3)))
-    assert (node.queue.published_count, node.queue.risen_count) == (3, 2)
+    assert (node.queue.published_count, node.queue.broker_published_count) == (3, 2)
     assert node.counts() == {"published": 4}
 
 
 def test_who_samples_is_told_once_of_what_has_moved() -> None:
     node = Node()
     node.client.ask(methods.QueueDeclare(queue="idle"))
-    vhost, server = node.broker.domain.vhost, node.broker.server
-    vhost.take_moved()
-    (moved,) = server.take_moved()
-    moved.is_moved = False
+    vhost, server = node.broker.services.vhost, node.broker.server
+    vhost.take_dirty()
+    (moved,) = server.take_dirty()
+    moved.is_dirty = False
     node.client.send(publication("q", b"a"), publication("q", b"b"))
-    assert vhost.take_moved() == [node.queue]
-    assert server.take_moved() == [moved]
+    assert vhost.take_dirty() == [node.queue]
+    assert server.take_dirty() == [moved]
     node.client.send(publication("q", b"c"))
-    assert vhost.take_moved() == []
-    node.queue.is_moved = False
+    assert vhost.take_dirty() == []
+    node.queue.is_dirty = False
     node.client.send(publication("q", b"c"))
-    assert vhost.take_moved() == [node.queue]
+    assert vhost.take_dirty() == [node.queue]
 
 
 def test_what_is_gone_is_not_sampled() -> None:
     node = Node()
     node.client.send(publication("q", b"a"))
     node.client.ask(methods.QueueDelete(queue="q"))
-    assert node.broker.domain.vhost.take_moved() == []
+    assert node.broker.services.vhost.take_dirty() == []
     node.client.send(call(methods.ConnectionClose(200, "", 0, 0), channel=0))
     server = node.broker.server
-    assert server.take_moved() == []
+    assert server.take_dirty() == []
     assert (server.connections_opened_count, server.connections_closed_count) == (1, 1)
     assert (server.channels_opened_count, server.channels_closed_count) == (1, 1)

@@ -16,8 +16,8 @@ class Answers:
     """The confirms of one channel, and what its client makes of the answers."""
 
     def __init__(self) -> None:
-        self.wake = CountingWake()
-        self.outbox = Outbox(self.wake)
+        self.output_listener = CountingWake()
+        self.outbox = Outbox(self.output_listener)
         self.confirms = Confirms(self.outbox, CHANNEL, Counters(), Counters())
         self.outstanding: list[int] = []
         self.answered: dict[int, str] = {}
@@ -70,7 +70,7 @@ def test_the_outbox_is_told_once_that_there_are_answers() -> None:
     answers = Answers()
     for _ in range(5):
         answers.publish()
-    assert answers.wake.count == 1
+    assert answers.output_listener.count == 1
 
 
 def test_runs_of_refused_numbers_have_answers_of_their_own() -> None:

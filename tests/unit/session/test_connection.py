@@ -8,7 +8,7 @@ from tests.unit.session.client import Broker, Client, call, frame, parse, public
 from warren import limits
 from warren.errors import ConnectionForced
 from warren.limits import REMOVED_PER_TURN
-from warren.session.connection import State
+from warren.session.connection import ConnectionState
 from warren.session.heartbeat import HEARTBEAT_FRAME
 from warren.wire import methods
 from warren.wire.properties import BasicProperties
@@ -38,7 +38,7 @@ def test_a_client_opens_publishes_consumes_and_acknowledges() -> None:
     assert delivered.method == methods.BasicDeliver("c", 1, False, "", "q")
     assert (delivered.properties, delivered.body) == (BasicProperties(app_id="me"), b"hello")
     assert client.ask(methods.BasicAck(1)) == []
-    assert broker.domain.vhost.queues["q"].unacked_count == 0
+    assert broker.services.vhost.queues["q"].unacked_count == 0
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 64])
@@ -92,7 +92,7 @@ def test_a_failed_channel_passes_over_everything_until_it_is_closed() -> None:
     broker, client = opened()
     client.send(call(methods.BasicAck(7)), publication("q", b"x"), call(methods.QueueDelete(queue="q")))
     assert client.names() == ["channel.close"]
-    assert broker.domain.vhost.queues["q"].message_count == 0
+    assert broker.services.vhost.queues["q"].message_count == 0
     assert [one.method.name for one in client.ask(methods.ChannelClose())] == ["channel.close-ok"]
 
 
@@ -100,9 +100,9 @@ def test_an_error_of_the_connection_closes_it_and_releases_what_it_had() -> None
     broker, client = opened()
     client.send(publication("q", b"x"), call(methods.BasicGet(queue="q")), call(methods.BasicAck(1), 5))
     assert [heard.method.name for heard in client.hear()] == ["basic.get-ok", "connection.close"]
-    assert client.connection.state is State.CLOSING
+    assert client.connection.state is ConnectionState.CLOSING
     assert client.connection not in broker.server.connections
-    assert broker.domain.vhost.queues["q"].message_count == 1
+    assert broker.services.vhost.queues["q"].message_count == 1
     client.send(call(methods.ConnectionCloseOk(), 0))
     assert client.connection.is_finished
 
@@ -151,7 +151,7 @@ def test_a_client_that_says_goodbye_is_answered_and_may_say_it_again() -> None:
     broker, client = opened()
     client.send(publication("q", b"x"), call(methods.ConnectionClose(200, "bye"), 0), publication("q", b"y"))
     assert client.names() == ["connection.close-ok"]
-    assert broker.domain.vhost.queues["q"].message_count == 1
+    assert broker.services.vhost.queues["q"].message_count == 1
     assert broker.server.connections == {}
     client.send(call(methods.ConnectionClose(200, "bye"), 0))
     assert client.names() == ["connection.close-ok"]
@@ -162,8 +162,8 @@ def test_a_lost_socket_leaves_nothing_behind() -> None:
     client.ask(methods.QueueDeclare(queue="mine", exclusive=True), methods.BasicConsume(queue="q"))
     client.connection.lost(1)
     assert client.connection.is_finished
-    assert list(broker.domain.vhost.queues) == ["q"]
-    assert broker.domain.vhost.queues["q"].consumer_count == 0
+    assert list(broker.services.vhost.queues) == ["q"]
+    assert broker.services.vhost.queues["q"].consumer_count == 0
     assert (broker.server.channels_of("guest"), broker.server.connections_of("guest")) == (0, 0)
 
 
@@ -181,14 +181,14 @@ def test_many_exclusive_queues_go_turn_by_turn_before_the_close_is_answered() ->
     last = f"q{3 * REMOVED_PER_TURN - 1}"
     lefts = []
     while broker.turns:
-        lefts.append(len(broker.domain.vhost.queues))
+        lefts.append(len(broker.services.vhost.queues))
         [refused] = other.ask(methods.QueueDeclare(queue=last, passive=True))
         assert refused.method.reply_code == 405
         other.ask(methods.ChannelCloseOk(), methods.ChannelOpen())
         assert client.ask(methods.ConnectionClose(), channel=0) == []
         broker.turn()
     assert lefts == [2 * REMOVED_PER_TURN, REMOVED_PER_TURN]
-    assert not broker.domain.vhost.queues
+    assert not broker.services.vhost.queues
     assert client.names() == ["connection.close-ok"]
     [refused] = other.ask(methods.QueueDeclare(queue=last, passive=True))
     assert refused.method.reply_code == 404
@@ -199,7 +199,7 @@ def test_a_few_exclusive_queues_are_gone_when_the_close_is_answered() -> None:
     client = declared(broker, REMOVED_PER_TURN - 1)
     [heard] = client.ask(methods.ConnectionClose(), channel=0)
     assert heard.method == methods.ConnectionCloseOk()
-    assert not broker.domain.vhost.queues
+    assert not broker.services.vhost.queues
 
 
 def test_what_a_lost_client_had_sent_is_obeyed_turn_by_turn() -> None:
@@ -208,10 +208,10 @@ def test_what_a_lost_client_had_sent_is_obeyed_turn_by_turn() -> None:
     declares = [call(methods.QueueDeclare(queue=f"q{number}")) for number in range(3)]
     client.connection.receive(b"".join(declares), 0)
     client.connection.lost(0)
-    counts = [len(broker.domain.vhost.queues)]
+    counts = [len(broker.services.vhost.queues)]
     while broker.turns:
         broker.turn()
-        counts.append(len(broker.domain.vhost.queues))
+        counts.append(len(broker.services.vhost.queues))
     assert counts == [2, 3]
     assert client.connection.is_finished
     assert not broker.server.connections
@@ -247,7 +247,7 @@ def test_what_ends_with_the_connection_is_not_handed_from_one_channel_to_the_nex
         client.ask(methods.ChannelOpen(), methods.BasicConsume(queue="q"), channel=number)
     client.send(publication("q", b"x"))
     client.connection.lost(1)
-    assert broker.domain.vhost.queues["q"].get().attempts == 1
+    assert broker.services.vhost.queues["q"].get().attempts == 1
 
 
 def test_an_unexpected_exception_ends_this_connection_and_no_other() -> None:
@@ -285,7 +285,7 @@ def test_frames_of_other_channels_and_heartbeats_may_lie_between_those_of_a_mess
     client.ask(methods.ChannelOpen(), channel=2)
     one, body = publication("q", b"hello")[:-13], publication("q", b"hello")[-13:]
     client.send(one, publication("q", b"other", channel=2), HEARTBEAT_FRAME, body)
-    queue = broker.domain.vhost.queues["q"]
+    queue = broker.services.vhost.queues["q"]
     assert [queue.get().message.body for _ in range(2)] == [b"other", b"hello"]
     assert queue.unacked_octets == 10
 
@@ -338,8 +338,8 @@ def test_a_consumer_that_holds_a_delivery_too_long_is_cancelled_and_no_other() -
     for now in (10_000, 12_500):
         client.expire(now)
     assert [heard.method for heard in client.hear()] == [methods.BasicCancel("slow", True)]
-    assert broker.domain.vhost.queues["q"].message_count == 1
-    assert broker.domain.vhost.queues["other"].unacked_count == 1
+    assert broker.services.vhost.queues["q"].message_count == 1
+    assert broker.services.vhost.queues["other"].unacked_count == 1
     assert client.connection.is_open
 
 
@@ -366,12 +366,12 @@ def test_a_slow_socket_holds_the_consumers_back_until_it_has_room() -> None:
 def test_an_output_is_announced_once_until_it_is_taken() -> None:
     _, client = opened()
     client.hear()
-    before = client.wake.count
+    before = client.output_listener.count
     client.send(call(methods.BasicGet(queue="q")), call(methods.BasicGet(queue="q")))
-    assert client.wake.count == before + 1
+    assert client.output_listener.count == before + 1
     assert client.names() == ["basic.get-empty", "basic.get-empty"]
     client.send(call(methods.BasicGet(queue="q")))
-    assert client.wake.count == before + 2
+    assert client.output_listener.count == before + 2
 
 
 def say_in_turns(client: Client, *reads: bytes) -> None:
@@ -380,7 +380,7 @@ def say_in_turns(client: Client, *reads: bytes) -> None:
         client.connection.receive(octets, client.now)
         assert client.connection.has_more
     while client.connection.has_more:
-        client.connection.go_on(client.now)
+        client.connection.process_more(client.now)
 
 
 def test_a_turn_that_ends_behind_the_cause_of_a_close_loses_no_frame() -> None:
@@ -406,7 +406,7 @@ def test_turns_keep_the_order_of_what_was_read() -> None:
     broker, client = opened()
     octets = b"".join(publication("q", b"%d" % number) for number in range(3_000))
     say_in_turns(client, octets[:70_001], octets[70_001:])
-    queue = broker.domain.vhost.queues["q"]
+    queue = broker.services.vhost.queues["q"]
     assert [int(queue.get().message.body) for _ in range(3_000)] == list(range(3_000))
 
 
@@ -415,7 +415,7 @@ def turns_for(client: Client, octets: bytes) -> int:
     client.connection.receive(octets, client.now)
     turns = 1
     while client.connection.has_more:
-        client.connection.go_on(client.now)
+        client.connection.process_more(client.now)
         turns += 1
     return turns
 
@@ -443,9 +443,9 @@ def test_messages_dropped_from_a_full_queue_count_as_work_of_the_turn() -> None:
 
 def test_a_client_that_is_alone_is_given_more_work_in_a_turn() -> None:
     _, client = opened()
-    octets = publication("q", b"x") * (limits.WORK_ALONE_MAX // 5)
+    octets = publication("q", b"x") * (limits.WORK_SOLE_CLIENT_MAX // 5)
     assert turns_for(client, octets) >= 2
-    client.connection.receive(octets, client.now, limits.WORK_ALONE_MAX)
+    client.connection.receive(octets, client.now, limits.WORK_SOLE_CLIENT_MAX)
     assert not client.connection.has_more
 
 

@@ -12,16 +12,16 @@ from warren.errors import (
     UnexpectedFrame,
 )
 from warren.metadata.users import User
-from warren.session.greeting import server_properties
 from warren.session.handshake import (
     PROTOCOL_HEADER,
     TRANSITIONS,
     Handshake,
+    HandshakePhase,
     HandshakeSettings,
     Offer,
-    Phase,
 )
 from warren.session.peer import Peer
+from warren.session.server_properties import server_properties
 from warren.wire.method import Method
 from warren.wire.methods import (
     METHODS,
@@ -66,7 +66,7 @@ def start_ok(properties: dict[str, object] | None = None, password: str = "p\udc
     return ConnectionStartOk(properties or {}, "PLAIN", f"\x00alice\x00{password}", "en_US")
 
 
-def at(phase: Phase, properties: dict[str, object] | None = None) -> Handshake:
+def at(phase: HandshakePhase, properties: dict[str, object] | None = None) -> Handshake:
     """A handshake that awaits `phase`."""
     handshake = make()
     steps: list[Method] = [start_ok(properties), ConnectionTuneOk(100, 8192, 30), ConnectionOpen("/")]
@@ -149,7 +149,7 @@ def test_older_headers_are_taken(header: bytes, version: tuple[int, int]) -> Non
 def test_any_other_header_is_refused(header: bytes) -> None:
     handshake = make()
     assert handshake.receive_header(header) == b""
-    assert handshake.phase is Phase.REFUSED
+    assert handshake.phase is HandshakePhase.REFUSED
 
 
 def fail(handshake: Handshake, method: Method) -> tuple[AmqpError, bool]:
@@ -160,14 +160,14 @@ def fail(handshake: Handshake, method: Method) -> tuple[AmqpError, bool]:
 
 
 def test_a_wrong_password_is_told_to_a_client_that_can_be_told() -> None:
-    handshake = at(Phase.AWAIT_START_OK)
+    handshake = at(HandshakePhase.AWAIT_START_OK)
     error, is_told = fail(handshake, start_ok(CLOSES, "wrong"))
     assert (error.code, error.method_index, is_told) == (403, 0, True)
     assert handshake.deadline() is None
 
 
 def test_a_wrong_password_of_another_client_is_answered_with_three_seconds_of_silence() -> None:
-    handshake = at(Phase.AWAIT_START_OK)
+    handshake = at(HandshakePhase.AWAIT_START_OK)
     _, is_told = fail(handshake, start_ok({}, "wrong"))
     assert not is_told
     assert handshake.deadline() == START + 3_100
@@ -176,7 +176,7 @@ def test_a_wrong_password_of_another_client_is_answered_with_three_seconds_of_si
 
 
 def test_an_unknown_mechanism_is_answered_with_silence_even_then() -> None:
-    error, is_told = fail(at(Phase.AWAIT_START_OK), ConnectionStartOk(CLOSES, "GSSAPI", "", "en_US"))
+    error, is_told = fail(at(HandshakePhase.AWAIT_START_OK), ConnectionStartOk(CLOSES, "GSSAPI", "", "en_US"))
     assert isinstance(error, CommandInvalid)
     assert not is_told
 
@@ -194,23 +194,23 @@ def test_an_unknown_mechanism_is_answered_with_silence_even_then() -> None:
 def test_limits_beyond_the_proposal_are_answered_with_silence(
     channels: int, frame_size: int, text: str
 ) -> None:
-    error, is_told = fail(at(Phase.AWAIT_TUNE_OK, CLOSES), ConnectionTuneOk(channels, frame_size, 0))
+    error, is_told = fail(at(HandshakePhase.AWAIT_TUNE_OK, CLOSES), ConnectionTuneOk(channels, frame_size, 0))
     assert isinstance(error, NotAllowed)
     assert error.message == f"negotiated {text}"
     assert not is_told
 
 
 def test_the_extremes_of_the_proposal_are_taken() -> None:
-    handshake = at(Phase.AWAIT_TUNE_OK)
+    handshake = at(HandshakePhase.AWAIT_TUNE_OK)
     finished(handshake.handle(ConnectionTuneOk(2047, 131072, 65535)))
     assert handshake.heartbeat_s == 65535
-    handshake = at(Phase.AWAIT_TUNE_OK)
+    handshake = at(HandshakePhase.AWAIT_TUNE_OK)
     finished(handshake.handle(ConnectionTuneOk(1, 4096, 0)))
     assert handshake.frame_size_max == 4096
 
 
 def test_a_refused_virtual_host_is_told() -> None:
-    error, is_told = fail(at(Phase.AWAIT_OPEN), ConnectionOpen("nope"))
+    error, is_told = fail(at(HandshakePhase.AWAIT_OPEN), ConnectionOpen("nope"))
     assert (error.code, error.reply_text, is_told) == (530, "NOT_ALLOWED - vhost nope not found", True)
     assert error.method_index == ConnectionOpen.index
 
@@ -218,15 +218,15 @@ def test_a_refused_virtual_host_is_told() -> None:
 def test_a_frame_on_another_channel_is_told_only_when_open_is_awaited() -> None:
     error = UnexpectedFrame("type 1, all octets = <<0,20,0,10,0>>", method_index=0)
     for phase, is_told in (
-        (Phase.AWAIT_START_OK, False),
-        (Phase.AWAIT_TUNE_OK, False),
-        (Phase.AWAIT_OPEN, True),
+        (HandshakePhase.AWAIT_START_OK, False),
+        (HandshakePhase.AWAIT_TUNE_OK, False),
+        (HandshakePhase.AWAIT_OPEN, True),
     ):
         assert at(phase).refuse(error, START) is is_told
 
 
 def test_every_method_out_of_turn_is_refused() -> None:
-    for phase in (Phase.AWAIT_START_OK, Phase.AWAIT_TUNE_OK, Phase.AWAIT_OPEN):
+    for phase in (HandshakePhase.AWAIT_START_OK, HandshakePhase.AWAIT_TUNE_OK, HandshakePhase.AWAIT_OPEN):
         for method in METHODS.values():
             if (phase, method) in TRANSITIONS:
                 continue
@@ -234,11 +234,11 @@ def test_every_method_out_of_turn_is_refused() -> None:
             assert isinstance(error, ChannelNumberError)
             assert error.message == f"unexpected method in connection state {phase.value}"
             assert error.method_index == method.index
-            assert is_told is (phase is Phase.AWAIT_OPEN)
+            assert is_told is (phase is HandshakePhase.AWAIT_OPEN)
 
 
 def test_ten_seconds_are_all_there_is_for_every_phase_together() -> None:
-    for phase in (Phase.AWAIT_START_OK, Phase.AWAIT_TUNE_OK, Phase.AWAIT_OPEN):
+    for phase in (HandshakePhase.AWAIT_START_OK, HandshakePhase.AWAIT_TUNE_OK, HandshakePhase.AWAIT_OPEN):
         handshake = at(phase)
         assert handshake.deadline() == START + 10_000
         assert handshake.is_expired(START + 10_000)
@@ -246,13 +246,13 @@ def test_ten_seconds_are_all_there_is_for_every_phase_together() -> None:
 
 
 def test_nothing_is_taken_after_a_refusal() -> None:
-    handshake = at(Phase.AWAIT_START_OK)
+    handshake = at(HandshakePhase.AWAIT_START_OK)
     fail(handshake, start_ok({}, "wrong"))
     with pytest.raises(ChannelNumberError):
         finished(handshake.handle(start_ok()))
 
 
 def test_time_that_the_peer_waited_for_us_is_not_its_own() -> None:
-    handshake = at(Phase.AWAIT_TUNE_OK)
-    handshake.excuse(500)
+    handshake = at(HandshakePhase.AWAIT_TUNE_OK)
+    handshake.extend_deadline(500)
     assert handshake.deadline() == START + 10_500

@@ -1,72 +1,74 @@
 """Heartbeats from octet counters, with the times measured on RabbitMQ 3.10.8."""
 
-from warren.session.heartbeat import HEARTBEAT_FRAME, Heartbeat, Pulse
+from warren.session.heartbeat import HEARTBEAT_FRAME, Heartbeat, HeartbeatAction
 
 
 def run(
     heartbeat: Heartbeat, until: int, received: dict[int, int], sent: dict[int, int]
-) -> list[tuple[int, Pulse]]:
+) -> list[tuple[int, HeartbeatAction]]:
     """What happens up to `until`, when octets come and go at the given times."""
-    seen: list[tuple[int, Pulse]] = []
+    seen: list[tuple[int, HeartbeatAction]] = []
     extra = 0
     while (now := heartbeat.deadline()) is not None and now <= until:
         octets_in = sum(n for at, n in received.items() if at <= now)
         octets_out = sum(n for at, n in sent.items() if at <= now) + extra
         pulse = heartbeat.due(now, octets_in, octets_out)
-        if pulse is not Pulse.NONE:
+        if pulse is not HeartbeatAction.NONE:
             seen.append((now, pulse))
-        if pulse is Pulse.SEND:
+        if pulse is HeartbeatAction.SEND:
             extra += len(HEARTBEAT_FRAME)
-        if pulse is Pulse.DEAD:
+        if pulse is HeartbeatAction.DEAD:
             break
     return seen
 
 
 def test_an_idle_connection_gets_a_heartbeat_each_half_interval_and_is_dead_after_three() -> None:
     seen = run(Heartbeat(1, 0), 10_000, {0: 100}, {})
-    assert seen == [(at, Pulse.SEND) for at in (500, 1000, 1500, 2000, 2500)] + [(3000, Pulse.DEAD)]
+    assert seen == [(at, HeartbeatAction.SEND) for at in (500, 1000, 1500, 2000, 2500)] + [
+        (3000, HeartbeatAction.DEAD)
+    ]
 
 
 def test_a_peer_is_dead_between_two_and_three_intervals_after_its_last_octet() -> None:
     for last in range(0, 4000, 130):
         seen = run(Heartbeat(2, 0), 60_000, {last: 1}, {})
         at, pulse = seen[-1]
-        assert pulse is Pulse.DEAD
+        assert pulse is HeartbeatAction.DEAD
         assert 4000 <= at - last <= 6000
 
 
 def test_any_octet_keeps_a_peer_alive() -> None:
     seen = run(Heartbeat(1, 0), 30_000, dict.fromkeys(range(0, 30_000, 900), 1), {})
-    assert Pulse.DEAD not in [pulse for _, pulse in seen]
+    assert HeartbeatAction.DEAD not in [pulse for _, pulse in seen]
 
 
 def test_the_first_is_due_half_an_interval_after_the_tune_though_the_handshake_has_sent_something() -> None:
     assert run(Heartbeat(2, 0), 3_000, {0: 100}, {1: 20, 700: 13}) == [
-        (at, Pulse.SEND) for at in (1000, 2000, 3000)
+        (at, HeartbeatAction.SEND) for at in (1000, 2000, 3000)
     ]
 
 
 def test_nothing_more_is_sent_while_other_frames_are() -> None:
     seen = run(Heartbeat(1, 0), 2_900, {0: 100}, dict.fromkeys(range(0, 3_000, 400), 20))
-    assert seen == [(500, Pulse.SEND)]
+    assert seen == [(500, HeartbeatAction.SEND)]
 
 
 def test_a_little_lateness_does_not_add_up() -> None:
     heartbeat = Heartbeat(1, 0)
     for deadline in (500, 1000, 1500):
         assert heartbeat.deadline() == deadline
-        assert heartbeat.due(deadline + 30, deadline, 0) is not Pulse.DEAD
+        assert heartbeat.due(deadline + 30, deadline, 0) is not HeartbeatAction.DEAD
     assert heartbeat.deadline() == 2000
 
 
 def test_zero_disables_it() -> None:
     heartbeat = Heartbeat(0, 0)
     assert heartbeat.deadline() is None
-    assert heartbeat.due(10**9, 0, 0) is Pulse.NONE
+    assert heartbeat.due(10**9, 0, 0) is HeartbeatAction.NONE
 
 
 def test_a_long_pause_of_the_process_counts_as_one_look() -> None:
     heartbeat = Heartbeat(1, 0)
-    assert heartbeat.due(100_000, 5, 0) is Pulse.SEND
-    assert heartbeat.due(100_500, 5, 0) is Pulse.NONE
+    assert heartbeat.due(100_000, 5, 0) is HeartbeatAction.SEND
+    assert heartbeat.due(100_500, 5, 0) is HeartbeatAction.NONE
     assert heartbeat.deadline() == 101_000

@@ -25,10 +25,10 @@ class Waiting:
 
 
 def made() -> tuple[Outbox, CountingWake]:
-    wake = CountingWake()
-    outbox = Outbox(wake)
+    output_listener = CountingWake()
+    outbox = Outbox(output_listener)
     outbox.frame_size_max = FRAME_SIZE_MAX
-    return outbox, wake
+    return outbox, output_listener
 
 
 def published(body: bytes, **properties: object) -> Message:
@@ -82,21 +82,21 @@ def test_arguments_may_stand_behind_the_address() -> None:
 
 
 def test_it_wakes_once_until_it_is_taken() -> None:
-    outbox, wake = made()
+    outbox, output_listener = made()
     for _ in range(3):
         outbox.method(1, ChannelOpenOk())
-    assert wake.count == 1
+    assert output_listener.count == 1
     outbox.take()
     outbox.method(1, ChannelOpenOk())
-    assert wake.count == 2
+    assert output_listener.count == 2
 
 
 def test_answers_that_are_due_are_asked_for_when_it_is_taken() -> None:
-    outbox, wake = made()
+    outbox, output_listener = made()
     waiting = Waiting(outbox)
-    outbox.answer_later(waiting)
+    outbox.flush_later(waiting)
     outbox.raw(b"")
-    assert (wake.count, waiting.asked) == (1, 0)
+    assert (output_listener.count, waiting.asked) == (1, 0)
     assert len(parse(b"".join(outbox.take()))) == 1
     assert waiting.asked == 1
     assert outbox.take() == []

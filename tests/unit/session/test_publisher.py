@@ -21,7 +21,7 @@ def opened(**settings: object) -> tuple[Broker, Client]:
 
 def kept(broker: Broker) -> Message:
     """The message that is ready."""
-    delivery = broker.domain.vhost.queues["q"].get()
+    delivery = broker.services.vhost.queues["q"].get()
     assert delivery is not None
     return delivery.message
 
@@ -186,7 +186,7 @@ def test_an_address_is_asked_for_again_when_permissions_change() -> None:
     broker.proposals.apply(forbidden)
     client.send(publication("q", b"3", exchange="amq.direct"))
     assert closed_with(client)[:2] == ("channel.close", 403)
-    assert broker.domain.vhost.queues["q"].published_count == 2
+    assert broker.services.vhost.queues["q"].published_count == 2
 
 
 def test_an_address_is_asked_for_again_when_the_exchange_is_gone() -> None:
@@ -213,7 +213,7 @@ def test_more_addresses_than_are_remembered_all_arrive() -> None:
     count = PUBLISHER_ADDRESSES_MAX + 10
     for number in [*range(count), 0, 1]:
         client.send(publication(f"k{number}", b"x", exchange="amq.fanout"))
-    queue = broker.domain.vhost.queues["q"]
+    queue = broker.services.vhost.queues["q"]
     keys = [queue.get().message.routing_key for _ in range(count + 2)]
     assert keys == [f"k{number}" for number in [*range(count), 0, 1]]
 
@@ -226,7 +226,7 @@ def test_addresses_that_are_asked_for_one_by_one_all_arrive() -> None:
     count = PUBLISHER_ADDRESSES_MAX + 10
     for number in [*range(count), 0, 1]:
         client.send(publication(f"k{number}", b"x", exchange="amq.topic"))
-    assert broker.domain.vhost.queues["q"].published_count == count + 2
+    assert broker.services.vhost.queues["q"].published_count == count + 2
     client.send(publication("x", b"x", exchange="amq.topic"))
     assert closed_with(client)[1] == 403
 
@@ -241,7 +241,7 @@ def test_who_may_not_publish_with_each_key_of_cc_and_bcc_may_not_publish(copies:
     client.send(allowed, allowed)
     client.send(publication("k", b"x", exchange="amq.topic", headers=copies))
     assert closed_with(client)[1] == 403
-    assert broker.domain.vhost.queues["q"].published_count == 2
+    assert broker.services.vhost.queues["q"].published_count == 2
 
 
 def test_nor_may_it_be_published_in_a_transaction() -> None:
@@ -278,7 +278,7 @@ def test_a_binding_made_between_two_messages_counts_for_the_second() -> None:
     message = publication("k", b"x", exchange="amq.topic")
     client.send(message, message, call(methods.QueueBind(queue="r", exchange="amq.topic", routing_key="k")))
     client.send(message, call(methods.QueueUnbind(queue="q", exchange="amq.topic", routing_key="k")), message)
-    counts = {name: queue.published_count for name, queue in broker.domain.vhost.queues.items()}
+    counts = {name: queue.published_count for name, queue in broker.services.vhost.queues.items()}
     assert counts == {"q": 3, "r": 2}
 
 
@@ -291,7 +291,7 @@ def test_headers_decide_anew_for_each_message() -> None:
     )
     for to in "qrrq":
         client.send(publication("k", b"x", exchange="amq.headers", headers={"to": to}))
-    counts = {name: queue.published_count for name, queue in broker.domain.vhost.queues.items()}
+    counts = {name: queue.published_count for name, queue in broker.services.vhost.queues.items()}
     assert counts == {"q": 2, "r": 2}
 
 
@@ -299,7 +299,7 @@ def test_a_copy_goes_where_it_says_though_the_route_is_known() -> None:
     broker, client = opened()
     client.ask(methods.QueueDeclare(queue="r"))
     client.send(publication("q", b"1"), publication("q", b"2", headers={"CC": ["r"]}), publication("q", b"3"))
-    counts = {name: queue.published_count for name, queue in broker.domain.vhost.queues.items()}
+    counts = {name: queue.published_count for name, queue in broker.services.vhost.queues.items()}
     assert counts == {"q": 3, "r": 1}
 
 

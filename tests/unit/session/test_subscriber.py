@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.session.client import Broker, Client, call, publication
 
-from warren.session import consuming as consuming_half
+from warren.session import consume_handler as consuming_half
 from warren.wire import methods
 
 
@@ -79,7 +79,7 @@ def test_a_cancelled_consumer_leaves_what_it_has_with_the_channel() -> None:
     broker, client = consuming(methods.BasicQos(prefetch_count=2))
     client.hear()
     assert client.ask(methods.BasicCancel("c0"))[0].method == methods.BasicCancelOk("c0")
-    assert broker.domain.vhost.queues["q"].unacked_count == 2
+    assert broker.services.vhost.queues["q"].unacked_count == 2
     assert client.ask(methods.BasicAck(2, True)) == []
     assert client.ask(methods.BasicCancel("nobody"))[0].method == methods.BasicCancelOk("nobody")
 
@@ -109,7 +109,7 @@ def test_a_deletion_ends_the_consumers_after_its_answer_and_tells_who_wants_to_k
 def test_a_closed_channel_gives_everything_back_in_order() -> None:
     broker, client = consuming(methods.BasicQos(prefetch_count=3), consumers=2)
     client.ask(methods.ChannelClose())
-    queue = broker.domain.vhost.queues["q"]
+    queue = broker.services.vhost.queues["q"]
     assert (queue.consumer_count, queue.unacked_count) == (0, 0)
     first = [queue.get() for _ in range(7)]
     assert [one.message.body for one in first] == [b"%d" % number for number in range(7)]
@@ -129,7 +129,7 @@ def test_a_get_has_a_tag_of_the_channel_and_says_how_many_wait() -> None:
 def taken_back(broker: Broker, client: Client, *tags: int) -> int:
     """Have an operator take deliveries of channel 1 back."""
     (connection,) = broker.server.connections
-    return connection.channels[1].give_back(tags)
+    return connection.channels[1].revoke(tags)
 
 
 def test_what_is_taken_back_goes_to_its_place_and_frees_the_prefetch() -> None:
@@ -164,11 +164,11 @@ def test_a_late_settlement_of_what_was_taken_back_closes_nothing() -> None:
 def test_multiple_over_what_was_taken_back_settles_the_rest() -> None:
     broker, client = consuming(methods.BasicQos(prefetch_count=3))
     client.hear()
-    broker.domain.vhost.queues["q"].pause()
+    broker.services.vhost.queues["q"].pause()
     assert taken_back(broker, client, 3) == 1
     client.send(call(methods.BasicAck(3, True)))
     assert client.names() == []
-    queue = broker.domain.vhost.queues["q"]
+    queue = broker.services.vhost.queues["q"]
     assert (queue.unacked_count, queue.message_count) == (0, 8)
 
 
@@ -182,7 +182,7 @@ def test_what_waits_for_its_commit_is_not_taken_back() -> None:
     client.send(call(methods.BasicAck(2)), call(methods.TxCommit()))
     # What was taken back was handed out again, and only the first is done with.
     assert client.names() == ["basic.deliver", "tx.commit-ok"]
-    assert broker.domain.vhost.queues["q"].acknowledged_count == 1
+    assert broker.services.vhost.queues["q"].acknowledged_count == 1
 
 
 def test_the_prefetch_of_a_channel_has_room_for_what_was_taken_back() -> None:

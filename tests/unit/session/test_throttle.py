@@ -75,8 +75,8 @@ def test_one_that_does_not_publish_is_not_told_of_the_end_either() -> None:
 def test_acknowledgements_of_other_channels_go_on() -> None:
     broker, client = blocked()
     client.send(publication("q", b"1"), call(methods.BasicAck(1), 2))
-    assert broker.domain.vhost.queues["q"].unacked_count == 0
-    assert broker.domain.vhost.queues["q"].published_count == 1
+    assert broker.services.vhost.queues["q"].unacked_count == 0
+    assert broker.services.vhost.queues["q"].published_count == 1
 
 
 def test_what_was_held_goes_on_in_order() -> None:
@@ -100,7 +100,7 @@ def test_a_new_reason_holds_on() -> None:
     assert client.names() == ["connection.blocked"]
     broker.block("")
     client.hear()
-    assert broker.domain.vhost.queues["q"].published_count == 3
+    assert broker.services.vhost.queues["q"].published_count == 3
 
 
 def test_an_error_among_what_was_held_closes_the_channel() -> None:
@@ -109,7 +109,7 @@ def test_an_error_among_what_was_held_closes_the_channel() -> None:
     client.hear()
     broker.block("")
     assert client.names() == ["connection.unblocked", "channel.close"]
-    assert broker.domain.vhost.queues["q"].published_count == 1
+    assert broker.services.vhost.queues["q"].published_count == 1
 
 
 def test_a_channel_that_was_closed_behind_what_was_held_may_be_opened_again() -> None:
@@ -129,10 +129,10 @@ def test_reading_pauses_at_the_bound_and_goes_on_when_the_alarm_ends() -> None:
         client.send(big)
     client.send(big)
     assert client.connection.is_reading_paused
-    wakes = client.wake.count
+    wakes = client.output_listener.count
     broker.block("")
     assert not client.connection.is_reading_paused
-    assert client.wake.count > wakes, "whoever reads the socket must look again"
+    assert client.output_listener.count > wakes, "whoever reads the socket must look again"
 
 
 def test_what_a_channel_held_is_forgotten_with_it() -> None:
@@ -144,7 +144,7 @@ def test_what_a_channel_held_is_forgotten_with_it() -> None:
     channel.release()
     assert not client.connection.is_reading_paused
     broker.block("")
-    assert broker.domain.vhost.queues["q"].published_count == 1
+    assert broker.services.vhost.queues["q"].published_count == 1
 
 
 def slowed() -> tuple[Broker, Client]:
@@ -155,18 +155,18 @@ def slowed() -> tuple[Broker, Client]:
     client.ask(methods.ChannelOpen(), methods.BasicConsume(queue="q"), channel=2)
     client.send(publication("q", b"0"))
     client.hear()
-    broker.domain.credit.spend()
+    broker.services.credit.spend()
     return broker, client
 
 
 def renew(broker: Broker) -> None:
-    broker.domain.credit.renew()
+    broker.services.credit.renew()
     while broker.turns:
         broker.turn()
 
 
 def published(broker: Broker) -> int:
-    return broker.domain.vhost.queues["q"].published_count
+    return broker.services.vhost.queues["q"].published_count
 
 
 def test_a_slow_disk_holds_publishers_up_and_nobody_is_told() -> None:
@@ -175,15 +175,15 @@ def test_a_slow_disk_holds_publishers_up_and_nobody_is_told() -> None:
         publication("q", b"1"), call(methods.BasicAck(1), 2), call(methods.QueueDeclare(queue="p"), 2)
     )
     assert client.names() == ["queue.declare-ok"]
-    assert (published(broker), broker.domain.vhost.queues["q"].unacked_count) == (1, 0)
+    assert (published(broker), broker.services.vhost.queues["q"].unacked_count) == (1, 0)
     renew(broker)
     assert client.bodies() == [b"1"]
 
 
 def test_a_channel_that_published_nothing_persistent_does_not_wait_for_what_is() -> None:
     broker, client = slowed()
-    broker.domain.credit.renew()
-    broker.domain.credit.spend(for_all=False)
+    broker.services.credit.renew()
+    broker.services.credit.spend(for_all=False)
     client.send(publication("q", b"1"))
     assert published(broker) == 2
     for body in (b"2", b"3"):
@@ -193,7 +193,7 @@ def test_a_channel_that_published_nothing_persistent_does_not_wait_for_what_is()
     client.ask(methods.ChannelOpen(), channel=3)
     client.send(publication("q", b"5", channel=3))
     assert published(broker) == 4
-    broker.domain.credit.renew(for_all=False)
+    broker.services.credit.renew(for_all=False)
     while broker.turns:
         broker.turn()
     assert published(broker) == 6
@@ -204,10 +204,10 @@ def test_publishers_go_on_one_in_each_turn_while_the_disk_keeps_up() -> None:
     second = broker.client()
     first.send(publication("q", b"1"))
     second.send(publication("q", b"2"))
-    broker.domain.credit.renew()
+    broker.services.credit.renew()
     broker.turn()
     assert published(broker) == 2
-    broker.domain.credit.spend()
+    broker.services.credit.spend()
     broker.turn()
     assert published(broker) == 2
     renew(broker)
@@ -219,7 +219,7 @@ def test_what_is_much_goes_on_in_turns_of_no_more_work_than_others() -> None:
     count = 2 * WORK_PER_TURN_MAX
     bodies = [b"%d" % number for number in range(count)]
     client.send(*(publication("q", body) for body in bodies[:-1]))
-    broker.domain.credit.renew()
+    broker.services.credit.renew()
     broker.turn()
     done = published(broker) - 1
     assert 0 < done <= WORK_PER_TURN_MAX
@@ -240,7 +240,7 @@ def test_what_is_much_goes_on_in_turns_of_no_more_work_than_others() -> None:
 def test_a_socket_that_is_lost_between_two_of_its_turns_loses_nothing() -> None:
     broker, client = slowed()
     client.send(*[publication("q", b"1")] * WORK_PER_TURN_MAX)
-    broker.domain.credit.renew()
+    broker.services.credit.renew()
     broker.turn()
     client.connection.lost(0)
     while broker.turns:
@@ -252,8 +252,8 @@ def test_a_socket_that_is_lost_between_two_of_its_turns_loses_nothing() -> None:
 def test_a_publisher_that_was_held_up_again_waits_again() -> None:
     broker, client = slowed()
     client.send(publication("q", b"1"))
-    broker.domain.credit.renew()
-    broker.domain.credit.spend()
+    broker.services.credit.renew()
+    broker.services.credit.spend()
     broker.turn()
     client.send(publication("q", b"2"))
     renew(broker)
@@ -267,7 +267,7 @@ def test_an_alarm_among_slow_disks_is_told_when_its_turn_comes() -> None:
     assert client.hear() == []
     renew(broker)
     assert client.names() == ["connection.blocked"]
-    broker.domain.credit.spend()
+    broker.services.credit.spend()
     broker.block("")
     assert client.names() == ["connection.unblocked"]
     assert published(broker) == 1
@@ -278,18 +278,18 @@ def test_an_alarm_among_slow_disks_is_told_when_its_turn_comes() -> None:
 def test_the_state_of_a_connection_says_why_it_is_slow() -> None:
     broker, client = slowed()
     client.now = 10_000
-    assert client.connection.condition(10_000) == "running"
+    assert client.connection.state_name(10_000) == "running"
     client.send(publication("q", b"1"))
-    assert client.connection.condition(99_000) == "flow"
+    assert client.connection.state_name(99_000) == "flow"
     renew(broker)
-    assert client.connection.condition(FLOW_SHOWN_MS - 1) == "flow"
-    assert client.connection.condition(FLOW_SHOWN_MS) == "running"
+    assert client.connection.state_name(FLOW_SHOWN_MS - 1) == "flow"
+    assert client.connection.state_name(FLOW_SHOWN_MS) == "running"
     broker.block(REASON)
-    assert client.connection.condition(99_000) == "blocking"
+    assert client.connection.state_name(99_000) == "blocking"
     client.send(publication("q", b"1"))
-    assert client.connection.condition(99_000) == "blocked"
+    assert client.connection.state_name(99_000) == "blocked"
     client.connection.lost(99_000)
-    assert client.connection.condition(99_000) == "closed"
+    assert client.connection.state_name(99_000) == "closed"
 
 
 def test_who_says_good_bye_has_not_taken_back_what_was_said_before() -> None:

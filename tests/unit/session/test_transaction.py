@@ -31,7 +31,7 @@ def test_it_gives_what_it_was_told_once() -> None:
 
 def test_nothing_happens_before_the_commit_and_everything_at_it() -> None:
     broker, client = selected()
-    queue = broker.domain.vhost.queues["q"]
+    queue = broker.services.vhost.queues["q"]
     client.send(publication("q", b"4"), call(methods.BasicAck(2, True)), call(methods.BasicReject(3, True)))
     assert (queue.published_count, queue.unacked_count) == (3, 3)
     assert [heard.method.name for heard in client.ask(methods.TxCommit())] == ["tx.commit-ok"]
@@ -41,7 +41,7 @@ def test_nothing_happens_before_the_commit_and_everything_at_it() -> None:
 
 def test_a_rollback_forgets_it_and_what_was_settled_may_be_settled_again() -> None:
     broker, client = selected()
-    queue = broker.domain.vhost.queues["q"]
+    queue = broker.services.vhost.queues["q"]
     client.send(publication("q", b"4"), call(methods.BasicAck(0, True)))
     client.ask(methods.TxRollback(), methods.TxCommit())
     assert (queue.published_count, queue.unacked_count) == (3, 3)
@@ -65,5 +65,5 @@ def test_a_mandatory_message_is_returned_at_the_commit() -> None:
 def test_a_close_forgets_it() -> None:
     broker, client = selected()
     client.send(publication("q", b"4"), call(methods.BasicAck(1)), call(methods.ChannelClose()))
-    queue = broker.domain.vhost.queues["q"]
+    queue = broker.services.vhost.queues["q"]
     assert (queue.published_count, queue.message_count) == (3, 3)

@@ -7,7 +7,7 @@ from tests.unit.queues.samples import Host, made, sent
 
 from warren.errors import PreconditionFailed
 from warren.queues.queue import Delivery, new_delivery
-from warren.session.unacked import TakenBack, Unacked
+from warren.session.unacked import RevokedDelivery, Unacked
 
 QUEUE = made(Host())
 
@@ -122,27 +122,27 @@ def test_it_does_what_a_table_does(steps: list[tuple[str, int]]) -> None:
 
 def test_what_was_taken_back_is_passed_over_when_it_is_settled_late() -> None:
     unacked = kept(6)
-    assert positions(unacked.take_back([5, 2, 2, 9])) == [2, 5]
+    assert positions(unacked.revoke([5, 2, 2, 9])) == [2, 5]
     assert positions(unacked.deliveries()) == [1, 3, 4, 6]
     for tag in (2, 5, 2):
-        with pytest.raises(TakenBack):
+        with pytest.raises(RevokedDelivery):
             unacked.take(tag)
-    with pytest.raises(TakenBack):
+    with pytest.raises(RevokedDelivery):
         unacked.tags(5, False, set())
     for tag in (0, 7):
         with pytest.raises(PreconditionFailed) as caught:
             unacked.take(tag)
-        assert not isinstance(caught.value, TakenBack)
+        assert not isinstance(caught.value, RevokedDelivery)
 
 
 def test_with_multiple_those_below_what_was_taken_back_are_settled() -> None:
     unacked = kept(6)
-    unacked.take_back([3, 6])
+    unacked.revoke([3, 6])
     assert unacked.tags(6, True, {2}) == [1, 4, 5]
     assert positions(unacked.take_to(3)) == [1, 2]
-    with pytest.raises(TakenBack):
+    with pytest.raises(RevokedDelivery):
         unacked.take_to(3)
-    with pytest.raises(TakenBack):
+    with pytest.raises(RevokedDelivery):
         unacked.tags(3, True, set())
     assert positions(unacked.take_to(6)) == [4, 5]
     assert unacked.count == 0
@@ -152,12 +152,12 @@ def test_with_multiple_those_below_what_was_taken_back_are_settled() -> None:
 
 def test_a_tag_above_those_that_were_taken_back_is_refused_as_ever() -> None:
     unacked = kept(3)
-    unacked.take_back([1])
+    unacked.revoke([1])
     unacked.take(2)
     for multiple in (False, True):
         with pytest.raises(PreconditionFailed) as caught:
             unacked.take_to(2) if multiple else unacked.take(2)
-        assert not isinstance(caught.value, TakenBack)
+        assert not isinstance(caught.value, RevokedDelivery)
 
 
 @given(
@@ -171,7 +171,7 @@ def test_taking_back_leaves_what_a_model_leaves(steps: list[tuple[str, int]]) ->
             assert unacked.last_tag == given_out
             model.add(given_out)
         elif action == "back":
-            taken = unacked.take_back([tag, tag + 1])
+            taken = unacked.revoke([tag, tag + 1])
             assert positions(taken) == sorted(model & {tag, tag + 1})
             back_to = max([back_to, *(model & {tag, tag + 1})])
             model -= {tag, tag + 1}
@@ -182,7 +182,7 @@ def test_taking_back_leaves_what_a_model_leaves(steps: list[tuple[str, int]]) ->
                     unacked.take(tag)
                 elif tag:
                     assert positions(unacked.take_to(tag)) == sorted(wanted)
-            except TakenBack:
+            except RevokedDelivery:
                 assert tag not in model
                 assert tag <= back_to
                 assert not model & wanted

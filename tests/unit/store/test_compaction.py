@@ -9,7 +9,7 @@ from tests.unit.store.test_recovery import Port, bodies, opened, published
 
 from warren.limits import SPARE_SEGMENTS_MAX
 from warren.model.message import StoredMessage
-from warren.store.lane import Lane
+from warren.store.cursor import QueueCursor
 from warren.store.message_store import MessageStore
 from warren.store.recovery import open_erased
 
@@ -28,35 +28,35 @@ class Writer:
     """Puts messages into a store and takes some away again."""
 
     def __init__(
-        self, store: MessageStore, disk: SimulatedDisk, port: Port, lane: Lane | None = None
+        self, store: MessageStore, disk: SimulatedDisk, port: Port, cursor: QueueCursor | None = None
     ) -> None:
         self.store = store
         self.disk = disk
         self.port = port
-        self.lane = store.lane(1, 0) if lane is None else lane
+        self.cursor = store.cursor(1, 0) if cursor is None else cursor
         self.messages: dict[int, StoredMessage] = {}
         self.position = 0
 
-    def publish(self, count: int, lanes: int = 1) -> None:
+    def publish(self, count: int, cursors: int = 1) -> None:
         for _ in range(count):
             message = self.messages[self.position] = published(b"%d" % self.position)
-            for number in range(1, lanes + 1):
-                lane = self.lane if number == 1 else self.store.lane(number, 0)
-                self.store.append(message, lane, self.position)
+            for number in range(1, cursors + 1):
+                cursor = self.cursor if number == 1 else self.store.cursor(number, 0)
+                self.store.append(message, cursor, self.position)
             self.position += 1
             self.work()
 
     def keep_every(self, count: int) -> None:
         """Release all that `count` does not divide."""
         for position in [position for position in self.messages if position % count]:
-            self.store.release(self.messages.pop(position), self.lane, position)
+            self.store.release(self.messages.pop(position), self.cursor, position)
         self.work()
 
-    def tend(self) -> None:
+    def maintain(self) -> None:
         """As often as something comes of it."""
         before: list[str] = []
         while before != (before := sorted(self.disk.names())):
-            self.store.tend()
+            self.store.maintain()
             self.work()
 
     def work(self) -> None:
@@ -86,9 +86,9 @@ def writer() -> Writer:
 
 def transient_writer() -> Writer:
     disk, port = SimulatedDisk(random.Random(0)), Port()
-    lane = Lane(0, 0)
-    lane.is_dropped = True
-    return Writer(open_erased(disk, port, random.Random(1).randbytes), disk, port, lane)
+    cursor = QueueCursor(0, 0)
+    cursor.is_dropped = True
+    return Writer(open_erased(disk, port, random.Random(1).randbytes), disk, port, cursor)
 
 
 @pytest.mark.parametrize("make", [writer, transient_writer])
@@ -97,7 +97,7 @@ def test_what_is_alive_moves_out_of_segments_that_are_mostly_dead(make: object) 
     there.publish(800)
     before = there.files()
     there.keep_every(20)
-    there.tend()
+    there.maintain()
     assert before > 20
     assert there.files() <= BESIDE + 4
     assert there.read() == [b"%d" % position for position in range(0, 800, 20)]
@@ -107,7 +107,7 @@ def test_what_has_moved_is_there_after_a_power_cut() -> None:
     there = writer()
     there.publish(400)
     there.keep_every(20)
-    there.tend()
+    there.maintain()
     there.disk.lose_power()
     assert bodies(opened(there.disk)) == [b"%d" % position for position in range(0, 400, 20)]
 
@@ -117,7 +117,7 @@ def test_what_has_moved_moves_again_and_again() -> None:
     for _ in range(6):
         there.publish(200)
         there.keep_every(40)
-        there.tend()
+        there.maintain()
     kept = [b"%d" % position for position in range(0, 1_200, 40)]
     assert there.read() == kept
     assert there.files() <= BESIDE + 8
@@ -130,25 +130,25 @@ def test_when_the_last_of_it_is_released_nothing_is_left_of_what_moved() -> None
     for _ in range(3):
         there.publish(400)
         there.keep_every(10)
-        there.tend()
+        there.maintain()
     there.keep_every(10_000)
-    there.store.release(there.messages.pop(0), there.lane, 0)
+    there.store.release(there.messages.pop(0), there.cursor, 0)
     there.work()
-    there.tend()
+    there.maintain()
     assert len(there.store.segments) <= 3
     assert there.files() <= BESIDE
 
 
 def test_a_message_moves_for_the_queues_that_still_need_it() -> None:
     there = writer()
-    there.publish(200, lanes=3)
-    other = there.store.lane(2, 0)
+    there.publish(200, cursors=3)
+    other = there.store.cursor(2, 0)
     for position, message in there.messages.items():
         if position % 20:
-            there.store.release(message, there.store.lane(3, 0), position)
+            there.store.release(message, there.store.cursor(3, 0), position)
             there.store.release(message, other, position)
     there.keep_every(40)
-    there.tend()
+    there.maintain()
     assert there.files() <= BESIDE + 4
     for number, kept in ((1, 40), (2, 20), (3, 20)):
         found = bodies(opened(there.disk, queues=(1, 2, 3)), number)
@@ -159,13 +159,13 @@ def test_what_is_released_while_it_moves_does_not_come_back() -> None:
     there = writer()
     there.publish(200)
     there.keep_every(20)
-    there.store.tend()
+    there.store.maintain()
     there.store.commit()
     assert there.disk.is_busy, "copies are being written"
     for position, message in there.messages.items():
-        there.store.release(message, there.lane, position)
+        there.store.release(message, there.cursor, position)
     there.work()
-    there.tend()
+    there.maintain()
     there.disk.lose_power()
     assert not any(segment.live for segment in there.store.segments.values())
     assert bodies(opened(there.disk)) == []
@@ -175,9 +175,9 @@ def test_a_queue_that_is_read_in_order_moves_nothing() -> None:
     there = writer()
     there.publish(400)
     for position in range(300):
-        there.store.release(there.messages.pop(position), there.lane, position)
+        there.store.release(there.messages.pop(position), there.cursor, position)
         there.work()
-        there.store.tend()
+        there.store.maintain()
         assert not any(segment.moved for segment in there.store.segments.values())
     assert there.read() == [b"%d" % position for position in range(300, 400)]
 
@@ -185,18 +185,18 @@ def test_a_queue_that_is_read_in_order_moves_nothing() -> None:
 def test_a_queue_that_is_gone_is_not_moved_though_somebody_has_its_messages() -> None:
     there = writer()
     there.publish(200)
-    gone = there.store.lane(2, 0)
+    gone = there.store.cursor(2, 0)
     held = [published(b"gone") for _ in range(100)]
     for position, message in enumerate(held):
         there.store.append(message, gone, position)
         there.work()
     there.store.drop(gone)
     there.keep_every(40)
-    there.tend()
+    there.maintain()
     for position, message in enumerate(held):
         there.store.release(message, gone, position)
     there.work()
-    there.tend()
+    there.maintain()
     assert there.read() == [b"%d" % position for position in range(0, 200, 40)]
     assert there.files() <= BESIDE + 4
 
@@ -206,7 +206,7 @@ def test_a_damaged_record_is_reported_and_left_where_it_is() -> None:
     there.publish(200)
     there.keep_every(20)
     there.disk.flip_bit(FIRST, 300)
-    there.tend()
+    there.maintain()
     assert [told for told in there.port.told if told != "dirty"] == [
         f"{FIRST}, octet 294: a record is damaged"
     ]
@@ -216,15 +216,15 @@ def test_a_damaged_record_is_reported_and_left_where_it_is() -> None:
 def test_a_large_message_is_read_whole() -> None:
     there = writer()
     message = published(bytes(SIZE * 3))
-    there.store.append(message, there.lane, 0)
+    there.store.append(message, there.cursor, 0)
     there.position = 1
     there.publish(300)
     there.messages[0] = message
     there.keep_every(50)
-    other = there.store.lane(2, 0)
+    other = there.store.cursor(2, 0)
     for position in range(100):
         there.store.append(published(bytes(100)), other, position)
-    there.tend()
+    there.maintain()
     assert there.read()[0] == bytes(SIZE * 3)
 
 
@@ -233,10 +233,10 @@ def test_the_state_of_a_queue_with_many_gaps_does_not_fill_segments_for_ever() -
     there = writer()
     there.publish(1_000)
     there.keep_every(3)
-    there.tend()
+    there.maintain()
     written = there.store.written
     for _ in range(20):
-        there.store.tend()
+        there.store.maintain()
         there.store.commit()
         there.disk.advance()
     assert there.store.written == written

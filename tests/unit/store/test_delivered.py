@@ -10,9 +10,9 @@ from tests.unit.store.test_recovery import opened, published
 
 from warren.limits import DELIVERED_AHEAD_KEPT, DELIVERED_AHEAD_MAX
 from warren.store import delivered as module
+from warren.store.cursor import QueueCursor
 from warren.store.delivered import NAME, Delivered
-from warren.store.disk import Write
-from warren.store.lane import Lane
+from warren.store.disk import WriteFile
 from warren.store.segment import NewerFormatError
 
 END = 1_000_000
@@ -22,106 +22,108 @@ def disk() -> SimulatedDisk:
     return SimulatedDisk(random.Random(0))
 
 
-def hand_out(delivered: Delivered, lane: Lane, count: int) -> int:
+def hand_out(delivered: Delivered, cursor: QueueCursor, count: int) -> int:
     """Hand out the next `count`, as the store does; how often that was noted."""
     noted = 0
     for _ in range(count):
-        lane.reached += 1
-        if lane.reached > lane.reserved:
-            delivered.reserve(lane)
+        cursor.delivered_up_to += 1
+        if cursor.delivered_up_to > cursor.reserved:
+            delivered.reserve(cursor)
             noted += 1
     return noted
 
 
 def found(there: SimulatedDisk, queue: int, level: int = 0, end: int = END) -> int:
     """What a lane has reached after a start."""
-    return Delivered(there).restore(Lane(queue, level), end)
+    return Delivered(there).restore(QueueCursor(queue, level), end)
 
 
 def test_each_lane_has_its_own_place() -> None:
     there = disk()
     delivered = Delivered(there)
-    lanes = [Lane(queue, level) for queue in range(1, 301) for level in (0, 255)]
-    for count, lane in enumerate(lanes, 1):
-        hand_out(delivered, lane, count)
+    cursors = [QueueCursor(queue, level) for queue in range(1, 301) for level in (0, 255)]
+    for count, cursor in enumerate(cursors, 1):
+        hand_out(delivered, cursor, count)
     delivered.take_back()
     again = Delivered(there)
-    assert [again.restore(Lane(lane.queue, lane.level), END) for lane in lanes] == [*range(1, 601)]
+    assert [again.restore(QueueCursor(cursor.queue, cursor.level), END) for cursor in cursors] == [
+        *range(1, 601)
+    ]
 
 
 def test_what_is_noted_is_never_less_than_what_was_handed_out_and_less_than_twice_as_much() -> None:
     there = disk()
-    delivered, lane = Delivered(there), Lane(1, 0)
+    delivered, cursor = Delivered(there), QueueCursor(1, 0)
     for _ in range(200):
-        hand_out(delivered, lane, 1)
-        assert lane.reached <= found(there, 1) < 2 * lane.reached
+        hand_out(delivered, cursor, 1)
+        assert cursor.delivered_up_to <= found(there, 1) < 2 * cursor.delivered_up_to
 
 
 def test_a_busy_lane_is_noted_seldom() -> None:
-    lane = Lane(1, 0)
-    assert hand_out(Delivered(disk()), lane, 100 * DELIVERED_AHEAD_MAX) < 120
-    assert lane.reserved - lane.reached <= DELIVERED_AHEAD_MAX
+    cursor = QueueCursor(1, 0)
+    assert hand_out(Delivered(disk()), cursor, 100 * DELIVERED_AHEAD_MAX) < 120
+    assert cursor.reserved - cursor.delivered_up_to <= DELIVERED_AHEAD_MAX
 
 
 def test_of_a_lane_with_one_delivery_for_each_batch_not_every_one_is_noted() -> None:
     there = disk()
     store = opened(there).store
-    lane = store.lane(1, 0)
+    cursor = store.cursor(1, 0)
     noted = 0
     for position in range(100):
-        store.append(published(b""), lane, position)
+        store.append(published(b""), cursor, position)
         # Never idle: something more waits whenever a batch has ended.
         there.advance()
         store.commit()
-        before = lane.reserved
-        store.reached(lane, position + 1)
-        noted += lane.reserved > before
+        before = cursor.reserved
+        store.delivered_up_to(cursor, position + 1)
+        noted += cursor.reserved > before
     assert noted < 2 * 100 / DELIVERED_AHEAD_KEPT
-    assert lane.reserved - lane.reached < 2 * DELIVERED_AHEAD_KEPT
+    assert cursor.reserved - cursor.delivered_up_to < 2 * DELIVERED_AHEAD_KEPT
     while not store.is_idle:
         there.advance()
         store.commit()
-    assert lane.reserved == lane.reached == 100
-    store.append(published(b""), lane, 100)
-    store.reached(lane, 101)
-    assert lane.reserved == 101, "what was idle goes ahead by nothing at first"
+    assert cursor.reserved == cursor.delivered_up_to == 100
+    store.append(published(b""), cursor, 100)
+    store.delivered_up_to(cursor, 101)
+    assert cursor.reserved == 101, "what was idle goes ahead by nothing at first"
 
 
 def test_what_is_idle_is_exact() -> None:
     there = disk()
-    delivered, lane = Delivered(there), Lane(1, 0)
-    hand_out(delivered, lane, 100)
+    delivered, cursor = Delivered(there), QueueCursor(1, 0)
+    hand_out(delivered, cursor, 100)
     delivered.take_back()
     assert found(there, 1) == 100
-    hand_out(delivered, lane, 1)
+    hand_out(delivered, cursor, 1)
     assert found(there, 1) >= 101
 
 
 def test_nothing_that_comes_later_was_handed_out() -> None:
     there = disk()
-    hand_out(Delivered(there), Lane(1, 0), 100)
+    hand_out(Delivered(there), QueueCursor(1, 0), 100)
     assert found(there, 1, end=30) == 30
     assert found(there, 1) == 30, "positions behind it are used by others now"
 
 
 def test_what_the_log_says_counts_where_it_says_more() -> None:
     there = disk()
-    hand_out(Delivered(there), Lane(1, 0), 10)
-    lane = Lane(1, 0)
-    lane.reached = 50
-    assert Delivered(there).restore(lane, END) == 50
+    hand_out(Delivered(there), QueueCursor(1, 0), 10)
+    cursor = QueueCursor(1, 0)
+    cursor.delivered_up_to = 50
+    assert Delivered(there).restore(cursor, END) == 50
 
 
 def test_a_lane_that_is_not_back_leaves_its_place_to_others() -> None:
     there = disk()
     delivered = Delivered(there)
     for queue in range(1, 201):
-        hand_out(delivered, Lane(queue, 0), 1)
+        hand_out(delivered, QueueCursor(queue, 0), 1)
     size = there.names()[NAME]
     again = Delivered(there)
     again.forget_rest()
     for queue in range(201, 401):
-        hand_out(again, Lane(queue, 0), 1)
+        hand_out(again, QueueCursor(queue, 0), 1)
     assert there.names()[NAME] == size
     assert found(there, 1) == 0
     assert found(there, 400) == 1
@@ -132,13 +134,13 @@ def test_of_two_entries_of_a_lane_the_one_that_says_more_counts() -> None:
     entries: list[bytes] = []
     for count in (3, 7):
         other = disk()
-        hand_out(delivered := Delivered(other), Lane(1, 0), count)
+        hand_out(delivered := Delivered(other), QueueCursor(1, 0), count)
         delivered.take_back()
         entries.append(bytes(other.files[NAME].current[16:32]))
     for both in (entries, entries[::-1]):
         there = disk()
-        hand_out(Delivered(there), Lane(2, 0), 1)
-        there.perform([Write(NAME, 16, both)])
+        hand_out(Delivered(there), QueueCursor(2, 0), 1)
+        there.perform([WriteFile(NAME, 16, both)])
         assert found(there, 1) == 7
         assert found(there, 2) == 0
 
@@ -147,20 +149,20 @@ def test_the_place_of_a_queue_that_was_deleted_is_used_again() -> None:
     there = disk()
     delivered = Delivered(there)
     for queue in range(1, 1_000):
-        lane = Lane(queue, 0)
-        hand_out(delivered, lane, 3)
-        lane.is_dropped = True
-        delivered.drop(lane)
-        hand_out(delivered, lane, 1)
+        cursor = QueueCursor(queue, 0)
+        hand_out(delivered, cursor, 3)
+        cursor.is_dropped = True
+        delivered.drop(cursor)
+        hand_out(delivered, cursor, 1)
     delivered.take_back()
     assert there.names()[NAME] == 4_096
 
 
 def test_a_note_that_fails_is_tried_with_the_next_delivery() -> None:
     there = disk()
-    delivered, lane = Delivered(there), Lane(1, 0)
-    there.fault = (Write, errno.ENOSPC)
-    assert hand_out(delivered, lane, 2) == 2
+    delivered, cursor = Delivered(there), QueueCursor(1, 0)
+    there.fault = (WriteFile, errno.ENOSPC)
+    assert hand_out(delivered, cursor, 2) == 2
     assert found(there, 1) == 2
 
 
@@ -169,13 +171,13 @@ def flipped(there: SimulatedDisk) -> None:
 
 
 def zeroed(there: SimulatedDisk) -> None:
-    there.perform([Write(NAME, 0, [bytes(16)])])
+    there.perform([WriteFile(NAME, 0, [bytes(16)])])
 
 
 @pytest.mark.parametrize("damage", [flipped, zeroed])
 def test_without_a_head_each_entry_stands_for_itself(damage: Callable[[SimulatedDisk], None]) -> None:
     there = disk()
-    hand_out(Delivered(there), Lane(1, 0), 1)
+    hand_out(Delivered(there), QueueCursor(1, 0), 1)
     damage(there)
     assert found(there, 1) == 1
     assert found(there, 1) == 1
@@ -185,14 +187,14 @@ def test_an_entry_that_is_damaged_says_nothing() -> None:
     there = disk()
     delivered = Delivered(there)
     for queue in (1, 2):
-        hand_out(delivered, Lane(queue, 0), 1)
+        hand_out(delivered, QueueCursor(queue, 0), 1)
     there.flip_bit(NAME, 20)
     assert sorted(found(there, queue) for queue in (1, 2)) == [0, 1]
 
 
 def test_a_file_that_cannot_be_read_is_named_and_made_anew() -> None:
     there = disk()
-    hand_out(Delivered(there), Lane(1, 0), 1)
+    hand_out(Delivered(there), QueueCursor(1, 0), 1)
     there.unreadable = {NAME: range(16, 17)}
     [damage] = Delivered(there).damage
     assert (damage.name, damage.messages) == (NAME, 0)

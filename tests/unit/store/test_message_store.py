@@ -6,11 +6,11 @@ import random
 from tests.sim.disk import SimulatedDisk
 
 from warren.limits import PENDING_MESSAGE_SIZE, STORE_PENDING_SIZE_MAX
-from warren.model.confirmation import Confirmation
+from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
-from warren.store.disk import Sync
+from warren.store.disk import SyncFile
 from warren.store.message_store import MessageStore, StorePort
-from warren.store.recovery import OpeningWorld, open_store
+from warren.store.recovery import RecoveryDependencies, open_store
 from warren.wire.properties import BasicProperties
 
 ADDRESS = encode_address("", "q")
@@ -28,10 +28,10 @@ class Port(StorePort):
 
         self.asked: list[str] = []
 
-    def dirty(self) -> None:
+    def commit_due(self) -> None:
         self.asked.append("now")
 
-    def settled(self) -> None:
+    def commit_due_later(self) -> None:
         self.asked.append("in a moment")
 
     def failed(self, error: OSError, is_full: bool) -> None:
@@ -40,10 +40,10 @@ class Port(StorePort):
     def recovered(self) -> None:
         self.told.append("recovered")
 
-    def is_behind(self) -> None:
+    def fell_behind(self) -> None:
         self.told.append("behind")
 
-    def has_caught_up(self) -> None:
+    def caught_up(self) -> None:
         self.told.append("caught up")
 
 
@@ -53,7 +53,7 @@ class Publisher:
     def __init__(self) -> None:
         self.disk = SimulatedDisk(random.Random(0))
         self.port = Port()
-        world = OpeningWorld(random_octets=bytes, has_queue=lambda _: True, progress=lambda *_: None)
+        world = RecoveryDependencies(random_octets=bytes, has_queue=lambda _: True, progress=lambda *_: None)
         self.store: MessageStore = open_store(self.disk, self.port, world).store
         self.position = 0
 
@@ -61,7 +61,7 @@ class Publisher:
         for _ in range(count):
             message = StoredMessage(ADDRESS, PROPERTIES, bytes(size) + BODY_END, 0)
             message.flags = PERSISTENT
-            self.store.append(message, self.store.lane(1, 0), self.position)
+            self.store.append(message, self.store.cursor(1, 0), self.position)
             self.position += 1
 
 
@@ -99,13 +99,13 @@ def test_a_message_for_very_many_queues_counts_for_each() -> None:
     publisher = Publisher()
     message = StoredMessage(ADDRESS, PROPERTIES, b"x" + BODY_END, 0)
     for number in range(1, 300_000):
-        publisher.store.append(message, publisher.store.lane(number % 100, 0), number)
+        publisher.store.append(message, publisher.store.cursor(number % 100, 0), number)
     assert publisher.port.told == ["behind"]
 
 
 def test_a_disk_that_is_full_keeps_it_behind_until_there_is_room() -> None:
     publisher = Publisher()
-    publisher.disk.fault = (Sync, errno.ENOSPC)
+    publisher.disk.fault = (SyncFile, errno.ENOSPC)
     publisher.publish(1)
     publisher.store.commit()
     publisher.publish(COUNT)
@@ -129,19 +129,19 @@ def test_it_may_be_behind_again_and_again() -> None:
 
 def test_what_is_done_with_has_time_unless_something_is_published() -> None:
     publisher = Publisher()
-    store, lane = publisher.store, publisher.store.lane(1, 0)
+    store, cursor = publisher.store, publisher.store.cursor(1, 0)
     publisher.publish(3, 0)
     store.commit()
     publisher.disk.advance()
     assert publisher.port.asked == ["now"]
-    store.finish(lane, 0, 1)
-    store.finish(lane, 1, 2)
+    store.finish(cursor, 0, 1)
+    store.finish(cursor, 1, 2)
     assert publisher.port.asked == ["now", "in a moment"], "it is said once"
     publisher.publish(1, 0)
     assert publisher.port.asked == ["now", "in a moment", "now"]
     store.commit()
     assert publisher.disk.is_busy
-    store.finish(lane, 2, 3)
+    store.finish(cursor, 2, 3)
     store.commit()
     publisher.disk.advance()
     assert publisher.port.asked == ["now", "in a moment", "now", "in a moment", "in a moment"]
@@ -156,7 +156,7 @@ def test_what_is_done_with_is_written_before_it_closes() -> None:
     publisher = Publisher()
     publisher.publish(1, 0)
     publisher.store.commit()
-    publisher.store.finish(publisher.store.lane(1, 0), 0, 1)
+    publisher.store.finish(publisher.store.cursor(1, 0), 0, 1)
     closed: list[bool] = []
     publisher.store.close(lambda: closed.append(publisher.store.is_idle))
     publisher.disk.advance(2)
@@ -166,7 +166,7 @@ def test_what_is_done_with_is_written_before_it_closes() -> None:
     assert closed == [True]
 
 
-class Publishing(Confirmation):
+class Publishing(ConfirmListener):
     """Expects numbers, and is told of them in runs."""
 
     def __init__(self) -> None:

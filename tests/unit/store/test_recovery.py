@@ -10,12 +10,12 @@ from tests.sim.recovered import messages_in
 from tests.sim.segments import make_small
 
 from warren.limits import SEGMENT_SIZE, SPARE_SEGMENTS_MAX
-from warren.model.confirmation import Confirmation
+from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
-from warren.store.disk import Create, Delete, Sync, SyncDirectory, Write
+from warren.store.disk import CreateFile, DeleteFile, SyncDirectory, SyncFile, WriteFile
 from warren.store.message_store import StorePort
-from warren.store.recovery import CATALOG, OpeningWorld, Recovered, open_store
-from warren.store.segment import HEAD_SIZE, SUFFIX, NewerFormatError, SegmentError, encode_head
+from warren.store.recovery import CATALOG, RecoveredStore, RecoveryDependencies, open_store
+from warren.store.segment import HEAD_SIZE, SUFFIX, NewerFormatError, StoreFileError, encode_head
 from warren.wire.properties import BasicProperties
 
 FIRST = "00000001.segment"
@@ -30,7 +30,7 @@ class Port(StorePort):
         # True when a commit was asked for, until somebody has done it.
         self.is_dirty = False
 
-    def dirty(self) -> None:
+    def commit_due(self) -> None:
         self.told.append("dirty")
         self.is_dirty = True
 
@@ -40,17 +40,17 @@ class Port(StorePort):
     def recovered(self) -> None:
         self.told.append("recovered")
 
-    def unreadable(self, error: OSError | SegmentError) -> None:
+    def unreadable(self, error: OSError | StoreFileError) -> None:
         self.told.append(str(error))
 
-    def is_behind(self) -> None:
+    def fell_behind(self) -> None:
         """What is behind catches up when the disk advances."""
 
-    def has_caught_up(self) -> None:
+    def caught_up(self) -> None:
         """Nobody waits here."""
 
 
-class Promise(Confirmation):
+class Promise(ConfirmListener):
     """One publisher."""
 
     def __init__(self) -> None:
@@ -70,8 +70,8 @@ def published(body: bytes) -> StoredMessage:
     return message
 
 
-def opened(disk: SimulatedDisk, port: Port | None = None, queues: tuple[int, ...] = (1, 2)) -> Recovered:
-    world = OpeningWorld(
+def opened(disk: SimulatedDisk, port: Port | None = None, queues: tuple[int, ...] = (1, 2)) -> RecoveredStore:
+    world = RecoveryDependencies(
         random_octets=random.Random(1).randbytes, has_queue=queues.__contains__, progress=lambda *_: None
     )
     return open_store(disk, port or Port(), world)
@@ -83,17 +83,17 @@ def written(disk: SimulatedDisk, *bodies: bytes) -> list[StoredMessage]:
     messages = []
     for position, body in enumerate(bodies):
         messages.append(published(body))
-        store.append(messages[-1], store.lane(1, 0), position)
+        store.append(messages[-1], store.cursor(1, 0), position)
         store.commit()
         disk.advance()
     return messages
 
 
-def messages_of(recovered: Recovered, queue: int = 1) -> list[tuple[int, StoredMessage]]:
+def messages_of(recovered: RecoveredStore, queue: int = 1) -> list[tuple[int, StoredMessage]]:
     return messages_in(recovered, queue)
 
 
-def bodies(recovered: Recovered, queue: int = 1) -> list[bytes]:
+def bodies(recovered: RecoveredStore, queue: int = 1) -> list[bytes]:
     return [message.body for _, message in messages_of(recovered, queue)]
 
 
@@ -120,7 +120,7 @@ def test_a_message_in_many_queues_is_written_once() -> None:
     store = opened(there).store
     message = published(bytes(10_000))
     for queue in range(1, 101):
-        store.append(message, store.lane(queue, 0), 0)
+        store.append(message, store.cursor(queue, 0), 0)
     store.commit()
     there.advance()
     recovered = opened(there, queues=tuple(range(1, 101)))
@@ -131,9 +131,9 @@ def test_a_message_in_many_queues_is_written_once() -> None:
 def test_messages_come_back_by_position_however_they_were_written_and_the_later_of_two_counts() -> None:
     there = disk()
     store = opened(there).store
-    lane = store.lane(1, 0)
+    cursor = store.cursor(1, 0)
     for position, body in ((2, b"two"), (0, b"zero"), (1, b"one"), (0, b"zero anew")):
-        store.append(published(body), lane, position)
+        store.append(published(body), cursor, position)
         store.commit()
         there.advance()
     assert [(position, message.body) for position, message in messages_of(opened(there))] == [
@@ -146,10 +146,10 @@ def test_what_is_released_before_it_is_written_never_is() -> None:
     store = opened(there).store
     promise = Promise()
     message = published(bytes(1000))
-    lane = store.lane(1, 0)
-    store.append(message, lane, 0)
+    cursor = store.cursor(1, 0)
+    store.append(message, cursor, 0)
     store.confirm(promise, 1)
-    store.release(message, lane, 0)
+    store.release(message, cursor, 0)
     before = len(there.files[FIRST].unsynced)
     store.commit()
     there.advance()
@@ -199,7 +199,7 @@ def test_a_damaged_segment_is_never_used_again(is_sealed: bool) -> None:
     recovered = opened(there)
     store = recovered.store
     for position, message in messages_of(recovered):
-        store.release(message, store.lane(1, 0), position)
+        store.release(message, store.cursor(1, 0), position)
     store.commit()
     there.advance()
     assert FIRST in there.files
@@ -238,7 +238,7 @@ def test_a_damaged_head_of_the_last_segment_is_reported_and_the_file_left_as_it_
     assert (damage.name, damage.at) == (last, 0)
     assert bodies(recovered) == [b"first"]
     store = recovered.store
-    store.append(published(b"second"), store.lane(1, 0), 1)
+    store.append(published(b"second"), store.cursor(1, 0), 1)
     store.commit()
     there.advance()
     assert there.read(last, 0, 1000) == before
@@ -258,7 +258,7 @@ def test_what_is_around_a_sector_that_cannot_be_read_is_there_and_its_file_is_le
     # Messages beside it are read without what lies behind them.
     assert bodies(recovered) == [b"first", b"third"]
     store = recovered.store
-    store.append(published(b"fourth"), store.lane(1, 0), 3)
+    store.append(published(b"fourth"), store.cursor(1, 0), 3)
     store.commit()
     there.advance()
     assert bodies(opened(there)) == [b"first", b"third", b"fourth"]
@@ -277,7 +277,7 @@ def test_a_segment_with_a_bad_sector_behind_its_records_is_never_used_again(is_s
     assert [error.at for error in recovered.damage] == [SEGMENT_SIZE - 4096]
     [(position, message)] = messages_of(recovered)
     store = recovered.store
-    store.release(message, store.lane(1, 0), position)
+    store.release(message, store.cursor(1, 0), position)
     store.commit()
     there.advance()
     assert there.files[FIRST].current == before
@@ -295,14 +295,14 @@ def test_a_segment_whose_head_cannot_be_read_is_reported_and_left_alone(is_last:
     assert [(error.name, error.at) for error in recovered.damage] == [(name, 0)]
     assert bodies(recovered) == ([b"first"] if is_last else [])
     store = recovered.store
-    store.append(published(b"second"), store.lane(1, 0), 1)
+    store.append(published(b"second"), store.cursor(1, 0), 1)
     store.commit()
     there.advance()
     assert there.files[name].current == before
     assert bodies(opened(there))[-1] == b"second"
 
 
-@pytest.mark.parametrize("step", [Write, Sync])
+@pytest.mark.parametrize("step", [WriteFile, SyncFile])
 def test_a_last_segment_that_cannot_be_sealed_is_reported_and_never_used_again(step: type) -> None:
     there = disk()
     written(there, b"first")
@@ -313,8 +313,8 @@ def test_a_last_segment_that_cannot_be_sealed_is_reported_and_never_used_again(s
     ]
     [(position, message)] = messages_of(recovered)
     store = recovered.store
-    store.release(message, store.lane(1, 0), position)
-    store.append(published(b"second"), store.lane(1, 0), 1)
+    store.release(message, store.cursor(1, 0), position)
+    store.append(published(b"second"), store.cursor(1, 0), 1)
     store.commit()
     there.advance()
     assert FIRST in there.files
@@ -325,7 +325,7 @@ def test_a_last_segment_that_cannot_be_sealed_is_reported_and_never_used_again(s
 def test_a_store_is_not_opened_for_want_of_room_or_permission(number: int) -> None:
     there = disk()
     written(there, b"first")
-    there.fault = (Write, number)
+    there.fault = (WriteFile, number)
     with pytest.raises(OSError, match=errno.errorcode[number]):
         opened(there)
     assert bodies(opened(there)) == [b"first"]
@@ -335,8 +335,8 @@ def test_a_store_is_not_opened_for_want_of_room_or_permission(number: int) -> No
 def test_a_last_segment_that_was_never_begun_is_no_damage(head: bytes) -> None:
     there = disk()
     written(there, b"first")
-    there.perform([Create("00000009.segment", SEGMENT_SIZE), Write("00000009.segment", 0, [head])])
-    there.perform([SyncDirectory(), Sync("00000009.segment")])
+    there.perform([CreateFile("00000009.segment", SEGMENT_SIZE), WriteFile("00000009.segment", 0, [head])])
+    there.perform([SyncDirectory(), SyncFile("00000009.segment")])
     recovered = opened(there)
     assert not recovered.damage
     assert bodies(recovered) == [b"first"]
@@ -348,7 +348,7 @@ def test_the_end_of_a_segment_without_its_seal_is_damage_when_another_follows() 
     opened(there)
     octets = there.files[FIRST].current
     there.flip_bit(FIRST, octets.find(b"first") + 10)
-    assert isinstance(opened(there).damage[0], SegmentError)
+    assert isinstance(opened(there).damage[0], StoreFileError)
 
 
 def test_what_a_queue_that_is_gone_left_behind_is_dead() -> None:
@@ -356,7 +356,7 @@ def test_what_a_queue_that_is_gone_left_behind_is_dead() -> None:
     written(there, b"first")
     recovered = opened(there, queues=())
     assert not recovered.queues
-    recovered.store.append(published(b"x"), recovered.store.lane(2, 0), 0)
+    recovered.store.append(published(b"x"), recovered.store.cursor(2, 0), 0)
     recovered.store.commit()
     there.advance()
     assert FIRST not in there.files
@@ -373,16 +373,16 @@ def test_a_message_that_is_larger_than_a_segment_has_one_of_its_own() -> None:
 def test_dead_segments_are_used_again_and_what_lanes_are_done_with_is_kept() -> None:
     there = disk()
     store = opened(there).store
-    lane, stuck = store.lane(1, 0), store.lane(2, 0)
+    cursor, stuck = store.cursor(1, 0), store.cursor(2, 0)
     kept = published(b"kept")
     store.append(kept, stuck, 0)
     body = bytes(1 << 20)
     for position in range(80):
         message = published(body)
-        store.append(message, lane, position)
+        store.append(message, cursor, position)
         store.commit()
         there.advance()
-        store.release(message, lane, position)
+        store.release(message, cursor, position)
     store.commit()
     there.advance()
     # One holds what is kept, one is written to, and one waits for the next batch.
@@ -398,10 +398,10 @@ def test_one_sync_is_shared_by_all_that_came_meanwhile() -> None:
     there = disk()
     store = opened(there).store
     promise = Promise()
-    lane = store.lane(1, 0)
+    cursor = store.cursor(1, 0)
     before = there.syncs
     for number in range(100):
-        store.append(published(b"x"), lane, number)
+        store.append(published(b"x"), cursor, number)
         store.confirm(promise, number)
         store.commit()
     there.advance()
@@ -412,16 +412,16 @@ def test_one_sync_is_shared_by_all_that_came_meanwhile() -> None:
     assert there.syncs - before == 2
 
 
-@pytest.mark.parametrize("step", [Write, Sync, Create])
+@pytest.mark.parametrize("step", [WriteFile, SyncFile, CreateFile])
 def test_a_full_disk_stops_confirms_until_it_has_room_and_nothing_is_lost(step: type) -> None:
     there, port = disk(), Port()
     store = opened(there, port).store
     promise = Promise()
-    lane = store.lane(1, 0)
+    cursor = store.cursor(1, 0)
     there.fault = (step, errno.ENOSPC)
     sizes = [10, SEGMENT_SIZE]
     for number, size in enumerate(sizes):
-        store.append(published(bytes(size)), lane, number)
+        store.append(published(bytes(size)), cursor, number)
         store.confirm(promise, number)
     store.commit()
     there.advance()
@@ -439,9 +439,9 @@ def test_another_failure_is_told_and_confirms_nothing() -> None:
     there, port = disk(), Port()
     store = opened(there, port).store
     promise = Promise()
-    store.append(published(b"x"), store.lane(1, 0), 0)
+    store.append(published(b"x"), store.cursor(1, 0), 0)
     store.confirm(promise, 0)
-    there.fault = (Sync, errno.EIO)
+    there.fault = (SyncFile, errno.EIO)
     store.commit()
     there.advance()
     assert (promise.done_numbers, port.told[-1]) == ([], "failed")
@@ -451,7 +451,7 @@ def test_closing_writes_what_is_pending_first() -> None:
     there = disk()
     store = opened(there).store
     ended: list[bool] = []
-    store.append(published(b"x"), store.lane(1, 0), 0)
+    store.append(published(b"x"), store.cursor(1, 0), 0)
     store.close(lambda: ended.append(True))
     assert not ended
     there.advance()
@@ -469,7 +469,7 @@ def batch(there: SimulatedDisk, count: int, queue: int = 1, size: int = 100) -> 
     """So many messages in one batch, which was synced."""
     store = opened(there).store
     for position in range(count):
-        store.append(published(b"%03d" % position + bytes(size)), store.lane(queue, 0), position)
+        store.append(published(b"%03d" % position + bytes(size)), store.cursor(queue, 0), position)
     store.commit()
     there.advance()
 
@@ -499,11 +499,11 @@ def test_one_damaged_record_of_a_batch_costs_itself_and_is_named(number: int, be
 def test_what_was_written_behind_the_end_that_was_synced_may_be_torn_anywhere() -> None:
     there = disk()
     store = opened(there).store
-    store.append(published(b"kept"), store.lane(1, 0), 0)
+    store.append(published(b"kept"), store.cursor(1, 0), 0)
     store.commit()
     there.advance()
     for position in (1, 2, 3):
-        store.append(published(b"torn%d" % position), store.lane(1, 0), position)
+        store.append(published(b"torn%d" % position), store.cursor(1, 0), position)
     store.commit()
     there.advance(1)
     there.flip_bit(FIRST, place(there, FIRST, b"torn2"))
@@ -528,7 +528,7 @@ def test_what_is_cut_off_is_named_with_its_messages_and_queues(left: int, is_zer
     assert kept == max(0, left - 33) // 162
     # What comes now is somewhere else, and is found.
     store = recovered.store
-    store.append(published(b"later"), store.lane(2, 0), 99)
+    store.append(published(b"later"), store.cursor(2, 0), 99)
     store.commit()
     there.advance()
     assert bodies(opened(there), 2)[-1] == b"later"
@@ -541,7 +541,7 @@ def test_a_segment_that_is_gone_is_named_with_its_messages(number: int) -> None:
     for queue in (1, 2, 3):
         batch(there, 4, queue=queue)
     name = f"{number:08d}{SUFFIX}"
-    there.perform([Delete(name), SyncDirectory()])
+    there.perform([DeleteFile(name), SyncDirectory()])
     recovered = opened(there, queues=(1, 2, 3))
     [damage] = recovered.damage
     assert (damage.name, damage.reason, damage.messages) == (name, "the file is missing", 4)
@@ -581,14 +581,14 @@ def test_what_is_dead_at_the_start_is_let_go_though_nothing_comes() -> None:
     batch(there, 3)
     recovered = opened(there)
     for position, message in messages_of(recovered):
-        recovered.store.release(message, recovered.store.lane(1, 0), position)
+        recovered.store.release(message, recovered.store.cursor(1, 0), position)
     recovered.store.commit()
     there.advance()
     for _ in range(5):
         port = Port()
         recovered = opened(there, port)
         port.is_dirty = False
-        recovered.store.tend()
+        recovered.store.maintain()
         if port.is_dirty:
             recovered.store.commit()
             there.advance()

@@ -38,7 +38,7 @@ def written(count: int = len(KINDS)) -> SimulatedDisk:
     disk = SimulatedDisk(random.Random(0))
     store = opened(disk).store
     for position in range(count):
-        store.append(published(KINDS[position % len(KINDS)]), store.lane(1, 0), position)
+        store.append(published(KINDS[position % len(KINDS)]), store.cursor(1, 0), position)
         store.commit()
         disk.advance()
     return disk
@@ -80,10 +80,10 @@ def test_deaths_move_with_their_message_from_one_segment_to_another(
     store = recovered.store
     for position, message in messages_of(recovered):
         if position % 50 not in (1, 2):
-            store.release(message, store.lane(1, 0), position)
+            store.release(message, store.cursor(1, 0), position)
     before: list[str] = []
     while before != (before := sorted(disk.names())):
-        store.tend()
+        store.maintain()
         port.is_dirty = True
         while disk.is_busy or port.is_dirty:
             port.is_dirty = False

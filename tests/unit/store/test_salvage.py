@@ -7,8 +7,8 @@ import pytest
 from tests.sim.disk import SimulatedDisk
 
 from warren.limits import SALVAGE_FAILURES_MAX
-from warren.store.disk import Create, Write
-from warren.store.salvage import is_damage, salvaged
+from warren.store.disk import CreateFile, WriteFile
+from warren.store.salvage import is_damage, read_around_damage
 
 SIZE = 1 << 20
 NAME = "file"
@@ -19,12 +19,12 @@ class Disk(SimulatedDisk):
 
     def __init__(self) -> None:
         super().__init__(random.Random(0))
-        self.perform([Create(NAME, SIZE), Write(NAME, 0, [b"\1" * SIZE])])
+        self.perform([CreateFile(NAME, SIZE), WriteFile(NAME, 0, [b"\1" * SIZE])])
 
 
 def test_what_is_whole_is_read_at_once() -> None:
     disk = Disk()
-    assert salvaged(disk, NAME, SIZE) == (b"\1" * SIZE, [])
+    assert read_around_damage(disk, NAME, SIZE) == (b"\1" * SIZE, [])
     assert disk.read_count == 1
 
 
@@ -32,7 +32,7 @@ def test_what_is_whole_is_read_at_once() -> None:
 def test_all_but_the_sector_that_cannot_be_read_is_there(bad: range) -> None:
     disk = Disk()
     disk.unreadable[NAME] = bad
-    octets, [hole] = salvaged(disk, NAME, SIZE)
+    octets, [hole] = read_around_damage(disk, NAME, SIZE)
     at = bad.start // 4096 * 4096
     assert (hole.name, hole.at, hole.reason) == (NAME, at, "4096 octets cannot be read: EIO")
     assert octets.count(1) == SIZE - 4096
@@ -44,7 +44,7 @@ def test_all_but_the_sector_that_cannot_be_read_is_there(bad: range) -> None:
 def test_sectors_in_a_row_are_one_hole() -> None:
     disk = Disk()
     disk.unreadable[NAME] = range(50_000, 70_000)
-    octets, [hole] = salvaged(disk, NAME, SIZE)
+    octets, [hole] = read_around_damage(disk, NAME, SIZE)
     assert (hole.at, hole.reason) == (49_152, "24576 octets cannot be read: EIO")
     assert octets.count(1) == SIZE - 24_576
 
@@ -52,8 +52,8 @@ def test_sectors_in_a_row_are_one_hole() -> None:
 def test_a_device_that_gives_nothing_back_is_not_asked_for_ever() -> None:
     disk = Disk()
     disk.unreadable[NAME] = range(SIZE << 4)
-    disk.perform([Create(NAME, SIZE << 4)])
-    _, [hole] = salvaged(disk, NAME, SIZE << 4)
+    disk.perform([CreateFile(NAME, SIZE << 4)])
+    _, [hole] = read_around_damage(disk, NAME, SIZE << 4)
     assert (hole.at, hole.reason) == (0, f"{SIZE << 4} octets cannot be read: EIO")
     assert disk.read_count < SALVAGE_FAILURES_MAX + 20
 
@@ -62,5 +62,5 @@ def test_what_is_not_the_fault_of_a_sector_is_raised() -> None:
     disk = Disk()
     disk.unreadable[NAME] = range(5)
     with pytest.raises(KeyError):
-        salvaged(disk, "nothing", SIZE)
+        read_around_damage(disk, "nothing", SIZE)
     assert [is_damage(OSError(number, "")) for number in (errno.EIO, errno.EMFILE)] == [True, False]

@@ -5,16 +5,16 @@ import random
 import pytest
 
 from warren.limits import SCANNED_AT_ONCE
-from warren.store.found import Found
-from warren.store.scan import LaneScan, Remaining, released
+from warren.store.recovered_queue import RecoveredQueue
+from warren.store.scan import CursorScan, LiveMessages, recovered_cursor
 from warren.store.segment import Segment
 
 SIZE = 100
 
 
-def scan_of(positions: list[int]) -> LaneScan:
+def scan_of(positions: list[int]) -> CursorScan:
     """A message at each of `positions`, written in this order, the n-th at place n of segment n % 3."""
-    scan = LaneScan()
+    scan = CursorScan()
     for place, position in enumerate(positions):
         scan.in_order = scan.in_order and position >= scan.last
         scan.last = position + 1
@@ -32,9 +32,9 @@ def segments() -> dict[int, Segment]:
     return {number: Segment(number) for number in range(3)}
 
 
-def found_in(scan: LaneScan, holding: dict[int, Segment]) -> tuple[Found, int]:
+def found_in(scan: CursorScan, holding: dict[int, Segment]) -> tuple[RecoveredQueue, int]:
     """What is found, and in how many goes."""
-    remaining = Remaining(scan, released(scan, 1, 0), holding)
+    remaining = LiveMessages(scan, recovered_cursor(scan, 1, 0), holding)
     goes = 1
     while remaining.take_some():
         goes += 1

@@ -8,9 +8,9 @@ from tests.sim.segments import make_small
 from tests.unit.store.test_recovery import FIRST, bodies, opened, published
 
 from warren.limits import SEGMENT_SIZE
-from warren.store.disk import Create, Sync, SyncDirectory, Write
+from warren.store.disk import CreateFile, SyncDirectory, SyncFile, WriteFile
 from warren.store.record import BATCH, RELEASE, checksum_seed, encode, encode_run
-from warren.store.segment import HEAD_SIZE, SegmentError, encode_head, seed_of
+from warren.store.segment import HEAD_SIZE, StoreFileError, encode_head, seed_of
 
 
 @pytest.mark.parametrize("salt", [b"", bytes(8)])
@@ -18,11 +18,11 @@ def test_what_a_client_publishes_does_not_pass_for_a_record(salt: bytes) -> None
     """It knows everything but the salt, and the octets before its own are lost in a power cut."""
     disk = SimulatedDisk(random.Random(0))
     store = opened(disk).store
-    lane = store.lane(1, 0)
+    cursor = store.cursor(1, 0)
     seed = checksum_seed(1, salt)
     forged = encode(BATCH, b"", seed) + encode(RELEASE, encode_run(1, 0, 1), seed)
     for position, body in enumerate((b"kept", forged)):
-        store.append(published(body), lane, position)
+        store.append(published(body), cursor, position)
         store.commit()
         disk.advance()
     octets = disk.files[FIRST].current
@@ -41,7 +41,7 @@ def test_checksums_start_from_the_salt_and_the_number() -> None:
 
 def test_a_segment_under_another_name_is_refused() -> None:
     with pytest.raises(
-        SegmentError, match=r"00000002.segment, octet 8: this is segment 1 under another name"
+        StoreFileError, match=r"00000002.segment, octet 8: this is segment 1 under another name"
     ):
         seed_of(encode_head(1, bytes(8)), 2)
 
@@ -50,16 +50,18 @@ def test_a_segment_under_another_name_is_refused() -> None:
 def test_a_head_that_was_torn_when_the_segment_was_begun_is_no_damage(size: int) -> None:
     disk = SimulatedDisk(random.Random(0))
     store = opened(disk).store
-    store.append(published(b"kept"), store.lane(1, 0), 0)
+    store.append(published(b"kept"), store.cursor(1, 0), 0)
     store.commit()
     disk.advance()
     name = "00000002.segment"
     torn = encode_head(2, b"12345678")[:size]
-    disk.perform([Create(name, SEGMENT_SIZE), Write(name, 0, [torn]), Sync(name), SyncDirectory()])
+    disk.perform(
+        [CreateFile(name, SEGMENT_SIZE), WriteFile(name, 0, [torn]), SyncFile(name), SyncDirectory()]
+    )
     recovered = opened(disk)
     assert (bodies(recovered), recovered.damage) == ([b"kept"], [])
     disk.forget_synced()
-    disk.perform([Create(name, SEGMENT_SIZE), Write(name, 0, [torn.ljust(HEAD_SIZE, b"\0"), b"x"])])
+    disk.perform([CreateFile(name, SEGMENT_SIZE), WriteFile(name, 0, [torn.ljust(HEAD_SIZE, b"\0"), b"x"])])
     assert [str(error) for error in opened(disk).damage]
 
 
@@ -72,7 +74,7 @@ def test_what_was_found_after_a_kill_is_there_after_a_power_cut(
     disk = SimulatedDisk(random.Random(seed))
     store = opened(disk).store
     for position in range(5):
-        store.append(published(b"%d" % position * 1_000), store.lane(1, 0), position)
+        store.append(published(b"%d" % position * 1_000), store.cursor(1, 0), position)
     store.commit()
     disk.advance(1)
     disk.die()

@@ -5,12 +5,12 @@ import random
 import pytest
 from tests.sim.disk import SimulatedDisk
 
-from warren.store.disk import Create, SyncDirectory, Write
+from warren.store.disk import CreateFile, SyncDirectory, WriteFile
 from warren.store.message_store import StorePort
-from warren.store.recovery import OpeningWorld, open_erased, open_store
-from warren.store.staged.shelf import open_shelf
-from warren.store.streams.log import StreamFiles
+from warren.store.recovery import RecoveryDependencies, open_erased, open_store
+from warren.store.staged.stage_index import open_stage_index
 from warren.store.streams.recovery import open_streams
+from warren.store.streams.stream_log import StreamLogDependencies
 from warren.store.survey import survey_store, survey_streams
 
 NAMES = [
@@ -44,7 +44,7 @@ NAMES = [
 def disk() -> SimulatedDisk:
     disk = SimulatedDisk(random.Random(0))
     for name in NAMES:
-        disk.perform([Create(name, 0), Write(name, 0, [b"not ours"])])
+        disk.perform([CreateFile(name, 0), WriteFile(name, 0, [b"not ours"])])
     disk.perform([SyncDirectory()])
     return disk
 
@@ -55,7 +55,7 @@ def assert_all_there(disk: SimulatedDisk) -> None:
 
 
 def test_a_store_leaves_files_alone_that_are_not_its_own(disk: SimulatedDisk) -> None:
-    world = OpeningWorld(random_octets=bytes, has_queue=lambda _: False, progress=lambda _, __: None)
+    world = RecoveryDependencies(random_octets=bytes, has_queue=lambda _: False, progress=lambda _, __: None)
     for _ in range(2):
         assert open_store(disk, StorePort(), world).damage == []
     assert survey_store(disk) == {}
@@ -69,7 +69,7 @@ def test_a_store_that_is_erased_leaves_files_alone_that_are_not_its_own(disk: Si
 
 
 def test_streams_leave_files_alone_that_are_not_theirs(disk: SimulatedDisk) -> None:
-    files = StreamFiles(disk=disk, random_octets=bytes, report=print)
+    files = StreamLogDependencies(disk=disk, random_octets=bytes, report=print)
     for _ in range(2):
         assert open_streams(files, StorePort(), lambda _: False).damage == []
     assert survey_streams(disk) == {}
@@ -79,6 +79,6 @@ def test_streams_leave_files_alone_that_are_not_theirs(disk: SimulatedDisk) -> N
 def test_staged_rows_leave_files_alone_that_are_not_theirs(disk: SimulatedDisk) -> None:
     damage: list[Exception] = []
     for _ in range(2):
-        assert open_shelf(disk, damage.append).stages == {}
+        assert open_stage_index(disk, damage.append).stages == {}
     assert damage == []
     assert_all_there(disk)

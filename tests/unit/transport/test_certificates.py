@@ -1,6 +1,6 @@
 """User names from certificates."""
 
-from warren.transport.certificates import LoginFrom, distinguished_name, login
+from warren.transport.certificates import LoginFrom, distinguished_name, login_name
 
 CERTIFICATE: dict[str, object] = {
     "subject": (
@@ -14,22 +14,22 @@ CERTIFICATE: dict[str, object] = {
 
 def test_the_distinguished_name_is_the_subject_last_part_first() -> None:
     assert distinguished_name(CERTIFICATE) == r"CN=client,O=Ex\, Inc.,C=SE"
-    assert login(CERTIFICATE, LoginFrom.DISTINGUISHED_NAME) == r"CN=client,O=Ex\, Inc.,C=SE"
+    assert login_name(CERTIFICATE, LoginFrom.DISTINGUISHED_NAME) == r"CN=client,O=Ex\, Inc.,C=SE"
 
 
 def test_the_common_name_alone() -> None:
-    assert login(CERTIFICATE, LoginFrom.COMMON_NAME) == "client"
+    assert login_name(CERTIFICATE, LoginFrom.COMMON_NAME) == "client"
 
 
 def test_a_subject_alternative_name_by_type_and_index() -> None:
     source = LoginFrom.SUBJECT_ALTERNATIVE_NAME
-    assert login(CERTIFICATE, source) == "a.example"
-    assert login(CERTIFICATE, source, "dns", 1) == "b.example"
-    assert login(CERTIFICATE, source, "email") == "c@example"
-    assert login(CERTIFICATE, source, "uri") is None
-    assert login(CERTIFICATE, source, "dns", 2) is None
+    assert login_name(CERTIFICATE, source) == "a.example"
+    assert login_name(CERTIFICATE, source, "dns", 1) == "b.example"
+    assert login_name(CERTIFICATE, source, "email") == "c@example"
+    assert login_name(CERTIFICATE, source, "uri") is None
+    assert login_name(CERTIFICATE, source, "dns", 2) is None
 
 
 def test_a_certificate_without_the_part_names_nobody() -> None:
-    assert login({}, LoginFrom.DISTINGUISHED_NAME) is None
-    assert login({}, LoginFrom.COMMON_NAME) is None
+    assert login_name({}, LoginFrom.DISTINGUISHED_NAME) is None
+    assert login_name({}, LoginFrom.COMMON_NAME) is None

@@ -16,7 +16,7 @@ class Owner:
     def flush(self) -> None:
         self.calls.append(f"{self.name} flushed")
 
-    def go_on(self) -> None:
+    def process_more(self) -> None:
         self.calls.append(f"{self.name} goes on")
 
 

@@ -6,7 +6,7 @@ from typing import cast
 
 from warren import limits
 from warren.runtime.clock import Clock
-from warren.transport.protocol import AmqpProtocol, Doorman, Turn
+from warren.transport.protocol import AmqpProtocol, ConnectionRegistry, LoopContext
 
 
 class SteppedClock(Clock):
@@ -22,35 +22,39 @@ class SteppedClock(Clock):
         return self.time
 
 
-def with_two_clients(scenario: Callable[[SteppedClock, Turn, AmqpProtocol, AmqpProtocol], None]) -> None:
+def with_two_clients(
+    scenario: Callable[[SteppedClock, LoopContext, AmqpProtocol, AmqpProtocol], None],
+) -> None:
     async def run() -> None:
         clock = SteppedClock()
-        turn = Turn(asyncio.get_running_loop(), clock)
-        nobody = cast(Doorman, None)
-        scenario(clock, turn, AmqpProtocol(nobody, turn), AmqpProtocol(nobody, turn))
+        loop_context = LoopContext(asyncio.get_running_loop(), clock)
+        nobody = cast(ConnectionRegistry, None)
+        scenario(clock, loop_context, AmqpProtocol(nobody, loop_context), AmqpProtocol(nobody, loop_context))
 
     asyncio.run(run())
 
 
 def test_a_client_that_has_long_been_alone_is_read_more_at_once() -> None:
-    def scenario(clock: SteppedClock, turn: Turn, one: AmqpProtocol, _: AmqpProtocol) -> None:
-        for clock.time in range(limits.ALONE_AFTER_MS):
-            assert len(turn.begin_read(one)) == limits.READ_SIZE_MAX
-            assert turn.work == limits.WORK_PER_TURN_MAX
-        clock.time = limits.ALONE_AFTER_MS
-        assert len(turn.begin_read(one)) == limits.READ_SIZE_ALONE_MAX
-        assert turn.work == limits.WORK_ALONE_MAX
+    def scenario(clock: SteppedClock, loop_context: LoopContext, one: AmqpProtocol, _: AmqpProtocol) -> None:
+        for clock.time in range(limits.SOLE_CLIENT_AFTER_MS):
+            assert len(loop_context.begin_read(one)) == limits.READ_SIZE_MAX
+            assert loop_context.work == limits.WORK_PER_TURN_MAX
+        clock.time = limits.SOLE_CLIENT_AFTER_MS
+        assert len(loop_context.begin_read(one)) == limits.READ_SIZE_ALONE_MAX
+        assert loop_context.work == limits.WORK_SOLE_CLIENT_MAX
 
     with_two_clients(scenario)
 
 
 def test_turns_are_short_again_as_soon_as_another_client_sends() -> None:
-    def scenario(clock: SteppedClock, turn: Turn, one: AmqpProtocol, other: AmqpProtocol) -> None:
-        turn.begin_read(one)
-        clock.time = limits.ALONE_AFTER_MS
-        turn.begin_read(one)
+    def scenario(
+        clock: SteppedClock, loop_context: LoopContext, one: AmqpProtocol, other: AmqpProtocol
+    ) -> None:
+        loop_context.begin_read(one)
+        clock.time = limits.SOLE_CLIENT_AFTER_MS
+        loop_context.begin_read(one)
         for reader in (other, one):
-            assert len(turn.begin_read(reader)) == limits.READ_SIZE_MAX
-            assert turn.work == limits.WORK_PER_TURN_MAX
+            assert len(loop_context.begin_read(reader)) == limits.READ_SIZE_MAX
+            assert loop_context.work == limits.WORK_PER_TURN_MAX
 
     with_two_clients(scenario)

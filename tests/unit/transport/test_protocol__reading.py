@@ -7,18 +7,18 @@ from typing import Any, cast
 
 import pytest
 from tests.unit.session.client import Broker, Client, call, publication
-from tests.unit.session.streaming.client import Node, StreamClient, data
+from tests.unit.session.streams.client import Node, StreamClient, data
 
 from warren import limits
 from warren.runtime.clock import Clock
 from warren.session import throttle
-from warren.transport.protocol import AmqpProtocol, Doorman, Turn
+from warren.transport.protocol import AmqpProtocol, ConnectionRegistry, LoopContext
 from warren.transport.protocol import Client as Connected
 from warren.wire import methods
 from warren.wire.streams import commands
-from warren.wire.streams.codes import Code
+from warren.wire.streams.codes import ResponseCode
 from warren.wire.streams.frames import framed
-from warren.wire.streams.publishing import Publication, encode_publish
+from warren.wire.streams.publish import Publication, encode_publish
 
 HELD = ("nothing behind", "a frame behind")
 OUTPUT = ("it reads", "it does not read")
@@ -50,7 +50,7 @@ class Socket(asyncio.Transport):
         return 0
 
 
-class Entry(Doorman):
+class Entry(ConnectionRegistry):
     """Lets one connection in, which exists already."""
 
     def __init__(self, connection: Connected) -> None:
@@ -62,7 +62,7 @@ class Entry(Doorman):
     def opened(self, protocol: AmqpProtocol) -> None:
         pass
 
-    def dismiss(self, protocol: AmqpProtocol) -> None:
+    def connection_closed(self, protocol: AmqpProtocol) -> None:
         pass
 
 
@@ -73,11 +73,11 @@ class Read:
         self.broker = broker
         self.socket = Socket()
         connection = cast(Connected, client.connection)
-        self.protocol = AmqpProtocol(Entry(connection), Turn(asyncio.get_running_loop(), Clock()))
+        self.protocol = AmqpProtocol(Entry(connection), LoopContext(asyncio.get_running_loop(), Clock()))
         self.protocol.connection_made(self.socket)
         # Whoever has something to say wakes this socket.
-        client.wake.output_ready = self.protocol.output_ready  # type: ignore[method-assign]
-        client.wake.output_full = self.protocol.output_full  # type: ignore[method-assign]
+        client.output_listener.output_ready = self.protocol.output_ready  # type: ignore[method-assign]
+        client.output_listener.output_full = self.protocol.output_full  # type: ignore[method-assign]
 
     def say(self, octets: bytes) -> None:
         """They come, in as many reads as they need."""
@@ -111,8 +111,8 @@ def alarm(node: Node) -> Callable[[], None]:
 
 
 def disk(node: Node) -> Callable[[], None]:
-    node.domain.credit.spend()
-    return node.domain.credit.renew
+    node.services.credit.spend()
+    return node.services.credit.renew
 
 
 def confirms(node: Node) -> Callable[[], None]:
@@ -178,7 +178,7 @@ def test_a_stream_client_that_is_closed_while_it_is_held_up_may_say_that_it_hear
         read.say(published(1))
         await read.settle()
         assert not read.socket.is_read
-        client.connection.close(Code.AUTHENTICATION_FAILURE, "the token has expired")
+        client.connection.close(ResponseCode.AUTHENTICATION_FAILURE, "the token has expired")
         await read.settle()
         assert read.socket.is_read
 
@@ -191,8 +191,8 @@ def amqp_alarm(broker: Broker) -> Callable[[], None]:
 
 
 def amqp_disk(broker: Broker) -> Callable[[], None]:
-    broker.domain.credit.spend()
-    return broker.domain.credit.renew
+    broker.services.credit.spend()
+    return broker.services.credit.renew
 
 
 def amqp_answer(broker: Broker) -> Callable[[], None]:

@@ -7,7 +7,7 @@ from tests.unit.session.client import Broker, Client
 from tests.unit.transport.test_protocol__reading import Entry, Socket
 
 from warren.runtime.clock import Clock
-from warren.transport.protocol import AmqpProtocol, Turn
+from warren.transport.protocol import AmqpProtocol, LoopContext
 
 TIMEOUT_MS = 800
 
@@ -55,9 +55,9 @@ class Scene:
         self.client = Client(Broker())
         self.client.open(0, {})
         self.client.connection.take_output()
-        turn = Turn(asyncio.get_running_loop(), self.clock)
+        loop_context = LoopContext(asyncio.get_running_loop(), self.clock)
         entry = Entry(self.client.connection)  # type: ignore[arg-type]
-        self.protocol = AmqpProtocol(entry, turn, send_timeout_ms=send_timeout_ms)
+        self.protocol = AmqpProtocol(entry, loop_context, send_timeout_ms=send_timeout_ms)
         self.protocol.connection_made(self.socket)
 
     def say(self, octets: bytes) -> None:

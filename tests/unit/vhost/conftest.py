@@ -7,16 +7,16 @@ import pytest
 
 from warren.access.authorize import Authorizer
 from warren.access.grants import UserGrants
-from warren.metadata.commands import Command, PutUser, PutVhost, Reply, SetPermissions
+from warren.metadata.commands import MetadataCommand, PutUser, PutVhost, Reply, SetPermissions
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
 from warren.metadata.records import QueueRecord
 from warren.model.arguments import QueueSettings
 from warren.routing.router import Router
-from warren.vhost.declaring import Declaring
+from warren.vhost.exchange_service import ExchangeService
+from warren.vhost.live_topology import LiveTopology, LiveTopologyDependencies
+from warren.vhost.queue_service import QueueService
 from warren.vhost.requester import Owner, Requester
-from warren.vhost.topology import LiveParts, Topology
-from warren.vhost.wiring import Wiring
 
 T = TypeVar("T")
 
@@ -72,23 +72,23 @@ class LiveVhost:
         self.local = LocalProposals(self.metadata, lambda: 0)
         self.apply(PutVhost(name="v"))
         self.user("guest", ".*", ".*", ".*")
-        parts = LiveParts(
+        parts = LiveTopologyDependencies(
             router=Router("v"),
             queues={},
             make_queue=CountingQueue,
             random_octets=lambda size: b"\xff" * size,
             later=self.turns.append,
         )
-        self.topology: Topology[CountingQueue] = Topology(self.metadata, "v", parts)
+        self.topology: LiveTopology[CountingQueue] = LiveTopology(self.metadata, "v", parts)
         assert list(self.topology.recover(lambda record, queue: None)) == [None]
-        self.declaring = Declaring(self.metadata, self.local, self.topology, parts.random_octets)
-        self.wiring = Wiring(self.metadata, self.local, self.topology)
+        self.queue_service = QueueService(self.metadata, self.local, self.topology, parts.random_octets)
+        self.exchange_service = ExchangeService(self.metadata, self.local, self.topology)
 
     @property
     def queues(self) -> dict[str, CountingQueue]:
         return self.topology.queues
 
-    def apply(self, command: Command) -> Reply:
+    def apply(self, command: MetadataCommand) -> Reply:
         return self.local.apply(command)
 
     def user(self, name: str, configure: str, write: str, read: str) -> None:

@@ -1,7 +1,7 @@
 """A virtual host with a store that answers when it is told to, and the dead letters of a queue in it."""
 
 from warren.model.arguments import Overflow, QueueSettings
-from warren.model.confirmation import Confirmation
+from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import Message
 from warren.queues.classic import ClassicQueue
 from warren.routing.exchange import Binding, ExchangeSettings
@@ -15,9 +15,9 @@ class SlowQueue(ClassicQueue):
 
     def __init__(self, name: str, vhost: VirtualHost, settings: QueueSettings) -> None:
         super().__init__(name, vhost.name, vhost, settings)
-        self.due: list[tuple[Confirmation, int]] = []
+        self.due: list[tuple[ConfirmListener, int]] = []
 
-    def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
+    def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
         if confirmation is not None and message.is_persistent:
             confirmation.expect(sequence)
             self.due.append((confirmation, sequence))

@@ -9,8 +9,8 @@ from tests.unit.vhost.conftest import LiveVhost
 
 from warren.errors import ResourceError
 from warren.limits import REMOVED_PER_TURN
-from warren.metadata.commands import Bind, Command, DeclareExchange, DeclareQueue, Reply, Unbind
-from warren.vhost.errand import await_all, run
+from warren.metadata.commands import Bind, DeclareExchange, DeclareQueue, MetadataCommand, Reply, Unbind
+from warren.vhost.coroutine_driver import await_all, drive
 from warren.wire.methods import ExchangeDelete, QueueDelete
 
 MANY = 3 * REMOVED_PER_TURN + 1
@@ -40,7 +40,7 @@ def left_after_each_turn(live: LiveVhost, coroutine: Coroutine[Any, Any, object]
 
     vhost = live.metadata.vhost("v")
     assert vhost is not None
-    run(whole())
+    drive(whole())
     left = [vhost.topology.binding_count]
     while live.turns:
         live.turns.pop(0)(0)
@@ -53,14 +53,14 @@ TURNS = [MANY - REMOVED_PER_TURN, MANY - 2 * REMOVED_PER_TURN, MANY - 3 * REMOVE
 
 def test_the_bindings_of_a_queue_that_is_deleted_go_turn_by_turn(live: LiveVhost) -> None:
     bound(live)
-    deletion = live.declaring.delete_queue(live.requester(), QueueDelete(queue="q"))
+    deletion = live.queue_service.delete_queue(live.requester(), QueueDelete(queue="q"))
     assert left_after_each_turn(live, deletion) == TURNS
     assert not live.queues
 
 
 def test_the_bindings_of_an_exchange_that_is_deleted_go_turn_by_turn(live: LiveVhost) -> None:
     bound(live)
-    deletion = live.wiring.delete_exchange(live.requester(), ExchangeDelete(exchange="x"))
+    deletion = live.exchange_service.delete_exchange(live.requester(), ExchangeDelete(exchange="x"))
     assert left_after_each_turn(live, deletion) == TURNS
     assert "x" not in live.topology.router.exchanges
     assert list(live.queues) == ["q"]
@@ -68,7 +68,7 @@ def test_the_bindings_of_an_exchange_that_is_deleted_go_turn_by_turn(live: LiveV
 
 def test_an_exchange_that_nobody_needs_goes_with_the_last_of_them(live: LiveVhost) -> None:
     bound(live, auto_delete=True)
-    deletion = live.declaring.delete_queue(live.requester(), QueueDelete(queue="q"))
+    deletion = live.queue_service.delete_queue(live.requester(), QueueDelete(queue="q"))
     assert left_after_each_turn(live, deletion) == TURNS
     assert "x" not in live.topology.router.exchanges
 
@@ -76,7 +76,7 @@ def test_an_exchange_that_nobody_needs_goes_with_the_last_of_them(live: LiveVhos
 @pytest.mark.parametrize("condition", ["if_unused", "if_empty"])
 def test_what_must_be_true_of_a_queue_is_true_when_it_goes(live: LiveVhost, condition: str) -> None:
     bound(live)
-    deletion = live.declaring.delete_queue(live.requester(), QueueDelete(queue="q", **{condition: True}))
+    deletion = live.queue_service.delete_queue(live.requester(), QueueDelete(queue="q", **{condition: True}))
     assert left_after_each_turn(live, deletion) == [0]
 
 
@@ -86,13 +86,13 @@ def test_a_disk_that_is_full_leaves_the_queue_and_is_told(
     bound(live)
     apply: Callable[..., Reply] = live.local.apply
 
-    def refuse(command: Command, user: str = "") -> Reply:
+    def refuse(command: MetadataCommand, user: str = "") -> Reply:
         if isinstance(command, Unbind) and command.routing_key == f"k.{REMOVED_PER_TURN + 3}":
             raise ResourceError("the disk is full")
         return apply(command, user)
 
     monkeypatch.setattr(type(live.local), "apply", staticmethod(refuse))
-    deletion = live.declaring.delete_queue(live.requester(), QueueDelete(queue="q"))
+    deletion = live.queue_service.delete_queue(live.requester(), QueueDelete(queue="q"))
     with pytest.raises(ResourceError, match="the disk is full"):
         left_after_each_turn(live, deletion)
     assert list(live.queues) == ["q"]
@@ -113,7 +113,7 @@ def test_all_are_begun_at_once_and_the_first_error_is_raised_when_each_has_ended
         done.append("end")
 
     nothing: list[Answer] = []
-    run(whole())
+    drive(whole())
     answers[1].arrive()
     assert done == ["second"]
     answers[0].arrive()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from warren.wire import ldap
-from warren.wire.ldap import Entry, Equality, LdapSyntaxError, Result
+from warren.wire.ldap import EqualityFilter, LdapEntry, LdapResult, LdapSyntaxError
 
 
 def test_a_bind_has_the_version_the_name_and_the_password() -> None:
@@ -15,7 +15,7 @@ def test_a_bind_has_the_version_the_name_and_the_password() -> None:
 
 
 def test_a_search_is_of_a_subtree_and_wants_no_attributes() -> None:
-    assert ldap.search(2, "o=x", [Equality("uid", "*)(uid=")], count_max=2, time_s_max=5) == (
+    assert ldap.search(2, "o=x", [EqualityFilter("uid", "*)(uid=")], count_max=2, time_s_max=5) == (
         bytes.fromhex("30 30 02 01 02 63 2b 04 03") + b"o=x"
         # Subtree, aliases as they are, two entries, five seconds, types and values.
         + bytes.fromhex("0a 01 02 0a 01 00 02 01 02 02 01 05 01 01 00")
@@ -27,7 +27,7 @@ def test_a_search_is_of_a_subtree_and_wants_no_attributes() -> None:
 
 def test_several_filters_are_alternatives_and_a_rule_is_named() -> None:
     octets = ldap.search(
-        3, "", [Equality("a", "1"), Equality("member", "x", "1.2")], count_max=1, time_s_max=1
+        3, "", [EqualityFilter("a", "1"), EqualityFilter("member", "x", "1.2")], count_max=1, time_s_max=1
     )
     assert bytes.fromhex("a1 1a a3 06 04 01 61 04 01 31 a9 10 81 03") + b"1.2" in octets
     assert bytes.fromhex("82 06") + b"member" + bytes.fromhex("83 01 78") in octets
@@ -55,22 +55,22 @@ def message(operation: str, *, number: str = "02 01 07") -> bytes:
 def test_a_result_says_how_and_why() -> None:
     number, found = ldap.decoded(message("61 0c 0a 01 31 04 00 04 05") + b"no\nyo")
     assert number == 7
-    assert found == Result(49, "no yo")
+    assert found == LdapResult(49, "no yo")
     assert str(found) == "invalidCredentials (no yo)"
-    assert isinstance(found, Result)
+    assert isinstance(found, LdapResult)
     assert found.is_of_credentials
-    assert not Result(51, "").is_of_credentials
-    assert str(Result(51, "")) == "busy"
-    assert str(Result(4711, "")) == "code 4711"
+    assert not LdapResult(51, "").is_of_credentials
+    assert str(LdapResult(51, "")) == "busy"
+    assert str(LdapResult(4711, "")) == "code 4711"
 
 
 def test_an_entry_has_a_name_and_a_reference_is_passed_over() -> None:
-    assert ldap.decoded(message("64 08 04 04") + b"cn=a" + b"\x30\x00") == (7, Entry("cn=a"))
+    assert ldap.decoded(message("64 08 04 04") + b"cn=a" + b"\x30\x00") == (7, LdapEntry("cn=a"))
     assert ldap.decoded(message("73 02 04 00")) == (7, None)
 
 
 def test_controls_behind_an_operation_are_not_looked_at() -> None:
-    assert ldap.decoded(message("65 07 0a 01 00 04 00 04 00 a0 02 30 00")) == (7, Result(0, ""))
+    assert ldap.decoded(message("65 07 0a 01 00 04 00 04 00 a0 02 30 00")) == (7, LdapResult(0, ""))
 
 
 @pytest.mark.parametrize(

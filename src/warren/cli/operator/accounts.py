@@ -1,11 +1,11 @@
 """Users and limits: what needs to know first what there is."""
 
-from warren.cli.operator.api import Row, filled
-from warren.cli.operator.command import Command, Run, Task
-from warren.cli.operator.failures import USAGE, Absent, Failure
+from warren.cli.operator.command_types import CustomCommand, OperatorCommand, Run
+from warren.cli.operator.failures import USAGE, Failure, ObjectNotFound
+from warren.cli.operator.management_client import Row, filled
 from warren.cli.operator.options import secret
+from warren.cli.operator.parameters import USER, named, object_of, option
 from warren.cli.operator.session import Arguments, Session
-from warren.cli.operator.taking import USER, named, object_of, option
 
 _USER_PATH = "/users/{user}"
 _VHOST_LIMITS = "/vhost-limits/{vhost}"
@@ -18,7 +18,7 @@ def _add(session: Session, arguments: Arguments) -> None:
     user, path = arguments["user"], filled(_USER_PATH, arguments)
     try:
         session.api.get(path)
-    except Absent:
+    except ObjectNotFound:
         body = {"password": _password(arguments), "tags": arguments["tags"]}
         session.api.send("PUT", path, body)
         session.say(f"user {user}: added; 'warren permissions set' lets it into a vhost")
@@ -90,8 +90,8 @@ def _password(arguments: Arguments) -> str:
     return password
 
 
-ACCOUNTS: tuple[Command, ...] = (
-    Task(
+ACCOUNTS: tuple[OperatorCommand, ...] = (
+    CustomCommand(
         group="users",
         name="add",
         known_as="add_user",
@@ -99,7 +99,7 @@ ACCOUNTS: tuple[Command, ...] = (
         text="Add a user. The password is asked for, or read from standard input, if it is not given.",
         takes=(named("user"), _PASSWORD, option("--tags", "as monitoring,policymaker", default="")),
     ),
-    Task(
+    CustomCommand(
         group="users",
         name="change-password",
         known_as="change_password",
@@ -107,7 +107,7 @@ ACCOUNTS: tuple[Command, ...] = (
         text="Change a password, which is asked for, or read from standard input, if it is not given.",
         takes=(USER, _PASSWORD),
     ),
-    Task(
+    CustomCommand(
         group="users",
         name="clear-password",
         known_as="clear_password",
@@ -115,7 +115,7 @@ ACCOUNTS: tuple[Command, ...] = (
         text="Let no password get a user in.",
         takes=(USER,),
     ),
-    Task(
+    CustomCommand(
         group="users",
         name="set-tags",
         known_as="set_user_tags",
@@ -123,7 +123,7 @@ ACCOUNTS: tuple[Command, ...] = (
         text="Replace a user's tags; without any the user has none.",
         takes=(USER, named("tags", nargs=-1)),
     ),
-    Task(
+    CustomCommand(
         group="limits",
         name="set",
         known_as="set_vhost_limits",
@@ -132,7 +132,7 @@ ACCOUNTS: tuple[Command, ...] = (
         text='Limit a virtual host; LIMITS is as {"max-connections": 100, "max-queues": 50}.',
         does=_set_limits(_VHOST_LIMITS),
     ),
-    Task(
+    CustomCommand(
         group="limits",
         name="clear",
         known_as="clear_vhost_limits",
@@ -141,7 +141,7 @@ ACCOUNTS: tuple[Command, ...] = (
         takes=(named("limit", default="all"),),
         does=_clear_limits(_VHOST_LIMITS),
     ),
-    Task(
+    CustomCommand(
         group="limits",
         name="set-user",
         known_as="set_user_limits",
@@ -149,7 +149,7 @@ ACCOUNTS: tuple[Command, ...] = (
         text='Limit a user; LIMITS is as {"max-connections": 100, "max-channels": 50}.',
         does=_set_limits(_USER_LIMITS),
     ),
-    Task(
+    CustomCommand(
         group="limits",
         name="clear-user",
         known_as="clear_user_limits",

@@ -2,9 +2,8 @@
 
 import click
 
-from warren.cli.operator.command import Change, Command
-from warren.cli.operator.session import Arguments
-from warren.cli.operator.taking import (
+from warren.cli.operator.command_types import OperatorCommand, RequestCommand
+from warren.cli.operator.parameters import (
     ARGUMENTS,
     EXCHANGE,
     PERMISSIONS,
@@ -19,6 +18,7 @@ from warren.cli.operator.taking import (
     option,
     pairs_of,
 )
+from warren.cli.operator.session import Arguments
 
 _NAME = named("name")
 _DURABLE = click.Option(["--durable/--transient", "durable"], default=True, help="survives a restart, or not")
@@ -77,13 +77,13 @@ def _vhost(arguments: Arguments) -> object:
     return given | ({"tracing": True} if arguments["tracing"] else {})
 
 
-def _policies(group: str, singular: str) -> tuple[Command, ...]:
+def _policies(group: str, singular: str) -> tuple[OperatorCommand, ...]:
     article = "an" if singular[0] in "aeiou" else "a"
     known = singular.replace(" ", "_")
     path = f"/{group}/{{vhost}}/{{name}}"
     existing = named("name", f"/{group}/{{vhost}}")
     return (
-        Change(
+        RequestCommand(
             group=group,
             name="set",
             known_as=f"set_{known}",
@@ -94,7 +94,7 @@ def _policies(group: str, singular: str) -> tuple[Command, ...]:
             body=_policy,
             says=f"{singular} {{name}}: set",
         ),
-        Change(
+        RequestCommand(
             group=group,
             name="clear",
             known_as=f"clear_{known}",
@@ -128,8 +128,8 @@ _BINDING = (
 
 def _check(
     name: str, path: str, text: str, says: str, *takes: click.Parameter, known_as: str = ""
-) -> Command:
-    return Change(
+) -> OperatorCommand:
+    return RequestCommand(
         group="health",
         name=name,
         known_as=known_as,
@@ -171,7 +171,7 @@ _CHECKS = (
         "Whether the quarantine is empty or acknowledged.",
         "nothing is kept that nobody knows of",
     ),
-    Change(
+    RequestCommand(
         group="health",
         name="acknowledge-losses",
         text="Know of the messages that were lost: the check is good again until more are.",
@@ -219,8 +219,8 @@ _CHECKS = (
     ),
 )
 
-CHANGES: tuple[Command, ...] = (
-    Change(
+CHANGES: tuple[OperatorCommand, ...] = (
+    RequestCommand(
         group="queues",
         name="declare",
         text="Declare a queue.",
@@ -236,7 +236,7 @@ CHANGES: tuple[Command, ...] = (
         body=_queue,
         says="queue {queue}: declared",
     ),
-    Change(
+    RequestCommand(
         group="queues",
         name="delete",
         known_as="delete_queue",
@@ -247,7 +247,7 @@ CHANGES: tuple[Command, ...] = (
         takes=(QUEUE, flag("-e", "--if-empty", text="only if nothing is in it"), _IF_UNUSED),
         says="queue {queue}: deleted",
     ),
-    Change(
+    RequestCommand(
         group="queues",
         name="purge",
         known_as="purge_queue",
@@ -257,7 +257,7 @@ CHANGES: tuple[Command, ...] = (
         takes=(QUEUE,),
         says="queue {queue}: purged",
     ),
-    Change(
+    RequestCommand(
         group="exchanges",
         name="declare",
         text="Declare an exchange.",
@@ -274,7 +274,7 @@ CHANGES: tuple[Command, ...] = (
         body=_exchange,
         says="exchange {exchange}: declared",
     ),
-    Change(
+    RequestCommand(
         group="exchanges",
         name="delete",
         text="Delete an exchange.",
@@ -284,7 +284,7 @@ CHANGES: tuple[Command, ...] = (
         query=("if_unused",),
         says="exchange {exchange}: deleted",
     ),
-    Change(
+    RequestCommand(
         group="bindings",
         name="add",
         text="Bind a queue, or an exchange, to an exchange.",
@@ -294,7 +294,7 @@ CHANGES: tuple[Command, ...] = (
         body=_binding,
         says="{destination}: bound to {source}",
     ),
-    Change(
+    RequestCommand(
         group="bindings",
         name="delete",
         text="Remove a binding.",
@@ -308,7 +308,7 @@ CHANGES: tuple[Command, ...] = (
         ),
         says="{destination}: not bound to {source} any more",
     ),
-    Change(
+    RequestCommand(
         group="users",
         name="delete",
         known_as="delete_user",
@@ -318,7 +318,7 @@ CHANGES: tuple[Command, ...] = (
         takes=(USER,),
         says="user {user}: removed",
     ),
-    Change(
+    RequestCommand(
         group="vhosts",
         name="add",
         known_as="add_vhost",
@@ -334,7 +334,7 @@ CHANGES: tuple[Command, ...] = (
         body=_vhost,
         says="vhost {vhost}: added",
     ),
-    Change(
+    RequestCommand(
         group="vhosts",
         name="delete",
         known_as="delete_vhost",
@@ -344,7 +344,7 @@ CHANGES: tuple[Command, ...] = (
         takes=(VHOST,),
         says="vhost {vhost}: deleted",
     ),
-    Change(
+    RequestCommand(
         group="permissions",
         name="set",
         known_as="set_permissions",
@@ -355,7 +355,7 @@ CHANGES: tuple[Command, ...] = (
         body=fields("configure", "write", "read"),
         says="user {user}: permissions set in vhost {vhost}",
     ),
-    Change(
+    RequestCommand(
         group="permissions",
         name="clear",
         known_as="clear_permissions",
@@ -365,7 +365,7 @@ CHANGES: tuple[Command, ...] = (
         takes=(USER,),
         says="user {user}: kept out of vhost {vhost}",
     ),
-    Change(
+    RequestCommand(
         group="topic-permissions",
         name="set",
         known_as="set_topic_permissions",
@@ -378,7 +378,7 @@ CHANGES: tuple[Command, ...] = (
     ),
     *_policies("policies", "policy"),
     *_policies("operator-policies", "operator policy"),
-    Change(
+    RequestCommand(
         group="parameters",
         name="set",
         known_as="set_parameter",
@@ -389,7 +389,7 @@ CHANGES: tuple[Command, ...] = (
         body=_component_value,
         says="parameter {name}: set",
     ),
-    Change(
+    RequestCommand(
         group="parameters",
         name="clear",
         known_as="clear_parameter",
@@ -399,7 +399,7 @@ CHANGES: tuple[Command, ...] = (
         takes=(named("component"), _NAME),
         says="parameter {name}: removed",
     ),
-    Change(
+    RequestCommand(
         group="parameters",
         name="set-global",
         known_as="set_global_parameter",
@@ -410,7 +410,7 @@ CHANGES: tuple[Command, ...] = (
         body=_value,
         says="parameter {name}: set",
     ),
-    Change(
+    RequestCommand(
         group="parameters",
         name="clear-global",
         known_as="clear_global_parameter",
@@ -420,7 +420,7 @@ CHANGES: tuple[Command, ...] = (
         takes=(_NAME,),
         says="parameter {name}: removed",
     ),
-    Change(
+    RequestCommand(
         group="nodes",
         name="rename-cluster",
         known_as="set_cluster_name",
@@ -431,7 +431,7 @@ CHANGES: tuple[Command, ...] = (
         body=fields("name"),
         says="cluster: named {name}",
     ),
-    Change(
+    RequestCommand(
         group="",
         name="rebalance",
         text="Spread queues over nodes.",

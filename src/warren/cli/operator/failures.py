@@ -35,7 +35,7 @@ class Failure(click.ClickException):
         click.echo(f"warren: {escaped(self.message)}", file=file, err=file is None)
 
 
-class Absent(Failure):
+class ObjectNotFound(Failure):
     """The broker has no such thing; `is_named`: the message says which."""
 
     def __init__(self, message: str, *, is_named: bool = False) -> None:
@@ -47,5 +47,5 @@ class Unanswered(Failure):
     """The broker may have obeyed: its answer did not come in time."""
 
 
-class TooLong(Failure):
+class AnswerTooLong(Failure):
     """The answer is longer than what is taken."""

@@ -1,7 +1,7 @@
 """What can be listed, and looked at one by one."""
 
-from warren.cli.operator.command import Command, Listing, Reading
-from warren.cli.operator.taking import EXCHANGE, QUEUE, USER, VHOST, named, option
+from warren.cli.operator.command_types import ListCommand, OperatorCommand, ShowCommand
+from warren.cli.operator.parameters import EXCHANGE, QUEUE, USER, VHOST, named, option
 
 _PERMISSIONS = ("configure", "write", "read")
 _POLICY = ("vhost", "name", "pattern", "apply-to", "definition", "priority")
@@ -12,8 +12,8 @@ _CHANNEL = {
     "messages_uncommitted": "messages_uncommitted",
 }
 
-LISTS: tuple[Command, ...] = (
-    Listing(
+LISTS: tuple[OperatorCommand, ...] = (
+    ListCommand(
         group="queues",
         name="list",
         known_as="list_queues",
@@ -33,14 +33,14 @@ LISTS: tuple[Command, ...] = (
         known_columns=("name", "messages"),
         renamed={"pid": "node", "owner_pid": "owner_pid_details.name", "leader": "node"},
     ),
-    Reading(
+    ShowCommand(
         group="queues",
         name="show",
         text="All that is known of a queue.",
         path="/queues/{vhost}/{queue}",
         takes=(QUEUE,),
     ),
-    Listing(
+    ListCommand(
         group="exchanges",
         name="list",
         known_as="list_exchanges",
@@ -50,14 +50,14 @@ LISTS: tuple[Command, ...] = (
         columns=("vhost", "name", "type", "durable", "auto_delete", "internal", "policy"),
         known_columns=("name", "type"),
     ),
-    Reading(
+    ShowCommand(
         group="exchanges",
         name="show",
         text="All that is known of an exchange.",
         path="/exchanges/{vhost}/{exchange}",
         takes=(EXCHANGE,),
     ),
-    Listing(
+    ListCommand(
         group="bindings",
         name="list",
         known_as="list_bindings",
@@ -88,7 +88,7 @@ LISTS: tuple[Command, ...] = (
         },
         fixed={"source_kind": "exchange"},
     ),
-    Listing(
+    ListCommand(
         group="users",
         name="list",
         known_as="list_users",
@@ -98,8 +98,8 @@ LISTS: tuple[Command, ...] = (
         known_columns=("user", "tags"),
         renamed={"user": "name"},
     ),
-    Reading(group="users", name="show", text="One user.", path="/users/{user}", takes=(USER,)),
-    Listing(
+    ShowCommand(group="users", name="show", text="One user.", path="/users/{user}", takes=(USER,)),
+    ListCommand(
         group="users",
         name="permissions",
         known_as="list_user_permissions",
@@ -108,7 +108,7 @@ LISTS: tuple[Command, ...] = (
         takes=(USER,),
         columns=("vhost", *_PERMISSIONS),
     ),
-    Listing(
+    ListCommand(
         group="users",
         name="topic-permissions",
         known_as="list_user_topic_permissions",
@@ -117,7 +117,7 @@ LISTS: tuple[Command, ...] = (
         takes=(USER,),
         columns=("vhost", *_TOPIC),
     ),
-    Listing(
+    ListCommand(
         group="vhosts",
         name="list",
         known_as="list_vhosts",
@@ -126,8 +126,10 @@ LISTS: tuple[Command, ...] = (
         columns=("name", "description", "tags", "messages"),
         known_columns=("name",),
     ),
-    Reading(group="vhosts", name="show", text="One virtual host.", path="/vhosts/{vhost}", takes=(VHOST,)),
-    Listing(
+    ShowCommand(
+        group="vhosts", name="show", text="One virtual host.", path="/vhosts/{vhost}", takes=(VHOST,)
+    ),
+    ListCommand(
         group="permissions",
         name="list",
         known_as="list_permissions",
@@ -137,7 +139,7 @@ LISTS: tuple[Command, ...] = (
         columns=("vhost", "user", *_PERMISSIONS),
         known_columns=("user", *_PERMISSIONS),
     ),
-    Listing(
+    ListCommand(
         group="topic-permissions",
         name="list",
         known_as="list_topic_permissions",
@@ -147,7 +149,7 @@ LISTS: tuple[Command, ...] = (
         columns=("vhost", "user", *_TOPIC),
         known_columns=("user", *_TOPIC),
     ),
-    Listing(
+    ListCommand(
         group="policies",
         name="list",
         known_as="list_policies",
@@ -156,14 +158,14 @@ LISTS: tuple[Command, ...] = (
         within="/policies/{vhost}",
         columns=_POLICY,
     ),
-    Reading(
+    ShowCommand(
         group="policies",
         name="show",
         text="One policy.",
         path="/policies/{vhost}/{name}",
         takes=(named("name", "/policies/{vhost}"),),
     ),
-    Listing(
+    ListCommand(
         group="operator-policies",
         name="list",
         known_as="list_operator_policies",
@@ -172,14 +174,14 @@ LISTS: tuple[Command, ...] = (
         within="/operator-policies/{vhost}",
         columns=_POLICY,
     ),
-    Reading(
+    ShowCommand(
         group="operator-policies",
         name="show",
         text="One operator policy.",
         path="/operator-policies/{vhost}/{name}",
         takes=(named("name", "/operator-policies/{vhost}"),),
     ),
-    Listing(
+    ListCommand(
         group="parameters",
         name="list",
         known_as="list_parameters",
@@ -189,14 +191,14 @@ LISTS: tuple[Command, ...] = (
         path="/parameters",
         columns=("vhost", "component", "name", "value"),
     ),
-    Reading(
+    ShowCommand(
         group="parameters",
         name="show",
         text="One parameter.",
         path="/parameters/{component}/{vhost}/{name}",
         takes=(named("component"), named("name")),
     ),
-    Listing(
+    ListCommand(
         group="parameters",
         name="list-global",
         known_as="list_global_parameters",
@@ -204,7 +206,7 @@ LISTS: tuple[Command, ...] = (
         path="/global-parameters",
         columns=("name", "value"),
     ),
-    Listing(
+    ListCommand(
         group="limits",
         name="list",
         known_as="list_vhost_limits",
@@ -213,7 +215,7 @@ LISTS: tuple[Command, ...] = (
         within="/vhost-limits/{vhost}",
         columns=("vhost", "value"),
     ),
-    Listing(
+    ListCommand(
         group="limits",
         name="list-users",
         known_as="list_user_limits",
@@ -224,7 +226,7 @@ LISTS: tuple[Command, ...] = (
         takes=(option("--user", "only this one"),),
         columns=("user", "value"),
     ),
-    Listing(
+    ListCommand(
         group="connections",
         name="list",
         known_as="list_connections",
@@ -235,14 +237,14 @@ LISTS: tuple[Command, ...] = (
         known_columns=("user", "peer_host", "peer_port", "state"),
         renamed={"pid": "name"},
     ),
-    Reading(
+    ShowCommand(
         group="connections",
         name="show",
         text="All that is known of a connection.",
         path="/connections/{name}",
         takes=(named("name", "/connections"),),
     ),
-    Listing(
+    ListCommand(
         group="channels",
         name="list",
         known_as="list_channels",
@@ -261,14 +263,14 @@ LISTS: tuple[Command, ...] = (
         known_columns=("pid", "user", "consumer_count", "messages_unacknowledged"),
         renamed=_CHANNEL,
     ),
-    Reading(
+    ShowCommand(
         group="channels",
         name="show",
         text="All that is known of a channel.",
         path="/channels/{name}",
         takes=(named("name", "/channels"),),
     ),
-    Listing(
+    ListCommand(
         group="consumers",
         name="list",
         known_as="list_consumers",
@@ -293,7 +295,7 @@ LISTS: tuple[Command, ...] = (
             "channel_pid": "channel_details.name",
         },
     ),
-    Listing(
+    ListCommand(
         group="feature-flags",
         name="list",
         known_as="list_feature_flags",
@@ -302,7 +304,7 @@ LISTS: tuple[Command, ...] = (
         columns=("name", "state", "stability", "provided_by"),
         known_columns=("name", "state"),
     ),
-    Listing(
+    ListCommand(
         group="nodes",
         name="list",
         text="List the nodes.",
@@ -319,13 +321,13 @@ LISTS: tuple[Command, ...] = (
             "uptime",
         ),
     ),
-    Reading(
+    ShowCommand(
         group="nodes",
         name="show",
         text="All that is known of a node.",
         path="/nodes/{node}",
         takes=(named("node", "/nodes"),),
     ),
-    Reading(group="", name="overview", text="The broker as a whole.", path="/overview"),
-    Reading(group="", name="whoami", text="Who asks, and with which tags.", path="/whoami"),
+    ShowCommand(group="", name="overview", text="The broker as a whole.", path="/overview"),
+    ShowCommand(group="", name="whoami", text="Who asks, and with which tags.", path="/whoami"),
 )

@@ -4,12 +4,12 @@ import time
 
 import click
 
-from warren.cli.operator.api import Row, filled
-from warren.cli.operator.command import Command, Listing, Run, Task
+from warren.cli.operator.command_types import CustomCommand, ListCommand, OperatorCommand, Run
 from warren.cli.operator.failures import UNREACHABLE, USAGE, Failure
+from warren.cli.operator.management_client import Row, filled
 from warren.cli.operator.options import secret
+from warren.cli.operator.parameters import USER, named, option
 from warren.cli.operator.session import Arguments, Session
-from warren.cli.operator.taking import USER, named, option
 
 _LEVELS = ("debug", "info", "warning", "error", "critical", "none")
 # How often a broker that starts is asked whether it is there.
@@ -148,8 +148,8 @@ def _alarms(session: Session, arguments: Arguments) -> None:
 
 _LIMIT = click.Argument(["limit"], nargs=-1, required=True, metavar="LIMIT...")
 
-NODE: tuple[Command, ...] = (
-    Task(
+NODE: tuple[OperatorCommand, ...] = (
+    CustomCommand(
         group="users",
         name="authenticate",
         known_as="authenticate_user",
@@ -157,7 +157,7 @@ NODE: tuple[Command, ...] = (
         takes=(USER, named("password", required=False)),
         does=_authenticate,
     ),
-    Task(
+    CustomCommand(
         group="nodes",
         name="limit-memory",
         known_as="set_vm_memory_high_watermark",
@@ -165,7 +165,7 @@ NODE: tuple[Command, ...] = (
         takes=(_LIMIT,),
         does=_limit("memory", {"": "relative", "absolute": "absolute"}),
     ),
-    Task(
+    CustomCommand(
         group="nodes",
         name="limit-disk",
         known_as="set_disk_free_limit",
@@ -173,18 +173,24 @@ NODE: tuple[Command, ...] = (
         takes=(_LIMIT,),
         does=_limit("disk", {"": "absolute", "mem_relative": "relative"}),
     ),
-    Task(group="nodes", name="limits", text="At how much memory and disk publishers wait.", does=_limits),
-    Task(group="nodes", name="memory", known_as="memory_breakdown", text="Where memory is.", does=_memory),
-    Task(
+    CustomCommand(
+        group="nodes", name="limits", text="At how much memory and disk publishers wait.", does=_limits
+    ),
+    CustomCommand(
+        group="nodes", name="memory", known_as="memory_breakdown", text="Where memory is.", does=_memory
+    ),
+    CustomCommand(
         group="nodes",
         name="listeners",
         known_as="listeners",
         text="Where the broker listens.",
         does=_listeners,
     ),
-    Task(group="nodes", name="version", known_as="server_version", text="Which broker it is.", does=_version),
-    Task(group="nodes", name="alarms", known_as="alarms", text="Alarms that are on.", does=_alarms),
-    Task(
+    CustomCommand(
+        group="nodes", name="version", known_as="server_version", text="Which broker it is.", does=_version
+    ),
+    CustomCommand(group="nodes", name="alarms", known_as="alarms", text="Alarms that are on.", does=_alarms),
+    CustomCommand(
         group="nodes",
         name="await",
         known_as="await_startup",
@@ -194,27 +200,27 @@ NODE: tuple[Command, ...] = (
         ),
         does=_await,
     ),
-    Task(
+    CustomCommand(
         group="health",
         name="answering",
         text="Whether the port of the HTTP API answers anybody, whoever that is: for containers.",
         does=_answering,
     ),
-    Task(
+    CustomCommand(
         group="nodes",
         name="attempts",
         known_as="list_node_auth_attempt_stats",
         text="How often somebody tried to log in.",
         does=_attempts,
     ),
-    Task(
+    CustomCommand(
         group="nodes",
         name="forget-attempts",
         known_as="reset_node_auth_attempt_metrics",
         text="Count logins from zero.",
         does=_forget_attempts,
     ),
-    Listing(
+    ListCommand(
         group="nodes",
         name="settings",
         known_as="environment",
@@ -222,14 +228,14 @@ NODE: tuple[Command, ...] = (
         path="/warren/config",
         columns=("key", "value", "origin"),
     ),
-    Task(
+    CustomCommand(
         group="log",
         name="show",
         known_as="log_location",
         text="Where the log goes, and how much of it.",
         does=_log,
     ),
-    Task(
+    CustomCommand(
         group="log",
         name="level",
         known_as="set_log_level",
@@ -240,5 +246,7 @@ NODE: tuple[Command, ...] = (
         ),
         does=_level,
     ),
-    Task(group="log", name="rotate", known_as="rotate_logs", text="Begin the log file anew.", does=_rotate),
+    CustomCommand(
+        group="log", name="rotate", known_as="rotate_logs", text="Begin the log file anew.", does=_rotate
+    ),
 )

@@ -8,9 +8,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from warren.cli.operator.api import Api
+from warren.cli.operator.api_target import DEFAULT_URI, target_of
+from warren.cli.operator.management_client import ManagementClient
 from warren.cli.operator.session import Arguments, Session, Style
-from warren.cli.operator.target import DEFAULT_URI, target_of
 from warren.cli.operator.tls import TLS_OPTIONS, tls_of, tls_options
 
 _COMMON = (
@@ -39,10 +39,10 @@ def session_of(common: Arguments) -> Session:
     return Session(api_of(common, secret), style)
 
 
-def api_of(common: Arguments, ask_password: Callable[[str], str]) -> Api:
+def api_of(common: Arguments, ask_password: Callable[[str], str]) -> ManagementClient:
     """The broker that the options name."""
     target = target_of(common["uri"], os.environ, ask_password)
-    return Api(target, common["timeout"], tls_of(common))
+    return ManagementClient(target, common["timeout"], tls_of(common))
 
 
 def common_options() -> list[click.Parameter]:

@@ -1,9 +1,9 @@
 """What a start has found on the disk and the metadata do not name."""
 
-from warren.cli.operator.api import filled
-from warren.cli.operator.command import Change, Command, Listing, Task
+from warren.cli.operator.command_types import CustomCommand, ListCommand, OperatorCommand, RequestCommand
+from warren.cli.operator.management_client import filled
+from warren.cli.operator.parameters import named
 from warren.cli.operator.session import Arguments, Session
-from warren.cli.operator.taking import named
 
 
 def _remove(session: Session, arguments: Arguments) -> None:
@@ -11,15 +11,15 @@ def _remove(session: Session, arguments: Arguments) -> None:
     session.say(f"{arguments['item']}: removed for good")
 
 
-QUARANTINE: tuple[Command, ...] = (
-    Listing(
+QUARANTINE: tuple[OperatorCommand, ...] = (
+    ListCommand(
         group="quarantine",
         name="list",
         text="What is kept, how much it is, and where.",
         path="/warren/quarantine",
         columns=("id", "kind", "vhost", "messages", "octets", "acknowledged", "path"),
     ),
-    Change(
+    RequestCommand(
         group="quarantine",
         name="acknowledge",
         text="Know of all of it: the check is good again until there is more.",
@@ -27,7 +27,7 @@ QUARANTINE: tuple[Command, ...] = (
         path="/warren/quarantine/acknowledge",
         says="quarantine: acknowledged",
     ),
-    Task(
+    CustomCommand(
         group="quarantine",
         name="remove",
         text="Remove something of it for good.",

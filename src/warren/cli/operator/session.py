@@ -10,8 +10,8 @@ from typing import Any
 import click
 import msgspec
 
-from warren.cli.operator.api import Api, Row
-from warren.cli.operator.text import aligned, shown
+from warren.cli.operator.management_client import ManagementClient, Row
+from warren.cli.operator.text import aligned, cell_text
 
 Arguments = dict[str, Any]
 # Progress is for work that takes a while, and no line of it comes sooner than that after the one before.
@@ -30,7 +30,7 @@ class Style:
 class Session:
     """One command's dealings with one broker."""
 
-    def __init__(self, api: Api, style: Style) -> None:
+    def __init__(self, api: ManagementClient, style: Style) -> None:
         self.api = api
         self._style = style
         self._printed_s = time.monotonic()
@@ -43,12 +43,12 @@ class Session:
     def say(self, text: str) -> None:
         """A line about what was done, for people."""
         if not self._style.is_quiet and not self.is_json:
-            click.echo(shown(text))
+            click.echo(cell_text(text))
 
     def note(self, text: str) -> None:
         """A line beside the result."""
         if not self._style.is_quiet:
-            click.echo(f"warren: {shown(text)}", err=True)
+            click.echo(f"warren: {cell_text(text)}", err=True)
 
     def progress(self, count: int, total: int) -> None:
         """How far something is that takes a while."""
@@ -63,7 +63,7 @@ class Session:
             self.print_json([dict(zip(names, row, strict=True)) for row in rows])
             return
         lines = [list(names)] if self._style.has_headers else []
-        lines += [[shown(value) for value in row] for row in rows]
+        lines += [[cell_text(value) for value in row] for row in rows]
         if self._style.formatter == "tsv":
             _write("\t".join(line) for line in lines)
         else:
@@ -74,7 +74,7 @@ class Session:
         if self.is_json:
             self.print_json(facts)
         else:
-            _write(aligned([[name, shown(value)] for name, value in facts.items()]))
+            _write(aligned([[name, cell_text(value)] for name, value in facts.items()]))
 
     def print_json(self, value: object) -> None:
         """`value` for a program; in ASCII, since a name may hold what a terminal obeys."""

@@ -5,11 +5,17 @@ from typing import Any
 
 import click
 
-from warren.cli.operator.api import Row, filled
-from warren.cli.operator.command import Change, Command, Listing, Reading, Task
+from warren.cli.operator.command_types import (
+    CustomCommand,
+    ListCommand,
+    OperatorCommand,
+    RequestCommand,
+    ShowCommand,
+)
 from warren.cli.operator.failures import USAGE, Failure
+from warren.cli.operator.management_client import Row, filled
+from warren.cli.operator.parameters import flag, named, option
 from warren.cli.operator.session import Arguments, Session
-from warren.cli.operator.taking import flag, named, option
 from warren.cli.operator.tasks import COUNT, MATCH, peek
 
 _STATUS = ("role", "node", "offset", "committed_offset", "first_offset", "readers", "segments")
@@ -120,8 +126,8 @@ def _size(name: str, text: str) -> Any:
     return option(name, text, type=click.IntRange(1))
 
 
-STREAMS: tuple[Command, ...] = (
-    Listing(
+STREAMS: tuple[OperatorCommand, ...] = (
+    ListCommand(
         group="streams",
         name="list",
         text="List streams.",
@@ -139,21 +145,21 @@ STREAMS: tuple[Command, ...] = (
             "publishers",
         ),
     ),
-    Reading(
+    ShowCommand(
         group="streams",
         name="show",
         text="Offsets, retention and files of a stream.",
         path=_PATH,
         takes=(_STREAM,),
     ),
-    Reading(
+    ShowCommand(
         group="streams",
         name="clients",
         text="Who reads a stream, how far behind, who publishes, and what it remembers of both.",
         path=_PATH + "/clients",
         takes=(_STREAM,),
     ),
-    Task(
+    CustomCommand(
         group="streams",
         name="peek",
         is_in_vhost=True,
@@ -172,7 +178,7 @@ STREAMS: tuple[Command, ...] = (
         ),
         does=_peek,
     ),
-    Task(
+    CustomCommand(
         group="streams",
         name="status",
         known_as="stream_status",
@@ -181,7 +187,7 @@ STREAMS: tuple[Command, ...] = (
         takes=(_STREAM, flag("--tracking", text="sequences of producers, and stored offsets of consumers")),
         does=_status,
     ),
-    Listing(
+    ListCommand(
         group="streams",
         name="connections",
         known_as="list_stream_connections",
@@ -192,7 +198,7 @@ STREAMS: tuple[Command, ...] = (
         known_columns=("conn_name",),
         renamed={"conn_name": "name"},
     ),
-    Listing(
+    ListCommand(
         group="streams",
         name="publishers",
         known_as="list_stream_publishers",
@@ -228,7 +234,7 @@ STREAMS: tuple[Command, ...] = (
             "messages_errored": "errored",
         },
     ),
-    Listing(
+    ListCommand(
         group="streams",
         name="consumers",
         known_as="list_stream_consumers",
@@ -263,7 +269,7 @@ STREAMS: tuple[Command, ...] = (
             "messages_consumed": "consumed",
         },
     ),
-    Task(
+    CustomCommand(
         group="streams",
         name="add-super",
         known_as="add_super_stream",
@@ -279,7 +285,7 @@ STREAMS: tuple[Command, ...] = (
         ),
         does=_add_super,
     ),
-    Task(
+    CustomCommand(
         group="streams",
         name="delete-super",
         known_as="delete_super_stream",
@@ -288,7 +294,7 @@ STREAMS: tuple[Command, ...] = (
         takes=(named("name", "/exchanges/{vhost}"),),
         does=_delete_super,
     ),
-    Listing(
+    ListCommand(
         group="leases",
         name="list",
         text="List leases, those that have ended of late among them.",
@@ -296,7 +302,7 @@ STREAMS: tuple[Command, ...] = (
         is_filtered=True,
         columns=("lease", "vhost", "queue", "user", "key", "messages", "octets", "state", "expires_at"),
     ),
-    Change(
+    RequestCommand(
         group="leases",
         name="give-back",
         text="End a lease: its messages go back to their places, redelivered.",

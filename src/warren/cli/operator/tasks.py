@@ -11,11 +11,11 @@ from pathlib import Path
 
 import click
 
-from warren.cli.operator.api import Row, filled
-from warren.cli.operator.command import Command, Run, Task, vhost_option
-from warren.cli.operator.failures import NOT_AUTHORISED, USAGE, Absent, Failure, Unanswered
+from warren.cli.operator.command_types import CustomCommand, OperatorCommand, Run, vhost_option
+from warren.cli.operator.failures import NOT_AUTHORISED, USAGE, Failure, ObjectNotFound, Unanswered
+from warren.cli.operator.management_client import Row, filled
+from warren.cli.operator.parameters import EXCHANGE, QUEUE, USER, VHOST, flag, named, option, pairs_of
 from warren.cli.operator.session import Arguments, Session
-from warren.cli.operator.taking import EXCHANGE, QUEUE, USER, VHOST, flag, named, option, pairs_of
 from warren.limits_http import (
     HTTP_BODY_SIZE_MAX,
     PEEKED_MAX,
@@ -127,13 +127,13 @@ def _definitions_path(arguments: Arguments) -> str:
 
 def _close(path: str) -> Run:
     def does(session: Session, arguments: Arguments) -> None:
-        session.api.send("DELETE", filled(path, arguments), headers=_telling(arguments["reason"]))
+        session.api.send("DELETE", filled(path, arguments), headers=_reason_header(arguments["reason"]))
         session.say("closed")
 
     return does
 
 
-def _telling(reason: str | None) -> dict[str, str]:
+def _reason_header(reason: str | None) -> dict[str, str]:
     """The header with the reason that a client is told."""
     if reason and not (reason.isascii() and reason.isprintable()):
         raise Failure("REASON is one line of plain ASCII: it goes into a header", USAGE)
@@ -145,9 +145,9 @@ def _close_all(session: Session, arguments: Arguments) -> None:
     names = [row["name"] for row in session.api.rows(path, {"columns": "name"}, session.progress)]
     for count, name in enumerate(names, 1):
         # Whoever left by itself is closed, too.
-        with suppress(Absent):
+        with suppress(ObjectNotFound):
             where = filled("/connections/{name}", {"name": name})
-            session.api.send("DELETE", where, headers=_telling(arguments["reason"]))
+            session.api.send("DELETE", where, headers=_reason_header(arguments["reason"]))
         session.progress(count, len(names))
     session.say(f"connections: {len(names)} closed")
 
@@ -215,7 +215,7 @@ def _nodes(session: Session) -> list[Row]:
     """The nodes; none for a user who may not see them."""
     try:
         nodes: list[Row] = session.api.get("/nodes")
-    except Absent:
+    except ObjectNotFound:
         return []
     except Failure as failure:
         if failure.status != NOT_AUTHORISED:
@@ -313,16 +313,18 @@ def _pairs(name: str, text: str) -> click.Option:
     return option(f"--{name}", text, multiple=True, metavar="NAME=VALUE")
 
 
-TASKS: tuple[Command, ...] = (
-    Task(
+TASKS: tuple[OperatorCommand, ...] = (
+    CustomCommand(
         group="",
         name="status",
         known_as="cluster_status",
         text="How the broker is, in short.",
         does=_status,
     ),
-    Task(group="nodes", name="ping", known_as="ping", text="Ask the broker for a sign of life.", does=_ping),
-    Task(
+    CustomCommand(
+        group="nodes", name="ping", known_as="ping", text="Ask the broker for a sign of life.", does=_ping
+    ),
+    CustomCommand(
         group="exchanges",
         name="publish",
         is_in_vhost=True,
@@ -336,7 +338,7 @@ TASKS: tuple[Command, ...] = (
             _pairs("header", "of the application; repeat"),
         ),
     ),
-    Task(
+    CustomCommand(
         group="queues",
         name="get",
         is_in_vhost=True,
@@ -344,7 +346,7 @@ TASKS: tuple[Command, ...] = (
         does=_get,
         text="Take messages out of a queue: they are gone from it.",
     ),
-    Task(
+    CustomCommand(
         group="queues",
         name="peek",
         is_in_vhost=True,
@@ -357,7 +359,7 @@ TASKS: tuple[Command, ...] = (
         does=_peek,
         text="Look at messages of a queue without touching them.",
     ),
-    Task(
+    CustomCommand(
         group="definitions",
         name="export",
         known_as="export_definitions",
@@ -365,7 +367,7 @@ TASKS: tuple[Command, ...] = (
         does=_export,
         text="Write users, virtual hosts, queues and so on into FILE, or to standard output.",
     ),
-    Task(
+    CustomCommand(
         group="definitions",
         name="import",
         known_as="import_definitions",
@@ -373,7 +375,7 @@ TASKS: tuple[Command, ...] = (
         does=_import,
         text="Add what FILE, or standard input, holds to what there is.",
     ),
-    Task(
+    CustomCommand(
         group="connections",
         name="close",
         known_as="close_connection",
@@ -381,7 +383,7 @@ TASKS: tuple[Command, ...] = (
         text="Close a connection; its client is told REASON.",
         takes=(named("name", "/connections"), _REASON),
     ),
-    Task(
+    CustomCommand(
         group="connections",
         name="close-user",
         known_as="close_all_user_connections",
@@ -389,7 +391,7 @@ TASKS: tuple[Command, ...] = (
         takes=(USER, _REASON),
         does=_close("/connections/username/{user}"),
     ),
-    Task(
+    CustomCommand(
         group="connections",
         name="close-all",
         known_as="close_all_connections",
@@ -397,7 +399,7 @@ TASKS: tuple[Command, ...] = (
         takes=(_EVERYTHING, _REASON),
         does=_close_all,
     ),
-    Task(
+    CustomCommand(
         group="vhosts",
         name="set-tags",
         known_as="set_vhost_tags",
@@ -405,7 +407,7 @@ TASKS: tuple[Command, ...] = (
         text="Set the tags of a virtual host, which replace those it had.",
         does=_set_vhost_tags,
     ),
-    Task(
+    CustomCommand(
         group="vhosts",
         name="restart",
         known_as="restart_vhost",
@@ -418,7 +420,7 @@ TASKS: tuple[Command, ...] = (
         text="Start a virtual host that failed.",
         does=_restart_vhost,
     ),
-    Task(
+    CustomCommand(
         group="feature-flags",
         name="enable",
         known_as="enable_feature_flag",
@@ -426,7 +428,7 @@ TASKS: tuple[Command, ...] = (
         takes=(named("name", "/feature-flags"),),
         does=_enable_feature_flag,
     ),
-    Task(
+    CustomCommand(
         group="topic-permissions",
         name="clear",
         known_as="clear_topic_permissions",

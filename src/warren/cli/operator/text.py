@@ -17,7 +17,7 @@ def escaped(text: str) -> str:
     return "".join(_escape(character) for character in text)
 
 
-def shown(value: object) -> str:
+def cell_text(value: object) -> str:
     """One value in one cell."""
     match value:
         case None:
@@ -27,7 +27,7 @@ def shown(value: object) -> str:
         case str():
             return escaped(value)
         case list() if not any(isinstance(item, dict | list) for item in value):
-            return ",".join(map(shown, value))
+            return ",".join(map(cell_text, value))
         case dict() | list():
             return escaped(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
         case _:

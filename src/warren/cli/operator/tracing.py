@@ -1,7 +1,7 @@
 """Copies of what a virtual host publishes and delivers, for as long as somebody wants them."""
 
-from warren.cli.operator.api import filled
-from warren.cli.operator.command import Command, Run, Task
+from warren.cli.operator.command_types import CustomCommand, OperatorCommand, Run
+from warren.cli.operator.management_client import filled
 from warren.cli.operator.session import Arguments, Session
 
 
@@ -18,8 +18,8 @@ def _switch(*, is_on: bool) -> Run:
     return does
 
 
-TRACING: tuple[Command, ...] = (
-    Task(
+TRACING: tuple[OperatorCommand, ...] = (
+    CustomCommand(
         group="trace",
         name="on",
         known_as="trace_on",
@@ -27,7 +27,7 @@ TRACING: tuple[Command, ...] = (
         is_in_vhost=True,
         does=_switch(is_on=True),
     ),
-    Task(
+    CustomCommand(
         group="trace",
         name="off",
         known_as="trace_off",

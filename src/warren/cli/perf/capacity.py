@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from warren.cli.perf.board import Phase, Seat, Totals
-from warren.cli.perf.crew import Crew, Observer, raise_open_files_limit
+from warren.cli.perf.connection import open_connection
+from warren.cli.perf.declarations import CHANNEL, declare, delete, names_for
 from warren.cli.perf.histogram import Histogram
-from warren.cli.perf.link import open_link
 from warren.cli.perf.load import Load
-from warren.cli.perf.publication import Content, Publication
+from warren.cli.perf.publish_ring import Content, PublishRing
 from warren.cli.perf.result import Result
-from warren.cli.perf.topology import CHANNEL, declare, delete, names_for
+from warren.cli.perf.shared_counters import LoadPhase, Totals, WorkerCounters
 from warren.cli.perf.usage import usage
+from warren.cli.perf.worker_group import Observer, WorkerGroup, raise_open_files_limit
 from warren.client.confirms import ConfirmCounter
-from warren.client.link import Link
+from warren.client.connection import ClientConnection
 from warren.client.uri import Target
 from warren.wire.method import Method
 from warren.wire.methods import (
@@ -42,23 +42,23 @@ def measure_connections(target: Target, *, count: int, observer: Observer) -> Re
     result = Result("connections", {"connections": count})
     empty = settled_memory(observer)
     begin_s = time.monotonic()
-    links = [open_link(target) for _ in range(count)]
+    links = [open_connection(target) for _ in range(count)]
     try:
         result.figures["opened_per_s"] = count / (time.monotonic() - begin_s)
-        steps: dict[str, Callable[[Link], None]] = {
-            "idle": lambda link: None,
-            "with_channel": lambda link: link.open_channel(CHANNEL),
+        steps: dict[str, Callable[[ClientConnection], None]] = {
+            "idle": lambda connection: None,
+            "with_channel": lambda connection: connection.open_channel(CHANNEL),
             "with_queue_and_consumer": _consume,
         }
         for name, step in steps.items():
-            for link in links:
-                step(link)
+            for connection in links:
+                step(connection)
             if observer.broker_pids:
                 grown = settled_memory(observer) - empty
                 result.figures[f"{name}_kb_per_connection"] = grown / count / 1024
     finally:
-        for link in links:
-            link.close()
+        for connection in links:
+            connection.close()
     return result
 
 
@@ -79,18 +79,18 @@ def measure_queues(target: Target, *, count: int, observer: Observer) -> Result:
     result = Result("queues", {"queues": count})
     load = Load(target=target, queues=count)
     names = names_for(load)
-    link = open_link(target)
-    link.open_channel(CHANNEL)
+    connection = open_connection(target)
+    connection.open_channel(CHANNEL)
     empty = settled_memory(observer)
     begin_s = time.monotonic()
     try:
-        declare(link, load, names)
+        declare(connection, load, names)
         result.figures["declared_per_s"] = count / (time.monotonic() - begin_s)
         if observer.broker_pids:
             result.figures["memory_bytes_per_queue"] = (settled_memory(observer) - empty) / count
     finally:
-        delete(link, load, names)
-        link.close()
+        delete(connection, load, names)
+        connection.close()
     return result
 
 
@@ -108,18 +108,20 @@ def measure_backlog(target: Target, backlog: Backlog, observer: Observer) -> Res
     result = Result("backlog", {"messages": backlog.count, "size": backlog.size})
     load = Load(target=target, size=backlog.size, is_persistent=backlog.is_persistent)
     names = names_for(load)
-    link = open_link(target)
-    link.open_channel(CHANNEL)
-    declare(link, load, names)
+    connection = open_connection(target)
+    connection.open_channel(CHANNEL)
+    declare(connection, load, names)
     content = Content(
-        body=bytes(backlog.size), is_persistent=backlog.is_persistent, frame_size_max=link.frame_size_max
+        body=bytes(backlog.size),
+        is_persistent=backlog.is_persistent,
+        frame_size_max=connection.frame_size_max,
     )
-    publication = Publication([("", names.queue(0))], content)
+    publish_ring = PublishRing([("", names.queue(0))], content)
     empty = settled_memory(observer)
     begin = usage(observer.broker_pids)
     begin_s = time.monotonic()
     try:
-        fill(link, publication, backlog.count)
+        fill(connection, publish_ring, backlog.count)
         elapsed_s = time.monotonic() - begin_s
         result.figures["published_per_s"] = backlog.count / elapsed_s
         if observer.broker_pids:
@@ -128,24 +130,24 @@ def measure_backlog(target: Target, backlog: Backlog, observer: Observer) -> Res
             grown = settled_memory(observer) - empty
             result.figures["memory_beside_body_bytes_per_message"] = grown / backlog.count - backlog.size
     finally:
-        delete(link, load, names)
-        link.close()
+        delete(connection, load, names)
+        connection.close()
     return result
 
 
-def fill(link: Link, publication: Publication, count: int) -> None:
+def fill(connection: ClientConnection, publish_ring: PublishRing, count: int) -> None:
     """Publish `count` messages on channel 1 and wait until all are confirmed."""
-    link.call(CHANNEL, ConfirmSelect(), ConfirmSelectOk)
+    connection.call(CHANNEL, ConfirmSelect(), ConfirmSelectOk)
     confirms = ConfirmCounter()
     sent = 0
     while confirms.settled < count:
         allowed = min(count - sent, CONFIRM_WINDOW - (sent - confirms.settled))
         if allowed > 0:
-            octets = publication.take(sent, allowed)
-            link.socket.sendall(octets)
-            sent += len(octets) // publication.length
+            octets = publish_ring.take(sent, allowed)
+            connection.socket.sendall(octets)
+            sent += len(octets) // publish_ring.length
         if sent == count or sent - confirms.settled >= CONFIRM_WINDOW:
-            confirms.feed(link.socket.recv(RECEIVE_BYTES))
+            confirms.feed(connection.socket.recv(RECEIVE_BYTES))
 
 
 def settled_memory(observer: Observer) -> int:
@@ -162,30 +164,30 @@ def settled_memory(observer: Observer) -> int:
     return now
 
 
-def _consume(link: Link) -> None:
-    queue = link.call(CHANNEL, QueueDeclare(exclusive=True), QueueDeclareOk).queue
-    link.call(CHANNEL, BasicConsume(queue=queue, consumer_tag="c", no_ack=True), BasicConsumeOk)
+def _consume(connection: ClientConnection) -> None:
+    queue = connection.call(CHANNEL, QueueDeclare(exclusive=True), QueueDeclareOk).queue
+    connection.call(CHANNEL, BasicConsume(queue=queue, consumer_tag="c", no_ack=True), BasicConsumeOk)
 
 
 def _measure_rate(
     name: str,
-    member: Callable[[Seat], Callable[[], Histogram]],
+    member: Callable[[WorkerCounters], Callable[[], Histogram]],
     processes: int,
     run: tuple[float, str, Observer],
 ) -> Result:
     """Let `processes` do one thing again and again: how often per second, how long each takes."""
     duration_s, unit, observer = run
-    crew = Crew([member] * processes, observer)
+    worker_group = WorkerGroup([member] * processes, observer)
     try:
-        crew.start(0)
-        start = crew.moment()
-        crew.watch(duration_s)
-        end = crew.moment()
+        worker_group.start(0)
+        start = worker_group.snapshot()
+        worker_group.watch(duration_s)
+        end = worker_group.snapshot()
         latencies = Histogram()
-        for histogram in crew.stop():
+        for histogram in worker_group.stop():
             latencies.merge(histogram)
     finally:
-        crew.end()
+        worker_group.end()
     done = end.totals.published - start.totals.published
     result = Result(name, {"processes": processes})
     result.figures[f"{unit}s_per_s"] = done / (end.at_s - start.at_s)
@@ -194,37 +196,37 @@ def _measure_rate(
     return result
 
 
-def _churn(target: Target, seat: Seat) -> Callable[[], Histogram]:
+def _churn(target: Target, worker_counters: WorkerCounters) -> Callable[[], Histogram]:
     def run() -> Histogram:
         histogram = Histogram()
-        while seat.board.phase is Phase.RUNNING:
+        while worker_counters.shared_counters.phase is LoadPhase.RUNNING:
             begin_ns = time.monotonic_ns()
-            link = open_link(target)
-            link.open_channel(CHANNEL)
-            link.close()
+            connection = open_connection(target)
+            connection.open_channel(CHANNEL)
+            connection.close()
             histogram.record(time.monotonic_ns() - begin_ns)
-            seat.post(Totals(len(histogram), 0, 0, 0))
+            worker_counters.post(Totals(len(histogram), 0, 0, 0))
         return histogram
 
     return run
 
 
-def _declare(target: Target, durable: bool, seat: Seat) -> Callable[[], Histogram]:
-    link = open_link(target)
-    link.open_channel(CHANNEL)
+def _declare(target: Target, durable: bool, worker_counters: WorkerCounters) -> Callable[[], Histogram]:
+    connection = open_connection(target)
+    connection.open_channel(CHANNEL)
     prefix = f"p{os.getpid():x}.{time.time_ns():x}."
 
     def run() -> Histogram:
         histogram = Histogram()
-        while seat.board.phase is Phase.RUNNING:
+        while worker_counters.shared_counters.phase is LoadPhase.RUNNING:
             begin_ns = time.monotonic_ns()
             declared = QueueDeclare(queue=f"{prefix}{len(histogram)}", durable=durable)
-            link.call(CHANNEL, declared, QueueDeclareOk)
+            connection.call(CHANNEL, declared, QueueDeclareOk)
             histogram.record(time.monotonic_ns() - begin_ns)
-            seat.post(Totals(len(histogram), 0, 0, 0))
+            worker_counters.post(Totals(len(histogram), 0, 0, 0))
         deleted: list[Method] = [QueueDelete(queue=f"{prefix}{i}") for i in range(len(histogram))]
-        link.call_many(CHANNEL, deleted, QueueDeleteOk)
-        link.close()
+        connection.call_many(CHANNEL, deleted, QueueDeleteOk)
+        connection.close()
         return histogram
 
     return run

@@ -8,13 +8,13 @@ import click
 
 from warren.cli.operator.tls import TLS_OPTIONS, tls_of, tls_options
 from warren.cli.perf import capacity
-from warren.cli.perf.crew import LoadFailed, Observer
 from warren.cli.perf.load import Load
 from warren.cli.perf.report import as_json, print_progress, print_setup, table
 from warren.cli.perf.result import Result, traffic_result
 from warren.cli.perf.traffic import run_traffic
+from warren.cli.perf.worker_group import LoadFailed, Observer
 from warren.cli.sections import SectionedGroup
-from warren.client.link import BrokerRefused
+from warren.client.connection import BrokerRefused
 from warren.client.uri import DEFAULT_URI, Target, parse_uri
 
 # The traffic scenarios: what each shows, and how its defaults differ from those of a Load.

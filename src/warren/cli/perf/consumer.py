@@ -3,12 +3,12 @@
 import socket
 import ssl
 
-from warren.cli.perf.deliveries import DeliveryCounter, Misaligned
+from warren.cli.perf.connection import NOT_NOW
+from warren.cli.perf.delivery_counter import DeliveryCounter, Misaligned
 from warren.cli.perf.histogram import Histogram
-from warren.cli.perf.link import NOT_NOW
-from warren.cli.perf.paced import STAMPS
-from warren.client.link import BrokerRefused, Link, reason
-from warren.client.settling import AckWriter, ack
+from warren.cli.perf.paced_producer import STAMPS
+from warren.client.ack_writer import AckWriter, ack
+from warren.client.connection import BrokerRefused, ClientConnection, reason
 
 CHANNEL = 1
 RECEIVE_BYTES = 1 << 20
@@ -19,10 +19,10 @@ SKIPS_MAX = 3  # pieces that are counted unread after one that was read
 class Consumer:
     """Counts deliveries by their bytes and acknowledges every `ack_every`-th with all before it."""
 
-    def __init__(self, link: Link, buffer: bytearray, *, ack_every: int) -> None:
-        self.link = link
+    def __init__(self, connection: ClientConnection, buffer: bytearray, *, ack_every: int) -> None:
+        self.connection = connection
         self.consumed = 0
-        self._socket = link.socket
+        self._socket = connection.socket
         self._buffer = buffer
         self._octets = memoryview(buffer)
         self._deliveries = DeliveryCounter()
@@ -107,8 +107,10 @@ class Consumer:
 class LatencyConsumer(Consumer):
     """Reads the two timestamps of each message as well."""
 
-    def __init__(self, link: Link, buffer: bytearray, *, ack_every: int, measured_from_ns: int) -> None:
-        super().__init__(link, buffer, ack_every=ack_every)
+    def __init__(
+        self, connection: ClientConnection, buffer: bytearray, *, ack_every: int, measured_from_ns: int
+    ) -> None:
+        super().__init__(connection, buffer, ack_every=ack_every)
         self.since_due = Histogram()
         self.since_sent = Histogram()
         self._measured_from_ns = measured_from_ns

@@ -7,11 +7,11 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 
-from warren.cli.perf.board import Phase, Seat, Totals
 from warren.cli.perf.consumer import Consumer
 from warren.cli.perf.load import Load
-from warren.cli.perf.paced import PacedProducer
-from warren.cli.perf.producer import Outcome, Producer
+from warren.cli.perf.paced_producer import PacedProducer
+from warren.cli.perf.producer import Producer, ProducerState
+from warren.cli.perf.shared_counters import LoadPhase, Totals, WorkerCounters
 
 IDLE_S = 0.02  # how long a worker without anything to do sleeps before it looks at the phase
 BEHIND_S = 0.001  # how long one side waits for the other to catch up
@@ -25,10 +25,10 @@ Handler = Callable[[int], None]
 class LoadLoop:
     """Drives the producers and consumers of one process."""
 
-    def __init__(self, load: Load, seat: Seat) -> None:
+    def __init__(self, load: Load, worker_counters: WorkerCounters) -> None:
         self._load = load
-        self._seat = seat
-        self._board = seat.board
+        self._worker_counters = worker_counters
+        self._shared_counters = worker_counters.shared_counters
         self._poll = select.epoll()
         self._readers: dict[int, Handler] = {}
         self._flushers: dict[int, Callable[[], bool]] = {}
@@ -50,9 +50,9 @@ class LoadLoop:
             self._consumers.append(consumer)
         if self._due:
             _sleep_precisely()
-        while (phase := self._board.phase) is not Phase.STOPPED:
+        while (phase := self._shared_counters.phase) is not LoadPhase.STOPPED:
             now_ns = self._await_events(phase)
-            if phase is Phase.RUNNING and (self._ready or self._due):
+            if phase is LoadPhase.RUNNING and (self._ready or self._due):
                 self._publish(now_ns)
             if self._load.waiting and self._consumers:
                 self._hold(phase)
@@ -60,11 +60,11 @@ class LoadLoop:
                 self._post(now_ns)
 
     def _add(self, participant: Producer | Consumer) -> int:
-        connection = participant.link.socket
-        number = connection.fileno()
+        client_socket = participant.connection.socket
+        number = client_socket.fileno()
         reader: Handler = participant.receive
-        if isinstance(connection, ssl.SSLSocket):
-            reader = _until_empty(reader, connection.pending)
+        if isinstance(client_socket, ssl.SSLSocket):
+            reader = _until_empty(reader, client_socket.pending)
         self._readers[number] = reader
         self._flushers[number] = participant.flush
         self._poll.register(number, select.EPOLLIN)
@@ -79,7 +79,7 @@ class LoadLoop:
         else:
             self._ready[producer] = None
 
-    def _await_events(self, phase: Phase) -> int:
+    def _await_events(self, phase: LoadPhase) -> int:
         """Sleep until something is to be done, and read what has arrived; the time after it."""
         wait_s = self._wait_s(phase)
         if self._due and wait_s > 0:
@@ -105,11 +105,11 @@ class LoadLoop:
                     self._ready[producer] = None
         return now_ns
 
-    def _wait_s(self, phase: Phase) -> float:
-        if phase is Phase.RUNNING and self._due:
+    def _wait_s(self, phase: LoadPhase) -> float:
+        if phase is LoadPhase.RUNNING and self._due:
             due_s = max(0, self._due[0][0] - time.monotonic_ns()) / 1e9
             return 0 if self._ready else min(IDLE_S, due_s)
-        if phase is Phase.RUNNING and self._ready and not self._is_waiting:
+        if phase is LoadPhase.RUNNING and self._ready and not self._is_waiting:
             return 0
         if self._is_waiting or not self._is_posted:
             return BEHIND_S
@@ -124,13 +124,13 @@ class LoadLoop:
         is_starved = bool(self._ready)
         for producer in list(self._ready):
             outcome = producer.pump(room, now_ns)
-            is_starved = is_starved and outcome is Outcome.STARVED
-            if outcome is Outcome.BLOCKED:
-                self._poll.modify(producer.link.socket.fileno(), select.EPOLLIN | select.EPOLLOUT)
-            if outcome in (Outcome.BLOCKED, Outcome.AWAITING):
+            is_starved = is_starved and outcome is ProducerState.STARVED
+            if outcome is ProducerState.BLOCKED:
+                self._poll.modify(producer.connection.socket.fileno(), select.EPOLLIN | select.EPOLLOUT)
+            if outcome in (ProducerState.BLOCKED, ProducerState.AWAITING):
                 del self._ready[producer]
-            if isinstance(producer, PacedProducer) and outcome is Outcome.AWAITING:
-                heapq.heappush(self._due, (producer.due_ns, producer.link.socket.fileno()))
+            if isinstance(producer, PacedProducer) and outcome is ProducerState.AWAITING:
+                heapq.heappush(self._due, (producer.due_ns, producer.connection.socket.fileno()))
         self._is_waiting = is_starved
 
     def _room(self) -> int:
@@ -138,15 +138,15 @@ class LoadLoop:
         return (self._load.in_flight_limit - self._in_flight()) // self._load.copies
 
     def _in_flight(self) -> int:
-        totals = self._board.totals()
+        totals = self._shared_counters.totals()
         return totals.published * self._load.copies - totals.consumed
 
-    def _hold(self, phase: Phase) -> None:
+    def _hold(self, phase: LoadPhase) -> None:
         """Withhold acknowledgements, and so deliveries, while too few messages wait."""
-        is_held = phase is Phase.RUNNING and self._in_flight() < self._load.waiting
+        is_held = phase is LoadPhase.RUNNING and self._in_flight() < self._load.waiting
         for consumer in self._consumers:
             consumer.hold(is_held=is_held)
-            self._flush(consumer.link.socket.fileno())
+            self._flush(consumer.connection.socket.fileno())
         if not self._producers:
             self._is_waiting = is_held
 
@@ -162,7 +162,7 @@ class LoadLoop:
             nacked += producer.nacked
         for consumer in self._consumers:
             consumed += consumer.consumed
-        self._seat.post(Totals(published, consumed, settled, nacked))
+        self._worker_counters.post(Totals(published, consumed, settled, nacked))
         self._posted_ns = now_ns
         self._is_posted = True
 

@@ -2,16 +2,16 @@
 
 from enum import Enum, auto
 
-from warren.cli.perf.link import NOT_NOW
-from warren.cli.perf.publication import Publication
+from warren.cli.perf.connection import NOT_NOW
+from warren.cli.perf.publish_ring import PublishRing
 from warren.client.confirms import ConfirmCounter, UnexpectedBytes
-from warren.client.link import BrokerRefused, Link, reason
+from warren.client.connection import BrokerRefused, ClientConnection, reason
 
 RECEIVE_BYTES = 65_536
 WRITES_PER_TURN = 16  # of a producer that writes few messages at once
 
 
-class Outcome(Enum):
+class ProducerState(Enum):
     """What a producer needs before it can go on."""
 
     READY = auto()  # nothing: another turn
@@ -23,42 +23,44 @@ class Outcome(Enum):
 class Producer:
     """Sends pieces of a publication and counts what the broker confirms."""
 
-    def __init__(self, link: Link, publication: Publication, *, window: int, messages_per_write: int) -> None:
-        self.link = link
+    def __init__(
+        self, connection: ClientConnection, publish_ring: PublishRing, *, window: int, messages_per_write: int
+    ) -> None:
+        self.connection = connection
         self.nacked = 0
-        self._publication = publication
+        self._publish_ring = publish_ring
         self._window = window
         self._messages_per_write = messages_per_write
         self._writes_per_turn = WRITES_PER_TURN if messages_per_write else 1
         self._confirms = ConfirmCounter()
-        self._socket = link.socket
+        self._socket = connection.socket
         self._pending: memoryview | bytes = b""
         self._taken = 0  # publishes that went, or are in `_pending`
 
     @property
     def published(self) -> int:
         """How many publishes have been written whole."""
-        return self._taken - -(-len(self._pending) // self._publication.length)
+        return self._taken - -(-len(self._pending) // self._publish_ring.length)
 
     @property
     def settled(self) -> int:
         """How many publishes the broker has confirmed or refused."""
         return self._confirms.settled
 
-    def pump(self, room: int, now_ns: int) -> Outcome:
+    def pump(self, room: int, now_ns: int) -> ProducerState:
         """Write what the window and `room` deliveries allow, and the socket takes."""
         for _ in range(self._writes_per_turn):
             if not self._pending:
                 taken = self._taken
                 outcome = self._take(room, now_ns)
-                if outcome is not Outcome.READY:
+                if outcome is not ProducerState.READY:
                     return outcome
                 room -= self._taken - taken
             if not self.flush():
-                return Outcome.BLOCKED
+                return ProducerState.BLOCKED
         if self._window and self._taken - self._confirms.settled >= self._window:
-            return Outcome.AWAITING
-        return Outcome.READY
+            return ProducerState.AWAITING
+        return ProducerState.READY
 
     def flush(self) -> bool:
         """Write what is pending; False if the socket does not take all of it."""
@@ -89,23 +91,23 @@ class Producer:
             return
         try:
             self._socket.settimeout(1)
-            self._socket.sendall(self._pending[: len(self._pending) % self._publication.length])
+            self._socket.sendall(self._pending[: len(self._pending) % self._publish_ring.length])
         except OSError:
             self._socket.close()
 
-    def _take(self, room: int, now_ns: int) -> Outcome:
+    def _take(self, room: int, now_ns: int) -> ProducerState:
         """Put the next publishes into `_pending`, if there may be any."""
         unsettled = self._taken - self._confirms.settled
         if self._window and unsettled >= self._window:
-            return Outcome.AWAITING
+            return ProducerState.AWAITING
         if room <= 0:
-            return Outcome.STARVED
+            return ProducerState.STARVED
         count = min(room, self._messages_per_write or room)
         if self._window:
             count = min(count, self._window - unsettled)
-        self._pending = self._publication.take(self._taken, count)
-        self._taken += len(self._pending) // self._publication.length
-        return Outcome.READY
+        self._pending = self._publish_ring.take(self._taken, count)
+        self._taken += len(self._pending) // self._publish_ring.length
+        return ProducerState.READY
 
     def on_settled(self, count: int, now_ns: int) -> None:
         """`count` more publishes were confirmed."""

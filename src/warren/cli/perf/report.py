@@ -5,8 +5,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from warren.cli.perf.crew import Moment
 from warren.cli.perf.result import Result
+from warren.cli.perf.worker_group import LoadSnapshot
 
 UNITS = {
     "_per_s": "/s",
@@ -47,7 +47,7 @@ def number(value: float) -> str:
     return f"{value:.2f}" if value >= 1 else f"{value:.3f}"
 
 
-def print_progress(before: Moment, now: Moment) -> None:
+def print_progress(before: LoadSnapshot, now: LoadSnapshot) -> None:
     """One line on standard error."""
     elapsed_s = now.at_s - before.at_s
     published = (now.totals.published - before.totals.published) / elapsed_s

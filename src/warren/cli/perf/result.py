@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from warren.cli.perf.crew import Moment
 from warren.cli.perf.histogram import Histogram
 from warren.cli.perf.traffic import Traffic
+from warren.cli.perf.worker_group import LoadSnapshot
 
 PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 
@@ -18,7 +18,7 @@ class Result:
     figures: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def add_costs(self, start: Moment, end: Moment, count: int, *, unit: str = "message") -> None:
+    def add_costs(self, start: LoadSnapshot, end: LoadSnapshot, count: int, *, unit: str = "message") -> None:
         """What `count` messages (or other units) between two moments cost the broker and this tool."""
         elapsed_s = end.at_s - start.at_s
         broker_s = end.broker.cpu_s - start.broker.cpu_s

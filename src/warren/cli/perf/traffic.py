@@ -4,12 +4,12 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
-from warren.cli.perf.board import Phase
-from warren.cli.perf.crew import Crew, Moment, Observer
-from warren.cli.perf.link import open_link
+from warren.cli.perf.connection import open_connection
+from warren.cli.perf.declarations import CHANNEL, declare, delete, names_for
 from warren.cli.perf.load import Load
-from warren.cli.perf.topology import CHANNEL, declare, delete, names_for
-from warren.cli.perf.worker import Latencies, assignments, join
+from warren.cli.perf.load_worker import Latencies, assignments, connect_worker
+from warren.cli.perf.shared_counters import LoadPhase
+from warren.cli.perf.worker_group import LoadSnapshot, Observer, WorkerGroup
 
 DRAIN_S_MAX = 2
 _POLL_S = 0.02
@@ -20,60 +20,62 @@ class Traffic:
     """The ends of the measured windows, which lie behind one another, and the latencies within them all."""
 
     load: Load
-    moments: tuple[Moment, ...]
+    moments: tuple[LoadSnapshot, ...]
     latencies: Latencies
 
     @property
-    def start(self) -> Moment:
+    def start(self) -> LoadSnapshot:
         """When the first window began."""
         return self.moments[0]
 
     @property
-    def end(self) -> Moment:
+    def end(self) -> LoadSnapshot:
         """When the last window ended."""
         return self.moments[-1]
 
 
 def run_traffic(load: Load, observer: Observer, *, windows: int = 1) -> Traffic:
     """Run `load` and measure it, `windows` times without setting it up again."""
-    admin = open_link(load.target)
+    admin = open_connection(load.target)
     admin.open_channel(CHANNEL)
     names = names_for(load)
     try:
         declare(admin, load, names, observer.on_setup)
-        crew = Crew([partial(join, load, names, assignment) for assignment in assignments(load)], observer)
+        worker_group = WorkerGroup(
+            [partial(connect_worker, load, names, assignment) for assignment in assignments(load)], observer
+        )
         try:
-            return _measure(load, crew, windows)
+            return _measure(load, worker_group, windows)
         finally:
-            crew.end()
+            worker_group.end()
             delete(admin, load, names, observer.on_setup)
     finally:
         admin.close()
 
 
-def _measure(load: Load, crew: Crew[Latencies], windows: int) -> Traffic:
+def _measure(load: Load, worker_group: WorkerGroup[Latencies], windows: int) -> Traffic:
     """Warm up, measure, let what is in flight arrive, stop."""
-    crew.start(load.warmup_s)
-    crew.watch(load.warmup_s)
+    worker_group.start(load.warmup_s)
+    worker_group.watch(load.warmup_s)
     if not load.rate:
-        crew.await_published(load.round)
-    moments = [crew.moment()]
+        worker_group.await_published(load.round)
+    moments = [worker_group.snapshot()]
     for _ in range(windows):
-        crew.watch(load.duration_s)
-        moments.append(crew.moment())
-    _drain(load, crew)
+        worker_group.watch(load.duration_s)
+        moments.append(worker_group.snapshot())
+    _drain(load, worker_group)
     latencies = Latencies()
-    for report in crew.stop():
+    for report in worker_group.stop():
         latencies.merge(report)
     return Traffic(load, tuple(moments), latencies)
 
 
-def _drain(load: Load, crew: Crew[Latencies]) -> None:
+def _drain(load: Load, worker_group: WorkerGroup[Latencies]) -> None:
     """Publish nothing more, and let consumers and confirms catch up."""
-    crew.board.phase = Phase.DRAINING
+    worker_group.shared_counters.phase = LoadPhase.DRAINING
     give_up_s = time.monotonic() + DRAIN_S_MAX
     while time.monotonic() < give_up_s:
-        totals = crew.board.totals()
+        totals = worker_group.shared_counters.totals()
         is_consumed = not load.consumers or totals.consumed >= totals.published * load.copies
         is_confirmed = not load.confirm_window or totals.settled >= totals.published
         if is_consumed and is_confirmed:

@@ -10,14 +10,14 @@ import click
 
 from warren.cli.operator.failures import USAGE, Failure
 from warren.cli.spark import progress
-from warren.cli.spark.options import Settings, built, pairs, storage_option
-from warren.cli.spark.session import opened, require_delta, require_spark
+from warren.cli.spark.options import SparkSettings, build_command, parse_pairs, storage_option
+from warren.cli.spark.session import require_delta, require_spark, spark_session
 
 if TYPE_CHECKING:
-    from pyspark_warren.pipelines.archive import Progress
+    from pyspark_warren.pipelines.archive import ArchiveProgress
 
 
-def archive(settings: Settings, *, to: str, storage_option: Sequence[str], **given: Any) -> None:
+def archive(settings: SparkSettings, *, to: str, storage_option: Sequence[str], **given: Any) -> None:
     """Put messages into a lake, each once: a Delta table or Parquet, by day and queue.
 
     A stream is read by its offsets, and keeps its messages. A classic queue is consumed, which wants
@@ -42,16 +42,16 @@ def archive(settings: Settings, *, to: str, storage_option: Sequence[str], **giv
             text = f"{told['rows']} rows, {told['files']} files, {told['octets']} octets, {told['seconds']} s"
             settings.print_line((f"batch {told['batch']}", told["stage"], text))
 
-    def listen(told: "Progress") -> None:
+    def listen(told: "ArchiveProgress") -> None:
         tell(asdict(told))
 
-    storage = pairs("--storage-option", storage_option)
-    with opened(settings, "archive") as session:
+    storage = parse_pairs("--storage-option", storage_option)
+    with spark_session(settings, "archive") as session:
         from pyspark_warren.pipelines import archive
-        from pyspark_warren.pipelines.consuming import Consuming
-        from pyspark_warren.pipelines.telling import Relay
+        from pyspark_warren.pipelines.consume_check import ConsumeNotAllowed
+        from pyspark_warren.pipelines.progress_relay import ProgressRelay
 
-        relay = Relay(_told_folder(to, given["checkpoint"])) if settings.remote else None
+        relay = ProgressRelay(_progress_folder(to, given["checkpoint"])) if settings.remote else None
         try:
             query = archive.archive(
                 session,
@@ -61,30 +61,30 @@ def archive(settings: Settings, *, to: str, storage_option: Sequence[str], **giv
                 progress=relay or listen,
                 **given,
             )
-        except Consuming as error:
+        except ConsumeNotAllowed as error:
             advice = (
                 "say --consume if that is meant, or archive the stream in which a policy 'retain' keeps it"
             )
             raise Failure(f"{error}: {advice}", USAGE) from None
         settings.note(f"archiving into {to} as {query.name!r}")
         try:
-            progress.until_ended(query, relay, tell)
+            progress.await_query(query, relay, tell)
             if is_idle:
                 settings.note("there was nothing that is not in the lake")
         finally:
             query.stop()
 
 
-def _told_folder(to: str, checkpoint: str | None) -> Path:
+def _progress_folder(to: str, checkpoint: str | None) -> Path:
     """Where a server of Spark Connect leaves what it has to tell: in the lake, or beside the checkpoint."""
-    from pyspark_warren.pipelines import lakes, stores
+    from pyspark_warren.pipelines import lakes, object_store
 
-    if not stores.is_stored(to):
+    if not object_store.is_object_store(to):
         return lakes.attempt_folder(lakes.lake_folder(to), "told")
     return lakes.attempt_folder(lakes.lake_folder(checkpoint or ".").parent, "told")
 
 
-command: click.Command = built(
+command: click.Command = build_command(
     "archive",
     archive,
     (

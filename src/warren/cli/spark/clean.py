@@ -4,22 +4,22 @@ from collections.abc import Sequence
 
 import click
 
-from warren.cli.spark.options import Settings, built, pairs, storage_option
+from warren.cli.spark.options import SparkSettings, build_command, parse_pairs, storage_option
 from warren.cli.spark.session import require_delta
 
 _RETENTION_HOURS = 168
 
 
 def clean(
-    settings: Settings, *, lake: str, storage_option: Sequence[str], retention_hours: int, dry_run: bool
+    settings: SparkSettings, *, lake: str, storage_option: Sequence[str], retention_hours: int, dry_run: bool
 ) -> None:
     """Remove what crashes have left in a lake, and files of old versions, and print which they are."""
     require_delta()
-    storage = pairs("--storage-option", storage_option)
-    from pyspark_warren.pipelines import tending
+    storage = parse_pairs("--storage-option", storage_option)
+    from pyspark_warren.pipelines import maintenance
 
     try:
-        removed = tending.clean(
+        removed = maintenance.clean(
             lake,
             storage_options=storage,
             retention_hours=retention_hours,
@@ -30,7 +30,7 @@ def clean(
     settings.print_rows(("removed",), [[name] for name in removed])
 
 
-command: click.Command = built(
+command: click.Command = build_command(
     "clean",
     clean,
     (

@@ -26,7 +26,7 @@ _SECTIONS = {
 }
 
 
-class Pipelines(SectionedGroup):
+class SparkCommands(SectionedGroup):
     """All commands; help of one is loaded with it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -46,7 +46,7 @@ class Pipelines(SectionedGroup):
         return _COMMANDS
 
 
-@click.group(cls=Pipelines, sections=_SECTIONS)
+@click.group(cls=SparkCommands, sections=_SECTIONS)
 def spark() -> None:
     """Pipelines over queues and streams, with Spark.
 

@@ -5,22 +5,22 @@ from dataclasses import asdict
 
 import click
 
-from warren.cli.spark.options import Settings, built, pairs, storage_option
+from warren.cli.spark.options import SparkSettings, build_command, parse_pairs, storage_option
 from warren.cli.spark.session import require_delta
 
 _TARGET_MEBIBYTES = 256
 
 
 def compact(
-    settings: Settings, *, lake: str, storage_option: Sequence[str], day: str | None, target: int
+    settings: SparkSettings, *, lake: str, storage_option: Sequence[str], day: str | None, target: int
 ) -> None:
     """Rewrite the small files of a Delta table as few large ones; archives and readers go on meanwhile."""
     require_delta()
-    storage = pairs("--storage-option", storage_option)
-    from pyspark_warren.pipelines import tending
+    storage = parse_pairs("--storage-option", storage_option)
+    from pyspark_warren.pipelines import maintenance
 
     try:
-        done = tending.compact(
+        done = maintenance.compact(
             lake,
             storage_options=storage,
             day=day,
@@ -31,7 +31,7 @@ def compact(
     settings.print_facts(asdict(done))
 
 
-command: click.Command = built(
+command: click.Command = build_command(
     "compact",
     compact,
     (

@@ -9,15 +9,15 @@ import click
 
 from warren.cli.operator.failures import USAGE, Failure
 from warren.cli.spark import progress
-from warren.cli.spark.options import Settings, built, pairs, storage_option
-from warren.cli.spark.session import opened, require_spark
+from warren.cli.spark.options import SparkSettings, build_command, parse_pairs, storage_option
+from warren.cli.spark.session import require_spark, spark_session
 
 if TYPE_CHECKING:
-    from pyspark_warren.pipelines.decode import Decoded
+    from pyspark_warren.pipelines.decode import DecodeProgress
 
 
 def decode(
-    settings: Settings,
+    settings: SparkSettings,
     *,
     schema: str,
     to: str,
@@ -34,24 +34,24 @@ def decode(
     """
     require_spark()
     _check(given)
-    storage = pairs("--storage-option", storage_option)
+    storage = parse_pairs("--storage-option", storage_option)
 
     def tell(told: dict[str, Any]) -> None:
         settings.note(f"batch {told['batch']}: {told['good']} decoded, {told['bad']} do not fit")
 
-    def listen(told: "Decoded") -> None:
+    def listen(told: "DecodeProgress") -> None:
         tell(asdict(told))
 
-    with opened(settings, "decode") as session:
+    with spark_session(settings, "decode") as session:
         from pyspark_warren.pipelines import decode as pipeline
-        from pyspark_warren.pipelines.consuming import Consuming
-        from pyspark_warren.pipelines.telling import Relay
+        from pyspark_warren.pipelines.consume_check import ConsumeNotAllowed
+        from pyspark_warren.pipelines.progress_relay import ProgressRelay
 
         try:
             wanted = pipeline.schema_of(session, _text(schema))
         except Exception as error:
             raise Failure(f"--schema: {settings.failure(error).message}", USAGE) from None
-        relay = Relay(pipeline.told_folder(to, checkpoint)) if settings.remote else None
+        relay = ProgressRelay(pipeline.progress_folder(to, checkpoint)) if settings.remote else None
         try:
             query = pipeline.start(
                 session,
@@ -65,11 +65,11 @@ def decode(
                 checkpoint=checkpoint,
                 storage_options=storage,
             )
-        except Consuming as error:
+        except ConsumeNotAllowed as error:
             raise Failure(f"{error}: say --consume if that is meant, or decode a stream", USAGE) from None
         settings.note(f"decoding {given['queue'] or given['stream']} into {to}")
         try:
-            progress.until_ended(query, relay, tell)
+            progress.await_query(query, relay, tell)
         except KeyboardInterrupt:
             query.stop()
             settings.note("stopped; started again, it goes on here")
@@ -104,7 +104,7 @@ def _bad(given: dict[str, Any]) -> dict[str, str]:
     return {"exchange": given["bad_to"]} | key
 
 
-def _writing(settings: Settings) -> dict[str, str]:
+def _writing(settings: SparkSettings) -> dict[str, str]:
     """What says where the broker is; the rest of --option is for the reader."""
     kept = ("uri", "vhost", "managementuri", "transport", "retries", "timeoutms")
     return {
@@ -114,7 +114,7 @@ def _writing(settings: Settings) -> dict[str, str]:
     }
 
 
-command: click.Command = built(
+command: click.Command = build_command(
     "decode",
     decode,
     (

@@ -5,28 +5,28 @@ from typing import Any
 import click
 
 from warren.cli.spark import progress
-from warren.cli.spark.options import Settings, built, checked, seconds_of
-from warren.cli.spark.session import opened, require_spark
-from warren.cli.spark.sources import SOURCES, listed, places
+from warren.cli.spark.options import SparkSettings, build_command, parse_duration, parse_names
+from warren.cli.spark.session import require_spark, spark_session
+from warren.cli.spark.sources import SOURCES, listed, source_tables
 
 _COLUMNS = ("messages", "deaths", "first_death", "last_death", "routing_keys")
 
 
-def dlx_report(settings: Settings, *, by: str, window: str | None, **given: Any) -> None:
+def dlx_report(settings: SparkSettings, *, by: str, window: str | None, **given: Any) -> None:
     """Count dead letters by the queue they died in first, the reason and the exchange they came by.
 
     Reads x-death and what else a broker writes about a death. Nothing is consumed: queues of Warren are
     looked at, streams and archives read.
     """
     require_spark()
-    sources = places(given)
-    length = None if window is None else f"{seconds_of(window)} seconds"
-    from pyspark_warren.pipelines import dlx_report, reading
+    sources = source_tables(given)
+    length = None if window is None else f"{parse_duration(window)} seconds"
+    from pyspark_warren.pipelines import dlx_report, table_reader
 
-    names = checked("--by", by, dlx_report.check)
-    with opened(settings, "dlx-report") as session:
-        messages = reading.read_all(session, sources, settings.broker, dlx_report.READ)
-        with progress.shown(settings, session, f"reading {listed(sources)}"):
+    names = parse_names("--by", by, dlx_report.check)
+    with spark_session(settings, "dlx-report") as session:
+        messages = table_reader.read_all(session, sources, settings.broker, dlx_report.READ)
+        with progress.display(settings, session, f"reading {listed(sources)}"):
             found = dlx_report.report(messages, names, length).collect()
     columns = (*(("window",) if window else ()), *names, *_COLUMNS)
     alive = [row for row in found if not row["deaths"]]
@@ -35,7 +35,7 @@ def dlx_report(settings: Settings, *, by: str, window: str | None, **given: Any)
         settings.note(f"{sum(row['messages'] for row in alive)} messages did not die")
 
 
-command: click.Command = built(
+command: click.Command = build_command(
     "dlx-report",
     dlx_report,
     (

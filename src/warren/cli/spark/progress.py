@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from warren.cli.spark.options import Settings
+from warren.cli.spark.options import SparkSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from pyspark_warren.pipelines.telling import Relay
+    from pyspark_warren.pipelines.progress_relay import ProgressRelay
 
 INTERVAL_S = 2.0
 _LOOKS_S = 0.5
 
 
 @contextmanager
-def shown(settings: Settings, session: "SparkSession", what: str) -> Iterator[None]:
+def display(settings: SparkSettings, session: "SparkSession", what: str) -> Iterator[None]:
     """A line now and every other second until the block ends."""
     settings.note(what)
     ended = threading.Event()
@@ -32,8 +32,8 @@ def shown(settings: Settings, session: "SparkSession", what: str) -> Iterator[No
         thread.join()
 
 
-def until_ended(
-    query: "StreamingQuery", relay: "Relay | None", tell: Callable[[dict[str, Any]], None]
+def await_query(
+    query: "StreamingQuery", relay: "ProgressRelay | None", tell: Callable[[dict[str, Any]], None]
 ) -> None:
     """Wait for a query; what it tells on a server of Spark Connect comes by `relay`."""
     try:
@@ -46,12 +46,12 @@ def until_ended(
             relay.close()
 
 
-def _pass_on(relay: "Relay | None", tell: Callable[[dict[str, Any]], None]) -> None:
+def _pass_on(relay: "ProgressRelay | None", tell: Callable[[dict[str, Any]], None]) -> None:
     for one in relay.take() if relay is not None else ():
         tell(one)
 
 
-def _tell(settings: Settings, session: "SparkSession", ended: threading.Event) -> None:
+def _tell(settings: SparkSettings, session: "SparkSession", ended: threading.Event) -> None:
     begun_s = time.monotonic()
     said = ""
     while not ended.wait(INTERVAL_S):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from warren.cli.spark.options import Settings, built, pairs, storage_option
-from warren.cli.spark.session import opened, require_spark
+from warren.cli.spark.options import SparkSettings, build_command, parse_pairs, storage_option
+from warren.cli.spark.session import require_spark, spark_session
 
 if TYPE_CHECKING:
-    from pyspark_warren.pipelines.replay import Step
+    from pyspark_warren.pipelines.replay import ReplayProgress
 
 _BATCH_ROWS = 200_000
 _SAMPLES = 5
@@ -21,7 +21,7 @@ _CHARACTERS = 60
 
 
 def replay(
-    settings: Settings,
+    settings: SparkSettings,
     *,
     source: str,
     queue: Sequence[str],
@@ -35,17 +35,17 @@ def replay(
     With --dry-run it says how many would go, and shows some. It goes on where it was when it is run again
     with the same --name.
     """
-    headers = pairs("--header", header)
-    storage = pairs("--storage-option", storage_option)
+    headers = parse_pairs("--header", header)
+    storage = parse_pairs("--storage-option", storage_option)
     require_spark()
 
-    def tell(step: "Step") -> None:
+    def tell(step: "ReplayProgress") -> None:
         if settings.is_json:
             click.echo(json.dumps(asdict(step)))
         else:
             settings.note(f"batch {step.batch + 1} of {step.batches}: {step.rows} sent in {step.seconds} s")
 
-    with opened(settings, "replay") as session:
+    with spark_session(settings, "replay") as session:
         from pyspark_warren.pipelines import replay
 
         done = replay.replay(
@@ -74,7 +74,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return row | {"body": bytes(row["body"] or b"").decode(errors="replace")[:_CHARACTERS]}
 
 
-command: click.Command = built(
+command: click.Command = build_command(
     "replay",
     replay,
     (

@@ -7,9 +7,9 @@ import click
 
 from warren.cli.operator.failures import USAGE, Failure
 from warren.cli.spark import progress
-from warren.cli.spark.options import Settings, built, checked, seconds_of
-from warren.cli.spark.session import opened, require_spark
-from warren.cli.spark.sources import SOURCES, listed, places
+from warren.cli.spark.options import SparkSettings, build_command, parse_duration, parse_names
+from warren.cli.spark.session import require_spark, spark_session
+from warren.cli.spark.sources import SOURCES, listed, source_tables
 
 _COLUMNS = (
     "messages", "per_second", "octets_per_second", "size_p50", "size_p99", "latency_p50", "latency_p95",
@@ -17,22 +17,22 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def rollup(settings: Settings, *, by: str, window: str, html: str | None, **given: Any) -> None:
+def rollup(settings: SparkSettings, *, by: str, window: str, html: str | None, **given: Any) -> None:
     """Count messages by windows of time: how many, how fast, how large, and how late they were.
 
     Reads copies of the firehose, where there are both publications and deliveries, or messages themselves.
     Nothing is consumed.
     """
     require_spark()
-    sources = places(given)
-    length_s = seconds_of(window)
-    from pyspark_warren.pipelines import reading
+    sources = source_tables(given)
+    length_s = parse_duration(window)
     from pyspark_warren.pipelines import rollup as pipeline
+    from pyspark_warren.pipelines import table_reader
 
-    names = checked("--by", by, pipeline.check)
-    with opened(settings, "rollup") as session:
-        messages = reading.read_all(session, sources, settings.broker, pipeline.READ)
-        with progress.shown(settings, session, f"reading {listed(sources)}"):
+    names = parse_names("--by", by, pipeline.check)
+    with spark_session(settings, "rollup") as session:
+        messages = table_reader.read_all(session, sources, settings.broker, pipeline.READ)
+        with progress.display(settings, session, f"reading {listed(sources)}"):
             found = pipeline.rollup(pipeline.events(messages), f"{length_s} seconds", names).collect()
     if html:
         from pyspark_warren.pipelines.rollup_page import rollup_page
@@ -54,7 +54,7 @@ def _rounded(value: object) -> object:
     return round(value, 1) if isinstance(value, float) else value
 
 
-command: click.Command = built(
+command: click.Command = build_command(
     "rollup",
     rollup,
     (

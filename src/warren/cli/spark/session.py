@@ -13,8 +13,8 @@ from typing import IO, TYPE_CHECKING
 
 from warren.cli.operator.failures import Failure
 from warren.cli.spark.java import OLDEST, find_java, java_home
-from warren.cli.spark.options import LOCAL, Settings
-from warren.client.link import BrokerRefused
+from warren.cli.spark.options import LOCAL, SparkSettings
+from warren.client.connection import BrokerRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,14 +42,14 @@ _COMMON = {"spark.sql.session.timeZone": "UTC"}
 
 
 @contextmanager
-def opened(settings: Settings, name: str) -> "Iterator[SparkSession]":
+def spark_session(settings: SparkSettings, name: str) -> "Iterator[SparkSession]":
     """A session with `format("warren")`; what goes wrong within becomes one line."""
     require_spark()
     from pyspark.errors import PySparkException
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
-    from pyspark_warren.http import HttpRefused
+    from pyspark_warren.http import HttpApiError
 
     for logger in _LOGGERS:
         PySparkLogger.getLogger(logger).disabled = not settings.is_verbose
@@ -62,7 +62,7 @@ def opened(settings: Settings, name: str) -> "Iterator[SparkSession]":
         except BrokenPipeError:
             # Whoever reads has seen enough, as `head` has: no failure to tell of.
             raise
-        except (PySparkException, BrokerRefused, HttpRefused, ValueError, OSError) as error:
+        except (PySparkException, BrokerRefused, HttpApiError, ValueError, OSError) as error:
             raise settings.failure(error) from error
         finally:
             if given is None:
@@ -108,7 +108,7 @@ def prepare_java() -> None:
     os.environ["JAVA_HOME"] = str(java_home(java))
 
 
-def _start(settings: Settings, name: str) -> "SparkSession":
+def _start(settings: SparkSettings, name: str) -> "SparkSession":
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -156,7 +156,7 @@ def _stderr_in(place: int | None) -> Iterator[None]:
         os.close(kept)
 
 
-def _not_started(settings: Settings, error: Exception, log: IO[bytes]) -> Failure:
+def _not_started(settings: SparkSettings, error: Exception, log: IO[bytes]) -> Failure:
     """Why there is no session: what Java said last, if it ended."""
     log.seek(0)
     said = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
@@ -165,7 +165,7 @@ def _not_started(settings: Settings, error: Exception, log: IO[bytes]) -> Failur
     return settings.failure(error)
 
 
-def _raise_at_ctrl_c(settings: Settings) -> None:
+def _raise_at_ctrl_c(settings: SparkSettings) -> None:
     """Have Ctrl-C end what waits for Java.
 
     PySpark's own handler asks Java to cancel all jobs first, by the connection that waits for an answer at
@@ -198,7 +198,7 @@ def _register(session: "SparkSession") -> None:
     register(session)
 
 
-def _is_embedded(settings: Settings) -> bool:
+def _is_embedded(settings: SparkSettings) -> bool:
     return (
         not settings.remote
         and SUBMITTED not in os.environ

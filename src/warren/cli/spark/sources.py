@@ -8,7 +8,7 @@ import click
 from warren.cli.operator.failures import USAGE, Failure
 
 if TYPE_CHECKING:
-    from pyspark_warren.pipelines.reading import Place
+    from pyspark_warren.pipelines.table_reader import TableIdentifier
 
 SOURCES: tuple[click.Parameter, ...] = (
     click.Option(["--queue"], multiple=True, metavar="NAME", help="a queue, which is left as it is"),
@@ -17,16 +17,16 @@ SOURCES: tuple[click.Parameter, ...] = (
 )  # fmt: skip
 
 
-def places(given: dict[str, Any]) -> "list[Place]":
+def source_tables(given: dict[str, Any]) -> "list[TableIdentifier]":
     """The sources among what was given, taken out of it; Failure if there is none."""
-    from pyspark_warren.pipelines.reading import KINDS, Place
+    from pyspark_warren.pipelines.table_reader import KINDS, TableIdentifier
 
-    found = [Place(kind=kind, name=name) for kind in KINDS for name in given.pop(kind)]
+    found = [TableIdentifier(kind=kind, name=name) for kind in KINDS for name in given.pop(kind)]
     if not found:
         raise Failure("say what to read: --queue, --stream or --lake", USAGE)
     return found
 
 
-def listed(places: "Sequence[Place]") -> str:
+def listed(source_tables: "Sequence[TableIdentifier]") -> str:
     """Their names, for a line about what is going on."""
-    return ", ".join(map(str, places))
+    return ", ".join(map(str, source_tables))

@@ -9,19 +9,19 @@ import click
 
 from warren.cli.operator.failures import USAGE, Failure
 from warren.cli.spark import progress
-from warren.cli.spark.options import Settings, built, pairs, storage_option
-from warren.cli.spark.session import opened, require_spark
+from warren.cli.spark.options import SparkSettings, build_command, parse_pairs, storage_option
+from warren.cli.spark.session import require_spark, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pyspark_warren.pipelines.sql import Query
+    from pyspark_warren.pipelines.sql import SqlQuery
 
 _CLEAR = "\x1b[2J\x1b[H"
 
 
 def sql(
-    settings: Settings,
+    settings: SparkSettings,
     *,
     query: str,
     table: tuple[str, ...],
@@ -35,17 +35,19 @@ def sql(
     `octets` the body as it was sent. QUERY may be - for standard input.
     """
     require_spark()
-    from pyspark_warren.pipelines import reading
     from pyspark_warren.pipelines import sql as queries
+    from pyspark_warren.pipelines import table_reader
 
     text = sys.stdin.read() if query == "-" else query
     try:
-        tables = {name: reading.place_of(place) for name, place in pairs("--table", table).items()}
-        found = queries.parsed(text, tables)
+        tables = {
+            name: table_reader.parse_table(place) for name, place in parse_pairs("--table", table).items()
+        }
+        found = queries.parse(text, tables)
     except ValueError as error:
         raise Failure(str(error), USAGE) from None
-    with opened(settings, "sql") as session:
-        queries.prepare(session, found, settings.broker, pairs("--storage-option", storage_option))
+    with spark_session(settings, "sql") as session:
+        queries.prepare(session, found, settings.broker, parse_pairs("--storage-option", storage_option))
         _run(settings, session, found, limit)
         # Ctrl-C is how watching ends.
         with suppress(KeyboardInterrupt):
@@ -56,14 +58,14 @@ def sql(
                 _run(settings, session, found, limit)
 
 
-def _run(settings: Settings, session: "SparkSession", query: "Query", limit: int) -> None:
+def _run(settings: SparkSettings, session: "SparkSession", query: "SqlQuery", limit: int) -> None:
     from pyspark.errors import AnalysisException
 
     from pyspark_warren.pipelines import sql as queries
 
     named = ", ".join(map(str, query.views.values()))
     try:
-        with progress.shown(settings, session, f"reading {named}" if named else "no table is named"):
+        with progress.display(settings, session, f"reading {named}" if named else "no table is named"):
             frame = queries.run(session, query)
             rows = frame.limit(limit + 1).collect()
     except AnalysisException as error:
@@ -93,7 +95,7 @@ def plain(value: object) -> object:
     return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
-command: click.Command = built(
+command: click.Command = build_command(
     "sql",
     sql,
     (

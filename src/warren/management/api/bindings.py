@@ -9,17 +9,17 @@ from aiohttp import web
 
 from warren.limits import NAMES_PER_TURN
 from warren.management.api.declarations import arguments_of
-from warren.management.asking import asking, name_of
 from warren.management.auth import login_vhosts, user_of
-from warren.management.bodies import read_fields
-from warren.management.describing import ListQuery, OneQuery, Table, described
 from warren.management.listing import Listing, reply_list, reply_one
-from warren.management.managed import Managed
-from warren.management.proposing import ended, vhost_of
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import run_coroutine, vhost_in_path
+from warren.management.operation import ColumnsQuery, JsonTable, ListQuery, documented
 from warren.management.replies import created, done, missing
-from warren.management.views.bindings import BindingShape, Bound, binding_facts, properties_key
+from warren.management.request_body import read_fields
+from warren.management.request_context import exchange_in_path, request_context
+from warren.management.views.bindings import BindingShape, VhostBinding, binding_view, properties_key
 from warren.metadata.records import BindingRecord, arguments_octets
-from warren.metadata.vhosts import Vhost
+from warren.metadata.vhosts import VhostMetadata
 from warren.wire import methods
 
 _KINDS = {"q": True, "e": False}
@@ -29,80 +29,80 @@ class BindingBody(TypedDict, total=False):
     """What is special about a binding."""
 
     routing_key: str
-    arguments: Table
+    arguments: JsonTable
 
 
-@described(query=ListQuery, gives=list[BindingShape])
-async def bindings(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[BindingShape])
+async def bindings(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The bindings in all virtual hosts that the user may work in."""
     vhosts = [node.metadata.vhosts.by_name[name] for name in login_vhosts(node, user_of(request))]
-    found: list[Bound] = []
+    found: list[VhostBinding] = []
     for vhost in vhosts:
         more = await _all(vhost)
         found = found + more if found else more
     return await _reply(request, found)
 
 
-@described(query=ListQuery, gives=list[BindingShape])
-async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[BindingShape])
+async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The bindings in one virtual host."""
-    return await _reply(request, await _all(vhost_of(request, node)))
+    return await _reply(request, await _all(vhost_in_path(request, node)))
 
 
-@described(query=ListQuery, gives=list[BindingShape])
-async def to_queue(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[BindingShape])
+async def to_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The bindings that lead to a queue."""
-    vhost, queue = vhost_of(request, node), request.match_info["queue"]
+    vhost, queue = vhost_in_path(request, node), request.match_info["queue"]
     if queue not in vhost.topology.queues:
         raise missing()
     found = [_implicit(queue), *vhost.topology.bindings_to_queue(queue)]
     return await _reply(request, _bound(vhost, found))
 
 
-@described(query=ListQuery, gives=list[BindingShape])
-async def from_exchange(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[BindingShape])
+async def from_exchange(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The bindings that lead from an exchange."""
-    vhost, name = vhost_of(request, node), name_of(request, "exchange")
+    vhost, name = vhost_in_path(request, node), exchange_in_path(request, "exchange")
     if name not in vhost.topology.exchanges:
         raise missing()
     found = map(_implicit, vhost.topology.queues) if not name else vhost.topology.bindings_from(name)
     return await _reply(request, _bound(vhost, found))
 
 
-@described(query=ListQuery, gives=list[BindingShape])
-async def to_exchange(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[BindingShape])
+async def to_exchange(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The bindings that lead to an exchange."""
-    vhost, name = vhost_of(request, node), name_of(request, "exchange")
+    vhost, name = vhost_in_path(request, node), exchange_in_path(request, "exchange")
     if name not in vhost.topology.exchanges:
         raise missing()
     return await _reply(request, _bound(vhost, vhost.topology.bindings_to_exchange(name)))
 
 
-@described(query=ListQuery, gives=list[BindingShape])
-async def between(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[BindingShape])
+async def between(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The bindings that lead from one exchange to a queue (`q`) or to another exchange (`e`)."""
-    vhost = vhost_of(request, node)
+    vhost = vhost_in_path(request, node)
     return await _reply(request, _bound(vhost, _between(request, vhost)))
 
 
-@described(body=BindingBody, answers={201: None})
-async def bind(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=BindingBody, responses={201: None})
+async def bind(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Bind a queue (`q`) or an exchange (`e`) to an exchange; `location` says the key of the binding."""
-    asks = asking(request, node)
+    context = request_context(request, node)
     fields = await read_fields(request)
     key, arguments = fields.text("routing_key", ""), arguments_of(fields)
     source, destination, is_to_queue = _ends(request)
     if is_to_queue:
-        await ended(
-            asks.domain.wiring.bind_queue(
-                asks.requester,
+        await run_coroutine(
+            context.services.exchange_service.bind_queue(
+                context.requester,
                 methods.QueueBind(queue=destination, exchange=source, routing_key=key, arguments=arguments),
             )
         )
     else:
-        await ended(
-            asks.domain.wiring.bind_exchange(
-                asks.requester,
+        await run_coroutine(
+            context.services.exchange_service.bind_exchange(
+                context.requester,
                 methods.ExchangeBind(
                     destination=destination, source=source, routing_key=key, arguments=arguments
                 ),
@@ -112,31 +112,31 @@ async def bind(request: web.Request, node: Managed) -> web.StreamResponse:
     return created(f"{quote(destination, safe='')}/{quote(properties_key(record), safe='~')}")
 
 
-@described(query=OneQuery, gives=BindingShape)
-def binding(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ColumnsQuery, response=BindingShape)
+def binding(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """One binding, by its `properties_key`."""
-    vhost = vhost_of(request, node)
-    return reply_one(request, binding_facts((vhost.name, _found(request, vhost))))
+    vhost = vhost_in_path(request, node)
+    return reply_one(request, binding_view((vhost.name, _found(request, vhost))))
 
 
-async def unbind(request: web.Request, node: Managed) -> web.StreamResponse:
+async def unbind(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Remove one binding, by its `properties_key`."""
-    record = _found(request, vhost_of(request, node))
-    asks = asking(request, node)
+    record = _found(request, vhost_in_path(request, node))
+    context = request_context(request, node)
     key, arguments = record.routing_key, dict(record.arguments)
     if record.is_to_queue:
-        await ended(
-            asks.domain.wiring.unbind_queue(
-                asks.requester,
+        await run_coroutine(
+            context.services.exchange_service.unbind_queue(
+                context.requester,
                 methods.QueueUnbind(
                     queue=record.destination, exchange=record.source, routing_key=key, arguments=arguments
                 ),
             )
         )
     else:
-        await ended(
-            asks.domain.wiring.unbind_exchange(
-                asks.requester,
+        await run_coroutine(
+            context.services.exchange_service.unbind_exchange(
+                context.requester,
                 methods.ExchangeUnbind(
                     destination=record.destination,
                     source=record.source,
@@ -148,7 +148,7 @@ async def unbind(request: web.Request, node: Managed) -> web.StreamResponse:
     return done()
 
 
-async def _reply(request: web.Request, found: Iterable[Bound]) -> web.StreamResponse:
+async def _reply(request: web.Request, found: Iterable[VhostBinding]) -> web.StreamResponse:
     columns = {
         "source": lambda bound: bound[1].source,
         "vhost": lambda bound: bound[0],
@@ -157,19 +157,19 @@ async def _reply(request: web.Request, found: Iterable[Bound]) -> web.StreamResp
         "routing_key": lambda bound: bound[1].routing_key,
         "properties_key": lambda bound: properties_key(bound[1]),
     }
-    listing: Listing[Bound] = Listing(
+    listing: Listing[VhostBinding] = Listing(
         records=found,
-        view=binding_facts,
+        view=binding_view,
         columns=columns,
-        sorts=("vhost", "source", "destination_type", "destination", "routing_key"),
+        sort_keys=("vhost", "source", "destination_type", "destination", "routing_key"),
     )
     return await reply_list(request, listing)
 
 
-async def _all(vhost: Vhost) -> list[Bound]:
+async def _all(vhost: VhostMetadata) -> list[VhostBinding]:
     """Every binding of `vhost`; those that queues have by themselves are made in pieces."""
     names = list(vhost.topology.queues)
-    found: list[Bound] = []
+    found: list[VhostBinding] = []
     for at in range(0, len(names), NAMES_PER_TURN):
         found += _bound(vhost, map(_implicit, names[at : at + NAMES_PER_TURN]))
         await asyncio.sleep(0)
@@ -180,7 +180,7 @@ async def _all(vhost: Vhost) -> list[Bound]:
     return found
 
 
-def _bound(vhost: Vhost, found: Iterable[BindingRecord]) -> Iterator[Bound]:
+def _bound(vhost: VhostMetadata, found: Iterable[BindingRecord]) -> Iterator[VhostBinding]:
     return ((vhost.name, record) for record in found)
 
 
@@ -196,13 +196,13 @@ def _ends(request: web.Request) -> tuple[str, str, bool]:
         raise missing()
     destination = request.match_info["destination"]
     return (
-        name_of(request, "source"),
-        destination if is_to_queue else name_of(request, "destination"),
+        exchange_in_path(request, "source"),
+        destination if is_to_queue else exchange_in_path(request, "destination"),
         is_to_queue,
     )
 
 
-def _between(request: web.Request, vhost: Vhost) -> list[BindingRecord]:
+def _between(request: web.Request, vhost: VhostMetadata) -> list[BindingRecord]:
     source, destination, is_to_queue = _ends(request)
     if not source:
         return [_implicit(destination)] if is_to_queue and destination in vhost.topology.queues else []
@@ -210,7 +210,7 @@ def _between(request: web.Request, vhost: Vhost) -> list[BindingRecord]:
     return [record for record in to(destination) if record.source == source]
 
 
-def _found(request: web.Request, vhost: Vhost) -> BindingRecord:
+def _found(request: web.Request, vhost: VhostMetadata) -> BindingRecord:
     """By its key as it is shown, or as it is shown and put into the path without quoting it once more."""
     asked = request.match_info["properties"]
     records = {properties_key(record): record for record in _between(request, vhost)}

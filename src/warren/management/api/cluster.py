@@ -4,11 +4,11 @@ from typing import TypedDict
 
 from aiohttp import web
 
-from warren.management.bodies import read_fields
-from warren.management.describing import described
-from warren.management.managed import Managed
-from warren.management.proposing import propose
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import propose
+from warren.management.operation import documented
 from warren.management.replies import done, reply
+from warren.management.request_body import read_fields
 from warren.metadata.commands import SetGlobalParameter
 from warren.metadata.parameters import CLUSTER_NAME
 
@@ -19,14 +19,14 @@ class NameShape(TypedDict):
     name: str
 
 
-@described(gives=NameShape)
-def cluster_name(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(response=NameShape)
+def cluster_name(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """What the cluster is called."""
     return reply({"name": node.cluster_name})
 
 
-@described(body=NameShape, answers={204: None})
-async def put_cluster_name(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=NameShape, responses={204: None})
+async def put_cluster_name(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Call the cluster something else."""
     fields = await read_fields(request)
     await propose(node, SetGlobalParameter(name=CLUSTER_NAME, value=fields.text("name")))

@@ -8,40 +8,40 @@ from aiohttp import web
 
 from warren.errors import ConnectionForced
 from warren.management.auth import check_owner, check_visible, is_monitor, user_of, visible_vhosts
-from warren.management.describing import ListQuery, OneQuery, PageQuery, described, paged
-from warren.management.listing import Facts, Listing, reply_list, reply_one
-from warren.management.managed import Managed
-from warren.management.proposing import vhost_of
+from warren.management.listing import JsonObject, Listing, reply_list, reply_one
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import vhost_in_path
+from warren.management.operation import ColumnsQuery, ListQuery, PageQuery, documented, paged
 from warren.management.replies import done, missing
-from warren.management.views.channels import ChannelShape, channel_facts
+from warren.management.views.channels import ChannelShape, channel_view
 from warren.management.views.connections import (
-    Connected,
+    AnyConnection,
     ConnectionShape,
-    connection_facts,
+    connection_view,
     connections_of,
     owner_of,
 )
 from warren.management.views.connections import vhost_of as home_of
 from warren.management.views.consumers import (
     ConsumerShape,
-    Opened,
+    OpenChannel,
     channel_name,
-    consumer_facts,
+    consumer_view,
     consumers_of,
-    subscriber_facts,
-    subscribing_on,
+    stream_consumers_on,
+    stream_subscriber_view,
 )
-from warren.management.views.stats import SamplesQuery, asked
+from warren.management.views.stats import SamplesQuery, sample_ranges
 from warren.metadata.users import User
-from warren.session.streaming.connection import StreamConnection
+from warren.session.streams.connection import StreamConnection
 
-C = TypeVar("C", bound=Connected)
+C = TypeVar("C", bound=AnyConnection)
 
 # What a client is told whom somebody has disconnected here, unless that says something else.
 _CLOSED = "Closed via management plugin"
 
 
-class PagedQuery(PageQuery, SamplesQuery, total=False):
+class ConnectionsQuery(PageQuery, SamplesQuery, total=False):
     """How connections and channels are listed."""
 
 
@@ -49,43 +49,43 @@ class ChannelsQuery(ListQuery, SamplesQuery, total=False):
     """How the channels of a connection are listed."""
 
 
-class OpenedQuery(OneQuery, SamplesQuery, total=False):
+class ConnectionQuery(ColumnsQuery, SamplesQuery, total=False):
     """How one is shown."""
 
 
-_connections = described(query=PagedQuery, gives=paged(ConnectionShape))
-_channels = described(query=PagedQuery, gives=paged(ChannelShape))
+_connections = documented(query=ConnectionsQuery, response=paged(ConnectionShape))
+_channels = documented(query=ConnectionsQuery, response=paged(ChannelShape))
 
 
 @_connections
-async def connections(request: web.Request, node: Managed) -> web.StreamResponse:
+async def connections(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Every open connection; those who only manage see their own."""
     return await reply_connections(request, node, _seen(request, node))
 
 
 @_connections
-async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The connections to a virtual host."""
-    name = vhost_of(request, node).name
+    name = vhost_in_path(request, node).name
     found = [connection for connection in _seen(request, node) if home_of(connection) == name]
     return await reply_connections(request, node, found)
 
 
 @_connections
-async def of_user(request: web.Request, node: Managed) -> web.StreamResponse:
+async def of_user(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The connections of a user."""
     return await reply_connections(request, node, _of_user(request, node))
 
 
-@described(query=OpenedQuery, gives=ConnectionShape)
-def connection(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ConnectionQuery, response=ConnectionShape)
+def connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """One connection."""
     found = _named(request, node)
     check_visible(request, owner_of(found))
-    return reply_one(request, connection_facts(node, found, asked(request, node), is_alone=True))
+    return reply_one(request, connection_view(node, found, sample_ranges(request, node), is_alone=True))
 
 
-def close_connection(request: web.Request, node: Managed) -> web.StreamResponse:
+def close_connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Disconnect a client; the header `x-reason` says why."""
     found = _named(request, node)
     check_owner(request, owner_of(found))
@@ -93,7 +93,7 @@ def close_connection(request: web.Request, node: Managed) -> web.StreamResponse:
     return done()
 
 
-def close_connections(request: web.Request, node: Managed) -> web.StreamResponse:
+def close_connections(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Disconnect a user; the header `x-reason` says why."""
     check_owner(request, request.match_info["user"])
     for found in _of_user(request, node):
@@ -102,70 +102,70 @@ def close_connections(request: web.Request, node: Managed) -> web.StreamResponse
 
 
 @_channels
-async def channels(request: web.Request, node: Managed) -> web.StreamResponse:
+async def channels(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Every open channel; those who only manage see their own."""
     return await _reply_channels(request, node, _channels_of(_seen(request, node)), is_paged=True)
 
 
 @_channels
-async def channels_of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+async def channels_of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The channels in a virtual host."""
-    name = vhost_of(request, node).name
+    name = vhost_in_path(request, node).name
     found = [connection for connection in _seen(request, node) if home_of(connection) == name]
     return await _reply_channels(request, node, _channels_of(found), is_paged=True)
 
 
-@described(query=ChannelsQuery, gives=list[ChannelShape])
-async def channels_of_connection(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ChannelsQuery, response=list[ChannelShape])
+async def channels_of_connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The channels of a connection."""
     found = _named(request, node)
     check_visible(request, owner_of(found))
     return await _reply_channels(request, node, _channels_of([found]))
 
 
-@described(query=OpenedQuery, gives=ChannelShape)
-def channel(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ConnectionQuery, response=ChannelShape)
+def channel(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """One channel, with its consumers."""
     name = request.match_info["channel"]
     for opened in _channels_of(connections_of(node)):
         if channel_name(*opened) == name:
             check_visible(request, owner_of(opened[0]))
-            return reply_one(request, channel_facts(node, opened, asked(request, node), is_alone=True))
+            return reply_one(request, channel_view(node, opened, sample_ranges(request, node), is_alone=True))
     raise missing()
 
 
-@described(query=ListQuery, gives=list[ConsumerShape])
-async def consumers(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[ConsumerShape])
+async def consumers(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Every consumer in the virtual hosts that the user may know of, or in one of them."""
     if "vhost" in request.match_info:
-        vhosts = {vhost_of(request, node).name}
+        vhosts = {vhost_in_path(request, node).name}
     else:
         vhosts = set(visible_vhosts(node, user_of(request)))
     seen = [connection for connection in _seen(request, node) if home_of(connection) in vhosts]
     found = [one for opened in _channels_of(seen) for one in consumers_of(opened)]
-    reading = subscribing_on(one for one in seen if isinstance(one, StreamConnection))
-    listing: Listing[Callable[[], Facts]] = Listing(
+    reading = stream_consumers_on(one for one in seen if isinstance(one, StreamConnection))
+    listing: Listing[Callable[[], JsonObject]] = Listing(
         records=[
-            *(partial(consumer_facts, node, one) for one in found),
-            *(partial(subscriber_facts, node, one) for one in reading),
+            *(partial(consumer_view, node, one) for one in found),
+            *(partial(stream_subscriber_view, node, one) for one in reading),
         ],
         view=lambda facts: facts(),
         columns={},
-        sorts=(),
+        sort_keys=(),
     )
     return await reply_list(request, listing)
 
 
 async def reply_connections(
-    request: web.Request, node: Managed, found: Iterable[Connected]
+    request: web.Request, node: ManagedNode, found: Iterable[AnyConnection]
 ) -> web.StreamResponse:
     """The list of `found`."""
-    wanted = asked(request, node)
+    wanted = sample_ranges(request, node)
 
-    def view(connection: Connected) -> Facts:
-        return connection_facts(node, connection, wanted, is_alone=False)
+    def view(connection: AnyConnection) -> JsonObject:
+        return connection_view(node, connection, wanted, is_alone=False)
 
-    listing: Listing[Connected] = Listing(
+    listing: Listing[AnyConnection] = Listing(
         records=found,
         view=view,
         columns={
@@ -183,30 +183,30 @@ async def reply_connections(
     return await reply_list(request, listing)
 
 
-def seen_of(request: web.Request, found: Sequence[C]) -> list[C]:
+def visible_connections(request: web.Request, found: Sequence[C]) -> list[C]:
     """Those of `found` that the user may see."""
     user: User = user_of(request)
     return list(found) if is_monitor(user) else [one for one in found if owner_of(one) == user.name]
 
 
-def close(request: web.Request, connection: Connected) -> None:
+def close(request: web.Request, connection: AnyConnection) -> None:
     """Disconnect a client, with the reason that `request` gives."""
     reason = request.headers.get("x-reason") or _CLOSED
     if isinstance(connection, StreamConnection):
-        connection.dismiss(reason)
+        connection.disconnect(reason)
     else:
         connection.close(ConnectionForced(reason))
 
 
 async def _reply_channels(
-    request: web.Request, node: Managed, found: Iterable[Opened], *, is_paged: bool = False
+    request: web.Request, node: ManagedNode, found: Iterable[OpenChannel], *, is_paged: bool = False
 ) -> web.StreamResponse:
-    wanted = asked(request, node)
+    wanted = sample_ranges(request, node)
 
-    def view(opened: Opened) -> Facts:
-        return channel_facts(node, opened, wanted, is_alone=False)
+    def view(opened: OpenChannel) -> JsonObject:
+        return channel_view(node, opened, wanted, is_alone=False)
 
-    listing: Listing[Opened] = Listing(
+    listing: Listing[OpenChannel] = Listing(
         records=found,
         view=view,
         columns={
@@ -221,24 +221,24 @@ async def _reply_channels(
     return await reply_list(request, listing)
 
 
-def _seen(request: web.Request, node: Managed) -> list[Connected]:
+def _seen(request: web.Request, node: ManagedNode) -> list[AnyConnection]:
     """The connections that the user may see."""
-    return seen_of(request, connections_of(node))
+    return visible_connections(request, connections_of(node))
 
 
-def _of_user(request: web.Request, node: Managed) -> list[Connected]:
+def _of_user(request: web.Request, node: ManagedNode) -> list[AnyConnection]:
     """The connections of the user that the path names, as far as who asks may see them."""
     name = request.match_info["user"]
     check_visible(request, name)
     return [found for found in connections_of(node) if owner_of(found) == name]
 
 
-def _channels_of(connections: Iterable[Connected]) -> Iterator[Opened]:
+def _channels_of(connections: Iterable[AnyConnection]) -> Iterator[OpenChannel]:
     amqp = (found for found in connections if not isinstance(found, StreamConnection))
     return ((found, channel) for found in amqp for channel in list(found.channels.values()))
 
 
-def _named(request: web.Request, node: Managed) -> Connected:
+def _named(request: web.Request, node: ManagedNode) -> AnyConnection:
     name = request.match_info["connection"]
     for found in connections_of(node):
         if found.peer.name == name:

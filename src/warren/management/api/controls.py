@@ -6,11 +6,11 @@ from aiohttp import web
 
 from warren.errors import LoginRefused, ResourceError
 from warren.management.auth import peer_of, user_of
-from warren.management.bodies import read_fields
 from warren.management.controls import ControlRefused
-from warren.management.describing import Refusal, described
-from warren.management.managed import Managed
-from warren.management.replies import Refused, bad_request, done, missing, refused, reply
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import Refusal, documented
+from warren.management.replies import RequestRefused, bad_request, done, error_reply, missing, reply
+from warren.management.request_body import read_fields
 
 
 class SettingShape(TypedDict):
@@ -71,21 +71,21 @@ class AccountShape(TypedDict):
     tags: list[str]
 
 
-@described(gives=list[SettingShape])
-def configuration(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(response=list[SettingShape])
+def configuration(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Every setting with its value and where that comes from; no secret."""
     rows = node.controls.settings()
     return reply([{"key": row.key, "value": row.value, "origin": row.origin} for row in rows])
 
 
-@described(gives=LimitsShape)
-def limits(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(response=LimitsShape)
+def limits(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """At how much memory, and how little disk, publishers wait."""
     return reply(dict(node.controls.limits()))
 
 
-@described(body=LimitBody, gives=LimitsShape)
-async def put_limit(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=LimitBody, response=LimitsShape)
+async def put_limit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Another limit of memory or disk, until the node stops or reads its settings again."""
     fields = await read_fields(request)
     resource = request.match_info["resource"]
@@ -103,16 +103,16 @@ async def put_limit(request: web.Request, node: Managed) -> web.StreamResponse:
     return limits(request, node)
 
 
-@described(gives=LogShape)
-def log(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(response=LogShape)
+def log(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Where the log goes, and how much of it."""
     found = node.controls.log()
     facts = {"file": found.file or None, "console": found.console, "exchange": found.exchange}
     return reply({**facts, "levels": dict(found.levels)})
 
 
-@described(body=LevelBody, answers={204: None})
-async def put_level(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=LevelBody, responses={204: None})
+async def put_level(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Log more, or less, until the node stops."""
     fields = await read_fields(request)
     try:
@@ -122,8 +122,8 @@ async def put_level(request: web.Request, node: Managed) -> web.StreamResponse:
     return done()
 
 
-@described(answers={200: FileShape, 400: Refusal})
-def rotate(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(responses={200: FileShape, 400: Refusal})
+def rotate(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Have the log file begin anew."""
     try:
         return reply({"file": node.controls.rotate_log(user_of(request).name)})
@@ -131,19 +131,19 @@ def rotate(request: web.Request, node: Managed) -> web.StreamResponse:
         raise bad_request(str(error)) from None
 
 
-@described(body=CredentialsBody, gives=AccountShape)
-async def authenticate(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=CredentialsBody, response=AccountShape)
+async def authenticate(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Tell whether a name and a password would let somebody in, from where the request comes from."""
     fields = await read_fields(request)
     octets = [fields.text(name).encode("utf-8", "surrogatepass") for name in ("username", "password")]
     if any(b"\x00" in part for part in octets):
         raise bad_request("credentials have no NUL")
     try:
-        user = await node.server.gate.authenticate(
+        user = await node.server.admission_control.authenticate(
             "PLAIN", b"\x00" + b"\x00".join(octets), peer_of(request), protocol="http"
         )
     except LoginRefused:
         raise bad_request("the broker lets nobody in with these; its log says why") from None
     except ResourceError:
-        raise Refused(refused(503, "service_unavailable", "too many log in at once")) from None
+        raise RequestRefused(error_reply(503, "service_unavailable", "too many log in at once")) from None
     return reply({"name": user.name, "tags": list(user.tags)})

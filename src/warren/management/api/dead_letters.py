@@ -7,44 +7,40 @@ from typing import Annotated, TypedDict
 from aiohttp import web
 
 from warren.errors import AccessRefused
-from warren.limits import (
-    DEAD_LETTERS_EXAMINED_MAX,
-    DEAD_LETTERS_PER_QUEUE_MAX,
-    LOOKED_AT_PER_TURN,
-)
+from warren.limits import DEAD_LETTERS_EXAMINED_MAX, DEAD_LETTERS_PER_QUEUE_MAX, SCANNED_PER_TURN
 from warren.limits_http import (
     PEEKED_PER_REQUEST_MAX,
 )
 from warren.management.api.messages import readable_queue
-from warren.management.api.peek import number_asked
-from warren.management.asking import asking
+from warren.management.api.peek import query_number
 from warren.management.auth import login_vhosts, user_of
-from warren.management.describing import PageQuery, described, meant, paged
-from warren.management.listing import Facts, Listing, reply_list, reply_one
-from warren.management.managed import Managed
-from warren.management.proposing import vhost_of
+from warren.management.listing import JsonObject, Listing, reply_list, reply_one
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import vhost_in_path
+from warren.management.operation import PageQuery, doc, documented, paged
+from warren.management.request_context import request_context
 from warren.management.views.dead_letters import FoundShape, HoldingShape, dead_letters_view
 from warren.queues.local import LocalQueue
-from warren.vhost.dead_letters import DeadLetters, look_for_dead_letters, reachable
+from warren.vhost.dead_letter_summary import DeadLetterSummary, reachable, scan_dead_letters
 
 FromQuery = TypedDict(
     "FromQuery",
     {
-        "from": Annotated[int, meant("A place: `next` of an earlier answer")],
-        "columns": Annotated[str, meant("Fields that are shown: `name,groups`")],
+        "from": Annotated[int, doc("A place: `next` of an earlier answer")],
+        "columns": Annotated[str, doc("Fields that are shown: `name,groups`")],
     },
     total=False,
 )
 
 
-@described(query=PageQuery, gives=paged(HoldingShape))
-async def dead_letters(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=PageQuery, response=paged(HoldingShape))
+async def dead_letters(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The queues that dead letters come to and that hold messages, each with some of what those died of."""
     if "vhost" in request.match_info:
-        vhosts = [vhost_of(request, node).name]
+        vhosts = [vhost_in_path(request, node).name]
     else:
         vhosts = login_vhosts(node, user_of(request))
-    found: dict[LocalQueue, DeadLetters] = {}
+    found: dict[LocalQueue, DeadLetterSummary] = {}
 
     async def look(queues: Sequence[LocalQueue]) -> None:
         left = DEAD_LETTERS_EXAMINED_MAX
@@ -52,7 +48,7 @@ async def dead_letters(request: web.Request, node: Managed) -> web.StreamRespons
             found[queue] = await _looked(queue, 0, min(left, DEAD_LETTERS_PER_QUEUE_MAX))
             left -= found[queue].examined
 
-    def view(queue: LocalQueue) -> Facts:
+    def view(queue: LocalQueue) -> JsonObject:
         return {
             "name": queue.name,
             "vhost": queue.vhost_name,
@@ -77,24 +73,24 @@ async def dead_letters(request: web.Request, node: Managed) -> web.StreamRespons
     return await reply_list(request, listing)
 
 
-@described(query=FromQuery, gives=FoundShape)
-async def dead_letters_of_queue(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=FromQuery, response=FoundShape)
+async def dead_letters_of_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Those of one queue, from a place on, and where to go on: null when all were seen."""
-    queue = readable_queue(asking(request, node), request.match_info["queue"])
-    found = await _looked(queue, number_asked(request, "from", 0, 1 << 62), PEEKED_PER_REQUEST_MAX)
+    queue = readable_queue(request_context(request, node), request.match_info["queue"])
+    found = await _looked(queue, query_number(request, "from", 0, 1 << 62), PEEKED_PER_REQUEST_MAX)
     return reply_one(request, {"name": queue.name, "vhost": queue.vhost_name, **dead_letters_view(found)})
 
 
-async def _reachable(request: web.Request, node: Managed, vhost: str) -> list[LocalQueue]:
+async def _reachable(request: web.Request, node: ManagedNode, vhost: str) -> list[LocalQueue]:
     """Of one virtual host, if it is alive, those that hold something, and that the user may read."""
-    domain = node.server.domains.get(vhost)
-    if domain is None:
+    services = node.server.vhost_services.get(vhost)
+    if services is None:
         return []
     queues: dict[LocalQueue, None] = {}
-    for piece in reachable(domain.vhost):
+    for piece in reachable(services.vhost):
         queues.update(piece)
         await asyncio.sleep(0)
-    authorizer = domain.authorizer(user_of(request))
+    authorizer = services.authorizer(user_of(request))
 
     def is_readable(queue: LocalQueue) -> bool:
         try:
@@ -113,8 +109,8 @@ async def _reachable(request: web.Request, node: Managed, vhost: str) -> list[Lo
     ]
 
 
-async def _looked(queue: LocalQueue, place: int, examined_max: int) -> DeadLetters:
-    found = DeadLetters(place=place)
-    for _ in look_for_dead_letters(queue, found, examined_max, LOOKED_AT_PER_TURN):
+async def _looked(queue: LocalQueue, place: int, examined_max: int) -> DeadLetterSummary:
+    found = DeadLetterSummary(place=place)
+    for _ in scan_dead_letters(queue, found, examined_max, SCANNED_PER_TURN):
         await asyncio.sleep(0)
     return found

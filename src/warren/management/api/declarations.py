@@ -4,14 +4,14 @@ from typing import Literal, TypedDict
 
 from aiohttp import web
 
-from warren.management.asking import Asking, asking, name_of
-from warren.management.bodies import Fields, read_fields
-from warren.management.describing import Flag, Table, described
-from warren.management.managed import Managed
-from warren.management.proposing import ended
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import run_coroutine
+from warren.management.operation import Flag, JsonTable, documented
 from warren.management.replies import bad_request, done, missing, put
+from warren.management.request_body import BodyFields, read_fields
+from warren.management.request_context import RequestContext, exchange_in_path, request_context
 from warren.metadata.definitions_import import table_value
-from warren.model.terms import printed_text
+from warren.model.erlang_terms import printed_text
 from warren.routing.types import EXCHANGE_TYPES
 from warren.wire import methods
 from warren.wire.table import Value
@@ -27,7 +27,7 @@ class ExchangeBody(TypedDict, total=False):
     durable: Flag
     auto_delete: Flag
     internal: Flag
-    arguments: Table
+    arguments: JsonTable
 
 
 class QueueBody(TypedDict, total=False):
@@ -37,7 +37,7 @@ class QueueBody(TypedDict, total=False):
     passive: Flag
     durable: Flag
     auto_delete: Flag
-    arguments: Table
+    arguments: JsonTable
 
 
 class ActionBody(TypedDict):
@@ -50,11 +50,11 @@ DeleteQuery = TypedDict("DeleteQuery", {"if-unused": bool}, total=False)
 DeleteQueueQuery = TypedDict("DeleteQueueQuery", {"if-unused": bool, "if-empty": bool}, total=False)
 
 
-@described(body=ExchangeBody)
-async def put_exchange(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=ExchangeBody)
+async def put_exchange(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Make sure that an exchange exists."""
-    asks = asking(request, node)
-    name, fields = name_of(request, "exchange"), await read_fields(request)
+    context = request_context(request, node)
+    name, fields = exchange_in_path(request, "exchange"), await read_fields(request)
     kind = fields.get("type", "direct")
     if not isinstance(kind, str) or not kind:
         raise bad_request(f"invalid exchange type '{printed_text(kind)}'")
@@ -69,27 +69,27 @@ async def put_exchange(request: web.Request, node: Managed) -> web.StreamRespons
         internal=fields.flag("internal"),
         arguments=arguments_of(fields),
     )
-    is_new = name not in asks.records.exchanges
-    await ended(asks.domain.wiring.declare_exchange(asks.requester, method))
+    is_new = name not in context.records.exchanges
+    await run_coroutine(context.services.exchange_service.declare_exchange(context.requester, method))
     return put(is_new=is_new)
 
 
-@described(query=DeleteQuery)
-async def delete_exchange(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=DeleteQuery)
+async def delete_exchange(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Delete an exchange, perhaps only if nothing is bound to it."""
-    asks = asking(request, node)
-    name = name_of(request, "exchange")
-    if name not in asks.records.exchanges:
+    context = request_context(request, node)
+    name = exchange_in_path(request, "exchange")
+    if name not in context.records.exchanges:
         raise missing()
-    method = methods.ExchangeDelete(exchange=name, if_unused=_is_asked(request, "if-unused"))
-    await ended(asks.domain.wiring.delete_exchange(asks.requester, method))
+    method = methods.ExchangeDelete(exchange=name, if_unused=_query_flag(request, "if-unused"))
+    await run_coroutine(context.services.exchange_service.delete_exchange(context.requester, method))
     return done()
 
 
-@described(body=QueueBody)
-async def put_queue(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=QueueBody)
+async def put_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Make sure that a queue exists; never an exclusive one, as no connection would own it."""
-    asks = asking(request, node)
+    context = request_context(request, node)
     name, fields = request.match_info["queue"], await read_fields(request)
     where = fields.get("node")
     if where not in (None, "", node.node_name):
@@ -101,43 +101,43 @@ async def put_queue(request: web.Request, node: Managed) -> web.StreamResponse:
         auto_delete=fields.flag("auto_delete"),
         arguments=arguments_of(fields),
     )
-    is_new = name not in asks.records.queues
-    await ended(asks.domain.declaring.declare_queue(asks.requester, method))
+    is_new = name not in context.records.queues
+    await run_coroutine(context.services.queue_service.declare_queue(context.requester, method))
     return put(is_new=is_new)
 
 
-@described(query=DeleteQueueQuery)
-async def delete_queue(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=DeleteQueueQuery)
+async def delete_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Delete a queue, perhaps only if it is empty, or nobody consumes from it."""
-    asks = _asking_of_queue(request, node)
+    context = _queue_context(request, node)
     method = methods.QueueDelete(
         queue=request.match_info["queue"],
-        if_unused=_is_asked(request, "if-unused"),
-        if_empty=_is_asked(request, "if-empty"),
+        if_unused=_query_flag(request, "if-unused"),
+        if_empty=_query_flag(request, "if-empty"),
     )
-    await ended(asks.domain.declaring.delete_queue(asks.requester, method))
+    await run_coroutine(context.services.queue_service.delete_queue(context.requester, method))
     return done()
 
 
-async def purge_queue(request: web.Request, node: Managed) -> web.StreamResponse:
+async def purge_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Throw away what is ready in a queue."""
-    asks = _asking_of_queue(request, node)
+    context = _queue_context(request, node)
     method = methods.QueuePurge(queue=request.match_info["queue"])
-    await ended(asks.domain.declaring.purge_queue(asks.requester, method))
+    await run_coroutine(context.services.queue_service.purge_queue(context.requester, method))
     return done()
 
 
-@described(body=ActionBody)
-async def act_on_queue(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=ActionBody)
+async def act_on_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """What mirrored queues were told to do: nothing is left to be done."""
-    _asking_of_queue(request, node)
+    _queue_context(request, node)
     action = (await read_fields(request)).get("action")
     if action not in ("sync", "cancel_sync"):
         raise bad_request(["unknown", action])
     return done()
 
 
-def arguments_of(fields: Fields) -> dict[str, Value]:
+def arguments_of(fields: BodyFields) -> dict[str, Value]:
     """The field `arguments`, as a field table."""
     try:
         return {key: table_value(value) for key, value in fields.table("arguments").items()}
@@ -145,12 +145,12 @@ def arguments_of(fields: Fields) -> dict[str, Value]:
         raise bad_request(str(error)) from None
 
 
-def _asking_of_queue(request: web.Request, node: Managed) -> Asking:
-    asks = asking(request, node)
-    if request.match_info["queue"] not in asks.records.queues:
+def _queue_context(request: web.Request, node: ManagedNode) -> RequestContext:
+    context = request_context(request, node)
+    if request.match_info["queue"] not in context.records.queues:
         raise missing()
-    return asks
+    return context
 
 
-def _is_asked(request: web.Request, name: str) -> bool:
+def _query_flag(request: web.Request, name: str) -> bool:
     return request.query.get(name, "") == _TRUE

@@ -15,17 +15,17 @@ from warren.limits_http import (
     HTTP_BODY_SIZE_MAX,
     LISTED_PER_TURN,
 )
-from warren.management.bodies import decode, read_octets
-from warren.management.describing import described
-from warren.management.managed import Managed
-from warren.management.proposing import at_once, propose_all, vhost_of
-from warren.management.replies import Refused, bad_request, done, encoded, reply_in_parts
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import parallel_batches, propose_all, vhost_in_path
+from warren.management.operation import documented
+from warren.management.replies import RequestRefused, bad_request, done, encoded, reply_in_parts
+from warren.management.request_body import decode, read_octets
 from warren.metadata.commands import (
     Bind,
-    Command,
     DeclareExchange,
     DeclareQueue,
     Json,
+    MetadataCommand,
     Outcome,
     PermissionCommand,
     Reply,
@@ -33,42 +33,42 @@ from warren.metadata.commands import (
     SetPolicy,
     VhostCommand,
 )
-from warren.metadata.definitions import exported_sections, exported_vhost_sections
-from warren.metadata.definitions_import import DefinitionsError, imported
-from warren.session.greeting import COMPATIBLE_VERSION, PRODUCT
-from warren.vhost.importing import importable
+from warren.metadata.definitions import definition_sections, vhost_definition_sections
+from warren.metadata.definitions_import import DefinitionsError, import_commands
+from warren.session.server_properties import COMPATIBLE_VERSION, PRODUCT
+from warren.vhost.definitions_check import check_definitions
 
 # Of these, many at once may be under way: they are noted in order.
 _TOPOLOGY = (DeclareExchange, DeclareQueue, Bind)
 _PRODUCT = {"product_name": PRODUCT, "product_version": COMPATIBLE_VERSION}
 
 
-@described(gives=dict[str, Any])
-async def definitions(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(response=dict[str, Any])
+async def definitions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Everything that exists, as one document that can be imported."""
     versions = {"rabbit_version": COMPATIBLE_VERSION, "rabbitmq_version": COMPATIBLE_VERSION, **_PRODUCT}
-    return await _exported(request, versions, exported_sections(node.metadata))
+    return await _exported(request, versions, definition_sections(node.metadata))
 
 
-@described(gives=dict[str, Any])
-async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(response=dict[str, Any])
+async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """What exists in one virtual host, as a document."""
     vhost = node.metadata.vhost(request.match_info["vhost"])
     if vhost is None:
         raise bad_request("vhost_not_found")
-    return await _exported(request, {"rabbit_version": COMPATIBLE_VERSION}, exported_vhost_sections(vhost))
+    return await _exported(request, {"rabbit_version": COMPATIBLE_VERSION}, vhost_definition_sections(vhost))
 
 
-@described(body=dict[str, Any], answers={204: None, 303: None})
-async def post_definitions(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=dict[str, Any], responses={204: None, 303: None})
+async def post_definitions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Have everything that a document says."""
     return await _import(request, node, None)
 
 
-@described(body=dict[str, Any], answers={204: None, 303: None})
-async def post_vhost_definitions(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=dict[str, Any], responses={204: None, 303: None})
+async def post_vhost_definitions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Have what a document says of a virtual host, in this one."""
-    return await _import(request, node, vhost_of(request, node).name)
+    return await _import(request, node, vhost_in_path(request, node).name)
 
 
 async def _exported(
@@ -88,11 +88,11 @@ async def _exported(
     return await reply_in_parts(request, parts)
 
 
-async def _import(request: web.Request, node: Managed, vhost: str | None) -> web.StreamResponse:
+async def _import(request: web.Request, node: ManagedNode, vhost: str | None) -> web.StreamResponse:
     octets, redirect = await _document(request)
     # A document of ten megabytes takes a second to be understood, in which everybody else goes on.
-    commands = await asyncio.to_thread(_understood, octets, node, vhost)
-    for together in at_once(commands, _kind):
+    commands = await asyncio.to_thread(_parse_commands, octets, node, vhost)
+    for together in parallel_batches(commands, _kind):
         for command, answer in zip(together, await propose_all(node, together), strict=True):
             if isinstance(answer, BaseException):
                 raise answer
@@ -102,20 +102,20 @@ async def _import(request: web.Request, node: Managed, vhost: str | None) -> web
     return done()
 
 
-def _understood(octets: bytes, node: Managed, vhost: str | None) -> list[Command]:
+def _parse_commands(octets: bytes, node: ManagedNode, vhost: str | None) -> list[MetadataCommand]:
     try:
-        read = imported(parsed(octets), node.hash_password, vhost=vhost)
-        return importable(read, node.metadata).complete()
+        read = import_commands(parsed(octets), node.hash_password, vhost=vhost)
+        return check_definitions(read, node.metadata).complete()
     except DefinitionsError as error:
         raise bad_request(str(error)) from None
 
 
-def _kind(command: Command) -> type[Command] | None:
+def _kind(command: MetadataCommand) -> type[MetadataCommand] | None:
     """Commands of one kind of topology may be under way together, and any other alone."""
     return type(command) if isinstance(command, _TOPOLOGY) else None
 
 
-def _check(command: Command, reply: Reply) -> None:
+def _check(command: MetadataCommand, reply: Reply) -> None:
     """Refuse the rest of a document when `command` could not be carried out."""
     if reply.outcome is Outcome.REFUSED:
         raise bad_request(reply.text + _place(command))
@@ -128,7 +128,7 @@ def _check(command: Command, reply: Reply) -> None:
         raise bad_request(reply.text or "not_found")
 
 
-def _place(command: Command) -> str:
+def _place(command: MetadataCommand) -> str:
     """Which policy or parameter it is, as RabbitMQ adds it to its texts."""
     if isinstance(command, SetPolicy):
         return f" ({command.vhost}/{command.name})"
@@ -141,7 +141,7 @@ def parsed(octets: bytes) -> Json:
     """The document in `octets`."""
     try:
         return decode(octets)
-    except Refused:
+    except RequestRefused:
         raise bad_request("failed_to_parse_json") from None
 
 
@@ -164,7 +164,7 @@ async def _document(request: web.Request) -> tuple[bytes, str]:
             if part.name == "file":
                 octets = bytes(content)
             elif part.name == "redirect":
-                redirect = _within(content.decode("utf-8", "replace"))
+                redirect = _local_redirect(content.decode("utf-8", "replace"))
     except ValueError:
         raise bad_request("failed_to_parse_form") from None
     if not octets:
@@ -172,7 +172,7 @@ async def _document(request: web.Request) -> tuple[bytes, str]:
     return octets, redirect
 
 
-def _within(location: str) -> str:
+def _local_redirect(location: str) -> str:
     """`location` if it is a place in the interface, and no other site or header."""
     is_fine = location.startswith(("../", "#")) and "\r" not in location and "\n" not in location
     return location if is_fine else ""

@@ -2,38 +2,38 @@
 
 from aiohttp import web
 
-from warren.management.asking import name_of
 from warren.management.auth import login_vhosts, user_of
-from warren.management.describing import OneQuery, PageQuery, described, paged
-from warren.management.listing import Facts, Listing, reply_list, reply_one
-from warren.management.managed import Managed
-from warren.management.proposing import vhost_of
+from warren.management.listing import JsonObject, Listing, reply_list, reply_one
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import vhost_in_path
+from warren.management.operation import ColumnsQuery, PageQuery, documented, paged
 from warren.management.replies import missing
-from warren.management.views.exchanges import ExchangeShape, Named, exchange_facts
-from warren.management.views.stats import SamplesQuery, asked
+from warren.management.request_context import exchange_in_path
+from warren.management.views.exchanges import ExchangeShape, VhostExchange, exchange_view
+from warren.management.views.stats import SamplesQuery, sample_ranges
 
 
 class ExchangesQuery(PageQuery, SamplesQuery, total=False):
     """How exchanges are listed."""
 
 
-class ExchangeQuery(OneQuery, SamplesQuery, total=False):
+class ExchangeQuery(ColumnsQuery, SamplesQuery, total=False):
     """How an exchange is shown."""
 
 
-@described(query=ExchangesQuery, gives=paged(ExchangeShape))
-async def exchanges(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ExchangesQuery, response=paged(ExchangeShape))
+async def exchanges(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The exchanges of all virtual hosts that the user may work in, or of one."""
     if "vhost" in request.match_info:
-        vhosts = [vhost_of(request, node)]
+        vhosts = [vhost_in_path(request, node)]
     else:
         vhosts = [node.metadata.vhosts.by_name[name] for name in login_vhosts(node, user_of(request))]
-    wanted = asked(request, node)
+    wanted = sample_ranges(request, node)
 
-    def view(named: Named) -> Facts:
-        return exchange_facts(node, named, wanted, is_alone=False)
+    def view(named: VhostExchange) -> JsonObject:
+        return exchange_view(node, named, wanted, is_alone=False)
 
-    listing: Listing[Named] = Listing(
+    listing: Listing[VhostExchange] = Listing(
         records=[(vhost.name, record) for vhost in vhosts for record in vhost.topology.exchanges.values()],
         view=view,
         columns={
@@ -47,11 +47,13 @@ async def exchanges(request: web.Request, node: Managed) -> web.StreamResponse:
     return await reply_list(request, listing)
 
 
-@described(query=ExchangeQuery, gives=ExchangeShape)
-def exchange(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ExchangeQuery, response=ExchangeShape)
+def exchange(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """One exchange."""
-    vhost = vhost_of(request, node)
-    record = vhost.topology.exchanges.get(name_of(request, "exchange"))
+    vhost = vhost_in_path(request, node)
+    record = vhost.topology.exchanges.get(exchange_in_path(request, "exchange"))
     if record is None:
         raise missing()
-    return reply_one(request, exchange_facts(node, (vhost.name, record), asked(request, node), is_alone=True))
+    return reply_one(
+        request, exchange_view(node, (vhost.name, record), sample_ranges(request, node), is_alone=True)
+    )

@@ -6,11 +6,11 @@ from typing import Literal, NotRequired, Required, TypedDict
 
 from aiohttp import web
 
-from warren.management.describing import described
-from warren.management.managed import Managed
-from warren.management.proposing import vhost_of
-from warren.management.quarantined import unacknowledged
-from warren.management.replies import failed, missing, refused, reply
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import vhost_in_path
+from warren.management.operation import documented
+from warren.management.quarantine_view import unacknowledged
+from warren.management.replies import error_reply, failed, missing, reply
 from warren.management.views.overview import RESOURCES, alarms_of
 
 _NO_LISTENER = "No active listener"
@@ -65,27 +65,27 @@ class NodeHealthShape(TypedDict):
     reason: NotRequired[str]
 
 
-_described = described(gives=HealthyShape, answers={503: FailedShape})
+_described = documented(response=HealthyShape, responses={503: FailedShape})
 
 
 @_described
-def alarms(request: web.Request, node: Managed) -> web.Response:
+def alarms(request: web.Request, node: ManagedNode) -> web.Response:
     """Whether any alarm holds publishers up."""
     return _alarms(node, "There are alarms in effect in the cluster")
 
 
 @_described
-def local_alarms(request: web.Request, node: Managed) -> web.Response:
+def local_alarms(request: web.Request, node: ManagedNode) -> web.Response:
     """Whether an alarm of this node holds publishers up."""
     return _alarms(node, "There are alarms in effect on the node")
 
 
 @_described
-def port_listener(request: web.Request, node: Managed) -> web.Response:
+def port_listener(request: web.Request, node: ManagedNode) -> web.Response:
     """Whether something listens on a port."""
     written = request.match_info["port"]
     if not written.isascii() or not written.isdigit() or len(written) > 5:
-        return refused(400, "bad_request", "Invalid port")
+        return error_reply(400, "bad_request", "Invalid port")
     port = int(written)
     ports = sorted({listener.port for listener in node.listeners})
     if port in ports:
@@ -94,7 +94,7 @@ def port_listener(request: web.Request, node: Managed) -> web.Response:
 
 
 @_described
-def protocol_listener(request: web.Request, node: Managed) -> web.Response:
+def protocol_listener(request: web.Request, node: ManagedNode) -> web.Response:
     """Whether some listener speaks a protocol."""
     asked = request.match_info["protocol"]
     # RabbitMQ takes several since 4.1.
@@ -106,7 +106,7 @@ def protocol_listener(request: web.Request, node: Managed) -> web.Response:
 
 
 @_described
-def virtual_hosts(request: web.Request, node: Managed) -> web.Response:
+def virtual_hosts(request: web.Request, node: ManagedNode) -> web.Response:
     """Whether every virtual host that exists is alive."""
     down = _down(node)
     if down:
@@ -115,7 +115,7 @@ def virtual_hosts(request: web.Request, node: Managed) -> web.Response:
 
 
 @_described
-def losses(request: web.Request, node: Managed) -> web.Response:
+def losses(request: web.Request, node: ManagedNode) -> web.Response:
     """Whether everything that was lost of messages is acknowledged."""
     lost = [asdict(loss) for loss in node.losses() if not loss.acknowledged]
     if lost:
@@ -124,7 +124,7 @@ def losses(request: web.Request, node: Managed) -> web.Response:
 
 
 @_described
-def quarantine(request: web.Request, node: Managed) -> web.Response:
+def quarantine(request: web.Request, node: ManagedNode) -> web.Response:
     """Whether everything that is kept and the metadata do not name is acknowledged."""
     kept = [asdict(item) for item in unacknowledged(node.quarantine.items())]
     if kept:
@@ -134,19 +134,19 @@ def quarantine(request: web.Request, node: Managed) -> web.Response:
 
 
 @_described
-def critical(request: web.Request, node: Managed) -> web.Response:
+def critical(request: web.Request, node: ManagedNode) -> web.Response:
     """Whether this node may stop without a queue losing its majority: alone, there is none to lose."""
     return reply({"status": "ok", "reason": "single node cluster"})
 
 
 @_described
-def in_service(request: web.Request, node: Managed) -> web.Response:
+def in_service(request: web.Request, node: ManagedNode) -> web.Response:
     """Whether this node serves: it answers when its metadata is there, and is never taken out of service."""
     return reply({"status": "ok"})
 
 
 @_described
-def connection_limit(request: web.Request, node: Managed) -> web.Response:
+def connection_limit(request: web.Request, node: ManagedNode) -> web.Response:
     """Whether more clients can connect."""
     count, limit = node.server.connection_count, node.connections_max
     facts = {"limit": "infinity" if limit is None else limit, "connections": count}
@@ -156,7 +156,7 @@ def connection_limit(request: web.Request, node: Managed) -> web.Response:
 
 
 @_described
-def ready(request: web.Request, node: Managed) -> web.Response:
+def ready(request: web.Request, node: ManagedNode) -> web.Response:
     """Whether clients of AMQP can connect and are served."""
     if not any(listener.protocol.startswith("amqp") for listener in node.listeners):
         return failed("no listener for AMQP is active")
@@ -164,19 +164,19 @@ def ready(request: web.Request, node: Managed) -> web.Response:
 
 
 @_described
-def leaders(request: web.Request, node: Managed) -> web.Response:
+def leaders(request: web.Request, node: ManagedNode) -> web.Response:
     """Whether every quorum queue has a leader; there are none here."""
     if "vhost" in request.match_info:
-        vhost_of(request, node)
+        vhost_in_path(request, node)
     return reply({"status": "ok"})
 
 
 @_described
-def certificate_expiration(request: web.Request, node: Managed) -> web.Response:
+def certificate_expiration(request: web.Request, node: ManagedNode) -> web.Response:
     """Whether a certificate expires within so many days, weeks, months or years."""
     days = _DAYS.get(request.match_info["unit"])
     if days is None:
-        return refused(
+        return error_reply(
             400,
             "bad_request",
             "Time unit not recognised. Supported units: days, weeks, months, years.",
@@ -184,7 +184,7 @@ def certificate_expiration(request: web.Request, node: Managed) -> web.Response:
     try:
         within = int(request.match_info["within"])
     except ValueError:
-        return refused(400, "bad_request", "Invalid expiration value.")
+        return error_reply(400, "bad_request", "Invalid expiration value.")
     end = node.now() + within * days * _DAY_MS
     expired = [
         {
@@ -198,8 +198,8 @@ def certificate_expiration(request: web.Request, node: Managed) -> web.Response:
     return failed("Certificates expiring", expired=expired) if expired else reply({"status": "ok"})
 
 
-@described(gives=NodeHealthShape)
-def node_health(request: web.Request, node: Managed) -> web.Response:
+@documented(response=NodeHealthShape)
+def node_health(request: web.Request, node: ManagedNode) -> web.Response:
     """What RabbitMQ's old health check of a node found: alarms, and virtual hosts that are down."""
     if request.match_info.get("node", node.node_name) != node.node_name:
         raise missing()
@@ -208,11 +208,11 @@ def node_health(request: web.Request, node: Managed) -> web.Response:
     return reply({"status": "failed", "reason": "; ".join(found)}) if found else reply({"status": "ok"})
 
 
-def _down(node: Managed) -> list[str]:
-    return [name for name in node.metadata.vhosts.by_name if name not in node.server.domains]
+def _down(node: ManagedNode) -> list[str]:
+    return [name for name in node.metadata.vhosts.by_name if name not in node.server.vhost_services]
 
 
-def _alarms(node: Managed, reason: str) -> web.Response:
+def _alarms(node: ManagedNode, reason: str) -> web.Response:
     resources = alarms_of(node)
     if not resources:
         return reply({"status": "ok"})

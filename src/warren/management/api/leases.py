@@ -12,36 +12,28 @@ from warren.limits import (
     LEASE_TTL_S,
     LEASE_TTL_S_MAX,
     LEASED_PER_TURN,
-    LOOKED_AT_SIZE_MAX,
+    SCAN_READ_SIZE_MAX,
 )
 from warren.management.api.messages import readable_queue
-from warren.management.api.peek import number_asked
-from warren.management.api.rows import ROWS, FormQuery, form_asked
-from warren.management.arrow.readers import CONTENT_TYPE, RowsGone
-from warren.management.arrow.rows import Rows, rows_of_columns
-from warren.management.asking import Asking, asking, asking_in
+from warren.management.api.peek import query_number
+from warren.management.api.queue_rows import ROWS, RowFormatQuery, row_format
+from warren.management.arrow.arrow_responses import CONTENT_TYPE, RowsGone
+from warren.management.arrow.message_rows import MessageRows, rows_of_columns
 from warren.management.auth import is_administrator, is_monitor, user_of, visible_vhosts
-from warren.management.bodies import Fields, read_fields
-from warren.management.describing import (
-    Description,
-    PageQuery,
-    Refusal,
-    described,
-    described_as,
-    meant,
-    paged,
-)
 from warren.management.listing import Listing, reply_list
-from warren.management.managed import Managed
-from warren.management.proposing import ended, propose
-from warren.management.replies import Refused, bad_request, missing, refused, reply
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import propose, run_coroutine
+from warren.management.operation import Operation, PageQuery, Refusal, doc, documented, documented_as, paged
+from warren.management.replies import RequestRefused, bad_request, error_reply, missing, reply
+from warren.management.request_body import BodyFields, read_fields
+from warren.management.request_context import RequestContext, request_context, request_context_in
 from warren.management.views.leases import GrantShape, LeaseShape, lease_view
 from warren.metadata.commands import RenewLease
 from warren.metadata.leases import LeaseRecord, LeaseState
-from warren.metadata.vhosts import Vhost
+from warren.metadata.vhosts import VhostMetadata
 from warren.queues.batches import MessageColumns
 from warren.queues.classic import ClassicQueue
-from warren.vhost.leasing import Held, LeaseWish, Leasing
+from warren.vhost.lease_service import LeasedMessages, LeaseRequest, LeaseService
 
 _MS = 1000
 _OUTCOMES = {"acknowledge": LeaseState.SETTLED, "requeue": LeaseState.REQUEUED}
@@ -50,10 +42,10 @@ _OUTCOMES = {"acknowledge": LeaseState.SETTLED, "requeue": LeaseState.REQUEUED}
 class LeaseBody(TypedDict):
     """Which messages somebody wants."""
 
-    key: Annotated[str, meant("Asked for again, the same key is the same lease")]
-    messages: NotRequired[Annotated[int, meant("How many at most")]]
-    octets: NotRequired[Annotated[int, meant("Octets of all bodies at most; there is one message at least")]]
-    ttl: NotRequired[Annotated[int, meant("Seconds after which they go back")]]
+    key: Annotated[str, doc("Asked for again, the same key is the same lease")]
+    messages: NotRequired[Annotated[int, doc("How many at most")]]
+    octets: NotRequired[Annotated[int, doc("Octets of all bodies at most; there is one message at least")]]
+    ttl: NotRequired[Annotated[int, doc("Seconds after which they go back")]]
 
 
 class SettleBody(TypedDict):
@@ -65,115 +57,119 @@ class SettleBody(TypedDict):
 class RenewBody(TypedDict):
     """How long a lease is to be, from now on."""
 
-    ttl: NotRequired[Annotated[int, meant("Seconds after which its messages go back")]]
+    ttl: NotRequired[Annotated[int, doc("Seconds after which its messages go back")]]
 
 
-class LeasedQuery(FormQuery, total=False):
+class LeasedQuery(RowFormatQuery, total=False):
     """Which messages of a lease are sent."""
 
-    start: Annotated[int, meant("The place in the lease of the first")]
-    end: Annotated[int, meant("And where to end: the place behind the last")]
+    start: Annotated[int, doc("The place in the lease of the first")]
+    end: Annotated[int, doc("And where to end: the place behind the last")]
 
 
-@described(query=PageQuery, gives=paged(LeaseShape))
-async def leases(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=PageQuery, response=paged(LeaseShape))
+async def leases(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The user's leases in all virtual hosts, ended ones among them; to who monitors, those of everybody."""
     names = visible_vhosts(node, user_of(request))
     vhosts = [vhost for vhost in node.metadata.vhosts.by_name.values() if vhost.name in names]
     return await _listed(request, [(vhost, list(vhost.topology.leases.by_id.values())) for vhost in vhosts])
 
 
-@described(query=PageQuery, gives=paged(LeaseShape))
-async def leases_of_queue(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=PageQuery, response=paged(LeaseShape))
+async def leases_of_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The user's leases of one queue, ended ones among them; to who monitors, those of everybody."""
-    asks = asking(request, node)
+    context = request_context(request, node)
     name = request.match_info["queue"]
-    if name not in asks.records.queues:
+    if name not in context.records.queues:
         raise missing()
-    vhost = node.metadata.vhosts.by_name[asks.domain.vhost.name]
-    return await _listed(request, [(vhost, asks.records.leases.of_queue(name))])
+    vhost = node.metadata.vhosts.by_name[context.services.vhost.name]
+    return await _listed(request, [(vhost, context.records.leases.of_queue(name))])
 
 
-@described(body=LeaseBody, answers={200: GrantShape, 201: GrantShape})
-async def grant(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=LeaseBody, responses={200: GrantShape, 201: GrantShape})
+async def grant(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Have messages of a queue that nobody else gets for a while; no lease if nothing is ready.
 
     201 says that they were taken now, 200 that the key has been here before.
     """
-    asks = asking(request, node)
+    context = request_context(request, node)
     fields = await read_fields(request)
     name = request.match_info["queue"]
-    queue = readable_queue(asks, name)
+    queue = readable_queue(context, name)
     if not isinstance(queue, ClassicQueue):
         raise bad_request(f"queue '{name}' is a stream, which is read without leases")
     key = fields.text("key")
     if not 0 < len(key.encode("utf-8", "surrogateescape")) <= LEASE_KEY_SIZE_MAX:
         raise bad_request(f"key has 1 to {LEASE_KEY_SIZE_MAX} octets")
-    wish = LeaseWish(
+    lease_request = LeaseRequest(
         id=node.jobs.new_id(),
-        user=asks.requester.user,
+        user=context.requester.user,
         key=key,
         messages=_number(fields, "messages", LEASE_MESSAGES_MAX, LEASE_MESSAGES_MAX),
         octets=_number(fields, "octets", LEASE_OCTETS_MAX, LEASE_OCTETS_MAX),
         ttl_ms=_number(fields, "ttl", LEASE_TTL_S, LEASE_TTL_S_MAX) * _MS,
     )
-    lease = await ended(asks.domain.leasing.grant(queue, wish))
-    vhost = asks.domain.vhost.name
+    lease = await run_coroutine(context.services.lease_service.grant(queue, lease_request))
+    vhost = context.services.vhost.name
     if lease is None:
         return reply({"lease": None, "vhost": vhost, "queue": name, "messages": 0, "octets": 0})
-    return reply(lease_view(vhost, lease), 201 if lease.id == wish.id else 200)
+    return reply(lease_view(vhost, lease), 201 if lease.id == lease_request.id else 200)
 
 
-@described(gives=LeaseShape)
-def lease(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(response=LeaseShape)
+def lease(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """One of them."""
     vhost, found = _named(request, node, is_looked_at=True)
     _check_readable(request, node, vhost, found)
     return reply(lease_view(vhost.name, found))
 
 
-@described_as(Description(query=LeasedQuery, answers={**ROWS, 410: Refusal}, answer_type=CONTENT_TYPE))
-async def read(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented_as(Operation(query=LeasedQuery, responses={**ROWS, 410: Refusal}, response_type=CONTENT_TYPE))
+async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The messages of a lease as rows; `offset` is the place in the lease, from 0 on."""
     vhost, found = _named(request, node)
-    asks = _check_readable(request, node, vhost, found)
+    context = _check_readable(request, node, vhost, found)
     _check_active(found)
-    leasing = asks.domain.leasing
-    held = leasing.held.get(found.id)
+    lease_service = context.services.lease_service
+    held = lease_service.held.get(found.id)
     if held is None:
-        raise Refused(refused(503, "service_unavailable", "the messages of the lease are not there yet"))
-    start = number_asked(request, "start", 0, LEASE_MESSAGES_MAX)
-    end = number_asked(request, "end", found.messages, LEASE_MESSAGES_MAX)
-    columns, compression = form_asked(request)
-    encoder = (await node.readers.encoder())(found.queue, columns, compression)
-    return await node.readers.answer(request, encoder, _leased(leasing, found.id, held, range(start, end)))
+        raise RequestRefused(
+            error_reply(503, "service_unavailable", "the messages of the lease are not there yet")
+        )
+    start = query_number(request, "start", 0, LEASE_MESSAGES_MAX)
+    end = query_number(request, "end", found.messages, LEASE_MESSAGES_MAX)
+    columns, compression = row_format(request)
+    encoder = (await node.arrow_responses.encoder())(found.queue, columns, compression)
+    return await node.arrow_responses.answer(
+        request, encoder, _lease_rows(lease_service, found.id, held, range(start, end))
+    )
 
 
-@described(body=SettleBody, gives=LeaseShape, answers={409: Refusal, 410: Refusal})
-async def settle(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=SettleBody, response=LeaseShape, responses={409: Refusal, 410: Refusal})
+async def settle(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """End a lease: its messages are acknowledged, or go back. That is safe when it is answered.
 
     Ended so before, it is answered in the same way.
     """
     vhost, found = _named(request, node)
-    asks = _check_readable(request, node, vhost, found)
+    context = _check_readable(request, node, vhost, found)
     fields = await read_fields(request)
     outcome = fields.get("outcome", "acknowledge")
     state = _OUTCOMES.get(outcome) if isinstance(outcome, str) else None
     if state is None:
         raise bad_request(f"outcome is {' or '.join(_OUTCOMES)}")
     if found.is_active:
-        await ended(asks.domain.leasing.end(found.id, state, asks.requester.user))
+        await run_coroutine(context.services.lease_service.end(found.id, state, context.requester.user))
         vhost, found = _named(request, node)
     if found.state is LeaseState.EXPIRED:
         _check_active(found)
     if found.state is not state:
-        raise Refused(refused(409, "conflict", f"the lease is {found.state.value} already"))
+        raise RequestRefused(error_reply(409, "conflict", f"the lease is {found.state.value} already"))
     return reply(lease_view(vhost.name, found))
 
 
-@described(body=RenewBody, gives=LeaseShape, answers={410: Refusal})
-async def renew(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=RenewBody, response=LeaseShape, responses={410: Refusal})
+async def renew(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Have a lease last longer, or less long, from now on."""
     vhost, found = _named(request, node)
     _check_readable(request, node, vhost, found)
@@ -186,19 +182,23 @@ async def renew(request: web.Request, node: Managed) -> web.StreamResponse:
     return reply(lease_view(vhost.name, found))
 
 
-def _leased(leasing: Leasing, id: str, held: Held, places: range) -> Iterator[Rows]:
+def _lease_rows(
+    lease_service: LeaseService, id: str, held: LeasedMessages, places: range
+) -> Iterator[MessageRows]:
     queue = held.queue
     while places:
-        if leasing.held.get(id) is not held:
+        if lease_service.held.get(id) is not held:
             raise RowsGone("the lease has ended")
         due = places[:LEASED_PER_TURN]
         deliveries = held.deliveries[due.start : due.stop]
         columns = MessageColumns(len(deliveries))
-        places = places[columns.add_deliveries(queue, deliveries, due.start, LOOKED_AT_SIZE_MAX) :]
+        places = places[columns.add_deliveries(queue, deliveries, due.start, SCAN_READ_SIZE_MAX) :]
         yield rows_of_columns(queue.name, columns)
 
 
-async def _listed(request: web.Request, found: list[tuple[Vhost, list[LeaseRecord]]]) -> web.StreamResponse:
+async def _listed(
+    request: web.Request, found: list[tuple[VhostMetadata, list[LeaseRecord]]]
+) -> web.StreamResponse:
     user = user_of(request)
     listing = Listing(
         records=[
@@ -219,7 +219,9 @@ async def _listed(request: web.Request, found: list[tuple[Vhost, list[LeaseRecor
     return await reply_list(request, listing)
 
 
-def _named(request: web.Request, node: Managed, *, is_looked_at: bool = False) -> tuple[Vhost, LeaseRecord]:
+def _named(
+    request: web.Request, node: ManagedNode, *, is_looked_at: bool = False
+) -> tuple[VhostMetadata, LeaseRecord]:
     """The lease that is named: of who asks, or any if an administrator does, or who monitors looks at it.
 
     Anybody else's is answered as one that there never was.
@@ -234,19 +236,21 @@ def _named(request: web.Request, node: Managed, *, is_looked_at: bool = False) -
     raise missing()
 
 
-def _check_readable(request: web.Request, node: Managed, vhost: Vhost, lease: LeaseRecord) -> Asking:
+def _check_readable(
+    request: web.Request, node: ManagedNode, vhost: VhostMetadata, lease: LeaseRecord
+) -> RequestContext:
     """Refuse who may not read the queue any more."""
-    asks = asking_in(request, node, vhost)
-    readable_queue(asks, lease.queue)
-    return asks
+    context = request_context_in(request, node, vhost)
+    readable_queue(context, lease.queue)
+    return context
 
 
 def _check_active(lease: LeaseRecord) -> None:
     if not lease.is_active:
-        raise Refused(refused(410, "gone", f"the lease is {lease.state.value}"))
+        raise RequestRefused(error_reply(410, "gone", f"the lease is {lease.state.value}"))
 
 
-def _number(fields: Fields, name: str, default: int, most: int) -> int:
+def _number(fields: BodyFields, name: str, default: int, most: int) -> int:
     """A field from 1 to `most`."""
     if name not in fields:
         return default

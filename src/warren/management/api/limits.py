@@ -6,12 +6,12 @@ from typing import TypedDict
 from aiohttp import web
 
 from warren.management.auth import user_of, visible_vhosts
-from warren.management.bodies import read_fields
-from warren.management.describing import ListQuery, described
-from warren.management.listing import Facts, Listing, reply_list
-from warren.management.managed import Managed
-from warren.management.proposing import propose, user_named, vhost_of
+from warren.management.listing import JsonObject, Listing, reply_list
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import propose, user_in_path, vhost_in_path
+from warren.management.operation import ListQuery, documented
 from warren.management.replies import bad_request, done
+from warren.management.request_body import read_fields
 from warren.metadata.commands import SetUserLimits, SetVhostLimits
 
 
@@ -35,41 +35,41 @@ class UserLimitsShape(TypedDict, total=False):
     value: dict[str, int]
 
 
-@described(query=ListQuery, gives=list[VhostLimitsShape])
-async def vhost_limits(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[VhostLimitsShape])
+async def vhost_limits(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The limits of every virtual host that the user may know of, and that has any."""
     vhosts = [node.metadata.vhosts.by_name[name] for name in visible_vhosts(node, user_of(request))]
     found = [_facts("vhost", vhost.name, vhost.limits) for vhost in vhosts if vhost.limits]
     return await reply_list(request, _listing(found, "vhost"))
 
 
-@described(query=ListQuery, gives=list[VhostLimitsShape])
-async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[VhostLimitsShape])
+async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The limits of one virtual host."""
-    vhost = vhost_of(request, node)
+    vhost = vhost_in_path(request, node)
     found = [_facts("vhost", vhost.name, vhost.limits)] if vhost.limits else []
     return await reply_list(request, _listing(found, "vhost"))
 
 
-@described(body=LimitBody, answers={204: None})
-async def put_vhost_limit(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=LimitBody, responses={204: None})
+async def put_vhost_limit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Set one limit of a virtual host: `max-connections` or `max-queues`."""
-    vhost, name = vhost_of(request, node), request.match_info["name"]
+    vhost, name = vhost_in_path(request, node), request.match_info["name"]
     value = (await read_fields(request)).get("value")
     await propose(node, SetVhostLimits(vhost=vhost.name, limits={**vhost.limits, name: value}))
     return done()
 
 
-async def delete_vhost_limit(request: web.Request, node: Managed) -> web.StreamResponse:
+async def delete_vhost_limit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Lift one limit of a virtual host."""
-    vhost = vhost_of(request, node)
+    vhost = vhost_in_path(request, node)
     limits = _without(vhost.limits, request.match_info["name"])
     await propose(node, SetVhostLimits(vhost=vhost.name, limits=limits))
     return done()
 
 
-@described(query=ListQuery, gives=list[UserLimitsShape])
-async def user_limits(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[UserLimitsShape])
+async def user_limits(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The limits of every user who has any."""
     found = [
         _facts("user", user.name, user.limits) for user in node.metadata.users.by_name.values() if user.limits
@@ -77,16 +77,16 @@ async def user_limits(request: web.Request, node: Managed) -> web.StreamResponse
     return await reply_list(request, _listing(found, "user"))
 
 
-@described(query=ListQuery, gives=list[UserLimitsShape])
-async def of_user(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[UserLimitsShape])
+async def of_user(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The limits of one user."""
-    user = user_named(request, node)
+    user = user_in_path(request, node)
     found = [_facts("user", user.name, user.limits)] if user.limits else []
     return await reply_list(request, _listing(found, "user"))
 
 
-@described(body=LimitBody, answers={204: None})
-async def put_user_limit(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=LimitBody, responses={204: None})
+async def put_user_limit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Set one limit of a user: `max-connections` or `max-channels`."""
     value = (await read_fields(request)).get("value")
     name = request.match_info["user"]
@@ -98,9 +98,9 @@ async def put_user_limit(request: web.Request, node: Managed) -> web.StreamRespo
     return done()
 
 
-async def delete_user_limit(request: web.Request, node: Managed) -> web.StreamResponse:
+async def delete_user_limit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Lift one limit of a user."""
-    user = user_named(request, node)
+    user = user_in_path(request, node)
     limits = _without(user.limits, request.match_info["name"])
     await propose(node, SetUserLimits(name=user.name, limits=limits))
     return done()
@@ -110,11 +110,11 @@ def _without(limits: Mapping[str, object], name: str) -> dict[str, object]:
     return {known: value for known, value in limits.items() if known != name}
 
 
-def _facts(kind: str, name: str, limits: Mapping[str, object]) -> Facts:
+def _facts(kind: str, name: str, limits: Mapping[str, object]) -> JsonObject:
     return {kind: name, "value": dict(limits)}
 
 
-def _listing(found: list[Facts], kind: str) -> Listing[Facts]:
+def _listing(found: list[JsonObject], kind: str) -> Listing[JsonObject]:
     return Listing(
-        records=found, view=lambda facts: facts, columns={kind: lambda facts: facts[kind]}, sorts=(kind,)
+        records=found, view=lambda facts: facts, columns={kind: lambda facts: facts[kind]}, sort_keys=(kind,)
     )

@@ -20,12 +20,12 @@ from warren.limits_http import (
     LIVE_SOCKET_SIZE,
 )
 from warren.management.auth import authenticate, user_of
-from warren.management.describing import JSON, Description, described_as, description_of
-from warren.management.following import Ask, Following, asking, event_of
-from warren.management.interface import PREFIX
-from warren.management.managed import Managed
-from warren.management.protocol import HttpProtocol
-from warren.management.replies import Refused, bad_request
+from warren.management.event_streams import EventStreams, Fetch, format_event, get_request
+from warren.management.http_protocol import HttpProtocol
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import JSON, Operation, documented_as, operation_of
+from warren.management.replies import RequestRefused, bad_request
+from warren.management.web_interface import PREFIX
 
 _HEADERS = {
     "content-type": "text/event-stream",
@@ -37,7 +37,7 @@ _HEADERS = {
 _API = "/api/"
 # As often as rates are sampled, and all streams at the same moments.
 _INTERVAL_S = 5.0
-_FOLLOWING: web.AppKey[Following] = web.AppKey("following", Following)
+_EVENT_STREAMS: web.AppKey[EventStreams] = web.AppKey("following", EventStreams)
 # Where a responder keeps the handler of a GET.
 GETS = "gets"
 
@@ -48,13 +48,13 @@ class LiveQuery(TypedDict):
     path: list[str]
 
 
-def allow_live(app: web.Application, ask: Ask) -> None:
+def add_live(app: web.Application, ask: Fetch) -> None:
     """Have `app` follow what `ask` answers."""
-    app[_FOLLOWING] = Following(ask)
+    app[_EVENT_STREAMS] = EventStreams(ask)
 
 
-@described_as(Description(query=LiveQuery, answers={200: str}, answer_type="text/event-stream"))
-async def live(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented_as(Operation(query=LiveQuery, responses={200: str}, response_type="text/event-stream"))
+async def live(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The answers of each `path`, at once and every five seconds, until the client goes.
 
     A client that does not read what it is sent is let go of.
@@ -63,24 +63,24 @@ async def live(request: web.Request, node: Managed) -> web.StreamResponse:
     if not 0 < len(paths) <= LIVE_PATHS_MAX:
         raise bad_request(f"one to {LIVE_PATHS_MAX} paths are wanted, not {len(paths)}")
     for path in paths:
-        if not await _can_be_followed(request, path):
+        if not await _is_followable(request, path):
             raise bad_request(f"'{path}' cannot be followed")
-    following, user = request.app[_FOLLOWING], user_of(request)
-    with following.stream_of(user.name):
+    event_streams, user = request.app[_EVENT_STREAMS], user_of(request)
+    with event_streams.open_stream(user.name):
         response = web.StreamResponse(headers=_HEADERS)
         # Who is let go of connects anew.
         response.force_close()
         try:
             await response.prepare(request)
-            _narrow(request)
-            await _Stream(request, node, response, following).follow(paths)
+            _shrink_send_buffer(request)
+            await _EventStream(request, node, response, event_streams).follow(paths)
         except ConnectionResetError:
             # The client is gone.
             pass
         return response
 
 
-def _narrow(request: web.Request) -> None:
+def _shrink_send_buffer(request: web.Request) -> None:
     """Have the kernel hold little for a client that does not read: what waits is to be seen, and counted."""
     connected = request.transport.get_extra_info("socket") if request.transport is not None else None
     if connected is not None:
@@ -88,29 +88,33 @@ def _narrow(request: web.Request) -> None:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LIVE_SOCKET_SIZE)
 
 
-async def _can_be_followed(request: web.Request, path: str) -> bool:
+async def _is_followable(request: web.Request, path: str) -> bool:
     """Whether `path`, decoded by the router, leads to a GET of the table that answers with JSON."""
     if not path.startswith(request.app[PREFIX] + _API) or "#" in path:
         return False
     try:
         URL(path, encoded=True)
-        found = await request.app.router.resolve(asking(request, path))
+        found = await request.app.router.resolve(get_request(request, path))
     except ValueError:
         return False
     handler = getattr(found.handler, GETS, None)
-    return handler is not None and description_of(handler).answer_type == JSON
+    return handler is not None and operation_of(handler).response_type == JSON
 
 
-class _Stream:
+class _EventStream:
     """One client."""
 
     def __init__(
-        self, request: web.Request, node: Managed, response: web.StreamResponse, following: Following
+        self,
+        request: web.Request,
+        node: ManagedNode,
+        response: web.StreamResponse,
+        event_streams: EventStreams,
     ) -> None:
         self._request = request
         self._node = node
         self._response = response
-        self._following = following
+        self._following = event_streams
         self._name = user_of(request).name
         # By path, the digest of what was sent last.
         self._sent: dict[str, bytes] = {}
@@ -133,7 +137,7 @@ class _Stream:
         digest = blake2b(event, digest_size=16).digest()
         if self._sent.get(path) == digest:
             return True
-        with self._following.sending(self._name, len(event)) as may_be_sent:
+        with self._following.reserve(self._name, len(event)) as may_be_sent:
             if may_be_sent:
                 self._sent[path] = digest
                 await self._response.write(event)
@@ -142,8 +146,8 @@ class _Stream:
     async def _event(self, path: str) -> bytes:
         try:
             user = await authenticate(self._request, self._node)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             body = refusal.response.body
             text = body if isinstance(body, bytes) and body else b"null"
-            return event_of(path, refusal.response.status, text)
+            return format_event(path, refusal.response.status, text)
         return await self._following.event(self._request, user, path)

@@ -5,8 +5,8 @@ from typing import Annotated, TypedDict
 
 from aiohttp import web
 
-from warren.management.describing import described, meant
-from warren.management.managed import Managed
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import doc, documented
 from warren.management.replies import reply
 
 
@@ -25,7 +25,7 @@ class LossShape(TypedDict):
 class LossesQuery(TypedDict, total=False):
     """Which losses are meant."""
 
-    vhost: Annotated[str, meant("Of this virtual host alone")]
+    vhost: Annotated[str, doc("Of this virtual host alone")]
 
 
 class AcknowledgedShape(TypedDict):
@@ -34,14 +34,14 @@ class AcknowledgedShape(TypedDict):
     acknowledged: int
 
 
-@described(query=LossesQuery, gives=list[LossShape])
-def losses(request: web.Request, node: Managed) -> web.Response:
+@documented(query=LossesQuery, response=list[LossShape])
+def losses(request: web.Request, node: ManagedNode) -> web.Response:
     """Every loss that is remembered, acknowledged or not."""
     vhost = request.query.get("vhost")
     return reply([asdict(loss) for loss in node.losses() if vhost in (None, loss.vhost)])
 
 
-@described(query=LossesQuery, gives=AcknowledgedShape)
-def acknowledge(request: web.Request, node: Managed) -> web.Response:
+@documented(query=LossesQuery, response=AcknowledgedShape)
+def acknowledge(request: web.Request, node: ManagedNode) -> web.Response:
     """Know of all losses up to now: the health check is good again until there is another."""
     return reply({"acknowledged": node.acknowledge_losses(request.query.get("vhost"))})

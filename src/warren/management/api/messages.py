@@ -12,17 +12,13 @@ from warren.errors import AccessRefused, AmqpError, NotFound
 from warren.limits import (
     NAME_SIZE_MAX,
 )
-from warren.limits_http import (
-    HTTP_GOT_SIZE_MAX,
-    HTTP_SAFE_S_MAX,
-    LISTED_PER_TURN,
-)
-from warren.management.asking import Asking, asking, name_of
-from warren.management.bodies import Fields, read_fields
-from warren.management.describing import Table, described
-from warren.management.managed import Managed
-from warren.management.proposing import ended
-from warren.management.replies import Refused, bad_request, refused, reply
+from warren.limits_http import HTTP_CONFIRM_S_MAX, HTTP_GET_SIZE_MAX, LISTED_PER_TURN
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import run_coroutine
+from warren.management.operation import JsonTable, documented
+from warren.management.replies import RequestRefused, bad_request, error_reply, reply
+from warren.management.request_body import BodyFields, read_fields
+from warren.management.request_context import RequestContext, exchange_in_path, request_context
 from warren.metadata.definitions import json_value
 from warren.metadata.definitions_import import table_value
 from warren.model.blind_copies import without_bcc
@@ -30,7 +26,7 @@ from warren.model.message import Message, encode_address
 from warren.queues.classic import ClassicQueue
 from warren.queues.local import LocalQueue
 from warren.queues.queue import Delivery
-from warren.session.publication import Unsafe, composed, publish
+from warren.session.direct_publish import NotConfirmed, compose_message, publish
 from warren.wire import methods
 from warren.wire.properties import BasicProperties
 
@@ -56,7 +52,7 @@ class PublishBody(TypedDict):
     """A message."""
 
     routing_key: str
-    properties: Table | list[Any]
+    properties: JsonTable | list[Any]
     payload: str
     payload_encoding: Literal["string", "base64"]
 
@@ -85,7 +81,7 @@ class GotShape(TypedDict):
     exchange: str
     routing_key: str
     message_count: int
-    properties: Table | list[Any]
+    properties: JsonTable | list[Any]
     payload: str
     payload_encoding: Literal["string", "base64"]
 
@@ -96,30 +92,32 @@ class AliveShape(TypedDict):
     status: Literal["ok"]
 
 
-@described(body=PublishBody, gives=PublishedShape)
-async def publish_message(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=PublishBody, response=PublishedShape)
+async def publish_message(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Publish one message, also in an alarm; whether a queue has it, and has it safely."""
-    asks = asking(request, node)
+    context = request_context(request, node)
     fields = await read_fields(request)
     body, properties = payload_of(fields), properties_of(fields)
     key = fields.text("routing_key")
     if len(key.encode("utf-8", "surrogateescape")) > NAME_SIZE_MAX:
         raise bad_request("routing_key_too_long")
-    address = encode_address(name_of(request, "exchange"), key)
+    address = encode_address(exchange_in_path(request, "exchange"), key)
     try:
-        is_routed = await _safe(asks, composed(address, properties, body, node.now()), properties)
+        is_routed = await _publish_confirmed(
+            context, compose_message(address, properties, body, node.now()), properties
+        )
     except AmqpError as error:
         raise bad_request(f"{error.code} {error.reply_text}") from None
     except TimeoutError:
-        raise Refused(refused(503, "service_unavailable", _unconfirmed(node))) from None
+        raise RequestRefused(error_reply(503, "service_unavailable", _unconfirmed(node))) from None
     alarms = [resource.value for resource in node.alarms.low]
     return reply({"routed": is_routed} | ({"alarms": alarms} if alarms else {}))
 
 
-@described(body=GetBody, gives=list[GotShape])
-async def get_messages(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=GetBody, response=list[GotShape])
+async def get_messages(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The first messages of a queue, which go back to where they were, or are gone."""
-    asks = asking(request, node)
+    context = request_context(request, node)
     fields = await read_fields(request)
     mode, count, encoding = fields.get("ackmode"), fields.integer("count"), fields.get("encoding")
     if not isinstance(mode, str) or mode not in _SETTLE:
@@ -129,53 +127,59 @@ async def get_messages(request: web.Request, node: Managed) -> web.StreamRespons
     truncate = fields.integer("truncate") if "truncate" in fields else None
     if truncate is not None and truncate < 0:
         raise bad_request(["negative_truncate", truncate])
-    queue = emptied_queue(asks, request.match_info["queue"])
+    queue = readable_classic_queue(context, request.match_info["queue"])
 
     def view(delivery: Delivery) -> dict[str, object]:
-        _trace(asks, queue, delivery)
+        _trace(context, queue, delivery)
         return _message(queue, delivery, encoding, truncate)
 
     return reply(await _got(queue, count, mode, view))
 
 
-@described(gives=AliveShape)
-async def aliveness(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(response=AliveShape)
+async def aliveness(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Whether a message gets through the virtual host: declared, published and got."""
-    asks = asking(request, node)
+    context = request_context(request, node)
     properties = BasicProperties()
     try:
-        await ended(
-            asks.domain.declaring.declare_queue(asks.requester, methods.QueueDeclare(queue=_ALIVENESS_QUEUE))
+        await run_coroutine(
+            context.services.queue_service.declare_queue(
+                context.requester, methods.QueueDeclare(queue=_ALIVENESS_QUEUE)
+            )
         )
     except AmqpError as error:
-        raise _as_channel(error) from None
+        raise _channel_error(error) from None
     address = encode_address("", _ALIVENESS_QUEUE)
     try:
-        await _safe(asks, composed(address, properties, _ALIVENESS_BODY, node.now()), properties)
+        await _publish_confirmed(
+            context, compose_message(address, properties, _ALIVENESS_BODY, node.now()), properties
+        )
     except AmqpError as error:
-        raise _as_channel(error) from None
+        raise _channel_error(error) from None
     except TimeoutError:
-        raise Refused(refused(503, "service_unavailable", _unconfirmed(node))) from None
-    queue = emptied_queue(asks, _ALIVENESS_QUEUE)
+        raise RequestRefused(error_reply(503, "service_unavailable", _unconfirmed(node))) from None
+    queue = readable_classic_queue(context, _ALIVENESS_QUEUE)
     if not await _got(queue, 1, "ack_requeue_false", lambda delivery: {}):
-        raise Refused(refused(503, "failed", "the message is not there"))
+        raise RequestRefused(error_reply(503, "failed", "the message is not there"))
     return reply({"status": "ok"})
 
 
-async def _safe(asks: Asking, message: Message, properties: BasicProperties) -> bool:
+async def _publish_confirmed(context: RequestContext, message: Message, properties: BasicProperties) -> bool:
     """Publish `message`; refused if a queue will not have it, TimeoutError if it is not safe in time."""
-    publishing = ended(publish(asks.domain, asks.rules, message, properties=properties, origin=asks.origin))
+    publishing = run_coroutine(
+        publish(context.services, context.rules, message, properties=properties, origin=context.origin)
+    )
     try:
-        return await asyncio.wait_for(publishing, HTTP_SAFE_S_MAX)
-    except Unsafe:
+        return await asyncio.wait_for(publishing, HTTP_CONFIRM_S_MAX)
+    except NotConfirmed:
         raise bad_request("rejected Unable to publish message. Check queue limits.") from None
 
 
-def _unconfirmed(node: Managed) -> str:
+def _unconfirmed(node: ManagedNode) -> str:
     """Why nobody knows what became of a message."""
     alarms = ", ".join(resource.value for resource in node.alarms.low)
     alarm = f"; alarm: {alarms}" if alarms else ""
-    waits = f"not confirmed within {HTTP_SAFE_S_MAX} s: the message waits for its disk"
+    waits = f"not confirmed within {HTTP_CONFIRM_S_MAX} s: the message waits for its disk"
     return f"{waits}, and may be there later{alarm}"
 
 
@@ -187,7 +191,7 @@ async def _got(
     held: list[Delivery] = []
     octets = 0
     try:
-        while len(got) != count and octets < HTTP_GOT_SIZE_MAX and not queue.is_deleted:
+        while len(got) != count and octets < HTTP_GET_SIZE_MAX and not queue.is_deleted:
             delivery = queue.get()
             if delivery is None:
                 break
@@ -206,33 +210,33 @@ async def _got(
     return got
 
 
-def _trace(asks: Asking, queue: LocalQueue, delivery: Delivery) -> None:
-    if asks.domain.vhost.is_traced:
-        asks.domain.tracer.delivered(queue.name, delivery.message, delivery.attempts > 0, asks.origin)
+def _trace(context: RequestContext, queue: LocalQueue, delivery: Delivery) -> None:
+    if context.services.vhost.is_traced:
+        context.services.tracer.delivered(queue.name, delivery.message, delivery.attempts > 0, context.origin)
 
 
-def emptied_queue(asks: Asking, name: str) -> ClassicQueue:
+def readable_classic_queue(context: RequestContext, name: str) -> ClassicQueue:
     """The queue `name`, which whoever asks may read, and out of which messages may be taken."""
-    queue = readable_queue(asks, name)
+    queue = readable_queue(context, name)
     if not isinstance(queue, ClassicQueue):
         raise bad_request(f"queue '{name}' is a stream: nothing is taken out of it; peek, or consume it")
     return queue
 
 
-def readable_queue(asks: Asking, name: str) -> LocalQueue:
+def readable_queue(context: RequestContext, name: str) -> LocalQueue:
     """The queue `name`, which whoever asks may read."""
     try:
-        return asks.domain.declaring.live_queue(asks.requester, name)
+        return context.services.queue_service.live_queue(context.requester, name)
     except AmqpError as error:
-        raise _as_channel(error) from None
+        raise _channel_error(error) from None
 
 
-def _as_channel(error: AmqpError) -> Refused:
+def _channel_error(error: AmqpError) -> RequestRefused:
     """What a channel would have been closed with."""
     if isinstance(error, AccessRefused):
-        return Refused(refused(401, "not_authorised", error.reply_text))
+        return RequestRefused(error_reply(401, "not_authorised", error.reply_text))
     if isinstance(error, NotFound):
-        return Refused(refused(404, "not_found", error.reply_text))
+        return RequestRefused(error_reply(404, "not_found", error.reply_text))
     return bad_request(f"{error.code} {error.reply_text}")
 
 
@@ -274,7 +278,7 @@ def shown_properties(properties: BasicProperties) -> object:
     return found or []
 
 
-def payload_of(fields: Fields) -> bytes:
+def payload_of(fields: BodyFields) -> bytes:
     """The body that `payload` and `payload_encoding` write down."""
     payload, encoding = fields.get("payload"), fields.get("payload_encoding")
     if not isinstance(payload, str):
@@ -289,9 +293,9 @@ def payload_of(fields: Fields) -> bytes:
         raise bad_request(["not_base64", payload]) from None
 
 
-def properties_of(fields: Fields) -> BasicProperties:
+def properties_of(fields: BodyFields) -> BasicProperties:
     """The field `properties` of a request, headers among them."""
-    given = Fields(fields.table("properties"))
+    given = BodyFields(fields.table("properties"))
     properties = BasicProperties()
     for name in _NUMBERS:
         if name in given:

@@ -8,12 +8,12 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from warren.management.auth import check_credentials
-from warren.management.bodies import read_octets
-from warren.management.describing import Description, ListQuery, Refusal, described, described_as
-from warren.management.listing import Facts, Listing, reply_list
-from warren.management.managed import Managed
+from warren.management.listing import JsonObject, Listing, reply_list
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import ListQuery, Operation, Refusal, documented, documented_as
 from warren.management.replies import bad_request, done, missing, reply
-from warren.session.gate import Attempts
+from warren.management.request_body import read_octets
+from warren.session.admission_control import AuthAttempts
 
 # A form has a name and a password, and perhaps what the button was called.
 _FORM_FIELDS_MAX = 10
@@ -74,17 +74,17 @@ class LoginBody(TypedDict):
     password: str
 
 
-@described(query=ListQuery, gives=list[FlagShape])
-async def feature_flags(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[FlagShape])
+async def feature_flags(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """All feature flags: nothing here is switched on later than it is there."""
     listing: Listing[str] = Listing(
-        records=_FLAGS, view=_flag, columns={"name": lambda name: name}, sorts=("name",)
+        records=_FLAGS, view=_flag, columns={"name": lambda name: name}, sort_keys=("name",)
     )
     return await reply_list(request, listing)
 
 
-@described(answers={204: None})
-def enable_feature_flag(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(responses={204: None})
+def enable_feature_flag(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Enable a feature flag: what is there is enabled already."""
     name = request.match_info["name"]
     if name not in _FLAGS or not _FLAGS[name][1]:
@@ -92,72 +92,72 @@ def enable_feature_flag(request: web.Request, node: Managed) -> web.StreamRespon
     return done()
 
 
-@described(gives=list[dict[str, Any]])
-def extensions(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(response=list[dict[str, Any]])
+def extensions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """What RabbitMQ's own interface would load beside itself."""
     return reply([{"javascript": "dispatcher.js"}])
 
 
-@described(gives=AuthShape)
-def auth(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(response=AuthShape)
+def auth(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """How an interface is to log in: by name and password."""
     return reply({"oauth_enabled": False, "enable_uaa": False, "uaa_client_id": "", "uaa_location": ""})
 
 
-@described(gives=HashShape)
-async def hash_password(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(response=HashShape)
+async def hash_password(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The hash of a password that a user may be put with, where no `hashing_algorithm` is given."""
     hashed = await asyncio.to_thread(node.default_hash, request.match_info["password"])
     return reply({"ok": b64encode(hashed.octets).decode("ascii")})
 
 
-@described(query=ListQuery, gives=list[AttemptsShape])
-async def attempts(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[AttemptsShape])
+async def attempts(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """How often somebody tried to log in, by protocol."""
     _check_node(request, node)
-    listing: Listing[tuple[str, Attempts]] = Listing(
-        records=node.server.gate.attempts.items(),
+    listing: Listing[tuple[str, AuthAttempts]] = Listing(
+        records=node.server.admission_control.attempts.items(),
         view=_attempts,
         columns={"protocol": lambda entry: entry[0]},
-        sorts=("protocol",),
+        sort_keys=("protocol",),
     )
     return await reply_list(request, listing)
 
 
-@described(gives=list[AttemptsShape])
-def attempts_by_source(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(response=list[AttemptsShape])
+def attempts_by_source(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The same by user and address, which is not counted; nor is it in RabbitMQ unless it is told to."""
     _check_node(request, node)
     return reply([])
 
 
-def forget_attempts(request: web.Request, node: Managed) -> web.StreamResponse:
+def forget_attempts(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Count them from zero again."""
     _check_node(request, node)
-    node.server.gate.forget_attempts()
+    node.server.admission_control.forget_attempts()
     return done()
 
 
-def rebalance(request: web.Request, node: Managed) -> web.StreamResponse:
+def rebalance(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Spread the leaders of queues over the nodes: one node has them all."""
     return done()
 
 
-def reset(request: web.Request, node: Managed) -> web.StreamResponse:
+def reset(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Forget statistics of nodes that are gone: there are none."""
     if request.match_info.get("node", node.node_name) != node.node_name:
         raise missing()
     return done()
 
 
-@described_as(
-    Description(
+@documented_as(
+    Operation(
         body=LoginBody,
         body_type="application/x-www-form-urlencoded",
-        answers={200: str, 401: Refusal},
+        responses={200: str, 401: Refusal},
     )
 )
-async def login(request: web.Request, node: Managed) -> web.StreamResponse:
+async def login(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Whether a name and a password are right; no cookie holds them, as RabbitMQ's would."""
     form = _form(await read_octets(request))
     name, password = form.get(b"username"), form.get(b"password")
@@ -176,12 +176,12 @@ def _form(octets: bytes) -> dict[bytes, bytes]:
         raise bad_request("not a form") from None
 
 
-def _check_node(request: web.Request, node: Managed) -> None:
+def _check_node(request: web.Request, node: ManagedNode) -> None:
     if request.match_info["node"] != node.node_name:
         raise missing()
 
 
-def _flag(name: str) -> Facts:
+def _flag(name: str) -> JsonObject:
     description, is_there = _FLAGS[name]
     return {
         "name": name,
@@ -193,7 +193,7 @@ def _flag(name: str) -> Facts:
     }
 
 
-def _attempts(entry: tuple[str, Attempts]) -> Facts:
+def _attempts(entry: tuple[str, AuthAttempts]) -> JsonObject:
     protocol, found = entry
     return {
         "protocol": protocol,

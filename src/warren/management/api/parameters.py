@@ -6,12 +6,12 @@ from typing import Any, TypedDict
 from aiohttp import web
 
 from warren.management.auth import login_vhosts, user_of
-from warren.management.bodies import read_fields
-from warren.management.describing import ListQuery, OneQuery, described
-from warren.management.listing import Facts, Listing, reply_list, reply_one
-from warren.management.managed import Managed
-from warren.management.proposing import propose_checked, vhost_of
+from warren.management.listing import JsonObject, Listing, reply_list, reply_one
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import propose_checked, vhost_in_path
+from warren.management.operation import ColumnsQuery, ListQuery, documented
 from warren.management.replies import bad_request, done, missing, put
+from warren.management.request_body import read_fields
 from warren.metadata.commands import (
     ClearGlobalParameter,
     ClearParameter,
@@ -20,7 +20,7 @@ from warren.metadata.commands import (
 )
 from warren.metadata.definitions import parameter_entries, policy_parameters
 from warren.metadata.parameters import POLICY
-from warren.metadata.vhosts import Vhost
+from warren.metadata.vhosts import VhostMetadata
 
 
 class ParameterBody(TypedDict):
@@ -45,30 +45,30 @@ class GlobalParameterShape(TypedDict, total=False):
     value: Any
 
 
-@described(query=ListQuery, gives=list[ParameterShape])
-async def parameters(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[ParameterShape])
+async def parameters(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """All parameters, or those of one component, in all virtual hosts that the user may work in."""
     vhosts = [node.metadata.vhosts.by_name[name] for name in login_vhosts(node, user_of(request))]
     component = request.match_info.get("component")
     return await _reply(request, [entry for vhost in vhosts for entry in _of(vhost, component)])
 
 
-@described(query=ListQuery, gives=list[ParameterShape])
-async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[ParameterShape])
+async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The parameters of one component in one virtual host."""
-    return await _reply(request, list(_of(vhost_of(request, node), request.match_info["component"])))
+    return await _reply(request, list(_of(vhost_in_path(request, node), request.match_info["component"])))
 
 
-@described(query=OneQuery, gives=ParameterShape)
-async def parameter(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ColumnsQuery, response=ParameterShape)
+async def parameter(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """One parameter."""
-    return reply_one(request, _found(request, vhost_of(request, node)))
+    return reply_one(request, _found(request, vhost_in_path(request, node)))
 
 
-@described(body=ParameterBody)
-async def put_parameter(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=ParameterBody)
+async def put_parameter(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Set a parameter."""
-    vhost = vhost_of(request, node)
+    vhost = vhost_in_path(request, node)
     component, name = request.match_info["component"], request.match_info["name"]
     fields = await read_fields(request)
     if component == POLICY:
@@ -79,17 +79,17 @@ async def put_parameter(request: web.Request, node: Managed) -> web.StreamRespon
     return put(is_new=is_new)
 
 
-async def delete_parameter(request: web.Request, node: Managed) -> web.StreamResponse:
+async def delete_parameter(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Remove a parameter."""
-    vhost = vhost_of(request, node)
+    vhost = vhost_in_path(request, node)
     _found(request, vhost)
     component, name = request.match_info["component"], request.match_info["name"]
     await propose_checked(node, ClearParameter(vhost=vhost.name, component=component, name=name))
     return done()
 
 
-@described(query=ListQuery, gives=list[GlobalParameterShape])
-async def global_parameters(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[GlobalParameterShape])
+async def global_parameters(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The parameters of the whole broker."""
     found = [
         {"name": name, "value": value} for name, value in node.metadata.global_parameters.by_name.items()
@@ -97,15 +97,15 @@ async def global_parameters(request: web.Request, node: Managed) -> web.StreamRe
     return await reply_list(request, _listing(found, ("name",)))
 
 
-@described(query=OneQuery, gives=GlobalParameterShape)
-async def global_parameter(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ColumnsQuery, response=GlobalParameterShape)
+async def global_parameter(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """One parameter of the whole broker."""
     name = _global_name(request, node)
     return reply_one(request, {"name": name, "value": node.metadata.global_parameters.by_name[name]})
 
 
-@described(body=ParameterBody)
-async def put_global_parameter(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=ParameterBody)
+async def put_global_parameter(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Set a parameter of the whole broker."""
     name = request.match_info["name"]
     fields = await read_fields(request)
@@ -114,45 +114,45 @@ async def put_global_parameter(request: web.Request, node: Managed) -> web.Strea
     return put(is_new=is_new)
 
 
-async def delete_global_parameter(request: web.Request, node: Managed) -> web.StreamResponse:
+async def delete_global_parameter(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Remove a parameter of the whole broker."""
     await propose_checked(node, ClearGlobalParameter(name=_global_name(request, node)))
     return done()
 
 
-def _global_name(request: web.Request, node: Managed) -> str:
+def _global_name(request: web.Request, node: ManagedNode) -> str:
     name = request.match_info["name"]
     if name not in node.metadata.global_parameters.by_name:
         raise missing()
     return name
 
 
-def _of(vhost: Vhost, component: str | None) -> Iterator[Facts]:
+def _of(vhost: VhostMetadata, component: str | None) -> Iterator[JsonObject]:
     """Policies are parameters, too, if they are asked for as such."""
     entries = policy_parameters(vhost) if component == POLICY else parameter_entries(vhost)
     return (entry for entry in entries if component is None or entry["component"] == component)
 
 
-def _find(request: web.Request, vhost: Vhost) -> Facts | None:
+def _find(request: web.Request, vhost: VhostMetadata) -> JsonObject | None:
     component, name = request.match_info["component"], request.match_info["name"]
     return next((entry for entry in _of(vhost, component) if entry["name"] == name), None)
 
 
-def _found(request: web.Request, vhost: Vhost) -> Facts:
+def _found(request: web.Request, vhost: VhostMetadata) -> JsonObject:
     entry = _find(request, vhost)
     if entry is None:
         raise missing()
     return entry
 
 
-async def _reply(request: web.Request, found: list[Facts]) -> web.StreamResponse:
+async def _reply(request: web.Request, found: list[JsonObject]) -> web.StreamResponse:
     return await reply_list(request, _listing(found, ("component", "vhost", "name")))
 
 
-def _listing(found: list[Facts], sorts: tuple[str, ...]) -> Listing[Facts]:
+def _listing(found: list[JsonObject], sort_keys: tuple[str, ...]) -> Listing[JsonObject]:
     columns = {
         "component": lambda entry: entry.get("component"),
         "vhost": lambda entry: entry.get("vhost"),
         "name": lambda entry: entry["name"],
     }
-    return Listing(records=found, view=lambda entry: entry, columns=columns, sorts=sorts)
+    return Listing(records=found, view=lambda entry: entry, columns=columns, sort_keys=sort_keys)

@@ -7,18 +7,13 @@ from typing import Annotated, Any, Literal, Required, TypedDict
 
 from aiohttp import web
 
-from warren.limits_http import (
-    HTTP_GOT_SIZE_MAX,
-    LISTED_PER_TURN,
-    PEEKED_MAX,
-    PEEKED_PER_REQUEST_MAX,
-)
+from warren.limits_http import HTTP_GET_SIZE_MAX, LISTED_PER_TURN, PEEKED_MAX, PEEKED_PER_REQUEST_MAX
 from warren.management.api.messages import encoded_body, readable_queue, shown_properties
-from warren.management.asking import asking
-from warren.management.describing import Table, described, meant
-from warren.management.managed import Managed
-from warren.management.matching import Condition, ConditionError, conditions
+from warren.management.conditions import Condition, ConditionError, parse_conditions
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import JsonTable, doc, documented
 from warren.management.replies import bad_request, reply
+from warren.management.request_context import request_context
 from warren.model.blind_copies import without_bcc
 from warren.model.message import Message
 from warren.queues.local import LocalQueue
@@ -35,10 +30,10 @@ PeekQuery = TypedDict(
     "PeekQuery",
     {
         "state": Literal["ready", "unacknowledged"],
-        "from": Annotated[int, meant("A place: `next` of an earlier answer")],
-        "count": Annotated[int, meant("How many at most")],
-        "truncate": Annotated[int, meant("Octets of each body that are shown")],
-        "match": Annotated[list[str], meant("Conditions, all of which must hold: `routing_key=orders`")],
+        "from": Annotated[int, doc("A place: `next` of an earlier answer")],
+        "count": Annotated[int, doc("How many at most")],
+        "truncate": Annotated[int, doc("Octets of each body that are shown")],
+        "match": Annotated[list[str], doc("Conditions, all of which must hold: `routing_key=orders`")],
     },
     total=False,
 )
@@ -59,7 +54,7 @@ class PeekedShape(TypedDict, total=False):
 
     exchange: Required[str]
     routing_key: Required[str]
-    properties: Required[Table | list[Any]]
+    properties: Required[JsonTable | list[Any]]
     payload: Required[str]
     payload_encoding: Required[Literal["string", "base64"]]
     payload_bytes: Required[int]
@@ -83,7 +78,7 @@ class PeekShape(TypedDict):
 
 
 @dataclass(slots=True)
-class _Look:
+class _PeekScan:
     """What is asked for, and what was found so far."""
 
     queue: LocalQueue
@@ -102,7 +97,7 @@ class _Look:
         return (
             len(self.found) >= self.count
             or self.examined >= PEEKED_PER_REQUEST_MAX
-            or self.octets >= HTTP_GOT_SIZE_MAX
+            or self.octets >= HTTP_GET_SIZE_MAX
         )
 
     def examine(self, message: Message, more: dict[str, object]) -> None:
@@ -113,69 +108,69 @@ class _Look:
             self.found.append(_view(message, self.truncate, self.now) | more)
 
 
-@described(query=PeekQuery, gives=PeekShape)
-async def peek(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=PeekQuery, response=PeekShape)
+async def peek(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Some messages of a queue, in order, and from which place on to go on looking: null at its end.
 
     state: ready, or unacknowledged; from: a place; count; truncate: octets of each body; match: conditions.
     """
-    asks = asking(request, node)
+    context = request_context(request, node)
     state = request.query.get("state", _READY)
     try:
-        look = _Look(
-            queue=readable_queue(asks, request.match_info["queue"]),
-            first=number_asked(request, "from", 0, 1 << 62),
-            count=number_asked(request, "count", _COUNT, PEEKED_MAX),
-            truncate=number_asked(request, "truncate", _TRUNCATE, HTTP_GOT_SIZE_MAX),
-            conditions=conditions(request.query.getall("match", [])),
+        scan = _PeekScan(
+            queue=readable_queue(context, request.match_info["queue"]),
+            first=query_number(request, "from", 0, 1 << 62),
+            count=query_number(request, "count", _COUNT, PEEKED_MAX),
+            truncate=query_number(request, "truncate", _TRUNCATE, HTTP_GET_SIZE_MAX),
+            conditions=parse_conditions(request.query.getall("match", [])),
             now=node.now(),
             found=[],
         )
     except ConditionError as error:
         raise bad_request(str(error)) from None
     if state == _READY:
-        after = await _ready(look)
+        after = await _ready(scan)
     elif state == _UNACKNOWLEDGED:
-        after = await _unacknowledged(look, node)
+        after = await _unacknowledged(scan, node)
     else:
         raise bad_request(f"state is {_READY} or {_UNACKNOWLEDGED}, not '{state}'")
-    return reply({"messages": look.found, "next": after, "examined": look.examined})
+    return reply({"messages": scan.found, "next": after, "examined": scan.examined})
 
 
-async def _ready(look: _Look) -> int | None:
-    place = look.first
-    while not look.queue.is_deleted:
-        peeked = look.queue.peek(place, LISTED_PER_TURN)
+async def _ready(scan: _PeekScan) -> int | None:
+    place = scan.first
+    while not scan.queue.is_deleted:
+        peeked = scan.queue.peek(place, LISTED_PER_TURN)
         for each in peeked:
-            if look.is_enough:
+            if scan.is_enough:
                 return place
             place = each.place + 1
             more = {"state": _READY, "place": each.place, "attempts": each.attempts}
-            look.examine(each.message, more)
+            scan.examine(each.message, more)
         if len(peeked) < LISTED_PER_TURN:
             return None
         await asyncio.sleep(0)
     return None
 
 
-async def _unacknowledged(look: _Look, node: Managed) -> int | None:
+async def _unacknowledged(scan: _PeekScan, node: ManagedNode) -> int | None:
     """In the order of connections and channels: a place is how many stand before."""
     place = 0
-    for connection, channel in list(channels_of(node, look.queue)):
+    for connection, channel in list(channels_of(node, scan.queue)):
         for tag, delivery in channel.subscriber.unacked.tagged():
-            if delivery.queue is not look.queue:
+            if delivery.queue is not scan.queue:
                 continue
             place += 1
-            if place <= look.first:
+            if place <= scan.first:
                 continue
-            if look.is_enough:
+            if scan.is_enough:
                 return place - 1
             consumer = delivery.consumer
             more = {
                 "state": _UNACKNOWLEDGED,
                 "place": place - 1,
                 "attempts": delivery.attempts + 1,
-                "held_for_ms": max(look.now - delivery.delivered_at, 0) if delivery.delivered_at else None,
+                "held_for_ms": max(scan.now - delivery.delivered_at, 0) if delivery.delivered_at else None,
                 "holder": {
                     "connection": connection.peer.name,
                     "channel": channel.number,
@@ -184,15 +179,15 @@ async def _unacknowledged(look: _Look, node: Managed) -> int | None:
                     "user": connection.login.user if connection.login is not None else None,
                 },
             }
-            look.examine(look.queue.whole(delivery), more)
+            scan.examine(scan.queue.whole(delivery), more)
         await asyncio.sleep(0)
     return None
 
 
-def channels_of(node: Managed, queue: LocalQueue) -> Iterator[tuple[Connection, Channel]]:
+def channels_of(node: ManagedNode, queue: LocalQueue) -> Iterator[tuple[Connection, Channel]]:
     """Every channel that may hold messages of `queue`, with its connection."""
     for connection in node.server.connections:
-        if connection.domain is not None and connection.domain.vhost.name == queue.vhost_name:
+        if connection.services is not None and connection.services.vhost.name == queue.vhost_name:
             for channel in connection.channels.values():
                 yield connection, channel
 
@@ -213,7 +208,7 @@ def _view(message: Message, truncate: int, now: int) -> dict[str, object]:
     }
 
 
-def number_asked(request: web.Request, name: str, default: int, most: int) -> int:
+def query_number(request: web.Request, name: str, default: int, most: int) -> int:
     """The number that a request's `name` is, up to `most`."""
     text = request.query.get(name)
     if text is None:

@@ -5,16 +5,16 @@ from typing import TypedDict
 
 from aiohttp import web
 
-from warren.management.bodies import Fields, read_fields
-from warren.management.describing import ListQuery, OneQuery, described
-from warren.management.listing import Facts, Listing, reply_list, reply_one
-from warren.management.managed import Managed
-from warren.management.proposing import check_pattern, propose, user_named, vhost_of
+from warren.management.listing import JsonObject, Listing, reply_list, reply_one
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import check_pattern, propose, user_in_path, vhost_in_path
+from warren.management.operation import ColumnsQuery, ListQuery, documented
 from warren.management.replies import bad_request, done, missing, put
+from warren.management.request_body import BodyFields, read_fields
 from warren.metadata.commands import (
     ClearPermissions,
     ClearTopicPermissions,
-    Command,
+    MetadataCommand,
     Outcome,
     SetPermissions,
     SetTopicPermissions,
@@ -23,7 +23,7 @@ from warren.metadata.permissions import Permission, TopicPermission
 from warren.model.patterns import TOO_SLOW, is_suspended
 
 # True for a user and a virtual host that are asked for.
-Choice = Callable[[str, str], bool]
+PermissionFilter = Callable[[str, str], bool]
 
 _PATTERNS = ("configure", "write", "read")
 _Topic = tuple[str, str, str, TopicPermission]
@@ -67,32 +67,32 @@ class TopicPermissionShape(TypedDict, total=False):
     suspended: str
 
 
-_permissions = described(query=ListQuery, gives=list[PermissionShape])
-_topics = described(query=ListQuery, gives=list[TopicPermissionShape])
+_permissions = documented(query=ListQuery, response=list[PermissionShape])
+_topics = documented(query=ListQuery, response=list[TopicPermissionShape])
 
 
 @_permissions
-async def permissions(request: web.Request, node: Managed) -> web.StreamResponse:
+async def permissions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Everybody's permissions, everywhere."""
     return await permissions_of(request, node, _any)
 
 
 @_permissions
-async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Everybody's permissions in one virtual host."""
-    name = vhost_of(request, node).name
+    name = vhost_in_path(request, node).name
     return await permissions_of(request, node, lambda _, vhost: vhost == name)
 
 
 @_topics
-async def topics_of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+async def topics_of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Everybody's topic permissions in one virtual host."""
-    name = vhost_of(request, node).name
+    name = vhost_in_path(request, node).name
     return await topic_permissions_of(request, node, lambda _, vhost: vhost == name)
 
 
-@described(query=OneQuery, gives=PermissionShape)
-def permission(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ColumnsQuery, response=PermissionShape)
+def permission(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """One user's permissions in one virtual host."""
     key = _key(request, node)
     found = node.metadata.permissions.by_user_and_vhost.get(key)
@@ -101,8 +101,8 @@ def permission(request: web.Request, node: Managed) -> web.StreamResponse:
     return reply_one(request, _permission((key, found)))
 
 
-@described(body=PermissionBody)
-async def put_permission(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=PermissionBody)
+async def put_permission(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Let a user into a virtual host."""
     user, vhost = request.match_info["user"], request.match_info["vhost"]
     _check_both(node, user, vhost)
@@ -113,7 +113,7 @@ async def put_permission(request: web.Request, node: Managed) -> web.StreamRespo
     return put(is_new=is_new)
 
 
-async def delete_permission(request: web.Request, node: Managed) -> web.StreamResponse:
+async def delete_permission(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Keep a user out of a virtual host."""
     user, vhost = key = _key(request, node)
     if key not in node.metadata.permissions.by_user_and_vhost:
@@ -123,13 +123,13 @@ async def delete_permission(request: web.Request, node: Managed) -> web.StreamRe
 
 
 @_topics
-async def topic_permissions(request: web.Request, node: Managed) -> web.StreamResponse:
+async def topic_permissions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Everybody's topic permissions, everywhere."""
     return await topic_permissions_of(request, node, _any)
 
 
 @_topics
-async def topic_permission(request: web.Request, node: Managed) -> web.StreamResponse:
+async def topic_permission(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """One user's topics in one virtual host, of every exchange: RabbitMQ shows all, also if one is named."""
     key = _key(request, node)
     if key not in node.metadata.permissions.topics_by_user_and_vhost:
@@ -137,8 +137,8 @@ async def topic_permission(request: web.Request, node: Managed) -> web.StreamRes
     return await topic_permissions_of(request, node, lambda *found: found == key)
 
 
-@described(body=TopicPermissionBody)
-async def put_topic_permission(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=TopicPermissionBody)
+async def put_topic_permission(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Restrict a user of one exchange to topics."""
     user, vhost = request.match_info["user"], request.match_info["vhost"]
     _check_both(node, user, vhost)
@@ -152,7 +152,7 @@ async def put_topic_permission(request: web.Request, node: Managed) -> web.Strea
     return put(is_new=is_new)
 
 
-async def delete_topic_permission(request: web.Request, node: Managed) -> web.StreamResponse:
+async def delete_topic_permission(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Lift the restriction, of one exchange or of all in a virtual host."""
     user, vhost = key = _key(request, node)
     if key not in node.metadata.permissions.topics_by_user_and_vhost:
@@ -162,17 +162,21 @@ async def delete_topic_permission(request: web.Request, node: Managed) -> web.St
     return done()
 
 
-async def permissions_of(request: web.Request, node: Managed, is_chosen: Choice) -> web.StreamResponse:
+async def permissions_of(
+    request: web.Request, node: ManagedNode, is_chosen: PermissionFilter
+) -> web.StreamResponse:
     """The permissions of those users in those virtual hosts."""
     found = [entry for entry in node.metadata.permissions.by_user_and_vhost.items() if is_chosen(*entry[0])]
     columns = {"user": lambda entry: entry[0][0], "vhost": lambda entry: entry[0][1]}
     listing: Listing[tuple[tuple[str, str], Permission]] = Listing(
-        records=found, view=_permission, columns=columns, sorts=("vhost", "user")
+        records=found, view=_permission, columns=columns, sort_keys=("vhost", "user")
     )
     return await reply_list(request, listing)
 
 
-async def topic_permissions_of(request: web.Request, node: Managed, is_chosen: Choice) -> web.StreamResponse:
+async def topic_permissions_of(
+    request: web.Request, node: ManagedNode, is_chosen: PermissionFilter
+) -> web.StreamResponse:
     """The same of topics."""
     found = [
         (user, vhost, exchange, topic)
@@ -186,7 +190,7 @@ async def topic_permissions_of(request: web.Request, node: Managed, is_chosen: C
         "exchange": lambda entry: entry[2],
     }
     listing: Listing[_Topic] = Listing(
-        records=found, view=_topic, columns=columns, sorts=("vhost", "user", "exchange")
+        records=found, view=_topic, columns=columns, sort_keys=("vhost", "user", "exchange")
     )
     return await reply_list(request, listing)
 
@@ -195,7 +199,7 @@ def permissions_command(user: str, vhost: str, entry: object) -> SetPermissions:
     """What lets `user` into `vhost` with the patterns in `entry`, each of which must be one."""
     if not isinstance(entry, dict):
         raise bad_request(["not_object", entry])
-    fields = Fields(entry)
+    fields = BodyFields(entry)
     fields.require(*_PATTERNS)
     patterns = {name: fields.text(name) for name in _PATTERNS}
     for pattern in patterns.values():
@@ -203,12 +207,12 @@ def permissions_command(user: str, vhost: str, entry: object) -> SetPermissions:
     return SetPermissions(user=user, vhost=vhost, **patterns)
 
 
-async def _set(node: Managed, command: Command, user: str, vhost: str) -> None:
+async def _set(node: ManagedNode, command: MetadataCommand, user: str, vhost: str) -> None:
     if (await propose(node, command)).outcome is Outcome.MISSING:
         _check_both(node, user, vhost)
 
 
-def _check_both(node: Managed, user: str, vhost: str) -> None:
+def _check_both(node: ManagedNode, user: str, vhost: str) -> None:
     """Refuse the request unless there is the `user`, and the `vhost`."""
     has_user = user in node.metadata.users.by_name
     if has_user and vhost in node.metadata.vhosts.by_name:
@@ -217,11 +221,11 @@ def _check_both(node: Managed, user: str, vhost: str) -> None:
     raise bad_request("vhost_or_user_not_found", message=message)
 
 
-def _key(request: web.Request, node: Managed) -> tuple[str, str]:
-    return user_named(request, node).name, vhost_of(request, node).name
+def _key(request: web.Request, node: ManagedNode) -> tuple[str, str]:
+    return user_in_path(request, node).name, vhost_in_path(request, node).name
 
 
-def _permission(entry: tuple[tuple[str, str], Permission]) -> Facts:
+def _permission(entry: tuple[tuple[str, str], Permission]) -> JsonObject:
     (user, vhost), found = entry
     return {
         "user": user,
@@ -233,12 +237,12 @@ def _permission(entry: tuple[tuple[str, str], Permission]) -> Facts:
     }
 
 
-def _suspended(*patterns: str) -> Facts:
+def _suspended(*patterns: str) -> JsonObject:
     """What is said of patterns of which one takes too long; nothing of others."""
     return {"suspended": TOO_SLOW} if any(map(is_suspended, patterns)) else {}
 
 
-def _topic(entry: _Topic) -> Facts:
+def _topic(entry: _Topic) -> JsonObject:
     user, vhost, exchange, found = entry
     return {
         "user": user,

@@ -20,19 +20,19 @@ from warren.limits_http import (
 )
 from warren.management.api.definitions import parsed
 from warren.management.auth import user_of
-from warren.management.bodies import read_octets
-from warren.management.describing import described, meant
-from warren.management.managed import Managed
-from warren.management.proposing import at_once, propose_all, vhost_of
-from warren.management.replies import bad_request, encoded, refused, reply
-from warren.management.views.planning import is_empty, item_facts, losses_of
-from warren.metadata.commands import Command, Json, Outcome, Reply
-from warren.metadata.definitions_import import DefinitionsError, imported
-from warren.metadata.entries import Key
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import parallel_batches, propose_all, vhost_in_path
+from warren.management.operation import doc, documented
+from warren.management.replies import bad_request, encoded, error_reply, reply
+from warren.management.request_body import read_octets
+from warren.management.views.planning import is_empty, losses_of, plan_item_view
+from warren.metadata.commands import Json, MetadataCommand, Outcome, Reply
+from warren.metadata.definition_entries import DefinitionKey
+from warren.metadata.definitions_import import DefinitionsError, import_commands
+from warren.metadata.import_plan import ImportPlan, PlanAction, PlanItem
 from warren.metadata.parameters import CLUSTER_ID
-from warren.metadata.planning import Action, Item, Plan
 from warren.metadata.users import PasswordHash
-from warren.vhost.importing import Importable, importable
+from warren.vhost.definitions_check import CheckedDefinitions, check_definitions
 
 _TRUE = "true"
 
@@ -40,14 +40,14 @@ _TRUE = "true"
 class PlanQuery(TypedDict, total=False):
     """How much is planned, and told."""
 
-    prune: Annotated[bool, meant("What the document has not goes, in the sections that it has")]
-    count: Annotated[int, meant("How many entries are told of: 1,000, or less")]
+    prune: Annotated[bool, doc("What the document has not goes, in the sections that it has")]
+    count: Annotated[int, doc("How many entries are told of: 1,000, or less")]
 
 
 class ApplyQuery(PlanQuery):
     """Which plan is carried out."""
 
-    fingerprint: Annotated[str, meant("Of the plan, which was made with the same document and `prune`")]
+    fingerprint: Annotated[str, doc("Of the plan, which was made with the same document and `prune`")]
 
 
 class EntryShape(TypedDict, total=False):
@@ -66,7 +66,7 @@ class EntryShape(TypedDict, total=False):
     before: Mapping[str, Any] | None
     after: Mapping[str, Any] | None
     reason: str
-    losses: Annotated[Mapping[str, int], meant("What goes along with what is deleted")]
+    losses: Annotated[Mapping[str, int], doc("What goes along with what is deleted")]
     outcome: Literal["done", "failed"]
 
 
@@ -83,41 +83,41 @@ class PlanShape(TypedDict):
     failed: NotRequired[int]
 
 
-@described(query=PlanQuery, body=dict[str, Any], gives=PlanShape)
-async def plan(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=PlanQuery, body=dict[str, Any], response=PlanShape)
+async def plan(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """What an import of a document would create, change and leave; nothing is made."""
     return await _plan(request, node, None)
 
 
-@described(query=PlanQuery, body=dict[str, Any], gives=PlanShape)
-async def plan_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=PlanQuery, body=dict[str, Any], response=PlanShape)
+async def plan_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """What an import of a document into one virtual host would come to; nothing is made."""
-    return await _plan(request, node, vhost_of(request, node).name)
+    return await _plan(request, node, vhost_in_path(request, node).name)
 
 
-@described(query=ApplyQuery, body=dict[str, Any], gives=PlanShape, answers={409: dict[str, str]})
-async def apply(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ApplyQuery, body=dict[str, Any], response=PlanShape, responses={409: dict[str, str]})
+async def apply(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Carry out a plan, unless it would be another one by now: 409."""
     return await _apply(request, node, None)
 
 
-@described(query=ApplyQuery, body=dict[str, Any], gives=PlanShape, answers={409: dict[str, str]})
-async def apply_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ApplyQuery, body=dict[str, Any], response=PlanShape, responses={409: dict[str, str]})
+async def apply_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Carry out a plan for one virtual host, unless it would be another one by now: 409."""
-    return await _apply(request, node, vhost_of(request, node).name)
+    return await _apply(request, node, vhost_in_path(request, node).name)
 
 
-class _Planned:
+class _PlanReview:
     """A plan, and what is told of it."""
 
-    def __init__(self, plan: Plan, found: Importable) -> None:
+    def __init__(self, plan: ImportPlan, found: CheckedDefinitions) -> None:
         self.plan = plan
         self._found = found
         self.left_out = found.left_out[:DEFINITIONS_NAMED_MAX]
         self.fingerprint = ""
         # What is lost by it, and how many items of each action it has.
         self.losses: dict[str, int] = {}
-        self.counts = dict.fromkeys((action.value for action in Action), 0)
+        self.counts = dict.fromkeys((action.value for action in PlanAction), 0)
 
     def check_complete(self) -> None:
         """Refuse the plan if it leaves something of its document out."""
@@ -126,7 +126,7 @@ class _Planned:
         except DefinitionsError as error:
             raise bad_request(str(error)) from None
 
-    async def look_at(self, node: Managed, asked: object) -> None:
+    async def look_at(self, node: ManagedNode, asked: object) -> None:
         """Go through all items, which with what was `asked` make the fingerprint."""
         digest = sha256(encoded(asked))
         for number, item in enumerate(self.plan.items, 1):
@@ -159,12 +159,12 @@ class _Planned:
         }
 
 
-async def _plan(request: web.Request, node: Managed, vhost: str | None) -> web.StreamResponse:
+async def _plan(request: web.Request, node: ManagedNode, vhost: str | None) -> web.StreamResponse:
     count = _count(request)
     planned = await _planned(request, node, vhost)
     told: list[dict[str, Json]] = []
     for number, item in enumerate(planned.plan.items[:count], 1):
-        told.append(item_facts(node, item))
+        told.append(plan_item_view(node, item))
         if not number % LISTED_PER_TURN:
             await asyncio.sleep(0)
     answer = reply(planned.facts(told))
@@ -172,18 +172,18 @@ async def _plan(request: web.Request, node: Managed, vhost: str | None) -> web.S
     return answer
 
 
-async def _apply(request: web.Request, node: Managed, vhost: str | None) -> web.StreamResponse:
+async def _apply(request: web.Request, node: ManagedNode, vhost: str | None) -> web.StreamResponse:
     count = _count(request)
     planned = await _planned(request, node, vhost)
     if not hmac.compare_digest(request.query.get("fingerprint", "").encode(), planned.fingerprint.encode()):
         reason = "what exists, or the document, is not what the plan was made of: plan again"
-        return refused(409, "conflict", reason)
+        return error_reply(409, "conflict", reason)
     planned.check_complete()
     results: list[dict[str, Json]] = []
     applied = failed = 0
-    possible = (item for item in planned.plan.items if item.action is not Action.BLOCKED)
-    for together in at_once(possible, _kind):
-        told = [item_facts(node, item) for item in together]
+    possible = (item for item in planned.plan.items if item.action is not PlanAction.BLOCKED)
+    for together in parallel_batches(possible, _kind):
+        told = [plan_item_view(node, item) for item in together]
         commands = [item.command for item in together if item.command is not None]
         outcomes = await propose_all(node, commands)
         for facts, command, outcome in zip(told, commands, outcomes, strict=True):
@@ -198,12 +198,12 @@ async def _apply(request: web.Request, node: Managed, vhost: str | None) -> web.
     return answer
 
 
-def _kind(item: Item) -> tuple[Action, str]:
+def _kind(item: PlanItem) -> tuple[PlanAction, str]:
     """Items of one action, and about one kind of thing, may be under way together."""
     return item.action, item.key.section
 
 
-def _failure(command: Command, answer: Reply | BaseException) -> str:
+def _failure(command: MetadataCommand, answer: Reply | BaseException) -> str:
     """Why `command` was not carried out; nothing if it was."""
     if isinstance(answer, AmqpError):
         return answer.message
@@ -220,23 +220,28 @@ def _failure(command: Command, answer: Reply | BaseException) -> str:
 _REMOVING = ("Delete", "Remove", "Clear", "Unbind")
 
 
-async def _planned(request: web.Request, node: Managed, vhost: str | None) -> _Planned:
+async def _planned(request: web.Request, node: ManagedNode, vhost: str | None) -> _PlanReview:
     is_pruning = request.query.get("prune", "") == _TRUE
     octets = await read_octets(request)
     # A document of ten megabytes takes a second to be understood, in which everybody else goes on.
-    found, sections = await asyncio.to_thread(_understood, octets, node, vhost)
+    found, sections = await asyncio.to_thread(_parse_importable, octets, node, vhost)
     pruned = sections if is_pruning else frozenset[str]()
     # Nobody takes themselves away, or what the cluster is known by.
-    spared = {Key("users", "", user_of(request).name), Key("global_parameters", "", CLUSTER_ID)}
-    plan = Plan(node.metadata, found.commands, vhost=vhost, pruned=pruned, spared=spared)
+    spared = {
+        DefinitionKey("users", "", user_of(request).name),
+        DefinitionKey("global_parameters", "", CLUSTER_ID),
+    }
+    plan = ImportPlan(node.metadata, found.commands, vhost=vhost, pruned=pruned, spared=spared)
     for _ in plan.steps():
         await asyncio.sleep(0)
-    planned = _Planned(plan, found)
+    planned = _PlanReview(plan, found)
     await planned.look_at(node, [vhost, is_pruning])
     return planned
 
 
-def _understood(octets: bytes, node: Managed, vhost: str | None) -> tuple[Importable, frozenset[str]]:
+def _parse_importable(
+    octets: bytes, node: ManagedNode, vhost: str | None
+) -> tuple[CheckedDefinitions, frozenset[str]]:
     """The commands of a document, and which sections it has."""
     document = parsed(octets)
     if not isinstance(document, dict):
@@ -245,13 +250,13 @@ def _understood(octets: bytes, node: Managed, vhost: str | None) -> tuple[Import
     if isinstance(users, list):
         document["users"] = [_with_known_hash(user, node) for user in users]
     try:
-        found = importable(imported(document, node.hash_password, vhost=vhost), node.metadata)
+        found = check_definitions(import_commands(document, node.hash_password, vhost=vhost), node.metadata)
     except DefinitionsError as error:
         raise bad_request(str(error)) from None
     return found, frozenset(document)
 
 
-def _with_known_hash(entry: Json, node: Managed) -> Json:
+def _with_known_hash(entry: Json, node: ManagedNode) -> Json:
     """`entry` of a user, with the hash that is known of a password that is: no hash of it is like another."""
     if not isinstance(entry, dict) or not isinstance(entry.get("password"), str):
         return entry

@@ -6,28 +6,28 @@ from typing import Literal, NotRequired, TypedDict
 from aiohttp import web
 
 from warren.management.auth import login_vhosts, user_of
-from warren.management.bodies import Fields, read_fields
-from warren.management.describing import ListQuery, OneQuery, Table, described
-from warren.management.listing import Facts, Listing, reply_list, reply_one
-from warren.management.managed import Managed
-from warren.management.proposing import propose_checked, vhost_of
+from warren.management.listing import JsonObject, Listing, reply_list, reply_one
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import propose_checked, vhost_in_path
+from warren.management.operation import ColumnsQuery, JsonTable, ListQuery, documented
 from warren.management.replies import bad_request, done, missing, put
+from warren.management.request_body import BodyFields, read_fields
 from warren.metadata.commands import ClearPolicy, SetPolicy
 from warren.metadata.definitions import policy_entry
 from warren.metadata.policies import Policy
 from warren.metadata.validation import failed
-from warren.metadata.vhosts import Vhost
+from warren.metadata.vhosts import VhostMetadata
 from warren.model.patterns import TOO_SLOW
 
 _NO_KIND = "apply-to 'null' unrecognised; should be 'queues', 'exchanges' or 'all'"
-_Named = tuple[str, Policy]
+_NamedPolicy = tuple[str, Policy]
 
 
 PolicyBody = TypedDict(
     "PolicyBody",
     {
         "pattern": str,
-        "definition": Table,
+        "definition": JsonTable,
         "priority": NotRequired[int],
         "apply-to": NotRequired[Literal["all", "queues", "exchanges"]],
     },
@@ -39,7 +39,7 @@ PolicyShape = TypedDict(
         "name": str,
         "pattern": str,
         "apply-to": str,
-        "definition": Table,
+        "definition": JsonTable,
         "priority": int,
         "suspended": str,
     },
@@ -53,27 +53,27 @@ class PolicyHandlers:
     def __init__(self, *, is_operator: bool) -> None:
         self._is_operator = is_operator
 
-    @described(query=ListQuery, gives=list[PolicyShape])
-    async def all(self, request: web.Request, node: Managed) -> web.StreamResponse:
+    @documented(query=ListQuery, response=list[PolicyShape])
+    async def all(self, request: web.Request, node: ManagedNode) -> web.StreamResponse:
         """The policies in all virtual hosts that the user may work in."""
         vhosts = [node.metadata.vhosts.by_name[name] for name in login_vhosts(node, user_of(request))]
         return await _reply(request, [named for vhost in vhosts for named in self._of(vhost)])
 
-    @described(query=ListQuery, gives=list[PolicyShape])
-    async def of_vhost(self, request: web.Request, node: Managed) -> web.StreamResponse:
+    @documented(query=ListQuery, response=list[PolicyShape])
+    async def of_vhost(self, request: web.Request, node: ManagedNode) -> web.StreamResponse:
         """The policies in one virtual host."""
-        return await _reply(request, list(self._of(vhost_of(request, node))))
+        return await _reply(request, list(self._of(vhost_in_path(request, node))))
 
-    @described(query=OneQuery, gives=PolicyShape)
-    async def one(self, request: web.Request, node: Managed) -> web.StreamResponse:
+    @documented(query=ColumnsQuery, response=PolicyShape)
+    async def one(self, request: web.Request, node: ManagedNode) -> web.StreamResponse:
         """One policy."""
-        vhost = vhost_of(request, node)
+        vhost = vhost_in_path(request, node)
         return reply_one(request, _facts((vhost.name, self._found(request, vhost))))
 
-    @described(body=PolicyBody)
-    async def put(self, request: web.Request, node: Managed) -> web.StreamResponse:
+    @documented(body=PolicyBody)
+    async def put(self, request: web.Request, node: ManagedNode) -> web.StreamResponse:
         """Create or replace a policy."""
-        vhost, name = vhost_of(request, node), request.match_info["name"]
+        vhost, name = vhost_in_path(request, node), request.match_info["name"]
         fields = await read_fields(request)
         is_new = name not in self._by_name(vhost)
         command = SetPolicy(
@@ -88,27 +88,27 @@ class PolicyHandlers:
         await propose_checked(node, command, is_escaped=not self._is_operator)
         return put(is_new=is_new)
 
-    async def delete(self, request: web.Request, node: Managed) -> web.StreamResponse:
+    async def delete(self, request: web.Request, node: ManagedNode) -> web.StreamResponse:
         """Remove a policy."""
-        vhost = vhost_of(request, node)
+        vhost = vhost_in_path(request, node)
         name = self._found(request, vhost).name
         await propose_checked(node, ClearPolicy(vhost=vhost.name, name=name, is_operator=self._is_operator))
         return done()
 
-    def _by_name(self, vhost: Vhost) -> dict[str, Policy]:
+    def _by_name(self, vhost: VhostMetadata) -> dict[str, Policy]:
         return (vhost.operator_policies if self._is_operator else vhost.policies).by_name
 
-    def _of(self, vhost: Vhost) -> Iterator[_Named]:
+    def _of(self, vhost: VhostMetadata) -> Iterator[_NamedPolicy]:
         return ((vhost.name, policy) for policy in self._by_name(vhost).values())
 
-    def _found(self, request: web.Request, vhost: Vhost) -> Policy:
+    def _found(self, request: web.Request, vhost: VhostMetadata) -> Policy:
         policy = self._by_name(vhost).get(request.match_info["name"])
         if policy is None:
             raise missing()
         return policy
 
 
-def _given(fields: Fields, name: str, refusal: str) -> object:
+def _given(fields: BodyFields, name: str, refusal: str) -> object:
     """The field `name`, which may be missing, and then has a default; null is refused, as it is none."""
     value = fields.get(name)
     if value is None and name in fields:
@@ -116,19 +116,19 @@ def _given(fields: Fields, name: str, refusal: str) -> object:
     return value
 
 
-async def _reply(request: web.Request, found: list[_Named]) -> web.StreamResponse:
+async def _reply(request: web.Request, found: list[_NamedPolicy]) -> web.StreamResponse:
     columns = {
         "vhost": lambda named: named[0],
         "name": lambda named: named[1].name,
         "priority": lambda named: named[1].priority,
     }
-    listing: Listing[_Named] = Listing(
-        records=found, view=_facts, columns=columns, sorts=("priority", "vhost", "name")
+    listing: Listing[_NamedPolicy] = Listing(
+        records=found, view=_facts, columns=columns, sort_keys=("priority", "vhost", "name")
     )
     return await reply_list(request, listing)
 
 
-def _facts(named: _Named) -> Facts:
+def _facts(named: _NamedPolicy) -> JsonObject:
     facts = policy_entry(*named)
     if named[1].matcher.is_suspended:
         facts["suspended"] = TOO_SLOW

@@ -5,9 +5,9 @@ from typing import TypedDict
 from aiohttp import web
 
 from warren.management.auth import user_of
-from warren.management.describing import OneQuery, described
-from warren.management.managed import Managed
-from warren.management.quarantined import QuarantinedItem
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import ColumnsQuery, documented
+from warren.management.quarantine_view import QuarantinedItem
 from warren.management.replies import done, missing, reply
 
 
@@ -30,20 +30,20 @@ class KnownShape(TypedDict):
     acknowledged: int
 
 
-@described(gives=list[QuarantinedShape])
-def quarantine(request: web.Request, node: Managed) -> web.Response:
+@documented(response=list[QuarantinedShape])
+def quarantine(request: web.Request, node: ManagedNode) -> web.Response:
     """All that is kept, virtual hosts first."""
     return reply([_shown(item) for item in node.quarantine.items()])
 
 
-@described(query=OneQuery, gives=KnownShape)
-def acknowledge(request: web.Request, node: Managed) -> web.Response:
+@documented(query=ColumnsQuery, response=KnownShape)
+def acknowledge(request: web.Request, node: ManagedNode) -> web.Response:
     """Know of all that is kept: the health check is good again until there is more."""
     return reply({"acknowledged": node.quarantine.acknowledge(user_of(request).name)})
 
 
-@described(query=OneQuery, answers={204: None})
-async def remove(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ColumnsQuery, responses={204: None})
+async def remove(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Remove something of it for good."""
     if not await node.quarantine.remove(request.match_info["item"], user_of(request).name):
         raise missing()

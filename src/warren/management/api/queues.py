@@ -7,28 +7,28 @@ from aiohttp import web
 
 from warren.management.api.peek import channels_of
 from warren.management.auth import login_vhosts, user_of
-from warren.management.describing import OneQuery, PageQuery, described, meant, paged
-from warren.management.listing import Facts, Listing, reply_list, reply_one
-from warren.management.managed import Managed
-from warren.management.orders import Named, find_policies
-from warren.management.proposing import vhost_of
+from warren.management.listing import JsonObject, Listing, reply_list, reply_one
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import vhost_in_path
+from warren.management.operation import ColumnsQuery, PageQuery, doc, documented, paged
+from warren.management.queue_index import IndexedQueue, find_policies
 from warren.management.replies import missing
 from warren.management.views.connections import stream_connections
 from warren.management.views.consumers import (
-    consumer_facts,
+    consumer_view,
     consumers_of,
-    subscriber_facts,
-    subscribing_on,
+    stream_consumers_on,
+    stream_subscriber_view,
 )
 from warren.management.views.queue_columns import EXACT, FIELDS, queue_columns
 from warren.management.views.queues import (
     QueueShape,
-    declared_facts,
+    declared_queue_view,
     live_queue,
-    queue_facts,
-    whole_queue_facts,
+    queue_view,
+    whole_queue_view,
 )
-from warren.management.views.stats import SamplesQuery, asked
+from warren.management.views.stats import SamplesQuery, sample_ranges
 from warren.queues.local import LocalQueue
 
 # What cannot be known of a queue before its policies are.
@@ -36,84 +36,84 @@ _OF_POLICIES = ("policy", "operator_policy", "effective_policy_definition")
 
 
 class _Stats(SamplesQuery, total=False):
-    disable_stats: Annotated[bool, meant("Only what was declared")]
+    disable_stats: Annotated[bool, doc("Only what was declared")]
 
 
-class QueueQuery(OneQuery, _Stats, total=False):
+class QueueQuery(ColumnsQuery, _Stats, total=False):
     """How a queue is shown."""
 
 
 class QueuesQuery(PageQuery, _Stats, total=False):
     """How queues are listed."""
 
-    enable_queue_totals: Annotated[bool, meant("Lengths also without statistics")]
+    enable_queue_totals: Annotated[bool, doc("Lengths also without statistics")]
 
 
-@described(query=QueuesQuery, gives=paged(QueueShape))
-async def queues(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=QueuesQuery, response=paged(QueueShape))
+async def queues(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The queues of all virtual hosts that the user may work in, or of one."""
     if "vhost" in request.match_info:
-        vhosts = [vhost_of(request, node)]
+        vhosts = [vhost_in_path(request, node)]
     else:
         vhosts = [node.metadata.vhosts.by_name[name] for name in login_vhosts(node, user_of(request))]
-    records: list[Named] = []
+    records: list[IndexedQueue] = []
     for vhost in sorted(vhosts, key=lambda vhost: vhost.name):
-        found = node.queue_order.of(vhost)
+        found = node.queue_index.of(vhost)
         records = records + found if records else found
     sort = request.query.get("sort", "")
     if sort.partition(".")[0] in _OF_POLICIES:
-        await find_policies(records, node.metadata, node.queue_order)
-    listing: Listing[Named] = Listing(
+        await find_policies(records, node.metadata, node.queue_index)
+    listing: Listing[IndexedQueue] = Listing(
         records=records,
         view=partial(_View(request, node), node),
         columns={},
-        wholes=queue_columns(node, sort),
-        exact=EXACT if all(vhost.name in node.server.domains for vhost in vhosts) else frozenset(),
+        bulk_columns=queue_columns(node, sort),
+        exact=EXACT if all(vhost.name in node.server.vhost_services for vhost in vhosts) else frozenset(),
         is_paged=True,
         is_sorted=True,
         order="name" if len(vhosts) == 1 else "vhost",
         fields=FIELDS,
-        prepare=lambda shown: find_policies(shown, node.metadata, node.queue_order),
+        prepare=lambda shown: find_policies(shown, node.metadata, node.queue_index),
     )
     return await reply_list(request, listing)
 
 
-@described(query=QueueQuery, gives=QueueShape)
-def queue(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=QueueQuery, response=QueueShape)
+def queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """One queue, with who consumes from it."""
-    vhost = vhost_of(request, node)
+    vhost = vhost_in_path(request, node)
     record = vhost.topology.queues.get(request.match_info["queue"])
     if record is None:
         raise missing()
-    named = Named(vhost.name, record)
+    named = IndexedQueue(vhost.name, record)
     if request.query.get("disable_stats") == "true":
-        return reply_one(request, declared_facts(node, named))
+        return reply_one(request, declared_queue_view(node, named))
     live = live_queue(node, named)
     consumers = [] if live is None or not live.consumer_count else _consumers_of(node, live)
-    return reply_one(request, whole_queue_facts(node, named, asked(request, node), consumers))
+    return reply_one(request, whole_queue_view(node, named, sample_ranges(request, node), consumers))
 
 
 class _View:
     """How each queue of a list is shown."""
 
-    def __init__(self, request: web.Request, node: Managed) -> None:
-        self._asked = asked(request, node)
+    def __init__(self, request: web.Request, node: ManagedNode) -> None:
+        self._asked = sample_ranges(request, node)
         self._has_stats = request.query.get("disable_stats") != "true"
         self._has_totals = request.query.get("enable_queue_totals") == "true"
 
-    def __call__(self, node: Managed, named: Named) -> Facts:
+    def __call__(self, node: ManagedNode, named: IndexedQueue) -> JsonObject:
         if self._has_stats:
-            return queue_facts(node, named, self._asked)
-        return declared_facts(node, named, has_totals=self._has_totals)
+            return queue_view(node, named, self._asked)
+        return declared_queue_view(node, named, has_totals=self._has_totals)
 
 
-def _consumers_of(node: Managed, live: LocalQueue) -> list[Facts]:
+def _consumers_of(node: ManagedNode, live: LocalQueue) -> list[JsonObject]:
     """Who consumes from `live`: a queue does not know the connections."""
     found = [
-        consumer_facts(node, consuming)
+        consumer_view(node, consuming)
         for opened in channels_of(node, live)
         for consuming in consumers_of(opened)
         if consuming[2].queue is live
     ]
-    subscribing = subscribing_on(stream_connections(node))
-    return found + [subscriber_facts(node, one) for one in subscribing if one[1].stream is live]
+    subscribing = stream_consumers_on(stream_connections(node))
+    return found + [stream_subscriber_view(node, one) for one in subscribing if one[1].stream is live]

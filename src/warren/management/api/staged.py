@@ -14,21 +14,27 @@ from warren.limits import (
     STAGED_PARTITIONS_MAX,
     STAGED_ROW_BITS,
 )
-from warren.management.api.peek import number_asked
-from warren.management.asking import Asking, asking, name_of
+from warren.management.api.peek import query_number
 from warren.management.auth import is_administrator, is_monitor, login_vhosts, user_of
-from warren.management.bodies import Fields, read_fields
-from warren.management.describing import Description, described, described_as, meant
-from warren.management.managed import Managed
-from warren.management.replies import Refused, bad_request, done, refused, reply
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import Operation, doc, documented, documented_as
+from warren.management.replies import RequestRefused, bad_request, done, error_reply, reply
+from warren.management.request_body import BodyFields, read_fields
+from warren.management.request_context import RequestContext, exchange_in_path, request_context
 from warren.management.staging.commit import Commit
-from warren.management.staging.frames import FrameRefused, Read, frames
-from warren.management.staging.room import Admission, Busy, ForeignQuery, Full, Room, is_over
-from warren.management.staging.rows import RowRefused, Rows
-from warren.store.segment import SegmentError
-from warren.store.staged.progress import Progress, State
-from warren.store.staged.stage import Description as StageDescription
-from warren.store.staged.stage import Stage
+from warren.management.staging.ipc_messages import IpcStreamRefused, Read, read_ipc_messages
+from warren.management.staging.row_decoder import RowDecoder, RowRefused
+from warren.management.staging.vhost_staging import (
+    QueryNotOwned,
+    StageRules,
+    StagingConflict,
+    StagingFull,
+    VhostStaging,
+    is_over,
+)
+from warren.store.segment import StoreFileError
+from warren.store.staged.commit_progress import CommitProgress, CommitState
+from warren.store.staged.stage import Stage, StageDescription
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 # What numbers of partitions and attempts may be: Spark's are 64 bits. A stream knows rows by batch and row.
@@ -44,16 +50,16 @@ _COMMITTING: Literal["committing"] = "committing"
 class StagePlace(TypedDict):
     """What the rows are for."""
 
-    query: Annotated[str, meant("Who commits: a name that no other writer has")]
-    batch: Annotated[int, meant("Numbers of batches of a query grow")]
+    query: Annotated[str, doc("Who commits: a name that no other writer has")]
+    batch: Annotated[int, doc("Numbers of batches of a query grow")]
     partition: int
-    attempt: Annotated[int, meant("Staged again with the same one, rows replace those before")]
+    attempt: Annotated[int, doc("Staged again with the same one, rows replace those before")]
 
 
 class StageQuery(StagePlace, total=False):
     """What the rows are for, and whether they have to arrive."""
 
-    mandatory: Annotated[bool, meant("Refuse rows that would reach no queue")]
+    mandatory: Annotated[bool, doc("Refuse rows that would reach no queue")]
 
 
 class StagedShape(TypedDict, total=False):
@@ -107,7 +113,7 @@ class GivenUpQuery(TypedDict):
 class BatchQuery(GivenUpQuery, total=False):
     """Which batch, and how far it may be."""
 
-    force: Annotated[bool, meant("Also one that is being published: what is in the queues by now stays")]
+    force: Annotated[bool, doc("Also one that is being published: what is in the queues by now stays")]
 
 
 class BatchShape(TypedDict):
@@ -126,17 +132,17 @@ class BatchShape(TypedDict):
     staged_at: int
 
 
-@described_as(Description(query=StageQuery, body=bytes, body_type=ARROW_STREAM, answers={200: StagedShape}))
-async def stage(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented_as(Operation(query=StageQuery, body=bytes, body_type=ARROW_STREAM, responses={200: StagedShape}))
+async def stage(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Keep rows, an Arrow IPC stream, until their batch is committed.
 
     A batch that is committed already is none the worse for a task that is run again: it is passed over.
     """
-    asks = asking(request, node)
-    room = await _room(node, asks)
-    exchange = name_of(request, "exchange")
+    context = request_context(request, node)
+    vhost_staging = await _vhost_staging(node, context)
+    exchange = exchange_in_path(request, "exchange")
     user = user_of(request).name
-    _check_exchange(asks, exchange)
+    _check_exchange(context, exchange)
     description = StageDescription(
         query=_query(request.query.get("query")),
         batch=_number(request, "batch"),
@@ -147,172 +153,190 @@ async def stage(request: web.Request, node: Managed) -> web.StreamResponse:
         created_at=node.now(),
     )
     takes_over = is_administrator(user_of(request))
-    _check_owned(asks, room, description.query, takes_over=takes_over)
-    _check_held_up(asks, node)
-    decided = _decided(room, description)
+    _check_owned(context, vhost_staging, description.query, takes_over=takes_over)
+    _check_blocked(context, node)
+    decided = _known_state(vhost_staging, description)
     if decided is not None:
         await request.release()
         return reply({"rows": 0, "octets": 0, "state": decided})
     try:
-        arrow = await room.library()
+        arrow = await vhost_staging.load_pyarrow()
     except ImportError:
         reason = "rows need pyarrow, which is not installed here: pip install pyarrow"
-        raise Refused(refused(501, "not_implemented", reason)) from None
+        raise RequestRefused(error_reply(501, "not_implemented", reason)) from None
     is_mandatory = request.query.get("mandatory") == "true"
-    admission = Admission(admit=asks.rules.admit, is_mandatory=is_mandatory, takes_over=takes_over)
-    rows = Rows(arrow, exchange, user, may_impersonate=asks.rules.may_impersonate)
+    rules = StageRules(admit=context.rules.admit, is_mandatory=is_mandatory, takes_over=takes_over)
+    rows = RowDecoder(arrow, exchange, user, may_impersonate=context.rules.may_impersonate)
     try:
-        staged = await room.stage(description, rows, frames(_reading(request)), admission)
-    except ForeignQuery:
-        raise _not_of(asks, description.query) from None
-    except (FrameRefused, RowRefused) as error:
+        staged = await vhost_staging.stage(description, rows, read_ipc_messages(_body_reader(request)), rules)
+    except QueryNotOwned:
+        raise _not_of(context, description.query) from None
+    except (IpcStreamRefused, RowRefused) as error:
         raise bad_request(str(error)) from None
-    except Busy as error:
+    except StagingConflict as error:
         raise _conflict(str(error)) from None
-    except Full as error:
-        raise Refused(refused(413, "too_large", str(error))) from None
+    except StagingFull as error:
+        raise RequestRefused(error_reply(413, "too_large", str(error))) from None
     except OSError as error:
         raise _unavailable(f"what is staged cannot be written: {error.strerror or error}") from None
     return reply({"rows": staged.rows, "octets": staged.octets})
 
 
-@described(body=CommitBody, answers={200: CommitShape, 202: CommitShape, 409: MissingShape})
-async def commit(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=CommitBody, responses={200: CommitShape, 202: CommitShape, 409: MissingShape})
+async def commit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Publish all of a batch, once: 200 when it is safe in queues, 202 if that takes longer: ask again."""
-    asks = asking(request, node)
-    room = await _room(node, asks)
+    context = request_context(request, node)
+    vhost_staging = await _vhost_staging(node, context)
     fields = await read_fields(request)
-    query, batch = _query(fields.text("query")), _whole(fields, "batch")
+    query, batch = _query(fields.text("query")), _integer_field(fields, "batch")
     named = _partitions(fields)
     takes_over = is_administrator(user_of(request))
-    if named and room.owner(query) is None and not takes_over:
+    if named and vhost_staging.owner(query) is None and not takes_over:
         # Nothing of it can be there; whose it is not is told in no other way.
-        raise _not_of(asks, query)
-    _check_owned(asks, room, query, takes_over=takes_over)
-    _check_may_write(asks, query)
-    progress = room.progress(query)
+        raise _not_of(context, query)
+    _check_owned(context, vhost_staging, query, takes_over=takes_over)
+    _check_may_write(context, query)
+    progress = vhost_staging.progress(query)
     if progress is not None and is_over(progress, batch):
-        return _over(progress, batch)
-    under_way = room.commits.get(query)
+        return _finished_reply(progress, batch)
+    under_way = vhost_staging.commits.get(query)
     if under_way is None:
         try:
-            under_way = _begun(room, asks, named, query=query, batch=batch)
-        except Busy as error:
+            under_way = _start_commit(vhost_staging, context, named, query=query, batch=batch)
+        except StagingConflict as error:
             raise _conflict(str(error)) from None
-        except Full as error:
+        except StagingFull as error:
             raise _unavailable(str(error)) from None
     elif under_way.plan.batch != batch:
         raise _conflict(f"batch {under_way.plan.batch} is being committed")
     try:
-        is_done = await room.wait(query, STAGED_COMMIT_S)
-    except SegmentError as error:
+        is_done = await vhost_staging.wait(query, STAGED_COMMIT_S)
+    except StoreFileError as error:
         raise _conflict(f"what is staged is damaged: {error}") from None
     except OSError as error:
         raise _unavailable(f"what is staged cannot be read: {error.strerror or error}") from None
-    if not is_done or under_way.progress.state is State.PUBLISHING:
-        return _committing(under_way)
-    if under_way.progress.state is State.GIVEN_UP:
-        return _over(under_way.progress, batch)
-    return reply(_said(under_way.progress, _COMMITTED))
+    if not is_done or under_way.progress.state is CommitState.PUBLISHING:
+        return _committing_reply(under_way)
+    if under_way.progress.state is CommitState.GIVEN_UP:
+        return _finished_reply(under_way.progress, batch)
+    return reply(_progress_json(under_way.progress, _COMMITTED))
 
 
-@described(query=BatchQuery)
-async def discard(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=BatchQuery)
+async def discard(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Give up what is staged of a batch; with `force` also the rest of one that is being published."""
-    asks = asking(request, node)
-    room = await _room(node, asks)
+    context = request_context(request, node)
+    vhost_staging = await _vhost_staging(node, context)
     query, batch = _query(request.query.get("query")), _number(request, "batch")
-    if not is_administrator(user_of(request)) and room.owner(query) != asks.requester.user:
-        raise _not_of(asks, query)
-    under_way = room.commits.get(query)
+    if not is_administrator(user_of(request)) and vhost_staging.owner(query) != context.requester.user:
+        raise _not_of(context, query)
+    under_way = vhost_staging.commits.get(query)
     try:
         if request.query.get("force") == "true" and under_way is not None and under_way.plan.batch == batch:
             if not under_way.is_decided:
-                raise Busy(f"batch {batch} is not decided yet")
+                raise StagingConflict(f"batch {batch} is not decided yet")
             under_way.give_up()
-            await room.wait(query, STAGED_COMMIT_S)
+            await vhost_staging.wait(query, STAGED_COMMIT_S)
         else:
-            await room.discard(query, batch)
-    except Busy as error:
+            await vhost_staging.discard(query, batch)
+    except StagingConflict as error:
         raise _conflict(str(error)) from None
     except OSError as error:
         raise _unavailable(f"what is staged cannot be deleted: {error.strerror or error}") from None
     return done()
 
 
-@described(gives=list[BatchShape])
-async def staged(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(response=list[BatchShape])
+async def staged(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Batches that wait for their commit, or are being published: the user's own; all to who monitors."""
     user = user_of(request)
     seen = set(node.metadata.vhosts.by_name if is_monitor(user) else login_vhosts(node, user))
-    rooms = [room for name, room in sorted(node.staging.rooms.items()) if name in seen]
-    for room in rooms:
+    vhost_stagings = [
+        vhost_staging for name, vhost_staging in sorted(node.staging.vhost_stagings.items()) if name in seen
+    ]
+    for vhost_staging in vhost_stagings:
         # What cannot be read in one of them is in the log, and hides nothing of the others.
-        with suppress(OSError, SegmentError):
-            await room.ready()
+        with suppress(OSError, StoreFileError):
+            await vhost_staging.ready()
     return reply(
         [
-            _batch(room, query, batch)
-            for room in rooms
-            for query, batch in sorted(room.shelf.by_batch)
-            if is_monitor(user) or room.owner(query) == user.name
+            _batch(vhost_staging, query, batch)
+            for vhost_staging in vhost_stagings
+            for query, batch in sorted(vhost_staging.stage_index.by_batch)
+            if is_monitor(user) or vhost_staging.owner(query) == user.name
         ]
     )
 
 
-async def _room(node: Managed, asks: Asking) -> Room:
-    room = node.staging.rooms.get(asks.domain.vhost.name)
-    if room is None:
-        raise Refused(refused(501, "not_implemented", "nothing is staged without a data directory"))
+async def _vhost_staging(node: ManagedNode, context: RequestContext) -> VhostStaging:
+    vhost_staging = node.staging.vhost_stagings.get(context.services.vhost.name)
+    if vhost_staging is None:
+        raise RequestRefused(
+            error_reply(501, "not_implemented", "nothing is staged without a data directory")
+        )
     try:
-        await room.ready()
-    except (OSError, SegmentError) as error:
+        await vhost_staging.ready()
+    except (OSError, StoreFileError) as error:
         raise _unavailable(f"what is staged cannot be read: {error}") from None
-    return room
+    return vhost_staging
 
 
-def _decided(room: Room, description: StageDescription) -> str | None:
+def _known_state(vhost_staging: VhostStaging, description: StageDescription) -> str | None:
     """How a batch is of which all rows are known; None for one that takes more, or was given up."""
-    progress, under_way = room.progress(description.query), room.commits.get(description.query)
+    progress, under_way = (
+        vhost_staging.progress(description.query),
+        vhost_staging.commits.get(description.query),
+    )
     if progress is not None and is_over(progress, description.batch):
-        is_given_up = progress.batch == description.batch and progress.state is State.GIVEN_UP
+        is_given_up = progress.batch == description.batch and progress.state is CommitState.GIVEN_UP
         return None if is_given_up else _ALREADY
     if under_way is not None and under_way.plan.batch == description.batch and under_way.is_decided:
         return _COMMITTING
     return None
 
 
-def _check_owned(asks: Asking, room: Room, query: str, *, takes_over: bool) -> None:
+def _check_owned(
+    context: RequestContext, vhost_staging: VhostStaging, query: str, *, takes_over: bool
+) -> None:
     """Refuse a query that is another user's, in the words in which one is refused that nobody has."""
-    if not room.is_open_to(query, asks.requester.user, takes_over=takes_over):
-        raise _not_of(asks, query)
+    if not vhost_staging.is_open_to(query, context.requester.user, takes_over=takes_over):
+        raise _not_of(context, query)
 
 
-def _check_may_write(asks: Asking, query: str) -> None:
+def _check_may_write(context: RequestContext, query: str) -> None:
     """Refuse a commit, also an empty one, of a user who may write to no exchange of the virtual host."""
-    for name in asks.domain.vhost.router.exchanges:
+    for name in context.services.vhost.router.exchanges:
         with suppress(AccessRefused):
-            asks.requester.authorizer.check_write_exchange(name)
+            context.requester.authorizer.check_write_exchange(name)
             return
-    raise _not_of(asks, query)
+    raise _not_of(context, query)
 
 
-def _not_of(asks: Asking, query: str) -> Refused:
-    vhost, user = asks.domain.vhost.name, asks.requester.user
-    return Refused(
-        refused(403, "forbidden", f"user '{user}' has staged nothing as query '{query}' in vhost '{vhost}'")
+def _not_of(context: RequestContext, query: str) -> RequestRefused:
+    vhost, user = context.services.vhost.name, context.requester.user
+    return RequestRefused(
+        error_reply(
+            403, "forbidden", f"user '{user}' has staged nothing as query '{query}' in vhost '{vhost}'"
+        )
     )
 
 
-def _begun(room: Room, asks: Asking, named: list[tuple[int, int]], *, query: str, batch: int) -> Commit:
+def _start_commit(
+    vhost_staging: VhostStaging,
+    context: RequestContext,
+    named: list[tuple[int, int]],
+    *,
+    query: str,
+    batch: int,
+) -> Commit:
     """A commit of the partitions and attempts that are `named`, or of what was decided before."""
-    user = asks.requester.user
-    plan = room.shelf.plans.get(query)
+    user = context.requester.user
+    plan = vhost_staging.stage_index.plans.get(query)
     if plan is not None:
         if plan.batch != batch:
-            raise Busy(f"batch {plan.batch} is being committed")
-        return room.go_on(plan)
-    places = room.shelf.of(query, batch)
+            raise StagingConflict(f"batch {plan.batch} is being committed")
+        return vhost_staging.resume(plan)
+    places = vhost_staging.stage_index.of(query, batch)
     stages: list[Stage] = []
     missing = []
     for partition, attempt in named:
@@ -323,17 +347,17 @@ def _begun(room: Room, asks: Asking, named: list[tuple[int, int]], *, query: str
             stages.append(found)
     if missing:
         reason = f"{len(missing)} of the stages of batch {batch} are not there: nothing is published"
-        raise Refused(reply({"error": "missing", "reason": reason, "missing": missing}, 409))
+        raise RequestRefused(reply({"error": "missing", "reason": reason, "missing": missing}, 409))
     if any(found.description.user != user for found in stages):
-        raise _not_of(asks, query)
+        raise _not_of(context, query)
     for exchange in {found.description.exchange for found in stages}:
-        _check_exchange(asks, exchange)
-    started = room.commit(query, batch, stages, user)
-    room.start(started, asks.rules.admit)
+        _check_exchange(context, exchange)
+    started = vhost_staging.commit(query, batch, stages, user)
+    vhost_staging.start(started, context.rules.admit)
     return started
 
 
-def _partitions(fields: Fields) -> list[tuple[int, int]]:
+def _partitions(fields: BodyFields) -> list[tuple[int, int]]:
     """Partition and attempt of each stage that is named."""
     named = fields.get("partitions")
     if not isinstance(named, list) or not all(isinstance(each, dict) for each in named):
@@ -342,39 +366,39 @@ def _partitions(fields: Fields) -> list[tuple[int, int]]:
         raise bad_request(f"a batch has {STAGED_PARTITIONS_MAX} partitions at most")
     found = []
     for each in named:
-        of_one = Fields(each)
-        found.append((_whole(of_one, "partition"), _whole(of_one, "attempt")))
+        of_one = BodyFields(each)
+        found.append((_integer_field(of_one, "partition"), _integer_field(of_one, "attempt")))
     if len({partition for partition, _ in found}) < len(found):
         raise bad_request("a partition is named twice")
     return found
 
 
-def _over(progress: Progress, batch: int) -> web.Response:
+def _finished_reply(progress: CommitProgress, batch: int) -> web.Response:
     """What there is to say of a batch that is over."""
-    if progress.batch == batch and progress.state is State.GIVEN_UP:
+    if progress.batch == batch and progress.state is CommitState.GIVEN_UP:
         reason = f"batch {batch} was given up when {progress.published} of its rows were published"
-        return refused(409, "given_up", reason)
+        return error_reply(409, "given_up", reason)
     if progress.batch == batch:
-        return reply(_said(progress, _ALREADY))
+        return reply(_progress_json(progress, _ALREADY))
     # Of a batch before the last nobody knows any more how many rows it had.
     return reply({"state": _ALREADY, "rows": 0})
 
 
-def _committing(under_way: Commit) -> web.Response:
-    said = _said(under_way.progress, _COMMITTING)
+def _committing_reply(under_way: Commit) -> web.Response:
+    said = _progress_json(under_way.progress, _COMMITTING)
     return reply({**said, "published": under_way.progress.published, "reason": under_way.reason}, 202)
 
 
-def _said(progress: Progress, state: str) -> dict[str, object]:
+def _progress_json(progress: CommitProgress, state: str) -> dict[str, object]:
     return {"state": state, "rows": progress.rows, "unroutable": progress.unroutable}
 
 
-def _batch(room: Room, query: str, batch: int) -> dict[str, object]:
-    stages = list(room.shelf.of(query, batch).values())
-    under_way = room.commits.get(query)
+def _batch(vhost_staging: VhostStaging, query: str, batch: int) -> dict[str, object]:
+    stages = list(vhost_staging.stage_index.of(query, batch).values())
+    under_way = vhost_staging.commits.get(query)
     is_committing = under_way is not None and under_way.plan.batch == batch
     return {
-        "vhost": room.domain.vhost.name,
+        "vhost": vhost_staging.services.vhost.name,
         "query": query,
         "batch": batch,
         "user": stages[0].description.user,
@@ -388,30 +412,30 @@ def _batch(room: Room, query: str, batch: int) -> dict[str, object]:
     }
 
 
-def _check_exchange(asks: Asking, name: str) -> None:
+def _check_exchange(context: RequestContext, name: str) -> None:
     """Raise unless the user may write to the exchange `name`; its routing keys are looked at one by one."""
     try:
-        asks.requester.authorizer.check_write_exchange(name)
+        context.requester.authorizer.check_write_exchange(name)
     except AccessRefused as error:
-        raise Refused(refused(403, "forbidden", error.reply_text)) from None
-    if name not in asks.domain.vhost.router.exchanges:
-        raise NotFound(f"no exchange '{name}' in vhost '{asks.domain.vhost.name}'")
+        raise RequestRefused(error_reply(403, "forbidden", error.reply_text)) from None
+    if name not in context.services.vhost.router.exchanges:
+        raise NotFound(f"no exchange '{name}' in vhost '{context.services.vhost.name}'")
 
 
-def _check_held_up(asks: Asking, node: Managed) -> None:
+def _check_blocked(context: RequestContext, node: ManagedNode) -> None:
     """Refuse the request while publishers are blocked: what is staged takes room as what is published."""
     if node.server.blocked_reason:
         raise _unavailable(f"publishers are blocked: {node.server.blocked_reason}")
 
 
-def _reading(request: web.Request) -> Read:
+def _body_reader(request: web.Request) -> Read:
     """Reads what the request brings; whoever brings nothing for long is given up."""
 
     async def read(size: int) -> bytes:
         try:
             return await asyncio.wait_for(request.content.read(size), STAGED_IDLE_S)
         except TimeoutError:
-            raise FrameRefused(f"nothing came for {STAGED_IDLE_S:.0f} s") from None
+            raise IpcStreamRefused(f"nothing came for {STAGED_IDLE_S:.0f} s") from None
 
     return read
 
@@ -425,10 +449,10 @@ def _query(name: object) -> str:
 def _number(request: web.Request, name: str) -> int:
     if name not in request.query:
         raise bad_request(f"{name} is missing")
-    return number_asked(request, name, 0, _BATCH_MAX if name == "batch" else _NUMBER_MAX)
+    return query_number(request, name, 0, _BATCH_MAX if name == "batch" else _NUMBER_MAX)
 
 
-def _whole(fields: Fields, name: str) -> int:
+def _integer_field(fields: BodyFields, name: str) -> int:
     number = fields.integer(name)
     most = _BATCH_MAX if name == "batch" else _NUMBER_MAX
     if not 0 <= number <= most:
@@ -436,9 +460,9 @@ def _whole(fields: Fields, name: str) -> int:
     return number
 
 
-def _conflict(reason: str) -> Refused:
-    return Refused(refused(409, "conflict", reason))
+def _conflict(reason: str) -> RequestRefused:
+    return RequestRefused(error_reply(409, "conflict", reason))
 
 
-def _unavailable(reason: str) -> Refused:
-    return Refused(refused(503, "service_unavailable", reason))
+def _unavailable(reason: str) -> RequestRefused:
+    return RequestRefused(error_reply(503, "service_unavailable", reason))

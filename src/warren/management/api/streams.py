@@ -6,34 +6,33 @@ from typing import Annotated, TypedDict
 from aiohttp import web
 
 from warren.management.api.messages import readable_queue
-from warren.management.api.peek import channels_of, number_asked
-from warren.management.api.rows import NUMBER_MAX, ROWS, SomeQuery, cut, form_asked, wanted_asked
-from warren.management.arrow.readers import CONTENT_TYPE, RowsGone
-from warren.management.arrow.rows import Rows, Wanted, rows_of_chunk
-from warren.management.asking import asking
-from warren.management.auth import login_vhosts, user_of
-from warren.management.describing import (
-    Description,
-    PageQuery,
-    Refusal,
-    described,
-    described_as,
-    meant,
-    paged,
+from warren.management.api.peek import channels_of, query_number
+from warren.management.api.queue_rows import (
+    NUMBER_MAX,
+    ROWS,
+    RowFilterQuery,
+    limit_rows,
+    row_filter,
+    row_format,
 )
+from warren.management.arrow.arrow_responses import CONTENT_TYPE, RowsGone
+from warren.management.arrow.message_rows import MessageRows, RowFilter, rows_of_chunk
+from warren.management.auth import login_vhosts, user_of
 from warren.management.listing import Listing, reply_list
-from warren.management.managed import Managed
-from warren.management.proposing import vhost_of
-from warren.management.replies import Refused, refused, reply
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import vhost_in_path
+from warren.management.operation import Operation, PageQuery, Refusal, doc, documented, documented_as, paged
+from warren.management.replies import RequestRefused, error_reply, reply
+from warren.management.request_context import request_context
 from warren.management.views.consumers import consumers_of
 from warren.management.views.streams import (
-    Clients,
     ClientsShape,
     ListedStreamShape,
+    StreamClientIndex,
     StreamShape,
-    clients_facts,
-    listed_facts,
-    stream_facts,
+    listed_stream_view,
+    stream_clients_view,
+    stream_view,
     streams_in,
 )
 from warren.queues.stream import StreamQueue
@@ -45,15 +44,15 @@ _NEXT = "warren-next-offset"
 class StreamQuery(TypedDict, total=False):
     """What else is asked of a stream."""
 
-    timestamp: Annotated[int, meant("Milliseconds: `offset` is the first that was written then or later")]
+    timestamp: Annotated[int, doc("Milliseconds: `offset` is the first that was written then or later")]
 
 
-class RangeQuery(SomeQuery, total=False):
+class RangeQuery(RowFilterQuery, total=False):
     """Which messages of a stream are sent."""
 
-    start: Annotated[int, meant("The offset of the first")]
-    end: Annotated[int, meant("Where to end: the offset behind the last")]
-    epoch: Annotated[str, meant("Only if the stream is the one that had this epoch")]
+    start: Annotated[int, doc("The offset of the first")]
+    end: Annotated[int, doc("Where to end: the offset behind the last")]
+    epoch: Annotated[str, doc("Only if the stream is the one that had this epoch")]
 
 
 class PassedShape(Refusal):
@@ -62,18 +61,18 @@ class PassedShape(Refusal):
     first: int
 
 
-@described(query=PageQuery, gives=paged(ListedStreamShape))
-async def streams(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=PageQuery, response=paged(ListedStreamShape))
+async def streams(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The streams of all virtual hosts that the user may work in, or of one."""
     if "vhost" in request.match_info:
-        names = [vhost_of(request, node).name]
+        names = [vhost_in_path(request, node).name]
     else:
         names = login_vhosts(node, user_of(request))
-    alive = [node.server.domains[name].vhost for name in names if name in node.server.domains]
-    clients = Clients(node)
+    alive = [node.server.vhost_services[name].vhost for name in names if name in node.server.vhost_services]
+    clients = StreamClientIndex(node)
     listing: Listing[StreamQueue] = Listing(
         records=[queue for vhost in alive for queue in streams_in(node, vhost)],
-        view=lambda queue: listed_facts(queue, clients),
+        view=lambda queue: listed_stream_view(queue, clients),
         columns={
             "name": lambda queue: queue.name,
             "vhost": lambda queue: queue.vhost_name,
@@ -88,29 +87,31 @@ async def streams(request: web.Request, node: Managed) -> web.StreamResponse:
     return await reply_list(request, listing)
 
 
-@described(query=StreamQuery, gives=StreamShape)
-def stream(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=StreamQuery, response=StreamShape)
+def stream(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Where a stream begins and ends, and its files. Another of the same name has another `epoch`."""
     queue = _named(request, node)
-    view = stream_facts(queue)
+    view = stream_view(queue)
     if "timestamp" in request.query:
-        view["offset"] = queue.log.offset_at(number_asked(request, "timestamp", 0, NUMBER_MAX))
+        view["offset"] = queue.log.offset_at(query_number(request, "timestamp", 0, NUMBER_MAX))
     return reply(view)
 
 
-@described(gives=ClientsShape)
-def clients(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(response=ClientsShape)
+def clients(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Who reads a stream, and how far behind; who publishes to it; and what it remembers of both."""
     queue = _named(request, node)
     consuming = [one for opened in channels_of(node, queue) for one in consumers_of(opened)]
     consuming = [one for one in consuming if one[2].queue is queue]
-    return reply(clients_facts(queue, consuming, Clients(node)))
+    return reply(stream_clients_view(queue, consuming, StreamClientIndex(node)))
 
 
-@described_as(
-    Description(query=RangeQuery, answers={**ROWS, 409: Refusal, 410: PassedShape}, answer_type=CONTENT_TYPE)
+@documented_as(
+    Operation(
+        query=RangeQuery, responses={**ROWS, 409: Refusal, 410: PassedShape}, response_type=CONTENT_TYPE
+    )
 )
-async def read(request: web.Request, node: Managed) -> web.StreamResponse:
+async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The messages of a stream at some offsets as rows: those that are safe, and the same each time.
 
     The header `warren-next-offset` says where to go on, unless `octets_max` ends the rows before.
@@ -119,19 +120,21 @@ async def read(request: web.Request, node: Managed) -> web.StreamResponse:
     log = queue.log
     epoch = request.query.get("epoch")
     if epoch is not None and epoch != queue.epoch:
-        raise Refused(refused(409, "conflict", f"stream '{queue.name}' is another one: {queue.epoch}"))
-    start = number_asked(request, "start", log.first, NUMBER_MAX)
-    end = min(number_asked(request, "end", NUMBER_MAX, NUMBER_MAX), log.committed)
-    octets_max = number_asked(request, "octets_max", NUMBER_MAX, NUMBER_MAX)
-    wanted = wanted_asked(request)
-    columns, compression = form_asked(request)
-    encoder = (await node.readers.encoder())(queue.name, columns, compression)
-    source = cut(_range(queue, start, end, wanted), NUMBER_MAX, octets_max)
+        raise RequestRefused(
+            error_reply(409, "conflict", f"stream '{queue.name}' is another one: {queue.epoch}")
+        )
+    start = query_number(request, "start", log.first, NUMBER_MAX)
+    end = min(query_number(request, "end", NUMBER_MAX, NUMBER_MAX), log.committed)
+    octets_max = query_number(request, "octets_max", NUMBER_MAX, NUMBER_MAX)
+    wanted = row_filter(request)
+    columns, compression = row_format(request)
+    encoder = (await node.arrow_responses.encoder())(queue.name, columns, compression)
+    source = limit_rows(_range(queue, start, end, wanted), NUMBER_MAX, octets_max)
     headers = {_NEXT: str(max(start, end))} if octets_max == NUMBER_MAX else None
-    return await node.readers.answer(request, encoder, source, headers)
+    return await node.arrow_responses.answer(request, encoder, source, headers)
 
 
-def _range(queue: StreamQueue, start: int, end: int, wanted: Wanted) -> Iterator[Rows]:
+def _range(queue: StreamQueue, start: int, end: int, wanted: RowFilter) -> Iterator[MessageRows]:
     log = queue.log
     cursor = log.cursor()
     while True:
@@ -148,9 +151,9 @@ def _range(queue: StreamQueue, start: int, end: int, wanted: Wanted) -> Iterator
         start = max(found.end, start + 1)
 
 
-def _named(request: web.Request, node: Managed) -> StreamQueue:
+def _named(request: web.Request, node: ManagedNode) -> StreamQueue:
     name = request.match_info["queue"]
-    queue = readable_queue(asking(request, node), name)
+    queue = readable_queue(request_context(request, node), name)
     if not isinstance(queue, StreamQueue):
-        raise Refused(refused(404, "not_found", f"queue '{name}' is no stream"))
+        raise RequestRefused(error_reply(404, "not_found", f"queue '{name}' is no stream"))
     return queue

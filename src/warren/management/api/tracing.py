@@ -10,16 +10,16 @@ from aiohttp import web
 from warren.errors import AmqpError
 from warren.limits import MESSAGE_SIZE_MAX, NAME_SIZE_MAX, TRACED_MISSES_MAX
 from warren.management.api.messages import properties_of
-from warren.management.asking import asking, name_of
-from warren.management.bodies import Fields, read_fields
-from warren.management.describing import Table, described, meant
-from warren.management.managed import Managed
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import JsonTable, doc, documented
 from warren.management.replies import bad_request, missing, reply
-from warren.management.views.traces import TraceShape, is_shown, trace_facts
+from warren.management.request_body import BodyFields, read_fields
+from warren.management.request_context import exchange_in_path, request_context
+from warren.management.views.traces import TraceShape, is_shown, trace_view
 from warren.model.message import encode_address
 from warren.routing.copies import addresses_of, carbon_copies
-from warren.routing.tracing import Trace
-from warren.session.publication import composed
+from warren.routing.route_trace import RouteTrace
+from warren.session.direct_publish import compose_message
 
 _MISSES = 50
 
@@ -28,27 +28,27 @@ class TraceBody(TypedDict):
     """A message that is not published."""
 
     routing_key: str
-    properties: NotRequired[Table | list[Any]]
+    properties: NotRequired[JsonTable | list[Any]]
     payload_bytes: NotRequired[int]
-    misses: NotRequired[Annotated[int, meant("How many bindings that do not match are told: 50, or less")]]
+    misses: NotRequired[Annotated[int, doc("How many bindings that do not match are told: 50, or less")]]
 
 
-@described(body=TraceBody, gives=TraceShape)
-async def trace_route(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=TraceBody, response=TraceShape)
+async def trace_route(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Which queues a message would reach, what they would do with it, and which bindings nearly match."""
-    asks = asking(request, node)
+    context = request_context(request, node)
     fields = await read_fields(request)
     key, properties = fields.text("routing_key"), properties_of(fields)
     if len(key.encode("utf-8", "surrogateescape")) > NAME_SIZE_MAX:
         raise bad_request("routing_key_too_long")
     size = _number(fields, "payload_bytes", 0, MESSAGE_SIZE_MAX)
     misses = _number(fields, "misses", _MISSES, TRACED_MISSES_MAX)
-    vhost = asks.domain.vhost
-    exchange = vhost.router.exchanges.get(name_of(request, "exchange"))
+    vhost = context.services.vhost
+    exchange = vhost.router.exchanges.get(exchange_in_path(request, "exchange"))
     if exchange is None:
         raise missing()
-    message = composed(encode_address(exchange.name, key), properties, b"", node.now())
-    rules = asks.rules
+    message = compose_message(encode_address(exchange.name, key), properties, b"", node.now())
+    rules = context.rules
     copies: list[str] = []
     refusals = [
         *_refusal(lambda: rules.admit(message.address)),
@@ -58,13 +58,13 @@ async def trace_route(request: web.Request, node: Managed) -> web.StreamResponse
     if not refusals:
         for address in addresses_of(message)[1:]:
             refusals += _refusal(partial(rules.admit, address))
-    trace = Trace(vhost.router.exchanges, [key, *copies], message, misses_max=misses, is_shown=is_shown)
+    trace = RouteTrace(vhost.router.exchanges, [key, *copies], message, misses_max=misses, is_shown=is_shown)
     generation = vhost.router.generation
     for _ in trace.steps(exchange):
         await asyncio.sleep(0)
     # Of many bindings, the first were looked at some turns ago.
     facts = {"refusals": refusals, "is_changed": vhost.router.generation != generation}
-    return reply(facts | trace_facts(vhost, trace, message, size))
+    return reply(facts | trace_view(vhost, trace, message, size))
 
 
 def _refusal(check: Callable[[], object]) -> list[str]:
@@ -76,7 +76,7 @@ def _refusal(check: Callable[[], object]) -> list[str]:
     return []
 
 
-def _number(fields: Fields, name: str, default: int, most: int) -> int:
+def _number(fields: BodyFields, name: str, default: int, most: int) -> int:
     number = fields.integer(name) if name in fields else default
     if not 0 <= number <= most:
         raise bad_request(f"{name} is a number up to {most}, not {number}")

@@ -16,12 +16,12 @@ from warren.management.api.permissions import (
     permissions_of,
     topic_permissions_of,
 )
-from warren.management.bodies import Fields, read_fields
-from warren.management.describing import ListQuery, OneQuery, described
 from warren.management.listing import Listing, reply_list, reply_one
-from warren.management.managed import Managed
-from warren.management.proposing import propose, user_named
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import propose, user_in_path
+from warren.management.operation import ColumnsQuery, ListQuery, documented
 from warren.management.replies import bad_request, done, put
+from warren.management.request_body import BodyFields, read_fields
 from warren.metadata.commands import PutUser, RemoveUser, SetPermissions
 from warren.metadata.definitions import user_entry
 from warren.metadata.definitions_import import DEFAULT_HASHING
@@ -56,31 +56,31 @@ class UserShape(TypedDict, total=False):
     limits: dict[str, int]
 
 
-_users = described(query=ListQuery, gives=list[UserShape])
+_users = documented(query=ListQuery, response=list[UserShape])
 
 
 @_users
-async def users(request: web.Request, node: Managed) -> web.StreamResponse:
+async def users(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """All users."""
     return await reply_list(request, _listing(list(node.metadata.users.by_name.values())))
 
 
 @_users
-async def without_permissions(request: web.Request, node: Managed) -> web.StreamResponse:
+async def without_permissions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The users who may enter no virtual host."""
     permitted = {user for user, _ in node.metadata.permissions.by_user_and_vhost}
     found = [user for user in node.metadata.users.by_name.values() if user.name not in permitted]
     return await reply_list(request, _listing(found))
 
 
-@described(query=OneQuery, gives=UserShape)
-def user(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ColumnsQuery, response=UserShape)
+def user(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """One user."""
-    return reply_one(request, user_entry(user_named(request, node)))
+    return reply_one(request, user_entry(user_in_path(request, node)))
 
 
-@described(body=UserBody)
-async def put_user(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=UserBody)
+async def put_user(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Create a user, or replace password and tags; permissions and limits too, as far as they are named."""
     name = request.match_info["user"]
     fields = await read_fields(request, is_checked=False)
@@ -106,14 +106,14 @@ async def put_user(request: web.Request, node: Managed) -> web.StreamResponse:
     return put(is_new=is_new)
 
 
-async def delete_user(request: web.Request, node: Managed) -> web.StreamResponse:
+async def delete_user(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Remove a user with all permissions; whoever is connected as that one is not any more."""
-    await propose(node, RemoveUser(name=user_named(request, node).name))
+    await propose(node, RemoveUser(name=user_in_path(request, node).name))
     return done()
 
 
-@described(body=UsersBody)
-async def delete_users(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=UsersBody)
+async def delete_users(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Remove many users; those that there are, if some are not."""
     fields = await read_fields(request)
     names = fields.get("users")
@@ -130,21 +130,21 @@ async def delete_users(request: web.Request, node: Managed) -> web.StreamRespons
     return done()
 
 
-@described(query=ListQuery, gives=list[PermissionShape])
-async def permissions(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[PermissionShape])
+async def permissions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """What one user may do anywhere."""
-    name = user_named(request, node).name
+    name = user_in_path(request, node).name
     return await permissions_of(request, node, lambda user, _: user == name)
 
 
-@described(query=ListQuery, gives=list[TopicPermissionShape])
-async def topic_permissions(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=ListQuery, response=list[TopicPermissionShape])
+async def topic_permissions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The topics that one user is restricted to anywhere."""
-    name = user_named(request, node).name
+    name = user_in_path(request, node).name
     return await topic_permissions_of(request, node, lambda user, _: user == name)
 
 
-def tags_of(fields: Fields) -> tuple[str, ...]:
+def tags_of(fields: BodyFields) -> tuple[str, ...]:
     """The field `tags`: a list, or a string with commas."""
     value = fields.get("tags", "")
     words = value.split(",") if isinstance(value, str) else value
@@ -153,7 +153,7 @@ def tags_of(fields: Fields) -> tuple[str, ...]:
     return tuple(filter(None, (word.strip() for word in words)))
 
 
-async def _hashed(fields: Fields, node: Managed) -> PasswordHash:
+async def _hashed(fields: BodyFields, node: ManagedNode) -> PasswordHash:
     """The hash to keep, and its algorithm; without a password nobody gets in with one."""
     if "password" in fields:
         return await asyncio.to_thread(node.hash_password, fields.text("password"))
@@ -170,7 +170,7 @@ async def _hashed(fields: Fields, node: Managed) -> PasswordHash:
     return hashed
 
 
-def _tags(fields: Fields) -> tuple[str, ...]:
+def _tags(fields: BodyFields) -> tuple[str, ...]:
     """The tags, or what stood for them before there were any."""
     if "tags" in fields:
         return tags_of(fields)
@@ -179,7 +179,7 @@ def _tags(fields: Fields) -> tuple[str, ...]:
     raise bad_request("tags_not_present")
 
 
-def _permissions(user: str, fields: Fields, node: Managed) -> list[SetPermissions]:
+def _permissions(user: str, fields: BodyFields, node: ManagedNode) -> list[SetPermissions]:
     """What `user` may do in some virtual hosts, checked before anything is done."""
     by_vhost = fields.get("permissions")
     if by_vhost is None:
@@ -192,7 +192,7 @@ def _permissions(user: str, fields: Fields, node: Managed) -> list[SetPermission
     return [permissions_command(user, vhost, entry) for vhost, entry in by_vhost.items()]
 
 
-def _limits(user: str, fields: Fields, node: Managed) -> dict[str, object] | None:
+def _limits(user: str, fields: BodyFields, node: ManagedNode) -> dict[str, object] | None:
     """The limits of `user` with those that are named; None if none are."""
     if "limits" not in fields:
         return None
@@ -204,4 +204,6 @@ def _limits(user: str, fields: Fields, node: Managed) -> dict[str, object] | Non
 
 
 def _listing(found: list[User]) -> Listing[User]:
-    return Listing(records=found, view=user_entry, columns={"name": lambda user: user.name}, sorts=("name",))
+    return Listing(
+        records=found, view=user_entry, columns={"name": lambda user: user.name}, sort_keys=("name",)
+    )

@@ -6,17 +6,17 @@ from aiohttp import web
 
 from warren.management.api.users import tags_of
 from warren.management.auth import user_of, visible_vhosts
-from warren.management.bodies import Fields, read_fields
-from warren.management.describing import Flag, OneQuery, PageQuery, Table, described, paged, shape
-from warren.management.listing import Facts, Listing, reply_list, reply_one
-from warren.management.managed import Managed
-from warren.management.proposing import propose, vhost_of
-from warren.management.replies import bad_request, done, put, refused
-from warren.management.samples import LENGTHS, OCTETS
+from warren.management.listing import JsonObject, Listing, reply_list, reply_one
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import propose, vhost_in_path
+from warren.management.operation import ColumnsQuery, Flag, JsonTable, PageQuery, documented, paged, shape
+from warren.management.replies import bad_request, done, error_reply, put
+from warren.management.request_body import BodyFields, read_fields
+from warren.management.sampler import LENGTHS, OCTETS
 from warren.management.views.overview import vhost_stats
-from warren.management.views.stats import SamplesQuery, StatsShape, asked, counted
+from warren.management.views.stats import SamplesQuery, StatsShape, sample_ranges, with_details
 from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
-from warren.metadata.vhosts import Vhost
+from warren.metadata.vhosts import VhostMetadata
 from warren.model.arguments import QUEUE_KINDS
 
 _UNDEFINED = "undefined"
@@ -38,7 +38,7 @@ class VhostsQuery(PageQuery, SamplesQuery, total=False):
     """How virtual hosts are listed."""
 
 
-class VhostQuery(OneQuery, SamplesQuery, total=False):
+class VhostQuery(ColumnsQuery, SamplesQuery, total=False):
     """How a virtual host is shown."""
 
 
@@ -47,39 +47,43 @@ class _Fields(TypedDict):
     description: str
     tags: list[str]
     default_queue_type: str
-    metadata: Table
+    metadata: JsonTable
     tracing: bool
     cluster_state: dict[str, str]
     message_stats: StatsShape
 
 
-VhostShape = shape("VhostShape", "A virtual host.", _Fields.__annotations__, counted((*LENGTHS, *OCTETS)))
+VhostShape = shape(
+    "VhostShape", "A virtual host.", _Fields.__annotations__, with_details((*LENGTHS, *OCTETS))
+)
 
 
-@described(query=VhostsQuery, gives=paged(VhostShape))
-async def vhosts(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=VhostsQuery, response=paged(VhostShape))
+async def vhosts(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The virtual hosts that the user may know of."""
     found = [node.metadata.vhosts.by_name[name] for name in visible_vhosts(node, user_of(request))]
-    wanted = asked(request, node)
-    listing: Listing[Vhost] = Listing(
+    wanted = sample_ranges(request, node)
+    listing: Listing[VhostMetadata] = Listing(
         records=found,
-        view=lambda vhost: vhost_facts(node, vhost) | vhost_stats(node, vhost.name, wanted),
+        view=lambda vhost: vhost_view(node, vhost) | vhost_stats(node, vhost.name, wanted),
         columns={"name": lambda vhost: vhost.name},
-        sorts=("name",),
+        sort_keys=("name",),
         is_paged=True,
     )
     return await reply_list(request, listing)
 
 
-@described(query=VhostQuery, gives=VhostShape)
-def vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(query=VhostQuery, response=VhostShape)
+def vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """One virtual host."""
-    found = vhost_of(request, node)
-    return reply_one(request, vhost_facts(node, found) | vhost_stats(node, found.name, asked(request, node)))
+    found = vhost_in_path(request, node)
+    return reply_one(
+        request, vhost_view(node, found) | vhost_stats(node, found.name, sample_ranges(request, node))
+    )
 
 
-@described(body=VhostBody)
-async def put_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+@documented(body=VhostBody)
+async def put_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Create a virtual host in which the user may do everything, or describe one anew; the rest stays."""
     name = request.match_info["vhost"]
     fields = await read_fields(request)
@@ -102,13 +106,13 @@ async def put_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
     return put(is_new=before is None)
 
 
-async def delete_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+async def delete_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Remove a virtual host with everything in it."""
-    await propose(node, RemoveVhost(name=vhost_of(request, node).name))
+    await propose(node, RemoveVhost(name=vhost_in_path(request, node).name))
     return done()
 
 
-async def start(request: web.Request, node: Managed) -> web.StreamResponse:
+async def start(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Start a virtual host again; 204 also if it runs."""
     where, name = request.match_info["node"], request.match_info["vhost"]
     if where != node.node_name:
@@ -119,13 +123,13 @@ async def start(request: web.Request, node: Managed) -> web.StreamResponse:
     return _failed(where, reason) if reason else done()
 
 
-def vhost_facts(node: Managed, vhost: Vhost) -> Facts:
+def vhost_view(node: ManagedNode, vhost: VhostMetadata) -> JsonObject:
     """What is shown of a virtual host, beside what happens in it."""
     kind = vhost.default_queue_type
-    metadata: Facts = {"description": vhost.description, "tags": list(vhost.tags)}
+    metadata: JsonObject = {"description": vhost.description, "tags": list(vhost.tags)}
     if kind is not None:
         metadata["default_queue_type"] = kind
-    is_running = vhost.name in node.server.domains
+    is_running = vhost.name in node.server.vhost_services
     return {
         "name": vhost.name,
         "description": vhost.description,
@@ -137,11 +141,11 @@ def vhost_facts(node: Managed, vhost: Vhost) -> Facts:
     }
 
 
-def _description(fields: Fields, before: Vhost | None) -> str:
+def _description(fields: BodyFields, before: VhostMetadata | None) -> str:
     return fields.text("description", "" if before is None else before.description)
 
 
-def _queue_type(fields: Fields, before: Vhost | None) -> str | None:
+def _queue_type(fields: BodyFields, before: VhostMetadata | None) -> str | None:
     for name in _DEFAULT_QUEUE_TYPE:
         if name in fields:
             kind = fields.get(name)
@@ -154,4 +158,4 @@ def _queue_type(fields: Fields, before: Vhost | None) -> str | None:
 
 
 def _failed(where: str, reason: str) -> web.Response:
-    return refused(400, "bad_request", f"Request to node {where} failed with {reason}")
+    return error_reply(400, "bad_request", f"Request to node {where} failed with {reason}")

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warren.limits import ARROW_BATCH_SIZE_MAX, ARROW_DECODED_PER_TURN
-from warren.management.arrow.columns import OWN
-from warren.management.arrow.rows import Rows, Shape
+from warren.management.arrow.columns import PER_MESSAGE_COLUMNS
+from warren.management.arrow.message_rows import MessageRows, MessageShape
 from warren.management.arrow.shapes import IS_COMPILED, TIME, TYPES, Arrow, as_text, columns_of
 
 COMPRESSIONS: Final = ("zstd", "lz4")
@@ -35,7 +35,7 @@ _NEVER_NULL = ("offset", "body")
 _MICROSECONDS = 1_000  # of a millisecond
 
 
-class Encoder:
+class ArrowEncoder:
     """Makes the octets of one answer: rows of one queue, of the columns `names`, in the order of `NAMES`."""
 
     __slots__ = ("_by_shape", "_constants", "_last", "_names", "_numbers", "_options", "_queue", "_schema")
@@ -43,12 +43,12 @@ class Encoder:
     def __init__(self, queue: str, names: tuple[str, ...], compression: str | None = None) -> None:
         self._queue = as_text(queue)
         self._names = names
-        self._by_shape = tuple(name for name in names if name not in OWN)
+        self._by_shape = tuple(name for name in names if name not in PER_MESSAGE_COLUMNS)
         self._options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)
         self._schema = pa.schema([pa.field(name, _TYPES[name], name not in _NEVER_NULL) for name in names])
         # Columns that have one value: those of the shape that came last, and those that never change.
         self._constants: dict[str, Arrow] = {}
-        self._last: Shape | None = None
+        self._last: MessageShape | None = None
         # 0, 1, 2 …: as many as were needed.
         self._numbers: Arrow = pa.array([], pa.int64())
 
@@ -66,7 +66,7 @@ class Encoder:
         """What the stream begins with."""
         return self._schema.serialize()
 
-    def batches(self, many: Sequence[Rows]) -> Iterator[Arrow]:
+    def batches(self, many: Sequence[MessageRows]) -> Iterator[Arrow]:
         """Batches of rows, each to be encoded in a turn of its own.
 
         One of `many`, as `together` gives them; several of one that takes too much memory, or time.
@@ -90,7 +90,7 @@ class Encoder:
         pa.ipc.new_stream(sink, self._schema, options=self._options).write_batch(batch)
         return sink.getvalue().slice(self.head().size)
 
-    def _batch(self, many: Sequence[Rows]) -> Arrow:
+    def _batch(self, many: Sequence[MessageRows]) -> Arrow:
         """All of them as one."""
         count = sum(rows.count for rows in many)
         first = many[0].shapes
@@ -112,7 +112,7 @@ class Encoder:
                     columns[name] = _joined([_bodies(rows) for rows in many])
         return pa.RecordBatch.from_arrays([columns[name] for name in self._names], schema=self._schema)
 
-    def _repeated(self, shape: Shape, count: int) -> dict[str, Arrow]:
+    def _repeated(self, shape: MessageShape, count: int) -> dict[str, Arrow]:
         """The columns by shape of `count` rows of one shape."""
         if shape != self._last:
             # Also columns of nulls, from rows of several shapes.
@@ -121,7 +121,7 @@ class Encoder:
             self._constants.update(columns_of([shape], self._by_shape))
         return {name: self._constant(name, None, count) for name in self._by_shape}
 
-    def _spread(self, many: Sequence[Rows], count: int) -> dict[str, Arrow]:
+    def _spread(self, many: Sequence[MessageRows], count: int) -> dict[str, Arrow]:
         """The same of rows of several shapes."""
         self._forget_last()
         used = [rows.used_shapes() for rows in many]
@@ -137,7 +137,7 @@ class Encoder:
                 columns[name] = column if indices is None else column.take(indices)
         return columns
 
-    def _redelivered(self, rows: Rows) -> Arrow:
+    def _redelivered(self, rows: MessageRows) -> Arrow:
         if rows.redelivered is None:
             return self._constant("redelivered", False, rows.count)
         return pa.array(rows.redelivered, pa.bool_())
@@ -167,7 +167,7 @@ class Encoder:
         return pc.add(self._numbers.slice(0, len(offsets)), pa.scalar(offsets.start, pa.int64()))
 
 
-def _indices(used: "Sequence[tuple[list[Shape], array[int] | None]]") -> Arrow:
+def _indices(used: "Sequence[tuple[list[MessageShape], array[int] | None]]") -> Arrow:
     """Which of the shapes of all, one behind the other, each row has."""
     indices, before = [], 0
     for shapes, kinds in used:
@@ -187,7 +187,7 @@ def _times(times: "array[int] | int", count: int) -> Arrow:
     return pc.multiply(_column(times, pa.int64()), _MICROSECONDS).view(TIME)
 
 
-def _bodies(rows: Rows) -> Arrow:
+def _bodies(rows: MessageRows) -> Arrow:
     buffers = [None, pa.py_buffer(rows.ends), pa.py_buffer(rows.bodies)]
     if rows.places is None:
         return pa.Array.from_buffers(_TYPES["body"], rows.count, buffers, offset=rows.at)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from warren.management.arrow.rows import Shape
+from warren.management.arrow.message_rows import MessageShape
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Table, decode_table
 from warren.wire.table_json import header_text, table_to_json
@@ -48,12 +48,12 @@ _PLACES = {name: place for place, name in enumerate(TYPES)}
 _SECONDS_MAX = ((1 << 63) - 1) // 1_000_000
 
 
-def columns_of(shapes: list[Shape], names: Sequence[str]) -> dict[str, Arrow]:
+def columns_of(shapes: list[MessageShape], names: Sequence[str]) -> dict[str, Arrow]:
     """Of the columns `names`, those that are not null in all `shapes`. FrameError for what is no shape."""
     return _from_buffers(shapes, names) if IS_COMPILED else from_properties(shapes, names)
 
 
-def from_properties(shapes: list[Shape], names: Sequence[str]) -> dict[str, Arrow]:
+def from_properties(shapes: list[MessageShape], names: Sequence[str]) -> dict[str, Arrow]:
     """The same, by the properties of each."""
     decoded = [(address, BasicProperties.decode_list(listed)) for address, listed in shapes]
     found = {}
@@ -70,7 +70,7 @@ def as_text(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _from_buffers(shapes: list[Shape], names: Sequence[str]) -> dict[str, Arrow]:
+def _from_buffers(shapes: list[MessageShape], names: Sequence[str]) -> dict[str, Arrow]:
     wanted = sum(1 << _PLACES[name] for name in names)
     *columns, keys, values = decode(shapes, wanted, _others)
     found = {}

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from warren.errors import AmqpError
-from warren.limits import JOB_LOOK_S, LOOKED_AT_PER_TURN
-from warren.management.jobs.pace import Pace
+from warren.limits import JOB_POLL_S, SCANNED_PER_TURN
 from warren.management.jobs.permit import Permit
-from warren.vhost.moving import Moving, Staying
-from warren.vhost.trail import Trail
+from warren.management.jobs.rate_limiter import RateLimiter
+from warren.vhost.message_move import MessageMove, MoveFailures
+from warren.vhost.undo_log import UndoLog
 
 
-class Kind(Enum):
+class JobKind(Enum):
     """What it does."""
 
     REDRIVE = "redrive"
@@ -22,7 +22,7 @@ class Kind(Enum):
     UNDO = "undo"
 
 
-class State(Enum):
+class JobState(Enum):
     """How it is. The last three are ends."""
 
     RUNNING = "running"
@@ -33,27 +33,27 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class JobStep:
     """The messages of one queue that it moves, with leave to do so."""
 
-    moving: Moving
+    message_move: MessageMove
     permit: Permit
 
 
 @dataclass(slots=True)
-class Tally:
+class JobCounts:
     """What came of it so far."""
 
     examined: int = 0
     # Copies counted as they were sent.
     moved: int = 0
     under_way: int = 0
-    staying: list[Staying] = field(default_factory=list)
+    move_failures: list[MoveFailures] = field(default_factory=list)
 
     @property
     def refused(self) -> int:
         """Messages that could not go."""
-        return sum(staying.count for staying in self.staying)
+        return sum(move_failures.count for move_failures in self.move_failures)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,29 +61,29 @@ class Job:
     """What was asked for, and what came of it."""
 
     id: str
-    kind: Kind
+    kind: JobKind
     user: str
     vhost: str
     queue: str
     # Where to, as it was asked for.
     target: Mapping[str, object]
-    legs: list[Leg]
+    steps: list[JobStep]
     limit: int | None = None
     # Messages per second.
     rate: float | None = None
     started_at: int = 0
     ended_at: int | None = None
-    state: State = State.RUNNING
+    state: JobState = JobState.RUNNING
     # Why it waits, failed, or was stopped.
     reason: str = ""
     # Of a redrive: where its messages are, while they can be taken back; and the undo that did.
-    trail: Trail | None = None
+    undo_log: UndoLog | None = None
     undone_by: "Job | None" = None
     # Of an undo: whose.
     undoes: "Job | None" = None
     is_stopping: bool = False
     # Once it is over.
-    outcome: Tally | None = None
+    outcome: JobCounts | None = None
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -91,31 +91,31 @@ class Job:
         """True if it ended, one way or another."""
         return self.ended_at is not None
 
-    def tally(self) -> Tally:
+    def counts(self) -> JobCounts:
         """What came of it so far."""
         if self.outcome is not None:
             return self.outcome
-        moving = [leg.moving for leg in self.legs]
-        return Tally(
-            examined=sum(one.looking.examined for one in moving),
-            moved=sum(one.moved_count for one in moving),
-            under_way=sum(one.under_way_count for one in moving),
-            staying=[one.staying for one in moving],
+        message_move = [step.message_move for step in self.steps]
+        return JobCounts(
+            examined=sum(one.queue_scan.examined for one in message_move),
+            moved=sum(one.moved_count for one in message_move),
+            under_way=sum(one.in_flight_count for one in message_move),
+            move_failures=[one.move_failures for one in message_move],
         )
 
-    def end(self, state: State, now: int) -> None:
+    def end(self, state: JobState, now: int) -> None:
         """It is over: what it worked with may go, and what came of it stays."""
-        self.outcome = self.tally()
-        self.legs.clear()
+        self.outcome = self.counts()
+        self.steps.clear()
         self.state = state
         self.ended_at = now
 
     @property
     def too_late(self) -> int | None:
         """Of an undo that is over: how many messages are not back, as somebody has had them; else None."""
-        if self.undoes is None or self.undoes.trail is None or not self.is_over:
+        if self.undoes is None or self.undoes.undo_log is None or not self.is_over:
             return None
-        return self.undoes.tally().moved - self.undoes.trail.back_count
+        return self.undoes.counts().moved - self.undoes.undo_log.undone_count
 
     def stop(self, reason: str) -> None:
         """Send no more; what is under way arrives."""
@@ -124,61 +124,61 @@ class Job:
             self.reason = reason
             self.woken.set()
 
-    async def run(self) -> State:
+    async def run(self) -> JobState:
         """Move everything, a piece in each turn; how it ended, with the reason noted."""
-        for leg in self.legs:
-            leg.moving.wake = self.woken.set
+        for step in self.steps:
+            step.message_move.wake = self.woken.set
             try:
-                await self._send(leg)
+                await self._send(step)
             except AmqpError as error:
                 self.is_stopping = False
                 self.reason = error.message
-                await self._arrive(leg)
-                return State.FAILED
-            await self._arrive(leg)
+                await self._wait_for_confirms(step)
+                return JobState.FAILED
+            await self._wait_for_confirms(step)
             if self.is_stopping:
-                return State.STOPPED
+                return JobState.STOPPED
         self.reason = ""
-        if self.undoes is not None and self.undoes.trail is not None:
-            self.undoes.trail.clear()
-        return State.DONE
+        if self.undoes is not None and self.undoes.undo_log is not None:
+            self.undoes.undo_log.clear()
+        return JobState.DONE
 
-    async def _send(self, leg: Leg) -> None:
-        moving, permit = leg.moving, leg.permit
+    async def _send(self, step: JobStep) -> None:
+        message_move, permit = step.message_move, step.permit
         loop = asyncio.get_running_loop()
-        pace = Pace(self.rate, loop.time())
-        while not (self.is_stopping or moving.looking.is_over):
+        rate_limiter = RateLimiter(self.rate, loop.time())
+        while not (self.is_stopping or message_move.queue_scan.is_over):
             permit.begin_turn()
-            left = LOOKED_AT_PER_TURN
+            left = SCANNED_PER_TURN
             if self.limit is not None:
-                left = min(self.limit - moving.sent_count, left)
+                left = min(self.limit - message_move.sent_count, left)
                 if left <= 0:
                     return
-            reason = permit.held_up()
-            allowed = pace.allowed(loop.time(), left)
-            if reason or moving.is_full:
-                await self._wait(reason or "what was sent is not safe yet", JOB_LOOK_S)
+            reason = permit.blocked_reason()
+            allowed = rate_limiter.allowed(loop.time(), left)
+            if reason or message_move.is_full:
+                await self._wait(reason or "what was sent is not safe yet", JOB_POLL_S)
             elif not allowed:
-                await self._wait("", pace.delay_s())
+                await self._wait("", rate_limiter.delay_s())
             else:
-                self._go_on()
-                before = moving.sent_count
-                moving.move(LOOKED_AT_PER_TURN, allowed)
-                pace.spend(moving.sent_count - before)
+                self._set_running()
+                before = message_move.sent_count
+                message_move.move(SCANNED_PER_TURN, allowed)
+                rate_limiter.spend(message_move.sent_count - before)
                 await asyncio.sleep(0)
 
-    async def _arrive(self, leg: Leg) -> None:
+    async def _wait_for_confirms(self, step: JobStep) -> None:
         """Wait for what is under way; if nobody can have it any more, it goes back to where it was."""
-        while leg.moving.under_way_count:
-            if not leg.permit.has_target:
-                leg.moving.give_back()
+        while step.message_move.in_flight_count:
+            if not step.permit.has_target:
+                step.message_move.give_back()
                 return
             self.woken.clear()
-            await self._sleep(JOB_LOOK_S)
+            await self._sleep(JOB_POLL_S)
 
     async def _wait(self, reason: str, delay_s: float) -> None:
         if reason:
-            self.state, self.reason = State.WAITING, reason
+            self.state, self.reason = JobState.WAITING, reason
         self.woken.clear()
         await self._sleep(min(delay_s, 1.0))
 
@@ -186,6 +186,6 @@ class Job:
         with suppress(TimeoutError):
             await asyncio.wait_for(self.woken.wait(), delay_s)
 
-    def _go_on(self) -> None:
-        if self.state is State.WAITING:
-            self.state, self.reason = State.RUNNING, ""
+    def _set_running(self) -> None:
+        if self.state is JobState.WAITING:
+            self.state, self.reason = JobState.RUNNING, ""

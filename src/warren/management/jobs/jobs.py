@@ -4,8 +4,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from warren.limits import JOBS_KEPT_MAX, JOBS_PLACES_MAX, JOBS_RUNNING_MAX, JOBS_STOPPING_S
-from warren.management.jobs.job import Job, State
+from warren.limits import JOBS_KEPT_MAX, JOBS_RUNNING_MAX, JOBS_STOPPING_S, UNDO_MESSAGES_TOTAL_MAX
+from warren.management.jobs.job import Job, JobState
 
 logger = logging.getLogger("warren.management")
 
@@ -58,7 +58,7 @@ class Jobs:
                 task.cancel()
 
     async def _run(self, job: Job) -> None:
-        state = State.FAILED
+        state = JobState.FAILED
         try:
             state = await job.run()
         except Exception:
@@ -67,15 +67,15 @@ class Jobs:
         finally:
             job.end(state, self._now())
             del self._tasks[job.id]
-            self._forget_places()
-        logger.info("%s %s is %s: %d messages", job.kind.value, job.id, state.value, job.tally().moved)
+            self._forget_undo_logs()
+        logger.info("%s %s is %s: %d messages", job.kind.value, job.id, state.value, job.counts().moved)
 
-    def _forget_places(self) -> None:
+    def _forget_undo_logs(self) -> None:
         """Of the redrives that are over, the eldest cannot be undone any more if all remember too much."""
-        trails = [job.trail for job in self.by_id.values() if job.trail is not None and job.is_over]
-        known = sum(trail.count for trail in trails)
-        for trail in trails:
-            if known <= JOBS_PLACES_MAX:
+        trails = [job.undo_log for job in self.by_id.values() if job.undo_log is not None and job.is_over]
+        known = sum(undo_log.count for undo_log in trails)
+        for undo_log in trails:
+            if known <= UNDO_MESSAGES_TOTAL_MAX:
                 return
-            known -= trail.count
-            trail.clear()
+            known -= undo_log.count
+            undo_log.clear()

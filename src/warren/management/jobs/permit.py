@@ -4,31 +4,31 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from warren.access.authorize import Authorizer
-from warren.access.grants import is_ended
+from warren.access.grants import is_expired
 from warren.errors import AccessRefused, NotFound
 from warren.metadata.users import User
 from warren.queues.local import LocalQueue
-from warren.session.domain import Domain
 from warren.session.server import Server
+from warren.session.vhost_services import VhostServices
 
-_CREDIT = "the disk has enough to do"
+_DISK_BUSY = "the disk has enough to do"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JobContext:
     """Where a job works: in a broker, as somebody, from one virtual host to another."""
 
     server: Server
     user: User
-    source: Domain
-    target: Domain
+    source: VhostServices
+    target: VhostServices
     now: Callable[[], int]
 
 
 class Permit:
     """Leave to take messages out of a queue, and to publish them."""
 
-    def __init__(self, place: Place, queue: LocalQueue) -> None:
+    def __init__(self, place: JobContext, queue: LocalQueue) -> None:
         self.place = place
         self._queue = queue
         self._reader: Authorizer = place.source.authorizer(place.user)
@@ -37,12 +37,12 @@ class Permit:
 
     def begin_turn(self) -> None:
         """Have both virtual hosts know what time it is. An AmqpError if the user may not go on here."""
-        for domain in (self.place.source, self.place.target):
-            if not self._is_alive(domain):
-                raise NotFound(f"vhost '{domain.vhost.name}' is down")
-            domain.vhost.now = self.place.now()
+        for services in (self.place.source, self.place.target):
+            if not self._is_alive(services):
+                raise NotFound(f"vhost '{services.vhost.name}' is down")
+            services.vhost.now = self.place.now()
         user = self.place.user
-        if is_ended(user, self.place.now()):
+        if is_expired(user, self.place.now()):
             raise AccessRefused(f"the token of user '{user.name}' has expired")
         if self._queue.is_deleted:
             raise NotFound(f"no queue '{self._queue.name}' in vhost '{self._queue.vhost_name}'")
@@ -52,17 +52,17 @@ class Permit:
         """Raise unless the user may publish to `address`."""
         self._rules.admit(address)
 
-    def held_up(self) -> str:
+    def blocked_reason(self) -> str:
         """Why publishers wait now, and so does the job; empty if they do not."""
         place = self.place
         if place.server.blocked_reason:
             return place.server.blocked_reason
-        return _CREDIT if place.target.credit.is_spent or place.source.credit.is_spent else ""
+        return _DISK_BUSY if place.target.credit.is_spent or place.source.credit.is_spent else ""
 
     @property
     def has_target(self) -> bool:
         """True while what is under way can become safe."""
         return self._is_alive(self.place.target)
 
-    def _is_alive(self, domain: Domain) -> bool:
-        return self.place.server.domains.get(domain.vhost.name) is domain
+    def _is_alive(self, services: VhostServices) -> bool:
+        return self.place.server.vhost_services.get(services.vhost.name) is services

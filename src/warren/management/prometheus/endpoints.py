@@ -19,47 +19,47 @@ from warren.limits_http import (
     DESCRIBED_PER_TURN,
     EXPOSED_PER_TURN,
 )
-from warren.management.managed import Managed
+from warren.management.managed_node import ManagedNode
 from warren.management.negotiation import prefers_gzip, refuses_identity
-from warren.management.prometheus.exposition import CONTENT_TYPE, Scrapes, head, line
-from warren.management.prometheus.objects import Wanted
-from warren.management.prometheus.rows import Row, Scrape
+from warren.management.prometheus.exposition import CONTENT_TYPE, ScrapeStatistics, head, line
+from warren.management.prometheus.objects import VhostFilter
+from warren.management.prometheus.rows import MetricRow, Scrape
 from warren.management.prometheus.sources import (
-    ABOUT,
     CLUSTER,
     DETAILED_ATTEMPTS,
+    IDENTITY,
     SOURCES,
     SUMS,
     UNPREFIXED,
-    ObjectSource,
-    Source,
+    MetricSource,
+    ObjectMetricSource,
 )
 
 _PREFIX = "rabbitmq_"
 _DETAILED = "rabbitmq_detailed_"
 _CLUSTER = "rabbitmq_cluster_"
 # By the prefix of their names, what every answer has at its end.
-_ALWAYS: tuple[tuple[str, tuple[Source, ...]], ...] = ((_PREFIX, ABOUT), ("", UNPREFIXED))
+_ALWAYS: tuple[tuple[str, tuple[MetricSource, ...]], ...] = ((_PREFIX, IDENTITY), ("", UNPREFIXED))
 # What is sent in one piece.
 _CHUNK_SIZE = 65_536
 # Numbers of each of EXPOSED_PER_TURN objects that are added up in one turn.
 _READ_PER_TURN = 4
 # What was scraped before, which a scrape tells, too.
-SCRAPES: web.AppKey[Scrapes] = web.AppKey("scrapes")
+SCRAPE_STATISTICS: web.AppKey[ScrapeStatistics] = web.AppKey("scrapes")
 
 
-async def metrics(request: web.Request, node: Managed) -> web.StreamResponse:
+async def metrics(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Sums over all objects."""
     return await _written(request, "default", _summed(node))
 
 
-async def per_object(request: web.Request, node: Managed) -> web.StreamResponse:
+async def per_object(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Every object by itself."""
     sources = (*SOURCES, DETAILED_ATTEMPTS)
     return await _written(request, "per-object", _listed(node, [(_PREFIX, sources)], None))
 
 
-async def detailed(request: web.Request, node: Managed) -> web.StreamResponse:
+async def detailed(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The groups that are asked for, of the virtual hosts that are asked for."""
     groups = frozenset(request.query.getall("family", []))
     vhosts = request.query.getall("vhost", [])
@@ -71,10 +71,10 @@ async def detailed(request: web.Request, node: Managed) -> web.StreamResponse:
     )
 
 
-async def _summed(node: Managed) -> AsyncIterator[str]:
+async def _summed(node: ManagedNode) -> AsyncIterator[str]:
     scrape = Scrape(node)
     for source in SOURCES:
-        if isinstance(source, ObjectSource):
+        if isinstance(source, ObjectMetricSource):
             yield await _sum(_PREFIX, source, scrape, None)
         else:
             yield _texts(_PREFIX, source, source.rows(scrape, None))
@@ -84,21 +84,23 @@ async def _summed(node: Managed) -> AsyncIterator[str]:
 
 
 async def _listed(
-    node: Managed, chosen: Iterable[tuple[str, Iterable[Source | ObjectSource]]], wanted: Wanted
+    node: ManagedNode,
+    chosen: Iterable[tuple[str, Iterable[MetricSource | ObjectMetricSource]]],
+    wanted: VhostFilter,
 ) -> AsyncIterator[str]:
     scrape = Scrape(node)
     for prefix, sources in (*chosen, *_ALWAYS):
         for source in sources:
-            if not isinstance(source, ObjectSource):
+            if not isinstance(source, ObjectMetricSource):
                 yield _texts(prefix, source, source.rows(scrape, wanted))
-            elif source.together is not None:
+            elif source.sum_labels is not None:
                 yield await _sum(prefix, source, scrape, wanted)
             else:
                 async for text in _objects(prefix, source, node, wanted):
                     yield text
 
 
-async def _sum(prefix: str, source: ObjectSource, scrape: Scrape, wanted: Wanted) -> str:
+async def _sum(prefix: str, source: ObjectMetricSource, scrape: Scrape, wanted: VhostFilter) -> str:
     """The families of `source`, each with one number for all objects."""
     node = scrape.node
     if not source.is_summed:
@@ -111,25 +113,27 @@ async def _sum(prefix: str, source: ObjectSource, scrape: Scrape, wanted: Wanted
             if place % _READ_PER_TURN == 0:
                 await asyncio.sleep(0)
         await asyncio.sleep(0)
-    beside = () if source.beside is None else source.beside(scrape, wanted)
-    return _families(prefix, source, [(source.together or "", tuple(sums)), *beside])
+    extra_rows = () if source.extra_rows is None else source.extra_rows(scrape, wanted)
+    return _families(prefix, source, [(source.sum_labels or "", tuple(sums)), *extra_rows])
 
 
-async def _objects(prefix: str, source: ObjectSource, node: Managed, wanted: Wanted) -> AsyncIterator[str]:
+async def _objects(
+    prefix: str, source: ObjectMetricSource, node: ManagedNode, wanted: VhostFilter
+) -> AsyncIterator[str]:
     """The families of `source`, each with the number of every object."""
     pieces: list[tuple[list[str], list[Any]]] = []
     for piece in _pieces(source.objects(node, wanted)):
-        abouts: list[str] = []
+        all_labels: list[str] = []
         for at in range(0, len(piece), DESCRIBED_PER_TURN):
-            abouts += [source.about(one) for one in piece[at : at + DESCRIBED_PER_TURN]]
+            all_labels += [source.labels(one) for one in piece[at : at + DESCRIBED_PER_TURN]]
             await asyncio.sleep(0)
-        pieces.append((abouts, piece))
+        pieces.append((all_labels, piece))
     for family, read in zip(source.families, source.readers(node), strict=True):
         name = prefix + family.name
         yield head(name, family)
-        for abouts, piece in pieces:
+        for all_labels, piece in pieces:
             text = "".join(
-                [f"{name}{{{about}}} {read(one)}\n" for about, one in zip(abouts, piece, strict=True)]
+                [f"{name}{{{labels}}} {read(one)}\n" for labels, one in zip(all_labels, piece, strict=True)]
             )
             # Only what cannot be summed up may be no number, which Prometheus writes otherwise.
             yield text if source.is_summed else text.replace(" nan\n", " NaN\n")
@@ -141,16 +145,16 @@ def _pieces(objects: Iterator[Any]) -> Iterator[list[Any]]:
         yield piece
 
 
-def _texts(prefix: str, source: Source, rows: Iterable[Row]) -> str:
+def _texts(prefix: str, source: MetricSource, rows: Iterable[MetricRow]) -> str:
     return _families(prefix, source, list(rows))
 
 
-def _families(prefix: str, source: Source | ObjectSource, rows: list[Row]) -> str:
+def _families(prefix: str, source: MetricSource | ObjectMetricSource, rows: list[MetricRow]) -> str:
     texts = []
     for place, family in enumerate(source.families):
         name = prefix + family.name
         texts.append(head(name, family))
-        texts += [line(name, about, _plain(values[place])) for about, values in rows]
+        texts += [line(name, labels, _plain(values[place])) for labels, values in rows]
     return "".join(texts)
 
 
@@ -168,7 +172,7 @@ async def _written(request: web.Request, registry: str, texts: AsyncIterator[str
     if is_compressed:
         response.enable_compression(web.ContentCoding.gzip)
     await response.prepare(request)
-    scrapes = request.app[SCRAPES]
+    scrapes = request.app[SCRAPE_STATISTICS]
     pending: list[str] = []
     pending_size = size = 0
     async for text in texts:

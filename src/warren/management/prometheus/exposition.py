@@ -26,7 +26,7 @@ class Family:
     text: str
 
 
-class Scrapes:
+class ScrapeStatistics:
     """What scrapes came to, by registry: a summary of each, as RabbitMQ has it."""
 
     def __init__(self) -> None:

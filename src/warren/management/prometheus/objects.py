@@ -11,54 +11,54 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from warren.limits import NAMES_PER_TURN
-from warren.management.managed import Managed
-from warren.management.orders import present_of
+from warren.management.managed_node import ManagedNode
 from warren.management.prometheus.exposition import labels
-from warren.management.views.connections import Connected, connections_of, vhost_of
-from warren.management.views.consumers import Opened, channel_name
+from warren.management.queue_index import existing_queues
+from warren.management.views.connections import AnyConnection, connections_of, vhost_of
+from warren.management.views.consumers import OpenChannel, channel_name
 from warren.management.views.queues import MEMORY, utilisation
-from warren.management.views.streams import Clients, lag_max, streams_in
+from warren.management.views.streams import StreamClientIndex, lag_max, streams_in
 from warren.metadata.records import ExchangeRecord
-from warren.metadata.vhosts import Vhost
+from warren.metadata.vhosts import VhostMetadata
 from warren.queues.local import LocalQueue
 from warren.queues.stream import StreamQueue
-from warren.session.streaming.connection import StreamConnection
+from warren.session.streams.connection import StreamConnection
 
 # The virtual hosts that somebody asks about; None for all.
-Wanted: TypeAlias = frozenset[str] | None
-Reader: TypeAlias = Callable[[Any], float]
+VhostFilter: TypeAlias = frozenset[str] | None
+ValueReader: TypeAlias = Callable[[Any], float]
 # The readers of a source, one for each of its families.
-Readers: TypeAlias = Callable[[Managed], tuple[Reader, ...]]
+MakeReaders: TypeAlias = Callable[[ManagedNode], tuple[ValueReader, ...]]
 
 
-def always(*readers: Reader) -> Readers:
+def fixed_readers(*readers: ValueReader) -> MakeReaders:
     """Readers that need not know the node."""
     return lambda node: readers
 
 
-def queues(node: Managed, wanted: Wanted) -> Iterator[LocalQueue]:
+def queues(node: ManagedNode, wanted: VhostFilter) -> Iterator[LocalQueue]:
     """Every queue, found a piece at a time: a list of all would be made of places all over the memory."""
-    for name, domain in list(node.server.domains.items()):
+    for name, services in list(node.server.vhost_services.items()):
         vhost = node.metadata.vhost(name)
         if vhost is not None and (wanted is None or name in wanted):
-            named = node.queue_order.of(vhost)
+            named = node.queue_index.of(vhost)
             for at in range(0, len(named), NAMES_PER_TURN):
-                yield from present_of(named[at : at + NAMES_PER_TURN], domain.vhost.queues)
+                yield from existing_queues(named[at : at + NAMES_PER_TURN], services.vhost.queues)
 
 
-def connections(node: Managed, wanted: Wanted) -> Iterator[Connected]:
+def connections(node: ManagedNode, wanted: VhostFilter) -> Iterator[AnyConnection]:
     """Every connection, of any protocol."""
     return (found for found in connections_of(node) if wanted is None or vhost_of(found) in wanted)
 
 
-def streams(node: Managed, wanted: Wanted) -> Iterator[StreamQueue]:
+def streams(node: ManagedNode, wanted: VhostFilter) -> Iterator[StreamQueue]:
     """Every stream that somebody reads."""
-    for name, domain in list(node.server.domains.items()):
+    for name, services in list(node.server.vhost_services.items()):
         if wanted is None or name in wanted:
-            yield from (queue for queue in streams_in(node, domain.vhost) if queue.consumer_count)
+            yield from (queue for queue in streams_in(node, services.vhost) if queue.consumer_count)
 
 
-def channels(node: Managed, wanted: Wanted) -> Iterator[Opened]:
+def channels(node: ManagedNode, wanted: VhostFilter) -> Iterator[OpenChannel]:
     """Every channel."""
     for connection in connections(node, wanted):
         if not isinstance(connection, StreamConnection):
@@ -66,7 +66,7 @@ def channels(node: Managed, wanted: Wanted) -> Iterator[Opened]:
                 yield connection, channel
 
 
-def exchanges(node: Managed, wanted: Wanted) -> Iterator[tuple[Vhost, ExchangeRecord]]:
+def exchanges(node: ManagedNode, wanted: VhostFilter) -> Iterator[tuple[VhostMetadata, ExchangeRecord]]:
     """Every exchange that has a name."""
     for vhost in list(node.metadata.vhosts.by_name.values()):
         if wanted is None or vhost.name in wanted:
@@ -75,41 +75,41 @@ def exchanges(node: Managed, wanted: Wanted) -> Iterator[tuple[Vhost, ExchangeRe
                     yield vhost, exchange
 
 
-def about_exchange(found: tuple[Vhost, ExchangeRecord]) -> str:
+def exchange_labels(found: tuple[VhostMetadata, ExchangeRecord]) -> str:
     """Its labels."""
     return labels(vhost=found[0].name, exchange=found[1].name, type=found[1].type)
 
 
-def about_queue(queue: LocalQueue) -> str:
+def queue_labels(queue: LocalQueue) -> str:
     """Its labels."""
     return labels(vhost=queue.vhost_name, queue=queue.name)
 
 
-def about_delivery(queue: LocalQueue) -> str:
+def delivery_labels(queue: LocalQueue) -> str:
     """Of what was taken out of it."""
     return labels(channel="", vhost=queue.vhost_name, queue=queue.name)
 
 
-def about_publishing(queue: LocalQueue) -> str:
+def publish_labels(queue: LocalQueue) -> str:
     """Of what was published to it."""
     vhost = queue.vhost_name
     return labels(channel="", queue_vhost=vhost, queue=queue.name, exchange_vhost=vhost, exchange="")
 
 
-def about_connection(connection: Connected) -> str:
+def connection_labels(connection: AnyConnection) -> str:
     """Its labels: RabbitMQ, too, calls it a channel."""
     return labels(channel=connection.peer.name)
 
 
-def about_channel(opened: Opened) -> str:
+def channel_labels(opened: OpenChannel) -> str:
     """Its labels."""
     return labels(channel=channel_name(*opened))
 
 
-def about_publisher(opened: Opened) -> str:
+def publisher_labels(opened: OpenChannel) -> str:
     """Of what was published on it."""
-    domain = opened[0].domain
-    vhost = "" if domain is None else domain.vhost.name
+    services = opened[0].services
+    vhost = "" if services is None else services.vhost.name
     return labels(channel=channel_name(*opened), vhost=vhost, exchange="")
 
 
@@ -119,14 +119,14 @@ def _head(queue: LocalQueue) -> float:
     return nan if found is None else found
 
 
-lengths = always(
+lengths = fixed_readers(
     attrgetter("message_count"),
     attrgetter("unacked_count"),
     lambda queue: queue.message_count + queue.unacked_count,
 )
-heads = always(_head)
-consumed = always(attrgetter("consumer_count"))
-delivered = always(
+heads = fixed_readers(_head)
+consumed = fixed_readers(attrgetter("consumer_count"))
+delivered = fixed_readers(
     *map(
         attrgetter,
         (
@@ -135,12 +135,12 @@ delivered = always(
         ),
     )
 )  # fmt: skip
-published = always(attrgetter("published_count"))
-bound = always(lambda found: found[0].topology.binding_count_from(found[1].name))
-named = always(lambda found: 1)
+published = fixed_readers(attrgetter("published_count"))
+bound = fixed_readers(lambda found: found[0].topology.binding_count_from(found[1].name))
+named = fixed_readers(lambda found: 1)
 # Erlang counts steps of work, and nothing here does.
-no_steps = always(lambda one: 0)
-moved = always(
+no_reductions = fixed_readers(lambda one: 0)
+traffic = fixed_readers(
     attrgetter("octets_received"),
     attrgetter("outbox.total"),
     attrgetter("read_count"),
@@ -148,14 +148,14 @@ moved = always(
     attrgetter("outbox.size"),
     lambda connection: 0 if isinstance(connection, StreamConnection) else len(connection.channels),
 )
-publishing = always(
+publishing = fixed_readers(
     *(
         lambda opened, name=name: getattr(opened[1].publisher_counters, name)
         for name in ("published", "confirmed", "returned", "dropped")
     )
 )
-is_publisher = always(lambda opened: int(opened[1].publisher_counters.published > 0))
-opened = always(
+is_publisher = fixed_readers(lambda opened: int(opened[1].publisher_counters.published > 0))
+opened = fixed_readers(
     lambda opened: sum(1 for _ in opened[1].subscriber.consumers),
     lambda opened: opened[1].subscriber.unacked.count,
     lambda opened: 0 if opened[1].confirms is None else opened[1].confirms.unconfirmed_count,
@@ -166,7 +166,7 @@ opened = always(
 )
 
 
-def memory(node: Managed) -> tuple[Reader, ...]:
+def memory(node: ManagedNode) -> tuple[ValueReader, ...]:
     """Where the messages of a queue are, and how much of the time its consumers could take more."""
     time = node.sampler.time
     names = (
@@ -181,7 +181,7 @@ def memory(node: Managed) -> tuple[Reader, ...]:
     return *(MEMORY[name] for name in names), used, used
 
 
-def lags(node: Managed) -> tuple[Reader, ...]:
+def lags(node: ManagedNode) -> tuple[ValueReader, ...]:
     """How far the slowest reader of a stream is behind."""
-    clients = Clients(node)
+    clients = StreamClientIndex(node)
     return (lambda queue: lag_max(queue, clients) or 0,)

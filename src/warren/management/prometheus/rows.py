@@ -10,22 +10,22 @@ from typing import TypeAlias
 
 from warren import __version__
 from warren.flow.alarms import Resource
-from warren.management.figures import FIGURES, descriptors_max
-from warren.management.managed import Managed
+from warren.management.managed_node import ManagedNode
+from warren.management.node_usage import NODE_COLUMNS, descriptors_max
 from warren.management.prometheus.exposition import labels
-from warren.management.prometheus.objects import Wanted
-from warren.management.quarantined import totals_of, unacknowledged
-from warren.management.samples import VHOST_COLUMNS
+from warren.management.prometheus.objects import VhostFilter
+from warren.management.quarantine_view import totals_of, unacknowledged
+from warren.management.sampler import VHOST_COLUMNS
 from warren.management.views.connections import stream_connections
-from warren.management.views.consumers import subscribing_on
+from warren.management.views.consumers import stream_consumers_on
 from warren.management.views.nodes import THREADS_MAX
 from warren.management.views.overview import totals
-from warren.management.views.streams import publishing_on, streams_in
+from warren.management.views.streams import stream_publishers_on, streams_in
 from warren.metadata.leases import LeaseState
-from warren.session.greeting import COMPATIBLE_VERSION
-from warren.wire.streams.codes import Code
+from warren.session.server_properties import COMPATIBLE_VERSION
+from warren.wire.streams.codes import ResponseCode
 
-Row: TypeAlias = tuple[str, tuple[float, ...]]
+MetricRow: TypeAlias = tuple[str, tuple[float, ...]]
 
 AMQP = labels(protocol="amqp091")
 _STREAM = labels(protocol="stream")
@@ -48,21 +48,21 @@ DEATHS = {
 # The codes of the stream protocol, under RabbitMQ's names.
 STREAM_ERRORS = {
     code.name.lower(): f"Total number of commands failed with {code.name.lower().replace('_', ' ')}"
-    for code in Code
-    if Code.OK < code < Code.NO_OFFSET
+    for code in ResponseCode
+    if ResponseCode.OK < code < ResponseCode.NO_OFFSET
 }
 
 
 class Scrape:
     """One reading of everything: what several rows are made of is found out once."""
 
-    def __init__(self, node: Managed) -> None:
+    def __init__(self, node: ManagedNode) -> None:
         self.node = node
 
     @cached_property
-    def figures(self) -> dict[str, int]:
+    def node_usage(self) -> dict[str, int]:
         """What the process uses, by FIGURES."""
-        return dict(zip(FIGURES, self.node.sampler.figures(), strict=True))
+        return dict(zip(NODE_COLUMNS, self.node.sampler.node_usage(), strict=True))
 
     @cached_property
     def totals(self) -> dict[str, int]:
@@ -75,7 +75,7 @@ class Scrape:
         return totals(self.node)
 
 
-def build(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def build(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """What runs here."""
     yield (
         labels(
@@ -88,12 +88,12 @@ def build(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
     )
 
 
-def warren(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def warren(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """What runs here, under its own name."""
     yield labels(warren_version=__version__, python_version=platform.python_version()), (1,)
 
 
-def identity(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def identity(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """Which node of which cluster it is."""
     named = labels(
         rabbitmq_node=scrape.node.node_name,
@@ -103,24 +103,24 @@ def identity(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
     yield named, (1,)
 
 
-def started(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def started(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """When it was started."""
     yield "", (scrape.node.started_at // 1000,)
 
 
-def alarms(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def alarms(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """Which alarms are on; that for file descriptors never is."""
     yield "", (0, scrape.node.alarms.is_low(Resource.DISK), scrape.node.alarms.is_low(Resource.MEMORY))
 
 
-def churn(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def churn(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """What came and went."""
     yield "", tuple(scrape.node.sampler.churn_row())
 
 
-def usage(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def usage(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """What the process uses, and may use."""
-    used = scrape.figures
+    used = scrape.node_usage
     limits = []
     for resource in (Resource.MEMORY, Resource.DISK):
         level = scrape.node.alarms.level(resource)
@@ -139,45 +139,45 @@ def usage(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
     )
 
 
-def disk(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def disk(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """Reads and writes, of the process and of messages."""
-    used = scrape.figures
+    used = scrape.node_usage
     row = scrape.totals
     io = tuple(used[name] for name in ("io_read_count", "io_read_bytes", "io_write_count", "io_write_bytes"))
     yield "", (*io, *(0 for _ in UNMEASURED), row["disk_reads"], row["disk_writes"])
 
 
-def queue_disk(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def queue_disk(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """Reads and writes of messages."""
     yield "", (scrape.totals["disk_reads"], scrape.totals["disk_writes"])
 
 
-def nothing(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def nothing(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """No value at all."""
     return iter(())
 
 
-def vhost_status(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def vhost_status(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """Which virtual hosts are up."""
     for vhost in scrape.node.vhosts():
         if wanted is None or vhost.name in wanted:
             yield labels(vhost=vhost.name), (vhost.is_running,)
 
 
-def objects(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def objects(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """How many of everything there are."""
     found = scrape.objects
     yield "", tuple(found[name] for name in ("connections", "channels", "consumers", "queues"))
 
 
-def attempts(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def attempts(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """Attempts to log in, by protocol."""
-    for protocol, found in scrape.node.server.gate.attempts.items():
+    for protocol, found in scrape.node.server.admission_control.attempts.items():
         values = (found.succeeded + found.failed, found.succeeded, found.failed)
         yield labels(protocol=protocol), values
 
 
-def vhosts(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def vhosts(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """How virtual hosts are."""
     losses = [loss for loss in scrape.node.losses() if not loss.acknowledged]
     for vhost in scrape.node.vhosts():
@@ -187,7 +187,7 @@ def vhosts(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
             yield labels(vhost=vhost.name), values
 
 
-def received(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def received(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """What was published on all of them."""
     row = scrape.totals
     lost = row["return_unroutable"] + row["drop_unroutable"]
@@ -202,7 +202,7 @@ def received(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
     yield _STREAM, (counts.published, counts.confirmed, counts.confirmed, 0, 0, 0)
 
 
-def handed_out(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def delivered(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """What was taken out of all queues."""
     row = scrape.totals
     names = ("deliver_get", "deliver_no_ack", "deliver", "get_no_ack", "get", "get_empty", "redeliver", "ack")
@@ -210,30 +210,30 @@ def handed_out(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
     yield _OF_STREAMS, (scrape.node.stream_counts.delivered, *(0 for _ in names[1:]))
 
 
-def consumers(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def consumers(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """Who consumes."""
-    subscriptions = sum(1 for _ in subscribing_on(stream_connections(scrape.node)))
+    subscriptions = sum(1 for _ in stream_consumers_on(stream_connections(scrape.node)))
     yield AMQP, (scrape.objects["consumers"] - subscriptions,)
     yield _STREAM, (subscriptions,)
 
 
-def stream_publishers(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def stream_publishers(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """Who publishes by the stream protocol."""
-    yield _STREAM, (sum(1 for _ in publishing_on(stream_connections(scrape.node))),)
+    yield _STREAM, (sum(1 for _ in stream_publishers_on(stream_connections(scrape.node))),)
 
 
-def stream_errors(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def stream_errors(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """What clients of the stream protocol were refused."""
     failures = scrape.node.stream_counts.failures
-    yield _STREAM, tuple(failures[Code[name.upper()]] for name in STREAM_ERRORS)
+    yield _STREAM, tuple(failures[ResponseCode[name.upper()]] for name in STREAM_ERRORS)
 
 
-def kept(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def streams_and_leases(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """Streams and leases of each virtual host."""
-    for name, domain in list(scrape.node.server.domains.items()):
+    for name, services in list(scrape.node.server.vhost_services.items()):
         if wanted is None or name in wanted:
-            streams = streams_in(scrape.node, domain.vhost)
-            leases = list(domain.leasing.leases.active())
+            streams = streams_in(scrape.node, services.vhost)
+            leases = list(services.lease_service.leases.active())
             yield (
                 labels(vhost=name),
                 (
@@ -241,45 +241,48 @@ def kept(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
                     sum(queue.log.octets for queue in streams),
                     len(leases),
                     sum(lease.messages for lease in leases),
-                    domain.leasing.granted_count,
+                    services.lease_service.granted_count,
                 ),
             )
 
 
-def ended_leases(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def ended_leases(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """How leases have ended, in each virtual host."""
-    for name, domain in list(scrape.node.server.domains.items()):
+    for name, services in list(scrape.node.server.vhost_services.items()):
         if wanted is None or name in wanted:
             for state in LeaseState:
                 if state is not LeaseState.ACTIVE:
-                    yield labels(vhost=name, outcome=state.value), (domain.leasing.ended_counts[state],)
+                    yield (
+                        labels(vhost=name, outcome=state.value),
+                        (services.lease_service.ended_counts[state],),
+                    )
 
 
-def quarantined(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def quarantined(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """What is kept that the metadata do not name."""
     items = scrape.node.quarantine.items()
     yield "", (*totals_of(items), len(unacknowledged(items)))
 
 
-def staged(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def staged(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """What is staged."""
     yield "", (scrape.node.staging.count, scrape.node.staging.octets)
 
 
-def dead(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def dead_lettered(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """What died, by reason: routed again, or lost for want of an exchange, as RabbitMQ tells them apart."""
-    vhosts = [domain.vhost for domain in scrape.node.server.domains.values()]
+    vhosts = [services.vhost for services in scrape.node.server.vhost_services.values()]
     for strategy, counts in (
-        ("at_most_once", [vhost.dead_counts for vhost in vhosts]),
-        ("disabled", [vhost.lost_counts for vhost in vhosts]),
+        ("at_most_once", [vhost.dead_letter_counts for vhost in vhosts]),
+        ("disabled", [vhost.discarded_counts for vhost in vhosts]),
     ):
         about = labels(queue_type="rabbit_classic_queue", dead_letter_strategy=strategy)
         yield about, tuple(sum(count.get(reason, 0) for count in counts) for reason in DEATHS)
 
 
-def process(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+def process(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """What RabbitMQ says of Erlang, as far as Python has the like: threads, collections, switches."""
-    used, node = scrape.figures, scrape.node
+    used, node = scrape.node_usage, scrape.node
     yield (
         "",
         (

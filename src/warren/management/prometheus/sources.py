@@ -7,36 +7,36 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from warren.management.managed import Managed
+from warren.management.managed_node import ManagedNode
 from warren.management.prometheus import objects, rows
 from warren.management.prometheus.exposition import COUNTER, GAUGE, UNTYPED, Family
-from warren.management.prometheus.objects import Readers, Wanted
-from warren.management.prometheus.rows import Row, Scrape
+from warren.management.prometheus.objects import MakeReaders, VhostFilter
+from warren.management.prometheus.rows import MetricRow, Scrape
 
-Rows: TypeAlias = Callable[[Scrape, Wanted], Iterator[Row]]
+ReadRows: TypeAlias = Callable[[Scrape, VhostFilter], Iterator[MetricRow]]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MetricSource:
     """Some families whose values are found together."""
 
     group: str
     families: tuple[Family, ...]
-    rows: Rows
+    rows: ReadRows
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectSource:
+class ObjectMetricSource:
     """Some families that each object of a kind has."""
 
     group: str
     families: tuple[Family, ...]
-    objects: Callable[[Managed, Wanted], Iterator[Any]]
-    readers: Readers
-    about: Callable[[Any], str]
+    objects: Callable[[ManagedNode, VhostFilter], Iterator[Any]]
+    readers: MakeReaders
+    labels: Callable[[Any], str]
     # They are added up everywhere, under these labels; and beside them stand rows of what are no objects.
-    together: str | None = None
-    beside: Rows | None = None
+    sum_labels: str | None = None
+    extra_rows: ReadRows | None = None
     # False for numbers that come to nothing together: a sum has the names of the families only.
     is_summed: bool = True
 
@@ -50,12 +50,14 @@ def _counters(**texts: str) -> tuple[Family, ...]:
 
 
 # What every answer says, whatever was asked for.
-ABOUT = (
-    Source("", (Family("build_info", UNTYPED, "RabbitMQ & Erlang/OTP version info"),), rows.build),
-    Source("", (Family("identity_info", UNTYPED, "RabbitMQ node & cluster identity info"),), rows.identity),
+IDENTITY = (
+    MetricSource("", (Family("build_info", UNTYPED, "RabbitMQ & Erlang/OTP version info"),), rows.build),
+    MetricSource(
+        "", (Family("identity_info", UNTYPED, "RabbitMQ node & cluster identity info"),), rows.identity
+    ),
 )
 SOURCES = (
-    Source(
+    MetricSource(
         "alarm_metrics",
         tuple(
             Family(f"alarms_{name}", UNTYPED, f"is 1 if {text} alarm is in effect")
@@ -67,7 +69,7 @@ SOURCES = (
         ),
         rows.alarms,
     ),
-    Source(
+    MetricSource(
         "connection_churn_metrics",
         _counters(
             connections_opened="Total number of connections opened",
@@ -80,7 +82,7 @@ SOURCES = (
         ),
         rows.churn,
     ),
-    Source(
+    MetricSource(
         "node_coarse_metrics",
         _gauges(
             process_open_fds="Open file descriptors",
@@ -94,7 +96,7 @@ SOURCES = (
         ),
         rows.usage,
     ),
-    Source(
+    MetricSource(
         "node_metrics",
         (
             *_gauges(
@@ -114,7 +116,7 @@ SOURCES = (
         ),
         rows.process,
     ),
-    Source(
+    MetricSource(
         "node_persister_metrics",
         _counters(
             io_read_ops="Total number of I/O read operations",
@@ -127,7 +129,7 @@ SOURCES = (
         ),
         rows.disk,
     ),
-    Source(
+    MetricSource(
         "auth_attempt_metrics",
         _counters(
             auth_attempts="Total number of authorization attempts",
@@ -136,7 +138,7 @@ SOURCES = (
         ),
         rows.attempts,
     ),
-    ObjectSource(
+    ObjectMetricSource(
         "queue_coarse_metrics",
         _gauges(
             queue_messages_ready="Messages ready to be delivered to consumers",
@@ -145,16 +147,16 @@ SOURCES = (
         ),
         objects.queues,
         objects.lengths,
-        objects.about_queue,
+        objects.queue_labels,
     ),
-    ObjectSource(
+    ObjectMetricSource(
         "queue_consumer_count",
         _gauges(queue_consumers="Consumers on a queue"),
         objects.queues,
         objects.consumed,
-        objects.about_queue,
+        objects.queue_labels,
     ),
-    ObjectSource(
+    ObjectMetricSource(
         "queue_metrics",
         _gauges(
             queue_process_memory_bytes="Memory in bytes used by the queue",
@@ -174,38 +176,38 @@ SOURCES = (
         ),
         objects.queues,
         objects.memory,
-        objects.about_queue,
+        objects.queue_labels,
     ),
-    ObjectSource(
+    ObjectMetricSource(
         "queue_metrics",
         _counters(queue_process_reductions="Nothing of the kind: 0"),
         objects.queues,
-        objects.no_steps,
-        objects.about_queue,
+        objects.no_reductions,
+        objects.queue_labels,
     ),
-    ObjectSource(
+    ObjectMetricSource(
         "channel_process_metrics",
         _counters(channel_process_reductions="Nothing of the kind: 0"),
         objects.channels,
-        objects.no_steps,
-        objects.about_channel,
+        objects.no_reductions,
+        objects.channel_labels,
     ),
-    ObjectSource(
+    ObjectMetricSource(
         "connection_coarse_metrics",
         _counters(connection_process_reductions="Nothing of the kind: 0"),
         objects.connections,
-        objects.no_steps,
-        objects.about_connection,
+        objects.no_reductions,
+        objects.connection_labels,
     ),
-    ObjectSource(
+    ObjectMetricSource(
         "queue_metrics",
         _gauges(queue_head_message_timestamp="Timestamp of the first message in the queue, if any"),
         objects.queues,
         objects.heads,
-        objects.about_queue,
+        objects.queue_labels,
         is_summed=False,
     ),
-    ObjectSource(
+    ObjectMetricSource(
         "channel_metrics",
         _gauges(
             channel_consumers="Consumers on a channel",
@@ -218,9 +220,9 @@ SOURCES = (
         ),
         objects.channels,
         objects.opened,
-        objects.about_channel,
+        objects.channel_labels,
     ),
-    ObjectSource(
+    ObjectMetricSource(
         "channel_exchange_metrics",
         _counters(
             channel_messages_published="Total number of messages published into an exchange on a channel",
@@ -230,9 +232,9 @@ SOURCES = (
         ),
         objects.channels,
         objects.publishing,
-        objects.about_publisher,
+        objects.publisher_labels,
     ),
-    ObjectSource(
+    ObjectMetricSource(
         "channel_queue_metrics",
         _counters(
             channel_get_ack="Total number of messages fetched with basic.get in manual acknowledgement mode",
@@ -245,16 +247,16 @@ SOURCES = (
         ),
         objects.queues,
         objects.delivered,
-        objects.about_delivery,
+        objects.delivery_labels,
     ),
-    ObjectSource(
+    ObjectMetricSource(
         "channel_queue_exchange_metrics",
         _counters(queue_messages_published="Total number of messages published to queues"),
         objects.queues,
         objects.published,
-        objects.about_publishing,
+        objects.publish_labels,
     ),
-    ObjectSource(
+    ObjectMetricSource(
         "connection_metrics",
         (
             *_counters(
@@ -269,10 +271,10 @@ SOURCES = (
             ),
         ),
         objects.connections,
-        objects.moved,
-        objects.about_connection,
+        objects.traffic,
+        objects.connection_labels,
     ),
-    Source(
+    MetricSource(
         "",
         _gauges(
             connections="Connections currently open",
@@ -282,7 +284,7 @@ SOURCES = (
         ),
         rows.objects,
     ),
-    Source(
+    MetricSource(
         "",
         _counters(
             global_messages_received="Total number of messages received from publishers",
@@ -294,7 +296,7 @@ SOURCES = (
         ),
         rows.received,
     ),
-    Source(
+    MetricSource(
         "",
         _counters(
             global_messages_delivered="Total number of messages delivered to consumers",
@@ -306,42 +308,42 @@ SOURCES = (
             global_messages_redelivered="Total number of messages redelivered to consumers",
             global_messages_acknowledged="Total number of messages acknowledged by consumers",
         ),
-        rows.handed_out,
+        rows.delivered,
     ),
-    ObjectSource(
+    ObjectMetricSource(
         "",
         _gauges(global_publishers="Publishers currently connected"),
         objects.channels,
         objects.is_publisher,
-        objects.about_publisher,
-        together=rows.AMQP,
-        beside=rows.stream_publishers,
+        objects.publisher_labels,
+        sum_labels=rows.AMQP,
+        extra_rows=rows.stream_publishers,
     ),
-    Source(
+    MetricSource(
         "",
         _counters(**{f"global_stream_error_{name}": text for name, text in rows.STREAM_ERRORS.items()}),
         rows.stream_errors,
     ),
-    ObjectSource(
+    ObjectMetricSource(
         "stream_consumer_metrics",
         _gauges(stream_consumer_max_offset_lag="Current maximum of offset lag of consumers"),
         objects.streams,
         objects.lags,
-        objects.about_queue,
+        objects.queue_labels,
         is_summed=False,
     ),
-    Source("", _gauges(global_consumers="Consumers currently connected"), rows.consumers),
-    Source(
+    MetricSource("", _gauges(global_consumers="Consumers currently connected"), rows.consumers),
+    MetricSource(
         "",
         _counters(
             **{f"global_messages_dead_lettered_{reason}": text for reason, text in rows.DEATHS.items()}
         ),
-        rows.dead,
+        rows.dead_lettered,
     ),
 )
 # Of all queues together, as nobody counts them for each.
 SUMS = (
-    Source(
+    MetricSource(
         "",
         _counters(
             queue_disk_reads="Total number of times queues read messages from disk",
@@ -351,7 +353,7 @@ SUMS = (
     ),
 )
 # Of the sources of attempts to log in, which are not counted: RabbitMQ does so only if it is told to.
-DETAILED_ATTEMPTS = Source(
+DETAILED_ATTEMPTS = MetricSource(
     "",
     _counters(
         auth_attempts_detailed="Total number of authorization attempts with source info",
@@ -362,31 +364,31 @@ DETAILED_ATTEMPTS = Source(
 )
 # What is the same on every node; only the detailed endpoint has it.
 CLUSTER = (
-    Source("vhost_status", _gauges(vhost_status="Whether a given vhost is running"), rows.vhost_status),
-    ObjectSource(
+    MetricSource("vhost_status", _gauges(vhost_status="Whether a given vhost is running"), rows.vhost_status),
+    ObjectMetricSource(
         "exchange_bindings",
         _gauges(exchange_bindings="Number of bindings for an exchange. This value is cluster-wide."),
         objects.exchanges,
         objects.bound,
-        objects.about_exchange,
+        objects.exchange_labels,
     ),
-    ObjectSource(
+    ObjectMetricSource(
         "exchange_names",
         _gauges(exchange_name="Enumerates exchanges without any additional info"),
         objects.exchanges,
         objects.named,
-        objects.about_exchange,
+        objects.exchange_labels,
     ),
 )
 # These are called by their whole names.
 UNPREFIXED = (
-    Source(
+    MetricSource(
         "",
         (Family("process_start_time_seconds", GAUGE, "Start time of the process since unix epoch, s"),),
         rows.started,
     ),
-    Source("", (Family("warren_build_info", UNTYPED, "Versions of Warren and Python"),), rows.warren),
-    Source(
+    MetricSource("", (Family("warren_build_info", UNTYPED, "Versions of Warren and Python"),), rows.warren),
+    MetricSource(
         "vhost_status",
         (
             Family("warren_vhost_running", GAUGE, "Whether clients can work in the virtual host"),
@@ -397,7 +399,7 @@ UNPREFIXED = (
         ),
         rows.vhosts,
     ),
-    Source(
+    MetricSource(
         "",
         (
             Family("warren_streams", GAUGE, "Streams"),
@@ -406,14 +408,14 @@ UNPREFIXED = (
             Family("warren_leased_messages", GAUGE, "Messages that are on lease"),
             Family("warren_leases_granted_total", COUNTER, "Leases that were granted since the start"),
         ),
-        rows.kept,
+        rows.streams_and_leases,
     ),
-    Source(
+    MetricSource(
         "",
         (Family("warren_leases_ended_total", COUNTER, "Leases that have ended since the start, by how"),),
         rows.ended_leases,
     ),
-    Source(
+    MetricSource(
         "",
         (
             Family("warren_staged_stages", GAUGE, "Stages that wait to be committed"),
@@ -421,7 +423,7 @@ UNPREFIXED = (
         ),
         rows.staged,
     ),
-    Source(
+    MetricSource(
         "",
         (
             Family("warren_quarantined_items", GAUGE, "Things on the disk that the metadata do not name"),

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from warren.limits import STAGED_AT_ONCE_MAX
-from warren.management.staging.room import Room
-from warren.runtime.timers import Periodic
-from warren.runtime.worker import Worker
-from warren.session.domain import Domain
+from warren.management.staging.vhost_staging import VhostStaging
+from warren.runtime.timers import PeriodicTimer
+from warren.runtime.worker_thread import WorkerThread
 from warren.session.server import Server
+from warren.session.vhost_services import VhostServices
 
 logger = logging.getLogger("warren.staged")
 
@@ -25,29 +25,29 @@ class Staging:
         self.server = server
         self.now = now
         self.random_octets = random_octets
-        self.rooms: dict[str, Room] = {}
+        self.vhost_stagings: dict[str, VhostStaging] = {}
         # Who writes what comes, and who reads what is committed: none of them is waited for by the loop, and
         # none of them by whoever confirms.
-        self._receiver: Worker | None = None
-        self._committer: Worker | None = None
+        self._receiver: WorkerThread | None = None
+        self._committer: WorkerThread | None = None
         # Octets of what is being received.
         self.octets_coming = 0
         self.turn = asyncio.Semaphore(STAGED_AT_ONCE_MAX)
         self._closing: set[asyncio.Task[None]] = set()
-        self._expiring: Periodic | None = None
+        self._expiring: PeriodicTimer | None = None
 
-    def let_in(self, domain: Domain, path: Path) -> None:
-        """`domain` lives, and what is staged in it is in the directory `path`."""
+    def add_vhost(self, services: VhostServices, path: Path) -> None:
+        """`services` lives, and what is staged in it is in the directory `path`."""
         if self._expiring is None:
-            self._expiring = Periodic(asyncio.get_running_loop(), _EXPIRE_S, self._expire)
-        room = self.rooms[domain.vhost.name] = Room(self, domain, path)
-        room.begin()
+            self._expiring = PeriodicTimer(asyncio.get_running_loop(), _EXPIRE_S, self._expire)
+        vhost_staging = self.vhost_stagings[services.vhost.name] = VhostStaging(self, services, path)
+        vhost_staging.begin()
 
-    def let_out(self, name: str) -> None:
+    def remove_vhost(self, name: str) -> None:
         """The virtual host `name` does not live any more; what is staged stays on the disk."""
-        room = self.rooms.pop(name, None)
-        if room is not None:
-            task = asyncio.get_running_loop().create_task(room.close())
+        vhost_staging = self.vhost_stagings.pop(name, None)
+        if vhost_staging is not None:
+            task = asyncio.get_running_loop().create_task(vhost_staging.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
@@ -55,37 +55,39 @@ class Staging:
         """The node ends: what is under way goes on with its next start."""
         if self._expiring is not None:
             self._expiring.stop()
-        for name in list(self.rooms):
-            self.let_out(name)
+        for name in list(self.vhost_stagings):
+            self.remove_vhost(name)
         await asyncio.gather(*self._closing)
         for worker in (self._receiver, self._committer):
             if worker is not None:
                 worker.close()
 
     @property
-    def receiver(self) -> Worker:
+    def receiver(self) -> WorkerThread:
         """The thread that writes what comes."""
         if self._receiver is None:
-            self._receiver = Worker("warren-staged")
+            self._receiver = WorkerThread("warren-staged")
         return self._receiver
 
     @property
-    def committer(self) -> Worker:
+    def committer(self) -> WorkerThread:
         """The thread that reads what is committed, and decides."""
         if self._committer is None:
-            self._committer = Worker("warren-commit")
+            self._committer = WorkerThread("warren-commit")
         return self._committer
 
     @property
     def octets(self) -> int:
         """Of all that is staged, and of what is coming."""
-        return self.octets_coming + sum(room.shelf.octets for room in self.rooms.values())
+        return self.octets_coming + sum(
+            vhost_staging.stage_index.octets for vhost_staging in self.vhost_stagings.values()
+        )
 
     @property
     def count(self) -> int:
         """How many stages there are."""
-        return sum(len(room.shelf.stages) for room in self.rooms.values())
+        return sum(len(vhost_staging.stage_index.stages) for vhost_staging in self.vhost_stagings.values())
 
     def _expire(self) -> None:
-        for room in self.rooms.values():
-            room.expire(self.now())
+        for vhost_staging in self.vhost_stagings.values():
+            vhost_staging.expire(self.now())

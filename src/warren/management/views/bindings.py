@@ -7,7 +7,7 @@ from typing import TypeAlias, TypedDict
 from urllib.parse import quote_plus
 
 from warren.limits import BINDING_KEYS_REMEMBERED
-from warren.management.describing import Table
+from warren.management.operation import JsonTable
 from warren.metadata.definitions import json_value
 from warren.metadata.records import BindingRecord
 from warren.wire.table import decode_table
@@ -16,7 +16,7 @@ from warren.wire.term_hash import table_hash
 # A routing key that needs no quoting, as most do not.
 _PLAIN = re.compile("[A-Za-z0-9_.-]*")
 # A virtual host, and a binding in it.
-Bound: TypeAlias = tuple[str, BindingRecord]
+VhostBinding: TypeAlias = tuple[str, BindingRecord]
 
 # Before the entries of an encoded table.
 _TABLE_SIZE_OCTETS = 4
@@ -30,11 +30,11 @@ class BindingShape(TypedDict, total=False):
     destination: str
     destination_type: str
     routing_key: str
-    arguments: Table
+    arguments: JsonTable
     properties_key: str
 
 
-def binding_facts(bound: Bound) -> dict[str, object]:
+def binding_view(bound: VhostBinding) -> dict[str, object]:
     """What is shown of it."""
     vhost, record = bound
     return {

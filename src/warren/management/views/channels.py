@@ -2,37 +2,37 @@
 
 from typing import Any, TypedDict
 
-from warren.management.describing import Table, shape
-from warren.management.listing import Facts
-from warren.management.managed import Managed
-from warren.management.samples import CHANNEL_COLUMNS, channel_row, series_of
+from warren.management.listing import JsonObject
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import JsonTable, shape
+from warren.management.sampler import CHANNEL_COLUMNS, channel_row, series_of
 from warren.management.views.consumers import (
     ConsumerShape,
-    Opened,
+    OpenChannel,
     channel_name,
-    consumer_facts,
+    consumer_view,
     consumers_of,
     user_of,
 )
 from warren.management.views.stats import (
     GARBAGE_COLLECTION,
-    Asked,
+    SampleRanges,
     StatsShape,
-    counted,
+    format_time,
     message_stats,
     no_reductions,
-    written_time,
+    with_details,
 )
 
 
 class _Fields(TypedDict):
     acks_uncommitted: int
     confirm: bool
-    connection_details: Table
+    connection_details: JsonTable
     consumer_count: int
     consumer_details: list[ConsumerShape]
     deliveries: list[Any]
-    garbage_collection: Table
+    garbage_collection: JsonTable
     global_prefetch_count: int
     idle_since: str
     message_stats: StatsShape
@@ -52,17 +52,19 @@ class _Fields(TypedDict):
     vhost: str
 
 
-ChannelShape = shape("ChannelShape", "A channel.", _Fields.__annotations__, counted(("reductions",)))
+ChannelShape = shape("ChannelShape", "A channel.", _Fields.__annotations__, with_details(("reductions",)))
 
 
-def channel_facts(node: Managed, opened: Opened, asked: Asked, *, is_alone: bool) -> Facts:
+def channel_view(
+    node: ManagedNode, opened: OpenChannel, ranges: SampleRanges, *, is_alone: bool
+) -> JsonObject:
     """What is shown of it; alone, with its consumers."""
     connection, channel = opened
     subscriber, confirms = channel.subscriber, channel.confirms
-    assert connection.domain is not None
+    assert connection.services is not None
     published, acknowledged = channel.uncommitted
     user = user_of(connection)
-    facts: Facts = {
+    facts: JsonObject = {
         "acks_uncommitted": acknowledged,
         "confirm": confirms is not None,
         "connection_details": {
@@ -81,22 +83,22 @@ def channel_facts(node: Managed, opened: Opened, asked: Asked, *, is_alone: bool
         "number": channel.number,
         "pending_raft_commands": 0,
         "prefetch_count": subscriber.prefetch,
-        **no_reductions(asked.data_rates),
-        "state": "closing" if channel.is_closing else connection.condition(asked.now),
+        **no_reductions(ranges.data_rates),
+        "state": "closing" if channel.is_closing else connection.state_name(ranges.now),
         "transactional": channel.is_transactional,
         "user": user,
         "user_who_performed_action": user,
-        "vhost": connection.domain.vhost.name,
+        "vhost": connection.services.vhost.name,
     }
     series, row = series_of(channel), channel_row(channel)
-    stats = message_stats(CHANNEL_COLUMNS, row, (series, asked.time), asked.msg_rates)
+    stats = message_stats(CHANNEL_COLUMNS, row, (series, ranges.time), ranges.msg_rates)
     if stats:
         facts["message_stats"] = stats
-    if series is None or series.last_time < asked.time:
+    if series is None or series.last_time < ranges.time:
         moved_at = connection.connected_at if series is None else series.last_time
-        facts["idle_since"] = written_time(moved_at)
+        facts["idle_since"] = format_time(moved_at)
     if is_alone:
-        facts["consumer_details"] = [consumer_facts(node, consuming) for consuming in consumers_of(opened)]
+        facts["consumer_details"] = [consumer_view(node, consuming) for consuming in consumers_of(opened)]
         # Details of channels and queues by each other: RabbitMQ has them only in its detailed rates mode.
         facts |= {"publishes": [], "deliveries": []}
     return facts

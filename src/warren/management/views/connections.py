@@ -3,28 +3,34 @@
 from collections.abc import Mapping
 from typing import TypeAlias, TypedDict
 
-from warren.management.describing import Table, shape
-from warren.management.listing import Facts
-from warren.management.managed import Managed
-from warren.management.samples import CONNECTION_COLUMNS, connection_row, series_of
-from warren.management.views.stats import GARBAGE_COLLECTION, Asked, counted, no_reductions, with_rates
+from warren.management.listing import JsonObject
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import JsonTable, shape
+from warren.management.sampler import CONNECTION_COLUMNS, connection_row, series_of
+from warren.management.views.stats import (
+    GARBAGE_COLLECTION,
+    SampleRanges,
+    no_reductions,
+    with_details,
+    with_rates,
+)
 from warren.metadata.definitions import json_value
 from warren.session.connection import Connection
-from warren.session.streaming.connection import StreamConnection
+from warren.session.streams.connection import StreamConnection
 from warren.wire.table import Value
 
 # One of any protocol.
-Connected: TypeAlias = Connection | StreamConnection
+AnyConnection: TypeAlias = Connection | StreamConnection
 
 
 class _Fields(TypedDict):
     auth_mechanism: str
     channel_max: int
     channels: int
-    client_properties: Table
+    client_properties: JsonTable
     connected_at: int
     frame_max: int
-    garbage_collection: Table
+    garbage_collection: JsonTable
     host: str
     name: str
     node: str
@@ -53,21 +59,28 @@ class _Fields(TypedDict):
 
 
 ConnectionShape = shape(
-    "ConnectionShape", "A connection.", _Fields.__annotations__, counted((*CONNECTION_COLUMNS, "reductions"))
+    "ConnectionShape",
+    "A connection.",
+    _Fields.__annotations__,
+    with_details((*CONNECTION_COLUMNS, "reductions")),
 )
 
 
-def connections_of(node: Managed) -> list[Connected]:
+def connections_of(node: ManagedNode) -> list[AnyConnection]:
     """Every connection, those of AMQP first."""
     return [*node.server.connections, *stream_connections(node)]
 
 
-def stream_connections(node: Managed) -> list[StreamConnection]:
+def stream_connections(node: ManagedNode) -> list[StreamConnection]:
     """Those of the stream protocol."""
-    return [guest for guest in node.server.guests if isinstance(guest, StreamConnection)]
+    return [
+        stream_client
+        for stream_client in node.server.stream_clients
+        if isinstance(stream_client, StreamConnection)
+    ]
 
 
-def owner_of(connection: Connected) -> str:
+def owner_of(connection: AnyConnection) -> str:
     """Whose it is."""
     if isinstance(connection, StreamConnection):
         return connection.user
@@ -75,19 +88,21 @@ def owner_of(connection: Connected) -> str:
     return connection.login.user
 
 
-def vhost_of(connection: Connected) -> str:
+def vhost_of(connection: AnyConnection) -> str:
     """The virtual host that it is to."""
     if isinstance(connection, StreamConnection):
         return connection.vhost
-    assert connection.domain is not None
-    return connection.domain.vhost.name
+    assert connection.services is not None
+    return connection.services.vhost.name
 
 
-def connection_facts(node: Managed, connection: Connected, asked: Asked, *, is_alone: bool) -> Facts:
+def connection_view(
+    node: ManagedNode, connection: AnyConnection, ranges: SampleRanges, *, is_alone: bool
+) -> JsonObject:
     """What is shown of it; RabbitMQ writes what is not there in another way for one than in a list."""
     peer = connection.peer
     nothing = "" if is_alone else None
-    facts: Facts = {
+    facts: JsonObject = {
         "connected_at": connection.connected_at,
         "garbage_collection": GARBAGE_COLLECTION,
         "host": peer.server_host,
@@ -100,7 +115,7 @@ def connection_facts(node: Managed, connection: Connected, asked: Asked, *, is_a
         "peer_port": peer.port,
         "port": peer.server_port,
         "recv_cnt": connection.read_count,
-        **no_reductions(asked.data_rates),
+        **no_reductions(ranges.data_rates),
         "send_cnt": connection.write_count,
         "send_pend": connection.outbox.size,
         "ssl": peer.is_tls,
@@ -115,12 +130,12 @@ def connection_facts(node: Managed, connection: Connected, asked: Asked, *, is_a
     if isinstance(connection, StreamConnection):
         facts |= _of_streams(connection)
     else:
-        facts |= _of_amqp(connection, asked.now)
-    past = series_of(connection), asked.time
-    return facts | with_rates(CONNECTION_COLUMNS, connection_row(connection), past, asked.data_rates)
+        facts |= _of_amqp(connection, ranges.now)
+    past = series_of(connection), ranges.time
+    return facts | with_rates(CONNECTION_COLUMNS, connection_row(connection), past, ranges.data_rates)
 
 
-def _of_amqp(connection: Connection, now: int) -> Facts:
+def _of_amqp(connection: Connection, now: int) -> JsonObject:
     login = connection.login
     assert login is not None
     return {
@@ -129,31 +144,31 @@ def _of_amqp(connection: Connection, now: int) -> Facts:
         "channels": len(connection.channels),
         "frame_max": connection.outbox.frame_size_max,
         "protocol": "AMQP 0-9-1",
-        "state": connection.condition(now),
+        "state": connection.state_name(now),
         "timeout": login.heartbeat_s,
         "type": "network",
-        **_said(login.client_properties),
+        **_client_properties(login.client_properties),
     }
 
 
-def _of_streams(connection: StreamConnection) -> Facts:
+def _of_streams(connection: StreamConnection) -> JsonObject:
     """It has no channels, and RabbitMQ says nothing of its type."""
-    greeting = connection.greeting
+    handshake = connection.handshake
     return {
-        "auth_mechanism": greeting.mechanism,
+        "auth_mechanism": handshake.mechanism,
         "channel_max": 0,
         "channels": 0,
-        "frame_max": greeting.frame_size_max,
+        "frame_max": handshake.frame_size_max,
         "protocol": "stream",
-        "state": connection.condition(),
-        "timeout": greeting.heartbeat_s,
-        **_said(greeting.client_properties),
+        "state": connection.state_name(),
+        "timeout": handshake.heartbeat_s,
+        **_client_properties(handshake.client_properties),
     }
 
 
-def _said(properties: Mapping[str, Value]) -> Facts:
+def _client_properties(properties: Mapping[str, Value]) -> JsonObject:
     """What the client says of itself, the name that it gives the connection among that."""
-    said: Facts = {"client_properties": json_value(dict(properties))}
+    said: JsonObject = {"client_properties": json_value(dict(properties))}
     name = properties.get("connection_name")
     if isinstance(name, str):
         said["user_provided_name"] = name

@@ -3,20 +3,20 @@
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias, TypedDict
 
-from warren.management.describing import Table
-from warren.management.listing import Facts
-from warren.management.managed import Managed
+from warren.management.listing import JsonObject
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import JsonTable
 from warren.metadata.definitions import json_value
 from warren.session.channel import Channel
 from warren.session.connection import Connection
-from warren.session.streaming.connection import StreamConnection
-from warren.session.streaming.subscriptions import Subscription as StreamSubscription
-from warren.session.subscriber import Subscription
+from warren.session.streams.connection import StreamConnection
+from warren.session.streams.subscriptions import StreamSubscription
+from warren.session.subscriber import ChannelSubscription
 
 # A channel with the connection that it is on; a consumer with both; a subscription with its connection.
-Opened: TypeAlias = tuple[Connection, Channel]
-Consuming: TypeAlias = tuple[Connection, Channel, Subscription]
-Subscribing: TypeAlias = tuple[StreamConnection, StreamSubscription]
+OpenChannel: TypeAlias = tuple[Connection, Channel]
+ChannelConsumer: TypeAlias = tuple[Connection, Channel, ChannelSubscription]
+StreamConsumer: TypeAlias = tuple[StreamConnection, StreamSubscription]
 
 
 class _QueueName(TypedDict):
@@ -30,8 +30,8 @@ class ConsumerShape(TypedDict, total=False):
     ack_required: bool
     active: bool
     activity_status: str
-    arguments: Table
-    channel_details: Table
+    arguments: JsonTable
+    channel_details: JsonTable
     consumer_tag: str
     exclusive: bool
     prefetch_count: int
@@ -43,7 +43,7 @@ def channel_name(connection: Connection, channel: Channel) -> str:
     return f"{connection.peer.name} ({channel.number})"
 
 
-def consumers_of(opened: Opened) -> Iterator[Consuming]:
+def consumers_of(opened: OpenChannel) -> Iterator[ChannelConsumer]:
     """The consumers of a channel; those of direct replies are on no queue, and are not shown."""
     connection, channel = opened
     for consumer in channel.subscriber.consumers:
@@ -51,15 +51,15 @@ def consumers_of(opened: Opened) -> Iterator[Consuming]:
             yield connection, channel, consumer
 
 
-def subscribing_on(connections: Iterable[StreamConnection]) -> Iterator[Subscribing]:
+def stream_consumers_on(connections: Iterable[StreamConnection]) -> Iterator[StreamConsumer]:
     """The subscriptions of `connections`."""
     for connection in connections:
-        if connection.working is not None:
-            for subscription in connection.working.subscriptions:
+        if connection.command_handler is not None:
+            for subscription in connection.command_handler.subscriptions:
                 yield connection, subscription
 
 
-def consumer_facts(node: Managed, consuming: Consuming) -> Facts:
+def consumer_view(node: ManagedNode, consuming: ChannelConsumer) -> JsonObject:
     """What is shown of it."""
     connection, channel, consumer = consuming
     queue = consumer.queue
@@ -86,7 +86,7 @@ def consumer_facts(node: Managed, consuming: Consuming) -> Facts:
     }
 
 
-def subscriber_facts(node: Managed, subscribing: Subscribing) -> Facts:
+def stream_subscriber_view(node: ManagedNode, subscribing: StreamConsumer) -> JsonObject:
     """What is shown of one that reads by the stream protocol, as RabbitMQ has it beside consumers."""
     connection, subscription = subscribing
     is_active = subscription.is_active

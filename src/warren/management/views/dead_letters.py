@@ -2,22 +2,22 @@
 
 from typing import Annotated, TypedDict
 
-from warren.management.describing import meant
-from warren.vhost.dead_letters import DeadLetters
+from warren.management.operation import doc
+from warren.vhost.dead_letter_summary import DeadLetterSummary
 
 
 class GroupShape(TypedDict):
     """Dead letters of one cause."""
 
-    queue: Annotated[str, meant("Where they died first")]
+    queue: Annotated[str, doc("Where they died first")]
     reason: str
-    exchange: Annotated[str, meant("That they had been published to")]
+    exchange: Annotated[str, doc("That they had been published to")]
     count: int
     bytes: int
-    oldest: Annotated[int, meant("When the first came here (ms)")]
+    oldest: Annotated[int, doc("When the first came here (ms)")]
     newest: int
-    routing_keys: Annotated[list[str], meant("Some of those that they had been published with")]
-    place: Annotated[int, meant("Of the first that was seen")]
+    routing_keys: Annotated[list[str], doc("Some of those that they had been published with")]
+    place: Annotated[int, doc("Of the first that was seen")]
 
 
 class FoundShape(TypedDict):
@@ -28,9 +28,9 @@ class FoundShape(TypedDict):
     dead_letters: int
     not_dead: int
     examined: int
-    next: Annotated[int | None, meant("The place to look on from; null if all were seen")]
+    next: Annotated[int | None, doc("The place to look on from; null if all were seen")]
     groups: list[GroupShape]
-    other_groups: Annotated[int, meant("Dead letters of causes beyond the first hundred")]
+    other_groups: Annotated[int, doc("Dead letters of causes beyond the first hundred")]
 
 
 class HoldingShape(FoundShape):
@@ -41,19 +41,19 @@ class HoldingShape(FoundShape):
     messages_unacknowledged: int
 
 
-def dead_letters_view(found: DeadLetters) -> dict[str, object]:
+def dead_letters_view(found: DeadLetterSummary) -> dict[str, object]:
     """What was found, by cause, the largest first; `next` is where to look on, null if all were seen."""
     causes = sorted(found.causes.values(), key=lambda cause: -cause.count)
     return {
         "dead_letters": found.count,
-        "not_dead": found.alive_count,
+        "not_dead": found.non_dead_letter_count,
         "examined": found.examined,
         "next": found.place,
         "groups": [
             {
-                "queue": cause.grave.queue,
-                "reason": cause.grave.reason,
-                "exchange": cause.grave.exchange,
+                "queue": cause.first_death.queue,
+                "reason": cause.first_death.reason,
+                "exchange": cause.first_death.exchange,
                 "count": cause.count,
                 "bytes": cause.octets,
                 "oldest": cause.oldest,

@@ -2,17 +2,17 @@
 
 from typing import Any, TypeAlias, TypedDict
 
-from warren.management.describing import Table
-from warren.management.listing import Facts
-from warren.management.managed import Managed
-from warren.management.samples import EXCHANGE_COLUMNS, exchange_row, series_of
-from warren.management.views.stats import Asked, DetailsShape, with_rates
+from warren.management.listing import JsonObject
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import JsonTable
+from warren.management.sampler import EXCHANGE_COLUMNS, exchange_row, series_of
+from warren.management.views.stats import DetailsShape, SampleRanges, with_rates
 from warren.metadata.definitions import json_value
 from warren.metadata.records import ExchangeRecord
 from warren.routing.exchange import Exchange
 
 # A virtual host, and an exchange in it.
-Named: TypeAlias = tuple[str, ExchangeRecord]
+VhostExchange: TypeAlias = tuple[str, ExchangeRecord]
 
 
 class ExchangeShape(TypedDict, total=False):
@@ -24,7 +24,7 @@ class ExchangeShape(TypedDict, total=False):
     durable: bool
     auto_delete: bool
     internal: bool
-    arguments: Table
+    arguments: JsonTable
     policy: str
     user_who_performed_action: str
     message_stats: "ExchangeStatsShape"
@@ -41,16 +41,18 @@ class ExchangeStatsShape(TypedDict):
     publish_out_details: DetailsShape
 
 
-def live_exchange(node: Managed, named: Named) -> Exchange | None:
+def live_exchange(node: ManagedNode, named: VhostExchange) -> Exchange | None:
     """What routes for it; None while its virtual host is down."""
-    domain = node.server.domains.get(named[0])
-    return None if domain is None else domain.vhost.router.exchanges.get(named[1].name)
+    services = node.server.vhost_services.get(named[0])
+    return None if services is None else services.vhost.router.exchanges.get(named[1].name)
 
 
-def exchange_facts(node: Managed, named: Named, asked: Asked, *, is_alone: bool) -> Facts:
+def exchange_view(
+    node: ManagedNode, named: VhostExchange, ranges: SampleRanges, *, is_alone: bool
+) -> JsonObject:
     """What is shown of it."""
     vhost, record = named
-    facts: Facts = {
+    facts: JsonObject = {
         "arguments": json_value(dict(record.arguments)),
         "auto_delete": record.auto_delete,
         "durable": record.durable,
@@ -66,8 +68,8 @@ def exchange_facts(node: Managed, named: Named, asked: Asked, *, is_alone: bool)
         facts["policy"] = policy.name
     live = live_exchange(node, named)
     if live is not None and live.published_in:
-        past = series_of(live), asked.time
-        facts["message_stats"] = with_rates(EXCHANGE_COLUMNS, exchange_row(live), past, asked.msg_rates)
+        past = series_of(live), ranges.time
+        facts["message_stats"] = with_rates(EXCHANGE_COLUMNS, exchange_row(live), past, ranges.msg_rates)
     if is_alone:
         facts |= {"incoming": [], "outgoing": []}
     return facts

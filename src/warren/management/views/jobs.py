@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any, Literal, TypedDict
 
-from warren.management.describing import meant
-from warren.management.jobs.job import Job, State
-from warren.vhost.moving import Staying
-from warren.vhost.preview import Preview
+from warren.management.jobs.job import Job, JobState
+from warren.management.operation import doc
+from warren.vhost.message_move import MoveFailures
+from warren.vhost.move_preview import MovePreview
 
 
 class RefusalShape(TypedDict):
@@ -13,7 +13,7 @@ class RefusalShape(TypedDict):
 
     reason: str
     count: int
-    places: Annotated[list[int], meant("Of the first of them")]
+    places: Annotated[list[int], doc("Of the first of them")]
 
 
 class JobShape(TypedDict):
@@ -23,25 +23,25 @@ class JobShape(TypedDict):
     kind: Literal["redrive", "move", "undo"]
     user: str
     vhost: str
-    queue: Annotated[str, meant("Whose messages are moved; of an undo, where they come back to")]
-    target: Annotated[dict[str, Any], meant("Where to, as it was asked for")]
+    queue: Annotated[str, doc("Whose messages are moved; of an undo, where they come back to")]
+    target: Annotated[dict[str, Any], doc("Where to, as it was asked for")]
     state: Literal["running", "waiting", "done", "failed", "stopped"]
     is_stopping: bool
-    reason: Annotated[str, meant("Why it waits, failed, or was stopped")]
+    reason: Annotated[str, doc("Why it waits, failed, or was stopped")]
     limit: int | None
-    rate: Annotated[float | None, meant("Messages per second")]
+    rate: Annotated[float | None, doc("Messages per second")]
     started_at: int
     ended_at: int | None
     examined: int
     moved: int
-    under_way: Annotated[int, meant("Sent, and not safe yet")]
+    under_way: Annotated[int, doc("Sent, and not safe yet")]
     moved_per_second: float
     refused: int
     refusals: list[RefusalShape]
     undoable: bool
     undone_by: str | None
     undoes: str | None
-    too_late: Annotated[int | None, meant("Of an undo that is over: messages that could not be taken back")]
+    too_late: Annotated[int | None, doc("Of an undo that is over: messages that could not be taken back")]
 
 
 class DestinationShape(TypedDict):
@@ -60,7 +60,7 @@ class PreviewedShape(TypedDict):
     exchange: str | None
     routing_key: str | None
     queues: list[str]
-    reason: Annotated[str, meant("Why it would stay")]
+    reason: Annotated[str, doc("Why it would stay")]
 
 
 class PreviewShape(TypedDict):
@@ -69,18 +69,18 @@ class PreviewShape(TypedDict):
     examined: int
     would_go: int
     destinations: list[DestinationShape]
-    other_destinations: Annotated[int, meant("Messages that would go elsewhere")]
+    other_destinations: Annotated[int, doc("Messages that would go elsewhere")]
     refused: int
     refusals: list[RefusalShape]
-    messages: Annotated[list[PreviewedShape], meant("The first of them")]
-    next: Annotated[int | None, meant("The place where this ends; null if all were seen")]
+    messages: Annotated[list[PreviewedShape], doc("The first of them")]
+    next: Annotated[int | None, doc("The place where this ends; null if all were seen")]
 
 
 def job_view(job: Job, now: int) -> dict[str, object]:
     """How far `job` is."""
     ended = job.ended_at if job.ended_at is not None else now
     seconds = max(ended - job.started_at, 1) / 1000
-    tally = job.tally()
+    counts = job.counts()
     return {
         "id": job.id,
         "kind": job.kind.value,
@@ -88,40 +88,42 @@ def job_view(job: Job, now: int) -> dict[str, object]:
         "vhost": job.vhost,
         "queue": job.queue,
         "target": dict(job.target),
-        "state": State.RUNNING.value if job.is_stopping and not job.is_over else job.state.value,
+        "state": JobState.RUNNING.value if job.is_stopping and not job.is_over else job.state.value,
         "is_stopping": job.is_stopping and not job.is_over,
         "reason": job.reason,
         "limit": job.limit,
         "rate": job.rate,
         "started_at": job.started_at,
         "ended_at": job.ended_at,
-        "examined": tally.examined,
-        "moved": tally.moved,
-        "under_way": tally.under_way,
-        "moved_per_second": round(tally.moved / seconds, 1),
-        "refused": tally.refused,
-        "refusals": [reason for staying in tally.staying for reason in staying_view(staying)],
-        "undoable": job.is_over and job.trail is not None and job.trail.count > 0,
+        "examined": counts.examined,
+        "moved": counts.moved,
+        "under_way": counts.under_way,
+        "moved_per_second": round(counts.moved / seconds, 1),
+        "refused": counts.refused,
+        "refusals": [
+            reason for move_failures in counts.move_failures for reason in move_failures_view(move_failures)
+        ],
+        "undoable": job.is_over and job.undo_log is not None and job.undo_log.count > 0,
         "undone_by": None if job.undone_by is None else job.undone_by.id,
         "undoes": None if job.undoes is None else job.undoes.id,
         "too_late": job.too_late,
     }
 
 
-def staying_view(staying: Staying) -> list[dict[str, object]]:
+def move_failures_view(move_failures: MoveFailures) -> list[dict[str, object]]:
     """Why messages stay, how many, and where some of them are."""
     return [
-        {"reason": reason, "count": count, "places": staying.places[reason]}
-        for reason, count in staying.reasons.items()
+        {"reason": reason, "count": count, "places": move_failures.places[reason]}
+        for reason, count in move_failures.reasons.items()
     ]
 
 
-def preview_view(preview: Preview) -> dict[str, object]:
+def preview_view(preview: MovePreview) -> dict[str, object]:
     """What would happen."""
-    looking = preview.looking
+    queue_scan = preview.queue_scan
     return {
-        "examined": looking.examined,
-        "would_go": preview.going_count,
+        "examined": queue_scan.examined,
+        "would_go": preview.movable_count,
         "destinations": [
             {
                 "exchange": end.exchange,
@@ -132,8 +134,8 @@ def preview_view(preview: Preview) -> dict[str, object]:
             for end, count in preview.ends.items()
         ],
         "other_destinations": preview.other_count,
-        "refused": preview.staying.count,
-        "refusals": staying_view(preview.staying),
+        "refused": preview.move_failures.count,
+        "refusals": move_failures_view(preview.move_failures),
         "messages": [
             {
                 "place": step.peeked.place,

@@ -7,15 +7,15 @@ from dataclasses import asdict
 from typing import Any, TypedDict
 
 from warren.flow.alarms import Resource
-from warren.management.describing import Table, shape
-from warren.management.figures import FIGURES, descriptors_max
-from warren.management.listing import Facts
-from warren.management.managed import Managed
-from warren.management.quarantined import totals_of, unacknowledged
-from warren.management.samples import CHURN
+from warren.management.listing import JsonObject
+from warren.management.managed_node import ManagedNode
+from warren.management.node_usage import NODE_COLUMNS, descriptors_max
+from warren.management.operation import JsonTable, shape
+from warren.management.quarantine_view import totals_of, unacknowledged
+from warren.management.sampler import CHURN
 from warren.management.views.overview import contexts, exchange_types
-from warren.management.views.stats import Asked, counted, with_rates
-from warren.session.greeting import COMPATIBLE_VERSION
+from warren.management.views.stats import SampleRanges, with_details, with_rates
+from warren.session.server_properties import COMPATIBLE_VERSION
 
 # What RabbitMQ calls the limit of a resource, and its alarm.
 _LIMITS = {Resource.MEMORY: ("mem_limit", "mem_alarm"), Resource.DISK: ("disk_free_limit", "disk_free_alarm")}
@@ -59,24 +59,24 @@ _MEMORY = (
 
 
 class _Fields(TypedDict):
-    applications: list[Table]
-    auth_mechanisms: list[Table]
+    applications: list[JsonTable]
+    auth_mechanisms: list[JsonTable]
     binary: dict[str, int]
     cluster_links: list[Any]
     config_files: list[str]
-    contexts: list[Table]
+    contexts: list[JsonTable]
     db_dir: str
     disk_free_alarm: bool
     disk_free_limit: int
     enabled_plugins: list[str]
-    exchange_types: list[Table]
+    exchange_types: list[JsonTable]
     fd_total: int
     log_files: list[str]
-    losses: list[Table]
+    losses: list[JsonTable]
     mem_alarm: bool
     mem_calculation_strategy: str
     mem_limit: int
-    memory: Table
+    memory: JsonTable
     metrics_gc_queue_length: dict[str, int]
     name: str
     net_ticktime: int
@@ -97,13 +97,15 @@ class _Fields(TypedDict):
     uptime: int
 
 
-NodeShape = shape("NodeShape", "A node.", _Fields.__annotations__, counted((*FIGURES, *CHURN, *_NEVER)))
+NodeShape = shape(
+    "NodeShape", "A node.", _Fields.__annotations__, with_details((*NODE_COLUMNS, *CHURN, *_NEVER))
+)
 
 
 class MemoryShape(TypedDict, total=False):
     """Where the memory of a node is."""
 
-    memory: Table
+    memory: JsonTable
 
 
 class TablesShape(TypedDict, total=False):
@@ -120,18 +122,18 @@ _CHANNEL_SIZE = 6_000
 THREADS_MAX = 1_048_576
 
 
-def node_facts(node: Managed, asked: Asked) -> Facts:
+def node_view(node: ManagedNode, ranges: SampleRanges) -> JsonObject:
     """What is shown of it."""
     sampler = node.sampler
-    past = sampler.node, asked.time
-    facts: Facts = {
+    past = sampler.node, ranges.time
+    facts: JsonObject = {
         "partitions": [],
         "os_pid": str(os.getpid()),
         "fd_total": descriptors_max(),
         "sockets_total": descriptors_max(),
         "proc_total": THREADS_MAX,
         "rates_mode": "basic",
-        "uptime": asked.now - node.started_at,
+        "uptime": ranges.now - node.started_at,
         "run_queue": 0,
         "processors": os.cpu_count() or 1,
         "exchange_types": exchange_types(),
@@ -174,23 +176,23 @@ def node_facts(node: Managed, asked: Asked) -> Facts:
         facts[alarm] = node.alarms.is_low(resource)
     for name in _NEVER:
         facts |= {name: 0.0 if name in _AVERAGES else 0, f"{name}_details": {"rate": 0.0}}
-    facts |= with_rates(FIGURES, sampler.figures(), past, asked.node_stats)
-    return facts | with_rates(CHURN, sampler.churn_row(), (sampler.churn, asked.time), asked.node_stats)
+    facts |= with_rates(NODE_COLUMNS, sampler.node_usage(), past, ranges.node_stats)
+    return facts | with_rates(CHURN, sampler.churn_row(), (sampler.churn, ranges.time), ranges.node_stats)
 
 
-def _log_files(node: Managed) -> list[str]:
+def _log_files(node: ManagedNode) -> list[str]:
     """Where the log goes; what is no file has a name in brackets, as with RabbitMQ."""
     log = node.controls.log()
     return [*([log.file] if log.file else []), *(["<stderr>"] if log.console else [])]
 
 
-def _plugins(node: Managed) -> dict[str, str]:
+def _plugins(node: ManagedNode) -> dict[str, str]:
     """What RabbitMQ has as plug-ins and serves here: by the protocols that are listened for."""
     spoken = {listener.protocol.partition("/ssl")[0] for listener in node.listeners}
     return {name: _PLUGINS[name] for name, protocols in _SPOKEN.items() if not spoken.isdisjoint(protocols)}
 
 
-def memory_facts(node: Managed, *, is_relative: bool) -> Facts:
+def memory_view(node: ManagedNode, *, is_relative: bool) -> JsonObject:
     """Where its memory is, in octets or in parts of a hundred."""
     used = sum(_memory(node).values())
     if not is_relative:
@@ -199,7 +201,7 @@ def memory_facts(node: Managed, *, is_relative: bool) -> Facts:
     return {"total": 100, **shares}
 
 
-def tables_facts(node: Managed, wanted: str | None, *, is_relative: bool) -> object:
+def tables_view(node: ManagedNode, wanted: str | None, *, is_relative: bool) -> object:
     """Our tables under the names that RabbitMQ has for theirs, as far as there is the like."""
     tables = _tables(node) if wanted is None else {k: v for k, v in _tables(node).items() if wanted in k}
     if not tables:
@@ -210,7 +212,7 @@ def tables_facts(node: Managed, wanted: str | None, *, is_relative: bool) -> obj
     return {"total": total, **tables}
 
 
-def _memory(node: Managed) -> dict[str, int]:
+def _memory(node: ManagedNode) -> dict[str, int]:
     level = node.alarms.level(Resource.MEMORY)
     used = 0 if level is None else level.octets
     server = node.server
@@ -224,11 +226,11 @@ def _memory(node: Managed) -> dict[str, int]:
     return found
 
 
-def _tables(node: Managed) -> dict[str, int]:
+def _tables(node: ManagedNode) -> dict[str, int]:
     """The tables themselves, without what stands in them."""
     metadata = node.metadata
     topologies = [vhost.topology for vhost in metadata.vhosts.by_name.values()]
-    routers = [domain.vhost.router for domain in node.server.domains.values()]
+    routers = [services.vhost.router for services in node.server.vhost_services.values()]
     return {
         "connection_created": sys.getsizeof(node.server.connections),
         "rabbit_user": sys.getsizeof(metadata.users.by_name),
@@ -247,5 +249,5 @@ def _sizes(tables: Iterable[object]) -> int:
     return sum(map(sys.getsizeof, tables))
 
 
-def _without_node(context: Facts) -> Facts:
+def _without_node(context: JsonObject) -> JsonObject:
     return {key: value for key, value in context.items() if key not in ("node", "ssl_opts")}

@@ -5,22 +5,22 @@ from typing import TypedDict
 
 from warren.flow.alarms import Resource
 from warren.management.auth import is_monitor, login_vhosts
-from warren.management.describing import Table
-from warren.management.listing import Facts
-from warren.management.managed import ListenerView, Managed
-from warren.management.samples import CHURN, LENGTHS, VHOST_COLUMNS, series_of
-from warren.management.series import Row, Series
+from warren.management.listing import JsonObject
+from warren.management.managed_node import ListenerView, ManagedNode
+from warren.management.operation import JsonTable
+from warren.management.sampler import CHURN, LENGTHS, VHOST_COLUMNS, series_of
+from warren.management.time_series import SampleRow, TimeSeries
 from warren.management.views.stats import (
-    Asked,
     ChurnShape,
     LengthsShape,
+    SampleRanges,
     StatsShape,
     message_stats,
     with_rates,
 )
 from warren.metadata.users import User
 from warren.routing.types import EXCHANGE_TYPES
-from warren.session.greeting import COMPATIBLE_VERSION, PRODUCT
+from warren.session.server_properties import COMPATIBLE_VERSION, PRODUCT
 from warren.vhost.vhost import VirtualHost
 
 _DESCRIPTIONS = {"http": "RabbitMQ Management", "http/prometheus": "RabbitMQ Prometheus"}
@@ -35,14 +35,14 @@ class OverviewShape(TypedDict, total=False):
     alarms: list[dict[str, str]]
     churn_rates: ChurnShape
     cluster_name: str
-    contexts: list[Table]
+    contexts: list[JsonTable]
     disable_stats: bool
     enable_queue_totals: bool
     erlang_full_version: str
     erlang_version: str
-    exchange_types: list[Table]
+    exchange_types: list[JsonTable]
     in_memory: bool
-    listeners: list[Table]
+    listeners: list[JsonTable]
     management_version: str
     message_stats: StatsShape
     node: str
@@ -57,9 +57,9 @@ class OverviewShape(TypedDict, total=False):
     statistics_db_event_queue: int
 
 
-def overview_facts(node: Managed, user: User, asked: Asked) -> Facts:
+def overview_view(node: ManagedNode, user: User, ranges: SampleRanges) -> JsonObject:
     """What runs here, how many of everything that `user` may know of, and what is done."""
-    facts: Facts = {
+    facts: JsonObject = {
         "management_version": COMPATIBLE_VERSION,
         "rates_mode": "basic",
         "sample_retention_policies": {"global": [600, 28800], "basic": [600], "detailed": [600]},
@@ -79,14 +79,14 @@ def overview_facts(node: Managed, user: User, asked: Asked) -> Facts:
         "alarms": alarms_of(node),
     }
     if not is_monitor(user):
-        return facts | _part(node, user, asked)
+        return facts | _part(node, user, ranges)
     sampler = node.sampler
-    row, total = sampler.total_row(), (sampler.total, asked.time)
-    churn = sampler.churn, asked.time
+    row, total = sampler.total_row(), (sampler.total, ranges.time)
+    churn = sampler.churn, ranges.time
     return facts | {
-        "message_stats": message_stats(VHOST_COLUMNS, _without_octets(row), total, asked.msg_rates),
-        "churn_rates": with_rates(CHURN, sampler.churn_row(), churn, asked.msg_rates),
-        "queue_totals": with_rates(LENGTHS, row[:_LENGTHS_COUNT], total, asked.lengths),
+        "message_stats": message_stats(VHOST_COLUMNS, _without_octets(row), total, ranges.msg_rates),
+        "churn_rates": with_rates(CHURN, sampler.churn_row(), churn, ranges.msg_rates),
+        "queue_totals": with_rates(LENGTHS, row[:_LENGTHS_COUNT], total, ranges.lengths),
         "object_totals": totals(node),
         "statistics_db_event_queue": 0,
         "node": node.node_name,
@@ -95,15 +95,15 @@ def overview_facts(node: Managed, user: User, asked: Asked) -> Facts:
     }
 
 
-def alarms_of(node: Managed) -> list[dict[str, str]]:
+def alarms_of(node: ManagedNode) -> list[dict[str, str]]:
     """Which resources hold publishers up, and on which node."""
     return [{"node": node.node_name, "resource": RESOURCES[resource]} for resource in node.alarms.low]
 
 
-def totals(node: Managed) -> dict[str, int]:
+def totals(node: ManagedNode) -> dict[str, int]:
     """How many connections, channels, exchanges, queues and consumers there are."""
     server = node.server
-    vhosts = [domain.vhost for domain in server.domains.values()]
+    vhosts = [services.vhost for services in server.vhost_services.values()]
     return {
         "channels": server.channels_opened_count - server.channels_closed_count,
         "connections": server.connection_count,
@@ -113,7 +113,7 @@ def totals(node: Managed) -> dict[str, int]:
     }
 
 
-def exchange_types() -> list[Facts]:
+def exchange_types() -> list[JsonObject]:
     """The types of exchanges that may be declared."""
     return [
         {"name": name, "description": (kind.__doc__ or "").partition("\n")[0], "enabled": True}
@@ -121,12 +121,12 @@ def exchange_types() -> list[Facts]:
     ]
 
 
-def contexts(node: Managed) -> list[Facts]:
+def contexts(node: ManagedNode) -> list[JsonObject]:
     """Where HTTP is spoken."""
-    found: list[Facts] = []
+    found: list[JsonObject] = []
     for view in node.listeners:
         if view.protocol in _DESCRIPTIONS:
-            context: Facts = {
+            context: JsonObject = {
                 "node": node.node_name,
                 "description": _DESCRIPTIONS[view.protocol],
                 "path": "/",
@@ -141,33 +141,35 @@ def contexts(node: Managed) -> list[Facts]:
     return found
 
 
-def vhost_stats(node: Managed, name: str, asked: Asked) -> Facts:
+def vhost_stats(node: ManagedNode, name: str, ranges: SampleRanges) -> JsonObject:
     """What is done in a virtual host; nothing is shown before something is."""
-    domain = node.server.domains.get(name)
-    if domain is None:
+    services = node.server.vhost_services.get(name)
+    if services is None:
         return {}
-    row, series = node.sampler.vhost_row(domain.vhost), series_of(domain.vhost)
+    row, series = node.sampler.vhost_row(services.vhost), series_of(services.vhost)
     if not any(row):
         return {}
-    past = series, asked.time
-    lengths = with_rates(LENGTHS, row[:_LENGTHS_COUNT], past, asked.lengths)
-    shown = with_rates(VHOST_COLUMNS, row, past, asked.data_rates)
+    past = series, ranges.time
+    lengths = with_rates(LENGTHS, row[:_LENGTHS_COUNT], past, ranges.lengths)
+    shown = with_rates(VHOST_COLUMNS, row, past, ranges.data_rates)
     octets = {key: value for key, value in shown.items() if key.startswith(("recv_oct", "send_oct"))}
-    stats = message_stats(VHOST_COLUMNS, (*_without_octets(row)[:-2], 0, 0), past, asked.msg_rates)
+    stats = message_stats(VHOST_COLUMNS, (*_without_octets(row)[:-2], 0, 0), past, ranges.msg_rates)
     return lengths | octets | ({"message_stats": stats} if stats else {})
 
 
-def _part(node: Managed, user: User, asked: Asked) -> Facts:
+def _part(node: ManagedNode, user: User, ranges: SampleRanges) -> JsonObject:
     """The same of what a user who sees no others' may know of."""
     names = login_vhosts(node, user)
-    vhosts = [domain.vhost for name in names if (domain := node.server.domains.get(name)) is not None]
+    vhosts = [
+        services.vhost for name in names if (services := node.server.vhost_services.get(name)) is not None
+    ]
     rows = [node.sampler.vhost_row(vhost) for vhost in vhosts]
     row = tuple(map(sum, zip(*rows, strict=True))) if rows else (0,) * len(VHOST_COLUMNS)
-    past = _Sum(vhosts), asked.time
+    past = _Sum(vhosts), ranges.time
     own = [one for one in node.server.connections if one.login is not None and one.login.user == user.name]
     return {
-        "message_stats": message_stats(VHOST_COLUMNS, _without_octets(row), past, asked.msg_rates),
-        "queue_totals": with_rates(LENGTHS, row[:_LENGTHS_COUNT], past, asked.lengths),
+        "message_stats": message_stats(VHOST_COLUMNS, _without_octets(row), past, ranges.msg_rates),
+        "queue_totals": with_rates(LENGTHS, row[:_LENGTHS_COUNT], past, ranges.lengths),
         "object_totals": {
             "channels": sum(len(connection.channels) for connection in own),
             "connections": len(own),
@@ -178,7 +180,7 @@ def _part(node: Managed, user: User, asked: Asked) -> Facts:
     }
 
 
-class _Sum(Series):
+class _Sum(TimeSeries):
     """The series of some virtual hosts, as if they were one."""
 
     __slots__ = ("_parts",)
@@ -194,7 +196,7 @@ class _Sum(Series):
         return sum(series.rate(time, column) for series in self._parts)
 
 
-def _without_octets(row: Row) -> Row:
+def _without_octets(row: SampleRow) -> SampleRow:
     """`row` of VHOST_COLUMNS with nothing in what is shown elsewhere."""
     return tuple(
         0 if name in ("recv_oct", "send_oct") or name in LENGTHS else number
@@ -202,8 +204,8 @@ def _without_octets(row: Row) -> Row:
     )
 
 
-def _listener(node: Managed, view: ListenerView) -> Facts:
-    options: Facts = dict(node.socket_options)
+def _listener(node: ManagedNode, view: ListenerView) -> JsonObject:
+    options: JsonObject = dict(node.socket_options)
     if view.protocol.startswith("http"):
         options = {"cowboy_opts": {"sendfile": False}, "ip": view.host, "port": view.port}
         if view.protocol != "http":

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping
 
-from warren.management.managed import Managed
+from warren.management.managed_node import ManagedNode
 from warren.metadata.commands import Json
-from warren.metadata.entries import Key
-from warren.metadata.planning import Action, Item
+from warren.metadata.definition_entries import DefinitionKey
+from warren.metadata.import_plan import PlanAction, PlanItem
 from warren.queues.local import LocalQueue
 
 # Of the name of a section, the name of one thing in it.
@@ -15,7 +15,7 @@ _KINDS = {"policies": "policy"}
 _LOST = ("messages_ready", "messages_unacknowledged", "consumers", "connections")
 
 
-def item_facts(node: Managed, item: Item) -> dict[str, Json]:
+def plan_item_view(node: ManagedNode, item: PlanItem) -> dict[str, Json]:
     """What is told of it."""
     key = item.key
     facts: dict[str, Json] = {
@@ -33,9 +33,9 @@ def item_facts(node: Managed, item: Item) -> dict[str, Json]:
     return facts | {"losses": losses} if losses else facts
 
 
-def losses_of(node: Managed, item: Item) -> Mapping[str, int]:
+def losses_of(node: ManagedNode, item: PlanItem) -> Mapping[str, int]:
     """What goes along with it, as it is now; nothing unless it is deleted."""
-    if item.action is not Action.DELETE:
+    if item.action is not PlanAction.DELETE:
         return {}
     key = item.key
     match key.section:
@@ -67,7 +67,7 @@ def is_empty(losses: Mapping[str, int]) -> bool:
     return not any(losses.get(name) for name in _LOST)
 
 
-def _more(key: Key) -> dict[str, Json]:
+def _more(key: DefinitionKey) -> dict[str, Json]:
     """What is told of a key beside its names."""
     match key.section, key.more:
         case "bindings", (kind, destination, routing_key, arguments):
@@ -84,20 +84,20 @@ def _more(key: Key) -> dict[str, Json]:
     return {}
 
 
-def _of_queues(node: Managed, vhost: str, name: str) -> dict[str, int]:
+def _of_queues(node: ManagedNode, vhost: str, name: str) -> dict[str, int]:
     described = node.metadata.vhost(vhost)
     bindings = [] if described is None else described.topology.bindings_to_queue(name)
-    domain = node.server.domains.get(vhost)
-    live = None if domain is None else domain.vhost.queues.get(name)
+    services = node.server.vhost_services.get(vhost)
+    live = None if services is None else services.vhost.queues.get(name)
     return {**_of_live([] if live is None else [live]), "bindings": len(bindings)}
 
 
-def _of_vhost(node: Managed, name: str) -> dict[str, int]:
-    vhost, domain = node.metadata.vhost(name), node.server.domains.get(name)
+def _of_vhost(node: ManagedNode, name: str) -> dict[str, int]:
+    vhost, services = node.metadata.vhost(name), node.server.vhost_services.get(name)
     if vhost is None:
         return {}
     return {
-        **_of_live([] if domain is None else list(domain.vhost.queues.values())),
+        **_of_live([] if services is None else list(services.vhost.queues.values())),
         "queues": len(vhost.topology.queues),
         "exchanges": sum(1 for exchange in vhost.topology.exchanges if not exchange.startswith("amq.")) - 1,
         "permissions": sum(of == name for _, of in node.metadata.permissions.by_user_and_vhost),
@@ -113,12 +113,12 @@ def _of_live(queues: list[LocalQueue]) -> dict[str, int]:
     }
 
 
-def _connections(node: Managed, *, user: str | None = None, vhost: str | None = None) -> int:
+def _connections(node: ManagedNode, *, user: str | None = None, vhost: str | None = None) -> int:
     """How many connections are of `user`, and in `vhost`."""
     return sum(
         connection.login is not None
-        and connection.domain is not None
+        and connection.services is not None
         and user in (None, connection.login.user)
-        and vhost in (None, connection.domain.vhost.name)
+        and vhost in (None, connection.services.vhost.name)
         for connection in node.server.connections
     )

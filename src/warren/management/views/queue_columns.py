@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from warren.management.listing import Column, sort_value
-from warren.management.managed import Managed
-from warren.management.orders import Named, lives_of
-from warren.management.samples import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
+from warren.management.managed_node import ManagedNode
+from warren.management.queue_index import IndexedQueue, live_queues
+from warren.management.sampler import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
 from warren.management.views.queues import MEMORY, idle_since, utilisation
 from warren.metadata.definitions import json_value
 from warren.metadata.policies import Policy
@@ -41,10 +41,10 @@ FIELDS = EXACT | frozenset((
 ))  # fmt: skip
 
 
-def queue_columns(node: Managed, sort: str) -> Mapping[str, Column[Named]]:
+def queue_columns(node: ManagedNode, sort: str) -> Mapping[str, Column[IndexedQueue]]:
     """Every column of a list of queues, and what `sort` says inside of those that are tables."""
     time = node.sampler.time
-    homes = {name: domain.vhost.queues for name, domain in node.server.domains.items()}
+    homes = {name: services.vhost.queues for name, services in node.server.vhost_services.items()}
     reads = {**_COUNTS, **{name: _each(read) for name, read in MEMORY.items()}, **_TAGS, **_MEMORY}
     for column, name in enumerate(QUEUE_COLUMNS):
         shown = name if name in LENGTHS else f"message_stats.{name}"
@@ -54,10 +54,10 @@ def queue_columns(node: Managed, sort: str) -> Mapping[str, Column[Named]]:
     for name in ("consumer_utilisation", "consumer_capacity"):
         reads[name] = lambda lives: [live.consumer_count and utilisation(live, time) for live in lives]
     reads["idle_since"] = lambda lives: [
-        0 if live.is_moved else live.used_at if live.history is None else idle_since(live, time)
+        0 if live.is_dirty else live.used_at if live.history is None else idle_since(live, time)
         for live in lives
     ]
-    columns: dict[str, Column[Named]] = {
+    columns: dict[str, Column[IndexedQueue]] = {
         **_DECLARED,
         "node": lambda named: [node.node_name] * len(named),
         "state": lambda named: ["running" if one.vhost in homes else "down" for one in named],
@@ -75,11 +75,11 @@ def queue_columns(node: Managed, sort: str) -> Mapping[str, Column[Named]]:
     return columns
 
 
-def _of_lives(homes: Mapping[str, dict[str, LocalQueue]], read: _Read) -> Column[Named]:
+def _of_lives(homes: Mapping[str, dict[str, LocalQueue]], read: _Read) -> Column[IndexedQueue]:
     return lambda named: read(_lives(homes, named))
 
 
-def _lives(homes: Mapping[str, dict[str, LocalQueue]], named: Sequence[Named]) -> list[LocalQueue]:
+def _lives(homes: Mapping[str, dict[str, LocalQueue]], named: Sequence[IndexedQueue]) -> list[LocalQueue]:
     """What keeps the messages of each; a list is in the order of virtual hosts, and a piece mostly of one."""
     if not named:
         return []
@@ -90,7 +90,7 @@ def _lives(homes: Mapping[str, dict[str, LocalQueue]], named: Sequence[Named]) -
         end = len(named)
         if named[-1].vhost != vhost:
             end = next(at for at in range(start, end) if named[at].vhost != vhost)
-        lives += lives_of(named[start:end], homes.get(vhost, {}), _NOTHING)
+        lives += live_queues(named[start:end], homes.get(vhost, {}), _NOTHING)
         start = end
     return lives
 
@@ -126,7 +126,7 @@ def _active(live: LocalQueue) -> str | None:
     return None if active is None else active.tag
 
 
-def _paused(node: Managed, named: Sequence[Named]) -> list[str]:
+def _paused(node: ManagedNode, named: Sequence[IndexedQueue]) -> list[str]:
     """What is not paused shows nothing of it, and comes behind."""
     vhosts = node.metadata.vhosts.by_name
     paused = {name: vhost.topology.paused for name, vhost in vhosts.items() if vhost.topology.paused}
@@ -136,11 +136,13 @@ def _paused(node: Managed, named: Sequence[Named]) -> list[str]:
 
 
 def _policies(
-    node: Managed, named: Sequence[Named], key: Callable[[tuple[Policy | None, Policy | None]], Any]
+    node: ManagedNode,
+    named: Sequence[IndexedQueue],
+    key: Callable[[tuple[Policy | None, Policy | None]], Any],
 ) -> list[Any]:
     """What `key` makes of the policies of each, found out once for all that have the same."""
     vhosts = node.metadata.vhosts.by_name
-    generation = node.queue_order.policy_generation
+    generation = node.queue_index.policy_generation
     known: dict[tuple[int, int], Any] = {}
     keys = []
     for one in named:
@@ -171,7 +173,7 @@ def _definition(column: str) -> Callable[[tuple[Policy | None, Policy | None]], 
     return key
 
 
-def _arguments(named: Sequence[Named], path: Sequence[str]) -> list[object]:
+def _arguments(named: Sequence[IndexedQueue], path: Sequence[str]) -> list[object]:
     of_none = sort_value({path[0]: {}}, path)
     return [
         sort_value({path[0]: json_value(dict(one.record.arguments))}, path)
@@ -181,7 +183,7 @@ def _arguments(named: Sequence[Named], path: Sequence[str]) -> list[object]:
     ]
 
 
-_DECLARED: Mapping[str, Column[Named]] = {
+_DECLARED: Mapping[str, Column[IndexedQueue]] = {
     "vhost": lambda named: [one.vhost for one in named],
     "name": lambda named: [one.record.name for one in named],
     "durable": lambda named: [one.record.durable for one in named],
@@ -194,7 +196,9 @@ _COUNTS: Mapping[str, _Read] = {
     "messages_ready": lambda lives: [live.message_count for live in lives],
     "messages_unacknowledged": lambda lives: [live.unacked_count for live in lives],
     "consumers": lambda lives: [live.consumer_count for live in lives],
-    "message_stats.publish": lambda lives: [live.published_count - live.risen_count for live in lives],
+    "message_stats.publish": lambda lives: [
+        live.published_count - live.broker_published_count for live in lives
+    ],
     "message_stats.deliver": lambda lives: [live.delivered_count for live in lives],
     "message_stats.deliver_no_ack": lambda lives: [live.delivered_no_ack_count for live in lives],
     "message_stats.deliver_get": lambda lives: [

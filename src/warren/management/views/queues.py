@@ -3,22 +3,22 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
-from warren.management.describing import Table, shape
-from warren.management.listing import Facts
-from warren.management.managed import Managed
-from warren.management.orders import Named
-from warren.management.samples import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
-from warren.management.series import Series
+from warren.management.listing import JsonObject
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import JsonTable, shape
+from warren.management.queue_index import IndexedQueue
+from warren.management.sampler import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
+from warren.management.time_series import TimeSeries
 from warren.management.views.consumers import ConsumerShape
 from warren.management.views.stats import (
     GARBAGE_COLLECTION,
-    Asked,
+    SampleRanges,
     StatsShape,
-    counted,
+    format_time,
     message_stats,
     no_reductions,
+    with_details,
     with_rates,
-    written_time,
 )
 from warren.metadata.definitions import json_value
 from warren.metadata.policies import Policy
@@ -40,7 +40,7 @@ _ACK, _DELIVER, _DELIVER_GET, _PUBLISH = map(
 
 
 class _Fields(TypedDict):
-    arguments: Table
+    arguments: JsonTable
     auto_delete: bool
     durable: bool
     exclusive: bool
@@ -51,7 +51,7 @@ class _Fields(TypedDict):
     state: str
     policy: str | None
     operator_policy: str | None
-    effective_policy_definition: Table
+    effective_policy_definition: JsonTable
     consumers: int
     consumer_capacity: float
     consumer_utilisation: float
@@ -60,13 +60,13 @@ class _Fields(TypedDict):
     head_message_timestamp: int | None
     idle_since: str
     message_stats: StatsShape
-    backing_queue_status: Table
-    garbage_collection: Table
+    backing_queue_status: JsonTable
+    garbage_collection: JsonTable
     recoverable_slaves: None
     consumer_details: list[ConsumerShape]
     deliveries: list[Any]
     incoming: list[Any]
-    owner_pid_details: Table
+    owner_pid_details: JsonTable
     paused: bool
     leader: str
     members: list[str]
@@ -74,58 +74,60 @@ class _Fields(TypedDict):
     readers: dict[str, int]
 
 
-def live_queue(node: Managed, named: Named) -> LocalQueue | None:
+def live_queue(node: ManagedNode, named: IndexedQueue) -> LocalQueue | None:
     """What keeps its messages; None while its virtual host is down."""
-    domain = node.server.domains.get(named.vhost)
-    return None if domain is None else named.live(domain.vhost.queues)
+    services = node.server.vhost_services.get(named.vhost)
+    return None if services is None else named.live(services.vhost.queues)
 
 
-def queue_facts(node: Managed, named: Named, asked: Asked) -> Facts:
+def queue_view(node: ManagedNode, named: IndexedQueue, ranges: SampleRanges) -> JsonObject:
     """What is shown of it in a list."""
     live = live_queue(node, named)
     if live is None:
-        return declared_facts(node, named) | {"state": "down"}
+        return declared_queue_view(node, named) | {"state": "down"}
     vhost, record = named.vhost, named.record
     described = node.metadata.vhost(vhost)
-    generation = node.queue_order.policy_generation
+    generation = node.queue_index.policy_generation
     policies = (None, None) if described is None else named.policies(described, generation)
     series = series_of(live)
     row = queue_row(live)
     facts = {
         **_declared(node, named),
         **memory_of(live),
-        **_consumers(live, series, asked.time),
-        "backing_queue_status": _backing(live, record, series, asked.time),
+        **_consumers(live, series, ranges.time),
+        "backing_queue_status": _backing(live, record, series, ranges.time),
         "effective_policy_definition": _definition(*policies),
         "garbage_collection": GARBAGE_COLLECTION,
         "head_message_timestamp": live.head_timestamp,
         "operator_policy": policies[1].name if policies[1] else None,
         "policy": policies[0].name if policies[0] else None,
         "recoverable_slaves": None,
-        **no_reductions(asked.data_rates),
+        **no_reductions(ranges.data_rates),
         "state": "running",
-        **with_rates(LENGTHS, row[:_LENGTHS_COUNT], (series, asked.time), asked.lengths),
+        **with_rates(LENGTHS, row[:_LENGTHS_COUNT], (series, ranges.time), ranges.lengths),
     }
     stats = message_stats(
         QUEUE_COLUMNS,
         (0,) * _LENGTHS_COUNT + tuple(row[_LENGTHS_COUNT:]),
-        (series, asked.time),
-        asked.msg_rates,
+        (series, ranges.time),
+        ranges.msg_rates,
     )
     if stats:
         facts["message_stats"] = stats
     if record.kind == _STREAM:
         # Who reads it, by node.
         facts["readers"] = {node.node_name: live.consumer_count}
-    idle_at = idle_since(live, asked.time)
+    idle_at = idle_since(live, ranges.time)
     if idle_at:
-        facts["idle_since"] = written_time(idle_at)
+        facts["idle_since"] = format_time(idle_at)
     return facts
 
 
-def whole_queue_facts(node: Managed, named: Named, asked: Asked, consumers: list[Facts]) -> Facts:
+def whole_queue_view(
+    node: ManagedNode, named: IndexedQueue, ranges: SampleRanges, consumers: list[JsonObject]
+) -> JsonObject:
     """What is shown of it alone: with its consumers, and its owner."""
-    facts = queue_facts(node, named, asked)
+    facts = queue_view(node, named, ranges)
     facts["consumer_details"] = consumers
     # Details by exchange and channel: RabbitMQ has them only in its detailed rates mode.
     facts |= {"deliveries": [], "incoming": []}
@@ -142,7 +144,7 @@ def whole_queue_facts(node: Managed, named: Named, asked: Asked, consumers: list
     return facts
 
 
-def declared_facts(node: Managed, named: Named, *, has_totals: bool = False) -> Facts:
+def declared_queue_view(node: ManagedNode, named: IndexedQueue, *, has_totals: bool = False) -> JsonObject:
     """What is shown of it without statistics; `has_totals` adds how many messages it has."""
     facts = _declared(node, named) | {"state": "live"}
     described = node.metadata.vhost(named.vhost)
@@ -155,7 +157,7 @@ def declared_facts(node: Managed, named: Named, *, has_totals: bool = False) -> 
     return facts
 
 
-def _declared(node: Managed, named: Named) -> Facts:
+def _declared(node: ManagedNode, named: IndexedQueue) -> JsonObject:
     vhost, record = named.vhost, named.record
     described = node.metadata.vhost(vhost)
     is_paused = described is not None and record.name in described.topology.paused
@@ -174,7 +176,7 @@ def _declared(node: Managed, named: Named) -> Facts:
     }
 
 
-def _replicas(node: Managed) -> Facts:
+def _replicas(node: ManagedNode) -> JsonObject:
     """Where the replicas of a stream are, of which there is one."""
     return {"leader": node.node_name, "members": [node.node_name], "online": [node.node_name]}
 
@@ -210,12 +212,12 @@ MEMORY: Mapping[str, Callable[[LocalQueue], int]] = {
     "memory": _memory,
     "message_bytes": lambda live: live.ready_octets + live.unacked_octets,
     "message_bytes_paged_out": _paged_octets,
-    "message_bytes_persistent": lambda live: live.kept_octets,
+    "message_bytes_persistent": lambda live: live.persistent_octets,
     "message_bytes_ram": _octets_in_memory,
     "message_bytes_ready": lambda live: live.ready_octets,
     "message_bytes_unacknowledged": lambda live: live.unacked_octets,
     "messages_paged_out": lambda live: live.paged_count,
-    "messages_persistent": lambda live: live.kept_count,
+    "messages_persistent": lambda live: live.persistent_count,
     "messages_ram": _messages_in_memory,
     "messages_ready_ram": lambda live: live.message_count - live.paged_count,
     "messages_unacknowledged_ram": lambda live: live.unacked_count,
@@ -230,7 +232,7 @@ QueueShape = shape(
     "A queue.",
     _Fields.__annotations__,
     dict.fromkeys(MEMORY, int),
-    counted((*LENGTHS, "reductions")),
+    with_details((*LENGTHS, "reductions")),
 )
 
 
@@ -243,7 +245,7 @@ def memory_of(live: LocalQueue) -> dict[str, int]:
 
 def idle_since(live: LocalQueue, time: int) -> int:
     """Since when nothing has happened to it, as of the samples of `time` (ms); 0 if something has."""
-    if live.is_moved:
+    if live.is_dirty:
         return 0
     series = series_of(live)
     if series is None:
@@ -256,7 +258,7 @@ def utilisation(live: LocalQueue, time: int) -> float:
     return _utilisation(live, series_of(live), time) if live.consumer_count else 0
 
 
-_NO_CONSUMERS: Facts = {
+_NO_CONSUMERS: JsonObject = {
     "consumer_capacity": 0,
     "consumer_utilisation": 0,
     "consumers": 0,
@@ -265,7 +267,7 @@ _NO_CONSUMERS: Facts = {
 }
 
 
-def _consumers(live: LocalQueue, series: Series | None, time: int) -> Facts:
+def _consumers(live: LocalQueue, series: TimeSeries | None, time: int) -> JsonObject:
     if not live.consumer_count:
         return _NO_CONSUMERS
     consumers = list(live.consumers())
@@ -281,7 +283,7 @@ def _consumers(live: LocalQueue, series: Series | None, time: int) -> Facts:
     }
 
 
-def _utilisation(live: LocalQueue, series: Series | None, time: int) -> float:
+def _utilisation(live: LocalQueue, series: TimeSeries | None, time: int) -> float:
     """The share of the last minute in which consumers could have taken more than there was."""
     column = QUEUE_COLUMNS.index("messages_ready")
     waiting = [live.message_count]
@@ -290,7 +292,9 @@ def _utilisation(live: LocalQueue, series: Series | None, time: int) -> float:
     return waiting.count(0) / len(waiting)
 
 
-def _backing(live: LocalQueue, record: QueueRecord, series: Series | None, time: int) -> Mapping[str, object]:
+def _backing(
+    live: LocalQueue, record: QueueRecord, series: TimeSeries | None, time: int
+) -> Mapping[str, object]:
     """RabbitMQ's queue from inside, as far as there is the like here: q4 is memory, delta the disk."""
 
     def rate(column: int) -> float:

@@ -9,15 +9,15 @@ from typing import Required, TypedDict
 from aiohttp import web
 
 from warren.limits import SAMPLES_SHOWN_MAX
-from warren.management.describing import Shape, shape
-from warren.management.listing import Facts
-from warren.management.managed import Managed
+from warren.management.listing import JsonObject
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import Shape, shape
 from warren.management.replies import bad_request
-from warren.management.samples import CHURN, DELIVERED, DISK, LENGTHS, PUBLISHED
-from warren.management.series import Range, Row, Series, details
+from warren.management.sampler import CHURN, DELIVERED, DISK, LENGTHS, PUBLISHED
+from warren.management.time_series import SampleRow, SampleTimes, TimeSeries, details
 
 # What cannot be known of a garbage collector that there is not, in the shape that clients expect.
-GARBAGE_COLLECTION: Facts = {
+GARBAGE_COLLECTION: JsonObject = {
     "fullsweep_after": 65535,
     "max_heap_size": 0,
     "min_bin_vheap_size": 46422,
@@ -57,33 +57,35 @@ class DetailsShape(TypedDict, total=False):
     avg_rate: float
 
 
-def counted(columns: Iterable[str]) -> dict[str, Shape]:
+def with_details(columns: Iterable[str]) -> dict[str, Shape]:
     """Numbers with their details, in a shape."""
     return {key: kind for name in columns for key, kind in ((name, float), (f"{name}_details", DetailsShape))}
 
 
-ChurnShape = shape("ChurnShape", "What came and went.", counted(CHURN))
-LengthsShape = shape("LengthsShape", "How many messages there are.", counted(LENGTHS))
-StatsShape = shape("StatsShape", "What was done with messages.", counted((*PUBLISHED, *DELIVERED, *DISK)))
+ChurnShape = shape("ChurnShape", "What came and went.", with_details(CHURN))
+LengthsShape = shape("LengthsShape", "How many messages there are.", with_details(LENGTHS))
+StatsShape = shape(
+    "StatsShape", "What was done with messages.", with_details((*PUBLISHED, *DELIVERED, *DISK))
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SampleRanges:
     """What a request wants to know of the past."""
 
     # When samples were taken last (ms).
     time: int
     now: int
-    lengths: Range | None = None
-    msg_rates: Range | None = None
-    data_rates: Range | None = None
-    node_stats: Range | None = None
+    lengths: SampleTimes | None = None
+    msg_rates: SampleTimes | None = None
+    data_rates: SampleTimes | None = None
+    node_stats: SampleTimes | None = None
 
 
-def asked(request: web.Request, node: Managed) -> Asked:
+def sample_ranges(request: web.Request, node: ManagedNode) -> SampleRanges:
     """What `request` asks for; Refused if that is too much."""
     now = node.now()
-    return Asked(
+    return SampleRanges(
         time=node.sampler.time,
         now=now,
         lengths=_range(request, "lengths", now, is_ceiling=True),
@@ -94,32 +96,32 @@ def asked(request: web.Request, node: Managed) -> Asked:
 
 
 def with_rates(
-    columns: Sequence[str], row: Row, past: tuple[Series | None, int], times: Range | None
-) -> Facts:
+    columns: Sequence[str], row: SampleRow, past: tuple[TimeSeries | None, int], times: SampleTimes | None
+) -> JsonObject:
     """Every number of `row`, with its details; `past` are its samples, and when they were taken last."""
     series, time = past
-    shown: Facts = {}
+    shown: JsonObject = {}
     for column, name in enumerate(columns):
         shown[name] = row[column]
         shown[_details_of(name)] = details(series, time, column, times)
     return shown
 
 
-def no_reductions(times: Range | None) -> Facts:
+def no_reductions(times: SampleTimes | None) -> JsonObject:
     """Erlang counts steps of work, and nothing here does."""
     return {"reductions": 0, "reductions_details": details(None, 0, 0, times)}
 
 
 def message_stats(
-    columns: Sequence[str], row: Row, past: tuple[Series | None, int], times: Range | None
-) -> Facts:
+    columns: Sequence[str], row: SampleRow, past: tuple[TimeSeries | None, int], times: SampleTimes | None
+) -> JsonObject:
     """The same for what was done with messages, as far as anything was."""
     if not any(row):
         return {}
-    counted = {name for name, number in zip(columns, row, strict=True) if number}
-    shown = frozenset[str]().union(*(group for group in _GROUPS if not counted.isdisjoint(group)))
+    with_details = {name for name, number in zip(columns, row, strict=True) if number}
+    shown = frozenset[str]().union(*(group for group in _GROUPS if not with_details.isdisjoint(group)))
     series, time = past
-    stats: Facts = {}
+    stats: JsonObject = {}
     for column, name in enumerate(columns):
         if name in shown:
             stats[name] = row[column]
@@ -134,12 +136,12 @@ def _details_of(name: str) -> str:
 
 # Most of many idle objects are idle since the same few times.
 @lru_cache
-def written_time(time: int) -> str:
+def format_time(time: int) -> str:
     """`time` (ms) as RabbitMQ writes it."""
     return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-def _range(request: web.Request, prefix: str, now: int, *, is_ceiling: bool = False) -> Range | None:
+def _range(request: web.Request, prefix: str, now: int, *, is_ceiling: bool = False) -> SampleTimes | None:
     age, step = _number(request, f"{prefix}_age"), _number(request, f"{prefix}_incr")
     if age is None or step is None:
         return None
@@ -149,7 +151,7 @@ def _range(request: web.Request, prefix: str, now: int, *, is_ceiling: bool = Fa
     last = now - now % step_ms
     if is_ceiling and last < now:
         last += step_ms
-    return Range(last, age * 1000, step_ms)
+    return SampleTimes(last, age * 1000, step_ms)
 
 
 def _number(request: web.Request, name: str) -> int | None:

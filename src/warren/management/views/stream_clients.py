@@ -2,13 +2,13 @@
 
 from typing import TypedDict
 
-from warren.management.describing import Table
-from warren.management.listing import Facts
-from warren.management.managed import Managed
-from warren.management.views.consumers import Subscribing
-from warren.management.views.streams import Publishing, lag_of
+from warren.management.listing import JsonObject
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import JsonTable
+from warren.management.views.consumers import StreamConsumer
+from warren.management.views.streams import StreamPublisher, lag_of
 from warren.queues.stream import StreamQueue
-from warren.session.streaming.connection import StreamConnection
+from warren.session.streams.connection import StreamConnection
 
 
 class ConnectionDetailsShape(TypedDict):
@@ -50,25 +50,25 @@ class StreamConsumerShape(TypedDict, total=False):
     consumed: int
     offset: int
     offset_lag: int
-    properties: Table
+    properties: JsonTable
 
 
-def publisher_facts(node: Managed, publishing: Publishing) -> Facts:
+def stream_publisher_view(node: ManagedNode, publishing: StreamPublisher) -> JsonObject:
     """What is shown of it."""
     connection, publisher = publishing
-    confirming = publisher.confirming
+    confirms = publisher.confirms
     return {
         "connection_details": _details(node, connection),
         "queue": _name(publisher.stream),
         "publisher_id": publisher.number,
         "reference": publisher.reference,
-        "published": confirming.published_count,
-        "confirmed": confirming.confirmed_count,
-        "errored": confirming.failed_count,
+        "published": confirms.published_count,
+        "confirmed": confirms.confirmed_count,
+        "errored": confirms.failed_count,
     }
 
 
-def subscription_facts(node: Managed, subscribing: Subscribing) -> Facts:
+def stream_consumer_view(node: ManagedNode, subscribing: StreamConsumer) -> JsonObject:
     """What is shown of it."""
     connection, subscription = subscribing
     return {
@@ -83,11 +83,11 @@ def subscription_facts(node: Managed, subscribing: Subscribing) -> Facts:
     }
 
 
-def _name(queue: StreamQueue) -> Facts:
+def _name(queue: StreamQueue) -> JsonObject:
     return {"name": queue.name, "vhost": queue.vhost_name}
 
 
-def _details(node: Managed, connection: StreamConnection) -> Facts:
+def _details(node: ManagedNode, connection: StreamConnection) -> JsonObject:
     return {
         "name": connection.peer.name,
         "node": node.node_name,

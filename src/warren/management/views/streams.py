@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NotRequired, TypedDict
 
-from warren.management.listing import Facts
-from warren.management.managed import Managed
-from warren.management.orders import present_of
+from warren.management.listing import JsonObject
+from warren.management.managed_node import ManagedNode
+from warren.management.queue_index import existing_queues
 from warren.management.views.connections import stream_connections
-from warren.management.views.consumers import Consuming, Subscribing, subscribing_on, user_of
+from warren.management.views.consumers import ChannelConsumer, StreamConsumer, stream_consumers_on, user_of
 from warren.queues.stream import StreamQueue
-from warren.session.streaming.connection import StreamConnection
-from warren.session.streaming.publishers import Publisher
-from warren.session.streaming.subscriptions import Subscription
+from warren.session.streams.connection import StreamConnection
+from warren.session.streams.publishers import DeclaredPublisher
+from warren.session.streams.subscriptions import StreamSubscription
 from warren.vhost.vhost import VirtualHost
 
 # A publisher with the connection that it is on.
-Publishing = tuple[StreamConnection, Publisher]
+StreamPublisher = tuple[StreamConnection, DeclaredPublisher]
 
 _AMQP, _STREAM = "AMQP 0-9-1", "stream"
 _NAME = "name"
@@ -127,42 +127,42 @@ class ClientsShape(TypedDict):
     sequences: list[SequenceShape]
 
 
-def publishing_on(connections: Iterable[StreamConnection]) -> Iterator[Publishing]:
+def stream_publishers_on(connections: Iterable[StreamConnection]) -> Iterator[StreamPublisher]:
     """The publishers of `connections`."""
     for connection in connections:
-        if connection.working is not None:
-            for publisher in connection.working.publishers:
+        if connection.command_handler is not None:
+            for publisher in connection.command_handler.publishers:
                 yield connection, publisher
 
 
-def streams_in(node: Managed, vhost: VirtualHost) -> list[StreamQueue]:
+def streams_in(node: ManagedNode, vhost: VirtualHost) -> list[StreamQueue]:
     """The streams of `vhost` by name: however many other queues it has, nobody looks at these."""
-    found = present_of(node.queue_order.streams_of(vhost.name), vhost.queues)
+    found = existing_queues(node.queue_index.streams_of(vhost.name), vhost.queues)
     return [queue for queue in found if isinstance(queue, StreamQueue)]
 
 
-class Clients:
+class StreamClientIndex:
     """Who publishes to each stream and subscribes to it by the stream protocol, looked for once."""
 
-    def __init__(self, node: Managed) -> None:
+    def __init__(self, node: ManagedNode) -> None:
         connections = stream_connections(node)
-        self._publishing: dict[StreamQueue, list[Publishing]] = {}
-        self._subscribing: dict[StreamQueue, list[Subscribing]] = {}
-        for publishing in publishing_on(connections):
+        self._publishing: dict[StreamQueue, list[StreamPublisher]] = {}
+        self._subscribing: dict[StreamQueue, list[StreamConsumer]] = {}
+        for publishing in stream_publishers_on(connections):
             self._publishing.setdefault(publishing[1].stream, []).append(publishing)
-        for subscribing in subscribing_on(connections):
+        for subscribing in stream_consumers_on(connections):
             self._subscribing.setdefault(subscribing[1].stream, []).append(subscribing)
 
-    def publishing(self, queue: StreamQueue) -> Sequence[Publishing]:
+    def publishing(self, queue: StreamQueue) -> Sequence[StreamPublisher]:
         """Who publishes to `queue`."""
         return self._publishing.get(queue, ())
 
-    def subscribing(self, queue: StreamQueue) -> Sequence[Subscribing]:
+    def subscribing(self, queue: StreamQueue) -> Sequence[StreamConsumer]:
         """Who subscribes to `queue`."""
         return self._subscribing.get(queue, ())
 
 
-def retention(queue: StreamQueue) -> Facts:
+def retention(queue: StreamQueue) -> JsonObject:
     """How much of `queue` is kept."""
     kept = queue.log.retention
     return {
@@ -172,7 +172,7 @@ def retention(queue: StreamQueue) -> Facts:
     }
 
 
-def stream_facts(queue: StreamQueue) -> Facts:
+def stream_view(queue: StreamQueue) -> JsonObject:
     """What of `queue` can be read."""
     log = queue.log
     return {
@@ -198,7 +198,7 @@ def stream_facts(queue: StreamQueue) -> Facts:
     }
 
 
-def listed_facts(queue: StreamQueue, clients: Clients) -> Facts:
+def listed_stream_view(queue: StreamQueue, clients: StreamClientIndex) -> JsonObject:
     """`queue` in a list."""
     log = queue.log
     written = [segment for segment in log.segments if segment.last_time]
@@ -220,7 +220,7 @@ def listed_facts(queue: StreamQueue, clients: Clients) -> Facts:
     }
 
 
-def lag_max(queue: StreamQueue, clients: Clients) -> int | None:
+def lag_max(queue: StreamQueue, clients: StreamClientIndex) -> int | None:
     """How far the slowest reader is behind; None if nobody reads."""
     offsets = [queue.offset_of(consumer) for consumer in queue.consumers()]
     offsets += [one.next for _, one in clients.subscribing(queue) if one.is_active]
@@ -232,7 +232,9 @@ def lag_of(queue: StreamQueue, offset: int) -> int:
     return max(queue.log.committed - max(offset, queue.log.first), 0)
 
 
-def clients_facts(queue: StreamQueue, consuming: Iterable[Consuming], clients: Clients) -> Facts:
+def stream_clients_view(
+    queue: StreamQueue, consuming: Iterable[ChannelConsumer], clients: StreamClientIndex
+) -> JsonObject:
     """Who reads `queue` and publishes to it; `consuming` are its consumers over AMQP."""
     readers = [_consumer_facts(queue, one) for one in consuming]
     readers += [_subscription_facts(queue, *one) for one in clients.subscribing(queue)]
@@ -250,7 +252,7 @@ def clients_facts(queue: StreamQueue, consuming: Iterable[Consuming], clients: C
     }
 
 
-def _consumer_facts(queue: StreamQueue, consuming: Consuming) -> Facts:
+def _consumer_facts(queue: StreamQueue, consuming: ChannelConsumer) -> JsonObject:
     connection, channel, consumer = consuming
     offset = queue.offset_of(consumer)
     return {
@@ -267,7 +269,9 @@ def _consumer_facts(queue: StreamQueue, consuming: Consuming) -> Facts:
     }
 
 
-def _subscription_facts(queue: StreamQueue, connection: StreamConnection, one: Subscription) -> Facts:
+def _subscription_facts(
+    queue: StreamQueue, connection: StreamConnection, one: StreamSubscription
+) -> JsonObject:
     return {
         "protocol": _STREAM,
         "connection": connection.peer.name,
@@ -282,14 +286,14 @@ def _subscription_facts(queue: StreamQueue, connection: StreamConnection, one: S
     }
 
 
-def _publisher_facts(connection: StreamConnection, publisher: Publisher) -> Facts:
-    confirming = publisher.confirming
+def _publisher_facts(connection: StreamConnection, publisher: DeclaredPublisher) -> JsonObject:
+    confirms = publisher.confirms
     return {
         "connection": connection.peer.name,
         "user": connection.user,
         "publisher": publisher.number,
         "reference": publisher.reference,
-        "published": confirming.published_count,
-        "confirmed": confirming.confirmed_count,
-        "refused": confirming.failed_count,
+        "published": confirms.published_count,
+        "confirmed": confirms.confirmed_count,
+        "refused": confirms.failed_count,
     }

@@ -3,19 +3,19 @@
 from typing import Literal, Required, TypeAlias, TypedDict
 
 from warren.limits import TRACED_QUEUES_MAX
-from warren.management.describing import Table
+from warren.management.operation import JsonTable
 from warren.management.views.bindings import properties_key
 from warren.metadata.definitions import json_value
 from warren.metadata.records import BindingRecord, arguments_octets
 from warren.model.message import Message
-from warren.queues.foresight import foresee, lifetime_ms
 from warren.queues.local import LocalQueue
+from warren.queues.publish_forecast import forecast_publish, lifetime_ms
 from warren.queues.reply import ReplyQueue
 from warren.routing.exchange import BY_CHANCE, BY_KEY, Binding, Exchange
-from warren.routing.tracing import Judged, Reached, Trace, Visit
+from warren.routing.route_trace import BindingVerdict, ExchangeVisit, ReachedQueue, RouteTrace
 from warren.vhost.vhost import VirtualHost
 
-Facts: TypeAlias = dict[str, object]
+JsonObject: TypeAlias = dict[str, object]
 
 _REPLY = "direct reply"
 
@@ -27,7 +27,7 @@ class JudgedShape(TypedDict, total=False):
     destination: str
     destination_type: Literal["queue", "exchange"]
     binding_key: str
-    arguments: Table
+    arguments: JsonTable
     properties_key: str
     routing_key: str
     reason: Required[str]
@@ -97,7 +97,7 @@ def is_shown(binding: Binding) -> bool:
     return not isinstance(binding.destination, ReplyQueue)
 
 
-def trace_facts(vhost: VirtualHost, trace: Trace, message: Message, size: int) -> Facts:
+def trace_view(vhost: VirtualHost, trace: RouteTrace, message: Message, size: int) -> JsonObject:
     """What is told of it: of many queues the first."""
     reached = list(trace.queues.values())
     return {
@@ -111,8 +111,8 @@ def trace_facts(vhost: VirtualHost, trace: Trace, message: Message, size: int) -
     }
 
 
-def _reached(vhost: VirtualHost, reached: Reached, message: Message, size: int) -> Facts:
-    facts: Facts = {
+def _reached(vhost: VirtualHost, reached: ReachedQueue, message: Message, size: int) -> JsonObject:
+    facts: JsonObject = {
         "is_certain": reached.is_certain,
         "through": [_judged(judged) for judged in reached.through],
         "bindings": reached.count,
@@ -122,22 +122,22 @@ def _reached(vhost: VirtualHost, reached: Reached, message: Message, size: int) 
         return {"name": _REPLY, "outcome": "accepted", "reason": "a client that waits for a reply"} | facts
     expiration = message.properties().expiration
     expiration_ms = int(expiration) if expiration and expiration.isdecimal() else None
-    foresight = foresee(queue, size, expiration_ms)
+    forecast = forecast_publish(queue, size, expiration_ms)
     return {
         "name": queue.name,
         **facts,
-        "outcome": foresight.fate.value,
-        "reason": foresight.reason,
-        "pushes_out": foresight.pushes_out,
+        "outcome": forecast.outcome.value,
+        "reason": forecast.reason,
+        "pushes_out": forecast.pushes_out,
         "paused": queue.is_paused,
         "expires_after_ms": lifetime_ms(queue, expiration_ms),
         "messages_ready": queue.message_count,
         "consumers": queue.consumer_count,
-        "dead_letter": _dead_letter(vhost, queue) if foresight.is_dead_lettered else None,
+        "dead_letter": _dead_letter(vhost, queue) if forecast.is_dead_lettered else None,
     }
 
 
-def _dead_letter(vhost: VirtualHost, queue: LocalQueue) -> Facts | None:
+def _dead_letter(vhost: VirtualHost, queue: LocalQueue) -> JsonObject | None:
     """Where what dies in `queue` goes; with no routing key of its own, each message keeps what it has."""
     settings = queue.settings
     if settings.dead_letter_exchange is None:
@@ -149,7 +149,7 @@ def _dead_letter(vhost: VirtualHost, queue: LocalQueue) -> Facts | None:
     }
 
 
-def _visit(visit: Visit) -> Facts:
+def _visit(visit: ExchangeVisit) -> JsonObject:
     exchange = visit.exchange
     before = visit.alternate_of or (visit.binding.source if visit.binding is not None else None)
     return {
@@ -167,7 +167,7 @@ def _visit(visit: Visit) -> Facts:
     }
 
 
-def _judged(judged: Judged) -> Facts:
+def _judged(judged: BindingVerdict) -> JsonObject:
     binding = judged.binding
     destination = binding.destination
     if not is_shown(binding):

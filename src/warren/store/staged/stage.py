@@ -19,10 +19,10 @@ from google_crc32c import value as checksum_of
 
 from warren.limits import STAGED_CHUNK_ROWS_MAX, STAGED_CHUNK_SIZE, STAGED_SYNC_SIZE
 from warren.model.message import Message
-from warren.store.disk import Create, Delete, Disk, Rename, Sync, SyncDirectory, Write
-from warren.store.segment import NewerFormatError, SegmentError
+from warren.store.disk import CreateFile, DeleteFile, Disk, RenameFile, SyncDirectory, SyncFile, WriteFile
+from warren.store.segment import NewerFormatError, StoreFileError
 from warren.store.streams.chunk import HEAD_SIZE as CHUNK_HEAD_SIZE
-from warren.store.streams.chunk import Chunk, ChunkBuilder, Run, is_whole, read_head
+from warren.store.streams.chunk import Chunk, ChunkBuilder, MessageRun, is_whole, read_head
 
 VERSION = 1
 SUFFIX = ".stage"
@@ -37,7 +37,7 @@ _CHECKSUM_SIZE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
+class StageDescription:
     """Whose rows they are, and for what."""
 
     query: str
@@ -55,7 +55,7 @@ class Stage:
     """A file of rows that is whole."""
 
     number: int
-    description: Description
+    description: StageDescription
     rows: int
     octets: int
     # Of the file; and where its chunks begin and end.
@@ -73,7 +73,7 @@ class Stage:
 class StageWriter:
     """Writes one; nothing of it is there before `finish`."""
 
-    def __init__(self, disk: Disk, number: int, description: Description, salt: bytes) -> None:
+    def __init__(self, disk: Disk, number: int, description: StageDescription, salt: bytes) -> None:
         """OSError from the disk, as from all that follows."""
         self._disk = disk
         self._number = number
@@ -92,7 +92,7 @@ class StageWriter:
         self._synced = 0
         self.rows = 0
         self.octets = 0
-        disk.perform([Create(self._part, 0)])
+        disk.perform([CreateFile(self._part, 0)])
 
     def add(self, message: Message) -> None:
         """One more row."""
@@ -102,7 +102,7 @@ class StageWriter:
         if self._builder.count >= STAGED_CHUNK_ROWS_MAX or self._builder.size >= STAGED_CHUNK_SIZE:
             self._end_chunk()
 
-    def add_run(self, run: Run) -> None:
+    def add_run(self, run: MessageRun) -> None:
         """Rows that differ in their bodies alone."""
         left = run
         while True:
@@ -124,10 +124,10 @@ class StageWriter:
         at, octets = self._written, self._octets
         self._octets = []
         self._written = self.size
-        self._disk.perform([Write(self._part, at, octets)])
+        self._disk.perform([WriteFile(self._part, at, octets)])
         if self._written - self._synced >= STAGED_SYNC_SIZE:
             # Not all at the end: others sync on the same device.
-            self._disk.perform([Sync(self._part)])
+            self._disk.perform([SyncFile(self._part)])
             self._synced = self._written
 
     def finish(self) -> Stage:
@@ -139,7 +139,7 @@ class StageWriter:
         self._append(tail + int(extend(_seed(self._salt), tail)).to_bytes(_CHECKSUM_SIZE, "big"))
         self.flush()
         name = stage_name(self._number)
-        self._disk.perform([Sync(self._part), Rename(self._part, name), SyncDirectory()])
+        self._disk.perform([SyncFile(self._part), RenameFile(self._part, name), SyncDirectory()])
         return Stage(
             number=self._number,
             description=self._description,
@@ -153,10 +153,10 @@ class StageWriter:
 
     def abandon(self) -> None:
         """It is not wanted after all."""
-        self._disk.perform([Delete(self._part), Delete(stage_name(self._number))])
+        self._disk.perform([DeleteFile(self._part), DeleteFile(stage_name(self._number))])
 
     def _end_chunk(self) -> None:
-        self._append(self._builder.encode(_mark(self._salt), _seed(self._salt), 0))
+        self._append(self._builder.encode(_sync_marker(self._salt), _seed(self._salt), 0))
         self._builder = ChunkBuilder(self.rows)
 
     def _append(self, octets: bytes) -> None:
@@ -169,7 +169,7 @@ def open_stage(disk: Disk, number: int, size: int) -> Stage:
     name = stage_name(number)
     octets = disk.read(name, 0, _HEAD.size + DESCRIPTION_SIZE_MAX + _CHECKSUM_SIZE)
     if len(octets) < _HEAD.size or octets[: len(_MAGIC)] != _MAGIC:
-        raise SegmentError(name, 0, "this is no stage")
+        raise StoreFileError(name, 0, "this is no stage")
     _, version, salt, text_size = _HEAD.unpack_from(octets)
     if version > VERSION:
         raise NewerFormatError(
@@ -178,15 +178,15 @@ def open_stage(disk: Disk, number: int, size: int) -> Stage:
     first = _HEAD.size + text_size + _CHECKSUM_SIZE
     head = octets[: first - _CHECKSUM_SIZE]
     if int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big") != octets[len(head) : first]:
-        raise SegmentError(name, 0, "the head of the stage is damaged")
+        raise StoreFileError(name, 0, "the head of the stage is damaged")
     tail_at = size - _TAIL.size
     tail = disk.read(name, tail_at, _TAIL.size) if tail_at >= first else b""
     if len(tail) < _TAIL.size or extend(_seed(salt), tail[:-_CHECKSUM_SIZE]) != _TAIL.unpack(tail)[-1]:
-        raise SegmentError(name, max(tail_at, 0), "the end of the stage is damaged")
+        raise StoreFileError(name, max(tail_at, 0), "the end of the stage is damaged")
     _, rows, body_octets, _ = _TAIL.unpack(tail)
     return Stage(
         number=number,
-        description=Description(**json.loads(head[_HEAD.size :])),
+        description=StageDescription(**json.loads(head[_HEAD.size :])),
         rows=rows,
         octets=body_octets,
         size=size,
@@ -200,14 +200,14 @@ def read_chunk(disk: Disk, stage: Stage, at: int) -> Chunk:
     """The rows of `stage` from `at` on. SegmentError if they are damaged, OSError if they cannot be read."""
     octets = disk.read(stage.name, at, min(STAGED_CHUNK_SIZE + CHUNK_HEAD_SIZE, stage.end - at))
     seed = _seed(stage.salt)
-    head = read_head(octets, 0, _mark(stage.salt), seed)
+    head = read_head(octets, 0, _sync_marker(stage.salt), seed)
     if head is None:
-        raise SegmentError(stage.name, at, "rows are damaged")
+        raise StoreFileError(stage.name, at, "rows are damaged")
     size = CHUNK_HEAD_SIZE + head.size
     if size > len(octets):
         octets = disk.read(stage.name, at, size)
     if not is_whole(octets, 0, head, seed):
-        raise SegmentError(stage.name, at, "rows are damaged")
+        raise StoreFileError(stage.name, at, "rows are damaged")
     return Chunk(octets, 0, head)
 
 
@@ -219,11 +219,11 @@ def verify(disk: Disk, stage: Stage, admit: Callable[[bytes], object]) -> None:
         for address in {shape.address for shape in chunk.shapes}:
             admit(address)
         if chunk.first != rows:
-            raise SegmentError(stage.name, at, "rows are missing")
+            raise StoreFileError(stage.name, at, "rows are missing")
         rows += chunk.count
         at += chunk.size
     if at != stage.end or rows != stage.rows:
-        raise SegmentError(stage.name, at, "rows are missing")
+        raise StoreFileError(stage.name, at, "rows are missing")
 
 
 def stage_name(number: int) -> str:
@@ -236,5 +236,5 @@ def _seed(salt: bytes) -> int:
     return seed
 
 
-def _mark(salt: bytes) -> int:
+def _sync_marker(salt: bytes) -> int:
     return int.from_bytes(salt[:4], "big")

@@ -39,7 +39,7 @@ _WIDTH = 4
 _IS_BIG = sys.byteorder == "big"
 
 
-class Shape:
+class ChunkShape:
     """What messages have in common that differ in their bodies only."""
 
     __slots__ = ("address", "flags", "priority", "property_list")
@@ -111,7 +111,7 @@ class ChunkBuilder:
         self._octets += len(message.content) - 1
         self._ends.append(self._octets)
 
-    def add_run(self, run: "Run") -> None:
+    def add_run(self, run: "MessageRun") -> None:
         """Put all messages of `run` behind the last, without looking at each."""
         if self._last is None:
             self.time = run.like.published_at
@@ -123,7 +123,7 @@ class ChunkBuilder:
         self._bodies.append(run.bodies[begin : ends[-1]])
         self._octets += ends[-1] - begin
 
-    def encode(self, mark: int, seed: int, flags: int, tail: bytes = b"") -> bytes:
+    def encode(self, sync_marker: int, seed: int, flags: int, tail: bytes = b"") -> bytes:
         """The whole chunk, with `tail` behind its bodies."""
         if tail:
             flags |= HAS_TAIL
@@ -134,7 +134,7 @@ class ChunkBuilder:
         parts = [*columns, *self._shape_octets, *bodies, tail]
         body = b"".join(parts)
         fields = (len(body), self.first, self.time, self.count, len(self._shape_octets), flags)
-        head = _HEAD.pack(mark, *fields, extend(seed, body), 0)[:_CHECKSUM_AT]
+        head = _HEAD.pack(sync_marker, *fields, extend(seed, body), 0)[:_CHECKSUM_AT]
         return b"".join((head, extend(seed, head).to_bytes(4, "big"), body))
 
     def _shape_of(self, message: Message) -> int:
@@ -163,12 +163,12 @@ class ChunkHead:
         return self.first + self.count
 
 
-def read_head(octets: bytes, at: int, mark: int, seed: int) -> ChunkHead | None:
-    """The head at `at`; None if no chunk of the file with this `mark` and `seed` begins there."""
+def read_head(octets: bytes, at: int, sync_marker: int, seed: int) -> ChunkHead | None:
+    """The head at `at`; None if no chunk of the file with this `sync_marker` and `seed` begins there."""
     if at + HEAD_SIZE > len(octets):
         return None
     fields = _HEAD.unpack_from(octets, at)
-    if fields[0] != mark or extend(seed, octets[at : at + _CHECKSUM_AT]) != fields[-1]:
+    if fields[0] != sync_marker or extend(seed, octets[at : at + _CHECKSUM_AT]) != fields[-1]:
         return None
     return ChunkHead(fields)
 
@@ -200,13 +200,13 @@ class Chunk:
         if head.shape_count > 1:
             self.kinds = _column(octets, at, head.count)
             at += _WIDTH * head.count
-        self.shapes: list[Shape] = []
+        self.shapes: list[ChunkShape] = []
         for _ in range(head.shape_count):
             flags, priority, address_size, list_size = _SHAPE.unpack_from(octets, at)
             at += _SHAPE.size
             list_at = at + address_size
             end = list_at + list_size
-            self.shapes.append(Shape(octets[at:list_at], octets[list_at:end], flags, priority))
+            self.shapes.append(ChunkShape(octets[at:list_at], octets[list_at:end], flags, priority))
             at = end
         self._bodies_at = at
 
@@ -221,9 +221,9 @@ class Chunk:
         at = self._bodies_at
         return memoryview(self._octets)[at : at + self.ends[-1]]
 
-    def run(self, place: int, like: Message) -> "Run":
+    def run(self, place: int, like: Message) -> "MessageRun":
         """All from `place` on, which are all `like` one: there is one shape."""
-        return Run(like, self.ends, self.bodies, place=place, count=self.count - place)
+        return MessageRun(like, self.ends, self.bodies, place=place, count=self.count - place)
 
     def shape_at(self, place: int) -> int:
         """The number of the shape of the message at `place`."""
@@ -243,7 +243,7 @@ class Chunk:
         return message
 
 
-class Run:
+class MessageRun:
     """`count` messages, one at least, that are all `like` one but for their bodies.
 
     These end at `ends` among `bodies`, from the one at `place` on, which begins where the one before it ends.
@@ -265,18 +265,18 @@ class Run:
         """Of all bodies."""
         return self.ends[self.place + self.count] - self.ends[self.place]
 
-    def without(self, count: int) -> "Run":
+    def without(self, count: int) -> "MessageRun":
         """All but the first `count`, of which there are more."""
         return self._part(self.place + count, self.count - count)
 
-    def within(self, octets_max: int, count_max: int) -> "Run":
+    def within(self, octets_max: int, count_max: int) -> "MessageRun":
         """The first of them: up to the one with which there are so many octets, or so many messages."""
         end = self.place + min(self.count, count_max)
         at = bisect_left(self.ends, self.ends[self.place] + octets_max, self.place + 1, end)
         return self._part(self.place, at - self.place)
 
-    def _part(self, place: int, count: int) -> "Run":
-        return Run(self.like, self.ends, self.bodies, place=place, count=count)
+    def _part(self, place: int, count: int) -> "MessageRun":
+        return MessageRun(self.like, self.ends, self.bodies, place=place, count=count)
 
 
 def _column(octets: bytes, at: int, count: int) -> "array[int]":

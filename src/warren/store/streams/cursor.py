@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from warren.limits import STREAM_READ_AHEAD_SIZE
 from warren.store.streams.chunk import HEAD_SIZE, Chunk, read_head
-from warren.store.streams.scan import Read, chunks
+from warren.store.streams.scan import Read, scan_chunks
 from warren.store.streams.segment import StreamSegment
 from warren.store.streams.span import Block, Span
 
@@ -62,7 +62,7 @@ class Cursor:
     def _seek(self, offset: int) -> bool:
         """Find where the chunk with `offset` is; whether there is one."""
         segment = self._segment_of(offset)
-        for found in chunks(self._read, segment, segment.place_before(offset), segment.size):
+        for found in scan_chunks(self._read, segment, segment.place_before(offset), segment.size):
             if found.head.end > offset:
                 self._segment, self._begin, self._at = segment, found.place, 0
                 return self._fill()
@@ -74,11 +74,11 @@ class Cursor:
         assert segment is not None
         place = self._begin + self._at
         octets = self._read(segment.name, place, min(STREAM_READ_AHEAD_SIZE, segment.size - place))
-        head = read_head(octets, 0, segment.mark, segment.seed)
+        head = read_head(octets, 0, segment.sync_marker, segment.seed)
         if head is None:
             return False
         if HEAD_SIZE + head.size > len(octets):
             octets = self._read(segment.name, place, HEAD_SIZE + head.size)
-        self._block = Block(octets, segment.mark, segment.seed)
+        self._block = Block(octets, segment.sync_marker, segment.seed)
         self._begin, self._at = place, 0
         return True

@@ -10,13 +10,12 @@ Nor does anybody know whether the last batch was synced when a process was kille
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from warren.store.catalog import Catalog, Entry
-from warren.store.disk import Delete, Disk, Step, Sync, SyncDirectory, Write
+from warren.store.catalog import Catalog, CatalogEntry
+from warren.store.disk import DeleteFile, Disk, DiskStep, SyncDirectory, SyncFile, WriteFile
 from warren.store.message_store import StorePort
-from warren.store.segment import NewerFormatError, SegmentError
+from warren.store.segment import NewerFormatError, StoreFileError
 from warren.store.streams.chunk import FOLLOWS_SYNC, HAS_TAIL, KNOWS_ALL, is_whole
-from warren.store.streams.log import StreamFiles, StreamLog
-from warren.store.streams.scan import FoundChunk, chunks
+from warren.store.streams.scan import ScannedChunk, scan_chunks
 from warren.store.streams.segment import (
     HEAD_SIZE,
     SUFFIX,
@@ -26,7 +25,8 @@ from warren.store.streams.segment import (
     segment_name,
     stream_of,
 )
-from warren.store.streams.store import StreamStore
+from warren.store.streams.stream_log import StreamLog, StreamLogDependencies
+from warren.store.streams.stream_store import StreamStore
 from warren.store.streams.tracking import END_SIZE, Tracking, entries_size, is_whole_tail
 
 # The file that knows how far each stream goes; older versions take it for one of a stream that there is not.
@@ -37,14 +37,16 @@ _MESSAGE_SIZE_MIN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenStreams:
+class RecoveredStreams:
     """What was found."""
 
     store: StreamStore
-    damage: list[SegmentError]
+    damage: list[StoreFileError]
 
 
-def open_streams(files: StreamFiles, port: StorePort, has_stream: Callable[[int], bool]) -> OpenStreams:
+def open_streams(
+    files: StreamLogDependencies, port: StorePort, has_stream: Callable[[int], bool]
+) -> RecoveredStreams:
     """Open the streams of which there are `files`. SegmentError for a newer format, OSError from the disk.
 
     Files of streams that there are not any more are deleted.
@@ -54,26 +56,26 @@ def open_streams(files: StreamFiles, port: StorePort, has_stream: Callable[[int]
     catalog = Catalog(disk, CATALOG)
     files = replace(files, catalog=catalog)
     by_stream: dict[int, list[str]] = {}
-    gone: list[Step] = []
+    gone: list[DiskStep] = []
     for name in sorted(sizes):
         if not is_stream_file(name):
             continue
         number, _ = stream_of(name)
         if not has_stream(number):
-            gone.append(Delete(name))
+            gone.append(DeleteFile(name))
         elif name.endswith(SUFFIX):
             by_stream.setdefault(number, []).append(name)
     unexpected = catalog.remove([number for number in catalog.entries if not has_stream(number)])
     if gone or unexpected:
         disk.perform([*unexpected, *gone, SyncDirectory()])
-    damage: list[SegmentError] = [*catalog.damage]
+    damage: list[StoreFileError] = [*catalog.damage]
     by_stream |= {number: [] for number in catalog.entries if has_stream(number) and number not in by_stream}
     logs: dict[int, StreamLog] = {}
-    unsynced: list[Step] = []
+    unsynced: list[DiskStep] = []
     complete: list[StreamLog] = []
     for number, names in by_stream.items():
-        entry = catalog.entries.get(number, Entry())
-        opening = _Opening(disk, sizes, damage, entry)
+        entry = catalog.entries.get(number, CatalogEntry())
+        opening = _StreamReader(disk, sizes, damage, entry)
         for name in names:
             opening.take(name, is_last=name == names[-1])
         opening.compare(number)
@@ -82,12 +84,12 @@ def open_streams(files: StreamFiles, port: StorePort, has_stream: Callable[[int]
         logs[number] = log
         if opening.segments and opening.is_complete:
             complete.append(log)
-        unsynced += map(Sync, opening.unsynced)
+        unsynced += map(SyncFile, opening.unsynced)
     if unsynced:
         disk.perform([*unsynced, SyncDirectory()])
     for log in complete:
-        catalog.note(log.number, Entry(log.first, log.committed))
-    return OpenStreams(store=StreamStore(files, port, logs), damage=damage)
+        catalog.note(log.number, CatalogEntry(log.first, log.committed))
+    return RecoveredStreams(store=StreamStore(files, port, logs), damage=damage)
 
 
 class _Tail:
@@ -100,11 +102,11 @@ class _Tail:
         self.is_all = is_all
 
 
-class _Opening:
+class _StreamReader:
     """One stream, file by file."""
 
     def __init__(
-        self, disk: Disk, sizes: Mapping[str, int], damage: list[SegmentError], known: Entry
+        self, disk: Disk, sizes: Mapping[str, int], damage: list[StoreFileError], known: CatalogEntry
     ) -> None:
         self._known = known
         # False if something is missing that the catalog knows: then that stays as it was known.
@@ -127,10 +129,10 @@ class _Opening:
             segment = open_segment(name, self._disk.read(name, 0, HEAD_SIZE))
         except NewerFormatError:
             raise
-        except SegmentError as error:
+        except StoreFileError as error:
             if size <= HEAD_SIZE and stream_of(name)[1] >= self._known.end:
                 # It was made, and never begun.
-                self._disk.perform([Delete(name), SyncDirectory()])
+                self._disk.perform([DeleteFile(name), SyncDirectory()])
             else:
                 self._damage.append(error)
                 self.next = stream_of(name)[1] + size // _MESSAGE_SIZE_MIN
@@ -139,7 +141,7 @@ class _Opening:
             before = self.segments[-1]
             self._lose(before.end, segment.first, before.name, before.size)
         index_size = self._sizes.get(segment.index_name, 0)
-        if index_size and segment.take_index(self._disk.read(segment.index_name, 0, index_size)):
+        if index_size and segment.load_index(self._disk.read(segment.index_name, 0, index_size)):
             segment.is_sealed = True
             if size < segment.size:
                 self._lose(self._end_within(segment, size), segment.end, name, size)
@@ -169,14 +171,14 @@ class _Opening:
         self.is_complete = False
         text = f"the messages from offset {first} to {end - 1} are lost"
         self._damage.append(
-            SegmentError(name, place, text, messages=end - first, queues=(stream_of(name)[0],))
+            StoreFileError(name, place, text, messages=end - first, queues=(stream_of(name)[0],))
         )
 
     def _end_within(self, segment: StreamSegment, size: int) -> int:
         """The offset behind the last message of `segment` that is within the first `size` octets."""
         whole = [
             chunk.head.end
-            for chunk in chunks(self._disk.read, segment, HEAD_SIZE, size)
+            for chunk in scan_chunks(self._disk.read, segment, HEAD_SIZE, size)
             if chunk.place + chunk.size <= size
         ]
         return max(whole, default=segment.first)
@@ -186,7 +188,7 @@ class _Opening:
         tails: list[_Tail] = []
         for segment in reversed(self.segments):
             if segment.name not in self._tails:
-                self._take_tails(segment, chunks(self._disk.read, segment, HEAD_SIZE, segment.size))
+                self._take_tails(segment, scan_chunks(self._disk.read, segment, HEAD_SIZE, segment.size))
             tails = self._tails[segment.name] + tails
             if tails and tails[0].is_all:
                 break
@@ -195,7 +197,7 @@ class _Opening:
             tracking.apply(tail.entries)
         return tracking
 
-    def _take_tails(self, segment: StreamSegment, found: Iterable[FoundChunk]) -> None:
+    def _take_tails(self, segment: StreamSegment, found: Iterable[ScannedChunk]) -> None:
         """Know what chunks of `segment` end with."""
         tails = self._tails[segment.name] = []
         for chunk in found:
@@ -204,11 +206,11 @@ class _Opening:
                 entries = self._entries(segment, chunk) if flags & HAS_TAIL else b""
                 if entries is None:
                     text = "what it says of producers and consumers is damaged"
-                    self._damage.append(SegmentError(segment.name, chunk.place, text))
+                    self._damage.append(StoreFileError(segment.name, chunk.place, text))
                 else:
                     tails.append(_Tail(entries, is_all=bool(flags & KNOWS_ALL)))
 
-    def _entries(self, segment: StreamSegment, chunk: FoundChunk) -> bytes | None:
+    def _entries(self, segment: StreamSegment, chunk: ScannedChunk) -> bytes | None:
         """The entries of the tail of `chunk`; None if they are damaged."""
         place = chunk.place + chunk.size - END_SIZE
         size = entries_size(self._disk.read(segment.name, place, END_SIZE))
@@ -219,10 +221,10 @@ class _Opening:
 
     def _scan(self, segment: StreamSegment, size: int, *, is_last: bool) -> None:
         """Find the chunks of `segment`, which has no index, and where they end."""
-        found = [chunk.alone() for chunk in chunks(self._disk.read, segment, HEAD_SIZE, size)]
+        found = [chunk.alone() for chunk in scan_chunks(self._disk.read, segment, HEAD_SIZE, size)]
         # All before the last of these was synced; it, and what is behind it, may be torn.
         synced = max((n for n, chunk in enumerate(found) if chunk.head.flags & FOLLOWS_SYNC), default=-1)
-        good: list[FoundChunk] = []
+        good: list[ScannedChunk] = []
         for number, chunk in enumerate(found):
             if chunk.place != segment.size or chunk.head.first != segment.end:
                 if number > synced and chunk.head.first > self._known.end:
@@ -243,21 +245,21 @@ class _Opening:
             segment.is_sealed = segment.is_sealed or segment.end < self._known.end
             self._clear(segment, size)
 
-    def _is_whole(self, segment: StreamSegment, chunk: FoundChunk) -> bool:
+    def _is_whole(self, segment: StreamSegment, chunk: ScannedChunk) -> bool:
         """Whether `chunk` is all there."""
         return is_whole(chunk.octets(self._disk.read, segment.name), 0, chunk.head, segment.seed)
 
     def _clear(self, segment: StreamSegment, size: int) -> None:
         """Zero what was torn behind the end of `segment`, so that none of it passes for something new."""
         at = segment.size
-        steps: list[Step] = []
+        steps: list[DiskStep] = []
         while at < size and not segment.is_sealed:
             zeros = _ZEROS[: size - at]
             if any(self._disk.read(segment.name, at, len(zeros))):
-                steps.append(Write(segment.name, at, [zeros]))
+                steps.append(WriteFile(segment.name, at, [zeros]))
             at += len(zeros)
         if steps:
             self._disk.perform(steps)
         # What is in front of it counts from here on.
         self.unsynced.append(segment.name)
-        segment.ahead = max(size, segment.size)
+        segment.zeroed_to = max(size, segment.size)

@@ -10,7 +10,7 @@ from warren.store.streams.segment import StreamSegment
 Read = Callable[[str, int, int], bytes]
 
 
-class FoundChunk:
+class ScannedChunk:
     """A chunk by its head: where it is in its file, and in what was read of it."""
 
     __slots__ = ("_at", "_octets", "head", "place")
@@ -21,9 +21,9 @@ class FoundChunk:
         self._octets = octets
         self._at = at
 
-    def alone(self) -> "FoundChunk":
+    def alone(self) -> "ScannedChunk":
         """The same without what was read of it, and of others around it."""
-        return FoundChunk(self.head, self.place, b"", 0)
+        return ScannedChunk(self.head, self.place, b"", 0)
 
     @property
     def size(self) -> int:
@@ -42,7 +42,7 @@ class FoundChunk:
         return read(name, self.place, self.size)
 
 
-def chunks(read: Read, segment: StreamSegment, place: int, end: int) -> Iterator[FoundChunk]:
+def scan_chunks(read: Read, segment: StreamSegment, place: int, end: int) -> Iterator[ScannedChunk]:
     """The chunks of `segment` whose heads lie between `place` and `end`; what is no head is passed over."""
     octets, begin = b"", place
     while end - place >= HEAD_SIZE:
@@ -51,10 +51,10 @@ def chunks(read: Read, segment: StreamSegment, place: int, end: int) -> Iterator
             octets, begin, at = read(segment.name, place, min(STREAM_BLOCK_SIZE, end - place)), place, 0
             if len(octets) < HEAD_SIZE:
                 return
-        head = read_head(octets, at, segment.mark, segment.seed)
+        head = read_head(octets, at, segment.sync_marker, segment.seed)
         if head is None:
             found = octets.find(segment.salt[:4], at + 1)
             place = begin + (found if found >= 0 else len(octets) - HEAD_SIZE + 1)
             continue
-        yield FoundChunk(head, place, octets, at)
+        yield ScannedChunk(head, place, octets, at)
         place += HEAD_SIZE + head.size

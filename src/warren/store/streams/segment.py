@@ -20,8 +20,8 @@ from google_crc32c import extend
 from google_crc32c import value as checksum_of
 
 from warren.limits import STREAM_INDEX_STEP
-from warren.store.disk import Create, Step, Sync, Write
-from warren.store.segment import NewerFormatError, SegmentError
+from warren.store.disk import CreateFile, DiskStep, SyncFile, WriteFile
+from warren.store.segment import NewerFormatError, StoreFileError
 from warren.store.streams.chunk import ChunkHead
 
 VERSION = 1
@@ -45,8 +45,8 @@ class StreamSegment:
     """What is known of one file while its stream is open."""
 
     __slots__ = (
-        "_offsets", "_places", "_times", "ahead", "end", "epoch", "first", "is_sealed", "last_time", "mark",
-        "name", "salt", "seed", "size",
+        "_offsets", "_places", "_times", "end", "epoch", "first", "is_sealed", "last_time", "name", "salt",
+        "seed", "size", "sync_marker", "zeroed_to",
     )  # fmt: skip
 
     def __init__(self, stream: int, first: int, salt: bytes, epoch: bytes) -> None:
@@ -54,14 +54,14 @@ class StreamSegment:
         self.name = segment_name(stream, first)
         self.first = first
         self.salt = salt
-        self.mark = int.from_bytes(salt[:4], "big")
+        self.sync_marker = int.from_bytes(salt[:4], "big")
         self.seed: int = extend(0, salt)
         # The offset behind its last message, and when the last chunk was begun (ms).
         self.end = first
         self.last_time = 0
         # Octets of it that are used, and up to where it is zero behind these.
         self.size = HEAD_SIZE
-        self.ahead = HEAD_SIZE
+        self.zeroed_to = HEAD_SIZE
         self.is_sealed = False
         # Where some chunks begin: their first offset, time and place.
         self._offsets = array("Q")
@@ -103,12 +103,12 @@ class StreamSegment:
         head = _HEAD.pack(_MAGIC, VERSION, stream, self.epoch, self.first, self.salt, 0)[:-_CHECKSUM_SIZE]
         return head + int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big")
 
-    def seal(self) -> list[Step]:
+    def seal(self) -> list[DiskStep]:
         """Nothing is written to it any more: the steps that write its index."""
         self.is_sealed = True
         index = self.encode_index()
         name = self.index_name
-        return [Create(name, len(index)), Write(name, 0, [index]), Sync(name)]
+        return [CreateFile(name, len(index)), WriteFile(name, 0, [index]), SyncFile(name)]
 
     @property
     def index_name(self) -> str:
@@ -124,7 +124,7 @@ class StreamSegment:
         checksum: int = extend(self.seed, octets)
         return octets + checksum.to_bytes(_CHECKSUM_SIZE, "big")
 
-    def take_index(self, octets: bytes) -> bool:
+    def load_index(self, octets: bytes) -> bool:
         """Know what the index in `octets` says; False if it is not the whole and unharmed one."""
         if len(octets) < _INDEX_HEAD.size or octets[:6] != _INDEX_MAGIC:
             return False
@@ -176,14 +176,14 @@ def open_segment(name: str, octets: bytes) -> StreamSegment:
     """
     stream, first = stream_of(name)
     if len(octets) < HEAD_SIZE or octets[: len(_MAGIC)] != _MAGIC:
-        raise SegmentError(name, 0, "this is no segment of a stream")
+        raise StoreFileError(name, 0, "this is no segment of a stream")
     _, version, found_stream, epoch, found_first, salt, checksum = _HEAD.unpack_from(octets)
     if checksum_of(octets[: HEAD_SIZE - _CHECKSUM_SIZE]) != checksum:
-        raise SegmentError(name, 0, "the head of the segment is damaged")
+        raise StoreFileError(name, 0, "the head of the segment is damaged")
     if version > VERSION:
         raise NewerFormatError(
             name, 6, f"format {version} is newer than {VERSION}, the newest that this version reads"
         )
     if (found_stream, found_first) != (stream, first):
-        raise SegmentError(name, 8, f"this is {segment_name(found_stream, found_first)} under another name")
+        raise StoreFileError(name, 8, f"this is {segment_name(found_stream, found_first)} under another name")
     return StreamSegment(stream, first, salt, epoch)

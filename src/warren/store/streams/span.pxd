@@ -46,7 +46,7 @@ cdef class Span:
 
 @cython.final
 cdef class Block:
-    cdef uint32_t _mark
+    cdef uint32_t _sync_marker
     cdef bytes _octets
     cdef uint32_t _seed
     cdef readonly Py_ssize_t end

@@ -147,13 +147,13 @@ class Span:
 
 
 class Block:
-    """Octets of a segment with the salt that `mark` and `seed` are made of."""
+    """Octets of a segment with the salt that `sync_marker` and `seed` are made of."""
 
-    __slots__ = ("_mark", "_octets", "_seed", "end")
+    __slots__ = ("_octets", "_seed", "_sync_marker", "end")
 
-    def __init__(self, octets: bytes, mark: int, seed: int) -> None:
+    def __init__(self, octets: bytes, sync_marker: int, seed: int) -> None:
         self._octets = octets
-        self._mark = mark
+        self._sync_marker = sync_marker
         self._seed = seed
         # Behind the last chunk that was taken.
         self.end = 0
@@ -196,7 +196,7 @@ class Block:
         return None if alone < 0 else self._chunk(alone)
 
     def _chunk(self, at: int) -> Chunk:
-        head = read_head(self._octets, at, self._mark, self._seed)
+        head = read_head(self._octets, at, self._sync_marker, self._seed)
         assert head is not None
         return Chunk(self._octets, at, head)
 
@@ -204,7 +204,7 @@ class Block:
         """The octets of the chunk that begins at `at`; 0 if none does that is whole."""
         source = self._octets
         left = len(self._octets) - at
-        if left < _HEAD_SIZE or uint32(source, at) != self._mark:
+        if left < _HEAD_SIZE or uint32(source, at) != self._sync_marker:
             return 0
         size = _HEAD_SIZE + uint32(source, at + _SIZE_AT)
         return size if size <= left else 0

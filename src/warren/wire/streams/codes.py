@@ -3,7 +3,7 @@
 from enum import IntEnum
 
 
-class Key(IntEnum):
+class CommandKey(IntEnum):
     """What a frame is; an answer has the highest bit set besides."""
 
     DECLARE_PUBLISHER = 1
@@ -38,10 +38,10 @@ class Key(IntEnum):
     DELETE_SUPER_STREAM = 30
 
 
-ANSWER = 0x8000
+RESPONSE = 0x8000
 
 
-class Code(IntEnum):
+class ResponseCode(IntEnum):
     """How a command went."""
 
     OK = 1
@@ -78,7 +78,7 @@ class OffsetType(IntEnum):
     TIMESTAMP = 5
 
 
-class Malformed(Exception):
+class MalformedFrame(Exception):
     """Octets that are no frame of this protocol, or none that a client may send."""
 
 

@@ -7,8 +7,16 @@ from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Self
 
 from warren.wire.streams import fields as kinds
-from warren.wire.streams.codes import ANSWER, Key, Malformed
-from warren.wire.streams.fields import Broker, Failure, Kind, Offset, Placement, Reader, Version
+from warren.wire.streams.codes import RESPONSE, CommandKey, MalformedFrame
+from warren.wire.streams.fields import (
+    BrokerReference,
+    Failure,
+    FieldCodec,
+    FieldReader,
+    Offset,
+    Placement,
+    Version,
+)
 from warren.wire.streams.frames import framed
 
 U8 = Annotated[int, kinds.U8]
@@ -20,17 +28,17 @@ Octets = Annotated[bytes, kinds.OCTETS]
 Texts = Annotated[tuple[str, ...], kinds.TEXTS]
 Sequences = Annotated[tuple[int, ...], kinds.SEQUENCES]
 Pairs = Annotated[dict[str, str], kinds.PAIRS]
-LatePairs = Annotated[dict[str, str], kinds.LATE_PAIRS]
+OptionalPairs = Annotated[dict[str, str], kinds.OPTIONAL_PAIRS]
 Start = Annotated[Offset, kinds.OFFSET]
-LateStart = Annotated[Offset, kinds.LATE_OFFSET]
+OptionalStart = Annotated[Offset, kinds.OPTIONAL_OFFSET]
 Versions = Annotated[tuple[Version, ...], kinds.VERSIONS]
-Brokers = Annotated[tuple[Broker, ...], kinds.BROKERS]
+Brokers = Annotated[tuple[BrokerReference, ...], kinds.BROKERS]
 Placements = Annotated[tuple[Placement, ...], kinds.PLACEMENTS]
 Failures = Annotated[tuple[Failure, ...], kinds.FAILURES]
 Counters = Annotated[tuple[tuple[str, int], ...], kinds.COUNTERS]
 
 
-class Command:
+class StreamCommand:
     """One command: what it is called on the wire, and its fields in order."""
 
     __slots__ = ()
@@ -39,11 +47,11 @@ class Command:
     is_correlated: ClassVar[bool] = True
 
     @classmethod
-    def decode(cls, reader: Reader) -> Self:
+    def decode(cls, reader: FieldReader) -> Self:
         """The command whose fields `reader` is at; Malformed if they are not all of its frame."""
         command = cls(*(kind.read(reader) for _, kind in cls._kinds()))
         if not reader.is_at_end:
-            raise Malformed("frame too long")
+            raise MalformedFrame("frame too long")
         return command
 
     def encode(self, correlation: int = 0) -> bytes:
@@ -56,7 +64,7 @@ class Command:
         return framed(out)
 
     @classmethod
-    def _kinds(cls) -> "list[tuple[str, Kind[Any]]]":
+    def _kinds(cls) -> "list[tuple[str, FieldCodec[Any]]]":
         """Its fields, and how each is read and written, which stands in its annotation."""
         return [(each.name, each.type.__metadata__[0]) for each in fields(cls)]  # type: ignore
 
@@ -65,114 +73,114 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class PeerProperties(Command):
+class PeerProperties(StreamCommand):
     """What a client says of itself."""
 
-    key = Key.PEER_PROPERTIES
+    key = CommandKey.PEER_PROPERTIES
     properties: Pairs
 
 
 @dataclass(frozen=True, slots=True)
-class PeerPropertiesAnswer(Command):
+class PeerPropertiesResponse(StreamCommand):
     """What the broker says of itself."""
 
-    key = ANSWER | Key.PEER_PROPERTIES
+    key = RESPONSE | CommandKey.PEER_PROPERTIES
     code: U16
     properties: Pairs
 
 
 @dataclass(frozen=True, slots=True)
-class SaslHandshake(Command):
+class SaslHandshake(StreamCommand):
     """Which mechanisms are there to log in?"""
 
-    key = Key.SASL_HANDSHAKE
+    key = CommandKey.SASL_HANDSHAKE
 
 
 @dataclass(frozen=True, slots=True)
-class SaslHandshakeAnswer(Command):
+class SaslHandshakeResponse(StreamCommand):
     """The mechanisms, the preferred one first."""
 
-    key = ANSWER | Key.SASL_HANDSHAKE
+    key = RESPONSE | CommandKey.SASL_HANDSHAKE
     code: U16
     mechanisms: Texts
 
 
 @dataclass(frozen=True, slots=True)
-class SaslAuthenticate(Command):
+class SaslAuthenticate(StreamCommand):
     """A step of a mechanism to log in."""
 
-    key = Key.SASL_AUTHENTICATE
+    key = CommandKey.SASL_AUTHENTICATE
     mechanism: Text
     response: Octets
 
 
 @dataclass(frozen=True, slots=True)
-class Tune(Command):
+class Tune(StreamCommand):
     """How large frames may be, and how long it may be silent; 0 for no limit."""
 
-    key = Key.TUNE
+    key = CommandKey.TUNE
     is_correlated = False
     frame_size_max: U32
     heartbeat_s: U32
 
 
 @dataclass(frozen=True, slots=True)
-class TuneAnswer(Command):
+class TuneResponse(StreamCommand):
     """What some clients answer with, in place of another Tune."""
 
-    key = ANSWER | Key.TUNE
+    key = RESPONSE | CommandKey.TUNE
     is_correlated = False
     frame_size_max: U32
     heartbeat_s: U32
 
 
 @dataclass(frozen=True, slots=True)
-class Open(Command):
+class Open(StreamCommand):
     """In which virtual host the client works."""
 
-    key = Key.OPEN
+    key = CommandKey.OPEN
     vhost: Text
 
 
 @dataclass(frozen=True, slots=True)
-class OpenAnswer(Command):
+class OpenResponse(StreamCommand):
     """Where the broker is reached, when it lets the client in."""
 
-    key = ANSWER | Key.OPEN
+    key = RESPONSE | CommandKey.OPEN
     code: U16
     properties: Pairs
 
 
 @dataclass(frozen=True, slots=True)
-class Close(Command):
+class Close(StreamCommand):
     """The end of the connection, and why."""
 
-    key = Key.CLOSE
+    key = CommandKey.CLOSE
     code: U16
     reason: Text
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat(Command):
+class Heartbeat(StreamCommand):
     """A sign of life."""
 
-    key = Key.HEARTBEAT
+    key = CommandKey.HEARTBEAT
     is_correlated = False
 
 
 @dataclass(frozen=True, slots=True)
-class ExchangeCommandVersions(Command):
+class ExchangeCommandVersions(StreamCommand):
     """What the client understands."""
 
-    key = Key.EXCHANGE_COMMAND_VERSIONS
+    key = CommandKey.EXCHANGE_COMMAND_VERSIONS
     versions: Versions
 
 
 @dataclass(frozen=True, slots=True)
-class ExchangeCommandVersionsAnswer(Command):
+class ExchangeCommandVersionsResponse(StreamCommand):
     """What the broker understands."""
 
-    key = ANSWER | Key.EXCHANGE_COMMAND_VERSIONS
+    key = RESPONSE | CommandKey.EXCHANGE_COMMAND_VERSIONS
     code: U16
     versions: Versions
 
@@ -181,57 +189,57 @@ class ExchangeCommandVersionsAnswer(Command):
 
 
 @dataclass(frozen=True, slots=True)
-class DeclarePublisher(Command):
+class DeclarePublisher(StreamCommand):
     """Messages will come for a stream; with a reference, none of them twice."""
 
-    key = Key.DECLARE_PUBLISHER
+    key = CommandKey.DECLARE_PUBLISHER
     publisher: U8
     reference: Text
     stream: Text
 
 
 @dataclass(frozen=True, slots=True)
-class DeletePublisher(Command):
+class DeletePublisher(StreamCommand):
     """No more messages will come from it."""
 
-    key = Key.DELETE_PUBLISHER
+    key = CommandKey.DELETE_PUBLISHER
     publisher: U8
 
 
 @dataclass(frozen=True, slots=True)
-class PublishConfirm(Command):
+class PublishConfirm(StreamCommand):
     """These are safe."""
 
-    key = Key.PUBLISH_CONFIRM
+    key = CommandKey.PUBLISH_CONFIRM
     is_correlated = False
     publisher: U8
     sequences: Sequences
 
 
 @dataclass(frozen=True, slots=True)
-class PublishError(Command):
+class PublishError(StreamCommand):
     """These are not taken."""
 
-    key = Key.PUBLISH_ERROR
+    key = CommandKey.PUBLISH_ERROR
     is_correlated = False
     publisher: U8
     failures: Failures
 
 
 @dataclass(frozen=True, slots=True)
-class QueryPublisherSequence(Command):
+class QueryPublisherSequence(StreamCommand):
     """What is the last that came from a publisher?"""
 
-    key = Key.QUERY_PUBLISHER_SEQUENCE
+    key = CommandKey.QUERY_PUBLISHER_SEQUENCE
     reference: Text
     stream: Text
 
 
 @dataclass(frozen=True, slots=True)
-class QueryPublisherSequenceAnswer(Command):
+class QueryPublisherSequenceResponse(StreamCommand):
     """Its sequence; 0 if nothing came."""
 
-    key = ANSWER | Key.QUERY_PUBLISHER_SEQUENCE
+    key = RESPONSE | CommandKey.QUERY_PUBLISHER_SEQUENCE
     code: U16
     sequence: U64
 
@@ -240,68 +248,68 @@ class QueryPublisherSequenceAnswer(Command):
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribe(Command):
+class Subscribe(StreamCommand):
     """The client wants the messages of a stream."""
 
-    key = Key.SUBSCRIBE
+    key = CommandKey.SUBSCRIBE
     subscription: U8
     stream: Text
     offset: Start
     credit: U16
-    properties: LatePairs
+    properties: OptionalPairs
 
 
 @dataclass(frozen=True, slots=True)
-class Credit(Command):
+class Credit(StreamCommand):
     """The client takes so many chunks more."""
 
-    key = Key.CREDIT
+    key = CommandKey.CREDIT
     is_correlated = False
     subscription: U8
     credit: U16
 
 
 @dataclass(frozen=True, slots=True)
-class CreditAnswer(Command):
+class CreditResponse(StreamCommand):
     """Only sent when something is wrong with it."""
 
-    key = ANSWER | Key.CREDIT
+    key = RESPONSE | CommandKey.CREDIT
     is_correlated = False
     code: U16
     subscription: U8
 
 
 @dataclass(frozen=True, slots=True)
-class Unsubscribe(Command):
+class Unsubscribe(StreamCommand):
     """The client wants no more of them."""
 
-    key = Key.UNSUBSCRIBE
+    key = CommandKey.UNSUBSCRIBE
     subscription: U8
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerUpdate(Command):
+class ConsumerUpdate(StreamCommand):
     """From the broker: whether the subscription is the active one of its group now."""
 
-    key = Key.CONSUMER_UPDATE
+    key = CommandKey.CONSUMER_UPDATE
     subscription: U8
     is_active: U8
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerUpdateAnswer(Command):
+class ConsumerUpdateResponse(StreamCommand):
     """Where the subscription goes on, if it is the active one now."""
 
-    key = ANSWER | Key.CONSUMER_UPDATE
+    key = RESPONSE | CommandKey.CONSUMER_UPDATE
     code: U16
-    offset: LateStart
+    offset: OptionalStart
 
 
 @dataclass(frozen=True, slots=True)
-class StoreOffset(Command):
+class StoreOffset(StreamCommand):
     """How far a consumer has come."""
 
-    key = Key.STORE_OFFSET
+    key = CommandKey.STORE_OFFSET
     is_correlated = False
     reference: Text
     stream: Text
@@ -309,19 +317,19 @@ class StoreOffset(Command):
 
 
 @dataclass(frozen=True, slots=True)
-class QueryOffset(Command):
+class QueryOffset(StreamCommand):
     """How far has a consumer come?"""
 
-    key = Key.QUERY_OFFSET
+    key = CommandKey.QUERY_OFFSET
     reference: Text
     stream: Text
 
 
 @dataclass(frozen=True, slots=True)
-class QueryOffsetAnswer(Command):
+class QueryOffsetResponse(StreamCommand):
     """The offset that was stored last."""
 
-    key = ANSWER | Key.QUERY_OFFSET
+    key = RESPONSE | CommandKey.QUERY_OFFSET
     code: U16
     offset: U64
 
@@ -330,104 +338,104 @@ class QueryOffsetAnswer(Command):
 
 
 @dataclass(frozen=True, slots=True)
-class Create(Command):
+class Create(StreamCommand):
     """Make a stream."""
 
-    key = Key.CREATE
+    key = CommandKey.CREATE
     stream: Text
     arguments: Pairs
 
 
 @dataclass(frozen=True, slots=True)
-class Delete(Command):
+class Delete(StreamCommand):
     """Delete a stream."""
 
-    key = Key.DELETE
+    key = CommandKey.DELETE
     stream: Text
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata(Command):
+class Metadata(StreamCommand):
     """Where are these streams?"""
 
-    key = Key.METADATA
+    key = CommandKey.METADATA
     streams: Texts
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataAnswer(Command):
+class MetadataResponse(StreamCommand):
     """Brokers, and which of them has which stream."""
 
-    key = ANSWER | Key.METADATA
+    key = RESPONSE | CommandKey.METADATA
     brokers: Brokers
     placements: Placements
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataUpdate(Command):
+class MetadataUpdate(StreamCommand):
     """From the broker: a stream is gone."""
 
-    key = Key.METADATA_UPDATE
+    key = CommandKey.METADATA_UPDATE
     is_correlated = False
     code: U16
     stream: Text
 
 
 @dataclass(frozen=True, slots=True)
-class Route(Command):
+class Route(StreamCommand):
     """Which streams of a super stream does a routing key lead to?"""
 
-    key = Key.ROUTE
+    key = CommandKey.ROUTE
     routing_key: Text
     super_stream: Text
 
 
 @dataclass(frozen=True, slots=True)
-class Partitions(Command):
+class Partitions(StreamCommand):
     """Which streams is a super stream made of?"""
 
-    key = Key.PARTITIONS
+    key = CommandKey.PARTITIONS
     super_stream: Text
 
 
 @dataclass(frozen=True, slots=True)
-class StreamsAnswer(Command):
+class RouteResponse(StreamCommand):
     """The streams that Route asked for."""
 
-    key = ANSWER | Key.ROUTE
+    key = RESPONSE | CommandKey.ROUTE
     code: U16
     streams: Texts
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionsAnswer(StreamsAnswer):
+class PartitionsResponse(RouteResponse):
     """The same, to Partitions."""
 
-    key = ANSWER | Key.PARTITIONS
+    key = RESPONSE | CommandKey.PARTITIONS
 
 
 @dataclass(frozen=True, slots=True)
-class StreamStats(Command):
+class StreamStats(StreamCommand):
     """How much is in a stream?"""
 
-    key = Key.STREAM_STATS
+    key = CommandKey.STREAM_STATS
     stream: Text
 
 
 @dataclass(frozen=True, slots=True)
-class StreamStatsAnswer(Command):
+class StreamStatsResponse(StreamCommand):
     """Numbers by their names; -1 for what there is not."""
 
-    key = ANSWER | Key.STREAM_STATS
+    key = RESPONSE | CommandKey.STREAM_STATS
     code: U16
     counters: Counters
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSuperStream(Command):
+class CreateSuperStream(StreamCommand):
     """Make streams, and the exchange that leads to them."""
 
-    key = Key.CREATE_SUPER_STREAM
+    key = CommandKey.CREATE_SUPER_STREAM
     name: Text
     partitions: Texts
     binding_keys: Texts
@@ -435,39 +443,39 @@ class CreateSuperStream(Command):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteSuperStream(Command):
+class DeleteSuperStream(StreamCommand):
     """Delete them."""
 
-    key = Key.DELETE_SUPER_STREAM
+    key = CommandKey.DELETE_SUPER_STREAM
     name: Text
 
 
 # --- reading and writing ----------------------------------------------------------------------------
 
 # What a client may send; there is one version of each.
-FROM_CLIENTS: dict[int, type[Command]] = {
+FROM_CLIENTS: dict[int, type[StreamCommand]] = {
     command.key: command
     for command in (
-        PeerProperties, SaslHandshake, SaslAuthenticate, Tune, TuneAnswer, Open, Close, Heartbeat,
+        PeerProperties, SaslHandshake, SaslAuthenticate, Tune, TuneResponse, Open, Close, Heartbeat,
         ExchangeCommandVersions, DeclarePublisher, DeletePublisher, QueryPublisherSequence, Subscribe, Credit,
-        Unsubscribe, ConsumerUpdateAnswer, StoreOffset, QueryOffset, Create, Delete, Metadata, Route,
+        Unsubscribe, ConsumerUpdateResponse, StoreOffset, QueryOffset, Create, Delete, Metadata, Route,
         Partitions, StreamStats, CreateSuperStream, DeleteSuperStream,
     )
 }  # fmt: skip
 
 
-def decode(frame: bytes, known: dict[int, type[Command]] = FROM_CLIENTS) -> tuple[Command, int]:
+def decode(frame: bytes, known: dict[int, type[StreamCommand]] = FROM_CLIENTS) -> tuple[StreamCommand, int]:
     """The command in `frame`, and its correlation number; Malformed if it is none of those that are known."""
-    reader = Reader(frame)
+    reader = FieldReader(frame)
     key, version = reader.number(2), reader.number(2)
     found = known.get(key)
     if found is None or version != 1:
-        raise Malformed(f"unknown command {key:#06x} version {version}")
+        raise MalformedFrame(f"unknown command {key:#06x} version {version}")
     correlation = reader.number(4) if found.is_correlated else 0
     return found.decode(reader), correlation
 
 
-def encode_answer(key: int, correlation: int, code: int) -> bytes:
+def encode_response(key: int, correlation: int, code: int) -> bytes:
     """The frame of an answer that says how it went, and nothing else."""
-    head = (ANSWER | key).to_bytes(2, "big") + b"\x00\x01"
+    head = (RESPONSE | key).to_bytes(2, "big") + b"\x00\x01"
     return framed(b"".join((head, correlation.to_bytes(4, "big"), code.to_bytes(2, "big"))))

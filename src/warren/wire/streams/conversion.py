@@ -20,7 +20,7 @@ from typing import Any
 from uuid import UUID
 
 from warren.errors import AmqpError
-from warren.limits import NAME_SIZE_MAX, STREAM_HEAD_SIZE_MAX, STREAM_HEADS_KNOWN_MAX
+from warren.limits import NAME_SIZE_MAX, STREAM_HEAD_SIZE_MAX, STREAM_HEADS_CACHED_MAX
 from warren.wire import amqp1
 from warren.wire.amqp1 import NULL, Amqp1Error, Typed
 from warren.wire.properties import BasicProperties
@@ -51,7 +51,7 @@ _PLAIN_DATA = b"\x00\x53\x75"
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class MessageHead:
     """All of a message that stands before its body."""
 
     # Exchange and routing key, if it names both.
@@ -63,19 +63,19 @@ class Head:
     has_expiration: bool
 
 
-NO_HEAD = Head(None, None, _NO_PROPERTIES, 0, has_headers=False, has_expiration=False)
+NO_HEAD = MessageHead(None, None, _NO_PROPERTIES, 0, has_headers=False, has_expiration=False)
 
 
-class Converter:
+class MessageConverter:
     """Takes messages of one connection apart; it knows the heads that came of late."""
 
     __slots__ = ("_filtered", "_known")
 
     def __init__(self) -> None:
-        self._known: OrderedDict[bytes, Head] = OrderedDict()
-        self._filtered: OrderedDict[tuple[Head, str], Head] = OrderedDict()
+        self._known: OrderedDict[bytes, MessageHead] = OrderedDict()
+        self._filtered: OrderedDict[tuple[MessageHead, str], MessageHead] = OrderedDict()
 
-    def take_apart(self, message: bytes) -> tuple[Head, int, int, bool]:
+    def split(self, message: bytes) -> tuple[MessageHead, int, int, bool]:
         """The head, where the body begins and ends, and whether it is octets in a data section.
 
         If it is not, the body is the rest of the message as it is: other sections, or no AMQP 1.0.
@@ -97,26 +97,26 @@ class Converter:
         except (Amqp1Error, StopIteration):
             return NO_HEAD, 0, len(message), False
 
-    def filtered(self, head: Head, value: str) -> Head:
+    def filtered(self, head: MessageHead, value: str) -> MessageHead:
         """`head` with the filter value `value`, which is a header to whoever reads over AMQP."""
         found = self._filtered.get((head, value))
         if found is None:
             found = self._filtered[head, value] = _with_filter(head, value)
-            if len(self._filtered) > STREAM_HEADS_KNOWN_MAX:
+            if len(self._filtered) > STREAM_HEADS_CACHED_MAX:
                 self._filtered.popitem(last=False)
         return found
 
-    def _head(self, octets: bytes, *, is_data: bool) -> Head:
+    def _head(self, octets: bytes, *, is_data: bool) -> MessageHead:
         key = octets if is_data else octets + b"\x00"
         head = self._known.get(key)
         if head is None:
             head = self._known[key] = read_head(octets, is_data=is_data)
-            if len(self._known) > STREAM_HEADS_KNOWN_MAX:
+            if len(self._known) > STREAM_HEADS_CACHED_MAX:
                 self._known.popitem(last=False)
         return head
 
 
-def _with_filter(head: Head, value: str) -> Head:
+def _with_filter(head: MessageHead, value: str) -> MessageHead:
     """The filter value is beside the message, and no part of it: stream clients get what was sent."""
     properties = BasicProperties.decode_list(head.property_list)
     is_addressed = head.exchange is not None and head.routing_key is not None
@@ -136,7 +136,7 @@ def _only_data(message: bytes) -> tuple[int, int] | None:
     return None
 
 
-def read_head(octets: bytes, *, is_data: bool) -> Head:
+def read_head(octets: bytes, *, is_data: bool) -> MessageHead:
     """What `octets`, the sections before a body, say; Amqp1Error if they cannot be read."""
     if len(octets) > STREAM_HEAD_SIZE_MAX:
         raise Amqp1Error("too much before the body")
@@ -158,7 +158,7 @@ def read_head(octets: bytes, *, is_data: bool) -> Head:
         property_list = properties.encode_list()
     except AmqpError as error:
         raise Amqp1Error(str(error)) from None
-    return Head(
+    return MessageHead(
         exchange, key, property_list, properties.priority or 0,
         has_headers=properties.headers is not None, has_expiration=properties.expiration is not None,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import Struct
 
-from warren.wire.streams.codes import Key, Malformed
+from warren.wire.streams.codes import CommandKey, MalformedFrame
 
 _HEAD = Struct(">IHHBBBHIqQQIIII")
 _HEAD_2 = Struct(">IHHBQBBHIqQQIIII")
@@ -32,7 +32,7 @@ ENTRIES_MAX = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivered:
+class DeliverFrame:
     """Messages one behind the other."""
 
     subscription: int
@@ -44,7 +44,7 @@ class Delivered:
     committed: int | None = None
 
 
-def encode_deliver(delivered: Delivered) -> bytes:
+def encode_deliver(delivered: DeliverFrame) -> bytes:
     """The whole frame, with its size; at most ENTRIES_MAX messages."""
     parts: list[bytes] = []
     for message in delivered.messages:
@@ -53,7 +53,7 @@ def encode_deliver(delivered: Delivered) -> bytes:
     return deliver_head(delivered, len(delivered.messages), data) + data
 
 
-def deliver_head(delivered: Delivered, count: int, data: bytes) -> bytes:
+def deliver_head(delivered: DeliverFrame, count: int, data: bytes) -> bytes:
     """What stands before `data`, which is `count` entries, in place of the messages of `delivered`."""
     chunk = (
         _MAGIC, 0, count, count, delivered.time, delivered.epoch, delivered.first,
@@ -61,24 +61,24 @@ def deliver_head(delivered: Delivered, count: int, data: bytes) -> bytes:
     )  # fmt: skip
     size = _OVERHEAD + len(data)
     if delivered.committed is None:
-        return _HEAD.pack(size, Key.DELIVER, 1, delivered.subscription, *chunk)
+        return _HEAD.pack(size, CommandKey.DELIVER, 1, delivered.subscription, *chunk)
     return _HEAD_2.pack(
-        size + _COMMITTED, Key.DELIVER, 2, delivered.subscription, delivered.committed, *chunk
+        size + _COMMITTED, CommandKey.DELIVER, 2, delivered.subscription, delivered.committed, *chunk
     )
 
 
-def decode_deliver(frame: bytes) -> Delivered:
+def decode_deliver(frame: bytes) -> DeliverFrame:
     """What is in `frame`, a Deliver without its size; Malformed if that is damaged."""
     is_second = frame[_VERSION_AT : _VERSION_AT + 2] == b"\0\2"
     more = _COMMITTED if is_second else 0
     if len(frame) < _OVERHEAD + more:
-        raise Malformed("frame cut short")
+        raise MalformedFrame("frame cut short")
     magic, kind, count, _, time, epoch, first, checksum, size, _, _ = _CHUNK.unpack_from(
         frame, _CHUNK_AT + more
     )
     data = frame[_OVERHEAD + more :]
     if (magic, kind) != (_MAGIC, 0) or len(data) != size or zlib.crc32(data) != checksum:
-        raise Malformed("a damaged chunk")
+        raise MalformedFrame("a damaged chunk")
     messages: list[bytes] = []
     at = 0
     for _ in range(count):
@@ -86,8 +86,8 @@ def decode_deliver(frame: bytes) -> Delivered:
         messages.append(data[at + 4 : end])
         at = end
     if at != size:
-        raise Malformed("other entries than it says")
-    return Delivered(
+        raise MalformedFrame("other entries than it says")
+    return DeliverFrame(
         subscription=frame[4], first=first, time=time, epoch=epoch, messages=messages,
         committed=int.from_bytes(frame[_CHUNK_AT : _CHUNK_AT + more], "big") if is_second else None,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from warren.wire.streams.codes import Malformed, OffsetType
+from warren.wire.streams.codes import MalformedFrame, OffsetType
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ _NONE_TEXT = 0xFFFF
 _NONE_OCTETS = 0xFFFF_FFFF
 
 
-class Reader:
+class FieldReader:
     """Reads the fields of one frame."""
 
     __slots__ = ("_at", "_octets")
@@ -37,7 +37,7 @@ class Reader:
         """The next `size` octets; Malformed if there are less."""
         end = self._at + size
         if end > len(self._octets):
-            raise Malformed("frame cut short")
+            raise MalformedFrame("frame cut short")
         octets = self._octets[self._at : end]
         self._at = end
         return octets
@@ -48,10 +48,10 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class FieldCodec(Generic[T]):
     """How one kind of field is read and written."""
 
-    read: Callable[[Reader], T]
+    read: Callable[[FieldReader], T]
     write: Callable[[bytearray, T], None]
 
 
@@ -73,7 +73,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class BrokerReference:
     """Where clients reach a broker; streams name it by `number`."""
 
     number: int
@@ -99,17 +99,17 @@ class Failure:
     code: int
 
 
-def _number(size: int, *, signed: bool = False) -> Kind[int]:
-    def read(reader: Reader) -> int:
+def _number(size: int, *, signed: bool = False) -> FieldCodec[int]:
+    def read(reader: FieldReader) -> int:
         return int.from_bytes(reader.take(size), "big", signed=signed)
 
     def write(out: bytearray, value: int) -> None:
         out += value.to_bytes(size, "big", signed=signed)
 
-    return Kind(read, write)
+    return FieldCodec(read, write)
 
 
-def _read_text(reader: Reader) -> str:
+def _read_text(reader: FieldReader) -> str:
     size = reader.number(2)
     return "" if size == _NONE_TEXT else reader.take(size).decode("utf-8", "surrogateescape")
 
@@ -120,7 +120,7 @@ def _write_text(out: bytearray, value: str) -> None:
     out += octets
 
 
-def _read_octets(reader: Reader) -> bytes:
+def _read_octets(reader: FieldReader) -> bytes:
     size = reader.number(4)
     return b"" if size == _NONE_OCTETS else reader.take(size)
 
@@ -130,8 +130,8 @@ def _write_octets(out: bytearray, value: bytes) -> None:
     out += value
 
 
-def _array(kind: Kind[T]) -> Kind[tuple[T, ...]]:
-    def read(reader: Reader) -> tuple[T, ...]:
+def _array(kind: FieldCodec[T]) -> FieldCodec[tuple[T, ...]]:
+    def read(reader: FieldReader) -> tuple[T, ...]:
         # Each element takes an octet at least, so `take` ends a count that is a lie.
         return tuple(kind.read(reader) for _ in range(reader.number(4)))
 
@@ -140,10 +140,10 @@ def _array(kind: Kind[T]) -> Kind[tuple[T, ...]]:
         for element in value:
             kind.write(out, element)
 
-    return Kind(read, write)
+    return FieldCodec(read, write)
 
 
-def _read_pairs(reader: Reader) -> dict[str, str]:
+def _read_pairs(reader: FieldReader) -> dict[str, str]:
     return {_read_text(reader): _read_text(reader) for _ in range(reader.number(4))}
 
 
@@ -154,21 +154,21 @@ def _write_pairs(out: bytearray, value: dict[str, str]) -> None:
         _write_text(out, text)
 
 
-def _read_late_pairs(reader: Reader) -> dict[str, str]:
+def _read_optional_pairs(reader: FieldReader) -> dict[str, str]:
     return {} if reader.is_at_end else _read_pairs(reader)
 
 
-def _read_offset(reader: Reader) -> Offset:
+def _read_offset(reader: FieldReader) -> Offset:
     number = reader.number(2)
     if number > OffsetType.TIMESTAMP:
-        raise Malformed(f"unknown type of offset {number}")
+        raise MalformedFrame(f"unknown type of offset {number}")
     type_ = OffsetType(number)
     if type_ is OffsetType.OFFSET:
         return Offset(type_, U64.read(reader))
     return Offset(type_, I64.read(reader) if type_ is OffsetType.TIMESTAMP else 0)
 
 
-def _read_late_offset(reader: Reader) -> Offset:
+def _read_optional_offset(reader: FieldReader) -> Offset:
     if reader.is_at_end:
         return Offset(OffsetType.NONE)
     offset = _read_offset(reader)
@@ -186,7 +186,7 @@ def _write_offset(out: bytearray, value: Offset) -> None:
         I64.write(out, value.value)
 
 
-def _read_version(reader: Reader) -> Version:
+def _read_version(reader: FieldReader) -> Version:
     return Version(reader.number(2), reader.number(2), reader.number(2))
 
 
@@ -195,17 +195,17 @@ def _write_version(out: bytearray, value: Version) -> None:
         out += number.to_bytes(2, "big")
 
 
-def _read_broker(reader: Reader) -> Broker:
-    return Broker(reader.number(2), _read_text(reader), reader.number(4))
+def _read_broker(reader: FieldReader) -> BrokerReference:
+    return BrokerReference(reader.number(2), _read_text(reader), reader.number(4))
 
 
-def _write_broker(out: bytearray, value: Broker) -> None:
+def _write_broker(out: bytearray, value: BrokerReference) -> None:
     out += value.number.to_bytes(2, "big")
     _write_text(out, value.host)
     out += value.port.to_bytes(4, "big")
 
 
-def _read_placement(reader: Reader) -> Placement:
+def _read_placement(reader: FieldReader) -> Placement:
     return Placement(_read_text(reader), reader.number(2), _I16.read(reader), _array(U16).read(reader))
 
 
@@ -216,7 +216,7 @@ def _write_placement(out: bytearray, value: Placement) -> None:
     _array(U16).write(out, value.replicas)
 
 
-def _read_failure(reader: Reader) -> Failure:
+def _read_failure(reader: FieldReader) -> Failure:
     return Failure(reader.number(8), reader.number(2))
 
 
@@ -225,7 +225,7 @@ def _write_failure(out: bytearray, value: Failure) -> None:
     out += value.code.to_bytes(2, "big")
 
 
-def _read_counter(reader: Reader) -> tuple[str, int]:
+def _read_counter(reader: FieldReader) -> tuple[str, int]:
     return _read_text(reader), I64.read(reader)
 
 
@@ -240,17 +240,17 @@ U32 = _number(4)
 U64 = _number(8)
 I64 = _number(8, signed=True)
 _I16 = _number(2, signed=True)
-TEXT = Kind(_read_text, _write_text)
-OCTETS = Kind(_read_octets, _write_octets)
+TEXT = FieldCodec(_read_text, _write_text)
+OCTETS = FieldCodec(_read_octets, _write_octets)
 TEXTS = _array(TEXT)
 SEQUENCES = _array(U64)
-PAIRS = Kind(_read_pairs, _write_pairs)
+PAIRS = FieldCodec(_read_pairs, _write_pairs)
 # The same at the end of a command, where they may be missing.
-LATE_PAIRS = Kind(_read_late_pairs, _write_pairs)
-OFFSET = Kind(_read_offset, _write_offset)
-LATE_OFFSET = Kind(_read_late_offset, _write_offset)
-VERSIONS = _array(Kind(_read_version, _write_version))
-BROKERS = _array(Kind(_read_broker, _write_broker))
-PLACEMENTS = _array(Kind(_read_placement, _write_placement))
-FAILURES = _array(Kind(_read_failure, _write_failure))
-COUNTERS = _array(Kind(_read_counter, _write_counter))
+OPTIONAL_PAIRS = FieldCodec(_read_optional_pairs, _write_pairs)
+OFFSET = FieldCodec(_read_offset, _write_offset)
+OPTIONAL_OFFSET = FieldCodec(_read_optional_offset, _write_offset)
+VERSIONS = _array(FieldCodec(_read_version, _write_version))
+BROKERS = _array(FieldCodec(_read_broker, _write_broker))
+PLACEMENTS = _array(FieldCodec(_read_placement, _write_placement))
+FAILURES = _array(FieldCodec(_read_failure, _write_failure))
+COUNTERS = _array(FieldCodec(_read_counter, _write_counter))

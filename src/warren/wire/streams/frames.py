@@ -3,7 +3,7 @@
 frame   │ size u32 │ key u16 │ version u16 │ correlation u32, in requests and answers │ fields … │
 """
 
-from warren.wire.streams.codes import FrameTooLarge, Malformed
+from warren.wire.streams.codes import FrameTooLarge, MalformedFrame
 
 _SIZE_OCTETS = 4
 # Key and version, which every frame has.
@@ -46,7 +46,7 @@ class StreamFrameReader:
         if self.size_max and size > self.size_max:
             raise FrameTooLarge(f"frame of {size} octets, {self.size_max} are allowed")
         if size < HEAD_SIZE:
-            raise Malformed(f"frame of {size} octets")
+            raise MalformedFrame(f"frame of {size} octets")
         end = at + _SIZE_OCTETS + size
         if end > len(self._data):
             self._missing = end - len(self._data)

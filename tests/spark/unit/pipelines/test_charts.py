@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyspark_warren.pipelines.charts import SERIES_MAX, Chart, Series, page, short
+from pyspark_warren.pipelines.charts import SERIES_MAX, Chart, ChartSeries, page, short
 from pyspark_warren.pipelines.rollup_page import WINDOWS_MAX, rollup_page
 
 START = datetime(2026, 1, 1, 12)
@@ -78,7 +78,7 @@ def test_too_many_windows_and_none_at_all_are_refused() -> None:
 
 
 def test_lines_that_nobody_can_tell_apart_are_in_the_table() -> None:
-    lines = [Series(name=f"line {number}", values=[float(number)]) for number in range(SERIES_MAX + 2)]
+    lines = [ChartSeries(name=f"line {number}", values=[float(number)]) for number in range(SERIES_MAX + 2)]
     text = page("t", "s", [], [Chart(title="c", unit="u", times=[START], series=lines)])
     assert "and 2 more in the table" in text
     assert f"line {SERIES_MAX + 1}</th>" in text

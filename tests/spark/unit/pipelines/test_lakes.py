@@ -11,10 +11,17 @@ import pyarrow.parquet as parquet
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from pyspark_warren.pipelines.lakes import Batch, Lake, Written, lake_files, lake_folder, staging_folder
-from pyspark_warren.pipelines.opening import new_lake
-from pyspark_warren.pipelines.selecting import Selection, candidates
-from pyspark_warren.pipelines.tending import compact
+from pyspark_warren.pipelines.lake_factory import new_lake
+from pyspark_warren.pipelines.lake_scan import LakeSelection, prune_files
+from pyspark_warren.pipelines.lakes import (
+    Lake,
+    LakeBatch,
+    UncommittedBatch,
+    lake_files,
+    lake_folder,
+    staging_folder,
+)
+from pyspark_warren.pipelines.maintenance import compact
 from pyspark_warren.schema import COLUMNS, arrow_schema
 
 ROWS = 10
@@ -30,11 +37,11 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
     return found
 
 
-def batch(number: int, query: str = "q") -> Batch:
-    return Batch(query=query, number=number, name="test")
+def batch(number: int, query: str = "q") -> LakeBatch:
+    return LakeBatch(query=query, number=number, name="test")
 
 
-def written(lake: Lake, one: Batch, folder: str = "queue=orders") -> Written:
+def written(lake: Lake, one: LakeBatch, folder: str = "queue=orders") -> UncommittedBatch:
     """What an attempt at a batch has written: `ROWS` rows behind those of the batch before."""
     assert lake.root is not None
     place = staging_folder(lake.root, one)
@@ -48,7 +55,7 @@ def written(lake: Lake, one: Batch, folder: str = "queue=orders") -> Written:
     table = pa.Table.from_pydict(values, schema=schema)
     parquet.write_table(table, place / "day=2026-11-22" / folder / f"part-{place.name}.parquet")
     (place / "_SUCCESS").touch()
-    return Written(files=tuple(lake_files(place)), folder=place)
+    return UncommittedBatch(files=tuple(lake_files(place)), folder=place)
 
 
 def offsets(lake: Lake) -> list[int]:
@@ -78,7 +85,7 @@ def test_of_many_drivers_with_the_same_batch_one_commits(lake: Lake) -> None:
     others = threading.Barrier(6)
     failed: list[BaseException] = []
 
-    def commit(place: Written, barrier: threading.Barrier, one: Batch) -> None:
+    def commit(place: UncommittedBatch, barrier: threading.Barrier, one: LakeBatch) -> None:
         barrier.wait()
         try:
             lake.commit(one, place)
@@ -125,7 +132,7 @@ def test_files_that_hold_nothing_of_a_selection_are_not_read(tmp_path: Path) -> 
     start = [0, 10, 20]
 
     def found(**given: Any) -> list[int]:
-        kept = candidates(snapshot, Selection(**given)).files
+        kept = prune_files(snapshot, LakeSelection(**given)).files
         return sorted(int(snapshot.times[file][0].timestamp() * 1000) for file in kept)
 
     assert found() == start
@@ -135,7 +142,7 @@ def test_files_that_hold_nothing_of_a_selection_are_not_read(tmp_path: Path) -> 
     assert found(until=10) == start[:1]
     assert found(since=10, until=20) == start[1:2]
     compact(lake.root)
-    assert len(candidates(lake.snapshot(), Selection(since=20)).files) == 1
+    assert len(prune_files(lake.snapshot(), LakeSelection(since=20)).files) == 1
 
 
 def test_an_empty_batch_is_no_batch(lake: Lake) -> None:
@@ -143,7 +150,7 @@ def test_an_empty_batch_is_no_batch(lake: Lake) -> None:
     place = staging_folder(lake.root, batch(0))
     place.mkdir(parents=True)
     (place / "_SUCCESS").touch()
-    lake.commit(batch(0), Written(files=(), folder=place))
+    lake.commit(batch(0), UncommittedBatch(files=(), folder=place))
     assert not list(lake.root.glob("batch=*"))
     assert not place.exists()
 

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from warren.cli.operator.api import Api
+from warren.cli.operator.api_target import DEFAULT_URI, target_of
+from warren.cli.operator.management_client import ManagementClient
 from warren.cli.operator.session import Session, Style, value_at
-from warren.cli.operator.target import DEFAULT_URI, target_of
 
 
 def session(**style: object) -> Session:
-    api = Api(target_of(DEFAULT_URI, {}, str), 1)
+    api = ManagementClient(target_of(DEFAULT_URI, {}, str), 1)
     return Session(api, Style(**style))  # type: ignore[arg-type]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from warren.cli.operator.text import aligned, escaped, shown, width
+from warren.cli.operator.text import aligned, cell_text, escaped, width
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_nothing_is_left_that_a_terminal_obeys(text: str, expected: str) -> None
     ],
 )
 def test_a_value_is_one_cell(value: object, expected: str) -> None:
-    assert shown(value) == expected
+    assert cell_text(value) == expected
 
 
 def test_columns_stand_below_each_other_however_wide_the_characters_are() -> None:

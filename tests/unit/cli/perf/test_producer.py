@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from warren.cli.perf.producer import Outcome, Producer
-from warren.cli.perf.publication import Content, Publication
-from warren.client.settling import ack
+from warren.cli.perf.producer import Producer, ProducerState
+from warren.cli.perf.publish_ring import Content, PublishRing
+from warren.client.ack_writer import ack
 
-PUBLICATION = Publication([("", "q")], Content(body=bytes(16), is_persistent=False, frame_size_max=4096))
+PUBLICATION = PublishRing([("", "q")], Content(body=bytes(16), is_persistent=False, frame_size_max=4096))
 PLENTY = 1 << 30
 
 
@@ -20,8 +20,10 @@ class Pair:
     def __init__(self, *, window: int = 0, messages_per_write: int = 0) -> None:
         near, self.far = socket.socketpair()
         near.setblocking(False)
-        link = SimpleNamespace(socket=near)
-        self.producer = Producer(link, PUBLICATION, window=window, messages_per_write=messages_per_write)  # type: ignore[arg-type]
+        connection = SimpleNamespace(socket=near)
+        self.producer = Producer(
+            connection, PUBLICATION, window=window, messages_per_write=messages_per_write
+        )  # type: ignore[arg-type]
 
     def confirm(self, tag: int) -> None:
         """Confirm everything up to `tag`."""
@@ -34,31 +36,31 @@ def pair() -> Iterator[Pair]:
     made = Pair(window=10)
     yield made
     made.far.close()
-    made.producer.link.socket.close()
+    made.producer.connection.socket.close()
 
 
 def test_a_full_window_awaits_confirms(pair: Pair) -> None:
-    assert pair.producer.pump(PLENTY, 0) is Outcome.AWAITING
+    assert pair.producer.pump(PLENTY, 0) is ProducerState.AWAITING
     assert pair.producer.published == 10
     pair.confirm(4)
     assert pair.producer.settled == 4
-    assert pair.producer.pump(PLENTY, 0) is Outcome.AWAITING
+    assert pair.producer.pump(PLENTY, 0) is ProducerState.AWAITING
     assert pair.producer.published == 14
 
 
 def test_without_room_it_is_the_consumers_that_are_waited_for(pair: Pair) -> None:
-    assert pair.producer.pump(5, 0) is Outcome.READY
+    assert pair.producer.pump(5, 0) is ProducerState.READY
     pair.confirm(5)
-    assert [pair.producer.pump(room, 0) for room in (0, -7)] == [Outcome.STARVED] * 2
-    assert pair.producer.pump(1, 0) is Outcome.READY
+    assert [pair.producer.pump(room, 0) for room in (0, -7)] == [ProducerState.STARVED] * 2
+    assert pair.producer.pump(1, 0) is ProducerState.READY
     assert pair.producer.published == 6
 
 
 def test_a_socket_that_is_full_blocks_and_goes_on_where_it_stopped() -> None:
     pair = Pair()
-    while pair.producer.pump(PLENTY, 0) is Outcome.READY:
+    while pair.producer.pump(PLENTY, 0) is ProducerState.READY:
         pass
-    assert pair.producer.pump(PLENTY, 0) is Outcome.BLOCKED
+    assert pair.producer.pump(PLENTY, 0) is ProducerState.BLOCKED
     received = b""
     while not pair.producer.flush():
         received += pair.far.recv(1 << 20)
@@ -69,6 +71,6 @@ def test_a_socket_that_is_full_blocks_and_goes_on_where_it_stopped() -> None:
 
 def test_small_writes_stop_where_the_room_ends() -> None:
     pair = Pair(messages_per_write=1)
-    assert pair.producer.pump(3, 0) is Outcome.STARVED
+    assert pair.producer.pump(3, 0) is ProducerState.STARVED
     assert pair.producer.published == 3
     assert pair.far.recv(1 << 20) == bytes(PUBLICATION.take(0, 3))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from warren.cli.operator.failures import USAGE, Failure
-from warren.cli.spark.options import Settings, pairs, reason, settings_of
+from warren.cli.spark.options import SparkSettings, parse_pairs, reason, settings_of
 
 FAILED = """[PYTHON_DATA_SOURCE_ERROR] Failed when instance plans: Traceback (most recent call last):
   File "source.py", line 1, in partitions
@@ -16,7 +16,7 @@ SQLSTATE: 38000
 """
 
 
-def told(**given: Any) -> Settings:
+def told(**given: Any) -> SparkSettings:
     """The settings of a command line."""
     defaults: dict[str, Any] = {
         "uri": "amqp://al:s3cret%21@host", "management_uri": None, "option": (), "master": "local[1]",
@@ -53,10 +53,10 @@ def test_a_wrong_address_is_wrong_usage() -> None:
 
 
 def test_pairs_have_a_name_and_a_value() -> None:
-    assert pairs("--option", ["a=b=c", "d="]) == {"a": "b=c", "d": ""}
+    assert parse_pairs("--option", ["a=b=c", "d="]) == {"a": "b=c", "d": ""}
     for wrong in ("s3cret", "=s3cret"):
         with pytest.raises(Failure, match=r"^--option is NAME=VALUE$"):
-            pairs("--option", [wrong])
+            parse_pairs("--option", [wrong])
 
 
 def test_the_files_of_tls_are_options_of_the_connector(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,18 +2,18 @@
 
 import pytest
 
-from warren.management.arrow.columns import NAMES, columns_asked
+from warren.management.arrow.columns import COLUMN_NAMES, parse_columns
 
 
 def test_all_are_asked_for_where_nothing_is_said() -> None:
-    assert columns_asked(None) == NAMES
+    assert parse_columns(None) == COLUMN_NAMES
 
 
 def test_they_come_in_the_order_of_the_rows_and_once() -> None:
-    assert columns_asked("body,offset,body") == ("offset", "body")
+    assert parse_columns("body,offset,body") == ("offset", "body")
 
 
 @pytest.mark.parametrize("text", ["", "body,", "Body", "nothing"])
 def test_what_is_no_column_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="there is no column"):
-        columns_asked(text)
+        parse_columns(text)

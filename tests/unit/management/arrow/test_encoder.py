@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from warren.limits import ARROW_BATCH_SIZE_MAX, ARROW_DECODED_PER_TURN
-from warren.management.arrow.columns import NAMES, columns_asked
-from warren.management.arrow.encoder import COMPRESSIONS, Encoder
-from warren.management.arrow.readers import END
-from warren.management.arrow.rows import Rows, rows_of_messages
+from warren.management.arrow.arrow_responses import END
+from warren.management.arrow.columns import COLUMN_NAMES, parse_columns
+from warren.management.arrow.encoder import COMPRESSIONS, ArrowEncoder
+from warren.management.arrow.message_rows import MessageRows, rows_of_messages
 from warren.model.message import Message, encode_address
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Int32
@@ -39,11 +39,11 @@ def message(body: bytes, properties: BasicProperties | None = None, key: str = "
     return Message.compose(address, properties or BasicProperties(), body + b"\xce", now=NOW)
 
 
-def rows_of(messages: list[Message], queue: str = "q") -> Rows:
+def rows_of(messages: list[Message], queue: str = "q") -> MessageRows:
     return rows_of_messages(queue, [(10 + place, each, False) for place, each in enumerate(messages)])
 
 
-def octets_of(encoder: Encoder, all_rows: list[Rows]) -> Iterator[bytes]:
+def octets_of(encoder: ArrowEncoder, all_rows: list[MessageRows]) -> Iterator[bytes]:
     yield encoder.head().to_pybytes()
     for rows in all_rows:
         for batch in encoder.batches([rows]):
@@ -51,8 +51,10 @@ def octets_of(encoder: Encoder, all_rows: list[Rows]) -> Iterator[bytes]:
     yield END
 
 
-def table_of(rows: list[Rows], names: tuple[str, ...] = NAMES, compression: str | None = None) -> pa.Table:
-    octets = b"".join(octets_of(Encoder("q", names, compression), rows))
+def table_of(
+    rows: list[MessageRows], names: tuple[str, ...] = COLUMN_NAMES, compression: str | None = None
+) -> pa.Table:
+    octets = b"".join(octets_of(ArrowEncoder("q", names, compression), rows))
     table = pa.ipc.open_stream(octets).read_all()
     table.validate(full=True)
     return table
@@ -72,7 +74,7 @@ def test_a_row_has_all_that_a_message_has(compression: str | None) -> None:
     }  # fmt: skip
     assert row["timestamp"].timestamp() == 1_600_000_000
     assert row["broker_timestamp"].timestamp() == pytest.approx(NOW / 1000)
-    assert tuple(row) == NAMES
+    assert tuple(row) == COLUMN_NAMES
 
 
 def test_the_types_are_those_that_spark_has() -> None:
@@ -84,7 +86,7 @@ def test_the_types_are_those_that_spark_has() -> None:
         "body": pa.binary(),
     }  # fmt: skip
     assert {field.name: field.type for field in schema} == {
-        name: special.get(name, pa.string()) for name in NAMES
+        name: special.get(name, pa.string()) for name in COLUMN_NAMES
     }
     assert [field.name for field in schema if not field.nullable] == ["offset", "body"]
 
@@ -121,7 +123,7 @@ def test_interpreted_messages_that_are_all_unlike_each_other_are_decoded_some_in
     monkeypatch.setattr("warren.management.arrow.encoder.IS_COMPILED", False)
     count = 3 * ARROW_DECODED_PER_TURN
     rows = rows_of([message(b"x", BasicProperties(message_id=str(number))) for number in range(count)])
-    batches = list(Encoder("q", NAMES).batches([rows]))
+    batches = list(ArrowEncoder("q", COLUMN_NAMES).batches([rows]))
     assert [batch.num_rows for batch in batches] == [ARROW_DECODED_PER_TURN] * 3
     assert pa.concat_batches(batches)["message_id"].to_pylist() == [str(number) for number in range(count)]
 
@@ -135,7 +137,7 @@ def test_rows_that_are_put_together_are_as_if_they_came_alone() -> None:
     pieces += [pieces[2].part(1, 2), pieces[3].part(1, 3), pieces[3].part(2, 1), pieces[0].part(3, 9)]
     pieces.append(rows_of_messages("q", [(3, message(b"again"), True), (4, message(b"new"), False)]))
     for begin, end in itertools.combinations(range(len(pieces) + 1), 2):
-        (together,) = Encoder("q", NAMES).batches(pieces[begin:end])
+        (together,) = ArrowEncoder("q", COLUMN_NAMES).batches(pieces[begin:end])
         together.validate(full=True)
         alone = table_of(pieces[begin:end])
         assert pa.Table.from_batches([together]).to_pylist() == alone.to_pylist()
@@ -153,7 +155,7 @@ def test_one_answer_goes_through_rows_of_any_kind() -> None:
 
 
 def test_columns_that_nobody_asks_for_are_not_there() -> None:
-    names = columns_asked("body,routing_key")
+    names = parse_columns("body,routing_key")
     table = table_of([rows_of([message(b"1"), message(b"2")])], names)
     assert table.to_pylist() == [
         {"routing_key": "eu.1", "body": b"1"},
@@ -184,11 +186,11 @@ def test_who_was_handed_a_message_before_is_seen() -> None:
 def test_a_batch_takes_a_bounded_amount_of_memory() -> None:
     headers = BasicProperties(headers={"long": "x" * 100_000})
     one = message(b"x", headers)
-    rows = Rows(
+    rows = MessageRows(
         queue="q", offsets=range(1_000), shapes=[(one.address, one.property_list)], kinds=None, times=NOW,
         redelivered=None, ends=array("I", range(1_001)), bodies=memoryview(bytes(1_000)),
     )  # fmt: skip
-    encoder = Encoder("q", NAMES)
+    encoder = ArrowEncoder("q", COLUMN_NAMES)
     sizes, count = [], 0
     for batch in encoder.batches([rows]):
         sizes.append(encoder.encode(batch).size)
@@ -200,5 +202,5 @@ def test_a_batch_takes_a_bounded_amount_of_memory() -> None:
 
 
 def test_nothing_is_no_batch() -> None:
-    assert list(Encoder("q", NAMES).batches([rows_of([])])) == []
+    assert list(ArrowEncoder("q", COLUMN_NAMES).batches([rows_of([])])) == []
     assert table_of([]).num_rows == 0

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from warren.limits import JOBS_KEPT_MAX, JOBS_RUNNING_MAX
-from warren.management.jobs.job import Job, Kind, State
+from warren.management.jobs.job import Job, JobKind, JobState
 from warren.management.jobs.jobs import Jobs
 
 
@@ -16,22 +16,22 @@ from warren.management.jobs.jobs import Jobs
 class Worked(Job):
     """A job that does what it is told to do."""
 
-    work: Callable[["Worked"], Awaitable[State]]
+    work: Callable[["Worked"], Awaitable[JobState]]
 
-    async def run(self) -> State:
+    async def run(self) -> JobState:
         return await self.work(self)
 
 
-async def done(job: Worked) -> State:
-    return State.DONE
+async def done(job: Worked) -> JobState:
+    return JobState.DONE
 
 
-async def until_stopped(job: Worked) -> State:
+async def until_stopped(job: Worked) -> JobState:
     await job.woken.wait()
-    return State.STOPPED
+    return JobState.STOPPED
 
 
-async def broken(job: Worked) -> State:
+async def broken(job: Worked) -> JobState:
     raise ValueError("nobody expected that")
 
 
@@ -43,9 +43,9 @@ class Node:
         numbers = count()
         self.jobs = Jobs(lambda size: next(numbers).to_bytes(size, "big"), lambda: self.now)
 
-    def start(self, work: Callable[[Worked], Awaitable[State]]) -> Worked:
+    def start(self, work: Callable[[Worked], Awaitable[JobState]]) -> Worked:
         job = Worked(
-            id=self.jobs.new_id(), kind=Kind.MOVE, user="guest", vhost="/", queue="q", target={}, legs=[],
+            id=self.jobs.new_id(), kind=JobKind.MOVE, user="guest", vhost="/", queue="q", target={}, steps=[],
             work=work,
         )  # fmt: skip
         self.jobs.start(job)
@@ -71,7 +71,7 @@ def test_a_job_ends_by_itself_and_is_remembered() -> None:
         assert (job.started_at, job.is_over) == (5, False)
         node.now = 9
         await turns()
-        assert (job.state, job.ended_at) == (State.DONE, 9)
+        assert (job.state, job.ended_at) == (JobState.DONE, 9)
         assert node.jobs.by_id[job.id] is job
 
     run(work)
@@ -81,7 +81,7 @@ def test_what_nobody_expected_fails_one_job_and_no_other(caplog: pytest.LogCaptu
     async def work(node: Node) -> None:
         job, other = node.start(broken), node.start(until_stopped)
         await turns()
-        assert (job.state, job.reason) == (State.FAILED, "an error of the broker: see its log")
+        assert (job.state, job.reason) == (JobState.FAILED, "an error of the broker: see its log")
         assert not other.is_over
         await node.jobs.close()
 
@@ -95,7 +95,7 @@ def test_only_so_many_run_and_one_that_ends_makes_room() -> None:
         assert node.jobs.is_full
         started[0].stop("enough")
         await turns()
-        assert (started[0].state, started[0].reason) == (State.STOPPED, "enough")
+        assert (started[0].state, started[0].reason) == (JobState.STOPPED, "enough")
         assert not node.jobs.is_full
         await node.jobs.close()
 
@@ -121,7 +121,7 @@ def test_a_node_that_stops_stops_its_jobs_and_takes_no_more() -> None:
         job = node.start(until_stopped)
         await turns()
         await node.jobs.close()
-        assert (job.state, job.reason) == (State.STOPPED, "the node was stopped")
+        assert (job.state, job.reason) == (JobState.STOPPED, "the node was stopped")
         assert node.jobs.is_full
 
     run(work)

@@ -1,6 +1,6 @@
 """The text that Prometheus reads."""
 
-from warren.management.prometheus.exposition import GAUGE, Family, Scrapes, head, labels, line
+from warren.management.prometheus.exposition import GAUGE, Family, ScrapeStatistics, head, labels, line
 
 
 def test_values_stand_under_their_family() -> None:
@@ -15,7 +15,7 @@ def test_no_name_breaks_a_line() -> None:
 
 
 def test_scrapes_are_added_up_by_registry() -> None:
-    scrapes = Scrapes()
+    scrapes = ScrapeStatistics()
     assert "_count" not in scrapes.text()
     scrapes.note("default", 100, 0.5)
     scrapes.note("default", 50, 0.25)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from warren.management.views.bindings import binding_facts, properties_key
+from warren.management.views.bindings import binding_view, properties_key
 from warren.metadata.records import BindingRecord, arguments_octets
 from warren.wire.table import Int32
 
@@ -38,7 +38,7 @@ def test_arguments_tell_bindings_apart() -> None:
 
 
 def test_what_is_shown() -> None:
-    assert binding_facts(("v", record("k", a=[1]))) == {
+    assert binding_view(("v", record("k", a=[1]))) == {
         "source": "x", "vhost": "v", "destination": "q", "destination_type": "queue", "routing_key": "k",
         "arguments": {"a": [1]}, "properties_key": properties_key(record("k", a=[1])),
     }  # fmt: skip

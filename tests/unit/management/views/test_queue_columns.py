@@ -7,15 +7,15 @@ import pytest
 from tests.unit.session.client import Broker, publication
 
 from warren.flow.alarms import Alarms
-from warren.management.figures import Figures
 from warren.management.listing import sort_value
-from warren.management.managed import Managed
-from warren.management.orders import Named, QueueOrder
-from warren.management.samples import Sampler
+from warren.management.managed_node import ManagedNode
+from warren.management.node_usage import NodeUsage
+from warren.management.queue_index import IndexedQueue, QueueIndex
+from warren.management.sampler import Sampler
 from warren.management.views.queue_columns import EXACT, FIELDS, queue_columns
-from warren.management.views.queues import queue_facts
-from warren.management.views.stats import Asked
-from warren.metadata.commands import Meta, SetPolicy
+from warren.management.views.queues import queue_view
+from warren.management.views.stats import SampleRanges
+from warren.metadata.commands import CommandContext, SetPolicy
 from warren.wire import methods
 
 TIME = 1_795_208_910_000
@@ -46,7 +46,7 @@ class Node:
                 publication("idle", b"e"),
             )
         client.ask(methods.BasicGet(queue="long"), methods.BasicGet(queue="idle", no_ack=True))
-        metadata, server = self.broker.domain.metadata, self.broker.server
+        metadata, server = self.broker.services.metadata, self.broker.server
         vhost = metadata.vhosts.by_name["/"]
         for name, pattern, is_operator, definition in (
             ("p", "^l", False, {"max-length": 9}),
@@ -56,19 +56,19 @@ class Node:
             command = SetPolicy(
                 vhost="/", name=name, pattern=pattern, definition=definition, is_operator=is_operator
             )
-            metadata.apply(command, Meta(index=1, now=0))
-        sampler = Sampler(server, metadata, Figures(server, Alarms(server.block)).row)
+            metadata.apply(command, CommandContext(index=1, now=0))
+        sampler = Sampler(server, metadata, NodeUsage(server, Alarms(server.block)).row)
         for _ in sampler.sample(TIME):
             pass
-        self.order = QueueOrder(metadata)
+        self.order = QueueIndex(metadata)
         self.managed = cast(
-            Managed,
+            ManagedNode,
             SimpleNamespace(
                 node_name="warren@here",
                 metadata=metadata,
                 server=server,
                 sampler=sampler,
-                queue_order=self.order,
+                queue_index=self.order,
             ),
         )
         self.named = self.order.of(vhost)
@@ -79,7 +79,7 @@ def node() -> Node:
     return Node()
 
 
-def in_order(named: list[Named], keys: list[object]) -> list[str]:
+def in_order(named: list[IndexedQueue], keys: list[object]) -> list[str]:
     places = sorted(range(len(named)), key=keys.__getitem__)  # type: ignore[arg-type]
     return [named[place].record.name for place in places]
 
@@ -97,9 +97,9 @@ def in_order(named: list[Named], keys: list[object]) -> list[str]:
 )
 def test_a_column_is_in_the_order_of_the_views(node: Node, name: str) -> None:
     assert name.partition(".")[0] in FIELDS
-    asked = Asked(time=node.managed.sampler.time, now=TIME)
+    asked = SampleRanges(time=node.managed.sampler.time, now=TIME)
     path = name.split(".")
-    views = [queue_facts(node.managed, named, asked) for named in node.named]
+    views = [queue_view(node.managed, named, asked) for named in node.named]
     keys = list(queue_columns(node.managed, name)[name](node.named))
     assert len(keys) == len(views)
     if name in UNLIKE:
@@ -116,13 +116,13 @@ def test_a_column_is_in_the_order_of_the_views(node: Node, name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(EXACT))
 def test_what_is_shown_as_it_is_is_what_a_view_shows(node: Node, name: str) -> None:
-    asked = Asked(time=node.managed.sampler.time, now=TIME)
-    shown = [queue_facts(node.managed, named, asked)[name] for named in node.named]
+    asked = SampleRanges(time=node.managed.sampler.time, now=TIME)
+    shown = [queue_view(node.managed, named, asked)[name] for named in node.named]
     assert list(queue_columns(node.managed, "")[name](node.named)) == shown
 
 
 def test_the_queues_of_a_virtual_host_that_is_down_have_nothing_in_them(node: Node) -> None:
-    elsewhere = Named("gone", node.named[0].record)
+    elsewhere = IndexedQueue("gone", node.named[0].record)
     columns = queue_columns(node.managed, "")
     named = [elsewhere, *node.named]
     assert columns["messages"](named)[0] == 0
@@ -133,6 +133,6 @@ def test_the_queues_of_a_virtual_host_that_is_down_have_nothing_in_them(node: No
 def test_a_policy_that_comes_later_counts(node: Node) -> None:
     before = queue_columns(node.managed, "")["policy"](node.named)
     command = SetPolicy(vhost="/", name="z", pattern="^durable$", definition={"expires": 7}, priority=9)
-    node.managed.metadata.apply(command, Meta(index=1, now=0))
+    node.managed.metadata.apply(command, CommandContext(index=1, now=0))
     after = queue_columns(node.managed, "")["policy"](node.named)
     assert [name for name in after if name not in before] == ["z"]

@@ -7,21 +7,21 @@ import pytest
 from tests.unit.session.client import Broker, Client, publication
 
 from warren.flow.alarms import Alarms
-from warren.management.figures import Figures
-from warren.management.managed import Managed
-from warren.management.orders import Named, QueueOrder
-from warren.management.samples import Sampler
-from warren.management.views.channels import channel_facts
-from warren.management.views.connections import connection_facts
-from warren.management.views.consumers import consumer_facts, consumers_of
-from warren.management.views.exchanges import exchange_facts
-from warren.management.views.nodes import memory_facts, tables_facts
-from warren.management.views.queues import declared_facts, queue_facts, whole_queue_facts
-from warren.management.views.stats import Asked
+from warren.management.managed_node import ManagedNode
+from warren.management.node_usage import NodeUsage
+from warren.management.queue_index import IndexedQueue, QueueIndex
+from warren.management.sampler import Sampler
+from warren.management.views.channels import channel_view
+from warren.management.views.connections import connection_view
+from warren.management.views.consumers import consumer_view, consumers_of
+from warren.management.views.exchanges import exchange_view
+from warren.management.views.nodes import memory_view, tables_view
+from warren.management.views.queues import declared_queue_view, queue_view, whole_queue_view
+from warren.management.views.stats import SampleRanges
 from warren.metadata.commands import SetPolicy
 from warren.wire import methods
 
-ASKED = Asked(time=0, now=1_795_208_910_000)
+ASKED = SampleRanges(time=0, now=1_795_208_910_000)
 QUEUE = (
     "arguments auto_delete backing_queue_status consumer_capacity consumer_utilisation consumers durable "
     "effective_policy_definition exclusive exclusive_consumer_tag garbage_collection head_message_timestamp "
@@ -60,21 +60,21 @@ class Node:
             methods.BasicConsume(queue="q", consumer_tag="d"),
         )
         self.client.send(publication("q", b"abc"), publication("q", b"de", timestamp=77))
-        metadata, server = self.broker.domain.metadata, self.broker.server
+        metadata, server = self.broker.services.metadata, self.broker.server
         alarms = Alarms(server.block)
-        sampler = Sampler(server, metadata, Figures(server, alarms).row)
+        sampler = Sampler(server, metadata, NodeUsage(server, alarms).row)
         self.managed = cast(
-            Managed,
+            ManagedNode,
             SimpleNamespace(
                 node_name="warren@here",
                 metadata=metadata,
                 server=server,
                 alarms=alarms,
                 sampler=sampler,
-                queue_order=QueueOrder(metadata),
+                queue_index=QueueIndex(metadata),
             ),
         )
-        self.named = Named("/", metadata.vhosts.by_name["/"].topology.queues["q"])
+        self.named = IndexedQueue("/", metadata.vhosts.by_name["/"].topology.queues["q"])
         (self.connection,) = server.connections
         self.opened = self.connection, self.connection.channels[1]
 
@@ -85,7 +85,7 @@ def node() -> Node:
 
 
 def test_a_queue_has_its_fields(node: Node) -> None:
-    facts = queue_facts(node.managed, node.named, ASKED)
+    facts = queue_view(node.managed, node.named, ASKED)
     assert sorted(facts) == QUEUE.split()
     assert (facts["messages"], facts["messages_ready"], facts["message_bytes"]) == (2, 1, 5)
     assert (facts["head_message_timestamp"], facts["single_active_consumer_tag"]) == (77, "c")
@@ -93,14 +93,14 @@ def test_a_queue_has_its_fields(node: Node) -> None:
 
 
 def test_a_queue_alone_has_its_consumers(node: Node) -> None:
-    facts = whole_queue_facts(node.managed, node.named, ASKED, consumers_of(node.opened))
+    facts = whole_queue_view(node.managed, node.named, ASKED, consumers_of(node.opened))
     assert facts.keys() - set(QUEUE.split()) == {"consumer_details", "deliveries", "incoming"}
 
 
 def test_a_queue_without_statistics_has_what_was_declared(node: Node) -> None:
-    facts = declared_facts(node.managed, node.named)
+    facts = declared_queue_view(node.managed, node.named)
     assert " ".join(sorted(facts)) == "arguments auto_delete durable exclusive name node state type vhost"
-    with_totals = declared_facts(node.managed, node.named, has_totals=True)
+    with_totals = declared_queue_view(node.managed, node.named, has_totals=True)
     assert with_totals["messages"] == 2
 
 
@@ -118,43 +118,43 @@ def test_policies_are_named_and_what_they_come_to_is_shown(node: Node) -> None:
                 is_operator=is_operator,
             )
         )
-    facts = queue_facts(node.managed, node.named, ASKED)
+    facts = queue_view(node.managed, node.named, ASKED)
     assert (facts["policy"], facts["operator_policy"]) == ("p", "o")
     assert facts["effective_policy_definition"] == {"expires": 5, "max-length": 9}
 
 
 def test_consumers_say_who_is_active(node: Node) -> None:
-    active, waiting = (consumer_facts(node.managed, one) for one in consumers_of(node.opened))
+    active, waiting = (consumer_view(node.managed, one) for one in consumers_of(node.opened))
     assert (active["activity_status"], active["active"]) == ("single_active", True)
     assert (waiting["activity_status"], waiting["active"]) == ("waiting", False)
     assert (active["arguments"], active["prefetch_count"]) == ({"x-priority": 2}, 1)
 
 
 def test_channels_and_connections_have_their_fields(node: Node) -> None:
-    facts = channel_facts(node.managed, node.opened, ASKED, is_alone=False)
+    facts = channel_view(node.managed, node.opened, ASKED, is_alone=False)
     facts.setdefault("idle_since", "")
     assert sorted(facts) == CHANNEL.split()
     assert (facts["messages_unacknowledged"], facts["consumer_count"], facts["prefetch_count"]) == (1, 2, 1)
-    shown = connection_facts(node.managed, node.connection, ASKED, is_alone=False)
+    shown = connection_view(node.managed, node.connection, ASKED, is_alone=False)
     assert sorted(shown) == CONNECTION.split()
     assert shown["ssl_cipher"] is None
-    assert connection_facts(node.managed, node.connection, ASKED, is_alone=True)["ssl_cipher"] == ""
+    assert connection_view(node.managed, node.connection, ASKED, is_alone=True)["ssl_cipher"] == ""
 
 
 def test_an_exchange_has_its_counts_from_the_first_message_on(node: Node) -> None:
     exchanges = node.managed.metadata.vhosts.by_name["/"].topology.exchanges
-    used = exchange_facts(node.managed, ("/", exchanges[""]), ASKED, is_alone=True)
+    used = exchange_view(node.managed, ("/", exchanges[""]), ASKED, is_alone=True)
     assert used["message_stats"]["publish_in"] == 2  # type: ignore[index]
-    assert "message_stats" not in exchange_facts(
+    assert "message_stats" not in exchange_view(
         node.managed, ("/", exchanges["amq.topic"]), ASKED, is_alone=False
     )
 
 
 def test_memory_is_shown_in_parts_that_come_to_the_whole(node: Node) -> None:
-    facts = memory_facts(node.managed, is_relative=False)
+    facts = memory_view(node.managed, is_relative=False)
     parts = sum(part for part in facts.values() if isinstance(part, int))
     assert facts["total"] == {"erlang": parts, "rss": parts, "allocated": parts}
-    assert tables_facts(node.managed, "no such", is_relative=False) == "no_tables"
-    tables = tables_facts(node.managed, "rabbit_", is_relative=False)
+    assert tables_view(node.managed, "no such", is_relative=False) == "no_tables"
+    tables = tables_view(node.managed, "rabbit_", is_relative=False)
     assert isinstance(tables, dict)
     assert tables["total"] == sum(size for name, size in tables.items() if name != "total")

@@ -9,12 +9,12 @@ from tests.sim.disk import SimulatedDisk
 
 from warren.limits import STAGED_CHUNK_ROWS_MAX
 from warren.model.message import BODY_END, PERSISTENT, Message, encode_address
-from warren.store.segment import NewerFormatError, SegmentError
-from warren.store.staged.stage import Description, Stage, StageWriter, open_stage, read_chunk, verify
-from warren.store.streams.chunk import Run
+from warren.store.segment import NewerFormatError, StoreFileError
+from warren.store.staged.stage import Stage, StageDescription, StageWriter, open_stage, read_chunk, verify
+from warren.store.streams.chunk import MessageRun
 from warren.wire.properties import BasicProperties
 
-DESCRIPTION = Description(
+DESCRIPTION = StageDescription(
     query="q \udcff", batch=7, partition=1, attempt=2, exchange="", user="somebody", created_at=5
 )
 SALT = b"saltsalt"
@@ -89,7 +89,7 @@ def test_a_stage_with_a_damaged_head_or_end_is_none(place: int) -> None:
     there = disk()
     made = staged(there, [row(b"body")])
     there.flip_bit(made.name, place % made.size)
-    with pytest.raises(SegmentError):
+    with pytest.raises(StoreFileError):
         open_stage(there, 1, made.size)
 
 
@@ -97,14 +97,14 @@ def test_damaged_rows_are_found_before_anything_is_decided() -> None:
     there = disk()
     made = staged(there, [row(b"body")])
     there.flip_bit(made.name, made.end - 2)
-    with pytest.raises(SegmentError, match="rows are damaged"):
+    with pytest.raises(StoreFileError, match="rows are damaged"):
         verify(there, open_stage(there, 1, made.size), lambda _: None)
 
 
 def test_a_stage_that_is_cut_short_is_none() -> None:
     there = disk()
     made = staged(there, [row(b"body")])
-    with pytest.raises(SegmentError, match="the end of the stage is damaged"):
+    with pytest.raises(StoreFileError, match="the end of the stage is damaged"):
         open_stage(there, 1, made.size - 5)
 
 
@@ -122,7 +122,7 @@ def test_rows_that_are_alike_come_back_as_if_they_had_come_one_by_one() -> None:
     ends = array("I", accumulate(map(len, texts), initial=0))
     writer = StageWriter(there, 1, DESCRIPTION, SALT)
     writer.add(row(b"before"))
-    writer.add_run(Run(row(b""), ends, memoryview(b"".join(texts)), place=10, count=len(texts) - 20))
+    writer.add_run(MessageRun(row(b""), ends, memoryview(b"".join(texts)), place=10, count=len(texts) - 20))
     writer.add(row(b"behind", "other"))
     made = writer.finish()
     wanted = [b"before", *texts[10:-10], b"behind"]

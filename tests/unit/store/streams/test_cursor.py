@@ -4,14 +4,14 @@ import random
 from collections.abc import Callable
 
 import pytest
-from tests.unit.store.streams.test_log import Stream
+from tests.unit.store.streams.test_stream_log import Stream
 
 from warren.limits import STREAM_CHUNK_SIZE, STREAM_READ_AHEAD_SIZE
-from warren.management.arrow.rows import Rows, rows_of_chunk
+from warren.management.arrow.message_rows import MessageRows, rows_of_chunk
 from warren.model.message import Message, encode_address
 from warren.store.streams.chunk import Chunk
-from warren.store.streams.log import StreamLog
 from warren.store.streams.span import Span
+from warren.store.streams.stream_log import StreamLog
 
 # A message as a row has it: its offset, address, time and body.
 Row = tuple[int, bytes, int, bytes]
@@ -29,7 +29,7 @@ def through(stream: Stream, start: int, end: int) -> list[Row]:
     return found
 
 
-def rows_in(rows: Rows) -> list[Row]:
+def rows_in(rows: MessageRows) -> list[Row]:
     kinds = rows.kinds if rows.kinds is not None else [0] * rows.count
     times = rows.times if not isinstance(rows.times, int) else [rows.times] * rows.count
     return [

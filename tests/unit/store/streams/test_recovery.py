@@ -10,9 +10,9 @@ from tests.sim.disk import SimulatedDisk
 from warren.model.message import Message, encode_address
 from warren.store.message_store import StorePort
 from warren.store.segment import NewerFormatError
-from warren.store.streams.log import Retention, StreamFiles, StreamLog
-from warren.store.streams.recovery import CATALOG, OpenStreams, open_streams
+from warren.store.streams.recovery import CATALOG, RecoveredStreams, open_streams
 from warren.store.streams.segment import HEAD_SIZE, segment_name
+from warren.store.streams.stream_log import Retention, StreamLog, StreamLogDependencies
 
 NUMBER = 3
 
@@ -22,11 +22,11 @@ def disk() -> SimulatedDisk:
     return SimulatedDisk(random.Random(1))
 
 
-def files_of(disk: SimulatedDisk) -> StreamFiles:
-    return StreamFiles(disk=disk, random_octets=random.Random(2).randbytes, report=print)
+def files_of(disk: SimulatedDisk) -> StreamLogDependencies:
+    return StreamLogDependencies(disk=disk, random_octets=random.Random(2).randbytes, report=print)
 
 
-def opened(disk: SimulatedDisk, number: int = NUMBER) -> OpenStreams:
+def opened(disk: SimulatedDisk, number: int = NUMBER) -> RecoveredStreams:
     return open_streams(files_of(disk), StorePort(), lambda known: known == number)
 
 
@@ -149,7 +149,7 @@ def known(disk: SimulatedDisk, count: int = 12, *, segment_size: int = 1_000) ->
     return log
 
 
-def lost_of(found: OpenStreams) -> list[int | None]:
+def lost_of(found: RecoveredStreams) -> list[int | None]:
     return [error.messages for error in found.damage]
 
 
@@ -224,7 +224,7 @@ def test_a_damaged_chunk_is_told_with_all_of_its_messages(disk: SimulatedDisk) -
         log.written()
     disk.flip_bit(log.segments[0].name, log.segments[0].size // 2)
     told: list[str] = []
-    files = StreamFiles(
+    files = StreamLogDependencies(
         disk=disk, random_octets=random.Random(2).randbytes, report=lambda error: told.append(str(error))
     )
     log = open_streams(files, StorePort(), lambda number: number == NUMBER).store.log(NUMBER)

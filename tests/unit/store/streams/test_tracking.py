@@ -13,12 +13,12 @@ from tests.sim.disk import SimulatedDisk
 from warren.limits import STREAM_CHUNK_SIZE
 from warren.model.message import Message, encode_address
 from warren.store.message_store import StorePort
-from warren.store.segment import SegmentError
+from warren.store.segment import StoreFileError
 from warren.store.streams import tracking as tracking_module
-from warren.store.streams.chunk import Run
-from warren.store.streams.log import Retention, StreamFiles, StreamLog
+from warren.store.streams.chunk import MessageRun
 from warren.store.streams.recovery import CATALOG, open_streams
 from warren.store.streams.segment import HEAD_SIZE
+from warren.store.streams.stream_log import Retention, StreamLog, StreamLogDependencies
 from warren.store.streams.tracking import END_SIZE, Tracking, entries_size, is_whole_tail
 
 NUMBER = 7
@@ -32,11 +32,11 @@ class Stream:
     def __init__(self, segment_size: int = 1_000) -> None:
         self.disk = SimulatedDisk(random.Random(1))
         self.retention = Retention(segment_size=segment_size)
-        self.damage: list[SegmentError] = []
+        self.damage: list[StoreFileError] = []
         self.open()
 
     def open(self) -> StreamLog:
-        files = StreamFiles(disk=self.disk, random_octets=random.Random(2).randbytes, report=print)
+        files = StreamLogDependencies(disk=self.disk, random_octets=random.Random(2).randbytes, report=print)
         opened = open_streams(files, StorePort(), lambda number: number == NUMBER)
         self.damage = opened.damage
         self.log = opened.store.log(NUMBER)
@@ -187,7 +187,7 @@ def test_what_comes_behind_the_first_chunk_of_a_file_is_not_said_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else a producer whose later messages were torn off could not send them again."""
-    monkeypatch.setattr("warren.store.streams.log.STREAM_CHUNK_SIZE", 100)
+    monkeypatch.setattr("warren.store.streams.stream_log.STREAM_CHUNK_SIZE", 100)
     stream = Stream(100_000)
     for sequence in range(8):
         stream.send("p", sequence, bytes(60))
@@ -238,7 +238,7 @@ def test_a_stream_that_is_given_up_writes_nothing_more() -> None:
     stream.log.append(message())
     stream.write()
     stream.log.store_offset("c", 1)
-    stream.log.give_up()
+    stream.log.delete_segments()
     stream.write()
     assert set(stream.disk.names()) == {CATALOG}
 
@@ -260,7 +260,7 @@ def test_of_a_run_that_comes_again_what_is_new_is_kept(known: int) -> None:
     ends = array("I", accumulate(map(len, texts), initial=0))
     for sequence, text in enumerate(texts[:known], start=41):
         assert stream.send("p", sequence, text) is not None
-    run = Run(message(), ends, memoryview(b"".join(texts)), place=0, count=len(texts))
+    run = MessageRun(message(), ends, memoryview(b"".join(texts)), place=0, count=len(texts))
     assert stream.log.append_run_as(run, "p", 41) == len(texts) - known
     assert stream.log.append_run_as(run, "p", 41) == 0
     stream.write()

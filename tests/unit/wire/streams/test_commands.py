@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warren.wire.streams import commands, fields
-from warren.wire.streams.codes import ANSWER, Code, Key, Malformed, OffsetType
-from warren.wire.streams.commands import FROM_CLIENTS, Command, decode, encode_answer
-from warren.wire.streams.fields import Broker, Failure, Offset, Placement, Version
+from warren.wire.streams.codes import RESPONSE, CommandKey, MalformedFrame, OffsetType, ResponseCode
+from warren.wire.streams.commands import FROM_CLIENTS, StreamCommand, decode, encode_response
+from warren.wire.streams.fields import BrokerReference, Failure, Offset, Placement, Version
 
 ALL = [
     each
     for each in vars(commands).values()
-    if isinstance(each, type) and issubclass(each, Command) and each is not Command
+    if isinstance(each, type) and issubclass(each, StreamCommand) and each is not StreamCommand
 ]
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 
@@ -39,11 +39,14 @@ BY_KIND = [
     (fields.TEXTS, st.lists(TEXT, max_size=4).map(tuple)),
     (fields.SEQUENCES, st.lists(number(64), max_size=4).map(tuple)),
     (fields.PAIRS, PAIRS),
-    (fields.LATE_PAIRS, PAIRS),
+    (fields.OPTIONAL_PAIRS, PAIRS),
     (fields.OFFSET, OFFSETS),
-    (fields.LATE_OFFSET, OFFSETS),
+    (fields.OPTIONAL_OFFSET, OFFSETS),
     (fields.VERSIONS, st.lists(st.builds(Version, *[number(16)] * 3), max_size=4).map(tuple)),
-    (fields.BROKERS, st.lists(st.builds(Broker, number(16), TEXT, number(32)), max_size=3).map(tuple)),
+    (
+        fields.BROKERS,
+        st.lists(st.builds(BrokerReference, number(16), TEXT, number(32)), max_size=3).map(tuple),
+    ),
     (
         fields.PLACEMENTS,
         st.lists(
@@ -81,7 +84,7 @@ def test_a_command_comes_back_as_it_was(command, data):
 def test_any_octets_are_a_command_or_malformed(key, octets):
     try:
         decode(key.to_bytes(2, "big") + b"\0\1" + octets)
-    except Malformed:
+    except MalformedFrame:
         return
 
 
@@ -91,28 +94,28 @@ def test_any_octets_are_a_command_or_malformed(key, octets):
     ids=["unknown key", "unknown version", "too long", "from `publishing`", "cut short"],
 )
 def test_what_is_no_command_is_malformed(frame):
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedFrame):
         decode(frame)
 
 
 def test_transcripts_of_rabbitmq():
     """What RabbitMQ 3.10.8 answered, and what it was sent."""
-    assert encode_answer(Key.CREATE, 6, Code.OK) == b"\0\0\0\x0a\x80\x0d\0\1\0\0\0\6\0\1"
+    assert encode_response(CommandKey.CREATE, 6, ResponseCode.OK) == b"\0\0\0\x0a\x80\x0d\0\1\0\0\0\6\0\1"
     placements = (
-        Placement("s1", Code.OK, 0, ()),
-        Placement("none", Code.STREAM_DOES_NOT_EXIST, -1, ()),
+        Placement("s1", ResponseCode.OK, 0, ()),
+        Placement("none", ResponseCode.STREAM_DOES_NOT_EXIST, -1, ()),
     )
-    answer = commands.MetadataAnswer((Broker(0, "localhost", 0xB389),), placements).encode(0x16)
+    answer = commands.MetadataResponse((BrokerReference(0, "localhost", 0xB389),), placements).encode(0x16)
     assert answer[4:] == (
         b"\x80\x0f\0\1\0\0\0\x16\0\0\0\1\0\0\0\x09localhost\0\0\xb3\x89\0\0\0\2"
         b"\0\2s1\0\1\0\0\0\0\0\0\0\4none\0\2\xff\xff\0\0\0\0"
     )
     assert commands.Tune(1_048_576, 60).encode()[4:] == b"\0\x14\0\1\0\x10\0\0\0\0\0<"
     assert commands.MetadataUpdate(6, "s1").encode()[4:] == b"\0\x10\0\1\0\6\0\2s1"
-    assert commands.CreditAnswer(4, 0x55).encode()[4:] == b"\x80\x09\0\1\0\4U"
+    assert commands.CreditResponse(4, 0x55).encode()[4:] == b"\x80\x09\0\1\0\4U"
     confirm = b"\0\3\0\1\3\0\0\0\2\0\0\0\0\0\0\0\5\0\0\0\0\0\0\0\4"
     assert commands.PublishConfirm(3, (5, 4)).encode()[4:] == confirm
-    assert ANSWER | Key.OPEN == 0x8015
+    assert RESPONSE | CommandKey.OPEN == 0x8015
     subscribe = b"\0\7\0\1\0\0\0\x05\1\0\2s1\0\4\0\0\0\0\0\0\3\xe8\0\x0a"
     command, correlation = decode(subscribe)
     assert correlation == 5

@@ -10,7 +10,13 @@ from tests.unit.wire.test_amqp1 import SIMPLE, TEXT
 from warren.wire import amqp1
 from warren.wire.amqp1 import NULL
 from warren.wire.properties import BasicProperties
-from warren.wire.streams.conversion import SECTIONS_HEADER, SECTIONS_TYPE, Converter, read_head, write_head
+from warren.wire.streams.conversion import (
+    SECTIONS_HEADER,
+    SECTIONS_TYPE,
+    MessageConverter,
+    read_head,
+    write_head,
+)
 from warren.wire.table import Int32, Timestamp
 
 BODY = amqp1.encode_section(amqp1.DATA, ("binary", b"body"))
@@ -30,7 +36,7 @@ def section(code, *values):
 
 
 def taken(message):
-    head, begin, end, is_data = Converter().take_apart(message)
+    head, begin, end, is_data = MessageConverter().split(message)
     return head, message[begin:end], is_data
 
 
@@ -167,9 +173,9 @@ def test_a_body_of_other_sections_has_a_type_that_says_so():
 
 
 def test_a_head_that_was_read_before_is_known():
-    converter = Converter()
+    converter = MessageConverter()
     message = section(amqp1.PROPERTIES, text("id")) + BODY
-    assert converter.take_apart(message)[0] is converter.take_apart(message)[0]
+    assert converter.split(message)[0] is converter.split(message)[0]
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "x-basic-app-id"])

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.wire.streams.codes import Malformed
-from warren.wire.streams.delivery import Delivered, decode_deliver, encode_deliver
+from warren.wire.streams.codes import MalformedFrame
+from warren.wire.streams.delivery import DeliverFrame, decode_deliver, encode_deliver
 
 
 @given(st.integers(0, 255), st.integers(0, 2**63), st.integers(0, 2**60), st.lists(st.binary(max_size=50)))
 def test_what_was_delivered_comes_back(subscription, first, time, messages):
-    sent = Delivered(subscription=subscription, first=first, time=time, epoch=1, messages=messages)
+    sent = DeliverFrame(subscription=subscription, first=first, time=time, epoch=1, messages=messages)
     frame = encode_deliver(sent)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     assert decode_deliver(frame[4:]) == sent
@@ -29,7 +29,9 @@ def test_a_transcript_of_rabbitmq():
 
 @pytest.mark.parametrize("at", [5, 6, 37, 41, 53, 58])
 def test_damage_is_noticed(at):
-    frame = bytearray(encode_deliver(Delivered(subscription=1, first=0, time=0, epoch=1, messages=[b"abc"])))
+    frame = bytearray(
+        encode_deliver(DeliverFrame(subscription=1, first=0, time=0, epoch=1, messages=[b"abc"]))
+    )
     frame[4 + at] ^= 1
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedFrame):
         decode_deliver(bytes(frame[4:]))

@@ -5,38 +5,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warren.wire.streams import fields
-from warren.wire.streams.codes import Malformed, OffsetType
-from warren.wire.streams.fields import Offset, Reader
+from warren.wire.streams.codes import MalformedFrame, OffsetType
+from warren.wire.streams.fields import FieldReader, Offset
 
 
 @pytest.mark.parametrize(("kind", "octets"), [(fields.TEXT, b"\xff\xff"), (fields.OCTETS, b"\xff" * 4)])
 def test_none_is_read_as_empty(kind, octets):
-    assert not kind.read(Reader(octets))
+    assert not kind.read(FieldReader(octets))
 
 
 @given(st.text(st.characters(exclude_categories=("Cs",)), max_size=100))
 def test_text_comes_back(text):
     out = bytearray()
     fields.TEXT.write(out, text)
-    assert fields.TEXT.read(Reader(bytes(out))) == text
+    assert fields.TEXT.read(FieldReader(bytes(out))) == text
 
 
 def test_the_offset_of_an_update_may_be_missing_or_have_a_value_too_many():
     for octets in (b"", b"\0\0", b"\0\0" + bytes(8)):
-        reader = Reader(octets)
-        assert fields.LATE_OFFSET.read(reader) == Offset(OffsetType.NONE)
+        reader = FieldReader(octets)
+        assert fields.OPTIONAL_OFFSET.read(reader) == Offset(OffsetType.NONE)
         assert reader.is_at_end
 
 
 def test_a_count_that_is_a_lie_costs_nothing():
     for kind in (fields.TEXTS, fields.PAIRS, fields.SEQUENCES, fields.VERSIONS):
-        with pytest.raises(Malformed):
-            kind.read(Reader(b"\xff\xff\xff\xff\0\0\0\0"))
+        with pytest.raises(MalformedFrame):
+            kind.read(FieldReader(b"\xff\xff\xff\xff\0\0\0\0"))
 
 
 def test_an_unknown_type_of_offset_is_refused():
-    with pytest.raises(Malformed):
-        fields.OFFSET.read(Reader(b"\0\6"))
+    with pytest.raises(MalformedFrame):
+        fields.OFFSET.read(FieldReader(b"\0\6"))
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_offsets_have_a_value_if_their_type_wants_one(offset, octets):
     out = bytearray()
     fields.OFFSET.write(out, offset)
     assert bytes(out) == octets
-    assert fields.OFFSET.read(Reader(octets)) == offset
+    assert fields.OFFSET.read(FieldReader(octets)) == offset

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.wire.streams.codes import FrameTooLarge, Malformed
+from warren.wire.streams.codes import FrameTooLarge, MalformedFrame
 from warren.wire.streams.frames import StreamFrameReader, framed
 
 FRAMES = st.lists(st.binary(min_size=4, max_size=50), max_size=10)
@@ -38,5 +38,5 @@ def test_no_limit_is_zero():
 def test_a_frame_without_key_and_version_is_none():
     reader = StreamFrameReader(100)
     reader.feed(b"\0\0\0\3abc")
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedFrame):
         reader.next()

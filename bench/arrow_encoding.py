@@ -1,0 +1,126 @@
+"""What it costs the broker to make rows of Arrow, in microseconds of CPU for each row.
+
+python bench/arrow_encoding.py, with pyarrow; on the build that is imported, interpreted or compiled.
+Nothing is sent: this is what the loop of the broker has to do beside reading the disk and writing to sockets.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+
+from table import table
+from warren.management.arrow.columns import COLUMN_NAMES
+from warren.management.arrow.encoder import ArrowEncoder
+from warren.management.arrow.message_rows import MessageRows, rows_of_chunk, rows_of_messages
+from warren.model.message import Message, encode_address
+from warren.store.streams.chunk import Chunk, ChunkBuilder, read_head
+from warren.store.streams.span import Block
+from warren.wire.properties import BasicProperties
+
+FEW = ("offset", "routing_key", "body")
+NOW = 1_700_000_000_000
+# Messages of the queue that are made into rows at once: as the broker does it.
+AT_ONCE = 256
+GOAL = 0.5
+
+
+def main() -> None:
+    """Measure each kind several times; the least is what it costs, the rest is what else the machine does."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=200, help="octets of each body")
+    parser.add_argument("--rows", type=int, default=200_000, help="rows of each measurement")
+    parser.add_argument("--times", type=int, default=5)
+    chosen = parser.parse_args()
+    equal = [message(chosen.size) for _ in range(655)]
+    unlike = [message(chosen.size, str(number)) for number in range(655)]
+    kinds: list[tuple[str, Callable[[], MessageRows], tuple[str, ...], str | None]] = [
+        ("chunk of a stream", chunk_of(equal), COLUMN_NAMES, None),
+        ("the same, three columns", chunk_of(equal), FEW, None),
+        ("the same, zstd", chunk_of(equal), COLUMN_NAMES, "zstd"),
+        ("the same, lz4", chunk_of(equal), COLUMN_NAMES, "lz4"),
+        ("chunks of 100 together", chunks_of(equal, 100), COLUMN_NAMES, None),
+        ("chunks of 25 together", chunks_of(equal, 25), COLUMN_NAMES, None),
+        ("chunks of 10 together", chunks_of(equal, 10), COLUMN_NAMES, None),
+        ("chunk, each with an id", chunk_of(unlike), COLUMN_NAMES, None),
+        ("the same, three columns", chunk_of(unlike), FEW, None),
+        ("messages of a queue", messages_of(equal), COLUMN_NAMES, None),
+        ("the same, three columns", messages_of(equal), FEW, None),
+    ]
+    lines = [
+        [text, f"{measured(source, ArrowEncoder('q', names, packed), chosen.rows, chosen.times):.2f}"]
+        for text, source, names, packed in kinds
+    ]
+    print(f"CPU for each row of {chosen.size} octets; the goal for the first line is {GOAL} µs\n")
+    print(table(["rows", "µs"], lines))
+
+
+def message(size: int, id: str | None = None) -> Message:
+    """A message as many publishers send them."""
+    properties = BasicProperties(
+        content_type="application/json", delivery_mode=2, message_id=id, headers={"tenant": "a"}
+    )
+    return Message.compose(encode_address("orders", "eu.new"), properties, bytes(size) + b"\xce", now=NOW)
+
+
+def chunk_of(messages: list[Message]) -> Callable[[], MessageRows]:
+    """Rows out of a chunk, from its octets on."""
+    builder = ChunkBuilder(0)
+    for each in messages:
+        builder.add(each)
+    octets = builder.encode(1, 2, 0)
+
+    def rows() -> MessageRows:
+        head = read_head(octets, 0, 1, 2)
+        assert head is not None
+        return rows_of_chunk("q", Chunk(octets, 0, head), 0, len(messages))
+
+    return rows
+
+
+def chunks_of(messages: list[Message], count: int) -> Callable[[], MessageRows]:
+    """Rows out of chunks of `count` messages, as a publisher leaves them who waits, with their checksums."""
+    octets = b""
+    for first in range(0, len(messages), count):
+        builder = ChunkBuilder(first)
+        for each in messages[first : first + count]:
+            builder.add(each)
+        octets += builder.encode(1, 2, 0)
+
+    def rows() -> MessageRows:
+        found = Block(octets, 1, 2).take(0, 0, len(messages))
+        assert found is not None
+        return rows_of_chunk("q", found, 0, len(messages))
+
+    return rows
+
+
+def messages_of(messages: list[Message]) -> Callable[[], MessageRows]:
+    """Rows out of messages that were found one by one."""
+    places = [(place, each, False) for place, each in enumerate(messages[:AT_ONCE])]
+    return lambda: rows_of_messages("q", places)
+
+
+def measured(source: Callable[[], MessageRows], encoder: ArrowEncoder, count: int, times: int) -> float:
+    """Microseconds of CPU for each row."""
+    return min(one_measurement(source, encoder, count) for _ in range(times))
+
+
+def one_measurement(source: Callable[[], MessageRows], encoder: ArrowEncoder, count: int) -> float:
+    """The same, once."""
+    begin, done = time.process_time(), 0
+    while done < count:
+        for octets, rows in encoded(source(), encoder):
+            assert octets
+            done += rows
+    return (time.process_time() - begin) / done * 1_000_000
+
+
+def encoded(rows: MessageRows, encoder: ArrowEncoder) -> Iterator[tuple[int, int]]:
+    """The batches of `rows`: octets and rows of each."""
+    for batch in encoder.batches([rows]):
+        if batch is not None:
+            yield encoder.encode(batch).size, batch.num_rows
+
+
+if __name__ == "__main__":
+    main()

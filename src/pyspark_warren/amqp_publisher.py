@@ -1,0 +1,133 @@
+"""Publishes over AMQP, and is done when the broker has confirmed every message."""
+
+import select
+import ssl
+import time
+from typing import Self
+
+from pyspark_warren.amqp import CHANNEL, RECEIVE_BYTES, connect
+from pyspark_warren.options import BrokerOptions
+from warren.client.confirms import ConfirmCounter, UnexpectedBytes
+from warren.client.connection import reason
+from warren.wire.methods import ConfirmSelect, ConfirmSelectOk
+
+# Publishes that may wait for their confirms: more than a broker's sync of its disk takes in.
+WINDOW = 20_000
+WRITE_BYTES = 262_144
+# 0-9-1, 320: the broker is being stopped, and mostly started again.
+_STOPPING = "the broker answered 320"
+
+
+class PublishFailed(Exception):
+    """The broker has returned or refused a message, or gone away: the batch must be published again."""
+
+
+class ConnectionLost(PublishFailed):
+    """The connection broke: what was not confirmed may be published again over another one."""
+
+
+class AmqpPublisher:
+    """A channel in confirm mode."""
+
+    def __init__(self, broker: BrokerOptions) -> None:
+        self._timeout_s = broker.timeout_ms / 1000
+        self._link = connect(broker)
+        try:
+            self._link.open_channel(CHANNEL)
+            self._link.call(CHANNEL, ConfirmSelect(), ConfirmSelectOk)
+        except BaseException:
+            self._link.socket.close()
+            raise
+        self.frame_size_max = self._link.frame_size_max
+        self._socket = self._link.socket
+        self._socket.setblocking(False)
+        self._confirms = ConfirmCounter(CHANNEL)
+        self._published = 0
+        self._progress = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._socket.setblocking(True)
+        self._link.close()
+
+    def publish(self, frames: list[bytes]) -> None:
+        """Write the frames of one message each; returns when few enough wait for confirms."""
+        pieces: list[bytes] = []
+        size = 0
+        for message in frames:
+            pieces.append(message)
+            size += len(message)
+            if size >= WRITE_BYTES:
+                self._write(b"".join(pieces), len(pieces))
+                pieces, size = [], 0
+        if pieces:
+            self._write(b"".join(pieces), len(pieces))
+
+    def finish(self) -> None:
+        """Return when everything is confirmed; `PublishFailed` with the reason if it is not."""
+        while self._confirms.settled < self._published:
+            self._wait(is_writing=False)
+
+    def _write(self, octets: bytes, count: int) -> None:
+        self._published += count
+        while self._published - self._confirms.settled > max(WINDOW, count):
+            self._wait(is_writing=False)
+        rest = memoryview(octets)
+        while rest:
+            if not self._wait(is_writing=True):
+                continue
+            try:
+                sent = self._socket.send(rest)
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                continue
+            except OSError as error:
+                self._receive()
+                raise ConnectionLost(f"the broker went away: {error}") from error
+            rest = rest[sent:]
+            self._progress = time.monotonic()
+
+    def _wait(self, *, is_writing: bool) -> bool:
+        """Take confirms, and wait until there are some or until the socket takes octets; whether it does."""
+        readers, writers, _ = select.select(
+            [self._socket], [self._socket] if is_writing else [], [], self._timeout_s
+        )
+        if readers or (isinstance(self._socket, ssl.SSLSocket) and self._socket.pending()):
+            self._receive()
+        if time.monotonic() - self._progress > self._timeout_s:
+            raise PublishFailed(
+                f"nothing was confirmed for {self._timeout_s:g} seconds: an alarm of the broker holds up "
+                "publishers, or it is too busy; timeoutMs says how long to wait"
+            )
+        return bool(writers)
+
+    def _receive(self) -> None:
+        try:
+            octets = self._socket.recv(RECEIVE_BYTES)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return
+        except OSError as error:
+            raise ConnectionLost(f"the broker went away: {error}") from error
+        if not octets:
+            raise ConnectionLost("the broker closed the connection")
+        try:
+            if self._confirms.feed(octets):
+                self._progress = time.monotonic()
+        except UnexpectedBytes as stranger:
+            told = self._close_reason(stranger.octets)
+            raise (ConnectionLost if told.startswith(_STOPPING) else PublishFailed)(told) from None
+        if self._confirms.nacked:
+            raise PublishFailed(f"the broker refused {self._confirms.nacked} messages (basic.nack)")
+
+    def _close_reason(self, octets: bytes) -> str:
+        """What the broker says where a confirm was expected, the rest of its frame waited for."""
+        deadline = time.monotonic() + 1
+        while len(octets) < 8 or len(octets) < int.from_bytes(octets[3:7], "big") + 8:
+            if not select.select([self._socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                break
+            more = self._socket.recv(RECEIVE_BYTES)
+            if not more:
+                break
+            octets += more
+        return reason(octets)

@@ -1,0 +1,60 @@
+"""Keeps what comes once so that it can be sent again: in memory, or in a file if it is much."""
+
+import tempfile
+from collections.abc import Iterator
+from typing import Self
+
+import pyarrow as pa
+
+# Octets of one task that are kept in memory until the broker has them.
+IN_MEMORY_MAX = 33_554_432
+_PIECE = 1_048_576
+
+
+class SpooledBytes:
+    """Octets, from the beginning for whoever asks."""
+
+    def __init__(self, octets: Iterator[bytes]) -> None:
+        self._octets = octets
+        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY_MAX)  # noqa: SIM115
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._file.seek(0)
+        while piece := self._file.read(_PIECE):
+            yield piece
+        for piece in self._octets:
+            self._file.write(piece)
+            yield piece
+
+
+class SpooledBatches:
+    """Batches of one schema, from the first for whoever asks."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY_MAX)  # noqa: SIM115
+        self._sizes: list[int] = []
+        self._schema: pa.Schema = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        self._file.seek(0)
+        for size in list(self._sizes):
+            yield pa.ipc.read_record_batch(pa.py_buffer(self._file.read(size)), self._schema)
+        for batch in self._batches:
+            octets = batch.serialize()
+            self._file.write(octets)
+            self._schema = batch.schema
+            self._sizes.append(octets.size)
+            yield batch

@@ -1,0 +1,50 @@
+"""What was right a while ago need not be asked again: an answer by user, and a digest of what it answered."""
+
+from hashlib import blake2b
+from hmac import compare_digest
+from typing import Generic, TypeVar
+
+from warren.limits import CACHED_CREDENTIALS_MAX
+
+Value = TypeVar("Value")
+
+KEY_SIZE = 32
+
+
+class CredentialCache(Generic[Value]):
+    """Answers by user, the one used longest ago first; a digest is worth nothing without the key."""
+
+    __slots__ = ("_by_user", "_key", "_ttl_ms")
+
+    def __init__(self, key: bytes, ttl_ms: int) -> None:
+        self._key = key
+        self._ttl_ms = ttl_ms
+        # The digest, the answer, and until when it counts (ms).
+        self._by_user: dict[str, tuple[bytes, Value, int]] = {}
+
+    def digest(self, *parts: str | bytes) -> bytes:
+        """Of what is asked, all of it."""
+        digest = blake2b(key=self._key, digest_size=32)
+        for part in parts:
+            octets = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
+            digest.update(len(octets).to_bytes(4, "big") + octets)
+        return digest.digest()
+
+    def get(self, user: str, digest: bytes, now: int) -> Value | None:
+        """The answer to what has this digest; None if it is not known any more."""
+        remembered = self._by_user.get(user)
+        if remembered is None:
+            return None
+        if now >= remembered[2]:
+            del self._by_user[user]
+            return None
+        return remembered[1] if compare_digest(remembered[0], digest) else None
+
+    def put(self, user: str, digest: bytes, value: Value, now: int) -> None:
+        """Answer with `value` from now on."""
+        self._by_user.pop(user, None)
+        if not self._ttl_ms:
+            return
+        if len(self._by_user) >= CACHED_CREDENTIALS_MAX:
+            del self._by_user[next(iter(self._by_user))]
+        self._by_user[user] = (digest, value, now + self._ttl_ms)

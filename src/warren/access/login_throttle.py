@@ -1,0 +1,182 @@
+"""How long somebody waits whose logins failed: longer with each, and less again with time.
+
+1. Nobody is locked out of elsewhere: what comes from one address slows that address down. A name that is
+   guessed at from many addresses is slowed down everywhere, but never refused.
+2. Who has logged in from an address lately is slowed down there by failures of that name there alone: a
+   stranger behind the same gateway is not held against anybody.
+3. What is refused without a look is refused because of its own address, in which more attempts wait already
+   than can be looked at in time.
+
+A failure counts half after each minute. Everything is bounded; the one used longest ago is forgotten first.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
+from math import exp2
+from typing import Generic, TypeVar
+
+from warren.limits import (
+    LOGIN_ADDRESSES_MAX,
+    LOGIN_DELAY_MS,
+    LOGIN_DELAY_MS_MAX,
+    LOGIN_FAILURE_HALF_LIFE_MS,
+    LOGIN_FAILURES_FREE,
+    LOGIN_KNOWN_MS,
+    LOGIN_NAME_DELAY_MS_MAX,
+    LOGIN_WAIT_MS_MAX,
+    NAME_SIZE_MAX,
+)
+
+Value = TypeVar("Value")
+
+# A subscriber has this much of an IPv6 address to choose from.
+_IPV6_SUBSCRIBER_BITS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginThrottleSettings:
+    """From which failure on logins wait, and how long at most; None: they never do."""
+
+    failures_free: int | None = LOGIN_FAILURES_FREE
+    delay_ms_max: int = LOGIN_DELAY_MS_MAX
+
+
+class LoginThrottle:
+    """Of one node."""
+
+    __slots__ = ("_addresses", "_known", "_names", "_pairs", "_settings")
+
+    def __init__(self, settings: LoginThrottleSettings) -> None:
+        self._settings = settings
+        self._addresses: _LruMap[str, _Failures] = _LruMap()
+        self._names: _LruMap[str, _Failures] = _LruMap()
+        # Of who is known at an address.
+        self._pairs: _LruMap[tuple[str, str], _Failures] = _LruMap()
+        # Who has logged in from where, and when (ms).
+        self._known: _LruMap[tuple[str, str], int] = _LruMap()
+
+    def wait_ms(self, host: str, name: str, now: int) -> int | None:
+        """How long an attempt is to wait before it is looked at; None: it is not looked at."""
+        if self._settings.failures_free is None:
+            return 0
+        address, name = _address(host), name[:NAME_SIZE_MAX]
+        if self._is_known(address, name, now):
+            return self._turn_of(self._pairs.get((address, name)), now)
+        turn = self._turn_of(self._addresses.get(address), now)
+        names = self._names.get(name)
+        if turn is None or names is None:
+            return turn
+        return max(turn, min(self._delay(names, now), LOGIN_NAME_DELAY_MS_MAX))
+
+    def failed(self, host: str, name: str, now: int) -> bool:
+        """An attempt has failed; whether it is the first that slows those after it down."""
+        free = self._settings.failures_free
+        if free is None:
+            return False
+        address, name = _address(host), name[:NAME_SIZE_MAX]
+        if self._is_known(address, name, now):
+            return self._count(self._pairs.setdefault((address, name), _Failures(now)), now)
+        self._count(self._names.setdefault(name, _Failures(now)), now)
+        return self._count(self._addresses.setdefault(address, _Failures(now)), now)
+
+    def succeeded(self, host: str, name: str, now: int) -> None:
+        """`name` is known at the address from now on; what failed from there still counts for others."""
+        pair = (_address(host), name[:NAME_SIZE_MAX])
+        self._known.put(pair, now)
+        self._pairs.forget(pair)
+
+    def _is_known(self, address: str, name: str, now: int) -> bool:
+        since = self._known.get((address, name))
+        return since is not None and now - since < LOGIN_KNOWN_MS
+
+    def _turn_of(self, failures: "_Failures | None", now: int) -> int | None:
+        """When the next attempt has its turn, one behind the other; None if that is too far off."""
+        delay = 0 if failures is None else self._delay(failures, now)
+        if failures is None or not delay:
+            return 0
+        turn = max(failures.next_at, now)
+        if turn - now > LOGIN_WAIT_MS_MAX:
+            return None
+        failures.next_at = turn + delay
+        return turn - now
+
+    def _count(self, failures: "_Failures", now: int) -> bool:
+        had_delay = self._delay(failures, now) > 0
+        failures.count = failures.count_at(now) + 1
+        failures.counted_at = now
+        delay = self._delay(failures, now)
+        failures.next_at = max(failures.next_at, now + delay)
+        return delay > 0 and not had_delay
+
+    def _delay(self, failures: "_Failures", now: int) -> int:
+        free = self._settings.failures_free
+        assert free is not None
+        excess = failures.count_at(now) - free
+        if excess <= 0:
+            return 0
+        most = self._settings.delay_ms_max
+        # More doublings than these are beyond any bound.
+        return int(min(LOGIN_DELAY_MS * 2 ** min(excess, 32), most))
+
+
+@dataclass(slots=True)
+class _Failures:
+    """Of one address, name or both."""
+
+    counted_at: int
+    count: float = 0.0
+    # When the next attempt may be looked at, if they are slowed down.
+    next_at: int = 0
+
+    def count_at(self, now: int) -> float:
+        """How many they still count for."""
+        return self.count * exp2((self.counted_at - now) / LOGIN_FAILURE_HALF_LIFE_MS)
+
+
+Key = TypeVar("Key")
+
+
+class _LruMap(Generic[Key, Value]):
+    """As many as there may be; the one used longest ago goes first."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self) -> None:
+        self._values: dict[Key, Value] = {}
+
+    def get(self, key: Key) -> Value | None:
+        value = self._values.pop(key, None)
+        if value is not None:
+            self._values[key] = value
+        return value
+
+    def put(self, key: Key, value: Value) -> None:
+        self._values.pop(key, None)
+        if len(self._values) >= LOGIN_ADDRESSES_MAX:
+            del self._values[next(iter(self._values))]
+        self._values[key] = value
+
+    def setdefault(self, key: Key, value: Value) -> Value:
+        found = self.get(key)
+        if found is None:
+            self.put(key, value)
+            return value
+        return found
+
+    def forget(self, key: Key) -> None:
+        self._values.pop(key, None)
+
+
+@lru_cache(1024)
+def _address(host: str) -> str:
+    """Whom `host` belongs to: an address of IPv6 is one of very many that one subscriber has."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    if not isinstance(address, IPv6Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return f"{int(address) >> _IPV6_SUBSCRIBER_BITS:x}"

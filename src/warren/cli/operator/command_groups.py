@@ -1,0 +1,116 @@
+"""All commands together, below the groups that they are in and under the names that rabbitmqctl has."""
+
+import click
+from click.shell_completion import get_completion_class
+
+from warren.cli.operator.accounts import ACCOUNTS
+from warren.cli.operator.changes import CHANGES
+from warren.cli.operator.command_types import OperatorCommand, built
+from warren.cli.operator.extensions import EXTENSIONS
+from warren.cli.operator.lists import LISTS
+from warren.cli.operator.move_jobs import MOVE_JOBS
+from warren.cli.operator.node import NODE
+from warren.cli.operator.options import common_options
+from warren.cli.operator.quarantine import QUARANTINE
+from warren.cli.operator.streams import STREAMS
+from warren.cli.operator.support_report import SUPPORT_REPORT
+from warren.cli.operator.tasks import TASKS
+from warren.cli.operator.tracing import TRACING
+from warren.cli.operator.unsupported_commands import UNSUPPORTED, unsupported_command
+from warren.cli.sections import SectionedGroup
+
+COMMANDS: tuple[OperatorCommand, ...] = (
+    *LISTS, *CHANGES, *ACCOUNTS, *TASKS, *MOVE_JOBS, *EXTENSIONS, *STREAMS, *TRACING, *NODE,
+    *QUARANTINE, *SUPPORT_REPORT,
+)  # fmt: skip
+_GROUPS = {
+    "queues": "Queues, and the messages in them.",
+    "dead-letters": "Messages that died, and sending them back.",
+    "jobs": "Messages on their way, and taking them back.",
+    "streams": "Streams, who reads them, and super streams.",
+    "leases": "Messages that somebody has on lease.",
+    "exchanges": "Exchanges, and publishing to them.",
+    "bindings": "What exchanges send where.",
+    "users": "Users: passwords, tags, permissions.",
+    "vhosts": "Virtual hosts.",
+    "permissions": "Who may configure, write and read what.",
+    "topic-permissions": "Who may use which routing keys.",
+    "policies": "Policies: arguments for what matches.",
+    "operator-policies": "Policies that others cannot change.",
+    "parameters": "Parameters of components, and global ones.",
+    "limits": "How much virtual hosts and users may have.",
+    "definitions": "Users, queues, policies and so on in one file.",
+    "connections": "Connections, and closing them.",
+    "channels": "Channels.",
+    "consumers": "Consumers.",
+    "nodes": "Nodes: their limits, settings and listeners.",
+    "quarantine": "What is on the disk and the metadata do not name.",
+    "log": "Where the log goes, and how much of it.",
+    "trace": "The firehose: copies of all messages of a virtual host.",
+    "health": "Checks, which end with status 6 if they find something.",
+    "feature-flags": "Feature flags.",
+}
+# Where the commands of a group stand in its help: of those that have many.
+SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
+    "queues": {
+        "Queues": ("list", "show", "declare", "delete"),
+        "Messages": ("peek", "get", "purge", "move"),
+        "Delivery": ("pause", "resume", "return"),
+    },
+    "streams": {
+        "Streams": ("list", "show", "status", "peek", "clients"),
+        "Clients of the stream protocol": ("connections", "publishers", "consumers"),
+        "Super streams": ("add-super", "delete-super"),
+    },
+    "users": {
+        "Users": ("list", "show", "add", "delete", "set-tags"),
+        "Passwords": ("change-password", "clear-password", "authenticate"),
+        "Rights": ("permissions", "topic-permissions"),
+    },
+    "parameters": {
+        "Of a virtual host": ("list", "show", "set", "clear"),
+        "Of no virtual host": ("list-global", "set-global", "clear-global"),
+    },
+    "limits": {
+        "Of virtual hosts": ("list", "set", "clear"),
+        "Of users": ("list-users", "set-user", "clear-user"),
+    },
+    "nodes": {
+        "State": ("list", "show", "ping", "await", "version", "listeners", "memory", "alarms", "report"),
+        "Settings and limits": ("settings", "limits", "limit-memory", "limit-disk", "rename-cluster"),
+        "Logins": ("attempts", "forget-attempts"),
+    },
+    "health": {
+        "The node": ("running", "alarms", "local-alarms", "certificates"),
+        "Where it listens": ("answering", "port", "protocol"),
+        "Messages": ("virtual-hosts", "alive", "losses", "acknowledge-losses", "quarantine"),
+    },
+}
+
+
+def add_commands(main: click.Group) -> None:
+    """Put all of them below `main`."""
+    main.params += common_options()
+    groups = {
+        name: SectionedGroup(name, help=text, sections=SECTIONS.get(name)) for name, text in _GROUPS.items()
+    }
+    for group in groups.values():
+        main.add_command(group)
+    for command in COMMANDS:
+        (groups[command.group] if command.group else main).add_command(built(command))
+        if command.known_as:
+            main.add_command(built(command, is_known_as=True))
+    for name in UNSUPPORTED:
+        main.add_command(unsupported_command(name))
+    main.add_command(completion)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print what makes SHELL complete commands and names; as in eval "$(warren completion bash)"."""
+    found = get_completion_class(shell)
+    assert found is not None
+    main = context.find_root().command
+    click.echo(found(main, {}, "warren", "_WARREN_COMPLETE").source())

@@ -1,0 +1,215 @@
+"""What a command is, declared once: its name, RabbitMQ's name of it, what it takes and what it does.
+
+A Listing reads a list, a Reading one object, a Change asks for something to be done, and a Task is what is
+none of these. Whichever names `{vhost}` in a path has the option -p.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+import click
+
+from warren.cli.operator.columns import columns_of
+from warren.cli.operator.completion import name_completion
+from warren.cli.operator.failures import USAGE, Failure, ObjectNotFound
+from warren.cli.operator.management_client import Row, filled
+from warren.cli.operator.options import common_of, common_options, session_of
+from warren.cli.operator.session import Arguments, Session, value_at
+
+Run = Callable[[Session, Arguments], None]
+_DEFAULT_VHOST = "/"
+# From which a password can be guessed: shown to who chooses the column.
+_SECRET = "password_hash"
+_NO_REASON = ("Object Not Found: Not Found", "Not Found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorCommand:
+    """What all have."""
+
+    group: str
+    name: str
+    text: str
+    # The name that users of rabbitmqctl know, and what it takes for granted.
+    known_as: str = ""
+    takes: tuple[click.Parameter, ...] = ()
+
+    def parameters(self, *, is_known_as: bool) -> list[click.Parameter]:
+        """Its arguments and options; virtual host `/` is the default where one has to be named."""
+        return list(self.takes)
+
+    def run(self, session: Session, arguments: Arguments) -> None:
+        """Do it."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListCommand(OperatorCommand):
+    """A list, of everything or, where `chosen_by` is given, of one virtual host or user."""
+
+    path: str
+    within: str = ""
+    chosen_by: str = "vhost"
+    # Whether -p leaves rows of other virtual hosts out, since no path does.
+    is_filtered: bool = False
+    # What is shown if nothing is chosen, and under rabbitmqctl's name.
+    columns: tuple[str, ...]
+    known_columns: tuple[str, ...] = ()
+    # Columns that rabbitmqctl calls otherwise: its name to ours.
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    # Columns that are the same for all, and not in the answer.
+    fixed: Mapping[str, str] = field(default_factory=dict)
+
+    def parameters(self, *, is_known_as: bool) -> list[click.Parameter]:
+        chosen = click.Argument(["columns"], nargs=-1, metavar="[COLUMN]...")
+        if not self.is_filtered and (not self.within or self.chosen_by != "vhost"):
+            return [*self.takes, chosen]
+        default = _DEFAULT_VHOST if is_known_as else None
+        return [vhost_option(default), *self.takes, chosen]
+
+    def run(self, session: Session, arguments: Arguments) -> None:
+        asked: Sequence[str] = arguments["columns"]
+        is_known_as = arguments["is_known_as"]
+        is_one = bool(self.within) and arguments[self.chosen_by] is not None
+        path = filled(self.within if is_one else self.path, arguments)
+        names = asked or (self.known_columns if is_known_as else ()) or self.columns
+        if session.is_json and not asked:
+            session.print_json([_open(row) for row in self._rows(session, path, {}, arguments)])
+            return
+        paths = [self.renamed.get(name, name) for name in names]
+        query = {"columns": ",".join(dict.fromkeys((*paths, "vhost") if self.is_filtered else paths))}
+        rows = self._rows(session, path, query, arguments)
+        for row in rows:
+            row |= self.fixed
+        for name, where in zip(names, paths, strict=True):
+            if name in asked and all(not _has(row, where) for row in rows):
+                self._check_column(name, where)
+                if rows:
+                    session.note(f"column {name}: nothing has it")
+        session.print_rows(names, [[value_at(row, where) for where in paths] for row in rows])
+
+    def _check_column(self, name: str, where: str) -> None:
+        """Refuse a column that no row of this list can have: in an answer it looks like an empty one."""
+        possible = {*columns_of(self.path), *self.columns, *self.known_columns, *self.renamed, *self.fixed}
+        if possible and name not in possible and where.partition(".")[0] not in possible:
+            close = get_close_matches(name, possible, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            raise Failure(f"there is no column {name!r}{hint}; columns: {', '.join(sorted(possible))}", USAGE)
+
+    def _rows(
+        self, session: Session, path: str, query: Mapping[str, object], arguments: Arguments
+    ) -> list[Row]:
+        rows = session.api.rows(path, query, session.progress)
+        if not self.is_filtered or arguments["vhost"] is None:
+            return list(rows)
+        return [row for row in rows if row.get("vhost") == arguments["vhost"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowCommand(OperatorCommand):
+    """One object."""
+
+    path: str
+
+    def parameters(self, *, is_known_as: bool) -> list[click.Parameter]:
+        return _with_vhost(self.takes, self.path)
+
+    def run(self, session: Session, arguments: Arguments) -> None:
+        session.print_facts(_open(session.api.get(filled(self.path, arguments))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestCommand(OperatorCommand):
+    """Something to be done, with one request."""
+
+    method: str
+    path: str
+    body: Callable[[Arguments], object] = lambda arguments: None
+    query: tuple[str, ...] = ()
+    says: str
+
+    def parameters(self, *, is_known_as: bool) -> list[click.Parameter]:
+        return _with_vhost(self.takes, self.path)
+
+    def run(self, session: Session, arguments: Arguments) -> None:
+        given = [name for name in self.query if arguments[name]]
+        query = "?" + "&".join(f"{name.replace('_', '-')}=true" for name in given) if given else ""
+        session.api.send(self.method, filled(self.path, arguments) + query, self.body(arguments))
+        session.say(self.says.format_map(arguments))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomCommand(OperatorCommand):
+    """Something that takes more than a request."""
+
+    does: Run
+    is_in_vhost: bool = False
+
+    def parameters(self, *, is_known_as: bool) -> list[click.Parameter]:
+        return [vhost_option(_DEFAULT_VHOST), *self.takes] if self.is_in_vhost else list(self.takes)
+
+    def run(self, session: Session, arguments: Arguments) -> None:
+        self.does(session, arguments)
+
+
+def vhost_option(default: str | None) -> click.Option:
+    """-p; without a default it is about all of them."""
+    return click.Option(
+        ["-p", "--vhost"], default=default, metavar="VHOST", envvar="WARREN_VHOST",
+        help="the virtual host" + (f" [default: {default}]" if default else "; all without it"),
+        shell_complete=name_completion("/vhosts"),
+    )  # fmt: skip
+
+
+def built(command: OperatorCommand, *, is_known_as: bool = False) -> click.Command:
+    """The command for click, under its own name or the one that rabbitmqctl has for it."""
+
+    def run(**given: Any) -> None:
+        session = session_of(common_of(click.get_current_context()))
+        try:
+            command.run(session, given | {"is_known_as": is_known_as})
+        except ObjectNotFound as failure:
+            raise ObjectNotFound(_absent(command, failure, given)) from None
+        finally:
+            session.api.close()
+
+    return click.Command(
+        command.known_as if is_known_as else command.name,
+        params=[*command.parameters(is_known_as=is_known_as), *common_options()],
+        callback=run,
+        help=command.text,
+        hidden=is_known_as,
+    )
+
+
+def _with_vhost(takes: tuple[click.Parameter, ...], path: str) -> list[click.Parameter]:
+    has_own = any(item.name == "vhost" for item in takes)
+    return list(takes) if has_own or "{vhost}" not in path else [vhost_option(_DEFAULT_VHOST), *takes]
+
+
+def _open(row: Row) -> Row:
+    """All of `row` that everybody may read over somebody's shoulder."""
+    return {name: value for name, value in row.items() if name != _SECRET}
+
+
+def _has(row: Row, path: str) -> bool:
+    name, _, rest = path.partition(".")
+    inner = row.get(name)
+    return name in row and (not rest or (isinstance(inner, dict) and _has(inner, rest)))
+
+
+def _absent(command: OperatorCommand, failure: ObjectNotFound, given: Arguments) -> str:
+    """What was not found; of what was given only a name, since other things may be secret."""
+    if failure.is_named:
+        return f"not found: {failure.message}"
+    arguments = [item.name for item in command.takes if isinstance(item, click.Argument)]
+    # What stands in a path is the name of something.
+    path = getattr(command, "path", "")
+    named = [name for name in arguments if name and f"{{{name}}}" in path] or arguments[:1]
+    what = " " + ", ".join(repr(given[name]) for name in named if name) if named else f" {command.name}"
+    where = f" in vhost {given['vhost']!r}" if given.get("vhost") and "vhost" not in named else ""
+    reason = "" if failure.message in _NO_REASON else f" ({failure.message})"
+    hint = f"; 'warren {command.group} list' shows what there is" if command.group else ""
+    return f"not found:{what}{where}{reason}{hint}"

@@ -1,0 +1,252 @@
+"""What Warren has beyond RabbitMQ: routes that are tried, queues that pause, messages taken back, plans."""
+
+from urllib.parse import urlencode
+
+import click
+from click.exceptions import Exit
+
+from warren.cli.operator.command_types import CustomCommand, OperatorCommand, RequestCommand, vhost_option
+from warren.cli.operator.failures import USAGE, Failure
+from warren.cli.operator.management_client import Row, filled
+from warren.cli.operator.parameters import EXCHANGE, QUEUE, flag, named, option, pairs_of
+from warren.cli.operator.session import Arguments, Session
+from warren.cli.operator.tasks import read_definitions
+from warren.cli.operator.text import cell_text
+from warren.limits import TRACED_MISSES_MAX
+
+_REACHED = ("queue", "outcome", "through", "reason")
+_MISSED = ("exchange", "destination", "binding_key", "why not")
+_PLANNED = ("action", "kind", "vhost", "name", "what")
+_MISSES = 10
+# How many entries of a plan are to be created, changed, deleted; some cannot be.
+_TOLD = {"blocked": "blocked"}
+# As `terraform plan -detailed-exitcode` has it: 0 is no change, 1 a failure.
+_CHANGES = 2
+
+
+def _route(session: Session, arguments: Arguments) -> None:
+    properties = pairs_of(arguments["property"], "--property")
+    headers = pairs_of(arguments["header"], "--header")
+    body = {
+        "routing_key": arguments["routing_key"],
+        "properties": properties | ({"headers": headers} if headers else {}),
+        "misses": arguments["misses"],
+    }
+    # The default exchange has no name, and an empty segment is none.
+    where = arguments | {"exchange": arguments["exchange"] or "amq.default"}
+    answer: Row = session.api.send("POST", filled("/warren/exchanges/{vhost}/{exchange}/route", where), body)
+    for text in answer["refusals"]:
+        session.note(f"would be refused: {text}")
+    if session.is_json:
+        session.print_json(answer)
+        return
+    if answer["is_routed"]:
+        session.print_rows(_REACHED, [_reached(queue) for queue in answer["queues"]])
+        _note_rest(session, "queues", len(answer["queues"]), answer["queues_total"])
+    if answer["misses"]:
+        if answer["is_routed"]:
+            session.say("")
+        session.print_rows(_MISSED, [_missed(miss) for miss in answer["misses"]])
+        _note_rest(session, "bindings that do not match", len(answer["misses"]), answer["misses_total"])
+    if not answer["is_routed"]:
+        raise Failure("no queue would have it")
+
+
+def _return(session: Session, arguments: Arguments) -> None:
+    names = ("connection", "channel", "consumer_tag", "older_than_ms")
+    body = {name: arguments[name] for name in names if arguments[name] is not None}
+    if arguments["delivery_tag"]:
+        if arguments["connection"] is None or arguments["channel"] is None or len(body) > 2:
+            raise Failure("--delivery-tag goes with --connection and --channel", USAGE)
+        body = {"deliveries": [body | {"delivery_tag": tag} for tag in arguments["delivery_tag"]]}
+    if arguments["all"]:
+        body["all"] = True
+    answer = session.api.send("POST", filled("/warren/queues/{vhost}/{queue}/return", arguments), body)
+    if session.is_json:
+        session.print_json(answer)
+    if answer["missing"]:
+        raise Failure(f"{answer['returned']} returned, {answer['missing']} not held any more")
+    session.say(f"queue {arguments['queue']}: {answer['returned']} returned")
+
+
+def _plan(session: Session, arguments: Arguments) -> None:
+    answer = _planned(session, arguments, "plan", read_definitions(arguments["file"]))
+    _print_plan(session, answer)
+    if arguments["detailed_exitcode"] and _is_change(answer):
+        raise Exit(_CHANGES)
+
+
+def _apply(session: Session, arguments: Arguments) -> None:
+    definitions = read_definitions(arguments["file"])
+    fingerprint = arguments["fingerprint"]
+    if fingerprint is None:
+        answer = _planned(session, arguments, "plan", definitions)
+        if not session.is_json:
+            _print_plan(session, answer)
+        if _is_change(answer) and not arguments["yes"]:
+            raise Failure("nothing is changed without --fingerprint of a plan, or --yes", USAGE)
+        fingerprint = answer["fingerprint"]
+    answer = _planned(session, arguments, "apply", definitions, fingerprint=fingerprint)
+    if session.is_json:
+        session.print_json(answer)
+    for entry in answer["items"]:
+        if entry["outcome"] == "failed":
+            session.note(f"{entry['kind']} {entry['name']}: {entry['reason']}")
+    if answer["failed"]:
+        raise Failure(f"{answer['applied']} applied, {answer['failed']} failed")
+    session.say(f"definitions: {answer['applied']} applied")
+
+
+def _planned(session: Session, arguments: Arguments, what: str, definitions: object, **query: str) -> Row:
+    path = "/warren/definitions/" + ("" if arguments["vhost"] is None else "{vhost}/") + what
+    if arguments["prune"]:
+        query["prune"] = "true"
+    asked = "?" + urlencode(query) if query else ""
+    answer: Row = session.api.send("POST", filled(path, arguments) + asked, definitions)
+    return answer
+
+
+def _is_change(answer: Row) -> bool:
+    return any(answer["totals"][action] for action in ("create", "change", "delete"))
+
+
+def _print_plan(session: Session, answer: Row) -> None:
+    if session.is_json:
+        session.print_json(answer)
+        return
+    items = answer["items"]
+    if items:
+        session.print_rows(_PLANNED, [_planned_row(entry) for entry in items])
+        _note_rest(session, "entries", len(items), answer["items_total"])
+    for text in answer["left_out"]:
+        session.note(f"left out: {text}")
+    totals = (f"{count} {_TOLD.get(action, f'to {action}')}" for action, count in answer["totals"].items())
+    session.say(", ".join(totals))
+    if answer["losses"]:
+        session.say(f"lost with what is deleted: {_counts(answer['losses'])}")
+    session.say(f"fingerprint {answer['fingerprint']}")
+
+
+def _planned_row(entry: Row) -> list[object]:
+    name = entry["name"]
+    if "destination" in entry:
+        name = f"{name} -> {entry['destination']} {entry['routing_key']}"
+    before, after = entry["before"] or {}, entry["after"] or {}
+    told = _counts(entry.get("losses", {}))
+    if before and after:
+        changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+        told = "; ".join(
+            f"{key}: {cell_text(before.get(key))} -> {cell_text(after.get(key))}" for key in changed
+        )
+    parts = [part for part in (entry.get("reason"), told) if part]
+    return [entry["action"], entry["kind"], entry.get("vhost"), name, "; ".join(parts)]
+
+
+def _counts(losses: Row) -> str:
+    return ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in losses.items())
+
+
+def _reached(queue: Row) -> list[object]:
+    through = queue["through"][0]
+    more = f" and {queue['bindings'] - 1} more" if queue["bindings"] > 1 else ""
+    fate = queue["outcome"] if queue["is_certain"] else f"{queue['outcome']}, perhaps"
+    return [
+        queue["name"],
+        fate,
+        (through.get("source") or "(default)") + more,
+        queue["reason"] or through["reason"],
+    ]
+
+
+def _missed(miss: Row) -> list[object]:
+    return [miss["source"] or "(default)", miss["destination"], miss["binding_key"], miss["reason"]]
+
+
+def _note_rest(session: Session, what: str, count: int, total: int) -> None:
+    if count < total:
+        session.note(f"{what}: {count} of {total}")
+
+
+_PRUNE = flag("--prune", text="what FILE has not goes, in those sections that it has")
+
+EXTENSIONS: tuple[OperatorCommand, ...] = (
+    RequestCommand(
+        group="queues",
+        name="pause",
+        text="Hand no messages of a queue out; they go on to come, and to be settled.",
+        method="PUT",
+        path="/warren/queues/{vhost}/{queue}/pause",
+        takes=(QUEUE,),
+        says="queue {queue}: paused",
+    ),
+    RequestCommand(
+        group="queues",
+        name="resume",
+        text="Hand messages of a queue out again.",
+        method="DELETE",
+        path="/warren/queues/{vhost}/{queue}/pause",
+        takes=(QUEUE,),
+        says="queue {queue}: goes on",
+    ),
+    CustomCommand(
+        group="queues",
+        name="return",
+        is_in_vhost=True,
+        does=_return,
+        text="Take back what consumers hold and do not settle: it is ready again, as after a requeue.",
+        takes=(
+            QUEUE,
+            option("--connection", "of this connection"),
+            option("--channel", "of the channel of this number", type=click.IntRange(0, 65_535)),
+            option("--consumer-tag", "of this consumer"),
+            option("--older-than-ms", "held for so long at least", type=click.IntRange(0)),
+            option("--delivery-tag", "one of a channel; repeat", type=click.IntRange(1), multiple=True),
+            flag("--all", text="all of the queue"),
+        ),
+    ),
+    CustomCommand(
+        group="exchanges",
+        name="route",
+        is_in_vhost=True,
+        does=_route,
+        text="Tell where a message would go, and which bindings nearly match; nothing is published.",
+        takes=(
+            EXCHANGE,
+            named("routing_key"),
+            option("--property", "as priority=5; repeat", multiple=True, metavar="NAME=VALUE"),
+            option("--header", "of the application; repeat", multiple=True, metavar="NAME=VALUE"),
+            option(
+                "--misses",
+                "how many bindings that do not match are told of",
+                type=click.IntRange(0, TRACED_MISSES_MAX),
+                default=_MISSES,
+                show_default=True,
+            ),
+        ),
+    ),
+    CustomCommand(
+        group="definitions",
+        name="plan",
+        does=_plan,
+        text="Tell what importing FILE would create, change and, with --prune, delete; nothing is done.",
+        takes=(
+            vhost_option(None),
+            named("file", default="-"),
+            _PRUNE,
+            flag("--detailed-exitcode", text="end with status 2 if anything would change"),
+        ),
+    ),
+    CustomCommand(
+        group="definitions",
+        name="apply",
+        does=_apply,
+        text="Do what a plan of FILE says, unless the broker has changed since.",
+        takes=(
+            vhost_option(None),
+            named("file", default="-"),
+            _PRUNE,
+            option("--fingerprint", "of the plan"),
+            flag("--yes", text="plan and do it at once"),
+        ),
+    ),
+)

@@ -1,0 +1,225 @@
+"""Asks the HTTP API: one connection, bounded answers, and failures that say what to do."""
+
+import http.client
+import json
+import ssl
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from warren.cli.operator.api_target import ApiTarget
+from warren.cli.operator.failures import (
+    BROKEN,
+    NOT_AUTHORISED,
+    UNHEALTHY,
+    UNREACHABLE,
+    AnswerTooLong,
+    Failure,
+    ObjectNotFound,
+    Unanswered,
+)
+from warren.cli.operator.tls import TLS_NAMES, tls_context
+from warren.client.tls import NO_FILES, ClientTls, refusal_hint
+from warren.limits import (
+    CLI_ANSWER_SIZE_MAX,
+)
+from warren.limits_http import (
+    PAGE_SIZE_MAX,
+)
+
+Row = dict[str, Any]
+Query = Mapping[str, object] | Sequence[tuple[str, object]]
+# How the text of a channel that is closed for it begins.
+_CODE = "NOT_FOUND - "
+_ERRORS = (OSError, http.client.HTTPException)
+# Errors that say no more than the status.
+_ONLY_REASON = ("bad_request", "not_authorised", "not_authorized")
+_OTHER_USER = "use --uri http://USER:PASSWORD@HOST:PORT, or WARREN_USER and WARREN_PASSWORD"
+
+
+class ManagementClient:
+    """One broker."""
+
+    def __init__(self, target: ApiTarget, timeout_s: float, tls: ClientTls = NO_FILES) -> None:
+        """`tls` counts if the target has it; Failure if its files cannot be used."""
+        self.target = target
+        self._tls = tls
+        where = (target.host, target.port)
+        self._connection: http.client.HTTPConnection = (
+            http.client.HTTPSConnection(*where, timeout=timeout_s, context=tls_context(tls))
+            if target.is_tls
+            else http.client.HTTPConnection(*where, timeout=timeout_s)
+        )
+        who = b64encode(f"{target.user}:{target.password}".encode("utf-8", "surrogateescape"))
+        # What is accepted is not said: RabbitMQ refuses to change some things for who accepts JSON only.
+        self._headers = {"authorization": "Basic " + who.decode("ascii")}
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+    def check_answering(self) -> None:
+        """Failure unless the port answers: anybody, and anything."""
+        self._ask("GET", "/", None, {})
+
+    def get(self, path: str, query: Query = ()) -> Any:
+        """What is at `path`."""
+        return self.send("GET", path + ("?" + urlencode(query) if query else ""))
+
+    def exists(self, path: str) -> bool:
+        """Whether there is something at `path`."""
+        try:
+            self.get(path, {"columns": "name"})
+        except ObjectNotFound:
+            return False
+        return True
+
+    def send(
+        self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
+    ) -> Any:
+        """Ask with `method`; what is answered, None for nothing."""
+        sent = self._headers | dict(headers or {})
+        content = None
+        if body is not None:
+            content = json.dumps(body).encode()
+            sent["content-type"] = "application/json"
+        status, answer = self._ask(method, path, content, sent)
+        if status in (200, 201, 204):
+            return _decoded(answer) if answer.strip() else None
+        raise self._failure(status, answer)
+
+    def rows(
+        self, path: str, query: Mapping[str, object], progress: Callable[[int, int], None]
+    ) -> Iterator[Row]:
+        """All of a list; `progress` hears how many of how many.
+
+        Some columns of everything are one answer, which takes the broker a hundredth of what pages take: it
+        sorts the list for each. All columns are asked for page by page, so that no answer is large.
+        """
+        if query:
+            with suppress(AnswerTooLong):
+                answer = self.get(path, query)
+                if not isinstance(answer, list):
+                    raise _strange()
+                yield from answer
+                return
+        yield from self._pages(path, query, progress)
+
+    def _pages(
+        self, path: str, query: Mapping[str, object], progress: Callable[[int, int], None]
+    ) -> Iterator[Row]:
+        number, count = 1, 0
+        while True:
+            try:
+                answer = self.get(path, {**query, "page": number, "page_size": PAGE_SIZE_MAX})
+            except Failure as failure:
+                # What was there a moment ago is gone: the page before was the last.
+                if number > 1 and "page_out_of_range" in failure.message:
+                    return
+                raise
+            if isinstance(answer, list):
+                yield from answer
+                return
+            if not isinstance(answer, dict) or not {"items", "filtered_count", "page_count"} <= answer.keys():
+                raise _strange()
+            yield from answer["items"]
+            count += len(answer["items"])
+            progress(count, answer["filtered_count"])
+            if number >= answer["page_count"]:
+                return
+            number += 1
+
+    def _ask(
+        self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        try:
+            self._connection.request(method, f"{self.target.prefix}/api{path}", content, headers)
+            response = self._connection.getresponse()
+            answer = response.read(CLI_ANSWER_SIZE_MAX + 1)
+        except _ERRORS as error:
+            self._connection.close()
+            kind = Unanswered if isinstance(error, TimeoutError) else Failure
+            raise kind(self._unreached(error), UNREACHABLE) from None
+        if len(answer) > CLI_ANSWER_SIZE_MAX:
+            self._connection.close()
+            raise AnswerTooLong(
+                f"the answer is longer than {CLI_ANSWER_SIZE_MAX} octets: ask for less", BROKEN
+            )
+        return response.status, answer
+
+    def _unreached(self, error: Exception) -> str:
+        target = self.target
+        where = f"{'https' if target.is_tls else 'http'}://{target.host}:{target.port}"
+        if target.is_tls and (hint := refusal_hint(error, self._tls, TLS_NAMES)):
+            if isinstance(error, ssl.SSLCertVerificationError):
+                return f"{where}: certificate not accepted ({error.verify_message}); {hint}"
+            return f"{where}: hung up ({_reason(error)}); {hint}"
+        if isinstance(error, ssl.SSLError | http.client.BadStatusLine):
+            return f"{where}: does not speak this; try the other of http:// and https:// in --uri"
+        if isinstance(error, TimeoutError):
+            return f"{where}: no answer in time; --timeout SECONDS waits for longer"
+        return f"{where}: not reached ({_reason(error)}); is the broker running, and is --uri right?"
+
+    def _failure(self, status: int, answer: bytes) -> Failure:
+        words, is_named = _words(answer)
+        words = words or f"status {status} without a reason"
+        if status in (401, 403):
+            return Failure(f"user {self.target.user} may not: {words}; {_OTHER_USER}", NOT_AUTHORISED)
+        if status == 404:
+            return ObjectNotFound(words, is_named=is_named)
+        if status == 503:
+            return Failure(words, UNHEALTHY)
+        if 400 <= status < 500:
+            return Failure(f"refused: {words}")
+        return Failure(f"the broker failed with status {status}: {words}; its log says why", BROKEN)
+
+
+def filled(template: str, arguments: Mapping[str, Any]) -> str:
+    """A path whose `{names}` are replaced by arguments, each one segment."""
+    return template.format_map({name: quote(str(value), safe="") for name, value in arguments.items()})
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+
+
+def _decoded(answer: bytes) -> Any:
+    try:
+        return json.loads(answer)
+    except ValueError:
+        raise _strange() from None
+
+
+def _strange() -> Failure:
+    return Failure("the answer is not one of this API: --uri names something else", BROKEN)
+
+
+def _words(answer: bytes) -> tuple[str, bool]:
+    """What an error's body says, in one line, and whether that names what it is about.
+
+    Of what is no JSON only the begin is taken.
+    """
+    try:
+        body = json.loads(answer)
+    except ValueError:
+        return " ".join(answer[:200].decode("utf-8", "replace").split()), False
+    if not isinstance(body, dict):
+        return str(body), False
+    error, reason, message = body.get("error"), body.get("reason"), body.get("message")
+    if isinstance(message, str):
+        return message, True
+    # Of a queue or an exchange: no queue 'q' in vhost '/'.
+    is_named = error == "not_found" and isinstance(reason, str) and " " in reason
+    return (str(reason).removeprefix(_CODE) if is_named else _reason_words(error, reason)), is_named
+
+
+def _reason_words(error: object, reason: object) -> str:
+    if not isinstance(reason, str):
+        reason = json.dumps(reason) if reason is not None else ""
+    return (
+        reason
+        if error in (None, reason, "bad_request", "not_authorised", "not_authorized")
+        else f"{error}: {reason}"
+    )

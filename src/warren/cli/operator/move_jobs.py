@@ -1,0 +1,283 @@
+"""Dead letters and moved messages: what there is, sending it on its way, and watching that."""
+
+import time
+from typing import Any
+
+import click
+
+from warren.cli.operator.command_types import (
+    CustomCommand,
+    ListCommand,
+    OperatorCommand,
+    ShowCommand,
+    vhost_option,
+)
+from warren.cli.operator.failures import USAGE, Failure
+from warren.cli.operator.management_client import Row, filled
+from warren.cli.operator.parameters import QUEUE, flag, named, option, pairs_of
+from warren.cli.operator.session import Arguments, Session
+
+# How often a job is looked at while the command waits for it.
+_LOOK_S = 0.2
+_OVER = ("done", "failed", "stopped")
+_GROUPS = ("vhost", "in", "died in", "reason", "came by", "count", "oldest", "newest", "routing keys")
+_ENDS = ("exchange", "routing key", "queues", "count")
+_REFUSALS = ("stays because", "count", "places")
+_JOBS = (
+    "id",
+    "kind",
+    "vhost",
+    "queue",
+    "target",
+    "user",
+    "state",
+    "moved",
+    "refused",
+    "moved_per_second",
+    "reason",
+)
+
+
+def _dead_letters(session: Session, arguments: Arguments) -> None:
+    queues = _holding(session, arguments)
+    if session.is_json:
+        session.print_json(queues)
+        return
+    rows = [
+        (
+            queue["vhost"],
+            queue["name"],
+            group["queue"],
+            group["reason"],
+            group["exchange"],
+            group["count"],
+            _when(group["oldest"]),
+            _when(group["newest"]),
+            group["routing_keys"],
+        )
+        for queue in queues
+        for group in queue["groups"]
+    ]
+    session.print_rows(_GROUPS, rows)
+    for queue in queues:
+        if queue["next"] is not None:
+            session.note(
+                f"queue {queue['name']}: {queue['examined']} messages were looked at, and there are more; "
+                f"'warren dead-letters list {queue['name']}' looks at all"
+            )
+
+
+def _holding(session: Session, arguments: Arguments) -> list[Row]:
+    """The queues with dead letters; of one that is named, all of these, however many."""
+    if arguments["queue"] is None:
+        path = "/warren/dead-letters" if arguments["vhost"] is None else "/warren/dead-letters/{vhost}"
+        return [
+            queue
+            for queue in session.api.rows(filled(path, arguments), {}, session.progress)
+            if queue["dead_letters"] or queue["next"] is not None
+        ]
+    where = arguments | {"vhost": arguments["vhost"] or "/"}
+    path = filled("/warren/queues/{vhost}/{queue}/dead-letters", where)
+    whole: Row = session.api.get(path)
+    place = whole["next"]
+    while place is not None:
+        more = session.api.get(path, {"from": place})
+        _add(whole, more)
+        place = more["next"]
+    whole["next"] = None
+    return [whole]
+
+
+def _add(whole: Row, more: Row) -> None:
+    """Have `whole` say also what `more` of the same queue does."""
+    for name in ("dead_letters", "not_dead", "examined", "other_groups"):
+        whole[name] += more[name]
+    groups = {(each["queue"], each["reason"], each["exchange"]): each for each in whole["groups"]}
+    for group in more["groups"]:
+        known = groups.get((group["queue"], group["reason"], group["exchange"]))
+        if known is None:
+            whole["groups"].append(group)
+            continue
+        known["count"] += group["count"]
+        known["bytes"] += group["bytes"]
+        known["oldest"] = min(known["oldest"], group["oldest"])
+        known["newest"] = max(known["newest"], group["newest"])
+
+
+def _redrive(session: Session, arguments: Arguments) -> None:
+    body = _order(arguments)
+    if arguments["exchange"] is not None or arguments["routing_key"] is not None:
+        if arguments["to"] == "queue":
+            raise Failure("--exchange and --routing-key go with --to exchange", USAGE)
+        body |= {"exchange": arguments["exchange"], "routing_key": arguments["routing_key"]}
+    to_queue = arguments["to_queue"]
+    body |= {"to": arguments["to"] or "queue"} | ({} if to_queue is None else {"queue": to_queue})
+    group = {
+        name: arguments[given]
+        for name, given in (("queue", "died_in"), ("reason", "reason"), ("exchange", "came_by"))
+        if arguments[given] is not None
+    }
+    if group:
+        body["group"] = group
+    headers, removed = pairs_of(arguments["set_header"], "--set-header"), list(arguments["remove_header"])
+    if headers or removed:
+        body["edit"] = {"headers": headers, "remove_headers": removed}
+    _started(session, arguments, filled("/warren/queues/{vhost}/{queue}/redrive", arguments), body)
+
+
+def _move(session: Session, arguments: Arguments) -> None:
+    body = _order(arguments) | {"destination": arguments["destination"]}
+    if arguments["to_vhost"] is not None:
+        body["destination_vhost"] = arguments["to_vhost"]
+    _started(session, arguments, filled("/warren/queues/{vhost}/{queue}/move", arguments), body)
+
+
+def _order(arguments: Arguments) -> dict[str, Any]:
+    body: dict[str, Any] = {"dry_run": arguments["dry_run"], "match": list(arguments["match"])}
+    return body | {name: arguments[name] for name in ("limit", "rate") if arguments[name] is not None}
+
+
+def _started(session: Session, arguments: Arguments, path: str, body: dict[str, Any]) -> None:
+    answer = session.api.send("POST", path, body)
+    if arguments["dry_run"]:
+        _print_preview(session, answer)
+    elif arguments["no_wait"]:
+        _print_job(session, answer)
+    else:
+        _wait(session, answer)
+
+
+def _print_preview(session: Session, answer: Row) -> None:
+    if session.is_json:
+        session.print_json(answer)
+        return
+    ends = answer["destinations"]
+    session.print_rows(
+        _ENDS, [[end["exchange"], end["routing_key"], end["queues"], end["count"]] for end in ends]
+    )
+    _print_refusals(session, answer)
+    session.say(f"{answer['would_go']} would go, {answer['refused']} would stay; nothing was changed")
+    if answer["next"] is not None:
+        session.note(f"{answer['examined']} messages were looked at, and there are more")
+
+
+def _print_refusals(session: Session, answer: Row) -> None:
+    if answer["refusals"]:
+        rows = [[each["reason"], each["count"], each["places"]] for each in answer["refusals"]]
+        session.print_rows(_REFUSALS, rows)
+
+
+def _wait(session: Session, job: Row) -> None:
+    """Until `job` is over; whoever interrupts the command leaves it going on."""
+    path = filled("/warren/jobs/{id}", job)
+    try:
+        while job["state"] not in _OVER:
+            time.sleep(_LOOK_S)
+            job = session.api.get(path)
+            session.progress(job["moved"], job["examined"])
+    except KeyboardInterrupt:
+        raise Failure(f"{job['kind']} goes on: 'warren jobs stop {job['id']}' stops it") from None
+    _print_job(session, job)
+    if job["state"] != "done":
+        raise Failure(f"{job['kind']} {job['id']} {job['state']}: {job['reason']}")
+
+
+def _print_job(session: Session, job: Row) -> None:
+    if session.is_json:
+        session.print_json(job)
+        return
+    _print_refusals(session, job)
+    late = "" if job["too_late"] is None else f", {job['too_late']} too late"
+    stay = f", {job['refused']} stay" if job["refused"] else ""
+    session.say(f"{job['kind']} {job['id']} {job['state']}: {job['moved']} moved{stay}{late}")
+
+
+def _stop(session: Session, arguments: Arguments) -> None:
+    session.api.send("DELETE", filled("/warren/jobs/{job}", arguments))
+    session.say(f"job {arguments['job']}: stopped, or forgotten if it was over")
+
+
+def _undo(session: Session, arguments: Arguments) -> None:
+    answer = session.api.send("POST", filled("/warren/jobs/{job}/undo", arguments))
+    if arguments["no_wait"]:
+        _print_job(session, answer)
+    else:
+        _wait(session, answer)
+
+
+def _when(milliseconds: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(milliseconds / 1000))
+
+
+_JOB = named("job")
+_NO_WAIT = flag("--no-wait", text="do not wait until it is over")
+_ORDER = (
+    option("--match", "a condition on the message; repeat", multiple=True, metavar="CONDITION"),
+    option("--limit", "how many at most", type=click.IntRange(1)),
+    option("--rate", "how many in a second", type=click.FloatRange(0, min_open=True)),
+    flag("--dry-run", text="only say what would go where, and what could not"),
+    _NO_WAIT,
+)
+
+MOVE_JOBS: tuple[OperatorCommand, ...] = (
+    CustomCommand(
+        group="dead-letters",
+        name="list",
+        does=_dead_letters,
+        text="List dead letters by what they died of; of one QUEUE, all that it has.",
+        takes=(vhost_option(None), named("queue", "/queues/{vhost}", required=False)),
+    ),
+    CustomCommand(
+        group="dead-letters",
+        name="redrive",
+        is_in_vhost=True,
+        does=_redrive,
+        text="Send dead letters of QUEUE back to where they came from, or to where they should go.",
+        takes=(
+            QUEUE,
+            option(
+                "--to", "the queue where each died first [default], or its exchange",
+                type=click.Choice(("queue", "exchange")),
+            ),
+            option("--to-queue", "this queue for all of them"),
+            option("--exchange", "this exchange for all of them"),
+            option("--routing-key", "with this routing key"),
+            option("--died-in", "those that died first in this queue"),
+            option("--reason", "those that died first of this: rejected, expired, maxlen, delivery_limit"),
+            option("--came-by", "those that had been published to this exchange"),
+            option("--set-header", "changed on the way; repeat", multiple=True, metavar="NAME=VALUE"),
+            option("--remove-header", "removed on the way; repeat", multiple=True, metavar="NAME"),
+            *_ORDER,
+        ),
+    ),
+    CustomCommand(
+        group="queues",
+        name="move",
+        is_in_vhost=True,
+        does=_move,
+        text="Move messages of QUEUE to the queue DESTINATION, as they are and in their order.",
+        takes=(QUEUE, named("destination"), option("--to-vhost", "its virtual host"), *_ORDER),
+    ),
+    ListCommand(
+        group="jobs",
+        name="list",
+        text="List redrives, moves and undos, and how far they are.",
+        path="/warren/jobs",
+        columns=_JOBS,
+    ),
+    ShowCommand(group="jobs", name="show", text="One of them.", path="/warren/jobs/{job}", takes=(_JOB,)),
+    CustomCommand(
+        group="jobs",
+        name="stop",
+        does=_stop,
+        text="Stop a job: what it has moved stays moved. One that is over is forgotten.",
+        takes=(_JOB,),
+    ),
+    CustomCommand(
+        group="jobs",
+        name="undo",
+        does=_undo,
+        text="Take back what a redrive has moved, and nobody was handed since.",
+        takes=(_JOB, _NO_WAIT),
+    ),
+)  # fmt: skip

@@ -1,0 +1,78 @@
+"""What commands take: arguments and options that more than one of them has, and values written as text."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from warren.cli.operator.completion import name_completion
+from warren.cli.operator.failures import USAGE, Failure
+from warren.cli.operator.session import Arguments
+
+
+def named(name: str, path: str = "", **more: Any) -> click.Argument:
+    """An argument that is a name, completed from the list at `path`."""
+    metavar = name.upper().replace("_", "-")
+    return click.Argument(
+        [name], metavar=metavar, shell_complete=name_completion(path) if path else None, **more
+    )
+
+
+def option(flag: str, text: str, **more: Any) -> click.Option:
+    """An option with a value."""
+    return click.Option([flag], help=text, **more)
+
+
+def flag(*names: str, text: str) -> click.Option:
+    """An option without one."""
+    return click.Option(names, is_flag=True, help=text)
+
+
+def fields(*names: str, **renamed: str) -> Callable[[Arguments], dict[str, Any]]:
+    """A body of some arguments; `renamed` is the body's name and the argument's."""
+    taken = {name: name for name in names} | renamed
+    return lambda arguments: {name: arguments[argument] for name, argument in taken.items()}
+
+
+def json_of(text: str, what: str) -> Any:
+    """The value that `text` is in JSON."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Failure(f"{what} is no JSON: {error}", USAGE) from None
+
+
+def object_of(text: str, what: str) -> dict[str, Any]:
+    """The object that `text` is in JSON."""
+    value = json_of(text, what)
+    if not isinstance(value, dict):
+        raise Failure(f"{what} is a JSON object, as in '{{\"max-length\": 1000}}'", USAGE)
+    return value
+
+
+def pairs_of(written: tuple[str, ...], what: str) -> dict[str, Any]:
+    """NAME=VALUE, each value as JSON if it is some, else as text."""
+    pairs: dict[str, Any] = {}
+    for pair in written:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise Failure(f"{what} is NAME=VALUE, not {pair!r}", USAGE)
+        try:
+            pairs[name] = json.loads(text)
+        except ValueError:
+            pairs[name] = text
+    return pairs
+
+
+QUEUE = named("queue", "/queues/{vhost}")
+EXCHANGE = named("exchange", "/exchanges/{vhost}")
+USER = named("user", "/users")
+VHOST = named("vhost", "/vhosts")
+ARGUMENTS = click.Option(
+    ["--argument", "-a", "arguments"],
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="as x-max-length=1000; repeat",
+)
+PERMISSIONS = (named("configure"), named("write"), named("read"))

@@ -1,0 +1,60 @@
+"""Everything that whoever helps would ask for first, printed at once: no messages, and no secrets."""
+
+from warren.cli.operator.command_types import CustomCommand, ListCommand, OperatorCommand
+from warren.cli.operator.lists import LISTS
+from warren.cli.operator.management_client import Row
+from warren.cli.operator.node import NODE
+from warren.cli.operator.session import Arguments, Session, value_at
+from warren.cli.operator.tasks import summary_of
+
+# What of it is listed, by rabbitmqctl's names.
+_LISTED = (
+    "list_vhosts", "list_users", "list_permissions", "list_policies", "list_operator_policies",
+    "list_parameters", "list_connections", "list_channels", "list_consumers", "list_exchanges",
+    "list_queues", "list_bindings", "environment",
+)  # fmt: skip
+_LISTINGS = {
+    command.known_as: command
+    for command in (*LISTS, *NODE)
+    if isinstance(command, ListCommand) and command.known_as
+}
+
+
+def _report(session: Session, arguments: Arguments) -> None:
+    summary = summary_of(session)
+    report: dict[str, object] = {"status": summary}
+    if not session.is_json:
+        session.say("status")
+        session.print_facts(summary)
+    for name in _LISTED:
+        listing = _LISTINGS[name]
+        rows = _rows(session, listing)
+        report[name.removeprefix("list_")] = rows
+        if not session.is_json:
+            session.say(f"\n{name.removeprefix('list_')}")
+            session.print_rows(listing.columns, [list(row.values()) for row in rows])
+    if session.is_json:
+        session.print_json(report)
+
+
+def _rows(session: Session, listing: ListCommand) -> list[Row]:
+    paths = [listing.renamed.get(name, name) for name in listing.columns]
+    rows = session.api.rows(listing.path, {"columns": ",".join(paths)}, session.progress)
+    return [
+        {
+            name: value_at({**row, **listing.fixed}, path)
+            for name, path in zip(listing.columns, paths, strict=True)
+        }
+        for row in rows
+    ]
+
+
+SUPPORT_REPORT: tuple[OperatorCommand, ...] = (
+    CustomCommand(
+        group="nodes",
+        name="report",
+        known_as="report",
+        text="All that somebody who helps would ask for: status, lists and settings.",
+        does=_report,
+    ),
+)

@@ -1,0 +1,26 @@
+"""A connection to the broker under load: blocking while it is set up, then handed to the load loop."""
+
+import ssl
+from functools import lru_cache
+
+from warren.cli.operator.tls import TLS_NAMES, tls_context
+from warren.client.connection import BrokerRefused, ClientConnection, ConnectOptions
+from warren.client.tls import refusal_hint
+from warren.client.uri import Target
+
+NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+# Reading the authorities of a system takes longer than a handshake.
+_context = lru_cache(maxsize=1)(tls_context)
+
+
+def open_connection(target: Target) -> ClientConnection:
+    """A connection to `target`."""
+    if not target.is_tls:
+        return ClientConnection(target, ConnectOptions(product="warren perf"))
+    try:
+        return ClientConnection(target, ConnectOptions(product="warren perf", context=_context(target.tls)))
+    except (OSError, BrokerRefused) as error:
+        hint = refusal_hint(error, target.tls, TLS_NAMES)
+        if not hint:
+            raise
+        raise BrokerRefused(f"{error}; {hint}") from None

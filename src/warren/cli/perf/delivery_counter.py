@@ -1,0 +1,129 @@
+"""Counts deliveries by their bytes: when all have one length, a count is a division."""
+
+import struct
+
+FRAME_HEADER = struct.Struct(">BHI")
+FRAME_OVERHEAD = 8
+METHOD_FRAME = 1
+HEADER_FRAME = 2
+BODY_FRAME = 3
+END = 0xCE
+DELIVER = b"\x00\x3c\x00\x3c"
+_BODY_SIZE_AT = 4
+_TAG = struct.Struct(">Q")
+
+
+class Misaligned(Exception):
+    """The stream does not hold the deliveries it was expected to; `octets` begins at the first stranger."""
+
+    def __init__(self, octets: bytes) -> None:
+        super().__init__("the stream of deliveries is broken")
+        self.octets = octets
+
+
+class DeliveryCounter:
+    """Learns the length of a delivery from the first one, then divides.
+
+    Delivery tags have fixed width and count up by one, so the tag found in the last delivery of
+    a chunk proves that everything before it had the length it should have.
+    """
+
+    __slots__ = ("_carry", "_octets", "_prefix", "_probe_bytes", "_tag_at", "body_at", "length")
+
+    def __init__(self) -> None:
+        self._carry = bytearray()
+        self._octets = 0
+        self._prefix = b""  # how every delivery begins: frame header, class, method, length of the tag
+        self._tag_at = 0  # of the delivery tag, from the delivery's beginning
+        self._probe_bytes = 0
+        self.body_at = 0  # of the body's first octet, from the delivery's beginning
+        self.length = 0  # of a delivery in octets; 0 until the first one has arrived
+
+    @property
+    def total(self) -> int:
+        """How many deliveries have arrived whole."""
+        return self._octets // self.length if self.length else 0
+
+    @property
+    def offset(self) -> int:
+        """How many octets of an unfinished delivery have arrived."""
+        return self._octets % self.length if self.length else len(self._carry)
+
+    def feed(self, octets: memoryview) -> int:
+        """Count `octets`; how many deliveries have arrived since the beginning."""
+        if not self.length:
+            return self._learn(octets)
+        before = self._octets
+        self._octets = before + len(octets)
+        last = self._octets - self._probe_bytes
+        last -= last % self.length  # where the last delivery that shows its tag begins
+        if last >= before:
+            self._verify(octets, last - before, last // self.length + 1)
+        return self._octets // self.length
+
+    def skip(self, octets_count: int) -> int:
+        """Count octets that were discarded unseen; the next `feed` finds out if they were deliveries."""
+        self._octets += octets_count
+        return self._octets // self.length
+
+    def _learn(self, octets: memoryview) -> int:
+        self._carry += octets
+        length = delivery_length(self._carry)
+        if not length:
+            return 0
+        self.length = length
+        self._prefix = bytes(self._carry[: FRAME_OVERHEAD - 1 + len(DELIVER) + 1])
+        self._tag_at = len(self._prefix) + self._prefix[-1]
+        self._probe_bytes = self._tag_at + _TAG.size
+        self.body_at = body_at(self._carry)
+        carry, self._carry = self._carry, bytearray()
+        return self.feed(memoryview(carry))
+
+    def _verify(self, octets: memoryview, at: int, tag: int) -> None:
+        """The delivery at `at` must begin like the first, and bear `tag`."""
+        (found,) = _TAG.unpack_from(octets, at + self._tag_at)
+        if found == tag and octets[at : at + len(self._prefix)] == self._prefix:
+            return
+        first = -(self._octets - len(octets)) % self.length
+        raise Misaligned(unexpected_bytes(bytes(octets[first:]), self._prefix, self.length))
+
+
+def delivery_length(octets: bytes | bytearray) -> int:
+    """The length of the delivery that `octets` begin with; 0 while it is not complete."""
+    at, missing = 0, -1  # how much of the body is missing; -1 until the header has said it
+    while missing:
+        if len(octets) < at + FRAME_OVERHEAD:
+            return 0
+        kind, _, size = FRAME_HEADER.unpack_from(octets, at)
+        payload_at = at + FRAME_OVERHEAD - 1
+        beginning = bytes(octets[payload_at : payload_at + len(DELIVER)])
+        if at == 0 and (kind != METHOD_FRAME or not DELIVER.startswith(beginning)):
+            raise Misaligned(bytes(octets))
+        if len(octets) < at + FRAME_OVERHEAD + size:
+            return 0
+        if octets[at + FRAME_OVERHEAD + size - 1] != END:
+            raise Misaligned(bytes(octets[at:]))
+        if kind == HEADER_FRAME:
+            (missing,) = _TAG.unpack_from(octets, payload_at + _BODY_SIZE_AT)
+        elif kind == BODY_FRAME:
+            missing -= size
+        elif at:
+            raise Misaligned(bytes(octets[at:]))
+        at += FRAME_OVERHEAD + size
+    return at
+
+
+def body_at(octets: bytes | bytearray) -> int:
+    """Where the first octet of the body is in a delivery: behind three frame headers and two frame ends."""
+    at = 0
+    for _ in range(2):
+        at += FRAME_OVERHEAD + int(FRAME_HEADER.unpack_from(octets, at)[2])
+    return at + FRAME_OVERHEAD - 1
+
+
+def unexpected_bytes(octets: bytes, prefix: bytes, length: int) -> bytes:
+    """`octets` from where they stop being deliveries like the first."""
+    at = 0
+    while octets[at : at + len(prefix)] == prefix:
+        at += length
+    return octets[at:]

@@ -1,0 +1,186 @@
+"""A flag for every setting, made of its declaration: `log.file.level` is --log-file-level.
+
+The usual ones stand in the help; `--help-all` shows the rest, by what their keys begin with.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from warren.node import settings
+from warren.node.config_file import ConfigEntry, ConfigError
+from warren.node.settings import Family, Setting
+from warren.node.values import OneOf, boolean
+
+AnySetting = Setting[object] | Family[object]
+_PORT = click.IntRange(0, 65_535)
+# What click calls the value of a setting's flag: nothing else begins like that.
+_NAME = "setting__"
+_USUAL = "data_dir"
+_SECRET = "; whoever lists processes sees it: better a variable"
+_DEFAULT_PORT, _DEFAULT_STREAM_PORT = 5672, 5552
+
+
+class SettingFlagsCommand(click.Command):
+    """A command whose flags are completed although the help leaves them out."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """What begins as `incomplete` does."""
+        found = super().shell_complete(ctx, incomplete)
+        if incomplete.startswith("--"):
+            found += [
+                CompletionItem(flag, help=setting.reason)
+                for flag, setting in FLAGS.items()
+                if flag.startswith(incomplete)
+            ]
+        return found
+
+
+def with_setting_flags(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command all of these flags; `config_entries` makes settings of what it is given."""
+    options = [
+        click.option("--config", metavar="FILE", help="A rabbitmq.conf or a TOML file, or a folder of them."),
+        click.option(
+            "--data-dir", metavar="DIR",
+            help="Where what survives a restart is kept. "
+            "[default: $XDG_DATA_HOME/warren, /var/lib/warren (root), ~/.local/share/warren]",
+        ),
+        click.option("--host", metavar="HOST", help="Listen on this address only. [default: everywhere]"),
+        click.option(
+            "--port", metavar="PORT", type=_PORT, help="For AMQP; 0 takes a free one. [default: 5672]"
+        ),
+        click.option(
+            "--stream-port", metavar="PORT", type=_PORT, help="For the stream protocol. [default: 5552]"
+        ),
+        click.option(
+            "--management-port", metavar="PORT", type=_PORT, help="For the HTTP API. [default: 15672]"
+        ),
+        click.option("--prometheus-port", metavar="PORT", type=_PORT, help="For metrics. [default: 15692]"),
+        click.option(
+            "--help-all", is_flag=True, is_eager=True, expose_value=False, callback=_print_all,
+            help="Show a flag for every setting and exit.",
+        ),
+        *map(_option, FLAGS.values()),
+    ]  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def config_entries(given: Mapping[str, Any]) -> list[ConfigEntry]:
+    """What was given as settings, those that stand for several first; an address replaces every listener."""
+    found: list[ConfigEntry] = []
+    host, port = given["host"], given["port"]
+    if host is not None or port is not None:
+        place = "--port" if host is None else "--host"
+        found.append(ConfigEntry("listeners.tcp", "none", place))
+        address = f"{host or ''}:{_DEFAULT_PORT if port is None else port}"
+        found.append(ConfigEntry("listeners.tcp.default", address, place))
+    stream_port = given["stream_port"]
+    if host is not None or stream_port is not None:
+        place = "--stream-port" if host is None else "--host"
+        address = f"{host or ''}:{_DEFAULT_STREAM_PORT if stream_port is None else stream_port}"
+        found.append(ConfigEntry("stream.listeners.tcp.default", address, place))
+    if host is not None:
+        found.append(ConfigEntry("management.tcp.ip", str(host), "--host"))
+        found.append(ConfigEntry("prometheus.tcp.ip", str(host), "--host"))
+    for flag, key in (
+        ("management_port", "management.tcp.port"),
+        ("prometheus_port", "prometheus.tcp.port"),
+        ("data_dir", _USUAL),
+    ):
+        if given[flag] is not None:
+            found.append(ConfigEntry(key, str(given[flag]), f"--{flag.replace('_', '-')}"))
+    for flag, setting in FLAGS.items():
+        value = given[_parameter(setting)]
+        if isinstance(setting, Family):
+            found.extend(_member(flag, setting, written) for written in value)
+        elif value is not None:
+            found.append(ConfigEntry(setting.key, value, flag))
+    return found
+
+
+def _member(flag: str, family: Family[object], written: str) -> ConfigEntry:
+    """One of a family: NAME=VALUE, or `none` for none at all."""
+    name, separator, value = written.partition("=")
+    if separator and name:
+        return ConfigEntry(f"{family.key}.{name}", value, flag)
+    if written.lower() != "none":
+        raise ConfigError(f"{flag}: must be NAME=VALUE, or none, not {written!r}")
+    return ConfigEntry(family.key, written, flag)
+
+
+def _option(setting: AnySetting) -> Callable[[Any], Any]:
+    more: dict[str, Any] = {"metavar": "VALUE"}
+    if isinstance(setting, Family):
+        more = {"metavar": "NAME=VALUE", "multiple": True}
+    elif setting.parse is boolean:
+        # Alone it is true.
+        more = {"metavar": "[true|false]", "is_flag": False, "flag_value": "true"}
+    return click.option(
+        _flag(setting), _parameter(setting), help=_help(setting), hidden=setting is not settings.IN_MEMORY,
+        shell_complete=_completion(setting), **more,
+    )  # fmt: skip
+
+
+def _completion(
+    setting: AnySetting,
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    parse = setting.parse
+    words = ["true", "false"] if parse is boolean else list(parse.choices) if isinstance(parse, OneOf) else []
+
+    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+        if not isinstance(setting, Family):
+            return [word for word in words if word.startswith(begun)]
+        name, separator, value = begun.partition("=")
+        return [f"{name}={word}" for word in words if word.startswith(value)] if separator else []
+
+    return complete
+
+
+def _help(setting: AnySetting) -> str:
+    text = setting.reason[:1].upper() + setting.reason[1:]
+    if isinstance(setting, Setting) and setting.is_secret:
+        return text + _SECRET
+    return text + ("; repeat" if isinstance(setting, Family) else "")
+
+
+def _print_all(context: click.Context, parameter: click.Parameter, is_wanted: bool) -> None:
+    if not is_wanted:
+        return
+    click.echo(context.get_help())
+    formatter = context.make_formatter()
+    hidden = {option.opts[0]: option for option in context.command.params if isinstance(option, click.Option)}
+    for begun, group in groupby(sorted(FLAGS, key=_group), _group):
+        with formatter.section(begun):
+            rows = []
+            for flag in group:
+                option = hidden[flag]
+                rows.append((f"{flag} {option.metavar}", option.help or ""))
+            formatter.write_dl(rows)
+    click.echo()
+    click.echo(formatter.getvalue().rstrip("\n"))
+    context.exit()
+
+
+def _group(flag: str) -> str:
+    """What its key begins with, if others begin so as well."""
+    begun = FLAGS[flag].key.partition(".")[0]
+    return begun if _SIZES[begun] > 1 else "others"
+
+
+def _flag(setting: AnySetting) -> str:
+    return "--" + setting.key.replace(".", "-").replace("_", "-")
+
+
+def _parameter(setting: AnySetting) -> str:
+    return _NAME + setting.key.replace(".", "__")
+
+
+FLAGS: dict[str, AnySetting] = {_flag(setting): setting for setting in settings.ALL if setting.key != _USUAL}
+# How many keys begin with a word.
+_SIZES = Counter(setting.key.partition(".")[0] for setting in FLAGS.values())

@@ -1,0 +1,225 @@
+"""A blocking connection: handshake, methods and their answers; content is left to whoever reads it."""
+
+import socket
+import ssl
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from warren.client.uri import Target
+from warren.wire.method import Method
+from warren.wire.methods import (
+    BasicReturn,
+    ChannelClose,
+    ChannelOpen,
+    ChannelOpenOk,
+    ConnectionClose,
+    ConnectionCloseOk,
+    ConnectionOpen,
+    ConnectionOpenOk,
+    ConnectionStart,
+    ConnectionStartOk,
+    ConnectionTune,
+    ConnectionTuneOk,
+    decode_method,
+)
+
+PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
+FRAME_HEADER = struct.Struct(">BHI")
+FRAME_OVERHEAD = 8
+METHOD_FRAME = 1
+END = b"\xce"
+FRAME_SIZE_MAX = 131_072  # asked for when the broker sets no limit
+GOODBYE_S_MAX = 2
+RECEIVE_BYTES = 65_536
+
+Answer = TypeVar("Answer", bound=Method)
+
+
+_BARE_SLASH = (
+    "a URI that ends with the slash after its port names the virtual host with the empty name: "
+    "leave the slash out, or write /%2f, for '/'"
+)
+
+
+class BrokerRefused(Exception):
+    """The broker closed the channel or the connection, or went away; the text says what it gave as reason."""
+
+    def __init__(self, text: str, code: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectOptions:
+    """How to connect, beside where."""
+
+    product: str
+    # A broker sends connection.blocked and basic.cancel only to those who say that they know them.
+    capabilities: tuple[str, ...] = ()
+    # Seconds; 0 so that the stream holds nothing unasked.
+    heartbeat: int = 0
+    answer_s_max: float = 60
+    # None: what the system trusts.
+    context: ssl.SSLContext | None = field(default=None, repr=False)
+
+
+class ClientConnection:
+    """One connection, its handshake done."""
+
+    def __init__(self, target: Target, options: ConnectOptions) -> None:
+        self.socket = _connect(target, options)
+        self._received = bytearray()
+        self.frame_size_max = FRAME_SIZE_MAX
+        try:
+            self._handshake(target, options)
+        except BaseException:
+            self.socket.close()
+            raise
+
+    def _handshake(self, target: Target, options: ConnectOptions) -> None:
+        self.socket.sendall(PROTOCOL_HEADER)
+        self.server_properties = self.expect(0, ConnectionStart).server_properties
+        self.send(
+            0,
+            ConnectionStartOk(
+                client_properties={
+                    "product": options.product,
+                    "capabilities": dict.fromkeys(options.capabilities, True),
+                },
+                mechanism="PLAIN",
+                response=f"\0{target.user}\0{target.password}",
+                locale="en_US",
+            ),
+        )
+        tune = self.expect(0, ConnectionTune)
+        self.frame_size_max = tune.frame_max or FRAME_SIZE_MAX
+        self.send(
+            0,
+            ConnectionTuneOk(
+                channel_max=tune.channel_max, frame_max=self.frame_size_max, heartbeat=options.heartbeat
+            ),
+        )
+        try:
+            self.call(0, ConnectionOpen(virtual_host=target.vhost), ConnectionOpenOk)
+        except BrokerRefused as error:
+            if target.vhost or not error.code:
+                raise
+            raise BrokerRefused(f"{error}; {_BARE_SLASH}", error.code) from None
+
+    def open_channel(self, channel: int = 1) -> None:
+        """Open channel number `channel`."""
+        self.call(channel, ChannelOpen(), ChannelOpenOk)
+
+    def send(self, channel: int, method: Method) -> None:
+        """Write one method."""
+        try:
+            self.socket.sendall(method_frame(channel, method))
+        except OSError as error:
+            raise BrokerRefused(f"the broker went away: {error}") from error
+
+    def call(self, channel: int, method: Method, answer: type[Answer]) -> Answer:
+        """Write one method and wait for its answer."""
+        self.send(channel, method)
+        return self.expect(channel, answer)
+
+    def call_many(
+        self, channel: int, methods: list[Method], answer: type[Answer], *, window: int = 64
+    ) -> None:
+        """Write many methods, at most `window` of them ahead of their answers."""
+        for start in range(0, len(methods), window):
+            part = methods[start : start + window]
+            self.socket.sendall(b"".join(method_frame(channel, method) for method in part))
+            for _ in part:
+                self.expect(channel, answer)
+
+    def expect(self, channel: int, answer: type[Answer]) -> Answer:
+        """Wait for `answer` on `channel`; the broker must not send anything else there."""
+        while True:
+            kind, number, payload = self._read_frame()
+            if kind != METHOD_FRAME:
+                continue
+            method = decode_method(payload)
+            if isinstance(method, ConnectionClose | ChannelClose):
+                raise closed(method)
+            if number == channel and isinstance(method, answer):
+                return method
+
+    def take_unread(self) -> bytes:
+        """What has arrived behind the last answer; whoever reads the socket from now on begins with it."""
+        unread = bytes(self._received)
+        self._received.clear()
+        return unread
+
+    def close(self) -> None:
+        """Say goodbye, discard what still arrives, and close the socket."""
+        try:
+            self.socket.settimeout(GOODBYE_S_MAX)
+            self.send(0, ConnectionClose(reply_code=200, reply_text="done"))
+            goodbye = method_frame(0, ConnectionCloseOk())
+            tail = b""
+            while not tail.endswith(goodbye):
+                octets = self.socket.recv(RECEIVE_BYTES)
+                if not octets:
+                    break
+                tail = (tail + octets)[-len(goodbye) :]
+        except (OSError, BrokerRefused):
+            pass  # it is gone already, which is what was wanted
+        finally:
+            self.socket.close()
+
+    def _read_frame(self) -> tuple[int, int, bytes]:
+        self._fill(lambda: len(self._received) >= FRAME_HEADER.size)
+        kind, channel, size = FRAME_HEADER.unpack_from(self._received)
+        self._fill(lambda: len(self._received) >= size + FRAME_OVERHEAD)
+        payload = bytes(self._received[FRAME_HEADER.size : FRAME_HEADER.size + size])
+        del self._received[: size + FRAME_OVERHEAD]
+        return kind, channel, payload
+
+    def _fill(self, is_enough: Callable[[], bool]) -> None:
+        while not is_enough():
+            try:
+                octets = self.socket.recv(RECEIVE_BYTES)
+            except OSError as error:
+                raise BrokerRefused(f"the broker went away: {error}") from error
+            if not octets:
+                raise BrokerRefused("the broker closed the socket") from EOFError()
+            self._received += octets
+
+
+def _connect(target: Target, options: ConnectOptions) -> socket.socket:
+    plain = socket.create_connection((target.host, target.port), options.answer_s_max)
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if not target.is_tls:
+        return plain
+    context = options.context or ssl.create_default_context()
+    return context.wrap_socket(plain, server_hostname=target.host)
+
+
+def method_frame(channel: int, method: Method) -> bytes:
+    """The frame of `method`."""
+    payload = method.encode()
+    return FRAME_HEADER.pack(METHOD_FRAME, channel, len(payload)) + payload + END
+
+
+def closed(method: ConnectionClose | ChannelClose) -> BrokerRefused:
+    """What a close says, as an exception."""
+    return BrokerRefused(f"the broker answered {method.reply_code} {method.reply_text}", method.reply_code)
+
+
+def reason(octets: bytes) -> str:
+    """What the broker says in `octets`, where something else was expected: a close, or not even that."""
+    at = 0
+    while len(octets) >= at + FRAME_OVERHEAD:
+        kind, _, size = FRAME_HEADER.unpack_from(octets, at)
+        if kind == METHOD_FRAME and len(octets) >= at + FRAME_OVERHEAD + size:
+            method = decode_method(octets[at + FRAME_HEADER.size : at + FRAME_HEADER.size + size])
+            if isinstance(method, ConnectionClose | ChannelClose):
+                return str(closed(method))
+            if isinstance(method, BasicReturn):
+                place = f"exchange {method.exchange!r}, routing key {method.routing_key!r}"
+                return f"the broker returned a message: {method.reply_code} {method.reply_text} ({place})"
+            return f"the broker sent an unexpected {method.name}"
+        at += FRAME_OVERHEAD + size
+    return f"the broker sent something unexpected: {octets[:40].hex(' ')}"

@@ -1,0 +1,217 @@
+"""All that survives, as the first part of a file; encoded piece by piece by whoever writes it.
+
+What exists is noted at once, which is quick, and made octets only when the octets are asked for: that takes
+a while for 100,000 queues, and happens in the thread that writes to the disk.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from warren.journal.codec import encode_entry
+from warren.journal.file_format import BATCH, ENTRY, STATE_END, encode_head, encode_origin, seed_of
+from warren.journal.high_water_mark import HighWaterMark
+from warren.limits import JOURNAL_CHUNK_SIZE, JOURNAL_ROWS_MAX
+from warren.metadata.commands import (
+    DoubtNumbers,
+    GrantLease,
+    MetadataCommand,
+    PauseQueue,
+    PutUser,
+    PutVhost,
+    RememberRemoved,
+    RestoreTopology,
+    SetGlobalParameter,
+    SetParameter,
+    SetPermissions,
+    SetPolicy,
+    SettleNumbers,
+    SetTopicPermissions,
+    SetVhostLimits,
+)
+from warren.metadata.declared_topology import DEFAULT_EXCHANGES
+from warren.metadata.leases import LeaseRecord
+from warren.metadata.machine import Metadata
+from warren.metadata.policies import Policies
+from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
+from warren.metadata.vhosts import VhostMetadata
+from warren.store.record import encode
+
+_DEFAULTS = frozenset(name for name, _, _ in DEFAULT_EXCHANGES)
+_NO_INDEX = 0
+
+R = TypeVar("R")
+
+
+class JournalSnapshot:
+    """What exists when this is made, as octets; `size` says how many once they were asked for."""
+
+    def __init__(
+        self, metadata: Metadata, index: int, salt: bytes, *, log_id: bytes, generation: int
+    ) -> None:
+        head = encode_head(salt)
+        self.seed = seed_of(head)
+        self._head = head + encode_origin(log_id, generation, self.seed)
+        self._log_id = log_id
+        self.generation = generation
+        self._index = index
+        self._vhosts = [_TopologySnapshot.of(vhost) for vhost in metadata.vhosts.by_name.values()]
+        self._commands = [command for vhost in metadata.vhosts.by_name.values() for command in _vhost(vhost)]
+        self._commands += _users(metadata)
+        self._commands += _removals(metadata)
+        self._commands += [
+            SetGlobalParameter(name=name, value=value)
+            for name, value in metadata.global_parameters.by_name.items()
+        ]
+        self.size = 0
+
+    def mark(self) -> HighWaterMark:
+        """What the high-water mark says once all of it is synced."""
+        return HighWaterMark(
+            log_id=self._log_id, generation=self.generation, end=self.size, index=self._index
+        )
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The octets, the same each time."""
+        self.size = 0
+        seed = self.seed
+        waiting = [self._head]
+        size = len(self._head)
+        for command in self._entries():
+            record = encode(ENTRY, encode_entry(_NO_INDEX, (command,)), seed)
+            waiting.append(record)
+            size += len(record)
+            if size >= JOURNAL_CHUNK_SIZE:
+                yield self._piece(waiting)
+                # Should the piece before be damaged, reading can go on here.
+                waiting = [encode(BATCH, b"", seed)]
+                size = 0
+        waiting.append(encode(STATE_END, self._index.to_bytes(8, "big"), seed))
+        yield self._piece(waiting)
+
+    def _piece(self, records: list[bytes]) -> bytes:
+        piece = b"".join(records)
+        self.size += len(piece)
+        return piece
+
+    def _entries(self) -> Iterator[MetadataCommand]:
+        yield from self._commands
+        for contents in self._vhosts:
+            yield from contents.commands()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TopologySnapshot:
+    """The topology of a vhost as it was."""
+
+    vhost: str
+    exchanges: list[ExchangeRecord]
+    queues: list[QueueRecord]
+    bindings: list[BindingRecord]
+    paused: list[str]
+    leases: list[LeaseRecord]
+
+    @classmethod
+    def of(cls, vhost: VhostMetadata) -> "_TopologySnapshot":
+        topology = vhost.topology
+        return cls(
+            vhost=vhost.name,
+            exchanges=list(topology.exchanges.values()),
+            queues=list(topology.queues.values()),
+            bindings=list(topology.bindings()),
+            paused=list(topology.paused),
+            leases=list(topology.leases.by_id.values()),
+        )
+
+    def commands(self) -> Iterator[MetadataCommand]:
+        """What makes that of it which survives."""
+        vhost = self.vhost
+        exchanges = {exchange.name: exchange for exchange in self.exchanges if exchange.durable}
+        queues = {queue.name: queue for queue in self.queues if queue.survives_restart}
+        bindings = [
+            binding
+            for binding in self.bindings
+            if binding.source in exchanges
+            and binding.destination in (queues if binding.is_to_queue else exchanges)
+        ]
+        declared = [exchange for name, exchange in exchanges.items() if name not in _DEFAULTS]
+        for some_exchanges in _pieces(declared):
+            yield RestoreTopology(vhost=vhost, exchanges=some_exchanges)
+        for some_queues in _pieces(list(queues.values())):
+            yield RestoreTopology(vhost=vhost, queues=some_queues)
+        for some_bindings in _pieces(bindings):
+            yield RestoreTopology(vhost=vhost, bindings=some_bindings)
+        for name in self.paused:
+            if name in queues:
+                yield PauseQueue(vhost=vhost, name=name)
+        for lease in self.leases:
+            if lease.queue in queues:
+                yield GrantLease(vhost=vhost, lease=lease)
+
+
+def _pieces(rows: Sequence[R]) -> Iterator[tuple[R, ...]]:
+    for at in range(0, len(rows), JOURNAL_ROWS_MAX):
+        yield tuple(rows[at : at + JOURNAL_ROWS_MAX])
+
+
+def _vhost(vhost: VhostMetadata) -> Iterable[MetadataCommand]:
+    yield PutVhost(
+        name=vhost.name,
+        description=vhost.description,
+        tags=vhost.tags,
+        default_queue_type=vhost.default_queue_type,
+        tracing=vhost.tracing,
+    )
+    if vhost.limits:
+        yield SetVhostLimits(vhost=vhost.name, limits=vhost.limits)
+    yield from _policies(vhost.name, vhost.policies, is_operator=False)
+    yield from _policies(vhost.name, vhost.operator_policies, is_operator=True)
+    for (component, name), value in vhost.parameters.by_key.items():
+        yield SetParameter(vhost=vhost.name, component=component, name=name, value=value)
+
+
+def _policies(vhost: str, policies: Policies, *, is_operator: bool) -> Iterable[MetadataCommand]:
+    for policy in policies.by_name.values():
+        yield SetPolicy(
+            vhost=vhost,
+            name=policy.name,
+            pattern=policy.pattern,
+            definition=policy.definition,
+            priority=policy.priority,
+            apply_to=policy.apply_to,
+            is_operator=is_operator,
+        )
+
+
+def _removals(metadata: Metadata) -> Iterable[MetadataCommand]:
+    """What is gone, or may be, and may have left something behind."""
+    if metadata.vhosts.removed:
+        yield RememberRemoved(names=tuple(metadata.vhosts.removed))
+    if metadata.in_doubt_numbers.until:
+        yield DoubtNumbers(until=metadata.in_doubt_numbers.until)
+        yield SettleNumbers(numbers=tuple(sorted(metadata.in_doubt_numbers.settled)))
+
+
+def _users(metadata: Metadata) -> Iterable[MetadataCommand]:
+    for user in metadata.users.by_name.values():
+        yield PutUser(
+            name=user.name,
+            password_hash=user.password_hash,
+            hashing_algorithm=user.hashing_algorithm,
+            tags=user.tags,
+            limits=user.limits,
+        )
+    permissions = metadata.permissions
+    for (name, vhost), permission in permissions.by_user_and_vhost.items():
+        yield SetPermissions(
+            user=name,
+            vhost=vhost,
+            configure=permission.configure,
+            write=permission.write,
+            read=permission.read,
+        )
+    for (name, vhost), topics in permissions.topics_by_user_and_vhost.items():
+        for exchange, topic in topics.items():
+            yield SetTopicPermissions(
+                user=name, vhost=vhost, exchange=exchange, write=topic.write, read=topic.read
+            )

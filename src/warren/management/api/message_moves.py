@@ -1,0 +1,376 @@
+"""Messages moved from a queue to others over HTTP: dead letters sent back, and messages moved as they are."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from aiohttp import web
+
+from warren.errors import AmqpError, PreconditionFailed
+from warren.limits import JOB_RATE_MAX, NAME_SIZE_MAX, PREVIEWED_MAX, SCANNED_PER_TURN, SELECTED_MESSAGES_MAX
+from warren.limits_http import (
+    PEEKED_PER_REQUEST_MAX,
+)
+from warren.management.api.jobs import check_job_limit, live_domain
+from warren.management.api.messages import payload_of, properties_of, readable_classic_queue
+from warren.management.auth import user_of
+from warren.management.conditions import ConditionError, parse_conditions
+from warren.management.jobs.job import Job, JobKind, JobStep
+from warren.management.jobs.permit import JobContext, Permit
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import Flag, JsonTable, doc, documented
+from warren.management.replies import bad_request, missing, reply
+from warren.management.request_body import BodyFields, read_fields
+from warren.management.request_context import RequestContext, request_context
+from warren.management.views.jobs import JobShape, PreviewShape, job_view, preview_view
+from warren.metadata.definitions_import import table_value
+from warren.metadata.permissions import Permission
+from warren.model.message import Message
+from warren.model.names import DEFAULT_EXCHANGE_ALIAS
+from warren.queues.classic import ClassicQueue
+from warren.queues.queue import PeekedMessage
+from warren.queues.redrive_headers import origin_of
+from warren.session.publish_rules import REPLY_TO, check_expiration
+from warren.vhost.message_edit import NO_EDIT, MessageEdit
+from warren.vhost.message_move import MessageFilter, MessageMove
+from warren.vhost.move_preview import MovePreview
+from warren.vhost.move_router import MoveRouter, QueueMoveRouter, RedriveRouter, queue_named
+from warren.vhost.queue_scan import QueueScan, SelectionScan
+from warren.vhost.undo_log import UndoLog
+
+_PERSISTENT = 2
+_TO_QUEUE = "queue"
+_TO_EXCHANGE = "exchange"
+_FACTS = ("queue", "reason", "exchange")
+
+
+class GroupBody(TypedDict, total=False):
+    """A cause of dead letters, or as much of it as is said."""
+
+    queue: str
+    reason: str
+    exchange: str
+
+
+class OrderBody(TypedDict, total=False):
+    """Which messages, how many and how fast."""
+
+    match: Annotated[list[str], doc("Conditions, all of which must hold: `routing_key=orders`")]
+    group: GroupBody
+    places: Annotated[list[int], doc("Of messages, as looking into the queue shows them")]
+    limit: int | str | None
+    rate: Annotated[float | None, doc("Messages per second")]
+    dry_run: Annotated[Flag, doc("Only say what would go where")]
+
+
+class EditBody(TypedDict, total=False):
+    """What is changed on the way."""
+
+    headers: JsonTable
+    remove_headers: list[str]
+    properties: JsonTable
+    remove_properties: list[str]
+    payload: Annotated[str, doc("Of the one message that is chosen by its place")]
+    payload_encoding: Literal["string", "base64"]
+
+
+class RedriveBody(OrderBody, total=False):
+    """Which dead letters go where, and what is changed in them."""
+
+    to: Annotated[Literal["queue", "exchange"], doc("The queue where each died first, or its exchange")]
+    queue: Annotated[str | None, doc("This queue instead")]
+    exchange: str | None
+    routing_key: str | None
+    edit: EditBody
+
+
+class MoveBody(OrderBody):
+    """Which messages go where."""
+
+    destination: Annotated[str, doc("A queue")]
+    destination_vhost: NotRequired[str]
+
+
+@dataclass(slots=True, kw_only=True)
+class _MoveOptions:
+    """What a request asks to be moved, and how."""
+
+    queue: ClassicQueue
+    places: list[int]
+    fits: MessageFilter
+    limit: int | None
+    rate: float | None
+    is_dry_run: bool
+
+    def queue_scan(self) -> QueueScan | SelectionScan:
+        """What is to be looked at."""
+        return SelectionScan(self.queue, self.places) if self.places else QueueScan(self.queue)
+
+
+@documented(body=RedriveBody, responses={200: PreviewShape, 201: JobShape})
+async def redrive(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Send dead letters of a queue back to where they came from, or where they should go; or show what would.
+
+    Fields: `to` (queue or exchange); `queue`, `exchange`, `routing_key` instead of its own; `edit`; and those
+    of `_move_options`.
+    """
+    context = request_context(request, node)
+    fields = await read_fields(request)
+    options = _move_options(fields, readable_classic_queue(context, request.match_info["queue"]))
+    to = fields.text("to", _TO_QUEUE)
+    if to not in (_TO_QUEUE, _TO_EXCHANGE):
+        raise bad_request(f"to is {_TO_QUEUE} or {_TO_EXCHANGE}, not '{to[:40]}'")
+    target = {name: _name(fields, name) for name in (_TO_QUEUE, _TO_EXCHANGE, "routing_key")}
+    if target[_TO_EXCHANGE] == DEFAULT_EXCHANGE_ALIAS:
+        target[_TO_EXCHANGE] = ""
+    if to == _TO_QUEUE and (target[_TO_EXCHANGE] is not None or target["routing_key"] is not None):
+        raise bad_request("exchange and routing_key are for to: exchange")
+    place = JobContext(node.server, user_of(request), context.services, context.services, node.now)
+    permit = Permit(place, options.queue)
+    id = node.jobs.new_id()
+    move_router = RedriveRouter(
+        vhost=context.services.vhost,
+        id=id,
+        source=options.queue.name,
+        admit=permit.admit,
+        edit=_edit(fields, request, context, options),
+        queue=target[_TO_QUEUE] if to == _TO_QUEUE else None,
+        is_routed=to == _TO_EXCHANGE,
+        exchange=target[_TO_EXCHANGE],
+        routing_key=target["routing_key"],
+    )
+    if move_router.queue is not None:
+        queue_named(context.services.vhost, move_router.queue, permit.admit)
+    if options.is_dry_run:
+        return reply(await _preview(options, move_router))
+    job = _job(JobKind.REDRIVE, id, _job_step(options, move_router, permit), options)
+    job.target = {"to": to, **{name: value for name, value in target.items() if value is not None}}
+    job.undo_log = job.steps[0].message_move.undo_log = UndoLog()
+    return _started(job, node)
+
+
+@documented(body=MoveBody, responses={200: PreviewShape, 201: JobShape})
+async def move(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Move messages of a queue to another, as they are, in their order; or show what would be.
+
+    destination: its name; destination_vhost; and what `_move_options` reads.
+    """
+    context = request_context(request, node)
+    fields = await read_fields(request)
+    options = _move_options(fields, readable_classic_queue(context, request.match_info["queue"]))
+    name, vhost = fields.text("destination"), fields.text("destination_vhost", context.services.vhost.name)
+    target = context.services
+    if vhost != target.vhost.name:
+        if vhost not in node.metadata.vhosts.by_name or _permission(request, node, vhost) is None:
+            raise missing()
+        target = live_domain(node, vhost)
+        target.vhost.now = node.now()
+    permit = Permit(
+        JobContext(node.server, user_of(request), context.services, target, node.now), options.queue
+    )
+    if queue_named(target.vhost, name, permit.admit) is options.queue:
+        raise bad_request("the messages are in this queue already")
+    move_router = QueueMoveRouter(target.vhost, name, permit.admit)
+    if options.is_dry_run:
+        return reply(await _preview(options, move_router))
+    job = _job(JobKind.MOVE, node.jobs.new_id(), _job_step(options, move_router, permit), options)
+    job.target = {"vhost": vhost, "queue": name}
+    return _started(job, node)
+
+
+def _job_step(options: _MoveOptions, move_router: MoveRouter, permit: Permit) -> JobStep:
+    target = permit.place.target.vhost
+    return JobStep(
+        MessageMove(options.queue, target, options.queue_scan(), fits=options.fits, move_router=move_router),
+        permit,
+    )
+
+
+def _job(kind: JobKind, id: str, step: JobStep, options: _MoveOptions) -> Job:
+    return Job(
+        id=id,
+        kind=kind,
+        user=step.permit.place.user.name,
+        vhost=options.queue.vhost_name,
+        queue=options.queue.name,
+        target={},
+        steps=[step],
+        limit=options.limit,
+        rate=options.rate,
+    )
+
+
+def _started(job: Job, node: ManagedNode) -> web.StreamResponse:
+    check_job_limit(node)
+    node.jobs.start(job)
+    return reply(job_view(job, node.now()), 201)
+
+
+async def _preview(options: _MoveOptions, move_router: MoveRouter) -> dict[str, object]:
+    """What would happen, as far as one answer may look; `next` is the place where it did not any more."""
+    preview = MovePreview(options.queue_scan(), options.fits, move_router, PREVIEWED_MAX)
+    queue_scan = preview.queue_scan
+    limit = options.limit if options.limit is not None else PEEKED_PER_REQUEST_MAX
+    while (
+        not queue_scan.is_over
+        and queue_scan.examined < PEEKED_PER_REQUEST_MAX
+        and preview.movable_count < limit
+    ):
+        preview.advance(SCANNED_PER_TURN, limit)
+        await asyncio.sleep(0)
+    is_complete = queue_scan.is_over or (options.limit is not None and preview.movable_count >= options.limit)
+    return {**preview_view(preview), "next": None if is_complete else queue_scan.place}
+
+
+def _move_options(fields: BodyFields, queue: ClassicQueue) -> _MoveOptions:
+    """match: conditions; group: a cause of dead letters; places: of messages; limit; rate; dry_run."""
+    texts = fields.get("match", [])
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise bad_request("match is a list of conditions")
+    try:
+        wanted = parse_conditions(texts)
+    except ConditionError as error:
+        raise bad_request(str(error)) from None
+    group = _group(fields)
+
+    def fits(peeked: PeekedMessage) -> bool:
+        return (group is None or group.fits(peeked.message)) and all(
+            condition.fits(peeked.message) for condition in wanted
+        )
+
+    return _MoveOptions(
+        queue=queue,
+        places=_places(fields),
+        fits=fits,
+        limit=_number(fields, "limit", 1 << 62),
+        rate=_rate(fields),
+        is_dry_run=fields.flag("dry_run"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _DeadLetterGroup:
+    """What dead letters must have in common; None is anything."""
+
+    queue: str | None
+    reason: str | None
+    exchange: str | None
+
+    def fits(self, message: Message) -> bool:
+        """Whether `message` is one of them."""
+        origin = origin_of(message)
+        if origin is None:
+            return False
+        first_death = origin.first_death
+        return (
+            self.queue in (None, first_death.queue)
+            and self.reason in (None, first_death.reason)
+            and self.exchange in (None, first_death.exchange)
+        )
+
+
+def _group(fields: BodyFields) -> _DeadLetterGroup | None:
+    if fields.get("group") is None:
+        return None
+    given = BodyFields(fields.table("group"), GroupBody.__annotations__)
+    named = [given.text(name) if given.get(name) is not None else None for name in _FACTS]
+    return _DeadLetterGroup(*named)
+
+
+def _places(fields: BodyFields) -> list[int]:
+    places = fields.get("places", [])
+    if not isinstance(places, list) or not all(
+        isinstance(place, int) and not isinstance(place, bool) and 0 <= place < 1 << 62 for place in places
+    ):
+        raise bad_request("places is a list of the places of messages")
+    if len(places) > SELECTED_MESSAGES_MAX:
+        raise bad_request(f"{len(places)} places are more than {SELECTED_MESSAGES_MAX}")
+    if "places" in fields and not places:
+        raise bad_request("places is empty: nothing is chosen")
+    return sorted(set(places))
+
+
+def _number(fields: BodyFields, name: str, most: int) -> int | None:
+    if fields.get(name) is None:
+        return None
+    number = fields.integer(name)
+    if not 0 < number <= most:
+        raise bad_request(f"{name} is a number from 1 to {most}, not {number}")
+    return number
+
+
+def _rate(fields: BodyFields) -> float | None:
+    rate = fields.get("rate")
+    if rate is None:
+        return None
+    if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 < rate <= JOB_RATE_MAX:
+        raise bad_request(f"rate is a number of messages per second up to {JOB_RATE_MAX}")
+    return float(rate)
+
+
+def _name(fields: BodyFields, name: str) -> str | None:
+    if fields.get(name) is None:
+        return None
+    text = fields.text(name)
+    if len(text.encode("utf-8", "surrogateescape")) > NAME_SIZE_MAX:
+        raise bad_request(["too_long", name])
+    return text
+
+
+def _edit(
+    fields: BodyFields, request: web.Request, context: RequestContext, options: _MoveOptions
+) -> MessageEdit:
+    if fields.get("edit") is None:
+        return NO_EDIT
+    given = BodyFields(fields.table("edit"))
+    names = given.table("properties")
+    properties = properties_of(
+        BodyFields({"properties": {name: value for name, value in names.items() if name != "headers"}})
+    )
+    try:
+        headers = {name: table_value(value) for name, value in given.table("headers").items()}
+    except TypeError as error:
+        raise bad_request(str(error)) from None
+    if any(len(name.encode()) > NAME_SIZE_MAX for name in headers):
+        raise bad_request(["too_long", "headers"])
+    body = None
+    if given.get("payload") is not None:
+        if len(options.places) != 1:
+            raise bad_request("a payload is for one message: choose it by its place")
+        body = payload_of(BodyFields({"payload_encoding": "string", **given.by_name}))
+    changed = {name: value for name in names if (value := getattr(properties, name, None)) is not None}
+    try:
+        _check(changed, user_of(request).name, may_impersonate=context.rules.may_impersonate)
+    except AmqpError as error:
+        raise bad_request(error.message) from None
+    return MessageEdit(
+        headers=headers,
+        headers_removed=_texts(given, "remove_headers"),
+        properties=changed,
+        properties_removed=_texts(given, "remove_properties") & frozenset(properties.__slots__),
+        body=body,
+    )
+
+
+def _check(changed: dict[str, object], user: str, *, may_impersonate: bool) -> None:
+    """What a publisher may not say, nobody may write into a message."""
+    user_id, expiration, mode = (changed.get(name) for name in ("user_id", "expiration", "delivery_mode"))
+    if user_id is not None and user_id != user and not may_impersonate:
+        raise PreconditionFailed(f"user_id property set to '{user_id}' but authenticated user was '{user}'")
+    if isinstance(expiration, str):
+        check_expiration(expiration)
+    if isinstance(mode, int) and mode > _PERSISTENT:
+        raise PreconditionFailed(f"invalid message: {{delivery_mode_unknown,{mode}}}")
+    if changed.get("reply_to") == REPLY_TO:
+        raise PreconditionFailed("fast reply consumer does not exist")
+
+
+def _texts(fields: BodyFields, name: str) -> frozenset[str]:
+    texts = fields.get(name, [])
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise bad_request(f"{name} is a list of names")
+    return frozenset(texts)
+
+
+def _permission(request: web.Request, node: ManagedNode, vhost: str) -> Permission | None:
+    return node.metadata.permissions.get(user_of(request).name, vhost)

@@ -1,0 +1,44 @@
+"""Queues that hand nothing out for as long as somebody says so."""
+
+from typing import TypedDict
+
+from aiohttp import web
+
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import run_coroutine
+from warren.management.operation import documented
+from warren.management.replies import done, put, reply
+from warren.management.request_context import request_context
+
+
+class PauseShape(TypedDict):
+    """Whether a queue is paused."""
+
+    paused: bool
+
+
+@documented(response=PauseShape)
+def pause(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Whether a queue is paused."""
+    context = request_context(request, node)
+    live = context.services.queue_service.live_queue(context.requester, request.match_info["queue"])
+    return reply({"paused": live.is_paused})
+
+
+async def put_pause(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Pause a queue: nobody is handed messages, which go on to come, to expire and to be settled."""
+    return put(is_new=await _paused(request, node, is_paused=True))
+
+
+async def delete_pause(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Let a queue go on."""
+    await _paused(request, node, is_paused=False)
+    return done()
+
+
+async def _paused(request: web.Request, node: ManagedNode, *, is_paused: bool) -> bool:
+    context = request_context(request, node)
+    name = request.match_info["queue"]
+    return await run_coroutine(
+        context.services.queue_service.pause_queue(context.requester, name, is_paused=is_paused)
+    )

@@ -1,0 +1,115 @@
+"""Messages as rows of Arrow over HTTP: those that wait in a queue, which stay as they are."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, TypedDict
+
+from aiohttp import web
+
+from warren.limits import ARROW_BROWSED_PER_TURN, NAME_SIZE_MAX
+from warren.management.api.messages import readable_queue
+from warren.management.api.peek import query_number
+from warren.management.arrow.arrow_responses import CONTENT_TYPE
+from warren.management.arrow.columns import parse_columns
+from warren.management.arrow.message_rows import MessageRows, RowFilter, rows_of_messages
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import Operation, Refusal, doc, documented_as
+from warren.management.replies import bad_request
+from warren.management.request_context import request_context
+from warren.queues.local import LocalQueue
+from warren.vhost.queue_scan import QueueScan
+
+_COMPRESSIONS = ("zstd", "lz4")
+# As many as there are, and from the first on, where nothing is said.
+NUMBER_MAX = (1 << 63) - 1
+
+
+class RowFormatQuery(TypedDict, total=False):
+    """How rows are sent."""
+
+    columns: Annotated[str, doc("Columns of the rows: `offset,routing_key,body`; all if nothing is said")]
+    compression: Annotated[Literal["zstd", "lz4"], doc("How the columns are compressed")]
+
+
+class RowFilterQuery(RowFormatQuery, total=False):
+    """Which rows are sent."""
+
+    octets_max: Annotated[int, doc("Octets of the bodies of all rows; there is one row at least")]
+    exchange: Annotated[list[str], doc("Only what was published to one of these")]
+    routing_key: Annotated[list[str], doc("Only what was published with one of these")]
+
+
+class BrowseQuery(RowFilterQuery, total=False):
+    """Which messages of a queue are sent."""
+
+    first: Annotated[int, doc("A place: the first that is looked at")]
+    count: Annotated[int, doc("How many rows at most")]
+
+
+# No JSON: nothing says more of it than its type.
+ROWS = {200: Any, 501: Refusal}
+
+
+@documented_as(Operation(query=BrowseQuery, responses=ROWS, response_type=CONTENT_TYPE))
+async def browse(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """The messages that wait in a queue, in order, as rows; nothing changes by it.
+
+    What comes after the request is not among them. `offset` is the place of a message.
+    """
+    context = request_context(request, node)
+    name = request.match_info["queue"]
+    queue = readable_queue(context, name)
+    first = query_number(request, "first", 0, NUMBER_MAX)
+    count = query_number(request, "count", NUMBER_MAX, NUMBER_MAX)
+    octets_max = query_number(request, "octets_max", NUMBER_MAX, NUMBER_MAX)
+    wanted = row_filter(request)
+    columns, compression = row_format(request)
+    encoder = (await node.arrow_responses.encoder())(name, columns, compression)
+    source = limit_rows(_waiting(queue, first, wanted), count, octets_max)
+    return await node.arrow_responses.answer(request, encoder, source)
+
+
+def _waiting(queue: LocalQueue, first: int, wanted: RowFilter) -> Iterator[MessageRows]:
+    queue_scan = QueueScan(queue, first)
+    while not queue_scan.is_over:
+        found = queue_scan.next_messages(ARROW_BROWSED_PER_TURN)
+        messages = [(peeked.place, peeked.message, peeked.attempts > 0) for peeked in found]
+        yield rows_of_messages(queue.name, messages, wanted)
+
+
+def limit_rows(source: Iterator[MessageRows], count: int, octets_max: int) -> Iterator[MessageRows]:
+    """The first `count` rows of `source`, and of these no more than have `octets_max` octets, but one."""
+    has_any = False
+    for rows in source:
+        kept = rows if rows.count <= count else rows.part(0, count)
+        kept = kept.within(octets_max)
+        if has_any and kept.octets > octets_max:
+            return
+        yield kept
+        has_any = has_any or kept.count > 0
+        count -= kept.count
+        octets_max -= kept.octets
+        if not count or kept.count < rows.count:
+            return
+
+
+def row_format(request: web.Request) -> tuple[tuple[str, ...], str | None]:
+    """The columns and the compression that `request` wants."""
+    compression = request.query.get("compression")
+    if compression is not None and compression not in _COMPRESSIONS:
+        raise bad_request(f"compression is {' or '.join(_COMPRESSIONS)}, not '{compression[:40]}'")
+    try:
+        return parse_columns(request.query.get("columns")), compression
+    except ValueError as error:
+        raise bad_request(str(error)) from None
+
+
+def row_filter(request: web.Request) -> RowFilter:
+    """Which rows `request` wants."""
+    return RowFilter(exchanges=_names(request, "exchange"), routing_keys=_names(request, "routing_key"))
+
+
+def _names(request: web.Request, name: str) -> frozenset[bytes] | None:
+    given = [text.encode("utf-8", "surrogateescape") for text in request.query.getall(name, [])]
+    if any(len(octets) > NAME_SIZE_MAX for octets in given):
+        raise bad_request(f"{name} is too long")
+    return frozenset(given) or None

@@ -1,0 +1,162 @@
+"""Taking back what consumers hold and do not settle: it is ready again, and they go on."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias, TypedDict
+
+from aiohttp import web
+
+from warren.limits import (
+    EXPIRY_MS_MAX,
+)
+from warren.limits_http import (
+    LISTED_PER_TURN,
+    RETURNED_PER_REQUEST_MAX,
+)
+from warren.management.api.peek import channels_of
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import Flag, doc, documented
+from warren.management.replies import bad_request, reply
+from warren.management.request_body import BodyFields, read_fields
+from warren.management.request_context import request_context
+from warren.queues.queue import Delivery
+from warren.session.channel import Channel
+from warren.session.connection import Connection
+
+# A connection, a channel of it, and one of its delivery tags.
+_DeliveryKey: TypeAlias = tuple[str, int, int]
+_TAG_MAX = (1 << 64) - 1
+_CHANNEL_MAX = 65_535
+
+
+class HeldShape(TypedDict):
+    """A delivery, as looking into the queue shows its holder."""
+
+    connection: str
+    channel: int
+    delivery_tag: int
+
+
+class ReturnBody(TypedDict, total=False):
+    """Which deliveries: some by their holders, or all that fit what is said."""
+
+    deliveries: list[HeldShape]
+    connection: str
+    channel: int
+    consumer_tag: str
+    older_than_ms: Annotated[int, doc("Held for so long at least")]
+    all: Annotated[Flag, doc("Where nothing else is said: all of the queue")]
+
+
+class ReturnedShape(TypedDict):
+    """What became of it."""
+
+    returned: int
+    missing: Annotated[int, doc("Of the deliveries that were named: settled, or given back, before")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DeliveryFilter:
+    """Which deliveries go back."""
+
+    # These, or None: all that fit.
+    places: frozenset[_DeliveryKey] | None
+    connection: str | None
+    channel: int | None
+    consumer_tag: str | None
+    # Handed out before.
+    before: int | None
+
+    def may_be_of(self, connection: Connection, channel: Channel) -> bool:
+        """Whether any may be of this channel."""
+        name, number = connection.peer.name, channel.number
+        if self.places is not None:
+            return any(place[:2] == (name, number) for place in self.places)
+        return self.connection in (None, name) and self.channel in (None, number)
+
+    def has(self, place: _DeliveryKey, delivery: Delivery) -> bool:
+        """Whether this one goes back."""
+        if self.places is not None:
+            return place in self.places
+        if self.before is not None and not 0 < delivery.delivered_at <= self.before:
+            return False
+        consumer = delivery.consumer
+        return self.consumer_tag is None or (consumer is not None and consumer.tag == self.consumer_tag)
+
+
+@documented(body=ReturnBody, response=ReturnedShape)
+async def requeue_unacked(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Have unacknowledged messages ready again, as if their consumers had requeued them.
+
+    They go back to their places, marked as redelivered, and are handed to whoever has room, perhaps to the
+    same consumer. What the holder says of them later is passed over.
+    """
+    context = request_context(request, node)
+    fields = await read_fields(request)
+    choice = _choice(fields, node.now())
+    queue = context.services.queue_service.configurable_queue(context.requester, request.match_info["queue"])
+    # What goes back may be handed to a channel that was not looked at yet: it does not go back again.
+    last_tags = [
+        (connection, channel, channel.subscriber.unacked.last_tag)
+        for connection, channel in channels_of(node, queue)
+        if choice.may_be_of(connection, channel)
+    ]
+    returned = 0
+    for connection, channel, last in last_tags:
+        name, number = connection.peer.name, channel.number
+        tags = [
+            tag
+            for tag, delivery in channel.subscriber.unacked.tagged()
+            if tag <= last and delivery.queue is queue and choice.has((name, number, tag), delivery)
+        ]
+        for at in range(0, len(tags), LISTED_PER_TURN):
+            returned += channel.revoke(tags[at : at + LISTED_PER_TURN])
+            await asyncio.sleep(0)
+    missing = 0 if choice.places is None else len(choice.places) - returned
+    return reply({"returned": returned, "missing": missing})
+
+
+def _choice(fields: BodyFields, now: int) -> _DeliveryFilter:
+    places = _places(fields) if "deliveries" in fields else None
+    older = _number(fields.by_name, "older_than_ms", EXPIRY_MS_MAX) if "older_than_ms" in fields else None
+    choice = _DeliveryFilter(
+        places=places,
+        connection=_text(fields, "connection"),
+        channel=_number(fields.by_name, "channel", _CHANNEL_MAX) if "channel" in fields else None,
+        consumer_tag=_text(fields, "consumer_tag"),
+        before=None if older is None else now - older,
+    )
+    conditions = (choice.connection, choice.channel, choice.consumer_tag, choice.before)
+    is_narrowed = any(condition is not None for condition in conditions)
+    if places is not None and is_narrowed:
+        raise bad_request("either deliveries, or what they have in common")
+    if places is None and not is_narrowed and not fields.flag("all"):
+        raise bad_request("say which: deliveries, connection, channel, consumer_tag, older_than_ms, or all")
+    return choice
+
+
+def _places(fields: BodyFields) -> frozenset[_DeliveryKey]:
+    named = fields.get("deliveries")
+    if not isinstance(named, list) or not all(isinstance(one, dict) for one in named):
+        raise bad_request("deliveries is not a list of objects")
+    if len(named) > RETURNED_PER_REQUEST_MAX:
+        raise bad_request(f"{len(named)} deliveries are more than {RETURNED_PER_REQUEST_MAX}")
+    return frozenset(
+        (
+            str(one.get("connection")),
+            _number(one, "channel", _CHANNEL_MAX),
+            _number(one, "delivery_tag", _TAG_MAX),
+        )
+        for one in named
+    )
+
+
+def _text(fields: BodyFields, name: str) -> str | None:
+    return fields.text(name) if name in fields else None
+
+
+def _number(values: dict[str, Any], name: str, most: int) -> int:
+    value = values.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise bad_request(f"{name} is a number up to {most}, not {value!r}")
+    return value

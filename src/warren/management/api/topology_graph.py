@@ -1,0 +1,279 @@
+"""What of a virtual host hangs together, around one exchange or queue: as much of it as one can look at."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Annotated, Literal, NotRequired, TypeAlias, TypedDict
+
+from aiohttp import web
+
+from warren.limits_http import (
+    LISTED_PER_TURN,
+    PICTURED_AROUND_MAX,
+    PICTURED_CONSUMERS_MAX,
+    PICTURED_EACH_MAX,
+    PICTURED_EXCHANGES_MAX,
+)
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import doc, documented
+from warren.management.replies import bad_request, missing, reply
+from warren.management.request_context import RequestContext, request_context
+from warren.metadata.definitions import json_value
+from warren.metadata.records import BindingRecord
+from warren.queues.local import LocalQueue
+
+_KEYS_SHOWN_MAX = 3
+# What a line stands for.
+_Kind: TypeAlias = Literal["binding", "alternate", "dead-letter", "consumer"]
+_EXCHANGE, _QUEUE = "exchange", "queue"
+# A kind, and a name.
+_GraphNode: TypeAlias = tuple[str, str]
+
+
+class TopologyQuery(TypedDict, total=False):
+    """What stands in the middle; nothing is the exchanges that most is bound to."""
+
+    kind: Literal["exchange", "queue"]
+    name: str
+
+
+class ThingShape(TypedDict):
+    """An exchange, a queue or a consumer."""
+
+    id: str
+    kind: Literal["exchange", "queue", "consumer"]
+    name: str
+    column: Annotated[int, doc("How many steps behind what stands in the middle; before it, below 0")]
+    type: NotRequired[str]
+    messages: NotRequired[int]
+    consumers: NotRequired[int]
+    paused: NotRequired[bool]
+    more_before: NotRequired[Annotated[int, doc("Things that lead to it and are not in the picture")]]
+    more_behind: NotRequired[Annotated[int, doc("Things that it leads to and that are not in the picture")]]
+
+
+LineShape = TypedDict(
+    "LineShape",
+    {
+        "from": str,
+        "to": str,
+        "kind": _Kind,
+        "keys": list[str],
+        "count": int,
+    },
+)
+
+
+class PictureShape(TypedDict):
+    """Things, and what leads from one to another."""
+
+    things: list[ThingShape]
+    lines: list[LineShape]
+    exchanges_total: int
+
+
+class _TopologyGraph:
+    """What is in it so far."""
+
+    def __init__(self, context: RequestContext) -> None:
+        self._vhost = context.services.vhost
+        self._records = context.records
+        self.things: dict[str, ThingShape] = {}
+        self.lines: dict[tuple[str, str, str], LineShape] = {}
+
+    async def around(self, middle: _GraphNode) -> None:
+        """Have what leads to `middle` and what it leads to, two steps each way."""
+        self._add(middle, 0)
+        if not self.things:
+            return
+        await self._add_upstream(middle, -1)
+        for place in self._exchanges_in(-1):
+            await self._add_upstream(place, -2)
+        if middle[0] == _EXCHANGE:
+            await self._add_downstream(middle, 1)
+            for place in self._exchanges_in(1):
+                await self._add_downstream(place, 2)
+        self._ends()
+
+    async def most_bound(self) -> None:
+        """Have the exchanges that most is bound to, and what that is."""
+        bound = [
+            (-self._vhost.router.exchanges[name].bindings, name)
+            for name in self._records.exchanges
+            if name and self._records.has_bindings_from(name)
+        ]
+        names = [name for _, name in sorted(bound)[:PICTURED_EXCHANGES_MAX]]
+        for name, column in self._depths(names).items():
+            self._add((_EXCHANGE, name), column)
+        for thing in list(self.things.values()):
+            await self._add_downstream((_EXCHANGE, thing["name"]), thing["column"] + 1, PICTURED_EACH_MAX)
+        self._ends()
+
+    def _depths(self, names: list[str]) -> dict[str, int]:
+        """How many of `names` stand before each at most; of those in a circle it is the same for all."""
+        sources = {
+            name: {binding.source for binding in self._records.bindings_to_exchange(name)}.intersection(names)
+            for name in names
+        }
+        depths = dict.fromkeys(names, 0)
+        for depth in range(1, len(names)):
+            behind = [name for name in names if any(depths[source] == depth - 1 for source in sources[name])]
+            # In a circle everything is behind everything, for ever.
+            if not behind or len(behind) == len([name for name in names if depths[name] >= depth - 1]):
+                break
+            depths |= dict.fromkeys(behind, depth)
+        return depths
+
+    def _exchanges_in(self, column: int) -> list[_GraphNode]:
+        return [
+            (_EXCHANGE, thing["name"])
+            for thing in self.things.values()
+            if thing["column"] == column and thing["kind"] == _EXCHANGE
+        ]
+
+    async def _add_downstream(self, place: _GraphNode, column: int, most: int = PICTURED_AROUND_MAX) -> None:
+        grouped = await _grouped(self._records.bindings_from(place[1]), _destination)
+        self._connect(place, grouped, column, most)
+
+    async def _add_upstream(self, place: _GraphNode, column: int) -> None:
+        kind, name = place
+        found = (
+            self._records.bindings_to_queue(name)
+            if kind == _QUEUE
+            else self._records.bindings_to_exchange(name)
+        )
+        self._connect(place, await _grouped(found, _source), column, PICTURED_AROUND_MAX)
+
+    def _connect(
+        self, place: _GraphNode, grouped: dict[_GraphNode, list[BindingRecord]], column: int, most: int
+    ) -> None:
+        """Lines between `place` and the first of `grouped`, which are put into `column` if they are new."""
+        is_behind = column > self.things[_id(place)]["column"]
+        shown = list(grouped)[:most]
+        for other in shown:
+            if not self._exists(other):
+                continue
+            self._add(other, column)
+            ends = (place, other) if is_behind else (other, place)
+            self._add_edge(*ends, "binding", grouped[other])
+        if len(grouped) > len(shown):
+            rest = len(grouped) - len(shown)
+            if is_behind:
+                self.things[_id(place)]["more_behind"] = rest
+            else:
+                self.things[_id(place)]["more_before"] = rest
+
+    def _exists(self, place: _GraphNode) -> bool:
+        return place[1] in (self._records.queues if place[0] == _QUEUE else self._records.exchanges)
+
+    def _add(self, place: _GraphNode, column: int) -> None:
+        kind, name = place
+        if _id(place) in self.things or not self._exists(place):
+            return
+        if kind == _EXCHANGE:
+            self.things[_id(place)] = {
+                "id": _id(place), "kind": "exchange", "name": name, "column": column,
+                "type": self._records.exchanges[name].type,
+            }  # fmt: skip
+            return
+        thing: ThingShape = {"id": _id(place), "kind": "queue", "name": name, "column": column}
+        live = self._vhost.queues.get(name)
+        if live is not None:
+            thing["messages"] = live.message_count + live.unacked_count
+            thing["consumers"] = live.consumer_count
+            if live.is_paused:
+                thing["paused"] = True
+        self.things[_id(place)] = thing
+
+    def _add_edge(
+        self, start: _GraphNode, end: _GraphNode, kind: _Kind, bindings: list[BindingRecord]
+    ) -> None:
+        keys = list(dict.fromkeys(_key(binding) for binding in bindings[:_KEYS_SHOWN_MAX]))
+        self.lines[_id(start), _id(end), kind] = {
+            "from": _id(start), "to": _id(end), "kind": kind, "keys": keys, "count": max(1, len(bindings)),
+        }  # fmt: skip
+
+    def _ends(self) -> None:
+        """Alternates, dead letters and consumers of what is in the picture."""
+        for thing in list(self.things.values()):
+            place = (thing["kind"], thing["name"])
+            if thing["kind"] == _EXCHANGE:
+                exchange = self._vhost.router.exchanges.get(thing["name"])
+                self._lead(place, exchange.alternate if exchange is not None else None, "alternate")
+            elif (live := self._vhost.queues.get(thing["name"])) is not None:
+                self._lead(place, live.settings.dead_letter_exchange, "dead-letter")
+                self._consumers(place, live)
+
+    def _lead(self, place: _GraphNode, name: str | None, kind: _Kind) -> None:
+        """A line to an exchange that is not bound, but named."""
+        if name:
+            other = (_EXCHANGE, name)
+            self._add(other, self.things[_id(place)]["column"] + 1)
+            if _id(other) in self.things:
+                self._add_edge(place, other, kind, [])
+
+    def _consumers(self, place: _GraphNode, live: LocalQueue) -> None:
+        consumers = list(live.consumers())
+        for number, consumer in enumerate(consumers[:PICTURED_CONSUMERS_MAX]):
+            name = f"{_id(place)} {number}"
+            column = self.things[_id(place)]["column"] + 1
+            self.things[name] = {"id": name, "kind": "consumer", "name": consumer.tag, "column": column}
+            self.lines[_id(place), name, "consumer"] = {
+                "from": _id(place), "to": name, "kind": "consumer", "keys": [], "count": 1,
+            }  # fmt: skip
+        if len(consumers) > PICTURED_CONSUMERS_MAX:
+            self.things[_id(place)]["more_behind"] = len(consumers) - PICTURED_CONSUMERS_MAX
+
+
+@documented(query=TopologyQuery, response=PictureShape)
+async def topology_graph(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Exchanges, queues and consumers around one of them, and what leads from one to another."""
+    context = request_context(request, node)
+    kind, name = request.query.get("kind", ""), request.query.get("name", "")
+    found = _TopologyGraph(context)
+    if not kind:
+        await found.most_bound()
+    elif kind in (_EXCHANGE, _QUEUE):
+        await found.around((kind, name))
+        if not found.things:
+            raise missing()
+    else:
+        raise bad_request(f"kind is {_EXCHANGE} or {_QUEUE}, not '{kind[:40]}'")
+    return reply(
+        {
+            "things": list(found.things.values()),
+            "lines": list(found.lines.values()),
+            "exchanges_total": sum(map(context.records.has_bindings_from, context.records.exchanges)),
+        }
+    )
+
+
+async def _grouped(
+    bindings: Iterable[BindingRecord], end: Callable[[BindingRecord], _GraphNode]
+) -> dict[_GraphNode, list[BindingRecord]]:
+    """Bindings by what they lead to, or from; a turn's work at once."""
+    grouped: dict[_GraphNode, list[BindingRecord]] = {}
+    for number, binding in enumerate(bindings, 1):
+        grouped.setdefault(end(binding), []).append(binding)
+        if not number % LISTED_PER_TURN:
+            await asyncio.sleep(0)
+    return grouped
+
+
+def _source(binding: BindingRecord) -> _GraphNode:
+    return _EXCHANGE, binding.source
+
+
+def _destination(binding: BindingRecord) -> _GraphNode:
+    return binding.destination_kind, binding.destination
+
+
+def _key(binding: BindingRecord) -> str:
+    """What a binding asks for, in short."""
+    if not binding.arguments_octets:
+        return binding.routing_key
+    told = ", ".join(f"{name}={json_value(value)}" for name, value in binding.arguments.items())
+    return f"{binding.routing_key} {told}".strip()
+
+
+def _id(place: _GraphNode) -> str:
+    return f"{place[0]} {place[1]}"

@@ -1,0 +1,47 @@
+"""Signing in to the web interface, and out again."""
+
+from typing import TypedDict
+
+from aiohttp import web
+
+from warren.management.auth import check_credentials
+from warren.management.managed_node import ManagedNode
+from warren.management.operation import Refusal, documented
+from warren.management.replies import RequestRefused, done, error_reply
+from warren.management.request_body import read_fields
+from warren.management.web_sessions import UI_HEADER
+
+
+class SignInBody(TypedDict):
+    """Who it is."""
+
+    username: str
+    password: str
+
+
+@documented(body=SignInBody, responses={204: None, 401: Refusal, 403: Refusal})
+async def sign_in(request: web.Request, node: ManagedNode) -> web.Response:
+    """Begin a session for the user whose name and password are sent."""
+    if UI_HEADER not in request.headers:
+        # A form of another site could sign somebody in as somebody else.
+        return error_reply(403, "forbidden", f"sessions are for the web interface, which sends '{UI_HEADER}'")
+    fields = await read_fields(request)
+    credentials = f"{fields.text('username')}:{fields.text('password')}"
+    try:
+        user = await check_credentials(request, node, credentials.encode("utf-8", "surrogatepass"))
+    except RequestRefused as refusal:
+        # Challenged, the browser would ask for the password itself.
+        refusal.response.headers.pop("www-authenticate", None)
+        raise
+    response = done()
+    node.sessions.begin(user, request, response)
+    await node.sessions.stored()
+    return response
+
+
+async def sign_out(request: web.Request, node: ManagedNode) -> web.Response:
+    """End the session of who asks, if there is one; no restart brings it back."""
+    response = done()
+    node.sessions.end(request, response)
+    await node.sessions.stored()
+    return response

@@ -1,0 +1,174 @@
+"""Who is sent rows at the moment: so many at once, each as fast as it takes them.
+
+A piece of one answer is made in each turn of the loop, however many there are, so that everybody else waits
+for one piece at most; and while anybody else is at work, the loop is theirs after each piece for as long as
+that took, and a moment at least. What has to be compressed goes through one thread, which leaves the
+interpreter to others meanwhile. A piece is made when the client has taken the one before, but for what the
+socket holds.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from warren.errors import AmqpError
+from warren.limits import ARROW_PAUSE_S_MIN, ARROW_PIECE_SIZE, ARROW_READERS_MAX, ARROW_STALLED_S_MAX
+from warren.management.arrow.message_rows import MessageRows, combined
+from warren.management.replies import RequestRefused, error_reply, reply
+from warren.runtime.thread_pool import ThreadPool
+
+if TYPE_CHECKING:
+    from warren.management.arrow.encoder import ArrowEncoder
+
+logger = logging.getLogger("warren.management")
+
+CONTENT_TYPE = "application/vnd.apache.arrow.stream"
+END = b"\xff\xff\xff\xff\0\0\0\0"
+_THREADS = 1
+_NO_MORE = object()
+
+
+class RowsGone(Exception):
+    """What was asked for is not there any more: an answer that has begun ends in the middle."""
+
+    def __init__(self, reason: str, **more: object) -> None:
+        super().__init__(reason)
+        # What else is said where it can be.
+        self.more = more
+
+
+class ArrowResponses:
+    """The answers in rows that are made at the moment."""
+
+    __slots__ = ("_encoder", "_is_shared", "_pause", "_thread_pool", "_turn", "count")
+
+    def __init__(self, is_shared: Callable[[], bool]) -> None:
+        """`is_shared` says whether anybody else is at work."""
+        self._is_shared = is_shared
+        # How long the piece before took to make (s).
+        self._pause = 0.0
+        self._encoder: type[ArrowEncoder] | None = None
+        self._thread_pool = ThreadPool(thread_count=_THREADS, waiting_max=ARROW_READERS_MAX)
+        # Who makes a piece in the turn of the loop that comes.
+        self._turn = asyncio.Lock()
+        self.count = 0
+
+    async def encoder(self) -> "type[ArrowEncoder]":
+        """What makes octets of rows; Refused where pyarrow is not installed."""
+        if self._encoder is None:
+            try:
+                self._encoder = await self._thread_pool.do(_encoder)
+            except ImportError:
+                reason = "rows need pyarrow, which is not installed here: pip install pyarrow"
+                raise RequestRefused(error_reply(501, "not_implemented", reason)) from None
+        return self._encoder
+
+    async def answer(
+        self,
+        request: web.Request,
+        encoder: "ArrowEncoder",
+        source: Iterator[MessageRows | None],
+        headers: Mapping[str, str] | None = None,
+    ) -> web.StreamResponse:
+        """Send what comes out of `source`, each in a turn of its own; None is a turn without rows.
+
+        It has to be so that the first comes before anything is sent: what it raises is answered.
+        """
+        if self.count >= ARROW_READERS_MAX:
+            raise RequestRefused(
+                error_reply(503, "service_unavailable", f"{self.count} answers in rows are under way")
+            )
+        self.count += 1
+        try:
+            first = _first(source)
+            response = web.StreamResponse(headers=headers)
+            response.content_type = CONTENT_TYPE
+            await response.prepare(request)
+            if request.method != "HEAD":
+                await self._send(request, response, encoder, _all(first, source))
+            return response
+        finally:
+            self.count -= 1
+
+    async def _send(
+        self,
+        request: web.Request,
+        response: web.StreamResponse,
+        encoder: "ArrowEncoder",
+        source: Iterator[MessageRows | None],
+    ) -> None:
+        try:
+            await _written(response, encoder.head())
+            pieces = _pieces(encoder, combined(source, partial(self._piece_size, encoder)))
+            while (batch := await self.next_piece(pieces)) is not _NO_MORE:
+                if batch is not None:
+                    await _written(response, await self._encoded(encoder, batch))
+            await _written(response, END)
+        except ConnectionError:
+            logger.debug("%s does not want the rest of %s", request.remote, request.path)
+        except (AmqpError, RowsGone, TimeoutError) as error:
+            logger.warning("rows for %s end in the middle of %s: %s", request.remote, request.path, error)
+            _break(request)
+
+    async def next_piece(self, pieces: Iterator[object]) -> object:
+        """The next piece, made in a turn in which nobody else makes one."""
+        async with self._turn:
+            await asyncio.sleep(max(self._pause, ARROW_PAUSE_S_MIN) if self._is_shared() else 0)
+            begun = monotonic()
+            try:
+                return next(pieces, _NO_MORE)
+            finally:
+                self._pause = monotonic() - begun
+
+    def _piece_size(self, encoder: "ArrowEncoder") -> int:
+        """What a piece takes, about, if there is as much; 0: as little as can be."""
+        return ARROW_PIECE_SIZE if encoder.is_quick and not self._is_shared() else 0
+
+    async def _encoded(self, encoder: "ArrowEncoder", batch: object) -> object:
+        if encoder.is_compressing:
+            return await self._thread_pool.do(partial(encoder.encode, batch))
+        return encoder.encode(batch)
+
+
+def _encoder() -> "type[ArrowEncoder]":
+    from warren.management.arrow.encoder import ArrowEncoder
+
+    return ArrowEncoder
+
+
+def _pieces(encoder: "ArrowEncoder", source: Iterator[list[MessageRows] | None]) -> Iterator[object]:
+    """Batches of all rows; None for a turn in which there is none yet."""
+    for many in source:
+        if many is None:
+            yield None
+        else:
+            yield from encoder.batches(many)
+
+
+def _first(source: Iterator[MessageRows | None]) -> MessageRows | None:
+    try:
+        return next(source, None)
+    except RowsGone as gone:
+        raise RequestRefused(reply({"error": "gone", "reason": str(gone), **gone.more}, 410)) from None
+
+
+def _all(first: MessageRows | None, source: Iterator[MessageRows | None]) -> Iterator[MessageRows | None]:
+    yield first
+    yield from source
+
+
+async def _written(response: web.StreamResponse, octets: object) -> None:
+    """Send `octets`, a buffer, when the client has taken what was sent before."""
+    async with asyncio.timeout(ARROW_STALLED_S_MAX):
+        await response.write(memoryview(octets))  # type: ignore[arg-type]
+
+
+def _break(request: web.Request) -> None:
+    """Have the client see that the answer has no end."""
+    if request.transport is not None:
+        request.transport.abort()

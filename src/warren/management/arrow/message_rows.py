@@ -1,0 +1,237 @@
+"""Messages as columns, as they lie: from a chunk of a stream, or gathered one by one from a queue."""
+
+from array import array
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+from warren.model.blind_copies import strip_bcc
+from warren.model.message import Message
+from warren.queues.batches import MessageColumns
+from warren.store.streams.chunk import Chunk
+from warren.store.streams.span import Span
+
+# The exchange and the routing key, and the properties of a message, as they are in `Message`.
+MessageShape = tuple[bytes, bytes]
+
+# About what a row takes in a batch beside its body and its shape, and how much longer this is as text, in two
+# columns.
+_ROW_SIZE = 512
+_SHAPE_FACTOR = 6
+
+
+@dataclass(slots=True, kw_only=True)
+class MessageRows:
+    """Some messages of one queue; the octets of their bodies are not copied."""
+
+    queue: str
+    # Places in the queue or stream.
+    offsets: "range | array[int]"
+    shapes: list[MessageShape]
+    # Which shape each has; None: all the only one.
+    kinds: "array[int] | None"
+    # When they were published (ms), each or all.
+    times: "array[int] | int"
+    # Which were handed out before; None: none of them.
+    redelivered: list[bool] | None
+    # Where bodies end among `bodies`, from before the first of all on; the first row is at `at` of these.
+    ends: "array[int]"
+    bodies: memoryview
+    at: int = 0
+    # Where the rows are among all, if not one after the other from `at` on.
+    places: "array[int] | None" = None
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        return len(self.offsets)
+
+    @property
+    def octets(self) -> int:
+        """The octets of all bodies."""
+        ends = self.ends
+        if self.places is None:
+            return ends[self.at + self.count] - ends[self.at]
+        return sum(ends[place + 1] - ends[place] for place in self.places)
+
+    @property
+    def memory(self) -> int:
+        """About what they take until they are sent: bodies as they lie, in a column, and written."""
+        return 3 * self.octets + self.count * self.row_size
+
+    @property
+    def row_size(self) -> int:
+        """About what a row takes in a batch beside its body, if all had the longest shape."""
+        longest = max((len(address) + len(listed) for address, listed in self.shapes), default=0)
+        return _ROW_SIZE + _SHAPE_FACTOR * longest
+
+    def used_shapes(self) -> "tuple[list[MessageShape], array[int] | None]":
+        """Shapes, among them all that the rows have, and which of them each has; None: in order."""
+        kinds = self.kinds
+        if kinds is None:
+            return self.shapes[:1], array("I", bytes(4 * self.count))
+        first, end = min(kinds), max(kinds) + 1
+        shapes = self.shapes[first:end]
+        if end - first == len(kinds) and kinds == array("I", range(first, end)):
+            return shapes, None
+        return shapes, array("I", [kind - first for kind in kinds]) if first else kinds
+
+    def part(self, first: int, count: int) -> "MessageRows":
+        """The rows from `first` on, `count` of them at most."""
+        end = min(first + count, self.count)
+        times, kinds, places = self.times, self.kinds, self.places
+        return MessageRows(
+            queue=self.queue,
+            offsets=self.offsets[first:end],
+            shapes=self.shapes,
+            kinds=None if kinds is None else kinds[first:end],
+            times=times if isinstance(times, int) else times[first:end],
+            redelivered=None if self.redelivered is None else self.redelivered[first:end],
+            ends=self.ends,
+            bodies=self.bodies,
+            at=self.at + first,
+            places=None if places is None else places[first:end],
+        )
+
+    def within(self, octets_max: int) -> "MessageRows":
+        """The first rows, as many as have `octets_max` octets in their bodies at most; one at least."""
+        if self.octets <= octets_max:
+            return self
+        octets = count = 0
+        for place in self.places if self.places is not None else range(self.at, self.at + self.count):
+            octets += self.ends[place + 1] - self.ends[place]
+            if octets > octets_max and count:
+                break
+            count += 1
+        return self.part(0, count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFilter:
+    """Which rows somebody asks for: those with one of these keys and exchanges; None is any."""
+
+    exchanges: Collection[bytes] | None = None
+    routing_keys: Collection[bytes] | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """True if every row is wanted."""
+        return self.exchanges is None and self.routing_keys is None
+
+    def fits(self, address: bytes) -> bool:
+        """Whether what was published with `address` is wanted."""
+        key_at = 2 + address[0]
+        if self.exchanges is not None and address[1 : key_at - 1] not in self.exchanges:
+            return False
+        return self.routing_keys is None or address[key_at:] in self.routing_keys
+
+
+ALL_ROWS = RowFilter()
+
+
+def rows_of_chunk(
+    queue: str, chunk: Chunk | Span, start: int, end: int, *, wanted: RowFilter = ALL_ROWS
+) -> MessageRows:
+    """The messages of `chunk` at offsets from `start` to before `end`, as far as they are `wanted`."""
+    first, behind = max(start, chunk.first), min(end, chunk.end)
+    at = first - chunk.first
+    kinds = chunk.kinds
+    times: array[int] | int
+    if isinstance(chunk, Chunk):
+        ends, times = chunk.ends, chunk.time
+        shapes = [(shape.address, shape.property_list) for shape in chunk.shapes]
+    else:
+        ends, times = chunk.ends_and_times()
+        times = times[at : behind - chunk.first]
+        shapes = chunk.shapes
+    rows = MessageRows(
+        queue=queue,
+        offsets=range(first, max(behind, first)),
+        shapes=shapes,
+        kinds=None if kinds is None else kinds[at : behind - chunk.first],
+        times=times,
+        redelivered=None,
+        ends=ends,
+        bodies=chunk.bodies,
+        at=at,
+    )
+    return rows if wanted.is_all else _filtered(rows, wanted)
+
+
+def rows_of_messages(
+    queue: str, messages: Collection[tuple[int, Message, bool]], wanted: RowFilter = ALL_ROWS
+) -> MessageRows:
+    """Messages with their places, and whether they were delivered before, as far as they are `wanted`."""
+    columns = MessageColumns(len(messages))
+    for place, message, is_redelivered in messages:
+        if wanted.is_all or wanted.fits(message.address):
+            columns.add(place, message, is_redelivered)
+    return rows_of_columns(queue, columns)
+
+
+def rows_of_columns(queue: str, columns: MessageColumns) -> MessageRows:
+    """All messages in `columns`."""
+    return MessageRows(
+        queue=queue,
+        offsets=columns.places,
+        shapes=[(address, strip_bcc(property_list)) for address, property_list in columns.shapes],
+        kinds=columns.kinds,
+        times=columns.times,
+        redelivered=columns.redelivered,
+        ends=columns.ends,
+        bodies=memoryview(columns.bodies),
+    )
+
+
+def combined(
+    source: Iterator[MessageRows | None], size_max: Callable[[], int]
+) -> Iterator[list[MessageRows] | None]:
+    """What comes out of `source`, as many at a time as take `size_max` octets of memory, or one alone.
+
+    None stands for what has no rows; what is raised comes behind the rows before it.
+    """
+    held: list[MessageRows] = []
+    size = 0
+    try:
+        for rows in source:
+            wanted = rows if rows is not None and rows.count else None
+            more = wanted.memory if wanted is not None else 0
+            if held and (wanted is None or size + more > size_max()):
+                yield held
+                held, size = [], 0
+            if wanted is None:
+                yield None
+                continue
+            held.append(wanted)
+            size += more
+            if size >= size_max():
+                yield held
+                held, size = [], 0
+    except Exception:
+        if held:
+            yield held
+        raise
+    if held:
+        yield held
+
+
+def _filtered(rows: MessageRows, wanted: RowFilter) -> MessageRows:
+    """Those of `rows`, which follow each other, that are `wanted`: it is looked at once for each shape."""
+    fitting = [wanted.fits(address) for address, _ in rows.shapes]
+    kinds = rows.kinds
+    if all(fitting) or not rows.count:
+        return rows
+    places: array[int] = array("I")
+    if kinds is not None:
+        places.extend(place for place, kind in enumerate(kinds) if fitting[kind])
+    first, times = rows.offsets[0], rows.times
+    return MessageRows(
+        queue=rows.queue,
+        offsets=array("q", [first + place for place in places]),
+        shapes=rows.shapes,
+        kinds=None if kinds is None else array("I", [kinds[place] for place in places]),
+        times=times if isinstance(times, int) else array("q", [times[place] for place in places]),
+        redelivered=None,
+        ends=rows.ends,
+        bodies=rows.bodies,
+        places=array("I", [rows.at + place for place in places]),
+    )

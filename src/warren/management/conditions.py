@@ -1,0 +1,131 @@
+"""Which messages somebody looks for: conditions on properties, headers and JSON bodies.
+
+    routing_key=orders.eu    headers.tenant=acme    properties.priority>=5    body.total>100    body~refused
+
+A field, an operator, a value. What looks like a number is compared as one with what is one; `~` is: contains.
+A field that a message does not have fits no condition but `!=`.
+"""
+
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from warren.limits import CONDITIONS_MAX, MATCHED_BODY_SIZE_MAX
+from warren.model.blind_copies import without_bcc
+from warren.model.message import Message
+
+_ABSENT = object()
+# Longer ones first: of `>=`, `>` is no operator.
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+    "=": operator.eq,
+    ">": operator.gt,
+    "<": operator.lt,
+    "~": lambda found, wanted: str(wanted) in str(found),
+}
+# What holds of a text and the number that it writes down.
+_EQUALITIES = ("=", "!=")
+_FIELDS = ("routing_key", "exchange", "body")
+_PREFIXES = ("properties.", "headers.", "body.")
+# A place in a list.
+_PLACE = re.compile(r"[0-9]{1,9}")
+_WORDS: dict[str, object] = {"true": True, "false": False, "null": None}
+
+
+class ConditionError(ValueError):
+    """A condition that cannot be understood; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One of them."""
+
+    path: tuple[str, ...]
+    operator: str
+    wanted: object
+    # As it was written: a text is equal to nothing else, though it may look like a number.
+    written: str
+
+    def fits(self, message: Message) -> bool:
+        """Whether `message` is one of those looked for."""
+        found = _found(message, self.path)
+        if found is _ABSENT:
+            return self.operator == "!="
+        wanted = self.wanted
+        if isinstance(found, str) and not isinstance(wanted, str) and self.operator in _EQUALITIES:
+            wanted = self.written
+        try:
+            return _OPERATORS[self.operator](found, wanted)
+        except TypeError:
+            # A text is neither more nor less than a number.
+            return False
+
+
+def parse_conditions(texts: Sequence[str]) -> list[Condition]:
+    """Those that `texts` write down. ConditionError."""
+    if len(texts) > CONDITIONS_MAX:
+        raise ConditionError(f"{len(texts)} conditions are more than {CONDITIONS_MAX}")
+    return [_condition(text) for text in texts]
+
+
+def _condition(text: str) -> Condition:
+    places = [(at, symbol) for symbol in _OPERATORS if (at := text.find(symbol)) > 0]
+    if not places:
+        raise ConditionError(f"'{text}' has none of the operators {' '.join(_OPERATORS)}")
+    at, symbol = min(places, key=lambda place: (place[0], -len(place[1])))
+    field, value = text[:at].strip(), text[at + len(symbol) :].strip()
+    if field not in _FIELDS and not field.startswith(_PREFIXES):
+        known = " ".join((*_FIELDS, *(f"{prefix}…" for prefix in _PREFIXES)))
+        raise ConditionError(f"'{field}' is none of {known}")
+    return Condition(tuple(field.split(".")), symbol, _value(value), value)
+
+
+def _value(text: str) -> object:
+    if text in _WORDS:
+        return _WORDS[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _found(message: Message, path: tuple[str, ...]) -> object:
+    """What `message` has where `path` leads."""
+    first, *rest = path
+    if first == "routing_key":
+        return message.routing_key
+    if first == "exchange":
+        return message.exchange
+    if first == "properties":
+        value = getattr(message.properties(), rest[0], None)
+        return _ABSENT if value is None else value
+    if first == "headers":
+        # A header may have a dot in its name.
+        headers = without_bcc(message).headers()
+        name = ".".join(rest)
+        return headers[name] if name in headers else _walked(headers, rest)
+    body = message.body[:MATCHED_BODY_SIZE_MAX]
+    if not rest:
+        return body.decode("utf-8", "replace")
+    try:
+        return _walked(json.loads(body), rest)
+    except (ValueError, RecursionError):
+        return _ABSENT
+
+
+def _walked(value: object, names: Sequence[str]) -> object:
+    for name in names:
+        if isinstance(value, Mapping) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and _PLACE.fullmatch(name) and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return _ABSENT
+    return value

@@ -1,0 +1,182 @@
+"""The connections of one HTTP port: how many there may be, and how long each may take over what it does.
+
+A port that is full makes room for a newcomer by closing the connection that has waited longest for a request
+of its client, so that whoever opens many and asks for nothing keeps nobody else out.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+
+from warren.limits import TLS_HANDSHAKE_MS
+from warren.limits_http import (
+    HTTP_ADDRESS_SHARE,
+)
+from warren.management.http_protocol import HttpProtocol, HttpTimeouts
+from warren.runtime.timers import PeriodicTimer
+from warren.transport.acceptor import Acceptor
+from warren.transport.tls import Tls, accept
+
+logger = logging.getLogger("warren.management")
+
+# Connections are looked at so often.
+_CHECK_INTERVAL_S = 1.0
+# Who has a network of IPv6 has all addresses that begin with its first 64 bits.
+_NETWORK_BITS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpPortSettings:
+    """What is settled before a port listens."""
+
+    connections_max: int
+    tls: Tls | None
+    tls_handshake_s: float = TLS_HANDSHAKE_MS / 1000
+    timeouts: HttpTimeouts = HttpTimeouts()  # noqa: RUF009
+
+
+class _Connection:
+    """A socket that was accepted, whose protocol is there once it has shaken hands."""
+
+    __slots__ = ("network", "protocol", "task")
+
+    def __init__(self, network: str) -> None:
+        self.network = network
+        self.protocol: HttpProtocol | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing that was asked for is being answered."""
+        return self.protocol is None or self.protocol.is_waiting
+
+    def drop(self) -> None:
+        """Close it."""
+        if self.protocol is not None:
+            self.protocol.drop()
+        elif self.task is not None:
+            self.task.cancel()
+
+
+class HttpConnections:
+    """Those of one port."""
+
+    def __init__(
+        self, settings: HttpPortSettings, make_protocol: Callable[[HttpTimeouts], HttpProtocol]
+    ) -> None:
+        self._settings = settings
+        self._make_protocol = make_protocol
+        self._address_max = max(1, settings.connections_max // HTTP_ADDRESS_SHARE)
+        # In the order in which they last began to wait, as far as anybody has looked.
+        self._connections: dict[_Connection, None] = {}
+        self._by_network: dict[str, int] = {}
+        self._acceptors: list[Acceptor] = []
+        self._periodic: PeriodicTimer | None = None
+
+    def listen(self, listening: socket.socket) -> None:
+        """Accept those who come to `listening`."""
+        self._acceptors.append(Acceptor(listening, self._begin))
+        if self._periodic is None:
+            self._periodic = PeriodicTimer(
+                asyncio.get_running_loop(),
+                min(_CHECK_INTERVAL_S, self._settings.timeouts.headers_s),
+                self._check_timeouts,
+            )
+
+    async def stop(self) -> None:
+        """Accept nobody any more; who is here may stay."""
+        for acceptor in self._acceptors:
+            acceptor.close()
+        for acceptor in self._acceptors:
+            await acceptor.wait_closed()
+
+    def close(self) -> None:
+        """Let nobody stay."""
+        if self._periodic is not None:
+            self._periodic.stop()
+        for connection in list(self._connections):
+            connection.drop()
+
+    # --- private ------------------------------------------------------------------------------
+
+    def _begin(self, connected: socket.socket, host: str) -> Coroutine[object, object, None] | None:
+        network = _network_of(host)
+        if not self._make_room(network):
+            return None
+        connection = _Connection(network)
+        self._connections[connection] = None
+        self._by_network[network] = self._by_network.get(network, 0) + 1
+        return self._tls_handshake(connected, connection)
+
+    def _make_room(self, network: str) -> bool:
+        """Have room for one more of `network`; False if everybody is being answered."""
+        is_of_many = self._by_network.get(network, 0) >= self._address_max
+        if not is_of_many and len(self._connections) < self._settings.connections_max:
+            return True
+        for connection in self._connections:
+            if connection.is_idle and (connection.network == network or not is_of_many):
+                self._forget(connection)
+                connection.drop()
+                return True
+        logger.warning("refused an HTTP connection of %s: too many are open", network)
+        return False
+
+    async def _tls_handshake(self, connected: socket.socket, connection: _Connection) -> None:
+        connection.task = asyncio.current_task()
+
+        def protocol() -> HttpProtocol:
+            made = self._make_protocol(self._settings.timeouts)
+            made.on_open = lambda: self._opened(connection, made)
+            made.on_lost = lambda: self._forget(connection)
+            return made
+
+        try:
+            await accept(connected, protocol, self._settings.tls, self._settings.tls_handshake_s)
+        except (OSError, TimeoutError) as error:
+            logger.debug("no TLS handshake: %s", error)
+            connected.close()
+        except asyncio.CancelledError:
+            connected.close()
+            raise
+        finally:
+            connection.task = None
+            if connection.protocol is None:
+                self._forget(connection)
+
+    def _opened(self, connection: _Connection, protocol: HttpProtocol) -> None:
+        if connection in self._connections:
+            connection.protocol = protocol
+        else:
+            # It had to make room meanwhile.
+            protocol.drop()
+
+    def _forget(self, connection: _Connection) -> None:
+        if connection not in self._connections:
+            return
+        del self._connections[connection]
+        self._by_network[connection.network] -= 1
+        if not self._by_network[connection.network]:
+            del self._by_network[connection.network]
+
+    def _check_timeouts(self) -> None:
+        """Close whatever has taken too long; who is answered goes to the end of those that wait."""
+        for connection in list(self._connections):
+            if connection.protocol is not None:
+                connection.protocol.check_timeouts()
+            if not connection.is_idle and connection in self._connections:
+                del self._connections[connection]
+                self._connections[connection] = None
+
+
+def _network_of(host: str) -> str:
+    """What counts as one address."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
+        return str(int(address) >> (address.max_prefixlen - _NETWORK_BITS))
+    return host

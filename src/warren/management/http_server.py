@@ -1,0 +1,255 @@
+"""The HTTP servers: the API on one port, metrics on another."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cache
+from inspect import isawaitable
+
+from aiohttp import web
+
+from warren.errors import AmqpError
+from warren.limits_http import (
+    HTTP_BODY_SIZE_MAX,
+)
+from warren.management.api.live import GETS, add_live
+from warren.management.api.openapi_document import add_document
+from warren.management.auth import authorize
+from warren.management.http_connections import HttpConnections, HttpPortSettings
+from warren.management.http_protocol import SERVER, HttpProtocol, HttpTimeouts
+from warren.management.managed_node import ListenerView, ManagedNode
+from warren.management.manual import add_manual
+from warren.management.metadata_changes import amqp_error_reply
+from warren.management.negotiation import compress, plain_text_refusal
+from warren.management.openapi import document
+from warren.management.operation import OPERATION, operation_of
+from warren.management.prometheus.endpoints import SCRAPE_STATISTICS, detailed, metrics, per_object
+from warren.management.prometheus.exposition import ScrapeStatistics
+from warren.management.replies import RequestRefused, encoded, error_reply, not_found, options
+from warren.management.request_body import BODY_MEMORY, BodyMemory
+from warren.management.routes import ROUTES, HttpRoute
+from warren.management.web_interface import PREFIX, add_web_interface
+from warren.transport.sockets import bind
+
+logger = logging.getLogger("warren.management")
+
+Responder = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+Endpoint = Callable[[web.Request, ManagedNode], Awaitable[web.StreamResponse]]
+
+_BACKLOG = 128
+_SHUTDOWN_S = 1.0
+_POLICY = "content-security-policy"
+_ENCODING_SHOWN = 40
+_IDENTITY_ENCODINGS = ("", "identity")
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+_METRICS_METHODS = ("HEAD", "GET", "OPTIONS")
+_METRICS: dict[str, Endpoint] = {
+    "": metrics,
+    "/per-object": per_object,
+    "/detailed": detailed,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseSettings:
+    """What is configured about all answers: RabbitMQ's `management.hsts.policy` and its like."""
+
+    hsts: str = ""
+    csp: str = ""
+    # Sites whose pages may ask; `*` is every one.
+    origins: frozenset[str] = frozenset()
+    origins_max_age: int | None = None
+    metrics_path: str = "/metrics"
+    # What stands before all paths of the API, its pages and the interface.
+    path_prefix: str = ""
+    is_compressed: bool = True
+
+
+RESPONSE_SETTINGS: web.AppKey[ResponseSettings] = web.AppKey("answering", ResponseSettings)
+
+
+class HttpServer:
+    """One listening HTTP port."""
+
+    def __init__(
+        self,
+        node: ManagedNode,
+        protocol: str,
+        settings: HttpPortSettings,
+        response_settings: ResponseSettings,
+    ) -> None:
+        """`protocol` is http or http/prometheus, and with TLS https or https/prometheus."""
+        self._node = node
+        self._protocol = protocol
+        app = _app(node, protocol, response_settings)
+        add_live(app, self._ask)
+        self._runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_SHUTDOWN_S)
+        self._connections = HttpConnections(settings, self._make_protocol)
+        self.addresses: list[tuple[str, int]] = []
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen; an OSError says why the address cannot be had."""
+        sockets = bind(host, port, _BACKLOG)
+        await self._runner.setup()
+        for listening in sockets:
+            self._connections.listen(listening)
+            self.addresses.append(listening.getsockname()[:2])
+        self._node.listeners.extend(ListenerView(self._protocol, *address) for address in self.addresses)
+
+    async def _ask(self, request: web.Request) -> web.StreamResponse:
+        """What is answered to `request`, which did not come through a socket."""
+        assert self._runner.server is not None
+        return await self._runner.server.request_handler(request)
+
+    async def stop(self) -> None:
+        """Finish the requests under way and close."""
+        await self._connections.stop()
+        await self._runner.cleanup()
+        self._connections.close()
+
+    def _make_protocol(self, timeouts: HttpTimeouts) -> HttpProtocol:
+        assert self._runner.server is not None
+        return HttpProtocol(self._runner.server, asyncio.get_running_loop(), timeouts)
+
+
+def _app(node: ManagedNode, protocol: str, response_settings: ResponseSettings) -> web.Application:
+    app = web.Application(middlewares=[_errors], client_max_size=HTTP_BODY_SIZE_MAX)
+    app[RESPONSE_SETTINGS] = response_settings
+    app[BODY_MEMORY] = BodyMemory()
+    app.on_response_prepare.append(_add_headers)
+    if protocol.endswith("/prometheus"):
+        app[SCRAPE_STATISTICS] = ScrapeStatistics()
+        app.router.add_route("*", response_settings.metrics_path + "/{registry:[^/]+}", _no_registry)
+        for path, endpoint in _METRICS.items():
+            for written in (path, f"{path}/"):
+                app.router.add_route("*", response_settings.metrics_path + written, _metrics(node, endpoint))
+        return app
+    prefix = app[PREFIX] = response_settings.path_prefix
+    for route in ROUTES:
+        responder = _responder(node, route)
+        # A name may have braces in it, which aiohttp would not take for one.
+        path = f"{prefix}/api" + route.path.replace("}", ":[^/]+}")
+        for written in (path, f"{path}/"):
+            app.router.add_route("*", written, responder)
+    add_document(app, cache(lambda: encoded(document(ROUTES) | {"servers": [{"url": f"{prefix}/api"}]})))
+    add_manual(app, lambda: document(ROUTES))
+    add_web_interface(app)
+    return app
+
+
+def _metrics(node: ManagedNode, endpoint: Endpoint) -> Responder:
+    """What answers every method, and every wish of a client, as RabbitMQ does."""
+
+    async def respond(request: web.Request) -> web.StreamResponse:
+        if request.method == "OPTIONS":
+            return options(_METRICS_METHODS)
+        if request.method not in _METRICS_METHODS:
+            is_known = request.method in _METHODS
+            return web.Response(
+                status=405 if is_known else 501, headers={"allow": ", ".join(_METRICS_METHODS)}
+            )
+        if refusal := plain_text_refusal(request.headers.get("accept")):
+            return web.Response(status=refusal)
+        return web.Response(status=204) if request.method == "HEAD" else await endpoint(request, node)
+
+    return respond
+
+
+async def _no_registry(request: web.Request) -> web.StreamResponse:
+    return web.Response(status=404, text="Unknown Registry")
+
+
+def _responder(node: ManagedNode, route: HttpRoute) -> Responder:
+    """What answers every method of `route`; the method is looked at before the user, and both first."""
+
+    async def respond(request: web.Request) -> web.StreamResponse:
+        if request.method == "OPTIONS":
+            return options(route.methods)
+        handler = route.handler(request.method)
+        if handler is None:
+            return web.Response(status=405, headers={"allow": ", ".join(route.methods)})
+        await authorize(request, node, route.right_of(request.method))
+        _check_encoding(request)
+        request[OPERATION] = operation_of(handler)
+        answer = handler(request, node)
+        return await answer if isawaitable(answer) else answer
+
+    setattr(respond, GETS, route.handler("GET"))
+    return respond
+
+
+def _check_encoding(request: web.Request) -> None:
+    """Refuse a body that is compressed: RabbitMQ reads none, and a small one may stand for a large one."""
+    encoding = request.headers.get("content-encoding", "").strip().lower()
+    if encoding not in _IDENTITY_ENCODINGS:
+        reason = f"a body is taken as it is, and not in the encoding '{encoding[:_ENCODING_SHOWN]}'"
+        raise RequestRefused(error_reply(415, "unsupported_media_type", reason))
+
+
+async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Say who answers, and not which version of what; and what is configured to be said."""
+    response.headers["server"] = SERVER
+    if isinstance(request.protocol, HttpProtocol) and request.protocol.has_had_enough:
+        response.headers["connection"] = "close"
+        response.force_close()
+    response_settings = request.app[RESPONSE_SETTINGS]
+    # RFC 6797 §7.2: not in the clear.
+    if response_settings.hsts and request.secure:
+        response.headers["strict-transport-security"] = response_settings.hsts
+    origin = request.headers.get("origin", "")
+    if origin and not response_settings.origins.isdisjoint((origin, "*")):
+        _add_cors_headers(request, response, origin)
+    if response_settings.csp and _POLICY in response.headers:
+        response.headers[_POLICY] = response_settings.csp
+
+
+def _add_cors_headers(request: web.Request, response: web.StreamResponse, origin: str) -> None:
+    """Have a browser hand the answer to a page of `origin`, with RabbitMQ's headers."""
+    response.headers["access-control-allow-origin"] = origin
+    response.headers["access-control-allow-credentials"] = "true"
+    if request.method != "OPTIONS":
+        return
+    max_age = request.app[RESPONSE_SETTINGS].origins_max_age
+    if max_age is not None:
+        response.headers["access-control-max-age"] = str(max_age)
+    wanted = request.headers.get("access-control-request-headers")
+    if wanted is not None:
+        response.headers["access-control-allow-headers"] = wanted
+    response.headers["access-control-allow-methods"] = response.headers.get("allow", "")
+
+
+def _is_left(request: web.Request) -> bool:
+    """Whether the client has gone."""
+    return request.transport is None or request.transport.is_closing()
+
+
+@web.middleware
+async def _errors(request: web.Request, handler: Responder) -> web.StreamResponse:
+    """RabbitMQ's body for what aiohttp refuses by itself; nothing of an exception goes to the client."""
+    response = await _answer(request, handler)
+    if request.app[RESPONSE_SETTINGS].is_compressed:
+        compress(request, response)
+    return response
+
+
+async def _answer(request: web.Request, handler: Responder) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except RequestRefused as refusal:
+        return refusal.response
+    except AmqpError as error:
+        return amqp_error_reply(error)
+    except web.HTTPNotFound:
+        return not_found()
+    except web.HTTPMethodNotAllowed as error:
+        return web.Response(status=405, headers={"allow": ", ".join(sorted(error.allowed_methods))})
+    except web.HTTPException:
+        raise
+    except Exception as error:
+        if isinstance(error, ConnectionError) and _is_left(request):
+            # Nobody is there any more to be answered, and whoever leaves in the middle does no harm.
+            raise
+        logger.exception("unexpected exception in %s %s", request.method, request.path)
+        return error_reply(500, "Internal Server Error", "see the log of the broker")

@@ -1,0 +1,127 @@
+"""How handlers change what exists: by the commands that channels propose, too, and with the same checks."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextvars import ContextVar
+from itertools import groupby, islice
+from typing import Any, TypeVar
+
+from aiohttp import web
+
+from warren.errors import AccessRefused, AmqpError, InternalError, NotAllowed, NotFound, ResourceError
+from warren.limits import IMPORTED_AT_ONCE
+from warren.management.managed_node import ManagedNode
+from warren.management.replies import RequestRefused, bad_request, error_reply, missing
+from warren.metadata.commands import INTERNAL_USER, MetadataCommand, Outcome, Reply
+from warren.metadata.unsupported import unsupported
+from warren.metadata.users import User
+from warren.metadata.vhosts import VhostMetadata
+from warren.model.patterns import new_pattern_error
+from warren.vhost.coroutine_driver import drive
+
+T = TypeVar("T")
+# The user of the request that is being answered.
+ACTING_USER: ContextVar[str] = ContextVar("ACTING_USER", default=INTERNAL_USER)
+
+
+async def propose(node: ManagedNode, command: MetadataCommand) -> Reply:
+    """Have `command` applied; what it refuses is the client's fault."""
+    reason = unsupported(command)
+    if reason is not None:
+        raise bad_request(reason)
+    reply = await node.proposals.propose(command, ACTING_USER.get())
+    if reply.outcome is Outcome.REFUSED:
+        raise bad_request(reply.text)
+    return reply
+
+
+async def propose_all(node: ManagedNode, commands: Iterable[MetadataCommand]) -> list[Reply | BaseException]:
+    """Have `commands` applied, all under way at once; what became of each, in order."""
+    proposed = (node.proposals.propose(command, ACTING_USER.get()) for command in commands)
+    return await asyncio.gather(*proposed, return_exceptions=True)
+
+
+def parallel_batches(items: Iterable[T], kind: Callable[[T], object]) -> Iterator[list[T]]:
+    """Those of `items` that may be under way together: rows of one kind; of the kind None each alone."""
+    for of_kind, row in groupby(items, kind):
+        while together := list(islice(row, 1 if of_kind is None else IMPORTED_AT_ONCE)):
+            yield together
+
+
+async def propose_checked(node: ManagedNode, command: MetadataCommand, *, is_escaped: bool = False) -> None:
+    """The same for what RabbitMQ validates as a parameter; it escapes some of its texts for HTML."""
+    reason = unsupported(command)
+    if reason is None:
+        reply = await node.proposals.propose(command, ACTING_USER.get())
+        if reply.outcome is not Outcome.REFUSED:
+            return
+        reason = reply.text
+    raise bad_request(escaped(reason) if is_escaped else reason)
+
+
+def escaped(text: str) -> str:
+    """`text` as RabbitMQ puts some of it into its answers: fit for a page of HTML."""
+    return text.replace("<", "&lt;").replace(">", "&gt;")
+
+
+def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> "asyncio.Future[T]":
+    """Run what awaits the things below the waterline, which know no loop; over with what came of it."""
+    over: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    async def carry() -> None:
+        try:
+            result = await coroutine
+        except Exception as error:
+            if not over.done():
+                over.set_exception(error)
+        else:
+            if not over.done():
+                over.set_result(result)
+
+    drive(carry())
+    return over
+
+
+def vhost_in_path(request: web.Request, node: ManagedNode) -> VhostMetadata:
+    """The virtual host that the path names."""
+    name = request.match_info["vhost"]
+    vhost = node.metadata.vhost(name)
+    if vhost is None:
+        message = f"there is no virtual host '{name}'"
+        if request.method == "PUT":
+            raise RequestRefused(error_reply(404, "not_found", "vhost_not_found", message))
+        raise missing(message)
+    return vhost
+
+
+def user_in_path(request: web.Request, node: ManagedNode) -> User:
+    """The user whom the path names."""
+    name = request.match_info["user"]
+    user = node.metadata.users.by_name.get(name)
+    if user is None:
+        raise missing(f"there is no user '{name}'")
+    return user
+
+
+def check_pattern(pattern: str, *, is_topic: bool = False) -> None:
+    """Refuse what is no regular expression, with Erlang's term for it: texts are lists of numbers."""
+    error = new_pattern_error(pattern)
+    if error is not None:
+        message, place = error
+        shown = pattern if is_topic else _numbers(pattern)
+        raise bad_request(["invalid_regexp", shown, [_numbers(message), place]])
+
+
+def amqp_error_reply(error: AmqpError) -> web.Response:
+    """What is said over HTTP of what a channel would have been closed for."""
+    if isinstance(error, AccessRefused | NotAllowed):
+        return error_reply(401, "not_authorised", "Access refused.")
+    if isinstance(error, NotFound):
+        return error_reply(404, "not_found", error.message)
+    if isinstance(error, InternalError | ResourceError):
+        return error_reply(503, "service_unavailable", error.message)
+    return error_reply(400, "bad_request", error.message)
+
+
+def _numbers(text: str) -> list[int]:
+    return [ord(character) for character in text]

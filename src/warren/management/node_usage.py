@@ -1,0 +1,79 @@
+"""What the node itself uses: the process as the kernel sees it, and the collector of cycles."""
+
+import gc
+import os
+import resource
+
+from warren.flow.alarms import Alarms, Resource
+from warren.session.server import Server
+
+# The columns of `NodeUsage.row`, under RabbitMQ's names.
+NODE_COLUMNS = (
+    "mem_used", "fd_used", "sockets_used", "proc_used", "disk_free", "gc_num", "gc_bytes_reclaimed",
+    "context_switches", "io_read_count", "io_read_bytes", "io_write_count", "io_write_bytes",
+)  # fmt: skip
+
+
+class NodeUsage:
+    """Measures one node."""
+
+    def __init__(self, server: Server, alarms: Alarms) -> None:
+        self._server = server
+        self._alarms = alarms
+
+    def row(self) -> tuple[int, ...]:
+        """What is used now, by FIGURES; what nobody measures is 0."""
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        reads, read_bytes, writes, written_bytes = _disk()
+        return (
+            self._level(Resource.MEMORY),
+            descriptors_used(),
+            self._server.connection_count,
+            # Threads, which are what comes nearest to processes of Erlang.
+            _threads(),
+            self._level(Resource.DISK),
+            sum(generation["collections"] for generation in gc.get_stats()),
+            0,
+            usage.ru_nvcsw + usage.ru_nivcsw,
+            reads,
+            read_bytes,
+            writes,
+            written_bytes,
+        )
+
+    def _level(self, of: Resource) -> int:
+        level = self._alarms.level(of)
+        return 0 if level is None else level.octets
+
+
+def descriptors_used() -> int:
+    """File descriptors that are open: the kernel gives the lowest that is free, so nobody has to count."""
+    try:
+        lowest = os.dup(0)
+    except OSError:
+        return descriptors_max()
+    os.close(lowest)
+    return lowest
+
+
+def descriptors_max() -> int:
+    """File descriptors that this process may have open."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def _threads() -> int:
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[17])
+    except (OSError, ValueError, IndexError):
+        return 1
+
+
+def _disk() -> tuple[int, int, int, int]:
+    """Reads, octets of them, writes, octets of them, of everything that is no memory."""
+    try:
+        with open("/proc/self/io", "rb") as file:
+            numbers = dict(line.split(b": ") for line in file.read().splitlines())
+        return tuple(int(numbers[name]) for name in (b"syscr", b"read_bytes", b"syscw", b"write_bytes"))  # type: ignore[return-value]
+    except (OSError, ValueError, KeyError):
+        return 0, 0, 0, 0

@@ -1,0 +1,182 @@
+"""Queues in the order in which they are listed, kept as they come and go: a page is a slice of it."""
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Iterable
+from itertools import chain
+
+from warren.limits import NAMES_PER_TURN
+from warren.limits_metadata import POLICIES_MATCHED_PER_TURN
+from warren.metadata.events import Event, PoliciesChanged, QueueDeclared, QueueDeleted, VhostRemoved
+from warren.metadata.machine import Metadata
+from warren.metadata.policies import Policy
+from warren.metadata.records import QueueRecord
+from warren.metadata.vhosts import VhostMetadata
+from warren.queues.local import LocalQueue
+
+# Of so many entries at most are those moved behind which one comes or goes.
+_BLOCK = 1_024
+_NEVER = -1
+_STREAM = "stream"
+# What a policy that is held against a name counts for, in names that are looked at.
+_MATCH_WORK = NAMES_PER_TURN // POLICIES_MATCHED_PER_TURN
+
+
+class IndexedQueue:
+    """A queue, and the virtual host that it is in."""
+
+    __slots__ = ("_generation", "_live", "_policies", "_queues", "record", "vhost")
+
+    def __init__(self, vhost: str, record: QueueRecord) -> None:
+        self.vhost = vhost
+        self.record = record
+        self._queues: dict[str, LocalQueue] | None = None
+        self._live: LocalQueue | None = None
+        # As of which policies of all queues; _NEVER: nobody has asked.
+        self._generation = _NEVER
+        self._policies: tuple[Policy | None, Policy | None] = (None, None)
+
+    def policies(self, vhost: VhostMetadata, generation: int) -> tuple[Policy | None, Policy | None]:
+        """Its policy and its operator policy, as long as the `generation` of all policies stays the same."""
+        if self._generation != generation:
+            self._generation = generation
+            # Kept for the same reason: a name is held against a pattern of each.
+            self._policies = vhost.policies_of(self.record.name, self.record.kind)
+        return self._policies
+
+    def knows_policies(self, generation: int) -> bool:
+        """Whether `policies` knows its answer already."""
+        return self._generation == generation
+
+    def live(self, queues: dict[str, LocalQueue]) -> LocalQueue | None:
+        """What keeps its messages, of the `queues` of its virtual host, which are others after a restart."""
+        if self._live is None or self._queues is not queues:
+            self._queues = queues
+            # Kept: for a list of very many, looking for each by its name takes longer than all else.
+            self._live = queues.get(self.record.name)
+        return self._live
+
+
+def live_queues(
+    named: Iterable[IndexedQueue], queues: dict[str, LocalQueue], nothing: LocalQueue
+) -> list[LocalQueue]:
+    """The same for many; `nothing` stands for one that is not there."""
+    return [
+        one._live if one._live is not None and one._queues is queues else one.live(queues) or nothing
+        for one in named
+    ]
+
+
+async def find_policies(named: Iterable[IndexedQueue], metadata: Metadata, order: "QueueIndex") -> None:
+    """Have the policies of `named` known, in pieces: each name is held against all policies."""
+    left = NAMES_PER_TURN
+    for one in named:
+        vhost = metadata.vhost(one.vhost)
+        left -= 1
+        if vhost is not None and not one.knows_policies(order.policy_generation):
+            one.policies(vhost, order.policy_generation)
+            left -= (len(vhost.policies.by_name) + len(vhost.operator_policies.by_name)) * _MATCH_WORK
+        if left <= 0:
+            left = NAMES_PER_TURN
+            await asyncio.sleep(0)
+
+
+def existing_queues(named: Iterable[IndexedQueue], queues: dict[str, LocalQueue]) -> list[LocalQueue]:
+    """Those that are there."""
+    return [live for one in named if (live := one.live(queues)) is not None]
+
+
+class QueueIndex:
+    """The queues of each virtual host by name."""
+
+    def __init__(self, metadata: Metadata) -> None:
+        # Another whenever the policies of a virtual host are others.
+        self.policy_generation = 0
+        self._by_vhost: dict[str, _SortedQueues] = {}
+        # Streams once more: there are few of them among very many queues.
+        self._streams: dict[str, _SortedQueues] = {}
+        for name, vhost in metadata.vhosts.by_name.items():
+            for queue in vhost.topology.queues.values():
+                self._add(name, queue)
+        metadata.listen(self._on_event)
+
+    def of(self, vhost: VhostMetadata) -> list[IndexedQueue]:
+        """The queues of `vhost`; the list stays as it is, whatever happens later."""
+        order = self._by_vhost.get(vhost.name)
+        return [] if order is None else order.whole()
+
+    def streams_of(self, vhost: str) -> list[IndexedQueue]:
+        """Its streams; the list stays as it is, whatever happens later."""
+        order = self._streams.get(vhost)
+        return [] if order is None else order.whole()
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, QueueDeclared):
+            self._add(event.vhost, event.queue)
+        elif isinstance(event, QueueDeleted):
+            self._by_vhost[event.vhost].remove(event.queue.name)
+            if event.queue.kind == _STREAM:
+                self._streams[event.vhost].remove(event.queue.name)
+        elif isinstance(event, VhostRemoved):
+            self._by_vhost.pop(event.vhost, None)
+            self._streams.pop(event.vhost, None)
+        elif isinstance(event, PoliciesChanged):
+            self.policy_generation += 1
+
+    def _add(self, vhost: str, queue: QueueRecord) -> None:
+        named = IndexedQueue(vhost, queue)
+        self._by_vhost.setdefault(vhost, _SortedQueues()).add(named)
+        if queue.kind == _STREAM:
+            self._streams.setdefault(vhost, _SortedQueues()).add(named)
+
+
+class _SortedQueues:
+    """Those of one virtual host, in blocks: all names of one come before all of the next."""
+
+    __slots__ = ("_blocks", "_last", "_whole")
+
+    def __init__(self) -> None:
+        self._blocks: list[list[IndexedQueue]] = []
+        # The last name of each block.
+        self._last: list[str] = []
+        self._whole: list[IndexedQueue] | None = []
+
+    def add(self, named: IndexedQueue) -> None:
+        """A queue that is not there yet."""
+        self._whole = None
+        name = named.record.name
+        at = bisect_left(self._last, name)
+        if at == len(self._blocks):
+            if not at:
+                self._blocks.append([])
+                self._last.append(name)
+            else:
+                at -= 1
+        block = self._blocks[at]
+        block.insert(bisect_left(block, name, key=_name), named)
+        if len(block) > _BLOCK:
+            self._blocks[at : at + 1] = [block[: _BLOCK // 2], block[_BLOCK // 2 :]]
+            self._last.insert(at, _name(block[_BLOCK // 2 - 1]))
+            at += 1
+        self._last[at] = _name(self._blocks[at][-1])
+
+    def remove(self, name: str) -> None:
+        """A queue that is there."""
+        self._whole = None
+        at = bisect_left(self._last, name)
+        block = self._blocks[at]
+        del block[bisect_left(block, name, key=_name)]
+        if block:
+            self._last[at] = _name(block[-1])
+        else:
+            del self._blocks[at], self._last[at]
+
+    def whole(self) -> list[IndexedQueue]:
+        """All of them."""
+        if self._whole is None:
+            self._whole = list(chain.from_iterable(self._blocks))
+        return self._whole
+
+
+def _name(named: IndexedQueue) -> str:
+    return named.record.name

@@ -1,0 +1,329 @@
+"""What is counted, sampled every so often into series: the rates of the management API come from these.
+
+Queues and connections say that they have moved, so idle ones cost nothing; exchanges are few, and looked at.
+The series of an object hangs on it and goes with it. A pass over all that moved is made in pieces, one in
+each turn of the loop.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from warren import limits
+from warren.limits import SAMPLE_INTERVAL_MS, SAMPLED_PER_TURN
+from warren.management.time_series import CoarseTimeSeries, SampleRow, TimeSeries
+from warren.metadata.events import Event, QueueDeclared, QueueDeleted
+from warren.metadata.machine import Metadata
+from warren.model.counters import Counters
+from warren.queues.local import LocalQueue
+from warren.routing.exchange import Exchange
+from warren.session.channel import Channel
+from warren.session.connection import Connection
+from warren.session.server import Server, StreamClient
+from warren.vhost.vhost import VirtualHost
+
+# The columns of rows, under RabbitMQ's names.
+PUBLISHED = ("publish", "confirm", "return_unroutable", "drop_unroutable")
+DELIVERED = (
+    "deliver", "deliver_no_ack", "deliver_get", "get", "get_no_ack", "get_empty", "redeliver", "ack",
+)  # fmt: skip
+LENGTHS = ("messages", "messages_ready", "messages_unacknowledged")
+OCTETS = ("recv_oct", "send_oct")
+DISK = ("disk_reads", "disk_writes")
+CHURN = (
+    "connection_created", "connection_closed", "channel_created", "channel_closed", "queue_declared",
+    "queue_created", "queue_deleted",
+)  # fmt: skip
+QUEUE_COLUMNS = (*LENGTHS, "publish", *DELIVERED)
+CHANNEL_COLUMNS = (*PUBLISHED, *DELIVERED)
+VHOST_COLUMNS = (*LENGTHS, *PUBLISHED, *DELIVERED, *OCTETS, *DISK)
+EXCHANGE_COLUMNS = ("publish_in", "publish_out")
+CONNECTION_COLUMNS = OCTETS
+_LONG_WIDTH = len(VHOST_COLUMNS)
+# A timer may be early by the difference of two clocks.
+_EARLY_MS_MAX = 100
+# Where no more queues hold messages, their lengths are added up when they are asked for.
+_ADDED_UP_MAX = 1_000
+
+
+class Sampled(Protocol):
+    """What has a series of its own."""
+
+    history: object
+
+
+class Sampler:
+    """Makes the series of everything that is alive on a node."""
+
+    def __init__(self, server: Server, metadata: Metadata, node_usage: Callable[[], SampleRow]) -> None:
+        """`node_usage` are those of the node itself."""
+        self._server = server
+        # The numbers of the node now, by FIGURES.
+        self.node_usage = node_usage
+        # When the samples of the last whole pass were taken (ms).
+        self.time = 0
+        self.total = _long(_LONG_WIDTH)
+        self.churn = _long(len(CHURN))
+        self.node = _long(len(node_usage()))
+        # Those with a row, the one that got its last row longest ago first; and the rows of all.
+        self._kept: dict[TimeSeries, None] = {}
+        self._rows = 0
+        # The queues that were not empty when they were sampled.
+        self._holding: dict[VirtualHost, dict[LocalQueue, None]] = {}
+        # And how many messages were ready, and unsettled, in all of them.
+        self._lengths: dict[VirtualHost, tuple[int, int]] = {}
+        self._queues_created = 0
+        self._queues_deleted = 0
+        metadata.listen(self._on_event)
+
+    @property
+    def row_count(self) -> int:
+        """How many rows are kept of all objects."""
+        return self._rows
+
+    def due_in(self, now: int) -> int:
+        """In how many ms the next pass is due: all nodes sample at the same times, as RabbitMQ's do."""
+        return SAMPLE_INTERVAL_MS - now % SAMPLE_INTERVAL_MS
+
+    def sample(self, now: int) -> Iterator[None]:
+        """Sample what has moved, a turn's work with each step."""
+        time = now + _EARLY_MS_MAX
+        time -= time % SAMPLE_INTERVAL_MS
+        self._expire(time)
+        yield from self._connections(time)
+        yield from self._stream_connections(time)
+        rows: list[SampleRow] = []
+        for services in list(self._server.vhost_services.values()):
+            yield from self._queues(services.vhost, time)
+            yield from self._exchanges(services.vhost, time)
+            row = self.vhost_row(services.vhost)
+            rows.append(row)
+            _series_of(services.vhost, row, is_long=True)
+            self._add_moved(services.vhost, time, row)
+        alive = {services.vhost for services in self._server.vhost_services.values()}
+        for vhost in [vhost for vhost in self._holding if vhost not in alive]:
+            del self._holding[vhost], self._lengths[vhost]
+        self._add(self.total, time, _sum(rows))
+        self._add(self.churn, time, self.churn_row())
+        self._add(self.node, time, self.node_usage())
+        self.time = time
+
+    def vhost_row(self, vhost: VirtualHost) -> SampleRow:
+        """The numbers of a virtual host now, by VHOST_COLUMNS; many lengths are sampled ones."""
+        ready, unacked = self._lengths_of(vhost)
+        stores = vhost.stores
+        return (
+            ready + unacked,
+            ready,
+            unacked,
+            *counters_row(vhost, vhost),
+            vhost.octets_received,
+            vhost.octets_sent,
+            0 if stores is None else stores.read_count,
+            0 if stores is None else stores.write_count,
+        )
+
+    def total_row(self) -> SampleRow:
+        """The numbers of all virtual hosts together, by VHOST_COLUMNS."""
+        return _sum([self.vhost_row(services.vhost) for services in self._server.vhost_services.values()])
+
+    def churn_row(self) -> SampleRow:
+        """What came and went since the start, by CHURN."""
+        server = self._server
+        return (
+            server.connections_opened_count,
+            server.connections_closed_count,
+            server.channels_opened_count,
+            server.channels_closed_count,
+            sum(services.queue_service.declared_count for services in server.vhost_services.values()),
+            self._queues_created,
+            self._queues_deleted,
+        )
+
+    # --- private -------------------------------------------------------------------------------
+
+    def _lengths_of(self, vhost: VirtualHost) -> tuple[int, int]:
+        """How many messages are ready, and unsettled, in the queues of `vhost`."""
+        holding = self._holding.get(vhost, {})
+        if len(holding) + len(vhost.dirty) > _ADDED_UP_MAX:
+            return self._lengths.get(vhost, (0, 0))
+        dirty: dict[LocalQueue, None] = vhost.dirty  # type: ignore[assignment]
+        return _lengths(holding | dirty)
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, QueueDeclared):
+            self._queues_created += 1
+        elif isinstance(event, QueueDeleted):
+            self._queues_deleted += 1
+
+    def _connections(self, time: int) -> Iterator[None]:
+        done = 0
+        for connection in self._server.take_dirty():
+            connection.is_dirty = False
+            assert connection.services is not None
+            self._server.count_octets(connection, connection.services.vhost.name)
+            row = connection_row(connection)
+            self._add(_series_of(connection, row), time, row)
+            for channel in list(connection.channels.values()):
+                self._add_moved(channel, time, channel_row(channel))
+                done += 1
+                if done % SAMPLED_PER_TURN == 0:
+                    yield
+            done += 1
+            if done % SAMPLED_PER_TURN == 0:
+                yield
+
+    def _stream_connections(self, time: int) -> Iterator[None]:
+        """Connections of other protocols are looked at, all of them."""
+        for done, stream_client in enumerate(list(self._server.stream_clients), 1):
+            self._server.count_octets(stream_client, stream_client.vhost)
+            self._add_moved(stream_client, time, connection_row(stream_client))
+            if done % SAMPLED_PER_TURN == 0:
+                yield
+
+    def _queues(self, vhost: VirtualHost, time: int) -> Iterator[None]:
+        holding = self._holding.setdefault(vhost, {})
+        for done, dirty in enumerate(vhost.take_dirty(), 1):
+            queue: LocalQueue = dirty  # type: ignore[assignment]
+            queue.is_dirty = False
+            if not queue.is_deleted:
+                row = queue_row(queue)
+                self._add(_series_of(queue, row), time, row)
+                if row[0]:
+                    holding[queue] = None
+                else:
+                    holding.pop(queue, None)
+            if done % SAMPLED_PER_TURN == 0:
+                yield
+        ready = unacked = 0
+        held = list(holding)
+        for at in range(0, len(held), _ADDED_UP_MAX):
+            piece = held[at : at + _ADDED_UP_MAX]
+            more = _lengths(piece)
+            ready, unacked = ready + more[0], unacked + more[1]
+            for queue in piece:
+                if queue.is_deleted:
+                    del holding[queue]
+            yield
+        self._lengths[vhost] = ready, unacked
+
+    def _exchanges(self, vhost: VirtualHost, time: int) -> Iterator[None]:
+        for done, exchange in enumerate(list(vhost.router.exchanges.values()), 1):
+            if exchange.published_in:
+                self._add_moved(exchange, time, exchange_row(exchange))
+            if done % SAMPLED_PER_TURN == 0:
+                yield
+
+    def _add_moved(self, owner: Sampled, time: int, row: SampleRow) -> None:
+        """A row for `owner`, unless its numbers are what they were."""
+        series = _series_of(owner, row)
+        if tuple(series.last) != tuple(row):
+            self._add(series, time, row)
+
+    def _add(self, series: TimeSeries, time: int, row: SampleRow) -> None:
+        before = len(series)
+        series.add(time, row, self._rows_max())
+        self._rows += len(series) - before
+        self._kept.pop(series, None)
+        self._kept[series] = None
+
+    def _rows_max(self) -> int:
+        """How many rows each series may have, so that all together have no more than they may."""
+        return max(limits.SAMPLES_OF_ONE_MIN, limits.SAMPLES_MAX // max(1, len(self._kept)))
+
+    def _expire(self, time: int) -> None:
+        """Forget what is too old of objects that do not move any more."""
+        while self._kept:
+            series = next(iter(self._kept))
+            if series.last_time > time - limits.SAMPLE_RETENTION_MS and self._rows <= limits.SAMPLES_MAX:
+                return
+            del self._kept[series]
+            self._rows -= len(series)
+            series.forget()
+
+
+def queue_row(queue: LocalQueue) -> SampleRow:
+    """The numbers of a queue, by QUEUE_COLUMNS."""
+    ready, unacked = queue.message_count, queue.unacked_count
+    delivered, delivered_no_ack = queue.delivered_count, queue.delivered_no_ack_count
+    got, got_no_ack = queue.got_count, queue.got_no_ack_count
+    return (
+        ready + unacked,
+        ready,
+        unacked,
+        queue.published_count - queue.broker_published_count,
+        delivered,
+        delivered_no_ack,
+        delivered + delivered_no_ack + got + got_no_ack,
+        got,
+        got_no_ack,
+        queue.got_empty_count,
+        queue.redelivered_count,
+        queue.acknowledged_count,
+    )
+
+
+def channel_row(channel: Channel) -> SampleRow:
+    """The numbers of a channel, by CHANNEL_COLUMNS."""
+    return counters_row(channel.publisher_counters, channel.subscriber)
+
+
+def counters_row(publisher: Counters, counters: Counters) -> SampleRow:
+    """The same, of who counts what is published and who counts what is delivered."""
+    delivered, delivered_no_ack = counters.delivered, counters.delivered_no_ack
+    got, got_no_ack = counters.got, counters.got_no_ack
+    return (
+        publisher.published,
+        publisher.confirmed,
+        publisher.returned,
+        publisher.dropped,
+        delivered,
+        delivered_no_ack,
+        delivered + delivered_no_ack + got + got_no_ack,
+        got,
+        got_no_ack,
+        counters.got_empty,
+        counters.redelivered,
+        counters.acknowledged,
+    )
+
+
+def exchange_row(exchange: Exchange) -> SampleRow:
+    """The numbers of an exchange, by EXCHANGE_COLUMNS."""
+    return exchange.published_in, exchange.published_out
+
+
+def connection_row(connection: Connection | StreamClient) -> SampleRow:
+    """The numbers of a connection, by CONNECTION_COLUMNS."""
+    return connection.octets_received, connection.outbox.total
+
+
+def series_of(owner: Sampled) -> TimeSeries | None:
+    """The samples of `owner`, if there are any yet."""
+    history = owner.history
+    return history if isinstance(history, TimeSeries) else None
+
+
+def _series_of(owner: Sampled, row: SampleRow, *, is_long: bool = False) -> TimeSeries:
+    """The same, made when it is needed."""
+    series = series_of(owner)
+    if series is None:
+        series = _long(len(row)) if is_long else TimeSeries((0,) * len(row))
+        owner.history = series
+    return series
+
+
+def _lengths(queues: Iterable[LocalQueue]) -> tuple[int, int]:
+    ready = unacked = 0
+    for queue in queues:
+        ready += queue.message_count
+        unacked += queue.unacked_count
+    return ready, unacked
+
+
+def _long(width: int) -> TimeSeries:
+    zeros = (0,) * width
+    return TimeSeries(zeros, CoarseTimeSeries(zeros, limits.SAMPLE_COARSE_STEP_MS, limits.SAMPLES_COARSE_MAX))
+
+
+def _sum(rows: list[SampleRow]) -> SampleRow:
+    return tuple(map(sum, zip(*rows, strict=True))) if rows else (0,) * _LONG_WIDTH

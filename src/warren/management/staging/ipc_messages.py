@@ -1,0 +1,150 @@
+"""Cuts an Arrow IPC stream into its messages, each within bounds, before anything of Arrow sees it.
+
+    message │ 0xFFFFFFFF │ size i32 │ metadata, a flatbuffer of `size` octets │ body │        size 0: the end
+
+All integers are little-endian. Of the metadata it is read what kind of message it is, how long its body is,
+and of buffers that are compressed how much they will be: that is in memory, and is bounded, too.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from struct import Struct, error
+
+from warren.limits import STAGED_BATCH_SIZE_MAX, STAGED_METADATA_SIZE_MAX
+
+# Reads up to so many octets, at least one; none at the end.
+Read = Callable[[int], Awaitable[bytes]]
+
+_CONTINUATION = b"\xff\xff\xff\xff"
+_PREFIX_SIZE = 8
+_PIECE = 1_048_576
+_U16, _I32, _U32, _I64 = (Struct(form) for form in ("<H", "<i", "<I", "<q"))
+_BUFFER = Struct("<qq")
+# Fields of the tables Message and RecordBatch, in the order of Arrow's schema of them.
+_HEADER_KIND, _HEADER, _BODY_SIZE = 1, 2, 3
+_BUFFERS, _COMPRESSION = 2, 3
+
+
+class IpcStreamRefused(Exception):
+    """The octets are no Arrow stream, or one that is too large; the text says how."""
+
+
+class IpcMessageKind(IntEnum):
+    """What a message is."""
+
+    SCHEMA = 1
+    DICTIONARY = 2
+    RECORDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class IpcMessage:
+    """One message, whole."""
+
+    kind: IpcMessageKind
+    octets: bytes
+
+
+async def read_ipc_messages(read: Read) -> AsyncIterator[IpcMessage]:
+    """The messages of the stream that `read` reads. FrameRefused where they make no sense."""
+    while True:
+        prefix = await _exactly(read, _PREFIX_SIZE)
+        if prefix[:4] != _CONTINUATION:
+            raise IpcStreamRefused("this is no Arrow IPC stream")
+        size = _I32.unpack_from(prefix, 4)[0]
+        if not size:
+            return
+        if not 0 < size <= STAGED_METADATA_SIZE_MAX:
+            raise IpcStreamRefused(
+                f"metadata of {size} octets: no more than {STAGED_METADATA_SIZE_MAX} are read"
+            )
+        metadata = await _exactly(read, size)
+        try:
+            table = _table(metadata, _U32.unpack_from(metadata, 0)[0])
+            kind = IpcMessageKind(metadata[table.place(_HEADER_KIND)])
+            body_size = _I64.unpack_from(metadata, table.place(_BODY_SIZE))[0] if table.has(_BODY_SIZE) else 0
+        except (error, IndexError, ValueError):
+            raise IpcStreamRefused("the metadata of a message make no sense") from None
+        if not 0 <= body_size <= STAGED_BATCH_SIZE_MAX:
+            raise IpcStreamRefused(
+                f"a batch of {body_size} octets: send batches of {STAGED_BATCH_SIZE_MAX} octets at most"
+            )
+        body = await _exactly(read, body_size)
+        if kind is IpcMessageKind.RECORDS:
+            _check_compressed(metadata, table, body)
+        yield IpcMessage(kind, b"".join((prefix, metadata, body)))
+
+
+class _FlatbufferTable:
+    """One table of a flatbuffer."""
+
+    __slots__ = ("_at", "_fields", "_octets", "_vtable")
+
+    def __init__(self, octets: bytes, at: int) -> None:
+        self._octets = octets
+        self._at = at
+        self._vtable = at - _I32.unpack_from(octets, at)[0]
+        if self._vtable < 0:
+            raise IndexError
+        self._fields = (_U16.unpack_from(octets, self._vtable)[0] - 4) // 2
+
+    def has(self, field: int) -> bool:
+        """Whether it has a value for `field`."""
+        return field < self._fields and self._offset(field) != 0
+
+    def place(self, field: int) -> int:
+        """Where the value of `field` is. IndexError if there is none."""
+        if not self.has(field):
+            raise IndexError
+        return self._at + self._offset(field)
+
+    def behind(self, field: int) -> int:
+        """Where that is to which `field` points."""
+        at = self.place(field)
+        target: int = at + _U32.unpack_from(self._octets, at)[0]
+        return target
+
+    def _offset(self, field: int) -> int:
+        offset: int = _U16.unpack_from(self._octets, self._vtable + 4 + 2 * field)[0]
+        return offset
+
+
+def _table(octets: bytes, at: int) -> _FlatbufferTable:
+    return _FlatbufferTable(octets, at)
+
+
+def _check_compressed(metadata: bytes, message: _FlatbufferTable, body: bytes) -> None:
+    """Refuse a batch whose buffers are compressed, and would be too large; each says how long it will be."""
+    try:
+        batch = _table(metadata, message.behind(_HEADER))
+        if not batch.has(_COMPRESSION):
+            return
+        at = batch.behind(_BUFFERS)
+        count = _U32.unpack_from(metadata, at)[0]
+        if at + 4 + count * _BUFFER.size > len(metadata):
+            raise IndexError
+        total = 0
+        for offset, size in _BUFFER.iter_unpack(metadata[at + 4 : at + 4 + count * _BUFFER.size]):
+            if size:
+                if offset < 0 or size < _I64.size or offset + size > len(body):
+                    raise IndexError
+                # -1: it is as it is.
+                total += max(_I64.unpack_from(body, offset)[0], size)
+    except (error, IndexError):
+        raise IpcStreamRefused("the metadata of a message make no sense") from None
+    if total > STAGED_BATCH_SIZE_MAX:
+        raise IpcStreamRefused(
+            f"a batch of {total} octets, uncompressed: no more than {STAGED_BATCH_SIZE_MAX} are read"
+        )
+
+
+async def _exactly(read: Read, size: int) -> bytes:
+    pieces = []
+    while size:
+        piece = await read(min(size, _PIECE))
+        if not piece:
+            raise IpcStreamRefused("the stream ends before its end")
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)

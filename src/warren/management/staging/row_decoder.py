@@ -1,0 +1,258 @@
+"""Makes messages of the rows of Arrow batches: properties by column, headers without loss.
+
+    body          binary, or string                    must be there, in each row
+    routing_key   string                               the empty one where there is none
+    message_id, correlation_id, content_type, content_encoding, type, app_id, user_id, reply_to, expiration
+                  string
+    priority, delivery_mode                            integers; a row is persistent unless it says 1
+    timestamp     timestamp                            AMQP knows whole seconds
+    headers       map of strings, or                   texts
+    headers_json  string                               typed, as wire/table_json writes it
+
+What else a row has that was read from a queue is passed over: queue, offset, exchange, redelivered and
+broker_timestamp. Any other column is refused, as it would be lost.
+"""
+
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+from warren.errors import AmqpError
+from warren.limits import MESSAGE_SIZE_MAX, NAME_SIZE_MAX, STAGE_ROWS_MAX, STAGED_ROWS_PER_TURN
+from warren.model.message import BODY_END, Message, encode_address
+from warren.session.publish_rules import REPLY_TO, check_expiration
+from warren.store.streams.chunk import MessageRun
+from warren.wire.properties import BasicProperties
+from warren.wire.table import encode_table
+from warren.wire.table_json import table_from_json
+
+# Nothing of Arrow says what it is to a type checker.
+Arrow: TypeAlias = Any
+
+TEXT_COLUMNS = (
+    "message_id", "correlation_id", "content_type", "content_encoding", "type", "app_id", "user_id",
+    "reply_to", "expiration",
+)  # fmt: skip
+IGNORED_COLUMNS = frozenset(("queue", "offset", "exchange", "redelivered", "broker_timestamp"))
+_NUMBERS = {"priority": range(256), "delivery_mode": range(1, 3)}
+_PERSISTENT = 2
+# Property lists that are known by what they were made of: most rows have one of a few.
+_KNOWN_MAX = 1_000
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+class RowRefused(Exception):
+    """A row, or a column, cannot be published; the text says which, and why."""
+
+
+class RowDecoder:
+    """Decodes the batches of one stream, in a thread."""
+
+    def __init__(self, arrow: Arrow, exchange: str, user: str, *, may_impersonate: bool) -> None:
+        self._arrow = arrow
+        # What Arrow raises for octets that make no sense: some of it is no exception of its own.
+        self._errors = (arrow.ArrowException, OSError, TypeError, ValueError, OverflowError)
+        self._exchange = exchange
+        # Who may be the user-id; None: anybody.
+        self._user = None if may_impersonate else user
+        self._schema: Arrow = None
+        self._names: list[str] = []
+        self._per_second = 1
+        # How many rows there were.
+        self.count = 0
+        # What made a property list -> that list, flags and priority; and routing key -> address.
+        self._known: dict[tuple[object, ...], Message] = {}
+        self._addresses: dict[str, bytes] = {}
+
+    def begin(self, octets: bytes) -> None:
+        """What the stream begins with. RowRefused if its columns cannot be published."""
+        try:
+            schema = self._arrow.ipc.read_schema(self._arrow.py_buffer(octets))
+            # Names that are no UTF-8 are refused here.
+            known = schema.names
+        except self._errors as error:
+            raise RowRefused(f"the schema cannot be read: {error}") from None
+        types = self._arrow.types
+        names = [field.name for field in schema if not types.is_null(field.type)]
+        for field in schema:
+            if field.name not in IGNORED_COLUMNS and not types.is_null(field.type):
+                self._check_column(field)
+        if len(set(known)) < len(known):
+            raise RowRefused("two columns have one name")
+        if "body" not in names:
+            raise RowRefused("there is no column 'body'")
+        self._schema = schema
+        self._names = [name for name in names if name not in IGNORED_COLUMNS]
+        if "timestamp" in self._names:
+            self._per_second = _PER_SECOND[schema.field("timestamp").type.unit]
+
+    def take(self, octets: bytes) -> Iterator[list[Message] | MessageRun]:
+        """The rows of a batch, some at a time, or all if they differ in their bodies alone.
+
+        RowRefused with the number of a row and its column.
+        """
+        if self._schema is None:
+            raise RowRefused("there is no schema before the first batch")
+        try:
+            batch = self._arrow.ipc.read_record_batch(
+                self._arrow.ipc.read_message(self._arrow.py_buffer(octets)), self._schema
+            )
+            # Offsets that lead out of a buffer are not looked at later.
+            batch.validate(full=True)
+        except self._errors as error:
+            raise RowRefused(f"a batch cannot be read: {error}") from None
+        if self.count + batch.num_rows > STAGE_ROWS_MAX:
+            raise RowRefused(f"one stage has {STAGE_ROWS_MAX} rows at most")
+        run = self._run(batch)
+        if run is not None:
+            yield run
+            return
+        for first in range(0, batch.num_rows, STAGED_ROWS_PER_TURN):
+            yield self._messages(batch.slice(first, STAGED_ROWS_PER_TURN))
+            # Whoever waits for the interpreter gets it now, and not after a few milliseconds.
+            time.sleep(0)
+
+    def _run(self, batch: Arrow) -> MessageRun | None:
+        """All rows of `batch`, if they differ in their bodies alone, and nothing is wrong with those."""
+        count = batch.num_rows
+        bodies = batch.column("body")
+        if count < 2 or bodies.null_count or bodies.nbytes > MESSAGE_SIZE_MAX:
+            return None
+        for name in self._names:
+            column = batch.column(name)
+            if name != "body" and not column.slice(1).equals(column.slice(0, count - 1)):
+                return None
+        (like,) = self._messages(batch.slice(0, 1))
+        bodies = bodies.cast(self._arrow.binary())
+        _, offsets, octets = bodies.buffers()
+        ends = array("I")
+        ends.frombytes(memoryview(offsets)[4 * bodies.offset : 4 * (bodies.offset + count + 1)])
+        self.count += count - 1
+        return MessageRun(like, ends, memoryview(octets or b""), place=0, count=count)
+
+    def _messages(self, batch: Arrow) -> list[Message]:
+        columns: dict[str, list[Any]] = {}
+        for name in self._names:
+            column = batch.column(name)
+            if name == "timestamp":
+                column = column.cast(self._arrow.int64())
+            columns[name] = column.to_pylist()
+        bodies = columns.pop("body")
+        keys = columns.pop("routing_key", [None] * len(bodies))
+        names = tuple(columns)
+        rows = zip(*columns.values(), strict=True) if columns else [()] * len(bodies)
+        messages = []
+        for body, key, values in zip(bodies, keys, rows, strict=True):
+            # Two lists in a row are not hashable, a tuple of pairs is.
+            known = tuple(tuple(value) if isinstance(value, list) else value for value in values)
+            like = self._known.get(known)
+            if like is None:
+                like = self._like(dict(zip(names, known, strict=True)))
+                if len(self._known) >= _KNOWN_MAX:
+                    self._known.clear()
+                self._known[known] = like
+            messages.append(self._message(body, key, like))
+            self.count += 1
+        return messages
+
+    def _message(self, body: bytes | str | None, key: str | None, like: Message) -> Message:
+        if body is None:
+            raise self._refused("body", "it is null")
+        octets = body if isinstance(body, bytes) else body.encode()
+        if len(octets) > MESSAGE_SIZE_MAX:
+            raise self._refused("body", f"{len(octets)} octets are more than {MESSAGE_SIZE_MAX}")
+        message = Message(self._address(key or ""), like.property_list, octets + BODY_END, 0)
+        message.flags = like.flags
+        message.priority = like.priority
+        return message
+
+    def _address(self, key: str) -> bytes:
+        address = self._addresses.get(key)
+        if address is None:
+            if len(key.encode()) > NAME_SIZE_MAX:
+                raise self._refused("routing_key", f"it is longer than {NAME_SIZE_MAX} octets")
+            if len(self._addresses) >= _KNOWN_MAX:
+                self._addresses.clear()
+            address = self._addresses[key] = encode_address(self._exchange, key)
+        return address
+
+    def _like(self, values: dict[str, Any]) -> Message:
+        """A message without a body that has these properties."""
+        properties = BasicProperties(delivery_mode=_PERSISTENT)
+        for name in TEXT_COLUMNS:
+            text = values.get(name)
+            if text is not None:
+                if len(text.encode()) > NAME_SIZE_MAX:
+                    raise self._refused(name, f"it is longer than {NAME_SIZE_MAX} octets")
+                setattr(properties, name, text)
+        for name, valid in _NUMBERS.items():
+            number = values.get(name)
+            if number is not None:
+                if number not in valid:
+                    raise self._refused(name, f"{number} is none of {valid[0]} to {valid[-1]}")
+                setattr(properties, name, number)
+        moment = values.get("timestamp")
+        if moment is not None:
+            if moment < 0:
+                raise self._refused("timestamp", "it is before 1970")
+            properties.timestamp = moment // self._per_second
+        self._set_headers(properties, values)
+        self._check(properties)
+        return Message.compose(b"\0\0", properties, BODY_END, now=0)
+
+    def _set_headers(self, properties: BasicProperties, values: dict[str, Any]) -> None:
+        text, pairs = values.get("headers_json"), values.get("headers")
+        try:
+            if text is not None or pairs is not None:
+                typed = {} if text is None else table_from_json(text)
+                properties.headers = dict(pairs or ()) | typed
+                encode_table(properties.headers)
+        except (AmqpError, RecursionError) as error:
+            reason = error.message if isinstance(error, AmqpError) else "they are too deep"
+            raise self._refused("headers" if text is None else "headers_json", reason) from None
+
+    def _check(self, properties: BasicProperties) -> None:
+        """What a publisher may not say, nobody may stage."""
+        if properties.user_id is not None and self._user not in (None, properties.user_id):
+            reason = f"'{properties.user_id}' is not '{self._user}', who stages it"
+            raise self._refused("user_id", reason)
+        if properties.reply_to == REPLY_TO:
+            raise self._refused("reply_to", "nobody here takes replies")
+        if properties.expiration is not None:
+            try:
+                check_expiration(properties.expiration)
+            except AmqpError as error:
+                raise self._refused("expiration", error.message) from None
+
+    def _check_column(self, field: Arrow) -> None:
+        check = self._column_checks().get(field.name)
+        if check is None:
+            raise RowRefused(f"there is no property '{field.name[:40]}': leave this column out")
+        if not check(field.type):
+            raise RowRefused(f"column '{field.name}' cannot be {field.type}")
+
+    def _column_checks(self) -> dict[str, Callable[[Arrow], bool]]:
+        types = self._arrow.types
+
+        def is_text(kind: Arrow) -> bool:
+            return bool(types.is_string(kind) or types.is_large_string(kind))
+
+        def is_body(kind: Arrow) -> bool:
+            return bool(types.is_binary(kind) or types.is_large_binary(kind) or is_text(kind))
+
+        def is_texts(kind: Arrow) -> bool:
+            return bool(types.is_map(kind) and is_text(kind.key_type) and is_text(kind.item_type))
+
+        checks: dict[str, Callable[[Arrow], bool]] = dict.fromkeys(TEXT_COLUMNS, is_text)
+        checks |= dict.fromkeys(_NUMBERS, types.is_integer)
+        return checks | {
+            "routing_key": is_text,
+            "headers_json": is_text,
+            "body": is_body,
+            "headers": is_texts,
+            "timestamp": types.is_timestamp,
+        }
+
+    def _refused(self, column: str, reason: str) -> RowRefused:
+        return RowRefused(f"row {self.count}, column '{column}': {reason}")

@@ -1,0 +1,521 @@
+"""What is staged in one virtual host while it lives, and the commits that are under way there."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeVar
+
+from warren.errors import AmqpError
+from warren.limits import (
+    STAGE_SIZE_MAX,
+    STAGED_AGE_MS_MAX,
+    STAGED_COUNT_MAX,
+    STAGED_QUERIES_MAX,
+    STAGED_QUERIES_OF_USER_MAX,
+    STAGED_QUERY_AGE_MS_MAX,
+    STAGED_QUERY_AGE_MS_MIN,
+    STAGED_SIZE_MAX,
+)
+from warren.management.staging.commit import Commit, CommitDependencies
+from warren.management.staging.ipc_messages import IpcMessage, IpcMessageKind
+from warren.management.staging.row_decoder import RowDecoder, RowRefused
+from warren.model.message import HAS_HEADERS, Message
+from warren.routing.copies import addresses_of
+from warren.routing.router import decode_name
+from warren.runtime.disk import DirectoryDisk
+from warren.runtime.worker_thread import WorkerThread
+from warren.session.vhost_services import VhostServices
+from warren.store.disk import DeleteFile, DiskStep
+from warren.store.message_store import MessageStore
+from warren.store.segment import StoreFileError
+from warren.store.staged.commit_plan import CommitPlan
+from warren.store.staged.commit_progress import CommitProgress, CommitState, is_progress_key, progress_key
+from warren.store.staged.stage import SALT_SIZE, Stage, StageDescription, StageWriter
+from warren.store.staged.stage_index import StageIndex, open_stage_index
+from warren.store.streams.chunk import MessageRun
+
+if TYPE_CHECKING:
+    from warren.management.staging.staging import Staging
+
+logger = logging.getLogger("warren.staged")
+
+Result = TypeVar("Result")
+# Raises unless whoever stages may publish to an address; True if to any other of its exchange, too.
+Admit = Callable[[bytes], bool]
+
+
+class StagingConflict(Exception):
+    """It cannot be done now, or not like this; the text says why."""
+
+
+class QueryNotOwned(Exception):
+    """The query is another user's."""
+
+
+class StagingFull(Exception):
+    """There is no room for more; the text says where."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRules:
+    """What rows must keep to: where they may go, whether to reach a queue, and whose their query may be."""
+
+    admit: Admit
+    is_mandatory: bool
+    takes_over: bool
+
+
+class VhostStaging:
+    """The stages of one virtual host."""
+
+    def __init__(self, staging: "Staging", services: VhostServices, path: Path) -> None:
+        assert services.vhost.stores is not None
+        self.services = services
+        self.stage_index = StageIndex()
+        # By query.
+        self.commits: dict[str, Commit] = {}
+        self._staging = staging
+        self._path = path
+        self._store: MessageStore = services.vhost.stores.persistent
+        self._disk: DirectoryDisk | None = None
+        self._writing: DirectoryDisk | None = None
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._opening: asyncio.Task[None] | None = None
+        # Batches for which rows come in just now, and from whom -> how many stages of each.
+        self._receiving: Counter[tuple[str, int, str]] = Counter()
+
+    # --- its life -------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Look at what is there, and go on with what was decided."""
+        self._opening = asyncio.get_running_loop().create_task(self._open())
+
+    async def ready(self) -> None:
+        """Wait until it is known what is there. OSError if that cannot be known."""
+        assert self._opening is not None
+        if not self._opening.done():
+            await asyncio.wait([self._opening])
+        if self._opening.cancelled():
+            raise OSError(f"the virtual host '{self.services.vhost.name}' does not live any more")
+        self._opening.result()
+
+    async def close(self) -> None:
+        """Stop where it is."""
+        tasks = [task for task in (self._opening, *self._tasks.values()) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for disk in (self._disk, self._writing):
+            if disk is not None:
+                await disk.close_after_jobs()
+
+    async def _open(self) -> None:
+        loop, staging = asyncio.get_running_loop(), self._staging
+
+        def opened() -> tuple[DirectoryDisk, DirectoryDisk, StageIndex]:
+            disk = DirectoryDisk(self._path, loop, staging.committer)
+            writing = DirectoryDisk(self._path, loop, staging.receiver)
+            return disk, writing, open_stage_index(disk, self._report)
+
+        try:
+            self._disk, self._writing, self.stage_index = await done_by(staging.committer, opened)
+        except (OSError, StoreFileError) as error:
+            # Without its directory it is being deleted.
+            if self._path.exists():
+                logger.error("vhost '%s': what is staged cannot be read: %s", self.services.vhost.name, error)
+            raise
+        for plan in list(self.stage_index.plans.values()):
+            progress = self.progress(plan.query)
+            if progress is not None and is_over(progress, plan.batch):
+                await self._perform(self.stage_index.end(plan))
+            else:
+                self.resume(plan)
+        for query, batch in list(self.stage_index.by_batch):
+            progress = self.progress(query)
+            if progress is not None and is_over(progress, batch):
+                await self._perform(self.stage_index.remove(list(self.stage_index.of(query, batch).values())))
+
+    async def load_pyarrow(self) -> ModuleType:
+        """What reads Arrow; it takes a while, the first time. ImportError if it is not there."""
+        return await done_by(self._staging.receiver, partial(import_module, "pyarrow"))
+
+    # --- whose a query is -----------------------------------------------------------------------
+
+    def owner(self, query: str) -> str | None:
+        """The user who alone stages and commits as `query`; None if nothing is known of it.
+
+        Who leaves or commits something first, and after that who has committed its last batch.
+        """
+        progress = self.progress(query)
+        users = self._users(query)
+        if progress is not None and (not users or progress.user in users):
+            return progress.user
+        return min(users, default=None)
+
+    def is_open_to(self, query: str, user: str, *, takes_over: bool) -> bool:
+        """True if `user` may stage and commit as `query`.
+
+        Who `takes_over` goes on with a query of which nothing is staged or being published by others.
+        """
+        if takes_over:
+            return not self._users(query) - {user}
+        return self.owner(query) in (None, user)
+
+    def _users(self, query: str) -> set[str]:
+        """Of whom something of `query` is staged, coming in or being published."""
+        users = {user for coming, _, user in self._receiving if coming == query}
+        users.update(self.stage_index.users.get(query, ()))
+        plan = self.stage_index.plans.get(query)
+        if plan is None and query in self.commits:
+            plan = self.commits[query].plan
+        if plan is not None:
+            users.add(plan.user)
+        return users
+
+    # --- staging --------------------------------------------------------------------------------
+
+    async def stage(
+        self,
+        description: StageDescription,
+        rows: RowDecoder,
+        frames: AsyncIterator[IpcMessage],
+        rules: StageRules,
+    ) -> Stage:
+        """Keep the rows that come in `frames`.
+
+        ForeignQuery, Busy, Full, RowRefused, OSError; and what `admit` raises.
+        """
+        if not self.is_open_to(description.query, description.user, takes_over=rules.takes_over):
+            raise QueryNotOwned
+        coming = (description.query, description.batch, description.user)
+        self._receiving[coming] += 1
+        try:
+            async with self._staging.turn:
+                return await self._receive(description, rows, frames, rules)
+        finally:
+            self._receiving[coming] -= 1
+            if not self._receiving[coming]:
+                del self._receiving[coming]
+
+    async def _receive(
+        self,
+        description: StageDescription,
+        rows: RowDecoder,
+        frames: AsyncIterator[IpcMessage],
+        rules: StageRules,
+    ) -> Stage:
+        self._check_open(description)
+        staging, disk = self._staging, self._writing
+        assert disk is not None
+        salt = staging.random_octets(SALT_SIZE)
+        number = self.stage_index.new_number()
+        writer = await done_by(staging.receiver, lambda: StageWriter(disk, number, description, salt))
+        coming = 0
+        is_begun = False
+        try:
+            async for frame in frames:
+                match frame.kind:
+                    case IpcMessageKind.SCHEMA:
+                        rows.begin(frame.octets)
+                        is_begun = True
+                    case IpcMessageKind.DICTIONARY:
+                        raise RowRefused("columns cannot be dictionaries")
+                    case IpcMessageKind.RECORDS:
+                        taken = partial(_write_rows, rows, writer, frame.octets)
+                        await self._admit(await done_by(staging.receiver, taken), rules)
+                        staging.octets_coming += writer.size - coming
+                        coming = writer.size
+                        self._check_room(writer.size)
+            if not is_begun:
+                raise RowRefused("the stream has no schema")
+            self._check_open(description)
+            stage: Stage = await done_by(staging.receiver, writer.finish)
+        except BaseException:
+            staging.receiver.do(writer.abandon)
+            raise
+        finally:
+            staging.octets_coming -= coming
+        if self._refusal(description.query, description.batch):
+            # It was decided without these, or given up, while they were synced.
+            await self._perform([DeleteFile(stage.name)])
+            self._check_open(description)
+        steps = self.stage_index.add(stage)
+        if steps:
+            await self._perform(steps)
+        return stage
+
+    async def _admit(self, examples: Mapping[bytes, Message], rules: StageRules) -> None:
+        """Raise unless all that go where one of `examples` goes may, and do if they have to."""
+        is_any_key = False
+        for count, message in enumerate(examples.values()):
+            for address in () if is_any_key else addresses_of(message):
+                is_any_key = rules.admit(address)
+            if rules.is_mandatory:
+                self._check_routed(message)
+            elif is_any_key:
+                return
+            if count % 256 == 255:
+                await asyncio.sleep(0)
+
+    def _check_routed(self, message: Message) -> None:
+        if self.services.vhost.router.route(message.address, message):
+            return
+        exchange = decode_name(message.address, 0)
+        key = decode_name(message.address, 1 + message.address[0])
+        if exchange:
+            raise RowRefused(f"no queue takes messages to exchange '{exchange}' with routing key '{key}'")
+        raise RowRefused(f"no queue '{key}' in vhost '{self.services.vhost.name}'")
+
+    def _check_open(self, description: StageDescription) -> None:
+        """Busy if nothing is staged any more for its batch."""
+        refusal = self._refusal(description.query, description.batch)
+        if refusal:
+            raise StagingConflict(refusal)
+
+    def _refusal(self, query: str, batch: int) -> str:
+        commit, progress = self.commits.get(query), self.progress(query)
+        if commit is not None and commit.plan.batch == batch:
+            return f"batch {batch} is being committed"
+        if progress is not None and is_over(progress, batch):
+            return f"batch {progress.batch} is {progress.state.name.lower().replace('_', ' ')} already"
+        return ""
+
+    def _check_room(self, size: int) -> None:
+        staging = self._staging
+        if size > STAGE_SIZE_MAX:
+            raise StagingFull(f"one stage takes {STAGE_SIZE_MAX} octets at most")
+        if staging.octets > STAGED_SIZE_MAX or staging.count >= STAGED_COUNT_MAX:
+            raise StagingFull("too much is staged on this node, and waits for its commit")
+
+    # --- committing -----------------------------------------------------------------------------
+
+    def progress(self, query: str) -> CommitProgress | None:
+        """What is known of the last batch of `query`."""
+        marker = self._store.markers.get(progress_key(query))
+        return None if marker is None else CommitProgress.decode(marker.value)
+
+    def commit(self, query: str, batch: int, stages: list[Stage], user: str) -> Commit:
+        """Begin to commit `stages` of `batch`, which nothing is in the way of; see `decide`. Busy, Full."""
+        progress = self.progress(query)
+        if progress is None:
+            self._make_room_for_query(user)
+        elif progress.batch == batch:
+            raise StagingConflict(f"batch {batch} was published in part, and its plan is damaged")
+        plan = CommitPlan(
+            number=self.stage_index.new_number(),
+            query=query,
+            batch=batch,
+            user=user,
+            stages=[stage.number for stage in stages],
+            rows=sum(stage.rows for stage in stages),
+        )
+        commit = Commit(self._dependencies(), plan, self._beginning(plan, None))
+        self.commits[query] = commit
+        return commit
+
+    def start(self, commit: Commit, admit: Callable[[bytes], object]) -> None:
+        """Have `commit` decided and published, whoever waits for it."""
+
+        async def all_of_it() -> None:
+            await commit.decide(admit)
+            await commit.publish()
+
+        self._run(commit, all_of_it())
+
+    def resume(self, plan: CommitPlan) -> Commit:
+        """Publish what is left of `plan`, which was decided."""
+        logger.info(
+            "batch %d of query '%s' in vhost '%s' is published further",
+            plan.batch, plan.query, self.services.vhost.name,
+        )  # fmt: skip
+        commit = Commit(self._dependencies(), plan, self._beginning(plan, self.progress(plan.query)))
+        self._run(commit, commit.publish())
+        return commit
+
+    async def wait(self, query: str, seconds: float) -> bool:
+        """Wait for the commit of `query`; False if it is not over by then. What `decide` raises."""
+        task = self._tasks.get(query)
+        if task is None:
+            return True
+        done, _ = await asyncio.wait([task], timeout=seconds)
+        if done and not task.cancelled():
+            task.result()
+        return bool(done)
+
+    async def discard(self, query: str, batch: int) -> None:
+        """Nobody wants what is staged of `batch`. Busy if it is being committed."""
+        commit = self.commits.get(query)
+        if commit is not None and commit.plan.batch == batch:
+            raise StagingConflict(f"batch {batch} is being committed")
+        progress = self.progress(query)
+        if progress is not None and progress.batch == batch and progress.state is CommitState.PUBLISHING:
+            # Its plan is damaged.
+            raise StagingConflict(f"batch {batch} was published in part")
+        await self._perform(self.stage_index.remove(list(self.stage_index.of(query, batch).values())))
+
+    def expire(self, now: int) -> None:
+        """Forget what has waited too long for its commit, and queries that nobody asks about any more."""
+        coming = {(query, batch) for query, batch, _ in self._receiving}
+        for batch in list(self.stage_index.by_batch):
+            commit = self.commits.get(batch[0])
+            if batch in coming or (commit is not None and commit.plan.batch == batch[1]):
+                continue
+            old = [
+                stage
+                for stage in self.stage_index.of(*batch).values()
+                if stage.description.created_at + STAGED_AGE_MS_MAX <= now
+            ]
+            if old:
+                logger.warning(
+                    "batch %d of query '%s' in vhost '%s' was never committed: %d stages of it are deleted",
+                    batch[1], batch[0], self.services.vhost.name, len(old),
+                )  # fmt: skip
+                self._perform_later(self.stage_index.remove(old))
+        for key, progress in self._queries().items():
+            if progress.at + STAGED_QUERY_AGE_MS_MAX <= now:
+                self._store.forget(key)
+
+    def _queries(self) -> dict[bytes, CommitProgress]:
+        """What is known of queries, but for those of which a batch is being committed."""
+        busy = {progress_key(query) for query in self.commits}
+        return {
+            key: CommitProgress.decode(marker.value)
+            for key, marker in self._store.markers.items()
+            if is_progress_key(key) and key not in busy
+        }
+
+    def _make_room_for_query(self, user: str) -> None:
+        """Have room for one query more of `user`, if need be by forgetting the one with the eldest batch.
+
+        Of those of `user`, if that user has so many that others would have no room.
+        """
+        count = sum(map(is_progress_key, self._store.markers))
+        if count < STAGED_QUERIES_OF_USER_MAX:
+            return
+        queries = self._queries()
+        of_user = {key: progress for key, progress in queries.items() if progress.user == user}
+        most = STAGED_QUERIES_MAX
+        if len(of_user) >= STAGED_QUERIES_OF_USER_MAX:
+            queries, most = of_user, STAGED_QUERIES_OF_USER_MAX
+        elif count < most:
+            return
+        key = min(queries, key=lambda key: queries[key].at, default=None)
+        if key is None or queries[key].at + STAGED_QUERY_AGE_MS_MIN > self._staging.now():
+            raise StagingFull(f"{most} queries have committed something within a day")
+        self._store.forget(key)
+
+    def _beginning(self, plan: CommitPlan, progress: CommitProgress | None) -> CommitProgress:
+        """How far `plan` is, of whose query `progress` is known."""
+        if progress is not None and progress.batch == plan.batch:
+            return progress
+        return CommitProgress(
+            state=CommitState.PUBLISHING,
+            batch=plan.batch,
+            rows=plan.rows,
+            published=0,
+            unroutable=0,
+            at=self._staging.now(),
+            user=plan.user,
+        )
+
+    def _run(self, commit: Commit, work: Coroutine[object, object, None]) -> None:
+        query = commit.plan.query
+        self.commits[query] = commit
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[query] = task
+        task.add_done_callback(partial(self._on_finished, query))
+
+    def _on_finished(self, query: str, task: "asyncio.Task[None]") -> None:
+        del self.commits[query], self._tasks[query]
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            is_expected = isinstance(error, (OSError, StoreFileError, AmqpError))
+            logger.error(
+                "a commit of query '%s' in vhost '%s' has failed: %s", query, self.services.vhost.name, error,
+                exc_info=None if is_expected else error,
+            )  # fmt: skip
+
+    def _dependencies(self) -> CommitDependencies:
+        assert self._disk is not None
+        return CommitDependencies(
+            server=self._staging.server,
+            services=self.services,
+            disk=self._disk,
+            stage_index=self.stage_index,
+            do=partial(done_by, self._staging.committer),
+            now=self._staging.now,
+        )
+
+    # --- the disk -------------------------------------------------------------------------------
+
+    async def _perform(self, steps: list[DiskStep]) -> None:
+        disk = self._disk
+        assert disk is not None
+        await done_by(self._staging.committer, partial(disk.perform, steps))
+
+    def _perform_later(self, steps: list[DiskStep]) -> None:
+        disk = self._disk
+        assert disk is not None
+        self._staging.committer.do(partial(disk.perform, steps))
+
+    def _report(self, error: StoreFileError) -> None:
+        logger.error("vhost '%s': what is staged is damaged: %s", self.services.vhost.name, error)
+
+
+def is_over(progress: CommitProgress, batch: int) -> bool:
+    """Whether `batch` of the query of `progress` is committed, or given up."""
+    return batch < progress.batch or (
+        batch == progress.batch and progress.state is not CommitState.PUBLISHING
+    )
+
+
+async def done_by(worker: WorkerThread, job: Callable[[], Result]) -> Result:
+    """Have `job` done by `worker`; what comes of it. Whoever does not wait any more does not stop it."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[Result] = loop.create_future()
+
+    def work() -> None:
+        try:
+            result = job()
+        except Exception as error:
+            loop.call_soon_threadsafe(_fail, over, error)
+        else:
+            loop.call_soon_threadsafe(_succeed, over, result)
+
+    worker.do(work)
+    return await over
+
+
+def _succeed(over: "asyncio.Future[Result]", result: Result) -> None:
+    if not over.done():
+        over.set_result(result)
+
+
+def _fail(over: "asyncio.Future[Result]", error: Exception) -> None:
+    if not over.done():
+        over.set_exception(error)
+
+
+def _write_rows(rows: RowDecoder, writer: StageWriter, octets: bytes) -> dict[bytes, Message]:
+    """Write the rows of one batch; answers one of all that go to the same queues, for each of those ways."""
+    examples = {}
+    for some in rows.take(octets):
+        if isinstance(some, MessageRun):
+            examples[some.like.address + some.like.property_list] = some.like
+            writer.add_run(some)
+        else:
+            for message in some:
+                # An exchange may look at headers, and they may name more keys.
+                like = message.address
+                if message.flags & HAS_HEADERS:
+                    like += message.property_list
+                examples[like] = message
+                writer.add(message)
+        writer.flush()
+    return examples

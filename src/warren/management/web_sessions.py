@@ -1,0 +1,241 @@
+"""Who is signed in to the web interface: a cookie that scripts cannot read, and no password in it.
+
+A session is 256 random bits, known to the browser, and here as their digest. It ends when its user signs out
+or in anew, is deleted, or gets another password, when nobody used it for a while, and after a day. What its
+user may do is looked up with each request.
+
+Sessions of users of the metadata are stored, and outlive the node; what has ended is stored before that is
+answered. Those of users whom another system vouches for, a token of OAuth 2 or a directory, are in memory
+alone: they end with the token, or after an hour, and with the node, which could not ask again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from aiohttp import web
+
+from warren.access.grants import ExternalUser, TokenUser, is_expired
+from warren.limits_http import (
+    SESSION_EXTERNAL_MS_MAX,
+    SESSION_IDLE_MS,
+    SESSION_MS_MAX,
+    SESSION_STORED_MS,
+    SESSIONS_MAX,
+    SESSIONS_OF_USER_MAX,
+)
+from warren.metadata.users import User
+
+COOKIE = "warren_session"
+# What the interface sends with each request, and no form of another site can.
+UI_HEADER = "x-warren-ui"
+
+_TOKEN_SIZE = 32
+# Where sessions begin and end, below the API.
+_SESSION_PATH = "/warren/session"
+# Where a browser says that a request comes from: ourselves, or whoever typed the address.
+_FETCH_SITE = "sec-fetch-site"
+_SAME_ORIGIN = "same-origin"
+_NO_SITE = "none"
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWebSession:
+    """What is stored of a session: nothing with which anybody could sign in."""
+
+    # The digest of its token.
+    token: bytes
+    user: str
+    # The digest of what its user's password was compared with.
+    password: bytes
+    # Unix time, ms.
+    began_at: int
+    used_at: int
+
+
+StoreSessions = Callable[[list[StoredWebSession]], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class _WebSession:
+    """One of them."""
+
+    name: str
+    # As they came; None for a user of the metadata.
+    visitor: ExternalUser | None
+    password: bytes
+    began_at: int
+    used_at: int
+
+
+class WebSessions:
+    """Those of one node, in the order in which they were used."""
+
+    def __init__(self, random_octets: Callable[[int], bytes], now: Callable[[], int]) -> None:
+        self._random_octets = random_octets
+        self._now = now
+        # By the digest of the token; whoever was used last stands last.
+        self._by_token: dict[bytes, _WebSession] = {}
+        # Puts what is to outlive the node in the place of what was stored; None: nothing is stored.
+        self._store: StoreSessions | None = None
+        self._storing: asyncio.Task[None] | None = None
+        # How many changes there were, and how many of them are stored.
+        self._changes = 0
+        self._stored = 0
+        self._stored_at = 0
+
+    def restore(
+        self, stored: Iterable[StoredWebSession], users: Mapping[str, User], store: StoreSessions
+    ) -> None:
+        """Go on with those of `stored` that have not ended, and `store` what changes from now on."""
+        now = self._now()
+        for row in sorted(stored, key=lambda row: row.used_at)[-SESSIONS_MAX:]:
+            session = _WebSession(row.user, None, row.password, row.began_at, row.used_at)
+            # How old it is cannot be known of a session that has not begun yet.
+            if row.began_at <= now and self._present(session, users) is not None:
+                self._by_token[row.token] = session
+        self._store = store
+        self._stored_at = now
+
+    async def stored(self) -> None:
+        """Wait until everything up to now is stored."""
+        if self._store is not None and self._stored < self._changes:
+            # Whoever waits may leave; what they wait for goes on.
+            await asyncio.shield(self._begin_storing())
+
+    async def close(self) -> None:
+        """Store when each was used last."""
+        self._changes += 1
+        await self.stored()
+
+    def begin(self, user: User, request: web.Request, response: web.Response) -> None:
+        """Sign `user` in: `response` takes the cookie to the browser, whose old one is worth nothing then."""
+        self._forget_idle()
+        self._by_token.pop(_digest(request), None)
+        self._make_room(user.name)
+        token, now = self._random_octets(_TOKEN_SIZE).hex(), self._now()
+        visitor = user if isinstance(user, ExternalUser) else None
+        self._by_token[_digest_of(token)] = _WebSession(user.name, visitor, _password_digest(user), now, now)
+        self._changes += 1
+        response.set_cookie(
+            COOKIE, token, httponly=True, samesite="Strict", secure=request.secure, path=_api_of(request)
+        )
+
+    def end(self, request: web.Request, response: web.Response) -> None:
+        """Sign out whoever asks."""
+        if self._by_token.pop(_digest(request), None) is not None:
+            self._changes += 1
+        response.del_cookie(COOKIE, path=_api_of(request), httponly=True, samesite="Strict")
+
+    def user_changed(self, name: str, user: User | None) -> None:
+        """End the sessions of `name`, for good, if they are deleted (None) or have another password now."""
+        password = None if user is None else _password_digest(user)
+        ended = [
+            token
+            for token, session in self._by_token.items()
+            if session.name == name and session.visitor is None and session.password != password
+        ]
+        for token in ended:
+            del self._by_token[token]
+        if ended:
+            self._changes += 1
+            self._store_later()
+
+    def user_of(self, request: web.Request, users: Mapping[str, User]) -> User | None:
+        """Who asks, if a session says so; `users` are those that there are now.
+
+        What changes something has to carry the mark: a cookie alone could have been sent by another page,
+        such as one of another port of the same host, which is no other site to a browser.
+        """
+        digest = _digest(request)
+        session = self._by_token.get(digest)
+        if session is None or request.headers.get(_FETCH_SITE, _SAME_ORIGIN) not in (_SAME_ORIGIN, _NO_SITE):
+            return None
+        if request.method not in _SAFE_METHODS and UI_HEADER not in request.headers:
+            return None
+        del self._by_token[digest]
+        user = self._present(session, users)
+        if user is not None:
+            session.used_at = self._now()
+            self._by_token[digest] = session
+            if session.used_at - self._stored_at > SESSION_STORED_MS:
+                self._changes += 1
+                self._store_later()
+        return user
+
+    def _present(self, session: _WebSession, users: Mapping[str, User]) -> User | None:
+        """The user of `session` as they are now; None if it has ended."""
+        now, visitor = self._now(), session.visitor
+        if now - session.used_at > SESSION_IDLE_MS or now - session.began_at > SESSION_MS_MAX:
+            return None
+        if isinstance(visitor, TokenUser):
+            return None if is_expired(visitor, now) else visitor
+        if visitor is not None:
+            return visitor if now - session.began_at <= SESSION_EXTERNAL_MS_MAX else None
+        found = users.get(session.name)
+        return found if found is not None and _password_digest(found) == session.password else None
+
+    def _make_room(self, name: str) -> None:
+        """End who was away longest, of the user `name` and of all, where one more would be too many."""
+        theirs = [token for token, session in self._by_token.items() if session.name == name]
+        for token in theirs[: max(0, len(theirs) + 1 - SESSIONS_OF_USER_MAX)]:
+            del self._by_token[token]
+        while len(self._by_token) >= SESSIONS_MAX:
+            del self._by_token[next(iter(self._by_token))]
+
+    def _forget_idle(self) -> None:
+        since = self._now() - SESSION_IDLE_MS
+        while self._by_token:
+            eldest = next(iter(self._by_token))
+            if self._by_token[eldest].used_at >= since:
+                return
+            del self._by_token[eldest]
+
+    def _store_later(self) -> None:
+        if self._store is not None:
+            self._begin_storing()
+
+    def _begin_storing(self) -> asyncio.Task[None]:
+        if self._storing is None:
+            self._storing = asyncio.get_running_loop().create_task(self._store_all())
+        return self._storing
+
+    def _outliving(self) -> list[StoredWebSession]:
+        """Those that outlive the node."""
+        return [
+            StoredWebSession(token, session.name, session.password, session.began_at, session.used_at)
+            for token, session in self._by_token.items()
+            if session.visitor is None
+        ]
+
+    async def _store_all(self) -> None:
+        """Store what there is, and what changes meanwhile."""
+        assert self._store is not None
+        try:
+            while self._stored < self._changes:
+                changes, self._stored_at = self._changes, self._now()
+                await self._store(self._outliving())
+                self._stored = changes
+        finally:
+            self._storing = None
+
+
+def _api_of(request: web.Request) -> str:
+    """The path of the API, below which the cookie is sent: `request` is for a session of it."""
+    return request.path.rstrip("/").removesuffix(_SESSION_PATH)
+
+
+def _digest(request: web.Request) -> bytes:
+    return _digest_of(request.cookies.get(COOKIE, ""))
+
+
+def _digest_of(token: str) -> bytes:
+    return blake2b(token.encode("utf-8", "surrogateescape"), digest_size=_TOKEN_SIZE).digest()
+
+
+def _password_digest(user: User) -> bytes:
+    """Tells one password of `user` from the next; what it is compared with has a salt."""
+    octets = user.hashing_algorithm.encode("utf-8", "surrogatepass") + b"\x00" + user.password_hash
+    return blake2b(octets, digest_size=_TOKEN_SIZE).digest()

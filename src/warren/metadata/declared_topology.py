@@ -1,0 +1,379 @@
+"""The exchanges, queues and bindings of one vhost, and the rules by which one takes others with it.
+
+Invariants:
+- both ends of every binding exist, and it is known from both;
+- deleting costs what is deleted, whatever else there is;
+- an auto-delete exchange goes with the last binding from it, and takes the bindings to it along.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+from warren.metadata.commands import (
+    DONE,
+    EXISTING,
+    MISSING,
+    PARTLY,
+    Bind,
+    DeclareExchange,
+    DeclareQueue,
+    DeleteExchange,
+    DeleteExclusiveQueues,
+    DeleteQueue,
+    EndLease,
+    GrantLease,
+    Outcome,
+    PauseQueue,
+    RenewLease,
+    Reply,
+    RestoreTopology,
+    Unbind,
+)
+from warren.metadata.events import (
+    BindingAdded,
+    BindingRemoved,
+    ExchangeDeclared,
+    ExchangeDeleted,
+    LeaseEnded,
+    LeaseGranted,
+    LeaseRenewed,
+    Listener,
+    QueueDeclared,
+    QueueDeleted,
+    QueuePaused,
+)
+from warren.metadata.leases import Leases
+from warren.metadata.records import (
+    NO_ARGUMENTS,
+    BindingRecord,
+    ExchangeRecord,
+    QueueRecord,
+    arguments_octets,
+)
+from warren.model.multimap import Multimap
+
+# RabbitMQ makes these in every vhost: name, type and whether clients may not publish to it.
+DEFAULT_EXCHANGES: Final = (
+    ("", "direct", False),
+    ("amq.direct", "direct", False),
+    ("amq.fanout", "fanout", False),
+    ("amq.headers", "headers", False),
+    ("amq.match", "headers", False),
+    ("amq.rabbitmq.trace", "topic", True),
+    ("amq.topic", "topic", False),
+)
+DEFAULT_EXCHANGES_USER = "rmq-internal"
+
+
+class DeclaredTopology:
+    """What exists in one vhost, and how it hangs together."""
+
+    __slots__ = (
+        "_exclusive",
+        "_from",
+        "_notify",
+        "_to_exchange",
+        "_to_queue",
+        "exchanges",
+        "leases",
+        "paused",
+        "queues",
+        "vhost",
+    )
+
+    def __init__(self, vhost: str, notify: Listener) -> None:
+        self.vhost = vhost
+        self._notify = notify
+        self.queues: dict[str, QueueRecord] = {}
+        self.exchanges: dict[str, ExchangeRecord] = {
+            name: ExchangeRecord(name, kind, True, False, internal, NO_ARGUMENTS, DEFAULT_EXCHANGES_USER)
+            for name, kind, internal in DEFAULT_EXCHANGES
+        }
+        self._from: Multimap[BindingRecord] = Multimap()
+        self._to_queue: Multimap[BindingRecord] = Multimap()
+        self._to_exchange: Multimap[BindingRecord] = Multimap()
+        # Names of exclusive queues by the connection that owns them.
+        self._exclusive: dict[str, dict[str, None]] = {}
+        # Names of queues that hand nothing out.
+        self.paused: dict[str, None] = {}
+        self.leases = Leases()
+
+    def declare_exchange(self, command: DeclareExchange) -> Reply:
+        """Create an exchange; EXISTING if there is one of the name."""
+        if command.name in self.exchanges:
+            return EXISTING
+        record = ExchangeRecord(
+            command.name,
+            command.type,
+            command.durable,
+            command.auto_delete,
+            command.internal,
+            command.arguments or NO_ARGUMENTS,
+            command.user,
+        )
+        self._add_exchange(record)
+        return DONE
+
+    def delete_exchange(self, command: DeleteExchange, is_cascading: bool = True) -> Reply:
+        """Delete an exchange; REFUSED if it is in use and only an unused one was meant."""
+        if command.name not in self.exchanges:
+            return MISSING
+        if command.if_unused and self.has_bindings_from(command.name):
+            return Reply(Outcome.REFUSED, "in use")
+        self._delete_exchange(command.name, is_cascading=is_cascading)
+        return DONE
+
+    def declare_queue(self, command: DeclareQueue, number: int = 0) -> Reply:
+        """Create a queue, which `number` is for if it survives; EXISTING if there is one of the name."""
+        if command.name in self.queues:
+            return EXISTING
+        record = QueueRecord(
+            command.name,
+            command.durable,
+            command.auto_delete,
+            command.owner,
+            command.arguments or NO_ARGUMENTS,
+            command.user,
+            number if command.durable and command.owner is None else 0,
+        )
+        self._add_queue(record)
+        return DONE
+
+    def pause_queue(self, command: PauseQueue) -> Reply:
+        """Pause a queue, or let it go on; EXISTING if it is so already."""
+        queue = self.queues.get(command.name)
+        if queue is None:
+            return MISSING
+        if command.is_paused == (command.name in self.paused):
+            return EXISTING
+        if command.is_paused:
+            self.paused[command.name] = None
+        else:
+            del self.paused[command.name]
+        self._notify(QueuePaused(self.vhost, queue, command.is_paused))
+        return DONE
+
+    def grant_lease(self, command: GrantLease) -> Reply:
+        """Have a lease; EXISTING if there is one of its key."""
+        if command.lease.queue not in self.queues:
+            return MISSING
+        if not self.leases.add(command.lease):
+            return EXISTING
+        self._notify(LeaseGranted(self.vhost, command.lease))
+        return DONE
+
+    def renew_lease(self, command: RenewLease) -> Reply:
+        """Have a lease end at another time; MISSING if it has ended."""
+        if not self.leases.renew(command.id, command.expires_at):
+            return MISSING
+        self._notify(LeaseRenewed(self.vhost, command.id))
+        return DONE
+
+    def end_lease(self, command: EndLease) -> Reply:
+        """End a lease; MISSING if it has ended."""
+        lease = self.leases.end(command.id, command.state)
+        if lease is None:
+            return MISSING
+        self._notify(LeaseEnded(self.vhost, lease, command.state))
+        return DONE
+
+    def delete_queue(self, command: DeleteQueue, is_cascading: bool = True) -> Reply:
+        """Delete a queue, the bindings to it and the exchanges that only these kept."""
+        if command.name not in self.queues:
+            return MISSING
+        self._delete_queue(command.name, is_cascading=is_cascading)
+        return DONE
+
+    def delete_exclusive(self, command: DeleteExclusiveQueues, is_cascading: bool = True) -> Reply:
+        """Delete what is exclusive to a connection, as `delete_queue` does, the eldest first."""
+        names, bindings = self.exclusive_part(command)
+        self._remove(bindings, is_cascading=is_cascading)
+        for name in names:
+            self._delete_queue(name, is_cascading=is_cascading)
+        return PARTLY if command.owner in self._exclusive else DONE
+
+    def bind(self, command: Bind) -> Reply:
+        """Add a binding; MISSING if one of its ends is."""
+        return self._bind(binding_of(command))
+
+    def unbind(self, command: Unbind, is_cascading: bool = True) -> Reply:
+        """Remove a binding, and its source if that goes with its last one."""
+        binding = binding_of(command)
+        if not self._from.holds(binding.source, binding):
+            return MISSING
+        self._remove([binding], is_cascading=is_cascading)
+        return DONE
+
+    def restore(self, command: RestoreTopology) -> Reply:
+        """Have what is not there already; a binding is left out if one of its ends is missing."""
+        for exchange in command.exchanges:
+            if exchange.name not in self.exchanges:
+                self._add_exchange(exchange)
+        for queue in command.queues:
+            if queue.name not in self.queues:
+                self._add_queue(queue)
+        for binding in command.bindings:
+            self._bind(binding)
+        return DONE
+
+    def forget_transient(self) -> None:
+        """Remove what does not survive a restart; an exchange that it leaves without bindings stays."""
+        for queue in [queue for queue in self.queues.values() if not queue.survives_restart]:
+            self._delete_queue(queue.name, is_cascading=False)
+        for exchange in [exchange for exchange in self.exchanges.values() if not exchange.durable]:
+            self._delete_exchange(exchange.name, is_cascading=False)
+
+    def bindings(self) -> Iterator[BindingRecord]:
+        """Every binding, exchange by exchange."""
+        for name in self.exchanges:
+            yield from self._from.get(name)
+
+    @property
+    def binding_count(self) -> int:
+        """How many bindings there are."""
+        return self._from.count
+
+    def bindings_from(self, exchange: str) -> list[BindingRecord]:
+        """The bindings of which `exchange` is the source."""
+        return list(self._from.get(exchange))
+
+    def binding_count_from(self, exchange: str) -> int:
+        """How many these are."""
+        return self._from.size(exchange)
+
+    def bindings_to_queue(self, queue: str) -> list[BindingRecord]:
+        """The bindings of which `queue` is the destination."""
+        return list(self._to_queue.get(queue))
+
+    def bindings_to_exchange(self, exchange: str) -> list[BindingRecord]:
+        """The bindings of which `exchange` is the destination."""
+        return list(self._to_exchange.get(exchange))
+
+    def orphans(self, bindings: Iterable[BindingRecord]) -> list[ExchangeRecord]:
+        """The auto-delete exchanges that would go if `bindings` did, as `_remove` finds them."""
+        going: dict[str, ExchangeRecord] = {}
+        waiting = list(bindings)
+        removed = set(waiting)
+        left: dict[str, int] = {}
+        while waiting:
+            binding = waiting.pop()
+            source = self.exchanges[binding.source]
+            if not source.auto_delete or source.name in going:
+                continue
+            count = left[source.name] = left.get(source.name, self._from.size(source.name)) - 1
+            if not count:
+                going[source.name] = source
+                more = [one for one in self._to_exchange.get(source.name) if one not in removed]
+                removed.update(more)
+                waiting += more
+        return list(going.values())
+
+    def has_bindings_from(self, exchange: str) -> bool:
+        """True if `exchange` is the source of a binding."""
+        return self._from.size(exchange) > 0
+
+    def has_binding(self, binding: BindingRecord) -> bool:
+        """True if `binding` exists."""
+        return self._from.holds(binding.source, binding)
+
+    def exclusive_to(self, owner: str) -> list[str]:
+        """The names of the queues that are exclusive to the connection `owner`."""
+        return list(self._exclusive.get(owner, ()))
+
+    def exclusive_part(self, command: DeleteExclusiveQueues) -> tuple[list[str], list[BindingRecord]]:
+        """The queues that `command` deletes, and the bindings that it removes, perhaps of one queue more."""
+        names: list[str] = []
+        bindings: list[BindingRecord] = []
+        left = command.count_max
+        for name in self._exclusive.get(command.owner, ()):
+            found = list(islice(self._to_queue.get(name), left))
+            bindings += found
+            left -= len(found)
+            if not left:
+                break
+            names.append(name)
+            left -= 1
+        return names, bindings
+
+    def _add_exchange(self, exchange: ExchangeRecord) -> None:
+        self.exchanges[exchange.name] = exchange
+        self._notify(ExchangeDeclared(self.vhost, exchange))
+
+    def _add_queue(self, queue: QueueRecord) -> None:
+        self.queues[queue.name] = queue
+        if queue.owner is not None:
+            self._exclusive.setdefault(queue.owner, {})[queue.name] = None
+        self._notify(QueueDeclared(self.vhost, queue))
+
+    def _bind(self, binding: BindingRecord) -> Reply:
+        destinations = self.queues if binding.is_to_queue else self.exchanges
+        if binding.source not in self.exchanges or binding.destination not in destinations:
+            return MISSING
+        if not self._from.add(binding.source, binding):
+            return EXISTING
+        self._to(binding).add(binding.destination, binding)
+        self._notify(BindingAdded(self.vhost, binding))
+        return DONE
+
+    def _to(self, binding: BindingRecord) -> Multimap[BindingRecord]:
+        return self._to_queue if binding.is_to_queue else self._to_exchange
+
+    def _delete_queue(self, name: str, *, is_cascading: bool = True) -> None:
+        self._remove(list(self._to_queue.get(name)), is_cascading=is_cascading)
+        queue = self.queues.pop(name)
+        self.paused.pop(name, None)
+        self.leases.forget_queue(name)
+        if queue.owner is not None:
+            names = self._exclusive[queue.owner]
+            del names[name]
+            if not names:
+                del self._exclusive[queue.owner]
+        self._notify(QueueDeleted(self.vhost, queue))
+
+    def _delete_exchange(self, name: str, *, is_cascading: bool = True) -> None:
+        for binding in list(self._from.get(name)):
+            self._discard(binding)
+        # Out of the way before the cascade: a cycle of auto-delete exchanges comes back here.
+        exchange = self.exchanges.pop(name)
+        self._remove(list(self._to_exchange.get(name)), is_cascading=is_cascading)
+        self._notify(ExchangeDeleted(self.vhost, exchange))
+
+    def _remove(self, bindings: Iterable[BindingRecord], *, is_cascading: bool = True) -> None:
+        """Remove `bindings`, and the auto-delete exchanges that have none left."""
+        sources: dict[str, None] = {}
+        for binding in bindings:
+            self._discard(binding)
+            sources[binding.source] = None
+        for source in sources if is_cascading else ():
+            exchange = self.exchanges.get(source)
+            if exchange is not None and exchange.auto_delete and not self._from.size(source):
+                self._delete_exchange(source)
+
+    def _discard(self, binding: BindingRecord) -> None:
+        self._from.remove(binding.source, binding)
+        self._to(binding).remove(binding.destination, binding)
+        self._notify(BindingRemoved(self.vhost, binding))
+
+
+def binding_of(command: Bind | Unbind) -> BindingRecord:
+    """What `command` adds or removes."""
+    return BindingRecord(
+        command.source,
+        command.is_to_queue,
+        command.destination,
+        command.routing_key,
+        arguments_octets(command.arguments),
+    )
+
+
+def unbind_of(vhost: str, binding: BindingRecord) -> Unbind:
+    """The command that removes `binding` of `vhost`."""
+    return Unbind(
+        vhost=vhost,
+        source=binding.source,
+        is_to_queue=binding.is_to_queue,
+        destination=binding.destination,
+        routing_key=binding.routing_key,
+        arguments=binding.arguments,
+    )

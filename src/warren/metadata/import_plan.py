@@ -1,0 +1,253 @@
+"""What an import of definitions would come to: what it makes, changes and leaves, and what else there is.
+
+The commands of a document are held against what exists, entry by entry. With pruning, what an export would
+have and the document has not goes, in those sections that the document has: one without users leaves users
+alone.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from warren.limits import PLAN_RELEASED_PER_TURN, PLANNED_PER_TURN
+from warren.metadata.commands import (
+    Bind,
+    DeclareExchange,
+    DeclareQueue,
+    MetadataCommand,
+    PermissionCommand,
+    PutUser,
+    Reply,
+    SetPolicy,
+    VhostCommand,
+)
+from warren.metadata.definition_entries import (
+    DefinitionEntry,
+    DefinitionKey,
+    Facts,
+    definition_key_of,
+    existing_entries,
+    facts_of,
+    is_empty_setting,
+)
+from warren.metadata.machine import Metadata
+from warren.metadata.policies import checked_policy
+
+# What goes first does not hold up what goes later.
+_REMOVAL_ORDER = (
+    "bindings", "queues", "exchanges", "policies", "parameters", "global_parameters", "topic_permissions",
+    "permissions", "users", "vhosts",
+)  # fmt: skip
+_FIRST_STAYS = (DeclareExchange, DeclareQueue, Bind)
+_EXISTS_DIFFERENTLY = "it exists otherwise, and an import leaves it as it is: delete it first"
+
+
+class PlanAction(Enum):
+    """What becomes of an entry."""
+
+    CREATE = "create"
+    CHANGE = "change"
+    DELETE = "delete"
+    # The document asks for what an import cannot do.
+    BLOCKED = "blocked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanItem:
+    """An entry that is not as the document has it: what is there, what is to be there, and what does it."""
+
+    action: PlanAction
+    key: DefinitionKey
+    before: Facts | None = None
+    after: Facts | None = None
+    # Why it is blocked.
+    reason: str = ""
+    command: MetadataCommand | None = None
+
+
+class ImportPlan:
+    """A document held against what exists; complete when `steps` is through."""
+
+    __slots__ = (
+        "_commands",
+        "_existing",
+        "_metadata",
+        "_pruned",
+        "_spared",
+        "_vhost",
+        "_wanted",
+        "items",
+        "kept",
+    )
+
+    def __init__(
+        self,
+        metadata: Metadata,
+        commands: Iterable[MetadataCommand],
+        *,
+        vhost: str | None,
+        pruned: Collection[str],
+        spared: Collection[DefinitionKey] = (),
+    ) -> None:
+        """`pruned` are the sections in which goes what `commands` have not; with `vhost`, of that one.
+
+        But what is `spared` stays.
+        """
+        self._metadata = metadata
+        self._commands = list(commands)
+        self._vhost = vhost
+        self._pruned = pruned
+        self._spared = spared
+        self._existing: dict[DefinitionKey, DefinitionEntry] = {}
+        self._wanted: set[DefinitionKey] = set()
+        # In the order in which it is done.
+        self.items: list[PlanItem] = []
+        # How many entries of the document are there already.
+        self.kept = 0
+
+    def steps(self) -> Iterator[None]:
+        """Find out, a turn's work with each step."""
+        for number, (key, entry) in enumerate(existing_entries(self._metadata, self._vhost), 1):
+            self._existing[key] = entry
+            if not number % PLANNED_PER_TURN:
+                yield
+        wanted: dict[DefinitionKey, MetadataCommand] = {}
+        for number, command in enumerate(self._commands, 1):
+            key = definition_key_of(command)
+            # Of what a document says twice, what was declared first stays, and what was set last holds.
+            if key not in wanted or not isinstance(command, _FIRST_STAYS):
+                wanted[key] = command
+            if not number % PLANNED_PER_TURN:
+                yield
+        for number, (key, command) in enumerate(wanted.items(), 1):
+            self._compare(key, command)
+            if not number % PLANNED_PER_TURN:
+                yield
+        yield from self._prune()
+        yield
+
+    def end(self) -> Iterator[None]:
+        """Let go of all of it, a turn's work with each step: of very much at once it takes long."""
+        while self._existing:
+            for _ in range(min(len(self._existing), PLAN_RELEASED_PER_TURN)):
+                self._existing.popitem()
+            yield
+        while self.items or self._commands:
+            del self.items[-PLAN_RELEASED_PER_TURN:], self._commands[-PLAN_RELEASED_PER_TURN:]
+            yield
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing would be made, changed or deleted."""
+        return all(item.action is PlanAction.BLOCKED for item in self.items)
+
+    def _compare(self, key: DefinitionKey, command: MetadataCommand) -> None:
+        refusal = self._refusal(command)
+        self._wanted.add(key)
+        after, entry = facts_of(command), self._existing.get(key)
+        if refusal:
+            self.items.append(PlanItem(action=PlanAction.BLOCKED, key=key, after=after, reason=refusal))
+        elif entry is None and is_empty_setting(command):
+            self.kept += 1
+        elif entry is None:
+            self.items.append(PlanItem(action=PlanAction.CREATE, key=key, after=after, command=command))
+        elif entry.facts == after and self._has_hash_of(command):
+            self.kept += 1
+        elif isinstance(command, DeclareQueue | DeclareExchange):
+            before = entry.facts
+            self.items.append(
+                PlanItem(
+                    action=PlanAction.BLOCKED, key=key, before=before, after=after, reason=_EXISTS_DIFFERENTLY
+                )
+            )
+        else:
+            if not self._has_hash_of(command):
+                after = {**after, "password": "another"}
+            self.items.append(
+                PlanItem(action=PlanAction.CHANGE, key=key, before=entry.facts, after=after, command=command)
+            )
+
+    def _refusal(self, command: MetadataCommand) -> str:
+        """Why `command` cannot be carried out, as far as that shows before."""
+        if isinstance(command, VhostCommand) and not self._is_vhost(command.vhost):
+            return f"no vhost '{command.vhost}'"
+        if isinstance(command, PermissionCommand) and not self._is_there(
+            DefinitionKey("users", "", command.user)
+        ):
+            return f"no user '{command.user}'"
+        if isinstance(command, SetPolicy):
+            checked = checked_policy(command)
+            return checked.text if isinstance(checked, Reply) else ""
+        if isinstance(command, Bind):
+            return self._missing_end(command)
+        return ""
+
+    def _is_vhost(self, name: str) -> bool:
+        return name == self._vhost or self._is_there(DefinitionKey("vhosts", "", name))
+
+    def _is_there(self, key: DefinitionKey) -> bool:
+        return key in self._existing or key in self._wanted
+
+    def _missing_end(self, command: Bind) -> str:
+        """Which end of a binding is not there, and will not be."""
+        vhost = self._metadata.vhost(command.vhost)
+        # Some exchanges and queues are in no document.
+        exchanges = {} if vhost is None else vhost.topology.exchanges
+        queues = {} if vhost is None else vhost.topology.queues
+        destinations = queues if command.is_to_queue else exchanges
+        section = "queues" if command.is_to_queue else "exchanges"
+        if (
+            command.source not in exchanges
+            and DefinitionKey("exchanges", command.vhost, command.source) not in self._wanted
+        ):
+            return f"no exchange '{command.source}'"
+        key = DefinitionKey(section, command.vhost, command.destination)
+        if command.destination not in destinations and key not in self._wanted:
+            return f"no {section[:-1]} '{command.destination}'"
+        return ""
+
+    def _has_hash_of(self, command: MetadataCommand) -> bool:
+        """True unless `command` gives a user another password."""
+        if not isinstance(command, PutUser):
+            return True
+        user = self._metadata.users.by_name.get(command.name)
+        return user is None or (user.password_hash, user.hashing_algorithm) == (
+            command.password_hash,
+            command.hashing_algorithm,
+        )
+
+    def _prune(self) -> Iterator[None]:
+        going: dict[str, list[DefinitionKey]] = {section: [] for section in _REMOVAL_ORDER}
+        gone: set[DefinitionKey] = set()
+        for number, key in enumerate(self._existing, 1):
+            if key.section in self._pruned and key not in self._wanted and key not in self._spared:
+                going[key.section].append(key)
+                if key.section in _OWNERS:
+                    gone.add(key)
+            if not number % PLANNED_PER_TURN:
+                yield
+        for section in _REMOVAL_ORDER:
+            for number, key in enumerate(going[section], 1):
+                if gone.isdisjoint(_owners(key)):
+                    entry = self._existing[key]
+                    self.items.append(
+                        PlanItem(action=PlanAction.DELETE, key=key, before=entry.facts, command=entry.removal)
+                    )
+                if not number % PLANNED_PER_TURN:
+                    yield
+
+
+# What takes others along when it goes.
+_OWNERS = ("vhosts", "users", "exchanges", "queues")
+
+
+def _owners(key: DefinitionKey) -> list[DefinitionKey]:
+    """The entries with which that of `key` goes anyway."""
+    owners = [DefinitionKey("vhosts", "", key.vhost)] if key.vhost else []
+    if key.section in ("permissions", "topic_permissions"):
+        owners.append(DefinitionKey("users", "", key.name))
+    if key.section == "bindings":
+        kind, destination = key.more[:2]
+        owners.append(DefinitionKey("exchanges", key.vhost, key.name))
+        owners.append(DefinitionKey("queues" if kind == "queue" else "exchanges", key.vhost, destination))
+    return owners

@@ -1,0 +1,61 @@
+"""Who changed what, with which result: events for whoever is bound to them, and lines of the audit log.
+
+What applications make and remove all the time, queues and bindings, is logged at debug level only.
+"""
+
+import logging
+
+from warren.management.plain_reasons import plain
+from warren.metadata.commands import CommandContext, MetadataCommand, Outcome, Reply
+from warren.metadata.events import Event
+from warren.metadata.machine import Metadata
+from warren.session.audit_events import AuditEvents, is_topology_command
+from warren.session.event_publisher import EventPublisher
+
+# The values of parameters hold addresses with passwords in them; `metadata` is Erlang's term of what stands
+# beside it as well.
+_LEFT_OUT = ("value", "metadata")
+
+logger = logging.getLogger("warren.audit")
+
+
+class AuditLog:
+    """Hears of every command that was applied."""
+
+    def __init__(self, metadata: Metadata, event_publisher: EventPublisher) -> None:
+        self._event_publisher = event_publisher
+        self._changes = AuditEvents(metadata, event_publisher)
+        metadata.observer = self.observe
+
+    def observe(
+        self, command: MetadataCommand, context: CommandContext, reply: Reply, events: tuple[Event, ...]
+    ) -> None:
+        """Tell of `command`, which `context.user` has asked for."""
+        level = logging.DEBUG if is_topology_command(command) else logging.INFO
+        is_logged = logger.isEnabledFor(level)
+        is_heard = self._event_publisher.is_heard()
+        if not (is_logged or is_heard):
+            return
+        if reply.outcome is Outcome.REFUSED:
+            asked = type(command).__name__
+            refusal: dict[str, object] = {"event": asked, "user": context.user, "result": "refused"}
+            text = "user '%s': %s refused: %s"
+            logger.log(level, text, context.user, asked, plain(reply.text), extra={"fields": refusal})
+        for key, facts in self._changes.audit_events(command, reply, events):
+            if is_heard:
+                self._event_publisher.publish(key, context.user, facts)
+            if is_logged:
+                shown = {name: value for name, value in facts.items() if name not in _LEFT_OUT}
+                fields = {name: _plainly(value) for name, value in shown.items()}
+                said = ", ".join(f"{name} {value!r}" for name, value in fields.items())
+                known: dict[str, object] = {
+                    "event": key, "user": context.user, "result": "done", "facts": fields,
+                }  # fmt: skip
+                logger.log(level, "user '%s': %s: %s", context.user, key, said, extra={"fields": known})
+
+
+def _plainly(value: object) -> object:
+    """What stands in an event as Erlang prints it, in words."""
+    if isinstance(value, list):
+        return [_plainly(item) for item in value]
+    return plain(value) if isinstance(value, str) else value

@@ -1,0 +1,153 @@
+"""Listeners as the configuration wants them."""
+
+import errno
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
+
+from warren.node import settings
+from warren.node.config import Config
+from warren.node.errors import BootRefused
+from warren.node.values import Address
+from warren.session.output_listener import OutputListener
+from warren.session.peer import Peer
+from warren.transport.listener import ConnectionSlots, Listener, ListenerSettings
+from warren.transport.protocol import Client, LoopContext
+from warren.transport.sockets import SocketOptions
+from warren.transport.tls import Tls, TlsSettings
+
+Value = TypeVar("Value")
+
+
+ClientFactory: TypeAlias = Callable[[Peer, OutputListener, int], Client]
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerDependencies:
+    """What all listeners have in common."""
+
+    loop_context: LoopContext
+    tls: Tls | None
+    connection_slots: ConnectionSlots
+
+
+def amqp_listeners(config: Config, shared: ListenerDependencies, connect: ClientFactory) -> list[Listener]:
+    """Every `amqp_listeners.tcp` and `amqp_listeners.ssl`, not started yet."""
+    return _new_listeners(config, (settings.TCP, settings.TLS), shared, connect, sockets=settings.SOCKETS)
+
+
+def stream_listeners(config: Config, shared: ListenerDependencies, connect: ClientFactory) -> list[Listener]:
+    """Every `stream.listeners.tcp` and `stream.listeners.ssl`, not started yet."""
+    families = settings.STREAM_TCP, settings.STREAM_TLS
+    return _new_listeners(config, families, shared, connect, sockets=settings.STREAM_SOCKETS)
+
+
+def connection_slots(config: Config, descriptors_share: int) -> ConnectionSlots:
+    """The connections there may be: what is configured, and not more than there are descriptors for."""
+    configured = config.get(settings.CONNECTIONS_MAX)
+    return ConnectionSlots(descriptors_share if configured is None else min(configured, descriptors_share))
+
+
+def _new_listeners(
+    config: Config,
+    families: tuple[settings.Family[Address], settings.Family[Address]],
+    shared: ListenerDependencies,
+    connect: ClientFactory,
+    *,
+    sockets: settings.SocketKeys,
+) -> list[Listener]:
+    in_the_clear, with_tls = families
+    return [
+        Listener(
+            _listener_settings(config, sockets, address),
+            shared.loop_context,
+            connect,
+            tls,
+            connection_slots=shared.connection_slots,
+        )
+        for family, tls in ((in_the_clear, None), (with_tls, shared.tls))
+        for address in config.family(family).values()
+    ]
+
+
+def socket_options(config: Config) -> dict[str, object]:
+    """What listeners of clients and their connections are given."""
+    return {
+        "backlog": config.get(settings.SOCKETS.backlog),
+        "nodelay": config.get(settings.SOCKETS.nodelay),
+        "keepalive": config.get(settings.SOCKETS.keepalive),
+    }
+
+
+def _listener_settings(config: Config, keys: settings.SocketKeys, address: Address) -> ListenerSettings:
+    is_closing = config.get(keys.send_timeout_close)
+    return ListenerSettings(
+        host=address.host,
+        port=address.port,
+        backlog=config.get(keys.backlog),
+        is_proxied=config.get(settings.PROXY_PROTOCOL),
+        options=SocketOptions(
+            is_nodelay=config.get(keys.nodelay),
+            is_keepalive=config.get(keys.keepalive),
+            send_size=config.get(keys.send_size),
+            receive_size=config.get(keys.receive_size),
+            service=config.get(keys.service),
+            priority=config.get(keys.priority),
+            # With a timeout, the kernel would hold up the loop when a socket is closed.
+            is_reset=config.get(keys.linger) and not config.get(keys.linger_s),
+        ),
+        send_timeout_ms=config.get(keys.send_timeout) if is_closing else None,
+        handshake_ms=config.get(settings.HANDSHAKE),
+        tls_handshake_ms=config.get(settings.TLS_HANDSHAKE),
+    )
+
+
+def tls(config: Config) -> Tls | None:
+    """What TLS listeners share; None without any."""
+    if not config.family(settings.TLS) and not config.family(settings.STREAM_TLS):
+        return None
+    return Tls(
+        replace(
+            _tls_settings(config, settings.LISTENER_TLS),
+            login_from=config.get(settings.LOGIN_FROM),
+            login_san_type=config.get(settings.LOGIN_SAN_TYPE),
+            login_san_index=config.get(settings.LOGIN_SAN_INDEX),
+        )
+    )
+
+
+def http_tls(config: Config, port: settings.HttpPortKeys, keys: settings.TlsKeys) -> Tls | None:
+    """What a port of HTTP with TLS has; None if neither a place nor anything of its TLS is set."""
+    if not any(map(config.is_set, (*port.all[:2], *keys.all))):
+        return None
+    return Tls(_tls_settings(config, keys))
+
+
+def _tls_settings(config: Config, keys: settings.TlsKeys) -> TlsSettings:
+    return TlsSettings(
+        prefix=keys.prefix,
+        certificate_file=config.get(keys.certificate_file),
+        key_file=config.get(keys.key_file),
+        authority_file=config.get(keys.authority_file),
+        password=config.get(keys.password),
+        is_peer_verified=config.get(keys.is_peer_verified),
+        is_certificate_required=config.get(keys.is_certificate_required),
+        versions=numbered_values(config.family(keys.versions)),
+        ciphers=numbered_values(config.family(keys.ciphers)),
+        is_own_cipher_order=config.get(keys.is_own_cipher_order),
+    )
+
+
+async def listen(starting: Awaitable[None], host: str, port: int) -> None:
+    """Await `starting`; BootRefused says why nobody can listen there."""
+    try:
+        await starting
+    except OSError as error:
+        reason = "the port is taken" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+        raise BootRefused(f"cannot listen on {host or 'every interface'}, port {port}: {reason}") from error
+
+
+def numbered_values(family: dict[str, Value]) -> tuple[Value, ...]:
+    """Values whose names are 1, 2, 3, …, in that order."""
+    names = sorted(family, key=lambda name: (len(name), name) if name.isdigit() else (99, name))
+    return tuple(family[name] for name in names)

@@ -1,0 +1,54 @@
+"""What every setting is, as people may see it: its value, where that comes from, and no secret."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warren.node import settings
+from warren.node.config import Config
+from warren.node.settings import Family
+from warren.node.values import OneOf, format_value
+
+MASK = "********"
+_DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveSetting:
+    """One setting; a value of None is none at all, as if the key were not there."""
+
+    key: str
+    value: str | None
+    origin: str
+
+
+def effective_settings(config: Config) -> list[EffectiveSetting]:
+    """All of them, in the order in which they are declared."""
+    return [row for setting in settings.ALL for row in _rows(config, setting)]
+
+
+def _rows(config: Config, setting: settings.Setting[object] | Family[object]) -> list[EffectiveSetting]:
+    if not isinstance(setting, Family):
+        value = _word(setting.parse, config.get(setting))
+        return [_row(config, setting.key, value, is_secret=setting.is_secret)]
+    values = config.family(setting)
+    if not values:
+        return [EffectiveSetting(setting.key, "none", config.place(setting.key) or _DEFAULT)]
+    return [
+        _row(config, f"{setting.key}.{name}", _word(setting.parse, value), is_secret=False)
+        for name, value in values.items()
+    ]
+
+
+def _word(parse: Callable[[str], object], value: object) -> object:
+    """`value`, or the word for it where it is one of a few: what is shown can be written into a file."""
+    if isinstance(parse, OneOf):
+        return next((word for word, chosen in parse.choices.items() if chosen == value), value)
+    return value
+
+
+def _row(config: Config, key: str, value: object, *, is_secret: bool) -> EffectiveSetting:
+    given = config.given(key)
+    text = format_value(value) if given is None else given
+    if is_secret and text:
+        text = MASK
+    return EffectiveSetting(key, text or None, config.place(key) or _DEFAULT)

@@ -1,0 +1,274 @@
+"""Who somebody is, asked of LDAP servers: beside the loop's other work, bounded in time and in count.
+
+ name, password ─▶ remembered? ─▶ under way? ─▶ a connection ─▶ [find the name] ─▶ bind ─▶ [find the groups]
+
+1. A blank password is never sent: a server would take it for nobody, and say yes (RFC 4513 §5.1.2).
+2. Every login ends within the timeout, whatever servers do, and one at a time uses a connection: it begins
+   with a bind, so that nobody is taken for who was there before.
+3. A connection in the middle of something unexpected is not used again.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from warren.access.credential_cache import KEY_SIZE, CredentialCache
+from warren.access.directory import (
+    DirectoryEntry,
+    DirectoryRefused,
+    DirectoryUnavailable,
+    parse_distinguished_name,
+    substitute,
+    substitute_distinguished_name,
+    variables,
+)
+from warren.errors import ResourceError
+from warren.limits import (
+    LDAP_CACHE_MS,
+    LDAP_CONNECTIONS_MAX,
+    LDAP_GROUPS_MAX,
+    LDAP_IDLE_MS,
+    LDAP_RETRY_MS,
+    LDAP_TIMEOUT_MS,
+    LDAP_WAITING_MAX,
+)
+from warren.node.ldap_connection import LdapConnection, LdapConnectionLost, LdapServer
+from warren.runtime.clock import Clock
+from warren.runtime.randomness import random_octets
+from warren.wire import ldap
+from warren.wire.ldap import EqualityFilter
+
+# Two are as bad as many: a name has to be one person's.
+_PERSONS_MAX = 2
+# RFC 2307: groups whose members are written as names with which people log in.
+_BY_LOGIN = "memberuid"
+
+
+@dataclass(frozen=True, slots=True)
+class LdapAccount:
+    """In whose name something is looked for; nobody's without one."""
+
+    name: str = ""
+    password: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LdapSettings:
+    """RabbitMQ's `auth_ldap`."""
+
+    servers: tuple[LdapServer, ...]
+    user_pattern: str = "${username}"
+    # With what somebody binds, if it is not their distinguished name.
+    bind_pattern: str = ""
+    lookup_attribute: str = ""
+    lookup_base: str = ""
+    # None: who logs in.
+    lookup_account: LdapAccount | None = None
+    groups_base: str = ""
+    group_attribute: str = "member"
+    groups_account: LdapAccount | None = None
+    needs_groups: bool = False
+    timeout_ms: int = LDAP_TIMEOUT_MS
+    connections_max: int = LDAP_CONNECTIONS_MAX
+    idle_ms: int = LDAP_IDLE_MS
+    cache_ttl_ms: int = LDAP_CACHE_MS
+
+
+class LdapDirectory:
+    """Those whom the servers know."""
+
+    def __init__(self, settings: LdapSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._cache: CredentialCache[DirectoryEntry] = CredentialCache(
+            random_octets(KEY_SIZE), settings.cache_ttl_ms
+        )
+        # By digest: who asks at the same time has the same answer.
+        self._under_way: dict[bytes, asyncio.Task[DirectoryEntry]] = {}
+        self._connections = _ConnectionPool(settings)
+
+    async def find(self, name: str, password: str) -> DirectoryEntry:
+        """Who logs in with these; DirectoryRefused or DirectoryUnavailable if that is nobody."""
+        if not password or not name:
+            raise DirectoryRefused("a name and a password have to be given")
+        digest = self._cache.digest(name, password)
+        known = self._cache.get(name, digest, self._clock.now())
+        if known is not None:
+            return known
+        task = self._under_way.get(digest)
+        if task is None:
+            if len(self._under_way) >= LDAP_WAITING_MAX:
+                raise ResourceError("too many wait for the directory")
+            task = asyncio.get_running_loop().create_task(self._found(name, password))
+            self._under_way[digest] = task
+            task.add_done_callback(lambda done: self._forget(digest, done))
+        person = await asyncio.shield(task)
+        self._cache.put(name, digest, person, self._clock.now())
+        return person
+
+    async def close(self) -> None:
+        """Ask nothing any more."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._connections.close()
+
+    def _forget(self, digest: bytes, done: "asyncio.Task[DirectoryEntry]") -> None:
+        del self._under_way[digest]
+        if not done.cancelled():
+            # Nobody may be left who waits for it.
+            done.exception()
+
+    async def _found(self, name: str, password: str) -> DirectoryEntry:
+        timeout_ms = self._settings.timeout_ms
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await self._asked(name, password)
+        except TimeoutError:
+            raise DirectoryUnavailable(f"no answer from LDAP within {timeout_ms} ms") from None
+
+    async def _asked(self, name: str, password: str) -> DirectoryEntry:
+        while True:
+            try:
+                async with self._connections.one() as connection:
+                    return await _Login(self._settings, connection, name, password).answer()
+            except LdapConnectionLost as error:
+                # One that was open for long may have ended meanwhile; another, or a new one, tells.
+                if not connection.used_at:
+                    raise DirectoryUnavailable(str(error)) from None
+
+
+class _Login:
+    """One login, over one connection."""
+
+    def __init__(self, settings: LdapSettings, connection: LdapConnection, name: str, password: str) -> None:
+        self._settings = settings
+        self._connection = connection
+        self._name = name
+        self._values = variables(name)
+        self._account = LdapAccount(
+            substitute_distinguished_name(settings.bind_pattern, self._values), password
+        )
+
+    async def answer(self) -> DirectoryEntry:
+        settings = self._settings
+        found = substitute_distinguished_name(settings.user_pattern, self._values)
+        if settings.lookup_attribute and settings.lookup_account is not None:
+            await self._be(settings.lookup_account)
+            found = await self._look_up()
+        user = LdapAccount(self._account.name or found, self._account.password)
+        await self._be(user, is_login=True)
+        if settings.lookup_attribute and settings.lookup_account is None:
+            found = await self._look_up()
+        if not settings.needs_groups:
+            return DirectoryEntry(self._name, found, frozenset())
+        if settings.groups_account is not None:
+            await self._be(settings.groups_account)
+        return DirectoryEntry(
+            self._name, found, frozenset(map(parse_distinguished_name, await self._groups(found)))
+        )
+
+    async def _be(self, account: LdapAccount, *, is_login: bool = False) -> None:
+        result = await self._connection.bind(account.name, account.password)
+        if result.code == ldap.SUCCESS:
+            return
+        if is_login and result.is_of_credentials:
+            raise DirectoryRefused(f"{self._connection.server} says {result} of {account.name!r}")
+        raise DirectoryUnavailable(
+            f"{self._connection.server} says {result} as {account.name or 'nobody'!r} binds"
+        )
+
+    async def _look_up(self) -> str:
+        settings = self._settings
+        value = substitute(settings.user_pattern, self._values, str)
+        sought = EqualityFilter(settings.lookup_attribute, value)
+        found = await self._search(settings.lookup_base, [sought], _PERSONS_MAX)
+        if len(found) != 1:
+            some = "several entries have" if found else "no entry has"
+            raise DirectoryRefused(f"{some} the {settings.lookup_attribute} {value!r}")
+        return found[0]
+
+    async def _groups(self, found: str) -> list[str]:
+        attribute, _, rule = self._settings.group_attribute.partition(":")
+        value = self._name if attribute.lower() == _BY_LOGIN else found
+        sought = EqualityFilter(attribute, value, rule.rstrip(":"))
+        groups = await self._search(self._settings.groups_base, [sought], LDAP_GROUPS_MAX + 1)
+        if len(groups) > LDAP_GROUPS_MAX:
+            raise DirectoryRefused(f"a member of more than {LDAP_GROUPS_MAX} groups")
+        return groups
+
+    async def _search(self, base: str, filters: list[EqualityFilter], count_max: int) -> list[str]:
+        time_s_max = max(1, self._settings.timeout_ms // 1000)
+        names, result = await self._connection.search(
+            base, filters, count_max=count_max, time_s_max=time_s_max
+        )
+        is_cut = result.code == ldap.SIZE_LIMIT_EXCEEDED and len(names) == count_max
+        if result.code == ldap.SUCCESS or is_cut:
+            return names
+        raise DirectoryUnavailable(f"{self._connection.server} says {result} of a search under {base!r}")
+
+
+class _ConnectionPool:
+    """Connections to the servers: those that nobody uses are kept for a while."""
+
+    def __init__(self, settings: LdapSettings) -> None:
+        self._settings = settings
+        self._free = asyncio.Semaphore(settings.connections_max)
+        # The one used last stands last, and is used first.
+        self._idle: list[LdapConnection] = []
+        # When a server may be asked before others again (the loop's seconds).
+        self._rests: dict[LdapServer, float] = {}
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[LdapConnection]:
+        """One for this block, kept if the block ends well, or with an answer."""
+        async with self._free:
+            connection = self._taken() or await self._opened()
+            try:
+                yield connection
+            except DirectoryRefused:
+                self._keep(connection)
+                raise
+            except BaseException:
+                connection.abort()
+                raise
+            self._keep(connection)
+
+    def close(self) -> None:
+        for connection in self._idle:
+            connection.close()
+        self._idle.clear()
+
+    def _keep(self, connection: LdapConnection) -> None:
+        connection.used_at = asyncio.get_running_loop().time()
+        self._idle.append(connection)
+        self._drop_old()
+
+    def _taken(self) -> LdapConnection | None:
+        self._drop_old()
+        return self._idle.pop() if self._idle else None
+
+    def _drop_old(self) -> None:
+        since = asyncio.get_running_loop().time() - self._settings.idle_ms / 1000
+        stay = [
+            connection for connection in self._idle if connection.used_at >= since and not connection.is_lost
+        ]
+        for connection in self._idle:
+            if connection not in stay:
+                connection.close()
+        self._idle = stay
+
+    async def _opened(self) -> LdapConnection:
+        """A connection to the first server that takes one; who did not lately is asked last."""
+        loop, errors = asyncio.get_running_loop(), []
+        timeout_s = self._settings.timeout_ms / 1000 / len(self._settings.servers)
+        for server in sorted(self._settings.servers, key=lambda one: self._rests.get(one, 0) > loop.time()):
+            try:
+                async with asyncio.timeout(timeout_s):
+                    return await LdapConnection.open(server)
+            except (LdapConnectionLost, TimeoutError) as error:
+                self._rests[server] = loop.time() + LDAP_RETRY_MS / 1000
+                errors.append(str(error) or f"{server}: no connection within {round(timeout_s * 1000)} ms")
+        raise DirectoryUnavailable("; ".join(errors))

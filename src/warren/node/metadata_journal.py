@@ -1,0 +1,112 @@
+"""The metadata of a node with a data directory: read at the start, kept from then on."""
+
+import asyncio
+import logging
+import shlex
+from pathlib import Path
+
+from warren.journal.file_format import JournalError
+from warren.journal.journal import Journal, JournalDependencies
+from warren.journal.recovery import RecoveredLog, doubt_numbers, recover
+from warren.metadata.machine import Metadata
+from warren.node.errors import BootRefused
+from warren.node.quarantine import Quarantine, finish_removals
+from warren.node.vhost_folders import VHOSTS
+from warren.runtime.clock import Clock
+from warren.runtime.disk import DirectoryDisk
+from warren.runtime.locked_directory import make_directory
+from warren.runtime.randomness import random_octets
+from warren.runtime.timers import PeriodicTimer
+from warren.runtime.worker_thread import WorkerThread
+
+logger = logging.getLogger("warren.journal")
+
+_NAME = "metadata"
+# How often it is looked whether the high-water mark is to be synced.
+_MAINTENANCE_S = 1.0
+
+
+class MetadataJournal:
+    """The metadata in a directory, and the journal by which it changes."""
+
+    def __init__(self, data: Path, clock: Clock, *, is_damage_skipped: bool) -> None:
+        """Read what is there; BootRefused if that cannot be done, or not without loss."""
+        self.data = data
+        self._path = data / _NAME
+        loop = asyncio.get_running_loop()
+        self._worker = WorkerThread(_NAME)
+        self.metadata = Metadata()
+        self.quarantine = Quarantine(data, self.metadata)
+        try:
+            make_directory(self._path)
+            self._disk = DirectoryDisk(self._path, loop, self._worker)
+            found = recover(self._disk, self.metadata)
+            self._judge(found, is_damage_skipped=is_damage_skipped)
+            self._begin(found)
+        except JournalError as error:
+            raise BootRefused(self._refusal(error)) from error
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise BootRefused(f"cannot read the metadata in {str(self._path)!r}: {reason}") from error
+        self.journal = Journal(
+            self.metadata,
+            self._disk,
+            JournalDependencies(
+                now=clock.now,
+                random_octets=random_octets,
+                make_future=loop.create_future,
+                report=self._report,
+            ),
+            found,
+        )
+        self._maintenance = PeriodicTimer(loop, _MAINTENANCE_S, self.journal.maintain)
+
+    async def close(self) -> None:
+        """Have everything on the disk, and let go of it."""
+        self._maintenance.stop()
+        ended = asyncio.get_running_loop().create_future()
+        self.journal.close(lambda: ended.set_result(None))
+        await ended
+        self._worker.close()
+        self._disk.close()
+
+    def _judge(self, found: RecoveredLog, *, is_damage_skipped: bool) -> None:
+        """BootRefused if something is missing, unless an operator has said that it may be."""
+        loss = found.loss
+        for error in [*found.damage, *([loss] if loss is not None else [])]:
+            logger.error("metadata in %r: %s", str(self._path), error)
+        is_meant = is_damage_skipped and (loss is None or loss.is_end)
+        if found.damage and not is_meant:
+            more = f", and {len(found.damage) - 1} more" if found.damage[1:] else ""
+            raise BootRefused(self._refusal(found.damage[0], more))
+        if loss is not None and not is_meant:
+            raise BootRefused(self._refusal(loss))
+
+    def _begin(self, found: RecoveredLog) -> None:
+        """See to what was found; OSError and BootRefused as above."""
+        vhosts = self.data / VHOSTS
+        if not found.is_there and vhosts.exists() and any(vhosts.iterdir()):
+            raise BootRefused(
+                f"{str(vhosts)!r} holds messages, and nothing says of which queues: restore the metadata "
+                f"beside it, or see what can be kept: warren metadata recover {shlex.quote(str(self.data))}"
+            )
+        if found.damage or found.loss is not None:
+            self.quarantine.keep_metadata(self._path)
+            doubt_numbers(self.metadata, found)
+        finish_removals(self.data, self.metadata)
+
+    def _refusal(self, error: JournalError, more: str = "") -> str:
+        data = shlex.quote(str(self.data))
+        return (
+            f"metadata in {str(self._path)!r}: {error}{more}; nothing was changed: put a whole copy of that "
+            f"directory in its place, or see what can be kept: warren metadata recover {data}"
+        )
+
+    def _report(self, error: OSError | None) -> None:
+        if error is None:
+            logger.warning("the metadata can be written again")
+        else:
+            logger.critical(
+                "cannot write the metadata: %s; nothing that survives a restart can be changed until it can",
+                error.strerror or error,
+            )

@@ -1,0 +1,146 @@
+"""Sends the log where the configuration says: to standard error, to a file, or to both.
+
+Nothing here ever sees a password: what is logged is names, addresses and reasons.
+"""
+
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from warren.node import settings
+from warren.node.config import Config
+from warren.node.config_file import ConfigError
+from warren.node.log_file import RotatedFile, Rotation
+from warren.node.log_formatters import LEVEL_NAMES, JsonFormatter, TextFormatter
+from warren.node.log_writer import LogWriter
+from warren.node.settings import LEVELS, Setting
+
+_ROOT = "warren"
+# Above everything: a level that lets nothing through.
+_NONE = logging.CRITICAL + 1
+_FORMATTERS: dict[str, Callable[[], logging.Formatter]] = {"plaintext": TextFormatter, "json": JsonFormatter}
+# Those whose level may be another than that of the rest.
+CATEGORIES: dict[str, Setting[str]] = {
+    "connection": settings.LOG_CONNECTION_LEVEL,
+    "channel": settings.LOG_CHANNEL_LEVEL,
+    "audit": settings.LOG_AUDIT_LEVEL,
+}
+
+
+class NodeLog:
+    """The log of this process, while it runs."""
+
+    def __init__(self, config: Config) -> None:
+        # Not in any line of ours, so not looked up for each.
+        logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+        # The same for the caller: None is what the logging HOWTO gives for it.
+        logging._srcfile = None
+        self.file = _file(config)
+        self.has_console = config.get(settings.LOG_CONSOLE)
+        self.has_exchange = False
+        handlers: list[logging.Handler] = [] if self.file is None else [self.file]
+        if self.has_console:
+            console = logging.StreamHandler(sys.stderr)
+            _prepare(
+                console, config.get(settings.LOG_CONSOLE_FORMATTER), config.get(settings.LOG_CONSOLE_LEVEL)
+            )
+            handlers.append(console)
+        self._writers = [LogWriter(handler) for handler in handlers]
+        root = logging.getLogger(_ROOT)
+        root.handlers[:] = [writer.waiting for writer in self._writers]
+        root.addHandler(logging.NullHandler())
+        root.propagate = False
+        # A handler that wants more than the default gets it.
+        default = _level(config.get(settings.LOG_LEVEL))
+        root.setLevel(min([default, *(handler.level for handler in handlers if handler.level)]))
+        # What has no level of its own follows the default, also when that changes.
+        self._followers = [handler for handler in handlers if not handler.level]
+        self._others = [handler for handler in handlers if handler.level]
+        for handler in self._followers:
+            handler.setLevel(default)
+        for name, setting in CATEGORIES.items():
+            chosen = config.get(setting)
+            _category(name).setLevel(_level(chosen) if chosen else logging.NOTSET)
+
+    def publish(self, exchange: logging.Handler, config: Config) -> None:
+        """Have `exchange` publish what is logged from now on."""
+        _prepare(
+            exchange, config.get(settings.LOG_EXCHANGE_FORMATTER), config.get(settings.LOG_EXCHANGE_LEVEL)
+        )
+        root = logging.getLogger(_ROOT)
+        self.has_exchange = True
+        (self._others if exchange.level else self._followers).append(exchange)
+        exchange.setLevel(exchange.level or _level(config.get(settings.LOG_LEVEL)))
+        root.setLevel(min(root.level, exchange.level))
+        root.addHandler(exchange)
+
+    def reopen(self) -> None:
+        """Go on in a new file if the one that was written has been renamed."""
+        if self.file is not None:
+            self.file.reopen()
+
+    def levels(self) -> dict[str, str]:
+        """The least that is logged, by category; of those that have a level of their own."""
+        default = min([handler.level for handler in self._followers], default=logging.getLogger(_ROOT).level)
+        own = {name: _category(name).level for name in CATEGORIES}
+        return {"default": _name(default)} | {name: _name(level) for name, level in own.items() if level}
+
+    def set_level(self, level: str, category: str = "") -> bool:
+        """Log what is at least `level`, of `category` or of everything; whether there is such a level."""
+        name = LEVELS.get(level.lower())
+        if name is None:
+            return False
+        if category:
+            _category(category).setLevel(_level(name))
+            return True
+        for handler in self._followers:
+            handler.setLevel(_level(name))
+        least = min([_level(name), *(handler.level for handler in self._others)])
+        logging.getLogger(_ROOT).setLevel(least)
+        return True
+
+    def stop(self) -> None:
+        """Write what waits, and nothing more."""
+        root = logging.getLogger(_ROOT)
+        root.handlers[:] = []
+        root.propagate = True
+        for writer in self._writers:
+            writer.stop()
+
+
+def _file(config: Config) -> RotatedFile | None:
+    name = config.get(settings.LOG_FILE)
+    if not name or name.lower() in ("false", "off"):
+        return None
+    path = Path(config.get(settings.LOG_DIRECTORY)) / name
+    rotation = Rotation(
+        octets=config.get(settings.LOG_ROTATION_SIZE) or 0,
+        date=config.get(settings.LOG_ROTATION_DATE),
+        count=config.get(settings.LOG_ROTATION_COUNT),
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = RotatedFile(path, rotation)
+    except OSError as error:
+        raise ConfigError(f"cannot write the log file {str(path)!r}: {error.strerror}") from error
+    _prepare(file, config.get(settings.LOG_FILE_FORMATTER), config.get(settings.LOG_FILE_LEVEL))
+    return file
+
+
+def _prepare(handler: logging.Handler, formatter: str, level: str) -> None:
+    handler.setFormatter(_FORMATTERS[formatter]())
+    if level:
+        handler.setLevel(_level(level))
+
+
+def _category(name: str) -> logging.Logger:
+    return logging.getLogger(f"{_ROOT}.{name}")
+
+
+def _name(level: int) -> str:
+    return LEVEL_NAMES.get(level, "none")
+
+
+def _level(name: str) -> int:
+    return _NONE if name == "NONE" else logging.getLevelNamesMapping()[name]

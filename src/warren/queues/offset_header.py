@@ -1,0 +1,35 @@
+"""The header `x-stream-offset` that a consumer of a stream gets with each message (RabbitMQ, measured).
+
+It is a long (`l`), and takes the place of one that the publisher sent. The other headers stand before it as
+they were sent, so that readers over AMQP see them as all others do; RabbitMQ sorts all by name.
+All that comes before and behind the number is the same for messages of one property list.
+"""
+
+from warren.wire.properties import BasicProperties
+
+OFFSET_HEADER = "x-stream-offset"
+_NUMBER_SIZE = 8
+
+
+class OffsetHeader:
+    """A property list with a gap for the number."""
+
+    __slots__ = ("_after", "_before", "source")
+
+    def __init__(self, property_list: bytes) -> None:
+        self.source = property_list
+        properties = BasicProperties.decode_list(property_list)
+        headers = dict(properties.headers or {})
+        headers.pop(OFFSET_HEADER, None)
+        properties.headers = {**headers, OFFSET_HEADER: 0}
+        octets = properties.encode_list()
+        # The number is where this one differs, in its first octet already.
+        properties.headers[OFFSET_HEADER] = -1
+        other = properties.encode_list()
+        at = next(at for at in range(len(octets)) if octets[at] != other[at])
+        self._before = octets[:at]
+        self._after = octets[at + _NUMBER_SIZE :]
+
+    def with_offset(self, offset: int) -> bytes:
+        """The property list of the message at `offset`."""
+        return b"".join((self._before, offset.to_bytes(_NUMBER_SIZE, "big"), self._after))

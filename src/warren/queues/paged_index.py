@@ -1,0 +1,154 @@
+"""Messages of a queue that are only on the disk: where each lies, in order of their positions.
+
+Eight octets for each message. They stand in blocks of positions that follow one another; where positions are
+missing, because what had them is done with, a place holds 0, or a new block begins if many are.
+
+    block   │ first position │ location, location, 0, location …
+"""
+
+from array import array
+
+from warren.limits import PAGED_BLOCK_SIZE, PAGED_GAP_MAX
+from warren.model.column import Column
+from warren.model.ring import Ring
+
+_BLOCK_SIZE = PAGED_BLOCK_SIZE
+_GAP_MAX = PAGED_GAP_MAX
+
+
+class IndexBlock:
+    """Locations of positions in a row."""
+
+    __slots__ = ("first", "locations", "passed")
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        # How many places at the start were taken.
+        self.passed = 0
+        self.locations = Column()
+
+
+class PagedIndex:
+    """A row of (position, location); positions grow, and the first place always holds a location."""
+
+    __slots__ = ("_blocks", "_last", "count")
+
+    def __init__(self) -> None:
+        # Messages, and the blocks that their locations stand in.
+        self.count = 0
+        self._blocks = Ring()
+        self._last: IndexBlock | None = None
+
+    def append(self, position: int, location: int) -> None:
+        """The message at `position`, behind all others, lies at `location`."""
+        last = self._last
+        if last is not None:
+            length = last.locations.count
+            gap = position - last.first - length
+            if length >= _BLOCK_SIZE or gap > _GAP_MAX:
+                last = None
+            else:
+                for _ in range(gap):
+                    last.locations.append(0)
+        if last is None:
+            last = self._last = IndexBlock(position)
+            self._blocks.append(last)
+        last.locations.append(location)
+        self.count += 1
+
+    def first_position(self) -> int:
+        """The position of the first message. Only while `count` is not 0."""
+        block: IndexBlock = self._blocks.get(0)  # type: ignore[assignment]
+        return block.first + block.passed
+
+    def first_location(self) -> int:
+        """Where the first message lies. Only while `count` is not 0."""
+        block: IndexBlock = self._blocks.get(0)  # type: ignore[assignment]
+        return block.locations.get(block.passed)
+
+    def pass_first(self) -> None:
+        """Take the first message away. Only while `count` is not 0."""
+        block: IndexBlock = self._blocks.get(0)  # type: ignore[assignment]
+        block.passed += 1
+        self.count -= 1
+        self._trim(block)
+
+    def peek(self, first: int, count: int) -> list[tuple[int, int]]:
+        """(position, location) of up to `count` messages from position `first` on."""
+        found: list[tuple[int, int]] = []
+        number = self._first_behind(first)
+        while number < self._blocks.count and len(found) < count:
+            block: IndexBlock = self._blocks.get(number)  # type: ignore[assignment]
+            locations = block.locations
+            begin = first - block.first
+            for place in range(max(begin, block.passed), locations.count):
+                if locations.get(place):
+                    found.append((block.first + place, locations.get(place)))
+                    if len(found) == count:
+                        break
+            number += 1
+        return found
+
+    def take_some(self, count: int) -> "array[int]":
+        """Take about `count` messages away, the first; answers where they lie. Empty when none is left."""
+        taken = array("Q")
+        while self.count and len(taken) < count:
+            block: IndexBlock = self._blocks.popleft()  # type: ignore[assignment]
+            for location in block.locations.numbers(block.passed):
+                if location:
+                    taken.append(location)
+                    self.count -= 1
+        return taken
+
+    def end(self) -> int:
+        """The position behind the last message. Only while `count` is not 0."""
+        last: IndexBlock = self._last  # type: ignore[assignment]
+        return last.first + last.locations.count
+
+    def holds(self, position: int) -> bool:
+        """True if the message at `position` is in the row."""
+        block = self._block_of(position)
+        return block is not None and block.locations.get(position - block.first) != 0
+
+    def take(self, position: int) -> int:
+        """Take the message at `position`, which is in the row, away; answers where it lies."""
+        block: IndexBlock = self._block_of(position)  # type: ignore[assignment]
+        location = block.locations.get(position - block.first)
+        block.locations.put(position - block.first, 0)
+        self.count -= 1
+        self._trim(self._blocks.get(0))  # type: ignore[arg-type]
+        return location
+
+    def _trim(self, block: IndexBlock) -> None:
+        """Let the front, which is in `block`, pass the places that hold nothing."""
+        while True:
+            locations = block.locations
+            while block.passed < locations.count and locations.get(block.passed) == 0:
+                block.passed += 1
+            if block.passed < locations.count:
+                return
+            self._blocks.popleft()
+            if not self._blocks.count:
+                self._last = None
+                return
+            block = self._blocks.get(0)  # type: ignore[assignment]
+
+    def _block_of(self, position: int) -> IndexBlock | None:
+        """The block with a place for `position` that the front has not passed."""
+        number = self._first_behind(position)
+        if number == self._blocks.count:
+            return None
+        block: IndexBlock = self._blocks.get(number)  # type: ignore[assignment]
+        return None if position < block.first + block.passed else block
+
+    def _first_behind(self, position: int) -> int:
+        """The number of the first block with a place for `position`, or for one behind it."""
+        low, high = 0, self._blocks.count
+        while low < high:
+            middle = (low + high) >> 1
+            block: IndexBlock = self._blocks.get(middle)  # type: ignore[assignment]
+            if position >= block.first + block.locations.count:
+                low = middle + 1
+            else:
+                high = middle
+        return low

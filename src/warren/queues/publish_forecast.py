@@ -1,0 +1,90 @@
+"""What a queue would do with one message more, told without giving it one."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from warren.model.arguments import Overflow
+from warren.queues.local import LocalQueue
+
+
+class PublishOutcome(Enum):
+    """What would become of the message."""
+
+    ACCEPTED = "accepted"
+    # The publisher is told: a nack, if it asked for confirms.
+    REFUSED = "refused"
+    # It would be the one to go for being too much, or too late, unless a consumer takes it at once.
+    DROPPED = "dropped"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishForecast:
+    """What would become of it, and why."""
+
+    outcome: PublishOutcome
+    reason: str = ""
+    # True if messages at the head would have to go for it.
+    pushes_out: bool = False
+    # True if one that dies by this goes to the dead-letter exchange, if the queue has one.
+    is_dead_lettered: bool = False
+
+
+def forecast_publish(queue: LocalQueue, size: int, expiration_ms: int | None) -> PublishForecast:
+    """What `queue`, as it is now, would do with a body of `size` octets, that expires after so long."""
+    settings = queue.settings
+    if settings.kind == "stream":
+        return PublishForecast(
+            outcome=PublishOutcome.ACCEPTED, reason="it is kept until retention gives it up"
+        )
+    excess = _excess(queue, size)
+    if excess and settings.overflow is not Overflow.DROP_HEAD:
+        told = f"the queue is full: {excess}, and its overflow is {settings.overflow.value}"
+        is_dead_lettered = settings.overflow is Overflow.REJECT_PUBLISH_DLX
+        return PublishForecast(outcome=PublishOutcome.REFUSED, reason=told, is_dead_lettered=is_dead_lettered)
+    if is_taken_at_once(queue):
+        return PublishForecast(
+            outcome=PublishOutcome.ACCEPTED, reason="nothing waits: a consumer that has room gets it at once"
+        )
+    if lifetime_ms(queue, expiration_ms) == 0:
+        told = "it may not wait: its time to live is 0"
+        return PublishForecast(outcome=PublishOutcome.EXPIRED, reason=told, is_dead_lettered=True)
+    if settings.length_max == 0 or _is_over(settings.length_bytes_max, size):
+        told = f"it does not fit at all: {excess}"
+        return PublishForecast(outcome=PublishOutcome.DROPPED, reason=told, is_dead_lettered=True)
+    if excess:
+        told = f"the queue is full: {excess}, and the first of them go"
+        return PublishForecast(
+            outcome=PublishOutcome.ACCEPTED, reason=told, pushes_out=True, is_dead_lettered=True
+        )
+    return PublishForecast(outcome=PublishOutcome.ACCEPTED)
+
+
+def lifetime_ms(queue: LocalQueue, expiration_ms: int | None) -> int | None:
+    """How long a message may wait in `queue`: what the queue says, or the message, whichever is less."""
+    limits = [limit for limit in (queue.settings.message_ttl_ms, expiration_ms) if limit is not None]
+    return min(limits, default=None)
+
+
+def is_taken_at_once(queue: LocalQueue) -> bool:
+    """True if a consumer waits for a message, as far as the queue knows."""
+    return (
+        queue.is_empty
+        and not queue.is_paused
+        and any(not consumer.is_parked for consumer in queue.consumers())
+    )
+
+
+def _excess(queue: LocalQueue, size: int) -> str:
+    """Which limit a message of `size` octets would break, in words; nothing if there is room."""
+    settings = queue.settings
+    if settings.length_max is not None and queue.message_count >= settings.length_max:
+        return f"{queue.message_count} messages wait of at most {settings.length_max}"
+    octets = queue.ready_octets
+    if _is_over(settings.length_bytes_max, octets + size):
+        return f"{octets} octets wait of at most {settings.length_bytes_max}, and these are {size}"
+    return ""
+
+
+def _is_over(limit: int | None, size: int) -> bool:
+    return limit is not None and size > limit

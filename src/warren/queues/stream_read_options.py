@@ -1,0 +1,79 @@
+"""What a consumer of a stream asks for: where to begin, and which messages.
+
+`x-stream-offset` is `first`, `last` (the last chunk), `next` (what comes from now on, the default), an
+offset, a time (`T`), or an age as `7D`: a chunk that was begun then, or the first one after.
+`x-stream-filter` is a value or several: messages whose header `x-stream-filter-value` is one of them, and
+with `x-stream-match-unfiltered` those without one, too. RabbitMQ filters whole chunks and leaves the rest to
+the client; here no other message comes.
+"""
+
+from collections.abc import Mapping
+
+from warren.model.arguments import age_ms, is_age
+from warren.queues.offset_header import OFFSET_HEADER
+from warren.store.streams.bloom_filter import filter_value
+from warren.store.streams.chunk import ChunkShape
+from warren.store.streams.stream_log import StreamLog
+from warren.wire.table import Timestamp, Value, type_name
+
+FILTER = "x-stream-filter"
+MATCH_UNFILTERED = "x-stream-match-unfiltered"
+_NAMES = ("first", "last", "next")
+_SECOND_MS = 1000
+
+
+class StreamReadOptions:
+    """Where in a stream to begin, and what to pass over."""
+
+    __slots__ = ("_has_unfiltered", "_start", "_values")
+
+    def __init__(self, arguments: Mapping[str, Value]) -> None:
+        """What `arguments` of basic.consume say. ValueError names one that is wrong, and what is allowed."""
+        start = arguments.get(OFFSET_HEADER, "next")
+        is_number = isinstance(start, int) and not isinstance(start, bool)
+        if not is_number and not (isinstance(start, str) and (start in _NAMES or is_age(start))):
+            raise ValueError(
+                f"'{OFFSET_HEADER}' is first, last, next, an offset, a timestamp or an age as 7D, "
+                f"not {type_name(start)} '{start}'"
+            )
+        self._start = start
+        self._values = _values(arguments.get(FILTER))
+        has_unfiltered = arguments.get(MATCH_UNFILTERED, False)
+        if not isinstance(has_unfiltered, bool):
+            raise ValueError(f"'{MATCH_UNFILTERED}' is a boolean, not {type_name(has_unfiltered)}")
+        self._has_unfiltered = has_unfiltered
+
+    def offset(self, log: StreamLog, now: int) -> int:
+        """The offset in `log` from which on to read, at `now` (ms)."""
+        start = self._start
+        if isinstance(start, Timestamp):
+            return log.offset_at(start * _SECOND_MS)
+        if isinstance(start, int):
+            return max(start, 0)
+        if start == "first":
+            return log.first
+        if start == "next":
+            return log.committed
+        if start == "last":
+            chunk = log.read(log.committed - 1)
+            return log.committed if chunk is None else chunk.first
+        return log.offset_at(now - age_ms(start))
+
+    @property
+    def is_filtered(self) -> bool:
+        """True if there are messages that it passes over."""
+        return bool(self._values)
+
+    def wants(self, shape: ChunkShape) -> bool:
+        """True if messages of `shape` are not passed over."""
+        value = filter_value(shape.property_list)
+        return self._has_unfiltered if value is None else value in self._values
+
+
+def _values(asked: Value) -> frozenset[str]:
+    if asked is None:
+        return frozenset()
+    values = asked if isinstance(asked, list) else [asked]
+    if not values or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"'{FILTER}' is a string or an array of strings, not {type_name(asked)}")
+    return frozenset(values)

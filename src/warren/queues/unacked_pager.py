@@ -1,0 +1,51 @@
+"""Deliveries that a queue has too many of: those that the disk has, too, are kept without their bodies.
+
+What a queue may have in memory, it may have handed out and not settled as well, at first whole. Each delivery
+beyond that is let go of as soon as it is written: in place of its message stands one that knows all but the
+content, and where that is (`message.LIGHT`). It is read again if somebody needs it: a consumer that it is
+redelivered to, or a dead-letter exchange.
+"""
+
+from warren.model.message import BODY_ON_DISK, PERSISTENT, StoredMessage, without_body
+from warren.model.ring import Ring
+from warren.queues.queue import Delivery
+from warren.store.stores import Stores
+
+_PERSISTENT = PERSISTENT
+_BODY_ON_DISK = BODY_ON_DISK
+
+
+class UnackedPager:
+    """Unsettled deliveries of one durable queue, more than it may have, until they are written."""
+
+    __slots__ = ("_last", "_unwritten", "stores")
+
+    def __init__(self, stores: Stores) -> None:
+        self.stores = stores
+        self._unwritten = Ring()
+        # What was made last: the next has the same address and properties most often.
+        self._last: StoredMessage | None = None
+
+    def add(self, delivery: Delivery) -> None:
+        """Have `delivery` without its body from the next `shrink` on that finds it written."""
+        if not delivery.message.flags & _PERSISTENT:
+            return
+        if not self._unwritten.count:
+            self.stores.paging.add(self)
+        self._unwritten.append(delivery)
+
+    def shrink(self) -> None:
+        """Let go of the bodies of those that are written."""
+        unwritten = self._unwritten
+        while unwritten.count:
+            delivery: Delivery = unwritten.get(0)  # type: ignore[assignment]
+            message: StoredMessage = delivery.message  # type: ignore[assignment]
+            if self.stores.has_written(message.location):
+                if not message.flags & _BODY_ON_DISK:
+                    self._last = without_body(message, self._last or message)
+                    delivery.message = self._last
+            elif message.references:
+                return
+            # What was settled by then is never written.
+            unwritten.popleft()
+        self.stores.paging.discard(self)

@@ -1,0 +1,52 @@
+"""A directory of files that are only looked at."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from warren.store.disk import Disk, DiskStep, OnDone
+
+
+class ReadOnlyDisk(Disk):
+    """The files in one directory; nothing can be written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._name = ""
+        self._file = -1
+
+    def names(self) -> Mapping[str, int]:
+        """Its files, and their sizes in octets."""
+        return {entry.name: entry.stat().st_size for entry in os.scandir(self._path) if entry.is_file()}
+
+    def read(self, name: str, at: int, size: int) -> bytes:
+        """Up to `size` octets of `name` from `at` on."""
+        if name != self._name:
+            self.close()
+            self._file = os.open(self._path / name, os.O_RDONLY | os.O_CLOEXEC)
+            self._name = name
+        octets = os.pread(self._file, size, at)
+        while len(octets) < size:
+            more = os.pread(self._file, size - len(octets), at + len(octets))
+            if not more:
+                break
+            octets += more
+        return octets
+
+    def perform(self, steps: Sequence[DiskStep]) -> None:
+        """Refuse to."""
+        raise PermissionError("nothing is written here")
+
+    def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
+        """Refuse to."""
+        raise PermissionError("nothing is written here")
+
+    def note(self, name: str, at: int, octets: bytes) -> None:
+        """Refuse to."""
+        raise PermissionError("nothing is written here")
+
+    def close(self) -> None:
+        """Let go of the file that is open."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._name, self._file = "", -1

@@ -1,0 +1,300 @@
+"""What a command has changed, as events: RabbitMQ's routing key and headers for each.
+
+An account, a policy or a parameter is told of from the command, which says all of it; queues, exchanges and
+bindings from what the metadata tells its listeners, since one may go along with another.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from warren.metadata import commands
+from warren.metadata.commands import MetadataCommand, Outcome, Reply
+from warren.metadata.events import (
+    BindingAdded,
+    BindingRemoved,
+    Event,
+    ExchangeDeclared,
+    ExchangeDeleted,
+    LeaseEnded,
+    LeaseGranted,
+    PermissionsChanged,
+    QueueDeclared,
+    QueueDeleted,
+    QueuePaused,
+)
+from warren.metadata.leases import LeaseRecord
+from warren.metadata.machine import Metadata
+from warren.metadata.parameters import OPERATOR_POLICY, VHOST_LIMITS
+from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
+from warren.model.erlang_terms import printed_description
+from warren.session.event_publisher import EventPublisher, printed
+from warren.wire.table import Table
+
+AuditEvent = tuple[str, Table]
+
+_LIMITS = "limits"
+_GLOBAL = "global"
+# These are told of from what the metadata tells of them.
+_TOPOLOGY_COMMANDS = (
+    commands.DeclareExchange, commands.DeleteExchange, commands.DeclareQueue, commands.DeleteQueue,
+    commands.PauseQueue, commands.GrantLease, commands.RenewLease, commands.EndLease,
+    commands.DeleteExclusiveQueues, commands.Bind, commands.Unbind, commands.RestoreTopology,
+    commands.ForgetTransient,
+    # These tell the store what is nobody's, and nobody else.
+    commands.RememberRemoved, commands.DoubtNumbers, commands.SettleNumbers,
+)  # fmt: skip
+
+
+def is_topology_command(command: MetadataCommand) -> bool:
+    """Whether it is about queues, exchanges and bindings, of which applications make many."""
+    return isinstance(command, _TOPOLOGY_COMMANDS)
+
+
+class AuditEvents:
+    """Tells what commands have changed."""
+
+    def __init__(self, metadata: Metadata, event_publisher: EventPublisher) -> None:
+        self._metadata = metadata
+        self._event_publisher = event_publisher
+
+    def audit_events(
+        self, command: MetadataCommand, reply: Reply, events: tuple[Event, ...]
+    ) -> Iterator[AuditEvent]:
+        """One after the other; nothing if it was refused, or there was nothing to change."""
+        if reply.outcome in (Outcome.REFUSED, Outcome.MISSING):
+            return
+        if is_topology_command(command):
+            for event in events:
+                yield from self._topology(event)
+            return
+        if isinstance(command, commands.PutVhost):
+            yield from self._vhost(command, is_new=reply.outcome is Outcome.DONE)
+        elif isinstance(command, commands.RemoveVhost):
+            for event in events:
+                if isinstance(event, PermissionsChanged):
+                    yield "permission.deleted", {"vhost": event.vhost, "user": event.user}
+            yield "vhost.deleted", {"name": command.name}
+        elif isinstance(command, commands.PutUser):
+            yield from _user(command, is_new=reply.outcome is Outcome.DONE)
+        else:
+            yield from _EVENTS_OF_COMMAND[type(command)](command)
+
+    def _vhost(self, command: commands.PutVhost, *, is_new: bool) -> Iterator[AuditEvent]:
+        vhost = self._metadata.vhost(command.name)
+        assert vhost is not None
+        if is_new:
+            for exchange in vhost.topology.exchanges.values():
+                yield "exchange.created", self._exchange(command.name, exchange)
+        facts = {
+            "tags": list(command.tags),
+            "description": command.description,
+            "cluster_state": {self._event_publisher.node_name: "running"},
+            "tracing": command.tracing,
+            "metadata": printed_description(command.description, command.tags),
+            "default_queue_type": command.default_queue_type or "undefined",
+            "name": command.name,
+        }
+        yield "vhost.created" if is_new else "vhost.updated", facts
+
+    def _topology(self, event: Event) -> Iterator[AuditEvent]:
+        match event:
+            case QueueDeclared(vhost=vhost, queue=queue):
+                yield "queue.created", self._queue(vhost, queue)
+            case QueueDeleted(vhost=vhost, queue=queue):
+                yield "queue.deleted", {"name": queue.name, "vhost": vhost}
+            case QueuePaused(vhost=vhost, queue=queue, is_paused=is_paused):
+                key = "queue.paused" if is_paused else "queue.resumed"
+                yield key, {"name": queue.name, "vhost": vhost}
+            case LeaseGranted(vhost=vhost, lease=lease):
+                yield "lease.granted", _lease(vhost, lease)
+            case LeaseEnded(vhost=vhost, lease=lease, state=state):
+                yield "lease.ended", _lease(vhost, lease) | {"state": state.value}
+            case ExchangeDeclared(vhost=vhost, exchange=exchange):
+                yield "exchange.created", self._exchange(vhost, exchange)
+            case ExchangeDeleted(vhost=vhost, exchange=exchange):
+                yield "exchange.deleted", {"name": exchange.name, "vhost": vhost}
+            case BindingAdded(vhost=vhost, binding=binding):
+                yield "binding.created", _binding(vhost, binding)
+            case BindingRemoved(vhost=vhost, binding=binding):
+                yield "binding.deleted", _binding(vhost, binding)
+            case _:
+                pass
+
+    def _queue(self, vhost: str, queue: QueueRecord) -> Table:
+        owner = queue.owner
+        return {
+            "exclusive": owner is not None,
+            "owner_pid": "" if owner is None else self._event_publisher.pid(int(owner.rpartition(" ")[2])),
+            "arguments": printed(queue.arguments),
+            "auto_delete": queue.auto_delete,
+            "durable": queue.durable,
+            "name": queue.name,
+            "vhost": vhost,
+        }
+
+    def _exchange(self, vhost: str, exchange: ExchangeRecord) -> Table:
+        found = self._metadata.vhost(vhost)
+        policy = None if found is None else found.policies_of(exchange.name, "exchange")[0]
+        return {
+            "policy": "" if policy is None else policy.name,
+            "arguments": printed(exchange.arguments),
+            "internal": exchange.internal,
+            "auto_delete": exchange.auto_delete,
+            "durable": exchange.durable,
+            "type": exchange.type,
+            "name": exchange.name,
+            "vhost": vhost,
+        }
+
+
+def _binding(vhost: str, binding: BindingRecord) -> Table:
+    return {
+        "vhost": vhost,
+        "arguments": printed(binding.arguments),
+        "routing_key": binding.routing_key,
+        "destination_kind": binding.destination_kind,
+        "destination_name": binding.destination,
+        "source_kind": "exchange",
+        "source_name": binding.source,
+    }
+
+
+def _user(command: commands.PutUser, *, is_new: bool) -> Iterator[AuditEvent]:
+    yield "user.created" if is_new else "user.password.changed", {"name": command.name}
+    if command.tags or not is_new:
+        yield "user.tags.set", {"tags": list(command.tags), "name": command.name}
+
+
+def _limits_of_user(command: commands.SetUserLimits) -> Iterator[AuditEvent]:
+    key = "user.limits.set" if command.limits else "user.limits.cleared"
+    yield key, {**_plain(command.limits), "username": command.name, "name": _LIMITS}
+
+
+def _permissions(command: commands.SetPermissions) -> Iterator[AuditEvent]:
+    yield (
+        "permission.created",
+        {
+            "read": command.read,
+            "write": command.write,
+            "configure": command.configure,
+            "vhost": command.vhost,
+            "user": command.user,
+        },
+    )
+
+
+def _topic_permissions(command: commands.SetTopicPermissions) -> Iterator[AuditEvent]:
+    yield (
+        "topic.permission.created",
+        {
+            "read": command.read,
+            "write": command.write,
+            "exchange": command.exchange,
+            "vhost": command.vhost,
+            "user": command.user,
+        },
+    )
+
+
+def _no_topic_permissions(command: commands.ClearTopicPermissions) -> Iterator[AuditEvent]:
+    exchange = {} if command.exchange is None else {"exchange": command.exchange}
+    yield "topic.permission.deleted", {**exchange, "vhost": command.vhost, "user": command.user}
+
+
+def _policy(command: commands.SetPolicy) -> Iterator[AuditEvent]:
+    facts = _plain(
+        {
+            "apply-to": command.apply_to,
+            "priority": command.priority,
+            "definition": command.definition,
+            "pattern": command.pattern,
+        }
+    )
+    if command.is_operator:
+        yield "parameter.set", _parameter(command.vhost, OPERATOR_POLICY, command.name, facts)
+    yield "policy.set", {**facts, "vhost": command.vhost, "name": command.name}
+
+
+def _no_policy(command: commands.ClearPolicy) -> Iterator[AuditEvent]:
+    facts = {"vhost": command.vhost, "name": command.name}
+    if command.is_operator:
+        yield "parameter.cleared", {"component": OPERATOR_POLICY, **facts}
+    yield "operator.policy.cleared" if command.is_operator else "policy.cleared", facts
+
+
+def _limits_of_vhost(command: commands.SetVhostLimits) -> Iterator[AuditEvent]:
+    limits = _plain(command.limits)
+    if limits:
+        yield "parameter.set", _parameter(command.vhost, VHOST_LIMITS, _LIMITS, limits)
+        yield "vhost.limits.set", {**limits, "name": _LIMITS, "vhost": command.vhost}
+    else:
+        yield "parameter.cleared", {"component": VHOST_LIMITS, "name": _LIMITS, "vhost": command.vhost}
+        yield "vhost.limits.cleared", {"name": _LIMITS, "vhost": command.vhost}
+
+
+def _parameter(vhost: str, component: str, name: str, value: object) -> Table:
+    return {"value": value, "name": name, "component": component, "vhost": vhost}
+
+
+def _cleared(command: commands.ClearParameter) -> Iterator[AuditEvent]:
+    yield "parameter.cleared", {
+        "name": command.name, "component": command.component, "vhost": command.vhost
+    }  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """A JSON value as a field table can hold it: mappings of their own kind become tables."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _one(key: str, *names: str) -> Callable[[Any], Iterator[AuditEvent]]:
+    """An event that says of a command what it has under `names`."""
+
+    def tell(command: Any) -> Iterator[AuditEvent]:
+        found = {name: getattr(command, name) for name in names}
+        yield key, {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+
+    return tell
+
+
+def _lease(vhost: str, lease: LeaseRecord) -> Table:
+    return {
+        "lease": lease.id,
+        "queue": lease.queue,
+        "vhost": vhost,
+        "user": lease.user,
+        "key": lease.key,
+        "messages": lease.messages,
+    }
+
+
+def _set(command: commands.SetParameter) -> Iterator[AuditEvent]:
+    yield "parameter.set", _parameter(command.vhost, command.component, command.name, _plain(command.value))
+
+
+def _set_globally(command: commands.SetGlobalParameter) -> Iterator[AuditEvent]:
+    yield "parameter.set", {"value": _plain(command.value), "name": command.name, "component": _GLOBAL}
+
+
+def _cleared_globally(command: commands.ClearGlobalParameter) -> Iterator[AuditEvent]:
+    yield "parameter.cleared", {"name": command.name, "component": _GLOBAL}
+
+
+_EVENTS_OF_COMMAND: dict[type[MetadataCommand], Callable[[Any], Iterator[AuditEvent]]] = {
+    commands.RemoveUser: _one("user.deleted", "name"),
+    commands.SetUserTags: _one("user.tags.set", "tags", "name"),
+    commands.SetUserLimits: _limits_of_user,
+    commands.SetPermissions: _permissions,
+    commands.ClearPermissions: _one("permission.deleted", "vhost", "user"),
+    commands.SetTopicPermissions: _topic_permissions,
+    commands.ClearTopicPermissions: _no_topic_permissions,
+    commands.SetPolicy: _policy,
+    commands.ClearPolicy: _no_policy,
+    commands.SetVhostLimits: _limits_of_vhost,
+    commands.SetParameter: _set,
+    commands.ClearParameter: _cleared,
+    commands.SetGlobalParameter: _set_globally,
+    commands.ClearGlobalParameter: _cleared_globally,
+}

@@ -1,0 +1,177 @@
+"""The cold half of consuming: basic.qos, consume, cancel and get, with their checks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from warren.errors import AmqpNotImplemented, NotAllowed, PreconditionFailed
+from warren.limits import QUEUE_CONSUMERS_MAX
+from warren.metadata.records import NO_ARGUMENTS
+from warren.model.arguments import not_integer
+from warren.model.names import generated_name
+from warren.queues.local import LocalQueue
+from warren.queues.offset_header import OFFSET_HEADER
+from warren.queues.stream import StreamQueue
+from warren.queues.stream_read_options import StreamReadOptions
+from warren.session.outbox import Outbox
+from warren.session.publish_rules import REPLY_TO, PublishRules, reply_octets_count
+from warren.session.subscriber import ChannelSubscription, Subscriber
+from warren.vhost.queue_service import QueueService
+from warren.vhost.requester import Requester
+from warren.vhost.vhost import VirtualHost
+from warren.wire import methods
+from warren.wire.method import Method
+
+_TAG_OCTETS = 16
+# Only streams have offsets, and only they have no priorities.
+_UNKNOWN_ARGUMENTS = {"classic": (OFFSET_HEADER,), "stream": ("x-priority", "x-cancel-on-ha-failover")}
+
+
+class ConsumeHandler:
+    """Starts and ends what one channel consumes."""
+
+    __slots__ = (
+        "_check_timeouts",
+        "_consumers_max",
+        "_outbox",
+        "_queue_service",
+        "_random_octets",
+        "_requester",
+        "_rules",
+        "_subscriber",
+        "_vhost",
+    )
+
+    def __init__(
+        self, vhost: VirtualHost, subscriber: Subscriber, rules: PublishRules, *, context: "ConsumeContext"
+    ) -> None:
+        self._vhost = vhost
+        self._subscriber = subscriber
+        self._outbox: Outbox = subscriber.outbox
+        self._rules = rules
+        self._queue_service = context.queue_service
+        self._requester = context.requester
+        self._random_octets = context.random_octets
+        self._check_timeouts = context.check_timeouts
+        self._consumers_max = context.consumers_max
+
+    def handle(self, method: Method) -> None:
+        """Obey `method`."""
+        HANDLERS[type(method)](self, method)
+
+    def _qos(self, method: methods.BasicQos) -> None:
+        if method.prefetch_size:
+            raise AmqpNotImplemented(f"prefetch_size!=0 ({method.prefetch_size})")
+        self._send(methods.BasicQosOk())
+        self._subscriber.set_prefetch(method.prefetch_count, is_global=method.is_global)
+
+    def _consume(self, method: methods.BasicConsume) -> None:
+        if method.queue == REPLY_TO:
+            self._consume_replies(method)
+            return
+        tag = self._tag(method.consumer_tag)
+        queue = self._queue(method.queue)
+        consumer = ChannelSubscription(
+            self._subscriber,
+            tag,
+            no_ack=method.no_ack,
+            is_exclusive=method.exclusive,
+            priority=self._priority(method, queue),
+        )
+        stream_read_options = self._reading(method, queue)
+        queue.check_consumer(consumer)
+        if queue.consumer_count >= QUEUE_CONSUMERS_MAX:
+            raise PreconditionFailed(
+                f"{_described(queue)} has reached the maximum ({QUEUE_CONSUMERS_MAX}) of consumers"
+            )
+        if isinstance(queue, StreamQueue):
+            if not self._subscriber.prefetch:
+                raise PreconditionFailed(f"consumer prefetch count is not set for '{_described(queue)}'")
+            queue.set_read_options(consumer, stream_read_options)
+        consumer.arguments = method.arguments
+        self._check_timeouts(queue.settings.consumer_timeout_ms)
+        if not method.no_wait:
+            self._send(methods.BasicConsumeOk(tag))
+        self._subscriber.consume(queue, consumer)
+
+    def _consume_replies(self, method: methods.BasicConsume) -> None:
+        if not method.no_ack:
+            raise PreconditionFailed("reply consumer cannot acknowledge")
+        tag = self._tag(method.consumer_tag)
+        consumer = ChannelSubscription(self._subscriber, tag, no_ack=True, is_exclusive=False, priority=0)
+        self._rules.open_reply(consumer, self._random_octets(reply_octets_count()))
+        if not method.no_wait:
+            self._send(methods.BasicConsumeOk(tag))
+
+    def _cancel(self, method: methods.BasicCancel) -> None:
+        if not self._rules.close_reply(method.consumer_tag):
+            self._subscriber.cancel(method.consumer_tag)
+        if not method.no_wait:
+            self._send(methods.BasicCancelOk(method.consumer_tag))
+
+    def _get(self, method: methods.BasicGet) -> None:
+        if not self._subscriber.get(self._queue(method.queue), method.no_ack):
+            self._send(methods.BasicGetEmpty(""))
+
+    def _tag(self, tag: str) -> str:
+        self._subscriber.check_tag(tag)
+        most = self._consumers_max
+        if most is not None and len(self._subscriber.consumers) >= most:
+            raise NotAllowed(f"reached maximum ({most}) of consumers per channel")
+        return tag or generated_name("amq.ctag", self._random_octets(_TAG_OCTETS))
+
+    def _queue(self, name: str) -> LocalQueue:
+        """The queue that is meant, which the user may read and which belongs to no other connection."""
+        name = self._requester.stripped_queue(name)
+        self._requester.authorizer.check_read_queue(name)
+        return self._queue_service.live_queue(self._requester, name)
+
+    def _priority(self, method: methods.BasicConsume, queue: LocalQueue) -> int:
+        priority = method.arguments.get("x-priority", 0)
+        error = not_integer(priority)
+        if error is not None or not isinstance(priority, int):
+            raise PreconditionFailed(
+                f"invalid arg 'x-priority' for queue '{queue.name}' in vhost '{self._vhost.name}': {error}"
+            )
+        return priority
+
+    def _reading(self, method: methods.BasicConsume, queue: LocalQueue) -> StreamReadOptions:
+        """What is asked of a stream; nobody asks it of another queue, nor a stream for a priority."""
+        kind = queue.settings.kind
+        for argument in _UNKNOWN_ARGUMENTS[kind]:
+            if argument in method.arguments:
+                raise PreconditionFailed(
+                    f"invalid arg '{argument}' for {_described(queue)} of queue type rabbit_{kind}_queue"
+                )
+        try:
+            return StreamReadOptions(method.arguments if kind == "stream" else NO_ARGUMENTS)
+        except ValueError as error:
+            raise PreconditionFailed(f"invalid arg for {_described(queue)}: {error}") from None
+
+    def _send(self, method: Method) -> None:
+        self._outbox.method(self._subscriber.channel_number, method)
+
+
+def _described(queue: LocalQueue) -> str:
+    return f"queue '{queue.name}' in vhost '{queue.vhost_name}'"
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsumeContext:
+    """Who consumes, how queues are found, and where chance comes from."""
+
+    queue_service: QueueService[LocalQueue]
+    requester: Requester
+    random_octets: Callable[[int], bytes]
+    # Told how long a delivery of a queue that is consumed may be held (ms).
+    check_timeouts: Callable[[int | None], None]
+    # How many consumers the channel may have; None is no limit.
+    consumers_max: int | None
+
+
+HANDLERS: dict[type[Method], Callable[[ConsumeHandler, Any], None]] = {
+    methods.BasicQos: ConsumeHandler._qos,
+    methods.BasicConsume: ConsumeHandler._consume,
+    methods.BasicCancel: ConsumeHandler._cancel,
+    methods.BasicGet: ConsumeHandler._get,
+}

@@ -1,0 +1,217 @@
+"""Events: what happens in the broker, as messages on the exchange `amq.rabbitmq.event` of one virtual host.
+
+Routing keys and headers are those of RabbitMQ's event exchange. Whoever has something to announce asks first
+whether anybody hears it: while nothing is bound to the exchange, an event costs that question.
+"""
+
+from collections.abc import Mapping
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from warren.model.erlang_terms import printed_entry
+from warren.model.message import BODY_END, Message
+from warren.queues.local import LocalQueue
+from warren.session.peer import Peer
+from warren.vhost.coroutine_driver import Later
+from warren.vhost.internal_publisher import InternalPublisher
+from warren.vhost.vhost import VirtualHost
+from warren.wire.properties import BasicProperties
+from warren.wire.table import Table, Value
+
+if TYPE_CHECKING:
+    from warren.session.connection import Connection
+    from warren.session.streams.connection import StreamConnection
+    from warren.session.vhost_services import VhostServices
+
+EXCHANGE = "amq.rabbitmq.event"
+
+_PERSISTENT = 2
+# Protocols of which logins are told, and how RabbitMQ calls them here.
+AMQP = "amqp091"
+STREAM = "stream"
+PROTOCOLS = {AMQP: "{0,9,1}", STREAM: "stream"}
+
+
+class EventPublisher:
+    """Publishes events, if anybody hears them."""
+
+    __slots__ = ("_feed", "_run", "node_name")
+
+    def __init__(
+        self, vhost_services: "Mapping[str, VhostServices]", vhost: str, later: Later, *, node_name: str
+    ) -> None:
+        def find() -> VirtualHost | None:
+            services = vhost_services.get(vhost)
+            return None if services is None else services.vhost
+
+        self._feed = InternalPublisher(EXCHANGE, find, later)
+        self.node_name = node_name
+        # Tells the names of this run of the node from those of others.
+        self._run = 0
+
+    def begin(self, now: int) -> None:
+        """The node starts `now`."""
+        self._run = now // 1000
+
+    def is_heard(self) -> bool:
+        """Whether anybody is told of anything."""
+        return self._feed.is_heard()
+
+    def publish(self, key: str, user: str | None, facts: Mapping[str, Value]) -> None:
+        """This has happened; `user` has done it, unless it is nobody's doing."""
+        whose = {} if user is None else {"user_who_performed_action": user}
+
+        def make(now: int) -> Message:
+            headers: Table = {**whose, **facts, "timestamp_in_ms": now}
+            properties = BasicProperties(delivery_mode=_PERSISTENT, timestamp=now // 1000, headers=headers)
+            return self._feed.composed(key, properties, BODY_END, now)
+
+        self._feed.add(make)
+
+    def pid(self, connection: int, channel: int = 0) -> str:
+        """What stands where RabbitMQ has a process: a connection's, or with another number a channel's."""
+        return f"<{self.node_name}.{self._run}.{connection}.{channel}>"
+
+    def opened(self, connection: "Connection") -> None:
+        """`connection` is open."""
+        if self.is_heard():
+            login = connection.login
+            assert login is not None
+            assert connection.services is not None
+            facts: Table = {
+                "connected_at": connection.connected_at,
+                "channel_max": login.channels_max,
+                "frame_max": connection.outbox.frame_size_max,
+                "timeout": login.heartbeat_s,
+                "vhost": connection.services.vhost.name,
+                "user": login.user,
+                "auth_mechanism": login.mechanism,
+                "type": "network",
+            }
+            client = self._client(connection.peer, connection.owner.serial, login.client_properties)
+            self._created(connection.peer, AMQP, {**facts, **client})
+
+    def closed(self, connection: "Connection") -> None:
+        """`connection` was open, and is not any more."""
+        if self.is_heard():
+            assert connection.login is not None
+            properties = connection.login.client_properties
+            facts = self._client(connection.peer, connection.owner.serial, properties)
+            self.publish("connection.closed", None, facts)
+
+    def stream_client_opened(self, stream_client: "StreamConnection") -> None:
+        """The stream connection `stream_client` is open."""
+        if self.is_heard() and stream_client.command_handler is not None:
+            handshake = stream_client.handshake
+            facts: Table = {
+                "connected_at": stream_client.connected_at,
+                "channel_max": 0,
+                "frame_max": handshake.frame_size_max,
+                "timeout": handshake.heartbeat_s,
+                "vhost": handshake.vhost,
+                "user": stream_client.user,
+                "auth_mechanism": handshake.mechanism,
+            }
+            client = self._client(
+                stream_client.peer, stream_client.command_handler.owner.serial, handshake.client_properties
+            )
+            self._created(stream_client.peer, STREAM, {**facts, **client})
+
+    def stream_client_closed(self, stream_client: "StreamConnection") -> None:
+        """The stream connection `stream_client` was open, and is not any more."""
+        if self.is_heard() and stream_client.command_handler is not None:
+            properties = stream_client.handshake.client_properties
+            facts = self._client(stream_client.peer, stream_client.command_handler.owner.serial, properties)
+            self.publish("connection.closed", None, facts)
+
+    def unsubscribed(self, serial: int, stream: LocalQueue, number: int) -> None:
+        """The subscription `number` of the stream connection with `serial` has ended.
+
+        RabbitMQ says so, and says nothing when one begins.
+        """
+        if self.is_heard():
+            facts: Table = {
+                "queue": stream.name,
+                "vhost": stream.vhost_name,
+                "channel": self.pid(serial),
+                "consumer_tag": f"stream.subid-{number}",
+            }
+            self.publish("consumer.deleted", None, facts)
+
+    def _client(self, peer: Peer, serial: int, properties: Mapping[str, Value]) -> Table:
+        """What tells one connection from another."""
+        facts: Table = {
+            "client_properties": printed(properties),
+            "node": self.node_name,
+            "pid": self.pid(serial),
+            "name": peer.name,
+        }
+        return {**facts, **_given_name(properties)}
+
+    def _created(self, peer: Peer, protocol: str, facts: Table) -> None:
+        more: Table = {
+            "protocol": PROTOCOLS[protocol],
+            "ssl_hash": "",
+            "ssl_cipher": peer.tls_cipher,
+            "ssl_key_exchange": "",
+            "ssl_protocol": peer.tls_protocol,
+            "peer_cert_validity": "",
+            "peer_cert_issuer": "",
+            "peer_cert_subject": "",
+            "ssl": peer.is_tls,
+            "peer_host": printed_host(peer.host),
+            "host": printed_host(peer.server_host),
+            "peer_port": peer.port,
+            "port": peer.server_port,
+        }
+        self.publish("connection.created", str(facts["user"]), {**facts, **more})
+
+    def authenticated(
+        self, user: str, mechanism: str, peer: Peer, *, protocol: str = AMQP, error: str = ""
+    ) -> None:
+        """Somebody who claims to be `user` is let in, or is not because of `error`."""
+        if not self.is_heard():
+            return
+        facts: Table = {
+            "ssl": peer.is_tls,
+            "auth_mechanism": mechanism,
+            "protocol": PROTOCOLS[protocol],
+            "peer_port": peer.port,
+            "peer_host": printed_host(peer.host),
+            "connection_name": peer.name,
+            "host": printed_host(peer.server_host),
+            "name": user,
+            "connection_type": "network",
+        }
+        if error:
+            # A string of Erlang's: its characters, one by one.
+            self.publish("user.authentication.failure", None, {"error": [ord(c) for c in error], **facts})
+        else:
+            self.publish("user.authentication.success", None, facts)
+
+    def alarm(self, source: str, *, is_set: bool) -> None:
+        """The alarm of `source` was set or cleared."""
+        if self.is_heard():
+            key = "alarm.set" if is_set else "alarm.cleared"
+            self.publish(key, None, {"node": self.node_name, "source": source})
+
+
+def printed(table: Mapping[str, Value]) -> list[str]:
+    """A table as RabbitMQ puts it into an event: each entry as Erlang prints it."""
+    return [printed_entry(key, value) for key, value in table.items()]
+
+
+def printed_host(host: str) -> str:
+    """An address as Erlang has it: {127,0,0,1}."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if address.version == 4:
+        return "{" + host.replace(".", ",") + "}"
+    return "{" + ",".join(str(int(part, 16)) for part in address.exploded.split(":")) + "}"
+
+
+def _given_name(client: Mapping[str, object]) -> Table:
+    name = client.get("connection_name")
+    return {"user_provided_name": name} if isinstance(name, str) else {}

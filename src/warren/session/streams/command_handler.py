@@ -1,0 +1,373 @@
+"""What an open stream connection does with each command: every one that is asked gets its answer."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from warren import limits
+from warren.access.grants import TokenUser
+from warren.errors import AmqpError
+from warren.model.names import QueueName
+from warren.queues.stream import StreamQueue
+from warren.session.outbox import Outbox
+from warren.session.streams.handshake import StreamHandshake
+from warren.session.streams.publishers import StreamPublishers
+from warren.session.streams.stream_admin import CommandRefused, StreamAdmin, code_of
+from warren.session.streams.stream_server import StreamServer
+from warren.session.streams.subscriptions import StreamSubscriptions, filter_values
+from warren.session.vhost_services import VhostServices
+from warren.vhost.requester import Requester
+from warren.wire.streams import commands
+from warren.wire.streams.codes import CommandKey, MalformedFrame, ResponseCode
+from warren.wire.streams.commands import StreamCommand, encode_response
+from warren.wire.streams.fields import BrokerReference, Placement, Version
+
+_SINGLE_ACTIVE = "single-active-consumer"
+_SUPER_STREAM = "super-stream"
+# With a filter value; with the chunk that was committed last.
+_SECOND = (CommandKey.PUBLISH, CommandKey.DELIVER)
+_VERSIONS = tuple(Version(key, 1, 2 if key in _SECOND else 1) for key in CommandKey)
+
+
+class StreamCommandHandler:
+    """One open connection."""
+
+    __slots__ = (
+        "_admin", "_advertised_address", "_authorizer", "_deleted", "_handshake", "_is_answering", "_outbox",
+        "_stream_server", "_watched", "expires_at", "owner", "publishers", "services", "subscriptions",
+        "user",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        stream_server: StreamServer,
+        services: VhostServices,
+        handshake: StreamHandshake,
+        outbox: Outbox,
+        *,
+        resume: Callable[[], None],
+        has_asked: Callable[[], None],
+    ) -> None:
+        """`resume` is called when its publishers may be read again, `has_asked` when the client was asked.
+
+        See `StreamPublishers` and `StreamSubscriptions`.
+        """
+        account = handshake.account
+        assert account is not None
+        self._stream_server = stream_server
+        self._outbox = outbox
+        self.services = services
+        self.user = account.name
+        # When the token ends with which the client came (ms).
+        self.expires_at = account.expires_at if isinstance(account, TokenUser) else None
+        self._authorizer = services.authorizer(account)
+        # Tells it from all others: its place among connections of any protocol.
+        self.owner = stream_server.server.next_owner()
+        self._admin = StreamAdmin(services, Requester(self._authorizer, self.owner))
+        self._handshake = handshake
+        self._advertised_address = stream_server.settings.advertised_address(handshake.peer)
+        self.publishers = StreamPublishers(services.vhost, outbox, stream_server.counts, resume)
+        self.subscriptions = StreamSubscriptions(stream_server, outbox, self.owner.serial, has_asked)
+        # The streams that it publishes to or subscribes to: it hears of it when one is gone.
+        self._watched: dict[StreamQueue, None] = {}
+        # Names of those that are gone, of which it has not heard: who deletes one has its answer first.
+        self._deleted: set[str] = set()
+        self._is_answering = False
+
+    def handle_at_once(self, command: StreamCommand, correlation: int) -> bool:
+        """Obey a command that never waits; False if `command` is none of these."""
+        match command:
+            case commands.Credit():
+                code = self.subscriptions.credit(command.subscription, command.credit)
+                if code is not ResponseCode.OK:
+                    self._stream_server.counts.failures[code] += 1
+                    self._outbox.raw(commands.CreditResponse(code, command.subscription).encode())
+            case commands.ConsumerUpdateResponse():
+                self.subscriptions.updated(correlation, command.offset)
+            case commands.Heartbeat():
+                pass
+            case _:
+                return False
+        return True
+
+    async def handle(self, command: StreamCommand, correlation: int) -> None:
+        """Obey `command` and answer it; Malformed if a client may not send it now."""
+        handler = _HANDLERS.get(type(command))
+        if handler is None:
+            raise MalformedFrame(f"unexpected {type(command).__name__}")
+        self._is_answering = True
+        try:
+            answer = await handler(self, command)
+        except CommandRefused as refusal:
+            answer = self._refused(command, refusal.code)
+        except AmqpError as error:
+            answer = self._refused(command, code_of(error))
+        else:
+            if isinstance(answer, ResponseCode) and answer is not ResponseCode.OK:
+                self._stream_server.counts.failures[answer] += 1
+        if isinstance(answer, StreamCommand):
+            self._outbox.raw(answer.encode(correlation))
+        elif answer is not None:
+            self._outbox.raw(encode_response(command.key, correlation, answer))
+        if isinstance(command, commands.Subscribe) and answer is ResponseCode.OK:
+            # Its answer comes before its first message.
+            self._begin(command)
+        elif isinstance(command, commands.Unsubscribe):
+            # And before another one of the client's hears that it is the active one now.
+            self.subscriptions.unsubscribe(command.subscription)
+        self._is_answering = False
+        self._notify_deleted()
+
+    def close(self) -> None:
+        """The connection is gone."""
+        self.publishers.close()
+        self.subscriptions.close()
+        for stream in self._watched:
+            stream.unwatch(self._on_stream_changed)
+        self._watched.clear()
+
+    async def _renew(self, command: commands.SaslAuthenticate) -> ResponseCode:
+        """Another token for the one with which the client came: what it does not grant ends at once."""
+        handshake = self._handshake
+        if command.mechanism != handshake.mechanism:
+            return ResponseCode.SASL_CANNOT_CHANGE_MECHANISM
+        code = await handshake.check_credentials(command)
+        account = handshake.last_authenticated
+        if code is not ResponseCode.OK or account is None:
+            return code
+        if account.name != self.user:
+            return ResponseCode.SASL_CANNOT_CHANGE_USERNAME
+        if isinstance(account, TokenUser) and isinstance(handshake.account, TokenUser):
+            # The authorizer holds the grants of the first token.
+            handshake.account.grants.renew(account.grants)
+            self.services.vhost.permission_generation += 1
+            self.expires_at = account.expires_at
+            self._deleted |= self.publishers.forget(
+                lambda stream: not self._may(self._authorizer.check_write, stream)
+            )
+            self._deleted |= self.subscriptions.forget(
+                lambda stream: not self._may(self._authorizer.check_read, stream)
+            )
+        return ResponseCode.OK
+
+    def _may(self, check: Callable[[QueueName], None], stream: StreamQueue) -> bool:
+        try:
+            check(self._name(stream.name))
+        except AmqpError:
+            return False
+        return True
+
+    # --- publishing -----------------------------------------------------------------------------
+
+    async def _declare_publisher(self, command: commands.DeclarePublisher) -> ResponseCode:
+        self._authorizer.check_write(self._name(command.stream))
+        if self._stream_server.server.blocked_reason:
+            return ResponseCode.PRECONDITION_FAILED
+        stream = self._admin.find(command.stream)
+        code = self.publishers.declare(command.publisher, command.reference, stream)
+        if code is ResponseCode.OK:
+            self._watch(stream)
+        return code
+
+    async def _delete_publisher(self, command: commands.DeletePublisher) -> ResponseCode:
+        return self.publishers.delete(command.publisher)
+
+    async def _query_sequence(
+        self, command: commands.QueryPublisherSequence
+    ) -> commands.QueryPublisherSequenceResponse:
+        stream = self._readable(command.stream)
+        sequence = stream.producer_sequence(command.reference)
+        return commands.QueryPublisherSequenceResponse(ResponseCode.OK, sequence or 0)
+
+    # --- subscribing ------------------------------------------------------------------------------
+
+    async def _subscribe(self, command: commands.Subscribe) -> ResponseCode:
+        stream = self._readable(command.stream)
+        if self.subscriptions.has(command.subscription):
+            return ResponseCode.SUBSCRIPTION_ID_ALREADY_EXISTS
+        name = command.properties.get("name", "")
+        is_too_long = len(name.encode("utf-8", "surrogateescape")) > limits.STREAM_REFERENCE_SIZE_MAX
+        if is_too_long or (command.properties.get(_SINGLE_ACTIVE) == "true" and not name):
+            return ResponseCode.PRECONDITION_FAILED
+        if len(filter_values(command.properties)) > limits.STREAM_FILTERS_MAX:
+            return ResponseCode.PRECONDITION_FAILED
+        if stream.consumer_count >= limits.QUEUE_CONSUMERS_MAX:
+            return ResponseCode.PRECONDITION_FAILED
+        self._watch(stream)
+        self.subscriptions.subscribe(command, stream)
+        return ResponseCode.OK
+
+    def _begin(self, command: commands.Subscribe) -> None:
+        """Let the subscription of `command`, which was answered, have messages."""
+        subscription = self.subscriptions.of(command.subscription)
+        properties = command.properties
+        if properties.get(_SINGLE_ACTIVE) != "true":
+            self.subscriptions.begin(subscription, None, -1)
+            return
+        partition = -1
+        if _SUPER_STREAM in properties:
+            try:
+                partition = self._admin.partitions(properties[_SUPER_STREAM]).index(command.stream)
+            except (CommandRefused, ValueError):
+                # It is no partition of that: a stream like others.
+                partition = -1
+        key = (self.services.vhost.name, command.stream, properties["name"])
+        self.subscriptions.begin(subscription, key, partition)
+
+    async def _unsubscribe(self, command: commands.Unsubscribe) -> ResponseCode:
+        is_known = self.subscriptions.has(command.subscription)
+        return ResponseCode.OK if is_known else ResponseCode.SUBSCRIPTION_ID_DOES_NOT_EXIST
+
+    async def _store_offset(self, command: commands.StoreOffset) -> None:
+        """Nobody is told whether it could be done."""
+        size = len(command.reference.encode("utf-8", "surrogateescape"))
+        try:
+            stream = self._readable(command.stream)
+        except (AmqpError, CommandRefused):
+            return
+        if 0 < size <= limits.STREAM_REFERENCE_SIZE_MAX:
+            stream.store_offset(command.reference, command.offset)
+
+    async def _query_offset(self, command: commands.QueryOffset) -> commands.QueryOffsetResponse:
+        offset = self._readable(command.stream).stored_offset(command.reference)
+        if offset is None:
+            return commands.QueryOffsetResponse(ResponseCode.NO_OFFSET, 0)
+        return commands.QueryOffsetResponse(ResponseCode.OK, offset)
+
+    # --- streams --------------------------------------------------------------------------------
+
+    async def _create(self, command: commands.Create) -> ResponseCode:
+        await self._admin.create(command.stream, command.arguments)
+        return ResponseCode.OK
+
+    async def _delete(self, command: commands.Delete) -> ResponseCode:
+        await self._admin.delete(command.stream)
+        return ResponseCode.OK
+
+    async def _metadata(self, command: commands.Metadata) -> commands.MetadataResponse:
+        if len(command.streams) > limits.STREAM_NAMES_MAX:
+            raise MalformedFrame("too many streams")
+        placements = []
+        for name in dict.fromkeys(command.streams):
+            try:
+                self._admin.find(name)
+                placements.append(Placement(name, ResponseCode.OK, 0, ()))
+            except CommandRefused as refusal:
+                placements.append(Placement(name, refusal.code, -1, ()))
+        is_any = any(placement.code == ResponseCode.OK for placement in placements)
+        brokers = (BrokerReference(0, *self._advertised_address),) if is_any else ()
+        return commands.MetadataResponse(brokers, tuple(placements))
+
+    async def _route(self, command: commands.Route) -> commands.RouteResponse:
+        return commands.RouteResponse(
+            ResponseCode.OK, self._admin.route(command.routing_key, command.super_stream)
+        )
+
+    async def _partitions(self, command: commands.Partitions) -> commands.PartitionsResponse:
+        return commands.PartitionsResponse(ResponseCode.OK, self._admin.partitions(command.super_stream))
+
+    async def _stats(self, command: commands.StreamStats) -> commands.StreamStatsResponse:
+        log = self._readable(command.stream).log
+        last = log.last_chunk()
+        counters = (
+            ("first_chunk_id", -1 if last < 0 else log.first),
+            ("last_chunk_id", last),
+            ("committed_chunk_id", last),
+            ("committed_offset", -1 if last < 0 else log.committed - 1),
+        )
+        return commands.StreamStatsResponse(ResponseCode.OK, counters)
+
+    async def _create_super(self, command: commands.CreateSuperStream) -> ResponseCode:
+        await self._admin.create_super(
+            command.name, command.partitions, command.binding_keys, command.arguments
+        )
+        return ResponseCode.OK
+
+    async def _delete_super(self, command: commands.DeleteSuperStream) -> ResponseCode:
+        await self._admin.delete_super(command.name)
+        return ResponseCode.OK
+
+    async def _exchange_versions(
+        self, command: commands.ExchangeCommandVersions
+    ) -> commands.ExchangeCommandVersionsResponse:
+        known = {version.key: version.last for version in command.versions}
+        self.subscriptions.sends_committed_chunk = known.get(CommandKey.DELIVER, 1) > 1
+        return commands.ExchangeCommandVersionsResponse(ResponseCode.OK, _VERSIONS)
+
+    # --- private ----------------------------------------------------------------------------------
+
+    def _refused(self, command: StreamCommand, code: ResponseCode) -> "Response":
+        self._stream_server.counts.failures[code] += 1
+        return _refused_response(command, code)
+
+    def _name(self, stream: str) -> QueueName:
+        return QueueName(self.services.vhost.name, stream)
+
+    def _readable(self, name: str) -> StreamQueue:
+        """The stream `name`, which the user may read."""
+        self._authorizer.check_read(self._name(name))
+        return self._admin.find(name)
+
+    def _watch(self, stream: StreamQueue) -> None:
+        if stream not in self._watched:
+            self._watched[stream] = None
+            stream.watch(self._on_stream_changed)
+
+    def _on_stream_changed(self) -> None:
+        """Something happened to a stream: the client hears of those that are gone."""
+        gone = [stream for stream in self._watched if stream.is_deleted]
+        if not gone:
+            return
+        for stream in gone:
+            del self._watched[stream]
+        self._deleted |= self.publishers.forget(_is_deleted) | self.subscriptions.forget(_is_deleted)
+        if not self._is_answering:
+            self._notify_deleted()
+
+    def _notify_deleted(self) -> None:
+        for name in sorted(self._deleted):
+            self._outbox.raw(commands.MetadataUpdate(ResponseCode.STREAM_NOT_AVAILABLE, name).encode())
+        self._deleted.clear()
+
+
+Response = StreamCommand | ResponseCode | None
+
+
+def _is_deleted(stream: StreamQueue) -> bool:
+    return stream.is_deleted
+
+
+def _refused_response(command: StreamCommand, code: ResponseCode) -> Response:
+    """What is answered to `command` that was refused: some answers have more than a code."""
+    match command:
+        case commands.QueryPublisherSequence():
+            return commands.QueryPublisherSequenceResponse(code, 0)
+        case commands.QueryOffset():
+            return commands.QueryOffsetResponse(code, 0)
+        case commands.Route():
+            return commands.RouteResponse(code, ())
+        case commands.Partitions():
+            return commands.PartitionsResponse(code, ())
+        case commands.StreamStats():
+            return commands.StreamStatsResponse(code, ())
+    return code
+
+
+_HANDLERS: dict[type[StreamCommand], Callable[[StreamCommandHandler, Any], Awaitable[Response]]] = {
+    commands.SaslAuthenticate: StreamCommandHandler._renew,
+    commands.DeclarePublisher: StreamCommandHandler._declare_publisher,
+    commands.DeletePublisher: StreamCommandHandler._delete_publisher,
+    commands.QueryPublisherSequence: StreamCommandHandler._query_sequence,
+    commands.Subscribe: StreamCommandHandler._subscribe,
+    commands.Unsubscribe: StreamCommandHandler._unsubscribe,
+    commands.StoreOffset: StreamCommandHandler._store_offset,
+    commands.QueryOffset: StreamCommandHandler._query_offset,
+    commands.Create: StreamCommandHandler._create,
+    commands.Delete: StreamCommandHandler._delete,
+    commands.Metadata: StreamCommandHandler._metadata,
+    commands.Route: StreamCommandHandler._route,
+    commands.Partitions: StreamCommandHandler._partitions,
+    commands.StreamStats: StreamCommandHandler._stats,
+    commands.CreateSuperStream: StreamCommandHandler._create_super,
+    commands.DeleteSuperStream: StreamCommandHandler._delete_super,
+    commands.ExchangeCommandVersions: StreamCommandHandler._exchange_versions,
+}

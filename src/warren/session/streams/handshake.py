@@ -1,0 +1,165 @@
+"""The handshake of a stream connection: peer properties, SASL, tune, open (RabbitMQ 3.10.8, measured).
+
+    AWAIT_PROPERTIES ─▶ AWAIT_SASL ─▶ AWAIT_TUNE ─▶ AWAIT_OPEN ─▶ OPEN
+
+A client that is refused is told a code, and then the socket is closed. One whose frames make no sense, or
+come out of order, is told nothing.
+"""
+
+import platform
+from dataclasses import dataclass, field
+from enum import Enum
+
+from warren import __version__, limits
+from warren.errors import AmqpError, LoginRefused
+from warren.metadata.users import User
+from warren.session.admission_control import AdmissionControl
+from warren.session.event_publisher import STREAM
+from warren.session.peer import Peer
+from warren.session.server_properties import PRODUCT
+from warren.wire.streams import commands
+from warren.wire.streams.codes import CommandKey, MalformedFrame, ResponseCode
+from warren.wire.streams.commands import StreamCommand, encode_response
+
+# Clients choose by it what they ask for: docs/decisions/0118-the-stream-port-says-3-13.md.
+COMPATIBLE_VERSION = "3.13.7"
+
+
+class StreamHandshakePhase(Enum):
+    """What is awaited."""
+
+    PROPERTIES = "properties"
+    SASL = "sasl"
+    TUNE = "tune"
+    OPEN = "open"
+    DONE = "done"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSettings:
+    """What is proposed to clients of the stream protocol, and where they are told to connect to."""
+
+    cluster_name: str
+    frame_size_max: int = limits.STREAM_FRAME_SIZE_MAX
+    heartbeat_s: int = limits.HEARTBEAT_S
+    timeout_ms: int = limits.HANDSHAKE_MS
+    # Empty, and 0, for where the client has reached us.
+    advertised_host: str = ""
+    advertised_port: int = 0
+    # The same for clients that have reached us with TLS.
+    advertised_tls_host: str = ""
+    advertised_tls_port: int = 0
+
+    def advertised_address(self, peer: Peer) -> tuple[str, int]:
+        """Where clients like `peer` reach this broker."""
+        host, port = self.advertised_host, self.advertised_port
+        if peer.is_tls:
+            host, port = self.advertised_tls_host, self.advertised_tls_port
+        return host or peer.server_host, port or peer.server_port
+
+
+@dataclass(slots=True)
+class StreamHandshake:
+    """One client's way in; its fields are the result once `phase` is DONE."""
+
+    admission_control: AdmissionControl
+    peer: Peer
+    settings: StreamSettings
+    phase: StreamHandshakePhase = StreamHandshakePhase.PROPERTIES
+    account: User | None = None
+    # Who has been proved to be there last.
+    last_authenticated: User | None = None
+    mechanism: str = ""
+    vhost: str = ""
+    frame_size_max: int = 0
+    heartbeat_s: int = 0
+    client_properties: dict[str, str] = field(default_factory=dict)
+    # Why, once `phase` is REFUSED.
+    refusal: ResponseCode = ResponseCode.OK
+
+    async def handle(self, command: StreamCommand, correlation: int) -> bytes:
+        """The answer to `command`; Malformed if it is none that is awaited."""
+        match command:
+            case commands.PeerProperties() if self.phase is StreamHandshakePhase.PROPERTIES:
+                self.client_properties = command.properties
+                self.phase = StreamHandshakePhase.SASL
+                properties = self._server_properties()
+                return commands.PeerPropertiesResponse(ResponseCode.OK, properties).encode(correlation)
+            case commands.SaslHandshake() if self.phase in (
+                StreamHandshakePhase.PROPERTIES,
+                StreamHandshakePhase.SASL,
+            ):
+                self.phase = StreamHandshakePhase.SASL
+                mechanisms = self.admission_control.mechanisms(self.peer)
+                return commands.SaslHandshakeResponse(ResponseCode.OK, mechanisms).encode(correlation)
+            case commands.SaslAuthenticate() if self.phase is StreamHandshakePhase.SASL:
+                return await self._authenticate(command, correlation)
+            case commands.Tune() | commands.TuneResponse() if self.phase is StreamHandshakePhase.TUNE:
+                return self._tune(command.frame_size_max, command.heartbeat_s)
+            case commands.Open() if self.phase is StreamHandshakePhase.OPEN:
+                return self._open(command, correlation)
+            case commands.Heartbeat():
+                return b""
+        raise MalformedFrame(f"{type(command).__name__} while {self.phase.value} is awaited")
+
+    def _server_properties(self) -> dict[str, str]:
+        return {
+            "cluster_name": self.settings.cluster_name,
+            "copyright": "Copyright (c) the Warren contributors",
+            "information": "Licensed under the Apache License 2.0",
+            "platform": f"Python {platform.python_version()}",
+            "product": PRODUCT,
+            "version": COMPATIBLE_VERSION,
+            "warren": __version__,
+        }
+
+    async def check_credentials(self, command: commands.SaslAuthenticate) -> ResponseCode:
+        """Whether `command` proves who the client is, which `last_authenticated` says then."""
+        if command.mechanism not in self.admission_control.mechanisms(self.peer):
+            return ResponseCode.SASL_MECHANISM_NOT_SUPPORTED
+        try:
+            self.last_authenticated = await self.admission_control.authenticate(
+                command.mechanism, command.response, self.peer, protocol=STREAM
+            )
+        except LoginRefused:
+            return ResponseCode.AUTHENTICATION_FAILURE
+        except AmqpError:
+            return ResponseCode.SASL_ERROR
+        return ResponseCode.OK
+
+    async def _authenticate(self, command: commands.SaslAuthenticate, correlation: int) -> bytes:
+        code = await self.check_credentials(command)
+        answer = encode_response(CommandKey.SASL_AUTHENTICATE, correlation, code)
+        if code is not ResponseCode.OK:
+            self.phase = StreamHandshakePhase.REFUSED
+            self.refusal = code
+            return answer
+        self.account = self.last_authenticated
+        self.mechanism = command.mechanism
+        self.phase = StreamHandshakePhase.TUNE
+        return answer + commands.Tune(self.settings.frame_size_max, self.settings.heartbeat_s).encode()
+
+    def _tune(self, frame_size_max: int, heartbeat_s: int) -> bytes:
+        # 0 is no limit, and ours stands.
+        limit = self.settings.frame_size_max
+        self.frame_size_max = (
+            min(frame_size_max, limit) if frame_size_max and limit else frame_size_max or limit
+        )
+        self.heartbeat_s = heartbeat_s
+        self.phase = StreamHandshakePhase.OPEN
+        return b""
+
+    def _open(self, command: commands.Open, correlation: int) -> bytes:
+        assert self.account is not None
+        try:
+            self.admission_control.admit(self.account, command.vhost, self.peer)
+        except AmqpError:
+            self.phase = StreamHandshakePhase.REFUSED
+            self.refusal = ResponseCode.VHOST_ACCESS_FAILURE
+            return encode_response(CommandKey.OPEN, correlation, self.refusal)
+        self.vhost = command.vhost
+        self.phase = StreamHandshakePhase.DONE
+        host, port = self.settings.advertised_address(self.peer)
+        properties = {"advertised_host": host, "advertised_port": str(port)}
+        return commands.OpenResponse(ResponseCode.OK, properties).encode(correlation)

@@ -1,0 +1,79 @@
+"""What all stream connections of one broker share."""
+
+from collections import OrderedDict
+from itertools import islice, repeat
+
+from warren import limits
+from warren.model.message import ADDRESSED, FROM_STREAM, UNWRAPPED
+from warren.session.server import Server
+from warren.session.streams.counts import StreamCounts
+from warren.session.streams.handshake import StreamSettings
+from warren.session.streams.single_active_groups import SingleActiveGroups
+from warren.store.streams.chunk import Chunk, ChunkShape
+from warren.wire.amqp1 import data_head
+from warren.wire.properties import BasicProperties
+from warren.wire.streams.conversion import write_head
+
+
+class StreamServer:
+    """Settings, groups of consumers, and chunks that several read at the same time."""
+
+    __slots__ = ("_encoded", "counts", "groups", "server", "settings")
+
+    def __init__(self, server: Server, settings: StreamSettings) -> None:
+        self.server = server
+        self.settings = settings
+        self.counts = StreamCounts()
+        # Who is the active consumer.
+        self.groups = SingleActiveGroups()
+        # Entries of chunks, the eldest use first.
+        self._encoded: OrderedDict[Chunk, bytes] = OrderedDict()
+
+    def entries(self, chunk: Chunk) -> bytes:
+        """All messages of `chunk` as they are delivered."""
+        octets = self._encoded.get(chunk)
+        if octets is None:
+            octets = self._encoded[chunk] = encode_entries(chunk)
+            if len(self._encoded) > limits.STREAM_ENCODED_CHUNKS_MAX:
+                self._encoded.popitem(last=False)
+        else:
+            self._encoded.move_to_end(chunk)
+        return octets
+
+
+def encode_entries(chunk: Chunk) -> bytes:
+    """Each message of `chunk` as AMQP 1.0, with its size in front."""
+    heads = [_head_of(shape) for shape in chunk.shapes]
+    # What stands before a body of a shape and a size: most are like others.
+    known: dict[tuple[int, int], bytes] = {}
+    kinds = repeat(0) if chunk.kinds is None else chunk.kinds
+    bodies = chunk.bodies
+    parts: list[bytes | memoryview] = []
+    begin = 0
+    for number, end in zip(kinds, islice(chunk.ends, 1, None), strict=False):
+        size = end - begin
+        before = known.get((number, size))
+        if before is None:
+            head = heads[number]
+            if not chunk.shapes[number].flags & UNWRAPPED:
+                head += data_head(size)
+            before = known[number, size] = (len(head) + size).to_bytes(4, "big") + head
+        parts += (before, bodies[begin:end])
+        begin = end
+    return b"".join(parts)
+
+
+def _head_of(shape: ChunkShape) -> bytes:
+    """What stands before the body of messages of `shape`."""
+    properties = BasicProperties.decode_list(shape.property_list)
+    is_kept = bool(shape.flags & FROM_STREAM)
+    if is_kept and not shape.flags & ADDRESSED:
+        return write_head(properties, None, None, is_kept=True)
+    size = shape.address[0]
+    exchange, key = shape.address[1 : 1 + size], shape.address[2 + size :]
+    return write_head(
+        properties,
+        exchange.decode("utf-8", "surrogateescape"),
+        key.decode("utf-8", "surrogateescape"),
+        is_kept=is_kept,
+    )

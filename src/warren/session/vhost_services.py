@@ -1,0 +1,257 @@
+"""Where a connection is and who it is, once it is open."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from warren.access.authorize import Authorizer
+from warren.access.grants import ExternalUser, TokenUser, grants_of
+from warren.errors import InternalError, ResourceError
+from warren.flow.credit import PublishCredit
+from warren.limits import REMOVAL_RETRY_MS
+from warren.metadata.events import Event, PermissionsChanged, UserChanged, UserRemoved, VhostDescribed
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import Proposals
+from warren.metadata.records import QueueRecord
+from warren.metadata.users import User
+from warren.model.arguments import QueueSettings
+from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
+from warren.queues.stream import StreamQueue
+from warren.routing.router import Router
+from warren.session.handshake import Handshake
+from warren.session.publish_rules import PublishRules
+from warren.session.tracer import Tracer
+from warren.store.recovered_queue import RecoveredQueue
+from warren.vhost.coroutine_driver import Later, drive
+from warren.vhost.exchange_service import ExchangeService
+from warren.vhost.lease_service import LeaseService, LeaseServiceDependencies
+from warren.vhost.live_topology import LiveTopology, LiveTopologyDependencies
+from warren.vhost.queue_service import QueueService
+from warren.vhost.retained_streams import RetainedStreams
+from warren.vhost.vhost import VirtualHost
+
+# RabbitMQ's tag of users who may give any user-id.
+_IMPERSONATOR = "impersonator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """What the handshake agreed on."""
+
+    account: User
+    channels_max: int
+    capabilities: frozenset[str]
+    client_properties: dict[str, object]
+    mechanism: str
+    heartbeat_s: int
+
+    @property
+    def user(self) -> str:
+        """The name of the user."""
+        return self.account.name
+
+    @property
+    def expires_at(self) -> int | None:
+        """When the token ends with which the client came (ms); None if it does not, or there is none."""
+        return self.account.expires_at if isinstance(self.account, TokenUser) else None
+
+    @classmethod
+    def from_handshake(cls, handshake: Handshake) -> "Login":
+        """The results of a complete handshake."""
+        return cls(
+            account=handshake.account,
+            channels_max=handshake.channels_max,
+            capabilities=handshake.capabilities,
+            client_properties=handshake.client_properties,
+            mechanism=handshake.mechanism,
+            heartbeat_s=handshake.heartbeat_s,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VhostServices:
+    """One virtual host with all that a session needs to work in it."""
+
+    vhost: VirtualHost
+    topology: LiveTopology[LocalQueue]
+    queue_service: QueueService[LocalQueue]
+    exchange_service: ExchangeService[LocalQueue]
+    metadata: Metadata
+    # What the disk lets publishers do; always, without one.
+    credit: PublishCredit
+    # At work while the virtual host is traced.
+    tracer: Tracer
+    lease_service: LeaseService
+
+    @classmethod
+    def open(
+        cls, name: str, metadata: Metadata, proposals: Proposals, world: "VhostDependencies"
+    ) -> "VhostServices":
+        """The virtual host `name` of `metadata`, in which there is nothing before `recover`."""
+        router = Router(name)
+        vhost = VirtualHost(name, router, world.now)
+
+        def make_queue(record: QueueRecord, settings: QueueSettings) -> LocalQueue:
+            if record.kind == "stream":
+                assert vhost.streams is not None
+                stream = StreamQueue(record.name, name, vhost, settings)
+                stream.attach_store(vhost.streams, record.number)
+                return stream
+            queue = ClassicQueue(record.name, name, vhost, settings)
+            queue.owner = record.owner
+            queue.is_auto_delete = record.auto_delete
+            if vhost.stores is not None:
+                queue.attach_store(vhost.stores, record.number)
+            return queue
+
+        retained_streams = RetainedStreams(
+            router, vhost.queues, proposals, later=world.later, after=world.after
+        )
+        parts = LiveTopologyDependencies(
+            router=router,
+            queues=vhost.queues,
+            make_queue=make_queue,
+            on_queue_changed=retained_streams.on_queue_changed,
+            on_queue_deleted=retained_streams.on_queue_deleted,
+            random_octets=world.random_octets,
+            later=world.later,
+        )
+        topology = LiveTopology(metadata, name, parts)
+        queue_service = QueueService(metadata, proposals, topology, world.random_octets)
+        removal = _UnusedQueueRemover(queue_service, world.after)
+        vhost.queue_unused = removal.remove
+        services = cls(
+            vhost=vhost,
+            topology=topology,
+            queue_service=queue_service,
+            exchange_service=ExchangeService(metadata, proposals, topology),
+            metadata=metadata,
+            credit=PublishCredit(world.later),
+            tracer=Tracer(vhost, world.node_name, world.later),
+            lease_service=LeaseService(
+                vhost,
+                LeaseServiceDependencies(
+                    metadata=metadata, proposals=proposals, later=world.later, after=world.after
+                ),
+            ),
+        )
+        services.update_tracing()
+        metadata.listen(services.on_event)
+        return services
+
+    def recover(self, found: dict[int, dict[int, RecoveredQueue]]) -> Iterator[None]:
+        """Make what exists, a turn's work with each step, with the messages that were `found`.
+
+        These are by the number of the queue and priority level, and are taken out as they find their queue.
+        Of a queue that was deleted while they were looked for they are let go.
+        """
+
+        def restore(record: QueueRecord, queue: LocalQueue) -> None:
+            if isinstance(queue, ClassicQueue):
+                for level, messages in found.pop(record.number, {}).items():
+                    queue.restore(level, messages)
+
+        yield from self.topology.recover(restore)
+        yield from self.lease_service.restore()
+        while found and not self.topology.is_closed:
+            self.discard(*found.popitem())
+            yield
+
+    def discard(self, number: int, found: dict[int, RecoveredQueue]) -> None:
+        """Have the store know that nobody needs what was `found` of the queue that had `number`."""
+        stores = self.vhost.stores
+        assert stores is not None
+        settings = QueueSettings(priority_max=max(found) or None)
+        queue = ClassicQueue("", self.vhost.name, self.vhost, settings)
+        queue.attach_store(stores, number)
+        for level, messages in found.items():
+            queue.restore(level, messages)
+        queue.delete()
+
+    def keep_durable_queues(self) -> None:
+        """Its store has failed: no durable queue goes any more because nobody uses it, as after a crash."""
+        remove = self.vhost.queue_unused
+        self.vhost.queue_unused = lambda queue: None if self._is_durable(queue) else remove(queue)
+
+    def _is_durable(self, queue: LocalQueue) -> bool:
+        vhost = self.metadata.vhost(self.vhost.name)
+        record = None if vhost is None else vhost.topology.queues.get(queue.name)
+        return record is not None and record.durable
+
+    def close(self) -> None:
+        """The virtual host is gone."""
+        self.metadata.ignore(self.on_event)
+        self.lease_service.close()
+        self.topology.close()
+
+    def on_event(self, event: Event) -> None:
+        """What users may do has changed, perhaps: publishers must ask again."""
+        if isinstance(event, UserChanged | UserRemoved | PermissionsChanged):
+            self.vhost.permission_generation += 1
+        elif isinstance(event, VhostDescribed) and event.vhost == self.vhost.name:
+            self.update_tracing()
+
+    def update_tracing(self) -> None:
+        """Trace what is published and delivered, or do not, as the metadata says."""
+        record = self.metadata.vhost(self.vhost.name)
+        is_wanted = record is not None and record.tracing
+        if is_wanted != self.vhost.is_traced:
+            self.vhost.trace_with(self.tracer if is_wanted else None)
+
+    def authorizer(self, user: User) -> Authorizer:
+        """Who says what `user` may do here; one for each channel, as it remembers its answers."""
+        return Authorizer(grants_of(self.metadata, user), user.name, self.vhost.name)
+
+    def rules(self, user: User, authorizer: Authorizer) -> PublishRules:
+        """What `user` has to observe who publishes here."""
+        return PublishRules(
+            self.vhost.router, authorizer, user.name, may_impersonate=self._may_impersonate(user)
+        )
+
+    def _may_impersonate(self, user: User) -> bool:
+        """True if `user` may publish in the name of others."""
+        known = user if isinstance(user, ExternalUser) else self.metadata.users.by_name.get(user.name)
+        return known is not None and _IMPERSONATOR in known.tags
+
+    def channels_max_of(self, user: str) -> int | None:
+        """How many channels `user` may have open, over all connections; None for no limit."""
+        known = self.metadata.users.by_name.get(user)
+        return None if known is None else known.limit("max-channels")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VhostDependencies:
+    """What a virtual host needs from above the waterline."""
+
+    random_octets: Callable[[int], bytes]
+    later: Later
+    # Calls an action after so many milliseconds.
+    after: Callable[[int, Callable[[], None]], None]
+    now: int
+    node_name: str
+
+
+class _UnusedQueueRemover:
+    """Deletes queues that nobody uses any more."""
+
+    def __init__(
+        self, queue_service: QueueService[LocalQueue], after: Callable[[int, Callable[[], None]], None]
+    ) -> None:
+        self._queue_service = queue_service
+        self._after = after
+
+    def remove(self, queue: LocalQueue) -> None:
+        """Delete `queue`, which has outlived its use."""
+        drive(self._remove(queue))
+
+    async def _remove(self, queue: LocalQueue) -> None:
+        try:
+            await self._queue_service.remove_queue(queue.name)
+        except (InternalError, ResourceError):
+            # It cannot be written now, and whoever looks after the disk was told.
+            self._after(REMOVAL_RETRY_MS, partial(self._remove_still_unused, queue))
+
+    def _remove_still_unused(self, queue: LocalQueue) -> None:
+        if not queue.is_deleted and queue.is_due_for_deletion:
+            self.remove(queue)

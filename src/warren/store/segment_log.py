@@ -1,0 +1,244 @@
+"""Segments in a row: records are appended to the last one, whose place is taken by the next when it is full.
+
+A batch is what is appended between two calls of `finish`. It begins with a BATCH record, which says that all
+before it was synced: recovery tells by it a torn end, which is no loss, from damage. When a batch goes beyond
+a segment, that one is sealed and synced before the next is made. Files that are not needed any more are used
+again, since overwriting needs no new room and syncs in half the time of growing.
+"""
+
+from collections.abc import Callable
+from itertools import islice
+
+from warren.limits import CATALOG_QUEUES_MAX, SEGMENT_SIZE, SPARE_SEGMENTS_MAX, STATE_RECORD_SIZE_MAX
+from warren.model.message import StoredMessage
+from warren.store.catalog import Catalog, CatalogEntry
+from warren.store.disk import CreateFile, DeleteFile, DiskStep, RenameFile, SyncDirectory, SyncFile, WriteFile
+from warren.store.markers import CommitMarker
+from warren.store.record import (
+    BATCH,
+    GROUP,
+    HEAD_SIZE,
+    MESSAGE_OVERHEAD,
+    SEAL,
+    checksum_seed,
+    encode,
+    encode_group,
+    encode_message,
+    group_record_size,
+    message_record_size,
+)
+from warren.store.segment import HEAD_SIZE as SEGMENT_HEAD_SIZE
+from warren.store.segment import SALT_SIZE, SPARE_PREFIX, Segment, encode_head
+
+_HEAD_SIZE = HEAD_SIZE
+_MESSAGE_OVERHEAD = MESSAGE_OVERHEAD
+# What a segment keeps free for its SEAL, and what it begins with: its head and a BATCH.
+_SEAL_SIZE = HEAD_SIZE
+_BEGIN_SIZE = SEGMENT_HEAD_SIZE + HEAD_SIZE
+_SEGMENT_SHIFT = 32
+
+
+class SegmentLog:
+    """The segments of one store."""
+
+    __slots__ = (
+        "_catalog",
+        "_chunks",
+        "_is_erased",
+        "_random_octets",
+        "_retired",
+        "_rolled",
+        "_sealed",
+        "_spares",
+        "_spares_made",
+        "_start",
+        "_steps",
+        "last",
+        "segments",
+    )
+
+    def __init__(
+        self,
+        segments: dict[int, Segment],
+        spares: list[str],
+        random_octets: Callable[[int], bytes],
+        number: int = 0,
+        *,
+        is_erased: bool = False,
+        catalog: Catalog | None = None,
+    ) -> None:
+        """Go on behind `segments`, which are all sealed, and behind `number`; `catalog`, if any, knows them.
+
+        `begin` makes the one that is written to; without it, that is made when something is appended.
+        """
+        self._catalog = catalog
+        self.segments = segments
+        self._random_octets = random_octets
+        self._is_erased = is_erased
+        self.last = Segment(max(number, *segments, 0), 0)
+        # Files that can be used again, and the highest number that one of them has.
+        self._spares = spares
+        self._spares_made = _highest(spares)
+        # The steps of this batch, and the chunks of its last write, which begins at `_start`.
+        self._steps: list[DiskStep] = []
+        self._chunks: list[bytes] = []
+        self._start = 0
+        self._sealed: list[Segment] = []
+        self._retired: list[Segment] = []
+        # Segments that were sealed since the last call of `written`.
+        self._rolled: list[Segment] = []
+
+    def begin(self) -> list[DiskStep]:
+        """The steps that make the first segment to be written to."""
+        self._open_next(0)
+        return self.finish()
+
+    def append_message(self, message: StoredMessage, references: bytes) -> None:
+        """Append `message`, and tell it where it lies."""
+        size = message_record_size(message, references)
+        self._make_room(size)
+        last = self.last
+        message.location = (last.number << _SEGMENT_SHIFT) | last.size
+        last.count += 1
+        last.add_references(message.references, len(message.content) + _MESSAGE_OVERHEAD)
+        encode_message(message, references, last.seed, self._chunks)
+        last.size += size
+
+    def append_group(self, marker: CommitMarker, value: bytes, size: int) -> None:
+        """Append a GROUP that gives `marker` its `value`, of records that take `size` octets and come next.
+
+        They are all in one segment: a batch that was written in part is told by what is missing behind it.
+        """
+        self._make_room(group_record_size(marker.key, value) + size)
+        self._add(encode(GROUP, encode_group(size, marker.key, value), self.last.seed))
+        marker.segment = self.last.number
+
+    def append_parts(self, kind: int, parts: list[bytes]) -> None:
+        """Append `parts`, all of one size, in as few records of `kind` as they fit in."""
+        if not parts:
+            return
+        step = STATE_RECORD_SIZE_MAX // len(parts[0])
+        for at in range(0, len(parts), step):
+            body = b"".join(parts[at : at + step])
+            self._make_room(_HEAD_SIZE + len(body))
+            self._add(encode(kind, body, self.last.seed))
+
+    @property
+    def location(self) -> int:
+        """Where the next record will lie, unless it needs a segment of its own."""
+        return (self.last.number << _SEGMENT_SHIFT) | self.last.size
+
+    def sealed_dead(self) -> list[Segment]:
+        """The segments that were dead already when they were sealed, since the last call."""
+        sealed, self._sealed = self._sealed, []
+        return sealed
+
+    def retire(self, segment: Segment) -> None:
+        """Use the file of `segment` again, or delete it, when this batch is synced."""
+        self._retired.append(segment)
+
+    def finish(self) -> list[DiskStep]:
+        """The steps of this batch; none if nothing was appended and no segment retired."""
+        if self._chunks:
+            self._write()
+        if self._retired and self._catalog is not None:
+            self._steps += self._catalog.remove([segment.number for segment in self._retired])
+        for segment in self._retired:
+            self._recycle(segment)
+        if self._retired:
+            self._steps.append(SyncDirectory())
+            self._retired = []
+        steps, self._steps = self._steps, []
+        return steps
+
+    def written(self) -> None:
+        """All batches up to here are synced: the catalog knows how far segments go."""
+        catalog = self._catalog
+        if catalog is None:
+            return
+        for segment in self._rolled:
+            if not segment.is_retired:
+                catalog.note(segment.number, catalog_entry_of(segment))
+        self._rolled.clear()
+        catalog.note(self.last.number, catalog_entry_of(self.last))
+
+    def _make_room(self, size: int) -> None:
+        """Have room for `size` octets in the last segment, behind the beginning of a batch."""
+        last = self.last
+        if not last.capacity:
+            self._open_next(size)
+        elif last.size + size + _HEAD_SIZE + _SEAL_SIZE > last.capacity:
+            self._roll(size)
+        elif not self._chunks:
+            self._start = last.size
+            self._add(encode(BATCH, b"", self.last.seed))
+
+    def _roll(self, size: int) -> None:
+        """Seal the last segment and begin the next, with room for a record of `size`."""
+        sealed = self.last
+        if not self._chunks:
+            self._start = sealed.size
+        self._add(encode(SEAL, b"", self.last.seed))
+        self._write()
+        sealed.is_sealed = True
+        if self._catalog is not None:
+            self._rolled.append(sealed)
+        # One that still holds messages is found dead by whoever releases the last of them.
+        if sealed.is_dead:
+            self._sealed.append(sealed)
+        self._open_next(size)
+
+    def _open_next(self, size: int) -> None:
+        """Begin the segment behind the last, with room for a record of `size`."""
+        number = self.last.number + 1
+        capacity = max(SEGMENT_SIZE, _BEGIN_SIZE + size + _HEAD_SIZE + _SEAL_SIZE)
+        self.last = Segment(number, capacity, is_erased=self._is_erased)
+        self.segments[number] = self.last
+        if capacity == SEGMENT_SIZE and self._spares:
+            self._steps.append(RenameFile(self._spares.pop(), self.last.name))
+        else:
+            self._steps.append(CreateFile(self.last.name, capacity))
+        self._steps.append(SyncDirectory())
+        salt = self._random_octets(SALT_SIZE)
+        self.last.seed = checksum_seed(number, salt)
+        self._start = 0
+        self._chunks.append(encode_head(number, salt))
+        self._add(encode(BATCH, b"", self.last.seed))
+
+    def _add(self, record: bytes) -> None:
+        self._chunks.append(record)
+        self.last.size += len(record)
+
+    def _write(self) -> None:
+        """Write and sync what was appended to the last segment in this batch."""
+        self._steps.append(WriteFile(self.last.name, self._start, self._chunks))
+        self._steps.append(SyncFile(self.last.name))
+        self._chunks = []
+
+    def _recycle(self, segment: Segment) -> None:
+        segment.is_retired = True
+        if not segment.live:
+            del self.segments[segment.number]
+        if segment.capacity == SEGMENT_SIZE and len(self._spares) < SPARE_SEGMENTS_MAX:
+            self._spares_made += 1
+            spare = f"{SPARE_PREFIX}{self._spares_made:08d}"
+            self._steps.append(RenameFile(segment.name, spare))
+            self._spares.append(spare)
+        else:
+            self._steps.append(DeleteFile(segment.name))
+
+
+def catalog_entry_of(segment: Segment) -> CatalogEntry:
+    """What the catalog is to know of `segment`, all of which was synced."""
+    # No more than a slot has room for: it is asked for with each batch, and there may be many.
+    queues = tuple(islice(segment.queues, CATALOG_QUEUES_MAX))
+    return CatalogEntry(end=segment.size, count=segment.count, queues=queues)
+
+
+def spare_name(spares: list[str]) -> str:
+    """The name of one more of `spares`, which nobody has."""
+    return f"{SPARE_PREFIX}{_highest(spares) + 1:08d}"
+
+
+def _highest(spares: list[str]) -> int:
+    return max((int(name.removeprefix(SPARE_PREFIX)) for name in spares), default=0)

@@ -1,0 +1,45 @@
+"""Has clients begin that shake hands before they speak: a PROXY header, TLS, or one after the other."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warren.transport.protocol import AmqpProtocol
+from warren.transport.proxy_protocol import ProxiedEnds, ProxyHeaderError, read_header
+from warren.transport.tls import Tls, accept
+
+logger = logging.getLogger("warren.listener")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSetup:
+    """What happens to a socket before its protocol has it."""
+
+    make_protocol: Callable[[ProxiedEnds | None], AmqpProtocol]
+    is_proxied: bool
+    tls: Tls | None
+    header_ms: int
+    tls_handshake_ms: int
+
+    async def begin(self, connected: socket.socket) -> None:
+        """Have `connected` come to its protocol; whatever is in the way closes it."""
+        loop = asyncio.get_running_loop()
+        tls, ends = self.tls, None
+        try:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self.is_proxied:
+                async with asyncio.timeout(self.header_ms / 1000):
+                    ends = await read_header(loop, connected)
+            await accept(connected, lambda: self.make_protocol(ends), tls, self.tls_handshake_ms / 1000)
+        except (ProxyHeaderError, TimeoutError, OSError) as error:
+            what = "PROXY header or TLS handshake" if self.is_proxied else "TLS handshake"
+            logger.log(
+                logging.WARNING if self.is_proxied else logging.INFO,
+                "no usable %s: %s", what, error or "timeout",
+            )  # fmt: skip
+            connected.close()
+        except asyncio.CancelledError:
+            connected.close()
+            raise

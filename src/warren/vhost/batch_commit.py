@@ -1,0 +1,262 @@
+"""Publishes the rows of a batch exactly once, whatever happens in between: slice by slice, each with a mark.
+
+    rows ─▶ slice: routed, published, and how many rows that makes ─▶ one group of the log ─ synced ─▶ safe
+
+A slice is in the log with the number of rows that are published by then, or neither is (store/markers).
+So after a crash that number is true, and what comes behind it is published again. A row that a full queue
+would refuse ends the slice before it, and waits.
+
+A stream has a log of its own. Rows that go to one are written there first, under the name of the query and
+with a number each, and are safe there before the slice is published anywhere else; when they come again after
+a crash the stream passes them over. Where a row goes is asked once for both, since bindings may change in
+between; an exchange that chooses by chance chooses by the number of the row, which goes where it went before.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from warren.errors import NotFound
+from warren.limits import STAGED_ROW_BITS, STAGED_ROWS_PER_SLICE, STAGED_SLICES_MAX
+from warren.model.confirm_listener import ConfirmListener
+from warren.model.message import HAS_HEADERS, PERSISTENT, Message, new_message, new_stored_message
+from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
+from warren.queues.stream import StreamQueue
+from warren.routing.copies import has_copies
+from warren.routing.exchange import BY_CHANCE
+from warren.routing.random_choice import RandomExchange
+from warren.routing.router import Route, decode_name
+from warren.store.message_store import MessageStore
+from warren.store.staged.commit_progress import CommitProgress, CommitState, progress_key
+from warren.store.streams.chunk import Chunk
+from warren.vhost.move_router import FULL
+from warren.vhost.vhost import VirtualHost
+
+# What the query is called as a producer of streams, behind this: no client publishes by such a name.
+STAGED_PRODUCER = "staged:"
+# Told of each message that is published, and where it goes.
+OnPublished = Callable[[Message, tuple[object, ...]], None]
+
+
+class BatchCommit(ConfirmListener):
+    """One batch of one query on its way into queues."""
+
+    def __init__(self, vhost: VirtualHost, query: str, progress: CommitProgress) -> None:
+        """From where `progress` says on; the virtual host keeps its messages."""
+        assert vhost.stores is not None
+        self.progress = progress
+        # Called when something more is safe; and with each message, if somebody wants to know.
+        self.wake: Callable[[], None] = _nobody
+        self.published: OnPublished | None = None
+        self._vhost = vhost
+        self._store: MessageStore = vhost.stores.persistent
+        self._key = progress_key(query)
+        self._producer = f"{STAGED_PRODUCER}{query}"
+        # Up to which row of the batch streams have what is theirs; by which route, if the last of those went
+        # nowhere else; and whether it is safe there.
+        self._streamed = 0
+        self._route: Route | None = None
+        # Where those rows go, from row number `_routed_from` on.
+        self._routed: list[tuple[object, ...]] = []
+        self._routed_from = 0
+        # The exchanges that choose by chance, as of a generation of the router.
+        self._random_exchanges: list[RandomExchange] = []
+        self._generation = -1
+        self._streams = _StreamConfirms(self)
+        # Numbers of the last slice that was published, and of the last that is safe.
+        self._sent = 0
+        self._safe = 0
+
+    @property
+    def is_full(self) -> bool:
+        """True if so many slices are not safe yet that no more may be published."""
+        return self._streams.due > 0 or self._sent - self._safe >= STAGED_SLICES_MAX
+
+    @property
+    def is_safe(self) -> bool:
+        """True if all that was published is there after a crash, with what the mark says."""
+        return self._sent == self._safe
+
+    def publish(self, chunk: Chunk, place: int) -> tuple[int, str]:
+        """Publish rows of `chunk` from `place` on, as many as a turn has: up to which, and why no further."""
+        self._store.begin_group()
+        first, unroutable, reason = place, 0, ""
+        before = self.progress.published - place
+        try:
+            if self._route is not None and self.published is None:
+                place += self._count_streamed(self._route)
+            end = min(chunk.count, place + STAGED_ROWS_PER_SLICE)
+            while place < end:
+                message = _row(chunk, place, self._vhost.now)
+                destinations, reason = self._destinations_of(message, before + place)
+                if reason:
+                    break
+                if before + place < self._streamed:
+                    elsewhere = tuple(queue for queue in destinations if not isinstance(queue, StreamQueue))
+                elif _has_stream(destinations):
+                    break
+                else:
+                    elsewhere = destinations
+                place += 1
+                unroutable += not destinations
+                if self.published is not None:
+                    self.published(message, destinations)
+                self._vhost.publish_routed(elsewhere, message, None, 0)
+        finally:
+            if place > first:
+                self._end_slice(CommitState.PUBLISHING, place - first, unroutable)
+        if place == first and not reason:
+            self._stream(chunk, place)
+        return place, reason
+
+    def end(self, state: CommitState) -> None:
+        """It is committed, or given up: all that is published of it, as much as it is, stays."""
+        self._store.begin_group()
+        self._end_slice(state, 0, 0)
+
+    def expect(self, sequence: int) -> None:
+        """Slice number `sequence` is on its way to the disk."""
+
+    def done(self, first: int, last: int) -> None:
+        """All slices up to `last` are safe."""
+        self._safe = last
+        self.wake()
+
+    def _stream(self, chunk: Chunk, place: int) -> None:
+        """Have streams keep rows of `chunk` from `place` on that go to them, up to one that cannot go."""
+        streams: dict[StreamQueue, None] = {}
+        row = self._routed_from = self._streamed = self.progress.published
+        end = min(chunk.count, place + STAGED_ROWS_PER_SLICE)
+        self._route = None
+        self._routed = []
+        while place < end:
+            message = _row(chunk, place, self._vhost.now)
+            destinations, reason = self._destinations_of(message, row)
+            if reason:
+                break
+            count = 1
+            if chunk.kinds is None and row == self.progress.published:
+                self._route = self._sole_route(message)
+                if self._route is not None:
+                    count = chunk.count - place
+            number = self._number(row)
+            for queue in destinations:
+                if isinstance(queue, StreamQueue):
+                    if count == 1:
+                        queue.publish_as(message, self._producer, number)
+                    else:
+                        queue.publish_run_as(chunk.run(place, message), self._producer, number)
+                    streams[queue] = None
+            self._routed += [destinations] * count
+            place += count
+            row += count
+        self._streamed = row
+        for queue in streams:
+            queue.confirm(self._streams, row)
+
+    def _sole_route(self, message: Message) -> Route | None:
+        """Where all rows like `message` go, if those are streams alone."""
+        if message.flags & HAS_HEADERS and has_copies(message.property_list):
+            return None
+        route = self._vhost.router.find(message.address, message)
+        is_sole = route.destinations and all(isinstance(queue, StreamQueue) for queue in route.destinations)
+        return route if is_sole and route.decides != BY_CHANCE else None
+
+    def _count_streamed(self, route: Route) -> int:
+        """How many rows streams have by `route`: they are published with that."""
+        count = self._streamed - self.progress.published
+        self._route = None
+        route.source.published_in += count
+        route.source.published_out += count * len(route.destinations)
+        self._vhost.published += count
+        return count
+
+    def _number(self, row: int) -> int:
+        """What streams know `row` by: greater with each row, and with each batch."""
+        return self.progress.batch << STAGED_ROW_BITS | row + 1
+
+    def _destinations_of(self, message: Message, row: int) -> tuple[tuple[object, ...], str]:
+        """Where `message`, which is `row` of the batch, goes, or why it cannot go now."""
+        router = self._vhost.router
+        if row < self._streamed:
+            name = decode_name(message.address, 0)
+            if name not in router.exchanges:
+                return (), f"no exchange '{name}' in vhost '{self._vhost.name}'"
+            known = self._routed[row - self._routed_from]
+            destinations = tuple(
+                queue for queue in known if not (isinstance(queue, LocalQueue) and queue.is_deleted)
+            )
+        else:
+            self._seed_random_exchanges(row)
+            try:
+                destinations = router.route(message.address, message)
+            except NotFound as error:
+                return (), error.message
+            finally:
+                self._seed_random_exchanges(None)
+        for queue in destinations:
+            if isinstance(queue, ClassicQueue) and queue.refuses(message):
+                return (), FULL.format(queue.name)
+        return destinations, ""
+
+    def _seed_random_exchanges(self, row: int | None) -> None:
+        """Have exchanges that choose by chance choose for `row` as they ever did; None: by chance again."""
+        router = self._vhost.router
+        if router.generation != self._generation:
+            self._generation = router.generation
+            self._random_exchanges = [
+                one for one in router.exchanges.values() if isinstance(one, RandomExchange)
+            ]
+        for one in self._random_exchanges:
+            one.choice_seed = None if row is None else f"{self._key.hex()} {self._number(row)} ".encode()
+
+    def _end_slice(self, state: CommitState, rows: int, unroutable: int) -> None:
+        """End the group with what is published by now."""
+        before = self.progress
+        self.progress = replace(
+            before,
+            state=state,
+            published=before.published + rows,
+            unroutable=before.unroutable + unroutable,
+            at=self._vhost.now,
+        )
+        self._store.end_group(self._key, self.progress.encode())
+        self._sent += 1
+        self._store.confirm(self, self._sent)
+
+
+class _StreamConfirms(ConfirmListener):
+    """Knows whether streams have safely what they were given."""
+
+    def __init__(self, committing: BatchCommit) -> None:
+        self._committing = committing
+        # How many have not.
+        self.due = 0
+
+    def expect(self, sequence: int) -> None:
+        """One more will answer."""
+        self.due += 1
+
+    def done(self, first: int, last: int) -> None:
+        """So many have answered."""
+        self.due -= last - first + 1
+        if not self.due:
+            self._committing.wake()
+
+
+def _has_stream(destinations: tuple[object, ...]) -> bool:
+    return any(isinstance(queue, StreamQueue) for queue in destinations)
+
+
+def _row(chunk: Chunk, place: int, now: int) -> Message:
+    """The message at `place` of `chunk`, published at `now`."""
+    shape = chunk.shapes[chunk.shape_at(place)]
+    make = new_stored_message if shape.flags & PERSISTENT else new_message
+    message: Message = make(shape.address, shape.property_list, chunk.content(place), now)
+    message.flags = shape.flags
+    message.priority = shape.priority
+    return message
+
+
+def _nobody() -> None:
+    """Before somebody wants to be told."""

@@ -1,0 +1,124 @@
+"""Definitions, held against what Warren can do, before any of their commands is applied."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from warren.errors import AmqpError, AmqpNotImplemented
+from warren.limits import DEFINITIONS_NAMED_MAX
+from warren.metadata.commands import (
+    Bind,
+    DeclareExchange,
+    DeclareQueue,
+    MetadataCommand,
+    SetParameter,
+    SetPolicy,
+)
+from warren.metadata.declared_topology import DEFAULT_EXCHANGES
+from warren.metadata.definitions_import import DefinitionsError
+from warren.metadata.machine import Metadata
+from warren.metadata.unsupported import unsupported
+from warren.model.arguments import check_queue_arguments, check_queue_properties, queue_kind
+from warren.model.names import QueueName
+from warren.routing.exchange import ExchangeSettings
+from warren.routing.types import exchange_type
+from warren.wire.table import Value
+
+# An argument of what RabbitMQ's plugins keep beside what users declare.
+_INTERNAL_PURPOSE = "x-internal-purpose"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedDefinitions:
+    """What can be carried out of a document, and what of it cannot be, each in words."""
+
+    commands: list[MetadataCommand]
+    left_out: list[str]
+
+    def complete(self) -> list[MetadataCommand]:
+        """The commands if they are the whole document; DefinitionsError names what cannot be carried out."""
+        if self.left_out:
+            named = "; ".join(self.left_out[:DEFINITIONS_NAMED_MAX])
+            more = len(self.left_out) - DEFINITIONS_NAMED_MAX
+            rest = f"; and {more} more" if more > 0 else ""
+            raise DefinitionsError(
+                f"nothing was imported, as this broker cannot have all of the document: {named}{rest}"
+            )
+        return self.commands
+
+
+def check_definitions(commands: Iterable[MetadataCommand], metadata: Metadata) -> CheckedDefinitions:
+    """`commands` without the bindings that their exchanges would refuse, which RabbitMQ passes over too.
+
+    Left out is what a document of RabbitMQ has and Warren has not: queues of other types, shovels, federation
+    and what it made for itself. DefinitionsError for an exchange or a queue that can be made nowhere.
+    """
+    checked: list[MetadataCommand] = []
+    left_out: list[str] = []
+    exchanges: dict[tuple[str, str], tuple[str, dict[str, Value]]] = {}
+    for command in commands:
+        if isinstance(command, DeclareExchange | DeclareQueue) and _INTERNAL_PURPOSE in command.arguments:
+            left_out.append(f"'{command.name}' in vhost '{command.vhost}', which federation made for itself")
+            continue
+        reason = unsupported(command)
+        if reason is not None:
+            left_out.append(_place(command) + reason.removeprefix("Validation failed\n\n").rstrip())
+            continue
+        try:
+            if isinstance(command, DeclareExchange):
+                exchange_type(command.type).validate_arguments(command.arguments)
+                exchanges.setdefault((command.vhost, command.name), (command.type, dict(command.arguments)))
+            elif isinstance(command, DeclareQueue):
+                _check_queue(command)
+        except AmqpNotImplemented as error:
+            left_out.append(error.message)
+            continue
+        except AmqpError as error:
+            raise DefinitionsError(error.message) from None
+        if not isinstance(command, Bind) or _is_valid(command, exchanges, metadata):
+            checked.append(command)
+    return CheckedDefinitions(checked, left_out)
+
+
+def _place(command: MetadataCommand) -> str:
+    if isinstance(command, SetParameter | SetPolicy):
+        kind = "parameter" if isinstance(command, SetParameter) else "policy"
+        return f"{kind} '{command.name}' in vhost '{command.vhost}': "
+    return ""
+
+
+def _check_queue(command: DeclareQueue) -> None:
+    queue = QueueName(command.vhost, command.name)
+    check_queue_arguments(queue, command.arguments)
+    check_queue_properties(
+        queue,
+        queue_kind(command.arguments),
+        durable=command.durable,
+        exclusive=False,
+        auto_delete=command.auto_delete,
+    )
+
+
+def _is_valid(
+    command: Bind, exchanges: dict[tuple[str, str], tuple[str, dict[str, Value]]], metadata: Metadata
+) -> bool:
+    """True unless the source of `command` would refuse it; what is missing shows when it is applied."""
+    vhost = metadata.vhost(command.vhost)
+    record = None if vhost is None else vhost.topology.exchanges.get(command.source)
+    if record is not None:
+        kind, arguments = record.type, dict(record.arguments)
+    else:
+        kind, arguments = exchanges.get((command.vhost, command.source)) or (
+            _DEFAULTS.get(command.source, ""),
+            {},
+        )
+    if not kind:
+        return True
+    exchange = exchange_type(kind)(command.source, ExchangeSettings(arguments=arguments))
+    try:
+        exchange.validate_binding(command.routing_key, command.arguments)
+    except AmqpError:
+        return False
+    return True
+
+
+_DEFAULTS = {name: kind for name, kind, _ in DEFAULT_EXCHANGES}

@@ -1,0 +1,371 @@
+"""Messages that somebody has on lease: out of their queue until the lease ends, or is over.
+
+    taken ─ all written ─▶ granted (metadata) ─▶ read, again and again ─▶ ended (metadata) ─▶ settled
+
+Invariants: nobody is told of a lease before the metadata has it, and all its messages are as safe as they are
+going to be; what it ends with is in the metadata before any of its messages is acknowledged or goes back. So
+after a crash the metadata says what becomes of each: those of a lease are taken out of their queues again,
+those of one that was settled are acknowledged again, as far as they are there.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
+
+from warren.errors import InternalError, NotFound, ResourceError
+from warren.limits import (
+    LEASE_RANGES_MAX,
+    LEASED_MESSAGES_MAX,
+    LEASED_PER_TURN,
+    LEASES_MAX,
+    REMOVAL_RETRY_MS,
+)
+from warren.metadata.commands import INTERNAL_USER, EndLease, GrantLease, Outcome
+from warren.metadata.events import Event, LeaseEnded, LeaseGranted, LeaseRenewed, QueueDeleted
+from warren.metadata.leases import LeaseRecord, Leases, LeaseState
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import Proposals
+from warren.queues.batches import acknowledge_batch, extend_ranges, take_batch
+from warren.queues.classic import ClassicQueue
+from warren.queues.queue import Delivery
+from warren.vhost.coroutine_driver import Later, NextTurn, drive
+from warren.vhost.queue_scan import scan_batch_max
+from warren.vhost.vhost import VirtualHost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRequest:
+    """What somebody wants to have on lease: no more messages, and octets of them, than this."""
+
+    id: str
+    user: str
+    key: str
+    messages: int
+    octets: int
+    ttl_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedMessages:
+    """The messages of a lease, by their place in it; None is one that did not survive a restart."""
+
+    queue: ClassicQueue
+    deliveries: list[Delivery | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseServiceDependencies:
+    """What leasing needs beside its virtual host."""
+
+    metadata: Metadata
+    proposals: Proposals
+    later: Later
+    # Calls an action after so many milliseconds.
+    after: Callable[[int, Callable[[], None]], None]
+
+
+class LeaseService:
+    """The leases of one virtual host, as they live."""
+
+    __slots__ = (
+        "_dependencies",
+        "_ending",
+        "_granting",
+        "_is_closed",
+        "_is_restored",
+        "_releasing_count",
+        "_vhost",
+        "ended_counts",
+        "granted_count",
+        "held",
+    )
+
+    def __init__(self, vhost: VirtualHost, dependencies: LeaseServiceDependencies) -> None:
+        self._vhost = vhost
+        self._dependencies = dependencies
+        # By the id of the lease, which the metadata may not have yet.
+        self.held: dict[str, LeasedMessages] = {}
+        # Since the virtual host lives: how many were granted, and how many ended in which way.
+        self.granted_count = 0
+        self.ended_counts: Counter[LeaseState] = Counter()
+        # Leases that are being granted, by what they go by in the metadata.
+        self._granting: dict[tuple[str, str, str], _PendingGrant] = {}
+        # Those that are being ended because their time is over.
+        self._ending: set[str] = set()
+        # How many have ended of which the disk does not know yet what became of their messages.
+        self._releasing_count = 0
+        self._is_closed = False
+        # Before that, the metadata is looked at only.
+        self._is_restored = False
+        dependencies.metadata.listen(self._on_event, vhost=vhost.name)
+
+    @property
+    def leases(self) -> Leases:
+        """What the metadata knows."""
+        vhost = self._dependencies.metadata.vhost(self._vhost.name)
+        return Leases() if vhost is None else vhost.topology.leases
+
+    def close(self) -> None:
+        """The virtual host is gone, or is going to be another."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._dependencies.metadata.ignore(self._on_event, vhost=self._vhost.name)
+
+    def restore(self) -> Iterator[None]:
+        """Have the messages of leases again, after a restart, a turn's work with each step."""
+        for lease in list(self.leases.by_id.values()):
+            queue = self._vhost.queues.get(lease.queue)
+            if not isinstance(queue, ClassicQueue):
+                continue
+            held = LeasedMessages(queue, [None] * lease.messages)
+            yield from _take_again(lease, held)
+            if lease.is_active:
+                self.held[lease.id] = held
+            else:
+                for delivery in filter(None, held.deliveries):
+                    queue.release(delivery)
+        self._is_restored = True
+        self._schedule()
+
+    async def grant(self, queue: ClassicQueue, lease_request: LeaseRequest) -> LeaseRecord | None:
+        """The lease that `lease_request` is for, which may be there already; None if nothing is ready.
+
+        ResourceError if there are too many, or the disk cannot have one.
+        """
+        key = queue.name, lease_request.user, lease_request.key
+        while True:
+            known = self.leases.of_key(*key)
+            if known is not None:
+                return known
+            if key not in self._granting:
+                break
+            await self._granting[key]
+        if len(self.held) + len(self._granting) + self._releasing_count >= LEASES_MAX:
+            raise ResourceError(f"vhost '{self._vhost.name}' has {LEASES_MAX} leases already")
+        room = self._room()
+        if room <= 0:
+            raise ResourceError(
+                f"vhost '{self._vhost.name}' has {LEASED_MESSAGES_MAX} messages on lease already"
+            )
+        lease_request = replace(lease_request, messages=min(lease_request.messages, room))
+        granting = self._granting[key] = _PendingGrant(lease_request.messages)
+        try:
+            return await self._grant(queue, lease_request)
+        finally:
+            del self._granting[key]
+            granting.end()
+
+    async def end(self, id: str, state: LeaseState, user: str) -> None:
+        """End a lease, if it has not ended; durable when this returns."""
+        await self._dependencies.proposals.propose(EndLease(vhost=self._vhost.name, id=id, state=state), user)
+
+    def expire(self) -> None:
+        """The time of some leases is over."""
+        now = self._vhost.now
+        for lease in list(self.leases.active()):
+            if lease.expires_at <= now and lease.id not in self._ending:
+                self._ending.add(lease.id)
+                drive(self._expire(lease.id))
+        self._schedule()
+
+    # --- private -------------------------------------------------------------------------------
+
+    def _room(self) -> int:
+        """How many more messages may be on lease."""
+        held = sum(len(each.deliveries) for each in self.held.values())
+        return LEASED_MESSAGES_MAX - held - sum(each.messages_max for each in self._granting.values())
+
+    async def _grant(self, queue: ClassicQueue, lease_request: LeaseRequest) -> LeaseRecord | None:
+        deliveries: list[Delivery | None] = []
+        ranges: list[int] = []
+        try:
+            octets = await self._take(queue, lease_request, deliveries, ranges)
+            await self._vhost.written()
+        except BaseException:
+            await self._give_back(LeasedMessages(queue, deliveries))
+            raise
+        if not deliveries:
+            return None
+        now = self._vhost.now
+        lease = LeaseRecord(
+            id=lease_request.id,
+            queue=queue.name,
+            user=lease_request.user,
+            key=lease_request.key,
+            places=tuple(ranges),
+            messages=len(deliveries),
+            octets=octets,
+            granted_at=now,
+            expires_at=now + lease_request.ttl_ms,
+        )
+        self.held[lease.id] = LeasedMessages(queue, deliveries)
+        try:
+            command = GrantLease(vhost=self._vhost.name, lease=lease)
+            reply = await self._dependencies.proposals.propose(command, lease_request.user)
+        except BaseException:
+            await self._give_back(self.held.pop(lease.id))
+            raise
+        if reply.outcome is not Outcome.DONE:
+            # Its queue has gone meanwhile.
+            await self._give_back(self.held.pop(lease.id, LeasedMessages(queue, [])))
+            raise NotFound(f"no queue '{queue.name}' in vhost '{self._vhost.name}'")
+        return self.leases.by_id.get(lease.id, lease)
+
+    async def _take(
+        self,
+        queue: ClassicQueue,
+        lease_request: LeaseRequest,
+        taken: list[Delivery | None],
+        ranges: list[int],
+    ) -> int:
+        """Take what is ready out of `queue`, as it goes out; answers its octets.
+
+        `ranges` get where ranges of their places begin and end, in the order in which they were taken: so
+        they are found again after a restart.
+        """
+        octets = 0
+        while (
+            len(taken) < lease_request.messages
+            and len(ranges) < 2 * LEASE_RANGES_MAX
+            and not queue.is_deleted
+        ):
+            if taken:
+                await NextTurn(self._dependencies.later)
+            first = len(taken)
+            count = min(LEASED_PER_TURN, scan_batch_max(queue), lease_request.messages - first)
+            octets += take_batch(queue, taken, count, lease_request.octets - octets)
+            extend_ranges(queue, taken, first, ranges)
+            queue.drop_bodies()
+            if len(taken) < first + count:
+                break
+        return octets
+
+    def _on_event(self, event: Event) -> None:
+        if not self._is_restored:
+            return
+        match event:
+            case LeaseGranted(lease=lease):
+                self.granted_count += 1
+                if lease.id not in self.held:
+                    # Whoever took its messages was shut down before the metadata had it.
+                    drive(self._take_leased(lease))
+                self._schedule()
+            case LeaseRenewed():
+                self._schedule()
+            case LeaseEnded(lease=lease, state=state):
+                self.ended_counts[state] += 1
+                held = self.held.pop(lease.id, None)
+                if held is not None:
+                    self._releasing_count += 1
+                    drive(self._release(held, state))
+                self._schedule()
+            case QueueDeleted(queue=queue):
+                for id in [id for id, held in self.held.items() if held.queue.name == queue.name]:
+                    del self.held[id]
+                self._schedule()
+            case _:
+                pass
+
+    async def _take_leased(self, lease: LeaseRecord) -> None:
+        queue = self._vhost.queues.get(lease.queue)
+        if isinstance(queue, ClassicQueue):
+            held = self.held[lease.id] = LeasedMessages(queue, [None] * lease.messages)
+            for _ in _take_again(lease, held):
+                await NextTurn(self._dependencies.later)
+
+    async def _release(self, held: LeasedMessages, state: LeaseState) -> None:
+        """Settle all messages of a lease that has ended, once who is being told of that is."""
+        try:
+            await NextTurn(self._dependencies.later)
+            if state is LeaseState.SETTLED:
+                await self._acknowledge(held)
+                await self._vhost.written()
+            else:
+                await self._give_back(held)
+        finally:
+            self._releasing_count -= 1
+
+    async def _give_back(self, held: LeasedMessages) -> None:
+        for at in range(0, len(held.deliveries), LEASED_PER_TURN):
+            if not await self._may_continue(at):
+                return
+            for delivery in filter(None, held.deliveries[at : at + LEASED_PER_TURN]):
+                held.queue.requeue(delivery)
+        if not held.queue.is_deleted:
+            held.queue.pump()
+
+    async def _acknowledge(self, held: LeasedMessages) -> None:
+        for at in range(0, len(held.deliveries), LEASED_PER_TURN):
+            if not await self._may_continue(at):
+                return
+            acknowledge_batch(held.queue, held.deliveries, at, at + LEASED_PER_TURN)
+
+    async def _may_continue(self, at: int) -> bool:
+        """Whether the messages from number `at` on may be settled, in a turn of their own."""
+        if at:
+            await NextTurn(self._dependencies.later)
+        return not self._is_closed
+
+    async def _expire(self, id: str) -> None:
+        try:
+            await self.end(id, LeaseState.EXPIRED, INTERNAL_USER)
+        except (InternalError, ResourceError):
+            # It cannot be written now, and whoever looks after the disk was told.
+            self._dependencies.after(REMOVAL_RETRY_MS, lambda: self._expire_again(id))
+        else:
+            self._ending.discard(id)
+
+    def _expire_again(self, id: str) -> None:
+        self._ending.discard(id)
+        if not self._is_closed:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        """Be woken when the next lease is over."""
+        times = [lease.expires_at for lease in self.leases.active() if lease.id not in self._ending]
+        if times and not self._is_closed:
+            self._vhost.expiry.schedule(self, min(times))
+        else:
+            self._vhost.expiry.forget(self)
+
+
+class _PendingGrant:
+    """Something to await: a lease is there, or will not be."""
+
+    __slots__ = ("_callbacks", "_is_over", "messages_max")
+
+    def __init__(self, messages_max: int) -> None:
+        # What it may have.
+        self.messages_max = messages_max
+        self._callbacks: list[Callable[[object], None]] = []
+        self._is_over = False
+
+    def add_done_callback(self, callback: Callable[[object], None], /) -> None:
+        """Call `callback` once, when it is so far."""
+        self._callbacks.append(callback)
+
+    def end(self) -> None:
+        """It is so far."""
+        self._is_over = True
+        for callback in self._callbacks:
+            callback(self)
+
+    def __await__(self) -> Generator["_PendingGrant", None, None]:
+        if not self._is_over:
+            yield self
+
+
+def _take_again(lease: LeaseRecord, held: LeasedMessages) -> Iterator[None]:
+    """Take the messages of `lease` that are there out of their queue, a turn's work with each step."""
+    queue = held.queue
+    before = 0
+    for begin, end in zip(lease.places[::2], lease.places[1::2], strict=True):
+        place = begin
+        while place < end:
+            found = queue.peek(place, min(LEASED_PER_TURN, scan_batch_max(queue), end - place))
+            place = found[-1].place + 1 if found else end
+            for peeked in found:
+                if peeked.place < end:
+                    held.deliveries[before + peeked.place - begin] = queue.take_unacked(peeked)
+            yield
+        before += end - begin

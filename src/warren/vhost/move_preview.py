@@ -1,0 +1,84 @@
+"""What would go where if messages were moved now, and what could not: nothing changes."""
+
+from dataclasses import dataclass
+
+from warren.errors import AmqpError
+from warren.limits import PREVIEW_DESTINATIONS_MAX
+from warren.queues.local import LocalQueue
+from warren.queues.queue import PeekedMessage
+from warren.vhost.message_move import MessageFilter, MoveFailures
+from warren.vhost.move_router import CannotMove, MoveRoute, MoveRouter
+from warren.vhost.queue_scan import QueueScan, SelectionScan
+
+
+@dataclass(frozen=True, slots=True)
+class MoveDestination:
+    """Where messages would come to: some queues, with an address."""
+
+    exchange: str
+    routing_key: str
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MovePreviewStep:
+    """One message, and where it would go; or why it would not."""
+
+    peeked: PeekedMessage
+    end: MoveDestination | None
+    reason: str
+
+
+class MovePreview:
+    """Goes through messages as if to move them."""
+
+    def __init__(
+        self,
+        queue_scan: QueueScan | SelectionScan,
+        fits: MessageFilter,
+        move_router: MoveRouter,
+        steps_max: int,
+    ) -> None:
+        self.queue_scan = queue_scan
+        self.move_failures = MoveFailures()
+        self.movable_count = 0
+        # Ends that are told apart, and how many messages go to others.
+        self.ends: dict[MoveDestination, int] = {}
+        self.other_count = 0
+        # The first of them.
+        self.steps: list[MovePreviewStep] = []
+        self._fits = fits
+        self._move_router = move_router
+        self._steps_max = steps_max
+
+    def advance(self, look_max: int, send_max: int) -> None:
+        """Look at `look_max` messages more at most, as long as no more than `send_max` of all would go."""
+        for peeked in self.queue_scan.next_messages(look_max):
+            if self._fits(peeked):
+                self._go(peeked)
+                if self.movable_count >= send_max:
+                    return
+
+    def _go(self, peeked: PeekedMessage) -> None:
+        end, reason = None, ""
+        try:
+            end = _end(self._move_router.route(peeked.message, self.movable_count + 1))
+        except CannotMove as stays:
+            reason = str(stays)
+        except AmqpError as error:
+            reason = error.message
+        if end is None:
+            self.move_failures.add(reason, peeked.place)
+        else:
+            self.movable_count += 1
+            if end in self.ends or len(self.ends) < PREVIEW_DESTINATIONS_MAX:
+                self.ends[end] = self.ends.get(end, 0) + 1
+            else:
+                self.other_count += 1
+        if len(self.steps) < self._steps_max:
+            self.steps.append(MovePreviewStep(peeked, end, reason))
+
+
+def _end(route: MoveRoute) -> MoveDestination:
+    names = tuple(queue.name for queue in route.destinations if isinstance(queue, LocalQueue))
+    return MoveDestination(route.message.exchange, route.message.routing_key, names)

@@ -1,0 +1,101 @@
+"""The past of classic queues: what is published to one whose policy says `retain` goes to a stream as well.
+
+The stream is known by its name, `amq.retained.` and the queue's. It is made when such a policy begins to
+hold, gets what is routed to the queue from then on, and is confirmed with it. It outlives the policy and the
+queue; whoever deletes it while the policy holds has it begin anew.
+"""
+
+from collections.abc import Callable
+
+from warren.errors import InternalError, ResourceError
+from warren.limits import NAME_SIZE_MAX, REMOVAL_RETRY_MS
+from warren.metadata.commands import DeclareQueue
+from warren.metadata.proposals import Proposals
+from warren.metadata.records import QueueRecord
+from warren.model.arguments import QUEUE_TYPE
+from warren.model.names import retained_by, retained_name
+from warren.queues.local import LocalQueue
+from warren.routing.router import Router
+from warren.vhost.coroutine_driver import Later, drive
+
+_STREAM = "stream"
+
+
+class RetainedStreams:
+    """Pairs the queues of one vhost that are retained with their streams."""
+
+    __slots__ = ("_after", "_later", "_proposals", "_queues", "_requested", "_router", "_wanted")
+
+    def __init__(
+        self,
+        router: Router,
+        queues: dict[str, LocalQueue],
+        proposals: Proposals,
+        *,
+        later: Later,
+        after: Callable[[int, Callable[[], None]], None],
+    ) -> None:
+        """`after` calls an action after so many milliseconds."""
+        self._router = router
+        self._queues = queues
+        self._proposals = proposals
+        self._later = later
+        self._after = after
+        # The queues that are to have a stream, and those for which one was asked.
+        self._wanted: set[str] = set()
+        self._requested: set[str] = set()
+
+    def on_queue_changed(self, record: QueueRecord, queue: LocalQueue) -> None:
+        """`queue` is there, with the settings that hold for it now."""
+        name = record.name
+        if record.kind == _STREAM:
+            origin = retained_by(name)
+            if origin in self._wanted:
+                self._router.copy_to(self._queues[origin], queue)
+            return
+        self._wanted.discard(name)
+        stream = None
+        if is_retained(record, queue):
+            self._wanted.add(name)
+            stream = self._queues.get(retained_name(name))
+            if stream is None:
+                self._request_stream(name)
+        self._router.copy_to(queue, stream)
+
+    def on_queue_deleted(self, name: str, queue: LocalQueue) -> None:
+        """`queue`, which had the `name`, is deleted."""
+        self._wanted.discard(name)
+        self._router.copy_to(queue, None)
+        origin = retained_by(name)
+        if origin in self._wanted:
+            self._router.copy_to(self._queues[origin], None)
+            self._request_stream(origin)
+
+    def _request_stream(self, name: str) -> None:
+        """Have the stream of the queue `name` made in a turn of its own."""
+        if name not in self._requested:
+            self._requested.add(name)
+            self._later(lambda _: drive(self._declare(name)))
+
+    async def _declare(self, name: str) -> None:
+        self._requested.discard(name)
+        if name not in self._wanted:
+            return
+        vhost = self._router.vhost_name
+        arguments = {QUEUE_TYPE: _STREAM}
+        try:
+            await self._proposals.propose(
+                DeclareQueue(vhost=vhost, name=retained_name(name), durable=True, arguments=arguments)
+            )
+        except (InternalError, ResourceError):
+            # It cannot be written now, and whoever looks after the disk was told.
+            self._after(REMOVAL_RETRY_MS, lambda: self._request_stream(name))
+
+
+def is_retained(record: QueueRecord, queue: LocalQueue) -> bool:
+    """Whether `queue` is to have a stream: not one of a connection, or that ends with the broker."""
+    return (
+        queue.settings.is_retained
+        and record.survives_restart
+        and len(retained_name(record.name).encode("utf-8", "surrogateescape")) <= NAME_SIZE_MAX
+    )

@@ -1,0 +1,33 @@
+"""Something to await: everything that a store was given so far is safe."""
+
+from collections.abc import Callable, Generator
+
+from warren.model.confirm_listener import ConfirmListener
+from warren.store.message_store import MessageStore
+from warren.store.streams.stream_store import StreamStore
+
+
+class WriteBarrier(ConfirmListener):
+    """The publisher of nothing, who wants to know when what is before it is written."""
+
+    def __init__(self, store: MessageStore | StreamStore) -> None:
+        self._callbacks: list[Callable[[object], None]] = []
+        self._is_done = False
+        store.confirm(self, 0)
+
+    def add_done_callback(self, callback: Callable[[object], None], /) -> None:
+        """Call `callback` once, when it is so far."""
+        self._callbacks.append(callback)
+
+    def expect(self, sequence: int) -> None:
+        """It waits already."""
+
+    def done(self, first: int, last: int) -> None:
+        """It is so far."""
+        self._is_done = True
+        for callback in self._callbacks:
+            callback(self)
+
+    def __await__(self) -> Generator["WriteBarrier", None, None]:
+        if not self._is_done:
+            yield self

@@ -1,0 +1,179 @@
+"""What a Publish carries: messages one by one, or some hundred as one entry.
+
+    publish  │ key u16 │ version u16 │ publisher u8 │ count u32 │ entry … │
+    entry    │ sequence u64 │ filter text, in version 2 │ message, or batch │
+    message  │ size u32, below 2**31 │ octets │
+    batch    │ 1 in a bit │ compression, 3 bits │ 4 bits │ count u16 │ unpacked size u32 │ size u32 │ octets │
+
+Unpacked, a batch is messages, each with its size in front. Each of them has an offset of its own, but all
+have one sequence.
+"""
+
+import zlib
+from struct import Struct
+
+from warren import limits
+from warren.wire.streams.codes import MalformedFrame
+
+_HEAD_SIZE = 9
+_MESSAGE = Struct(">QI")
+_SIZE = Struct(">I")
+_BATCH = Struct(">BHII")
+_IS_BATCH = 1 << 31
+_NO_TEXT = 0xFFFF
+_PLAIN = 0
+_GZIP = 1
+# For zlib: with the head and the end of gzip around it.
+_GZIP_BITS = 16 + zlib.MAX_WBITS
+
+
+class SubEntryBatch:
+    """Messages that were published as one entry."""
+
+    __slots__ = ("compression", "count", "octets", "size")
+
+    def __init__(self, compression: int, count: int, size: int, octets: bytes) -> None:
+        self.compression = compression
+        self.count = count
+        # Unpacked.
+        self.size = size
+        self.octets = octets
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether `messages` knows how it was packed."""
+        return self.compression in (_PLAIN, _GZIP)
+
+    def messages(self) -> list[bytes]:
+        """The messages; Malformed if there are others than it says."""
+        octets = self.octets
+        if self.size > limits.STREAM_BATCH_SIZE_MAX:
+            raise MalformedFrame(f"a batch of {self.size} octets")
+        if self.compression == _GZIP:
+            octets = _unzipped(octets, self.size)
+        if len(octets) != self.size:
+            raise MalformedFrame("a batch of another size than it says")
+        messages: list[bytes] = []
+        at, end = 0, len(octets)
+        while at < end:
+            if at + _SIZE.size > end:
+                raise MalformedFrame("batch cut short")
+            (size,) = _SIZE.unpack_from(octets, at)
+            at += _SIZE.size
+            if size > end - at:
+                raise MalformedFrame("batch cut short")
+            messages.append(octets[at : at + size])
+            at += size
+        if len(messages) != self.count:
+            raise MalformedFrame("a batch of other messages than it says")
+        return messages
+
+
+class Publication:
+    """One Publish: which publisher, and its entries."""
+
+    __slots__ = ("entries", "filters", "publisher")
+
+    def __init__(
+        self,
+        publisher: int,
+        entries: "list[tuple[int, bytes | SubEntryBatch]]",
+        filters: list[str | None] | None = None,
+    ) -> None:
+        self.publisher = publisher
+        # Sequence, and message or batch.
+        self.entries = entries
+        # The filter value of each, in version 2.
+        self.filters = filters
+
+
+def decode_publish(frame: bytes) -> Publication:
+    """What is in `frame`, a Publish; Malformed if it is not whole, or is of an unknown version."""
+    if len(frame) < _HEAD_SIZE:
+        raise MalformedFrame("frame cut short")
+    version = frame[2] << 8 | frame[3]
+    if version not in (1, 2):
+        raise MalformedFrame(f"unknown version {version} of publish")
+    at, end = _HEAD_SIZE, len(frame)
+    entries: list[tuple[int, bytes | SubEntryBatch]] = []
+    filters: list[str | None] | None = [] if version == 2 else None
+    append = entries.append
+    unpack = _MESSAGE.unpack_from
+    while at < end:
+        if at + _MESSAGE.size > end:
+            raise MalformedFrame("entry cut short")
+        sequence, size = unpack(frame, at)
+        at += 8
+        if filters is not None:
+            value, at = _filter_at(frame, at)
+            filters.append(value)
+            size = _size_at(frame, at)
+        if size >= _IS_BATCH:
+            at = _append_batch(entries, sequence, frame, at)
+            continue
+        at += 4
+        message_end = at + size
+        if message_end > end:
+            raise MalformedFrame("message cut short")
+        append((sequence, frame[at:message_end]))
+        at = message_end
+    if len(entries) != int.from_bytes(frame[5:_HEAD_SIZE], "big"):
+        raise MalformedFrame("other entries than it says")
+    return Publication(frame[4], entries, filters)
+
+
+def encode_publish(publication: Publication) -> bytes:
+    """The frame of `publication`, without its size, in version 1."""
+    parts = [
+        b"\x00\x02\x00\x01",
+        bytes((publication.publisher,)),
+        len(publication.entries).to_bytes(4, "big"),
+    ]
+    for sequence, entry in publication.entries:
+        if isinstance(entry, SubEntryBatch):
+            parts.append(sequence.to_bytes(8, "big"))
+            head = _BATCH.pack(0x80 | entry.compression << 4, entry.count, entry.size, len(entry.octets))
+            parts += (head, entry.octets)
+        else:
+            parts += (_MESSAGE.pack(sequence, len(entry)), entry)
+    return b"".join(parts)
+
+
+def _filter_at(frame: bytes, at: int) -> tuple[str | None, int]:
+    """The text at `at`, None for none, and where it ends."""
+    size = int.from_bytes(frame[at : at + 2], "big")
+    at += 2
+    if size == _NO_TEXT:
+        return None, at
+    if size > len(frame) - at:
+        raise MalformedFrame("filter value cut short")
+    return frame[at : at + size].decode("utf-8", "surrogateescape"), at + size
+
+
+def _size_at(frame: bytes, at: int) -> int:
+    if at + _SIZE.size > len(frame):
+        raise MalformedFrame("entry cut short")
+    return frame[at] << 24 | frame[at + 1] << 16 | frame[at + 2] << 8 | frame[at + 3]
+
+
+def _append_batch(
+    entries: "list[tuple[int, bytes | SubEntryBatch]]", sequence: int, frame: bytes, at: int
+) -> int:
+    """Take the batch at `at`; answers where it ends."""
+    if at + _BATCH.size > len(frame):
+        raise MalformedFrame("batch cut short")
+    kind, count, unpacked_size, size = _BATCH.unpack_from(frame, at)
+    at += _BATCH.size
+    if size > len(frame) - at:
+        raise MalformedFrame("batch cut short")
+    end: int = at + size
+    entries.append((sequence, SubEntryBatch(kind >> 4 & 7, count, unpacked_size, frame[at:end])))
+    return end
+
+
+def _unzipped(octets: bytes, size: int) -> bytes:
+    """No more of what `octets` unpack to than one octet too many."""
+    try:
+        return zlib.decompressobj(_GZIP_BITS).decompress(octets, size + 1)
+    except zlib.error as error:
+        raise MalformedFrame(f"batch that is no gzip: {error}") from None

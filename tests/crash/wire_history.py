@@ -1,0 +1,147 @@
+"""What clients were told, read from what their broker received and sent: the order is the broker's own."""
+
+import struct
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tests.crash.simulated_files import Call
+
+_GREETING = b"AMQP\x00\x00\x09\x01"
+_METHOD, _HEADER, _BODY = 1, 2, 3
+_PUBLISH, _ACK, _DELIVER, _GET_OK = (60, 40), (60, 80), (60, 60), (60, 71)
+_DECLARE, _DECLARE_OK, _DELETE, _DELETE_OK = (50, 10), (50, 11), (50, 40), (50, 41)
+
+
+@dataclass
+class WireHistory:
+    """As of one call of the broker."""
+
+    # Queue -> body -> whether it was confirmed.
+    sent: dict[str, dict[bytes, bool]] = field(default_factory=lambda: defaultdict(dict))
+    # Queue -> bodies of which the broker has received an acknowledgement.
+    acknowledged: dict[str, set[bytes]] = field(default_factory=lambda: defaultdict(set))
+    asked: set[str] = field(default_factory=set)
+    declared: set[str] = field(default_factory=set)
+    deleting: set[str] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)
+    confirms: int = 0
+    _connections: "dict[int, Connection]" = field(default_factory=dict)
+
+    def take(self, call: Call) -> None:
+        """One more call; those that are none of sockets are passed over."""
+        if call.kind == "I":
+            if call.second.startswith(_GREETING):
+                self._connections[call.at] = Connection(self)
+                call = Call("I", call.at, b"", call.second[len(_GREETING) :])
+            self._connections[call.at].received(call.second)
+        elif call.kind == "S" and call.at in self._connections:
+            self._connections[call.at].sent(call.second)
+
+
+class Connection:
+    """One client with one channel."""
+
+    def __init__(self, told: WireHistory) -> None:
+        self._told = told
+        self._in = bytearray()
+        self._out = bytearray()
+        # What the content belongs to that is under way, and how many octets are missing.
+        self._incoming: tuple[str, int, bytes] = ("", 0, b"")
+        self._outgoing: tuple[str, int, bytes] = ("", 0, b"")
+        self._tag = 0
+        self._published: dict[int, tuple[str, bytes]] = {}
+        self._deliveries: dict[int, tuple[str, bytes]] = {}
+        self._deleting: list[str] = []
+
+    def received(self, octets: bytes) -> None:
+        """The client has sent `octets`."""
+        told = self._told
+        for kind, payload in _frames(self._in, octets):
+            if kind == _METHOD:
+                method, rest = struct.unpack_from(">HH", payload), payload[4:]
+                if method == _PUBLISH:
+                    exchange, behind = _short(rest, 2)
+                    assert not exchange
+                    self._incoming = (_short(rest, behind)[0], -1, b"")
+                elif method == _ACK:
+                    for queue, body in _settled(self._deliveries, rest):
+                        told.acknowledged[queue].add(body)
+                elif method == _DECLARE:
+                    told.asked.add(_short(rest, 2)[0])
+                elif method == _DELETE:
+                    self._deleting.append(_short(rest, 2)[0])
+                    told.deleting.add(self._deleting[-1])
+            else:
+                self._incoming = _content(self._incoming, kind, payload)
+                queue, missing, body = self._incoming
+                if not missing:
+                    self._published[len(self._published) + 1] = (queue, body)
+                    told.sent[queue].setdefault(body, False)
+        return
+
+    def sent(self, octets: bytes) -> None:
+        """The broker has sent `octets`."""
+        told = self._told
+        for kind, payload in _frames(self._out, octets):
+            if kind == _METHOD:
+                method, rest = struct.unpack_from(">HH", payload), payload[4:]
+                if method == _ACK:
+                    # Of what was confirmed before nothing is left to be confirmed again.
+                    for queue, body in _settled(self._published, rest, is_kept=True):
+                        told.sent[queue][body] = True
+                        told.confirms += 1
+                elif method in (_DELIVER, _GET_OK):
+                    at = _short(rest, 0)[1] if method == _DELIVER else 0
+                    self._tag = struct.unpack_from(">Q", rest, at)[0]
+                    queue = _short(rest, _short(rest, at + 9)[1])[0]
+                    self._outgoing = (queue, -1, b"")
+                elif method == _DECLARE_OK:
+                    told.declared.add(_short(rest, 0)[0])
+                elif method == _DELETE_OK:
+                    told.deleted.add(self._deleting.pop(0))
+            elif kind in (_HEADER, _BODY):
+                self._outgoing = _content(self._outgoing, kind, payload)
+                queue, missing, body = self._outgoing
+                if not missing:
+                    self._deliveries[self._tag] = (queue, body)
+
+
+def _frames(waiting: bytearray, octets: bytes) -> Iterator[tuple[int, bytes]]:
+    """Those of a channel that are whole now."""
+    waiting += octets
+    while len(waiting) >= 7:
+        kind, channel, size = struct.unpack_from(">BHI", waiting)
+        if len(waiting) < size + 8:
+            return
+        payload = bytes(waiting[7 : 7 + size])
+        del waiting[: size + 8]
+        if channel:
+            yield kind, payload
+
+
+def _short(octets: bytes, at: int) -> tuple[str, int]:
+    """The short string at `at`, and what is behind it."""
+    end = at + 1 + octets[at]
+    return octets[at + 1 : end].decode(), end
+
+
+def _content(under_way: tuple[str, int, bytes], kind: int, payload: bytes) -> tuple[str, int, bytes]:
+    queue, missing, body = under_way
+    if kind == _HEADER:
+        return queue, struct.unpack_from(">Q", payload, 4)[0], b""
+    return queue, missing - len(payload), body + payload
+
+
+def _settled(
+    waiting: dict[int, tuple[str, bytes]], rest: bytes, *, is_kept: bool = False
+) -> list[tuple[str, bytes]]:
+    """What an ack is about; the numbers of what is kept go on being counted."""
+    tag, flags = struct.unpack_from(">QB", rest)
+    tags = [number for number in waiting if number <= tag] if flags & 1 else [tag]
+    found = [waiting[number] for number in tags]
+    if is_kept:
+        return found
+    for number in tags:
+        del waiting[number]
+    return found

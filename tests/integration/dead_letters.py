@@ -1,0 +1,86 @@
+"""Dead letters as clients make them, and jobs over HTTP that are waited for."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pika
+from tests.integration.api import HttpClient, quoted
+from tests.integration.broker_process import BrokerProcess
+
+Channel = pika.adapters.blocking_connection.BlockingChannel
+
+PERSISTENT = 2
+ENDED = ("done", "failed", "stopped")
+JOB_S_MAX = 60
+
+
+@contextmanager
+def channel_of(node: BrokerProcess, **more: Any) -> Iterator[Channel]:
+    """A channel that has its publishes confirmed."""
+    parameters = pika.ConnectionParameters("127.0.0.1", node.port, **more)
+    with pika.BlockingConnection(parameters) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        yield channel
+
+
+def publish(channel: Channel, key: str, bodies: list[str], exchange: str = "", **more: Any) -> None:
+    """Persistent messages."""
+    properties = pika.BasicProperties(delivery_mode=PERSISTENT, **more)
+    for body in bodies:
+        channel.basic_publish(exchange, key, body, properties)
+
+
+def take(channel: Channel, queue: str) -> list[tuple[Any, Any, str]]:
+    """Everything that is ready: method, properties and body of each."""
+    found = []
+    while True:
+        method, properties, body = channel.basic_get(queue, auto_ack=True)
+        if method is None:
+            return found
+        found.append((method, properties, body.decode()))
+
+
+def bodies(channel: Channel, queue: str) -> list[str]:
+    """The bodies of everything that is ready."""
+    return [body for _, _, body in take(channel, queue)]
+
+
+def reject(channel: Channel, queue: str) -> None:
+    """Have everything that is ready die."""
+    while True:
+        method, _, _ = channel.basic_get(queue)
+        if method is None:
+            return
+        channel.basic_reject(method.delivery_tag, requeue=False)
+
+
+def path_of(queue: str, what: str) -> str:
+    """Where `what` of `queue` is."""
+    return f"/warren/queues/%2F/{quoted(queue)}/{what}"
+
+
+def start(client: HttpClient, source: str, what: str, **order: Any) -> dict[str, Any]:
+    """The job that `order` starts with the queue `source`."""
+    answer = client.ask(f"POST {path_of(source, what)}", order)
+    assert answer.status == 201, answer
+    return answer.value
+
+
+def ended(client: HttpClient, job: dict[str, Any]) -> dict[str, Any]:
+    """`job` when it is over."""
+    deadline = time.monotonic() + JOB_S_MAX
+    while time.monotonic() < deadline:
+        job = client.get(f"/warren/jobs/{job['id']}")
+        if job["state"] in ENDED:
+            return job
+        time.sleep(0.02)
+    raise AssertionError(json.dumps(job))
+
+
+def done(client: HttpClient, source: str, what: str, **order: Any) -> dict[str, Any]:
+    """What came of the job that `order` starts with the queue `source`."""
+    return ended(client, start(client, source, what, **order))

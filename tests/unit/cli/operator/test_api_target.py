@@ -1,0 +1,58 @@
+"""Where the broker is, and who asks."""
+
+import pytest
+
+from warren.cli.operator.api_target import DEFAULT_URI, ApiTarget, target_of
+from warren.cli.operator.failures import USAGE, Failure
+
+
+def nobody(prompt: str) -> str:
+    raise AssertionError(prompt)
+
+
+def test_what_is_left_out_is_guest_at_home() -> None:
+    target = target_of(DEFAULT_URI, {}, nobody)
+    assert (target.host, target.port, target.user, target.password) == ("127.0.0.1", 15672, "guest", "guest")
+
+
+def test_a_uri_says_everything() -> None:
+    target = target_of("https://al%40x:p%2Fw@[::1]:99/proxy/", {"WARREN_USER": "other"}, nobody)
+    assert target == ApiTarget(host="::1", port=99, prefix="/proxy", user="al@x", password="p/w", is_tls=True)
+    assert target_of("https://host", {}, nobody).port == 15671
+
+
+def test_the_environment_says_who() -> None:
+    target = target_of("http://host", {"WARREN_USER": "al", "WARREN_PASSWORD": ""}, nobody)
+    assert (target.user, target.password) == ("al", "")
+
+
+def test_a_password_that_is_nowhere_is_asked_for() -> None:
+    asked: list[str] = []
+
+    def ask(prompt: str) -> str:
+        asked.append(prompt)
+        return "typed"
+
+    assert target_of("http://al@host", {}, ask).password == "typed"
+    assert asked == ["Password of al"]
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "host:15672",
+        "amqp://al:secret@host",
+        "http://al:se/secret@host",
+        "http://",
+        "http://al:secret@host:1?x",
+    ],
+)
+def test_a_wrong_uri_is_refused_without_repeating_its_password(uri: str) -> None:
+    with pytest.raises(Failure) as caught:
+        target_of(uri, {}, nobody)
+    assert caught.value.exit_code == USAGE
+    assert "secret" not in caught.value.message
+
+
+def test_a_password_is_in_no_text_of_a_target() -> None:
+    assert "secret" not in repr(target_of("http://al:secret@host", {}, nobody))

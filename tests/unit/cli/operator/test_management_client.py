@@ -1,0 +1,147 @@
+"""Asking, and what failures say."""
+
+import http.client
+from typing import Any
+
+import pytest
+
+from warren.cli.operator.api_target import target_of
+from warren.cli.operator.failures import (  # fmt: skip
+    BROKEN,
+    NOT_AUTHORISED,
+    REFUSED,
+    UNHEALTHY,
+    UNREACHABLE,
+    Failure,
+    ObjectNotFound,
+)
+from warren.cli.operator.management_client import ManagementClient, filled
+
+
+class Answering(ManagementClient):
+    """An API whose answers are given."""
+
+    def __init__(self, *answers: "tuple[int, bytes] | Exception") -> None:
+        super().__init__(target_of("http://al:secret@host", {}, str), 1)
+        self.asked: list[str] = []
+        self._answers = list(answers)
+        self._connection = self  # type: ignore[assignment]
+
+    def request(self, method: str, path: str, *rest: Any) -> None:
+        self.asked.append(f"{method} {path}")
+
+    def getresponse(self) -> "Answering":
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        self.status, self._body = answer
+        return self
+
+    def read(self, size: int) -> bytes:
+        return self._body
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_name_is_one_segment_of_a_path() -> None:
+    assert (
+        filled("/queues/{vhost}/{queue}", {"vhost": "/", "queue": "a b/ü%"})
+        == "/queues/%2F/a%20b%2F%C3%BC%25"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "exit_code", "said"),
+    [
+        (400, b'{"error":"bad_request","reason":"no"}', REFUSED, "refused: no"),
+        (400, b'{"error":"odd","reason":["a",1]}', REFUSED, 'odd: ["a", 1]'),
+        (
+            401,
+            b'{"error":"not_authorised","reason":"Login failed"}',
+            NOT_AUTHORISED,
+            "Login failed; use --uri",
+        ),
+        (405, b"", REFUSED, "without a reason"),
+        (500, b"<h1>oh\n\nno</h1>", BROKEN, "<h1>oh no</h1>; its log"),
+        (503, b'{"status":"failed","reason":"alarm"}', UNHEALTHY, "alarm"),
+        (301, b"", BROKEN, "status 301"),
+    ],
+)
+def test_a_status_is_a_failure_with_a_reason(status: int, body: bytes, exit_code: int, said: str) -> None:
+    with pytest.raises(Failure) as caught:
+        Answering((status, body)).get("/x")
+    assert caught.value.exit_code == exit_code
+    assert said in caught.value.message
+    assert "secret" not in caught.value.message
+
+
+def test_what_is_not_there_is_absent() -> None:
+    with pytest.raises(ObjectNotFound):
+        Answering((404, b'{"error":"Object Not Found","reason":"Not Found"}')).get("/x")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ConnectionRefusedError(111, "Connection refused"), "Connection refused"),
+        (TimeoutError(), "--timeout"),
+        (http.client.BadStatusLine("x"), "https://"),
+        (http.client.IncompleteRead(b""), "not reached"),
+    ],
+)
+def test_who_is_not_reached_is_said_with_what_to_do(error: Exception, said: str) -> None:
+    with pytest.raises(Failure) as caught:
+        Answering(error).get("/x")
+    assert caught.value.exit_code == UNREACHABLE
+    assert said in caught.value.message
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"3", b'{"a":1}'])
+def test_an_answer_of_something_else_is_said(body: bytes) -> None:
+    with pytest.raises(Failure, match="something else"):
+        list(Answering((200, body)).rows("/x", {}, lambda *_: None))
+
+
+def test_pages_are_followed_to_the_end() -> None:
+    api = Answering(
+        (200, b'{"items":[{"name":"a"}],"filtered_count":2,"page_count":2}'),
+        (200, b'{"items":[{"name":"b"}],"filtered_count":2,"page_count":2}'),
+    )
+    heard: list[tuple[int, int]] = []
+    rows = list(api.rows("/queues", {}, lambda *far: heard.append(far)))
+    assert [row["name"] for row in rows] == ["a", "b"]
+    assert heard == [(1, 2), (2, 2)]
+    assert api.asked[1] == "GET /api/queues?page=2&page_size=500"
+
+
+def test_a_page_that_has_gone_ends_the_list() -> None:
+    api = Answering(
+        (200, b'{"items":[{"name":"a"}],"filtered_count":2,"page_count":2}'),
+        (400, b'{"error":"page_out_of_range","reason":"Page out of range"}'),
+    )
+    assert len(list(api.rows("/queues", {}, lambda *_: None))) == 1
+
+
+def test_some_columns_are_one_answer() -> None:
+    api = Answering((200, b'[{"name":"a"}]'))
+    assert list(api.rows("/queues", {"columns": "name"}, lambda *_: None)) == [{"name": "a"}]
+    assert api.asked == ["GET /api/queues?columns=name"]
+
+
+def test_columns_that_are_too_long_for_one_answer_come_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warren.cli.operator.management_client.CLI_ANSWER_SIZE_MAX", 70)
+    page = b'{"items":[{"name":"a"}],"filtered_count":1,"page_count":1}'
+    api = Answering((200, b"[" + b" " * 70), (200, page))
+    assert list(api.rows("/queues", {"columns": "name"}, lambda *_: None)) == [{"name": "a"}]
+    assert api.asked[1] == "GET /api/queues?columns=name&page=1&page_size=500"
+
+
+def test_a_list_that_is_not_paged_is_one() -> None:
+    assert list(Answering((200, b'[{"name":"a"}]')).rows("/users", {}, lambda *_: None)) == [{"name": "a"}]
+
+
+def test_an_answer_without_end_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warren.cli.operator.management_client.CLI_ANSWER_SIZE_MAX", 4)
+    with pytest.raises(Failure, match="longer than 4"):
+        Answering((200, b"[1,2]")).get("/x")

@@ -1,0 +1,140 @@
+"""A flag for every setting: what it is called, what it takes, and that it wins."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import click
+import pytest
+from click.shell_completion import BashComplete
+from click.testing import CliRunner, Result
+
+from warren.cli.config import config
+from warren.cli.main import main
+from warren.cli.server import serve
+from warren.cli.setting_flags import FLAGS
+from warren.node import settings
+from warren.node.settings import Family, Setting
+
+
+def show(*arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(config, ["show", "--json", *arguments], env=environment)
+
+
+def rows(*arguments: str, **environment: str) -> dict[str, tuple[str | None, str]]:
+    result = show(*arguments, **environment)
+    assert result.exit_code == 0, result.output
+    return {row["key"]: (row["value"], row["origin"]) for row in json.loads(result.stdout)}
+
+
+def sample(setting: Setting[object] | Family[object]) -> str:
+    """Something that the setting takes."""
+    for text in (
+        "$D0",
+        "true",
+        "7",
+        "0.5",
+        "5672",
+        "debug",
+        "tlsv1.2",
+        "PLAIN",
+        "internal",
+        "x",
+        "common_name",
+    ):
+        try:
+            setting.parse(text)
+        except Exception:
+            continue
+        return text
+    choices = getattr(setting.parse, "choices", None)
+    return next(iter(choices)) if choices else "10MB"
+
+
+def test_every_setting_has_a_flag_of_its_own() -> None:
+    keys = {setting.key for setting in FLAGS.values()}
+    assert keys | {settings.DATA_DIRECTORY.key} == {setting.key for setting in settings.ALL}
+    for command in (serve, config.commands["show"]):
+        names = Counter(name for option in command.params for name in option.opts)
+        assert [name for name, count in names.items() if count > 1] == []
+        assert set(FLAGS) <= set(names)
+        parameters = Counter(option.name for option in command.params)
+        assert max(parameters.values()) == 1
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_a_flag_sets_its_setting_and_is_named_as_its_place(flag: str) -> None:
+    setting = FLAGS[flag]
+    value = sample(setting)
+    if isinstance(setting, Family):
+        found = rows(flag, f"1={value}")
+        assert found[f"{setting.key}.1"][1] == flag
+    else:
+        found = rows(flag, value)
+        assert found[setting.key][1] == flag
+        if setting.is_secret:
+            assert found[setting.key][0] == "********"
+
+
+def test_the_last_one_who_says_something_wins(tmp_path: Path) -> None:
+    file = tmp_path / "warren.conf"
+    file.write_text("heartbeat = 10\nchannel_max = 10\nframe_max = 8192\n")
+    found = rows(
+        "--config", str(file), "--heartbeat", "30", WARREN_HEARTBEAT="20", WARREN_CHANNEL_MAX="20"
+    )  # fmt: skip
+    assert found["heartbeat"] == ("30", "--heartbeat")
+    assert found["channel_max"] == ("20", "WARREN_CHANNEL_MAX")
+    assert found["frame_max"] == ("8192", f"{file}:3")
+    assert found["handshake_timeout"][1] == "default"
+
+
+def test_a_switch_alone_is_on() -> None:
+    assert rows("--log-exchange")["log.exchange"] == ("true", "--log-exchange")
+    assert rows("--log-exchange=false")["log.exchange"] == ("false", "--log-exchange")
+    assert rows("--log-exchange", "--heartbeat", "5")["heartbeat"] == ("5", "--heartbeat")
+
+
+def test_families_are_named_one_by_one_or_not_at_all() -> None:
+    found = rows("--listeners-tcp", "a=5673", "--listeners-tcp", "b=127.0.0.1:5674")
+    assert found["listeners.tcp.a"] == ("5673", "--listeners-tcp")
+    assert found["listeners.tcp.b"] == ("127.0.0.1:5674", "--listeners-tcp")
+    assert rows("--auth-mechanisms", "none")["auth_mechanisms"] == ("none", "--auth-mechanisms")
+    dn = "cn=a,dc=b"
+    assert rows("--auth-ldap-tags", f"administrator={dn}")["auth_ldap.tags.administrator"][0] == dn
+
+
+def test_a_flag_with_a_wrong_value_is_named() -> None:
+    for arguments, text in (
+        (("--heartbeat", "often"), "--heartbeat: heartbeat must be a number from 0 to 65535, not 'often'"),
+        (("--listeners-tcp", "5673"), "--listeners-tcp: must be NAME=VALUE, or none, not '5673'"),
+        (("--listeners-tcp", "=5673"), "--listeners-tcp: must be NAME=VALUE, or none, not '=5673'"),
+    ):
+        result = show(*arguments)
+        assert result.exit_code == 1
+        assert result.stderr == f"warren: {text}\n"
+
+
+def test_the_help_is_short_and_the_whole_of_it_is_there() -> None:
+    short = CliRunner().invoke(serve, ["--help"]).output
+    assert "--auth-ldap-port" not in short
+    assert "--help-all" in short
+    whole = CliRunner().invoke(serve, ["--help-all"], terminal_width=400)
+    assert whole.exit_code == 0
+    assert [flag for flag in FLAGS if f"{flag} " not in whole.output] == []
+    assert "auth_ldap:" in whole.output
+
+
+@pytest.mark.parametrize(
+    ("words", "begun", "expected"),
+    [
+        (["serve"], "--auth-ldap-use-", ["--auth-ldap-use-ssl", "--auth-ldap-use-starttls"]),
+        (["serve", "--log-exchange-formatter"], "", ["plaintext", "json"]),
+        (["serve", "--auth-backends"], "1=o", ["1=oauth2"]),
+        (["serve", "--log-exchange"], "t", ["true"]),
+        (["config", "show"], "--heart", ["--heartbeat"]),
+    ],
+)
+def test_flags_and_their_values_are_completed(words: list[str], begun: str, expected: list[str]) -> None:
+    assert isinstance(main, click.Group)
+    found = BashComplete(main, {}, "warren", "_WARREN_COMPLETE").get_completions(words, begun)
+    assert [item.value for item in found] == expected

@@ -1,0 +1,37 @@
+"""Which files are read, and what is said of the others."""
+
+import pytest
+
+from warren.journal.file_format import HEAD_SIZE, VERSION, JournalError, encode_head, seed_of
+from warren.store.record import checksum_seed
+from warren.store.segment import encode_head as segment_head
+
+
+def test_the_salt_of_a_file_goes_into_its_checksums() -> None:
+    head = encode_head(b"12345678")
+    assert len(head) == HEAD_SIZE
+    assert seed_of(head) == checksum_seed(0, b"12345678")
+
+
+def test_a_newer_format_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warren.journal.file_format.VERSION", VERSION + 1)
+    newer = encode_head(bytes(8))
+    monkeypatch.undo()
+    with pytest.raises(JournalError) as caught:
+        seed_of(newer)
+    assert str(caught.value) == (
+        f"metadata, octet 6: format {VERSION + 1} is newer than {VERSION}, the newest that this version reads"
+    )
+
+
+@pytest.mark.parametrize("octets", [b"", b"WRNMET", bytes(HEAD_SIZE), segment_head(1, bytes(8))])
+def test_what_is_not_ours_is_refused(octets: bytes) -> None:
+    with pytest.raises(JournalError, match="octet 0: this is no metadata of Warren"):
+        seed_of(octets)
+
+
+def test_a_damaged_head_is_refused() -> None:
+    head = bytearray(encode_head(bytes(8)))
+    head[9] ^= 1
+    with pytest.raises(JournalError, match="octet 0: the head is damaged"):
+        seed_of(bytes(head))

@@ -1,0 +1,147 @@
+"""What exists is written in pieces, and made of them again: all that survives, and nothing else."""
+
+from collections.abc import Mapping
+
+from warren.journal.file_format import NAME
+from warren.journal.recovery import recover
+from warren.journal.snapshot import JournalSnapshot
+from warren.limits import JOURNAL_ROWS_MAX
+from warren.metadata.commands import (
+    Bind,
+    CommandContext,
+    DeclareExchange,
+    DeclareQueue,
+    EndLease,
+    GrantLease,
+    MetadataCommand,
+    PauseQueue,
+    PutVhost,
+    RenewLease,
+    SetPolicy,
+)
+from warren.metadata.definitions import export_definitions
+from warren.metadata.leases import LeaseRecord, LeaseState
+from warren.metadata.machine import Metadata
+from warren.store.disk import DiskStep, OnDone
+
+COUNT = JOURNAL_ROWS_MAX * 2 + 1
+
+
+class OneFile:
+    """A disk on which there is nothing but the file of the metadata."""
+
+    def __init__(self, octets: bytes) -> None:
+        self._octets = octets
+
+    def names(self) -> Mapping[str, int]:
+        return {NAME: len(self._octets)}
+
+    def read(self, name: str, at: int, size: int) -> bytes:
+        return self._octets[at : at + size]
+
+    def perform(self, steps: list[DiskStep]) -> None:
+        raise NotImplementedError
+
+    def submit(self, steps: list[DiskStep], done: OnDone) -> None:
+        raise NotImplementedError
+
+
+def made(commands: list[MetadataCommand]) -> Metadata:
+    metadata = Metadata()
+    for index, command in enumerate(commands, 1):
+        metadata.apply(command, CommandContext(index=index, now=0))
+    return metadata
+
+
+def again(metadata: Metadata) -> Metadata:
+    found = Metadata()
+    octets = b"".join(JournalSnapshot(metadata, metadata.index, bytes(8), log_id=bytes(8), generation=1))
+    assert recover(OneFile(octets), found).damage == []
+    return found
+
+
+def test_more_than_fit_into_one_entry_come_back_as_they_were() -> None:
+    metadata = made(
+        [
+            PutVhost(name="v"),
+            SetPolicy(vhost="v", name="p", pattern="^q", definition={"max-length": 5}),
+            *(DeclareExchange(vhost="v", name=f"x{n}", type="topic", durable=True) for n in range(COUNT)),
+            *(
+                DeclareQueue(vhost="v", name=f"q{n}", durable=True, arguments={"x-max-priority": n % 3 + 1})
+                for n in range(COUNT)
+            ),
+            *(Bind(vhost="v", source=f"x{n}", destination=f"q{n}", routing_key="k") for n in range(COUNT)),
+            *(
+                Bind(vhost="v", source="x0", destination=f"x{n}", is_to_queue=False, arguments={"n": n})
+                for n in range(1, COUNT)
+            ),
+        ]
+    )
+    found = again(metadata)
+    assert export_definitions(found, version="0") == export_definitions(metadata, version="0")
+    assert found.index == metadata.index
+    topologies = [both.vhosts.by_name["v"].topology for both in (found, metadata)]
+    assert topologies[0].queues == topologies[1].queues
+    assert list(topologies[0].bindings()) == list(topologies[1].bindings())
+
+
+def test_what_does_not_survive_is_left_out() -> None:
+    metadata = made(
+        [
+            PutVhost(name="v"),
+            DeclareExchange(vhost="v", name="kept", type="fanout", durable=True, auto_delete=True),
+            DeclareExchange(vhost="v", name="transient", type="fanout"),
+            DeclareQueue(vhost="v", name="kept", durable=True, user="u"),
+            DeclareQueue(vhost="v", name="transient"),
+            DeclareQueue(vhost="v", name="exclusive", durable=True, owner="somebody"),
+            *(
+                Bind(vhost="v", source=source, destination=destination)
+                for source in ("kept", "transient")
+                for destination in ("kept", "transient", "exclusive")
+            ),
+        ]
+    )
+    topology = again(metadata).vhosts.by_name["v"].topology
+    assert [name for name in topology.exchanges if name and not name.startswith("amq.")] == ["kept"]
+    assert list(topology.queues) == ["kept"]
+    assert topology.queues["kept"].number == 4
+    assert [(binding.source, binding.destination) for binding in topology.bindings()] == [("kept", "kept")]
+
+
+def test_a_pause_comes_back_with_a_queue_that_does() -> None:
+    metadata = made(
+        [
+            PutVhost(name="v"),
+            *(
+                DeclareQueue(vhost="v", name=name, durable=name != "transient")
+                for name in ("a", "b", "transient")
+            ),
+            *(PauseQueue(vhost="v", name=name) for name in ("b", "transient")),
+        ]
+    )
+    assert list(again(metadata).vhosts.by_name["v"].topology.paused) == ["b"]
+
+
+def test_leases_come_back_with_a_queue_that_does() -> None:
+    def granted(id: str, queue: str, state: LeaseState = LeaseState.ACTIVE) -> GrantLease:
+        lease = LeaseRecord(
+            id=id, queue=queue, user="u", key=id, places=(3, 7, 9, 10), messages=5, octets=50, granted_at=1,
+            expires_at=2, state=state,
+        )  # fmt: skip
+        return GrantLease(vhost="v", lease=lease)
+
+    metadata = made(
+        [
+            PutVhost(name="v"),
+            *(DeclareQueue(vhost="v", name=name, durable=name != "transient") for name in ("a", "transient")),
+            granted("1", "a"),
+            granted("2", "transient"),
+            granted("3", "a"),
+            EndLease(vhost="v", id="3", state=LeaseState.SETTLED),
+            RenewLease(vhost="v", id="1", expires_at=9),
+        ]
+    )
+    known, before = (of.vhosts.by_name["v"].topology.leases for of in (again(metadata), metadata))
+    assert known.of_queue("a") == before.of_queue("a")
+    assert [lease.state for lease in known.of_queue("a")] == [LeaseState.ACTIVE, LeaseState.SETTLED]
+    assert list(known.by_id) == ["1", "3"]

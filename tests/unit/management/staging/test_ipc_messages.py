@@ -1,0 +1,89 @@
+"""Arrow streams are cut into messages, and nothing in them is believed that is not within bounds."""
+
+import asyncio
+
+import pyarrow as pa
+import pytest
+from tests.integration.staging import bodies, stream
+
+from warren.limits import STAGED_BATCH_SIZE_MAX
+from warren.management.staging.ipc_messages import (
+    IpcMessage,
+    IpcMessageKind,
+    IpcStreamRefused,
+    read_ipc_messages,
+)
+
+
+def cut(octets: bytes, piece: int = 1 << 20) -> list[IpcMessage]:
+    at = 0
+
+    async def read(size: int) -> bytes:
+        nonlocal at
+        found = octets[at : at + min(size, piece)]
+        at += len(found)
+        return found
+
+    async def all_of_them() -> list[IpcMessage]:
+        return [frame async for frame in read_ipc_messages(read)]
+
+    return asyncio.run(all_of_them())
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1 << 20])
+def test_messages_come_whole_however_they_were_sent(piece: int) -> None:
+    octets = stream({"body": [b"%d" % number for number in range(10)]}, rows_per_batch=4)
+    found = cut(octets, piece)
+    assert [frame.kind for frame in found] == [
+        IpcMessageKind.SCHEMA,
+        IpcMessageKind.RECORDS,
+        IpcMessageKind.RECORDS,
+        IpcMessageKind.RECORDS,
+    ]
+    assert b"".join(frame.octets for frame in found) + octets[-8:] == octets
+    schema = pa.ipc.read_schema(pa.py_buffer(found[0].octets))
+    batch = pa.ipc.read_record_batch(pa.ipc.read_message(pa.py_buffer(found[3].octets)), schema)
+    assert batch.column(0).to_pylist() == [b"8", b"9"]
+
+
+def test_what_comes_behind_the_end_is_not_read() -> None:
+    assert len(cut(bodies([b"1"], "q") + b"more")) == 2
+
+
+@pytest.mark.parametrize("size", range(0, 400, 13))
+def test_a_stream_that_ends_before_its_end_is_refused(size: int) -> None:
+    octets = bodies([b"1"], "q")
+    with pytest.raises(IpcStreamRefused, match="ends before its end"):
+        cut(octets[: min(size, len(octets) - 8)])
+
+
+@pytest.mark.parametrize("place", range(8, 140))
+def test_metadata_that_are_damaged_are_refused_or_stay_within_bounds(place: int) -> None:
+    octets = bytearray(bodies([b"1"], "q"))
+    for value in (0xFF, 0x7F, 0x00):
+        octets[place] = value
+        try:
+            found = cut(bytes(octets))
+        except IpcStreamRefused:
+            continue
+        assert sum(len(frame.octets) for frame in found) <= len(octets)
+
+
+def test_a_batch_that_says_it_is_too_large_is_not_read() -> None:
+    table = pa.table({"body": pa.array([bytes(STAGED_BATCH_SIZE_MAX)], pa.binary())})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(IpcStreamRefused, match="send batches of"):
+        cut(sink.getvalue().slice(0, 1_000).to_pybytes())
+
+
+def test_compressed_buffers_count_as_what_they_will_be() -> None:
+    table = pa.table({"body": pa.array([bytes(STAGED_BATCH_SIZE_MAX)], pa.binary())})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    octets = sink.getvalue().to_pybytes()
+    assert len(octets) < 100_000
+    with pytest.raises(IpcStreamRefused, match="uncompressed"):
+        cut(octets)

@@ -1,0 +1,84 @@
+"""Answers that streams follow: how many, and how much of them waits."""
+
+import asyncio
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+
+from warren.limits_http import LIVE_EVENT_SIZE_MAX, LIVE_SIZE_MAX, LIVE_USER_SIZE_MAX, LIVE_USER_STREAMS_MAX
+from warren.management.event_streams import EventStreams
+from warren.management.replies import RequestRefused, reply
+from warren.metadata.users import User
+
+ALICE = User(name="alice", password_hash=b"", hashing_algorithm="", tags=("monitoring",), limits={})
+
+
+async def nothing(request: web.Request) -> web.Response:
+    return web.Response()
+
+
+def test_a_user_s_unread_octets_have_a_bound_and_so_have_those_of_all() -> None:
+    async def work() -> None:
+        event_streams = EventStreams(nothing)
+        with ExitStack() as stack:
+            assert stack.enter_context(event_streams.reserve("alice", LIVE_USER_SIZE_MAX))
+            assert not stack.enter_context(event_streams.reserve("alice", 1))
+            for at in range(LIVE_SIZE_MAX // LIVE_USER_SIZE_MAX - 1):
+                assert stack.enter_context(event_streams.reserve(f"user {at}", LIVE_USER_SIZE_MAX))
+            assert not stack.enter_context(event_streams.reserve("bob", 1))
+        with event_streams.reserve("alice", 1) as may_be_sent:
+            assert may_be_sent
+
+    asyncio.run(work())
+
+
+def test_a_user_has_so_many_streams_and_others_have_theirs() -> None:
+    async def work() -> None:
+        event_streams = EventStreams(nothing)
+        with ExitStack() as stack:
+            for _ in range(LIVE_USER_STREAMS_MAX):
+                stack.enter_context(event_streams.open_stream("alice"))
+            with pytest.raises(RequestRefused), event_streams.open_stream("alice"):
+                pass
+            with event_streams.open_stream("bob"):
+                pass
+        with event_streams.open_stream("alice"):
+            pass
+
+    asyncio.run(work())
+
+
+def test_what_is_the_same_is_asked_for_once_and_not_for_somebody_else() -> None:
+    asked: list[str] = []
+
+    async def ask(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        await asyncio.sleep(0)
+        return reply({"asked": len(asked)})
+
+    async def work() -> None:
+        event_streams = EventStreams(ask)
+        request = make_mocked_request("GET", "/api/warren/live")
+        events = await asyncio.gather(*(event_streams.event(request, ALICE, "/api/a") for _ in range(10)))
+        assert len(asked) == 1
+        assert all(event is events[0] for event in events)
+        await event_streams.event(request, ALICE, "/api/b")
+        # The same name with other rights is somebody else.
+        await event_streams.event(request, replace(ALICE, tags=()), "/api/a")
+        assert asked == ["/api/a", "/api/b", "/api/a"]
+
+    asyncio.run(work())
+
+
+def test_an_answer_that_is_too_large_is_not_sent() -> None:
+    async def ask(request: web.Request) -> web.Response:
+        return reply("x" * LIVE_EVENT_SIZE_MAX)
+
+    async def work() -> None:
+        event = await EventStreams(ask).event(make_mocked_request("GET", "/"), ALICE, "/api/a")
+        assert b'"status":413' in event
+
+    asyncio.run(work())

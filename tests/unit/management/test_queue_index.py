@@ -1,0 +1,127 @@
+"""Queues are listed by name, whenever they come and go."""
+
+import asyncio
+
+from tests.unit.session.client import Broker
+from tests.unit.session.streams.client import Node
+
+from warren.limits_metadata import POLICIES_MATCHED_PER_TURN
+from warren.management.queue_index import QueueIndex, find_policies
+from warren.metadata.commands import DeclareQueue, DeleteQueue, RemoveVhost, SetPolicy
+from warren.wire import methods
+
+
+def test_queues_are_in_order_whatever_came_and_went() -> None:
+    broker = Broker()
+    client, metadata = broker.client(), broker.services.metadata
+    order = QueueIndex(metadata)
+    vhost = metadata.vhosts.by_name["/"]
+
+    def names() -> list[str]:
+        found = order.of(vhost)
+        for named in found:
+            assert (named.vhost, named.record) == ("/", vhost.topology.queues[named.record.name])
+        return [named.record.name for named in found]
+
+    assert names() == []
+    client.ask(*(methods.QueueDeclare(queue=name) for name in "dbe"))
+    assert names() == ["b", "d", "e"]
+    client.ask(methods.QueueDelete(queue="d"), *(methods.QueueDeclare(queue=name) for name in "ca"))
+    assert names() == ["a", "b", "c", "e"]
+    client.ask(methods.QueueDelete(queue="a"), methods.QueueDeclare(queue="a", durable=True))
+    assert names() == ["a", "b", "c", "e"]
+    assert order.of(vhost) is order.of(vhost)
+
+
+def test_what_is_handed_out_stays_as_it_is() -> None:
+    broker = Broker()
+    client, metadata = broker.client(), broker.services.metadata
+    order = QueueIndex(metadata)
+    client.ask(methods.QueueDeclare(queue="a"))
+    before = order.of(metadata.vhosts.by_name["/"])
+    client.ask(methods.QueueDeclare(queue="b"), methods.QueueDelete(queue="a"))
+    assert [named.record.name for named in before] == ["a"]
+
+
+def test_queues_that_were_there_before_are_in_order_too() -> None:
+    broker = Broker()
+    client, metadata = broker.client(), broker.services.metadata
+    client.ask(*(methods.QueueDeclare(queue=name) for name in "cab"))
+    names = [named.record.name for named in QueueIndex(metadata).of(metadata.vhosts.by_name["/"])]
+    assert names == ["a", "b", "c"]
+
+
+def test_many_come_and_go_across_blocks() -> None:
+    broker = Broker()
+    client, metadata = broker.client(), broker.services.metadata
+    order = QueueIndex(metadata)
+    vhost = metadata.vhosts.by_name["/"]
+    names = [f"q{at * 7919 % 2_500:04}" for at in range(2_500)]
+    client.ask(*(methods.QueueDeclare(queue=name) for name in names))
+    assert [named.record.name for named in order.of(vhost)] == sorted(names)
+    gone = {*names[::3], *(f"q{at:04}" for at in range(700))}
+    client.ask(*(methods.QueueDelete(queue=name) for name in gone))
+    assert [named.record.name for named in order.of(vhost)] == sorted(set(names) - gone)
+
+
+def test_streams_are_known_among_others_and_named_in_order() -> None:
+    node = Node()
+    metadata = node.services.metadata
+    vhost = metadata.vhosts.by_name["/"]
+    order = QueueIndex(metadata)
+    assert order.streams_of("/") == []
+    apply, stream = node.proposals.apply, {"x-queue-type": "stream"}
+    for name in "dbe":
+        apply(DeclareQueue(vhost="/", name=name, durable=True, arguments=stream))
+    for name in "ac":
+        apply(DeclareQueue(vhost="/", name=name, durable=True))
+    before = order.streams_of("/")
+    assert [named.record.name for named in before] == ["b", "d", "e"]
+    assert set(before) < set(order.of(vhost))
+    for name in "dab":
+        apply(DeleteQueue(vhost="/", name=name))
+    # Another queue, under the name of a stream that was.
+    apply(DeclareQueue(vhost="/", name="b", durable=True))
+    for known in (order, QueueIndex(metadata)):
+        assert [named.record.name for named in known.streams_of("/")] == ["e"]
+    assert [named.record.name for named in before] == ["b", "d", "e"]
+    apply(RemoveVhost(name="/"))
+    assert order.streams_of("/") == []
+
+
+def test_the_live_queue_is_found_also_after_a_restart() -> None:
+    broker = Broker()
+    client, metadata = broker.client(), broker.services.metadata
+    client.ask(methods.QueueDeclare(queue="a"))
+    (named,) = QueueIndex(metadata).of(metadata.vhosts.by_name["/"])
+    queues = broker.services.vhost.queues
+    assert named.live({}) is None
+    assert named.live(queues) is queues["a"]
+    assert named.live({}) is None
+    assert named.live(dict(queues)) is queues["a"]
+
+
+def test_the_policies_of_many_queues_are_found_in_turns_by_the_number_of_policies() -> None:
+    broker = Broker()
+    client, metadata = broker.client(), broker.services.metadata
+    order = QueueIndex(metadata)
+    client.ask(*(methods.QueueDeclare(queue=name) for name in "abcd"))
+    for number in range(POLICIES_MATCHED_PER_TURN):
+        pattern = f"^{'abcd'[number % 4]}$"
+        policy = SetPolicy(vhost="/", name=f"p{number:04}", pattern=pattern, definition={"max-length": 1})
+        broker.proposals.apply(policy)
+    vhost = metadata.vhosts.by_name["/"]
+    named = order.of(vhost)
+
+    async def found() -> list[int]:
+        finding = asyncio.ensure_future(find_policies(named, metadata, order))
+        known = []
+        while not finding.done():
+            await asyncio.sleep(0)
+            known.append(sum(one.knows_policies(order.policy_generation) for one in named))
+        return known
+
+    assert asyncio.run(found())[:4] == [1, 2, 3, 4]
+    policies = [one.policies(vhost, order.policy_generation)[0] for one in named]
+    assert [one and one.name for one in policies] == ["p0000", "p0001", "p0002", "p0003"]
+    assert len(asyncio.run(found())) == 1

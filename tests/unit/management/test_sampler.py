@@ -1,0 +1,169 @@
+"""What a node does is sampled: what does nothing costs nothing, and what is gone is forgotten."""
+
+import pytest
+from tests.unit.session.client import Broker, Client, call, publication
+
+from warren import limits
+from warren.management import sampler
+from warren.management.sampler import CHANNEL_COLUMNS, CHURN, QUEUE_COLUMNS, VHOST_COLUMNS, Sampler, series_of
+from warren.queues.classic import ClassicQueue
+from warren.wire import methods
+
+STEP = limits.SAMPLE_INTERVAL_MS
+T0 = 1_795_208_910_000
+
+
+class Node:
+    """A broker that is sampled, and one client of it."""
+
+    def __init__(self, *queues: str) -> None:
+        self.broker = Broker()
+        self.client: Client = self.broker.client()
+        self.sampler = Sampler(self.broker.server, self.broker.services.metadata, lambda: (0,))
+        self.client.ask(*(methods.QueueDeclare(queue=name) for name in queues))
+        self.vhost = self.broker.services.vhost
+
+    def queue(self, name: str) -> ClassicQueue:
+        return self.vhost.queues[name]
+
+    def sample(self, interval: int) -> int:
+        """Answers how many turns it took."""
+        return sum(1 for _ in self.sampler.sample(T0 + interval * STEP))
+
+    def rates(self, owner: object, columns: tuple[str, ...], names: str) -> list[float]:
+        series = series_of(owner)  # type: ignore[arg-type]
+        assert series is not None
+        return [series.rate(self.sampler.time, columns.index(name)) for name in names.split()]
+
+
+def test_rates_are_of_the_last_interval() -> None:
+    node = Node("q")
+    node.client.send(*(publication("q", b"a") for _ in range(10)))
+    node.sample(1)
+    node.client.ask(methods.BasicConsume(queue="q", consumer_tag="c"))
+    node.client.send(*(publication("q", b"a") for _ in range(5)), call(methods.BasicAck(12, True)))
+    node.sample(2)
+    queue = node.rates(node.queue("q"), QUEUE_COLUMNS, "publish deliver deliver_get ack messages")
+    assert queue == [1.0, 3.0, 3.0, 2.4, -1.4]
+    vhost = node.rates(node.vhost, VHOST_COLUMNS, "publish deliver ack messages_unacknowledged")
+    assert vhost == [1.0, 3.0, 2.4, 0.6]
+    (connection,) = node.broker.server.connections
+    channel = node.rates(connection.channels[1], CHANNEL_COLUMNS, "publish deliver ack confirm")
+    assert channel == [1.0, 3.0, 2.4, 0.0]
+    node.sample(3)
+    assert node.rates(node.queue("q"), QUEUE_COLUMNS, "publish deliver") == [0.0, 0.0]
+    assert node.sampler.total.at(node.sampler.time, VHOST_COLUMNS.index("publish")) == 15
+
+
+def test_idle_queues_are_not_looked_at() -> None:
+    node = Node("busy", *(f"idle {number}" for number in range(1000)))
+    node.client.send(publication("busy", b"a"))
+    node.sample(1)
+    assert [queue.history is None for queue in node.vhost.queues.values()] == [False] + [True] * 1000
+    rows = node.sampler.row_count
+    node.sample(2)
+    # The node's own three, whatever happens.
+    assert node.sampler.row_count == rows + 3
+
+
+def test_a_pass_over_many_takes_many_turns() -> None:
+    node = Node(*(f"q{number}" for number in range(500)))
+    node.client.send(*(publication(f"q{number}", b"a") for number in range(500)))
+    assert node.sample(1) >= 500 // limits.SAMPLED_PER_TURN
+
+
+def test_what_moves_during_a_pass_is_in_this_one_or_the_next() -> None:
+    node = Node(*(f"q{number}" for number in range(300)))
+    node.client.send(*(publication(f"q{number}", b"a") for number in range(300)))
+    running = node.sampler.sample(T0 + STEP)
+    next(running)
+    node.client.send(*(publication(f"q{number}", b"a") for number in range(300)))
+    for _ in running:
+        pass
+    node.sample(2)
+    sampled = [series_of(queue).last[3] for queue in node.vhost.queues.values()]  # type: ignore[union-attr]
+    assert sampled == [2] * 300
+
+
+def test_the_lengths_of_a_virtual_host_are_those_of_its_queues() -> None:
+    node = Node("q", "r", "empty")
+    node.client.send(*(publication("q", b"a") for _ in range(3)), publication("r", b"b"))
+    assert node.sampler.vhost_row(node.vhost)[:3] == (4, 4, 0)
+    node.sample(1)
+    assert node.sampler.vhost_row(node.vhost)[:3] == (4, 4, 0)
+    node.client.send(call(methods.BasicGet(queue="q")), publication("empty", b"c"))
+    assert node.sampler.total_row()[:3] == (5, 4, 1)
+    node.client.ask(methods.QueueDelete(queue="q"), methods.QueuePurge(queue="r"))
+    node.sample(2)
+    assert node.sampler.total_row()[:2] == (1, 1)
+
+
+def test_where_very_many_queues_hold_messages_their_lengths_are_those_of_the_last_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sampler, "_ADDED_UP_MAX", 2)
+    node = Node("a", "b", "c")
+    node.client.send(*(publication(name, b"a") for name in "abc"))
+    node.sample(1)
+    node.client.send(publication("a", b"a"))
+    assert node.sampler.total_row()[:3] == (3, 3, 0)
+    node.sample(2)
+    assert node.sampler.total_row()[:3] == (4, 4, 0)
+
+
+def test_octets_of_connections_stay_counted_when_these_are_gone() -> None:
+    node = Node("q")
+    (connection,) = node.broker.server.connections
+    node.sample(1)
+    columns = slice(VHOST_COLUMNS.index("recv_oct"), VHOST_COLUMNS.index("send_oct") + 1)
+    assert node.sampler.total_row()[columns] == (connection.octets_received, connection.outbox.total)
+    node.client.send(publication("q", b"a"), call(methods.ConnectionClose(200, "", 0, 0), channel=0))
+    received, sent = node.sampler.total_row()[columns]
+    assert received == connection.octets_received
+    assert 0 < sent <= connection.outbox.total
+
+
+def test_what_comes_and_goes_is_counted() -> None:
+    node = Node("q", "r")
+    node.client.ask(methods.QueueDeclare(queue="q"), methods.QueueDelete(queue="r"))
+    node.client.send(call(methods.ConnectionClose(200, "", 0, 0), channel=0))
+    counted = dict(zip(CHURN, node.sampler.churn_row(), strict=True))
+    assert counted == {
+        "connection_created": 1,
+        "connection_closed": 1,
+        "channel_created": 1,
+        "channel_closed": 1,
+        "queue_declared": 3,
+        "queue_created": 2,
+        "queue_deleted": 1,
+    }
+
+
+def test_samples_of_all_objects_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SAMPLES_MAX", 100)
+    names = [f"q{number}" for number in range(30)]
+    node = Node(*names)
+    for interval in range(1, 20):
+        node.client.send(*(publication(name, b"a") for name in names))
+        node.sample(interval)
+        assert node.sampler.row_count <= 100 + len(names) + 10
+    assert node.rates(node.queue("q29"), QUEUE_COLUMNS, "publish") == [0.2]
+
+
+def test_samples_of_what_moves_no_more_are_forgotten() -> None:
+    node = Node("q")
+    node.client.send(publication("q", b"a"))
+    node.sample(1)
+    series = series_of(node.queue("q"))
+    assert series is not None
+    assert len(series) == 1
+    for interval in range(2, limits.SAMPLE_RETENTION_MS // STEP + 2):
+        node.sample(interval)
+    assert len(series) == 0
+    assert series.at(node.sampler.time, 0) == 1
+
+
+def test_passes_are_due_at_whole_intervals() -> None:
+    node = Node()
+    assert node.sampler.due_in(T0 + 1) == STEP - 1
+    assert node.sampler.due_in(T0) == STEP

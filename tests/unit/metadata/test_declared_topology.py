@@ -1,0 +1,312 @@
+"""Exchanges, queues and bindings of a vhost, and what goes with what."""
+
+import tracemalloc
+from collections.abc import Callable
+
+from warren.metadata.commands import (
+    DONE,
+    EXISTING,
+    MISSING,
+    PARTLY,
+    Bind,
+    CommandContext,
+    DeclareExchange,
+    DeclareQueue,
+    DeleteExchange,
+    DeleteExclusiveQueues,
+    DeleteQueue,
+    ForgetTransient,
+    MetadataCommand,
+    Outcome,
+    PauseQueue,
+    Reply,
+    RestoreTopology,
+    Unbind,
+)
+from warren.metadata.declared_topology import DeclaredTopology
+from warren.metadata.events import (
+    BindingAdded,
+    BindingRemoved,
+    Event,
+    ExchangeDeclared,
+    ExchangeDeleted,
+    QueueDeclared,
+    QueueDeleted,
+    QueuePaused,
+)
+from warren.metadata.machine import Metadata
+from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
+from warren.wire.table import Int8, Int32
+
+Apply = Callable[[MetadataCommand], Reply]
+
+
+def topology_of(metadata: Metadata) -> DeclaredTopology:
+    vhost = metadata.vhost("v")
+    assert vhost is not None
+    return vhost.topology
+
+
+def exchange(name: str, *, auto_delete: bool = False, durable: bool = False) -> DeclareExchange:
+    return DeclareExchange(vhost="v", name=name, type="direct", auto_delete=auto_delete, durable=durable)
+
+
+def queue(name: str, *, durable: bool = False, owner: str | None = None) -> DeclareQueue:
+    return DeclareQueue(vhost="v", name=name, durable=durable, owner=owner)
+
+
+def to_queue(source: str, destination: str, key: str = "") -> Bind:
+    return Bind(vhost="v", source=source, destination=destination, routing_key=key)
+
+
+def to_exchange(source: str, destination: str) -> Bind:
+    return Bind(vhost="v", source=source, destination=destination, is_to_queue=False)
+
+
+def test_a_vhost_has_rabbitmqs_seven_exchanges(metadata: Metadata) -> None:
+    exchanges = topology_of(metadata).exchanges.values()
+    assert [(e.name, e.type, e.internal) for e in exchanges] == [
+        ("", "direct", False),
+        ("amq.direct", "direct", False),
+        ("amq.fanout", "fanout", False),
+        ("amq.headers", "headers", False),
+        ("amq.match", "headers", False),
+        ("amq.rabbitmq.trace", "topic", True),
+        ("amq.topic", "topic", False),
+    ]
+    assert all(e.durable and not e.auto_delete for e in exchanges)
+
+
+def test_a_second_declaration_changes_nothing(apply: Apply, metadata: Metadata, heard: list[Event]) -> None:
+    assert apply(queue("q")) is DONE
+    assert apply(queue("q", durable=True)) is EXISTING
+    assert not topology_of(metadata).queues["q"].durable
+    assert [type(event) for event in heard] == [QueueDeclared]
+
+
+def test_both_ends_of_a_binding_must_exist(apply: Apply) -> None:
+    apply(queue("q"))
+    assert apply(to_queue("nox", "q")) is MISSING
+    assert apply(to_queue("amq.direct", "noq")) is MISSING
+    assert apply(to_exchange("amq.direct", "nox")) is MISSING
+    assert apply(to_queue("amq.direct", "q")) is DONE
+
+
+def test_a_binding_is_itself_by_its_arguments_with_their_types(apply: Apply, metadata: Metadata) -> None:
+    apply(queue("q"))
+
+    def bind(arguments: dict[str, object]) -> Reply:
+        return apply(Bind(vhost="v", source="amq.headers", destination="q", arguments=arguments))
+
+    assert bind({"a": Int32(1), "b": "x"}) is DONE
+    assert bind({"b": "x", "a": Int32(1)}) is EXISTING
+    assert bind({"a": Int8(1), "b": "x"}) is DONE
+    assert [dict(b.arguments) for b in topology_of(metadata).bindings()] == [{"a": 1, "b": "x"}] * 2
+    assert apply(Unbind(vhost="v", source="amq.headers", destination="q", arguments={"a": 1})) is MISSING
+
+
+def test_deleting_a_queue_removes_its_bindings_first(apply: Apply, heard: list[Event]) -> None:
+    apply(queue("q"))
+    apply(to_queue("amq.direct", "q", "a"))
+    apply(to_queue("amq.direct", "q", "b"))
+    del heard[:]
+    assert apply(DeleteQueue(vhost="v", name="q")) is DONE
+    assert [type(event) for event in heard] == [BindingRemoved, BindingRemoved, QueueDeleted]
+    assert apply(DeleteQueue(vhost="v", name="q")) is MISSING
+
+
+def test_an_auto_delete_exchange_goes_with_its_last_binding(apply: Apply, metadata: Metadata) -> None:
+    apply(exchange("x", auto_delete=True))
+    apply(queue("q"))
+    apply(to_queue("x", "q", "a"))
+    apply(to_queue("x", "q", "b"))
+    apply(Unbind(vhost="v", source="x", destination="q", routing_key="a"))
+    assert "x" in topology_of(metadata).exchanges
+    apply(Unbind(vhost="v", source="x", destination="q", routing_key="b"))
+    assert "x" not in topology_of(metadata).exchanges
+
+
+def test_an_auto_delete_exchange_that_was_never_bound_stays(apply: Apply, metadata: Metadata) -> None:
+    apply(exchange("x", auto_delete=True))
+    apply(to_exchange("amq.direct", "x"))
+    apply(Unbind(vhost="v", source="amq.direct", destination="x", is_to_queue=False))
+    assert "x" in topology_of(metadata).exchanges
+
+
+def test_auto_delete_exchanges_take_one_another_along(apply: Apply, metadata: Metadata) -> None:
+    for name in "abc":
+        apply(exchange(name, auto_delete=True))
+    apply(queue("q"))
+    apply(to_exchange("a", "b"))
+    apply(to_exchange("b", "c"))
+    apply(to_queue("c", "q"))
+    apply(DeleteQueue(vhost="v", name="q"))
+    assert topology_of(metadata).exchanges.keys().isdisjoint("abc")
+    assert list(topology_of(metadata).bindings()) == []
+
+
+def test_a_cycle_of_auto_delete_exchanges_is_deleted_once(apply: Apply, heard: list[Event]) -> None:
+    apply(exchange("a", auto_delete=True))
+    apply(exchange("b", auto_delete=True))
+    apply(to_exchange("a", "b"))
+    apply(to_exchange("b", "a"))
+    del heard[:]
+    assert apply(DeleteExchange(vhost="v", name="a")) is DONE
+    assert sorted(e.exchange.name for e in heard if isinstance(e, ExchangeDeleted)) == ["a", "b"]
+    assert sum(isinstance(e, BindingRemoved) for e in heard) == 2
+
+
+def test_an_exchange_in_use_is_not_deleted_if_unused(apply: Apply) -> None:
+    apply(exchange("x"))
+    apply(queue("q"))
+    apply(to_queue("x", "q"))
+    reply = apply(DeleteExchange(vhost="v", name="x", if_unused=True))
+    assert (reply.outcome, reply.text) == (Outcome.REFUSED, "in use")
+    apply(to_exchange("amq.direct", "x"))
+    apply(DeleteQueue(vhost="v", name="q"))
+    assert apply(DeleteExchange(vhost="v", name="x", if_unused=True)) is DONE
+    assert apply(DeleteExchange(vhost="v", name="x")) is MISSING
+
+
+def test_exclusive_queues_are_known_by_their_owner(apply: Apply, metadata: Metadata) -> None:
+    apply(queue("a", owner="c1"))
+    apply(queue("b", owner="c1"))
+    apply(queue("c", owner="c2"))
+    assert topology_of(metadata).exclusive_to("c1") == ["a", "b"]
+    apply(DeleteQueue(vhost="v", name="a"))
+    apply(DeleteQueue(vhost="v", name="c"))
+    assert topology_of(metadata).exclusive_to("c1") == ["b"]
+    assert topology_of(metadata).exclusive_to("c2") == []
+
+
+def test_a_restart_forgets_what_is_transient_and_keeps_what_is_durable(
+    apply: Apply, metadata: Metadata
+) -> None:
+    apply(queue("durable", durable=True))
+    apply(queue("transient"))
+    apply(queue("exclusive", durable=True, owner="c"))
+    apply(exchange("x", durable=True, auto_delete=True))
+    apply(exchange("y"))
+    apply(to_queue("x", "transient"))
+    apply(to_queue("y", "durable"))
+    apply(to_queue("amq.direct", "durable", "kept"))
+    apply(ForgetTransient())
+    topology = topology_of(metadata)
+    assert list(topology.queues) == ["durable"]
+    assert "x" in topology.exchanges
+    assert "y" not in topology.exchanges
+    assert [b.routing_key for b in topology.bindings()] == ["kept"]
+
+
+def test_a_hundred_thousand_queues_cost_little_each(metadata: Metadata) -> None:
+    topology = topology_of(metadata)
+    tracemalloc.start()
+    for number in range(5_000):
+        name = f"queue-{number}"
+        topology.declare_queue(DeclareQueue(vhost="v", name=name, durable=True, user="u"), number)
+        topology.bind(Bind(vhost="v", source="amq.direct", destination=name, routing_key=name))
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert used / 5_000 < 800
+
+
+def test_a_queue_that_survives_goes_by_the_index_of_its_declaration(metadata: Metadata) -> None:
+    metadata.apply(DeclareQueue(vhost="v", name="kept", durable=True), CommandContext(index=70, now=0))
+    metadata.apply(DeclareQueue(vhost="v", name="kept", durable=True), CommandContext(index=71, now=0))
+    metadata.apply(DeclareQueue(vhost="v", name="transient"), CommandContext(index=72, now=0))
+    metadata.apply(
+        DeclareQueue(vhost="v", name="own", durable=True, owner="c"), CommandContext(index=73, now=0)
+    )
+    queues = topology_of(metadata).queues
+    assert {name: queue.number for name, queue in queues.items()} == {"kept": 70, "transient": 0, "own": 0}
+    assert [name for name, queue in queues.items() if queue.survives_restart] == ["kept"]
+
+
+def test_the_exclusive_queues_of_a_connection_go_together(apply: Apply, metadata: Metadata) -> None:
+    for name, owner in (("a", "c"), ("b", "c"), ("other", "d"), ("shared", None)):
+        apply(DeclareQueue(vhost="v", name=name, owner=owner))
+    assert apply(DeleteExclusiveQueues(vhost="v", owner="c", count_max=9)) is DONE
+    assert list(topology_of(metadata).queues) == ["other", "shared"]
+
+
+def test_exclusive_queues_go_with_their_bindings_so_many_at_once(apply: Apply, metadata: Metadata) -> None:
+    for number in range(3):
+        apply(DeclareQueue(vhost="v", name=f"q{number}", owner="c"))
+    for number in range(5):
+        apply(Bind(vhost="v", source="amq.topic", destination="q1", routing_key=str(number)))
+    topology = topology_of(metadata)
+    left = []
+    while apply(DeleteExclusiveQueues(vhost="v", owner="c", count_max=3)) is PARTLY:
+        left.append((list(topology.queues), len(topology.bindings_to_queue("q1"))))
+    assert left == [(["q1", "q2"], 3), (["q1", "q2"], 0)]
+    assert not topology.queues
+    assert apply(DeleteExclusiveQueues(vhost="v", owner="c", count_max=3)) is DONE
+
+
+def test_orphans_are_what_goes_along(apply: Apply, metadata: Metadata) -> None:
+    for name in ("first", "second", "kept"):
+        apply(DeclareExchange(vhost="v", name=name, type="fanout", auto_delete=name != "kept"))
+    apply(DeclareQueue(vhost="v", name="q"))
+    apply(Bind(vhost="v", source="first", destination="second", is_to_queue=False))
+    for source in ("second", "kept"):
+        apply(Bind(vhost="v", source=source, destination="q"))
+    topology = topology_of(metadata)
+    orphans = topology.orphans(topology.bindings_to_queue("q"))
+    assert [exchange.name for exchange in orphans] == ["second", "first"]
+    apply(Bind(vhost="v", source="second", destination="q", routing_key="again"))
+    assert topology.orphans(topology.bindings_to_queue("q")[:1]) == []
+
+
+def test_a_replayed_deletion_takes_nothing_along(apply: Apply, metadata: Metadata) -> None:
+    apply(DeclareExchange(vhost="v", name="x", type="fanout", auto_delete=True))
+    apply(DeclareQueue(vhost="v", name="q"))
+    apply(Bind(vhost="v", source="x", destination="q"))
+    metadata.is_replaying = True
+    apply(DeleteQueue(vhost="v", name="q"))
+    assert "x" in topology_of(metadata).exchanges
+
+
+def test_what_is_restored_is_there_with_its_numbers_and_what_was_there_stays(
+    metadata: Metadata, apply: Apply
+) -> None:
+    apply(queue("there", durable=True))
+    number = topology_of(metadata).queues["there"].number
+    heard: list[Event] = []
+    metadata.listen(heard.append, vhost="v")
+    exchange_record = ExchangeRecord("x", "fanout", True, False, False, {}, "u")
+    queue_record = QueueRecord("q", True, False, None, {"x-max-priority": 3}, "u", 17)
+    whole = BindingRecord("x", True, "q", "k", b"")
+    restore = RestoreTopology(
+        vhost="v",
+        exchanges=(exchange_record,),
+        queues=(queue_record, QueueRecord("there", True, True, None, {}, "other", 18)),
+        bindings=(whole, BindingRecord("x", True, "missing", "k", b"")),
+    )
+    assert apply(restore) is DONE
+    topology = topology_of(metadata)
+    assert topology.exchanges["x"] is exchange_record
+    assert topology.queues["q"] is queue_record
+    assert topology.queues["there"].number == number
+    assert list(topology.bindings()) == [whole]
+    assert heard == [
+        ExchangeDeclared("v", exchange_record), QueueDeclared("v", queue_record), BindingAdded("v", whole),
+    ]  # fmt: skip
+    assert apply(restore) is DONE
+    assert len(heard) == 3
+
+
+def test_a_pause_is_told_once_and_ends_with_its_queue(
+    apply: Apply, metadata: Metadata, heard: list[Event]
+) -> None:
+    assert apply(PauseQueue(vhost="v", name="q")) is MISSING
+    apply(queue("q"))
+    assert apply(PauseQueue(vhost="v", name="q", is_paused=False)) is EXISTING
+    assert apply(PauseQueue(vhost="v", name="q")) is DONE
+    assert apply(PauseQueue(vhost="v", name="q")) is EXISTING
+    assert [event.is_paused for event in heard if isinstance(event, QueuePaused)] == [True]
+    apply(DeleteQueue(vhost="v", name="q"))
+    apply(queue("q"))
+    assert not topology_of(metadata).paused
+    apply(PauseQueue(vhost="v", name="q"))
+    assert apply(PauseQueue(vhost="v", name="q", is_paused=False)) is DONE
+    assert not topology_of(metadata).paused

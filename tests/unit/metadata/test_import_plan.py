@@ -1,0 +1,224 @@
+"""Plans, held against what an import then does."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from warren.limits import PLAN_RELEASED_PER_TURN, PLANNED_PER_TURN
+from warren.metadata.commands import Bind, DeclareExchange, DeclareQueue, MetadataCommand, PutUser, PutVhost
+from warren.metadata.definition_entries import DefinitionKey, definition_key_of
+from warren.metadata.definitions import export_definitions
+from warren.metadata.definitions_import import import_commands
+from warren.metadata.import_plan import ImportPlan, PlanAction
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import LocalProposals
+from warren.metadata.users import PasswordHash
+from warren.wire.table import Int32
+
+SECTIONS = (
+    "users", "vhosts", "permissions", "topic_permissions", "global_parameters", "policies", "parameters",
+    "queues", "exchanges", "bindings",
+)  # fmt: skip
+NAMES = st.sampled_from(["a", "b", "c"])
+VHOSTS = st.sampled_from(["v", "w"])
+FLAGS = st.booleans()
+KINDS = st.sampled_from(["fanout", "topic"])
+ARGUMENTS = st.sampled_from([{}, {"x-max-length": 5}, {"x-max-length": 6}])
+
+
+def hashed(password: str) -> PasswordHash:
+    return PasswordHash(password.encode(), "rabbit_password_hashing_sha256")
+
+
+def entries(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[list[dict[str, Any]]]:
+    return st.lists(st.fixed_dictionaries(fields), max_size=3)
+
+
+DOCUMENTS = st.fixed_dictionaries(
+    {
+        "users": entries(name=NAMES, password_hash=st.sampled_from(["YQ==", "Yg=="]), tags=st.just([])),
+        "vhosts": entries(name=VHOSTS, description=NAMES),
+        "permissions": entries(user=NAMES, vhost=VHOSTS, configure=NAMES, write=NAMES, read=NAMES),
+        "topic_permissions": entries(user=NAMES, vhost=VHOSTS, exchange=NAMES, write=NAMES, read=NAMES),
+        "global_parameters": entries(name=NAMES, value=st.integers(0, 2)),
+        "policies": entries(
+            vhost=VHOSTS,
+            name=NAMES,
+            pattern=NAMES,
+            definition=st.sampled_from([{"expires": 5}, {"expires": 6}]),
+        ),
+        "parameters": entries(
+            vhost=VHOSTS,
+            component=st.just("vhost-limits"),
+            name=st.just("limits"),
+            value=st.sampled_from([{"max-queues": 5}, {}, []]),
+        ),
+        "queues": entries(vhost=VHOSTS, name=NAMES, durable=FLAGS, auto_delete=FLAGS, arguments=ARGUMENTS),
+        "exchanges": entries(vhost=VHOSTS, name=NAMES, type=KINDS, durable=FLAGS),
+        "bindings": entries(
+            vhost=VHOSTS,
+            source=NAMES,
+            destination=NAMES,
+            routing_key=NAMES,
+            arguments=ARGUMENTS,
+            destination_type=st.sampled_from(["queue", "exchange"]),
+        ),
+    }
+)
+
+
+def planned(
+    metadata: Metadata, commands: Iterable[MetadataCommand], *, prune: bool = False, vhost: str | None = None
+) -> ImportPlan:
+    plan = ImportPlan(metadata, commands, vhost=vhost, pruned=SECTIONS if prune else ())
+    for _ in plan.steps():
+        pass
+    return plan
+
+
+def metadata_of(*commands: MetadataCommand) -> Metadata:
+    metadata = Metadata()
+    for command in commands:
+        LocalProposals(metadata, lambda: 0).apply(command)
+    return metadata
+
+
+def carry_out(metadata: Metadata, plan: ImportPlan) -> None:
+    for item in plan.items:
+        if item.command is not None:
+            LocalProposals(metadata, lambda: 0).apply(item.command)
+
+
+@given(DOCUMENTS, DOCUMENTS)
+@settings(max_examples=60, deadline=None)
+def test_a_plan_that_was_carried_out_leaves_nothing_to_do(
+    first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    metadata = metadata_of(*import_commands(first, hashed))
+    commands = import_commands(second, hashed)
+    plan = planned(metadata, commands)
+    straight = metadata_of(*import_commands(first, hashed), *commands)
+    carry_out(metadata, plan)
+    blocked = {item.key for item in plan.items if item.action is PlanAction.BLOCKED}
+    again = planned(metadata, commands)
+    assert {item.key for item in again.items} <= blocked
+    assert export_definitions(metadata, version="0") == export_definitions(straight, version="0")
+
+
+@given(DOCUMENTS)
+@settings(max_examples=60, deadline=None)
+def test_what_was_exported_is_no_change_and_prunes_nothing(document: dict[str, Any]) -> None:
+    metadata = metadata_of(*import_commands(document, hashed))
+    plan = planned(
+        metadata, import_commands(export_definitions(metadata, version="3.10.8"), hashed), prune=True
+    )
+    assert plan.items == []
+    assert plan.is_empty
+
+
+@given(DOCUMENTS, DOCUMENTS)
+@settings(max_examples=60, deadline=None)
+def test_pruning_leaves_only_what_the_document_has(first: dict[str, Any], second: dict[str, Any]) -> None:
+    metadata = metadata_of(*import_commands(first, hashed))
+    commands = import_commands(second, hashed)
+    carry_out(metadata, planned(metadata, commands, prune=True))
+    wanted = {definition_key_of(command) for command in commands}
+    left = import_commands(export_definitions(metadata, version="3.10.8"), hashed)
+    assert {definition_key_of(command) for command in left} <= wanted
+
+
+BASE = (
+    PutVhost(name="v"),
+    PutUser(name="u", password_hash=b"secret", hashing_algorithm="x"),
+    DeclareExchange(vhost="v", name="x", type="topic", durable=True),
+    DeclareQueue(vhost="v", name="q", durable=True, arguments={"x-max-length": Int32(5)}),
+    Bind(vhost="v", source="x", destination="q", arguments={"n": Int32(1)}),
+)
+
+
+def test_an_argument_has_no_width_in_a_document() -> None:
+    metadata = metadata_of(*BASE)
+    same = [
+        DeclareQueue(vhost="v", name="q", durable=True, arguments={"x-max-length": 5}),
+        Bind(vhost="v", source="x", destination="q", arguments={"n": 1}),
+    ]
+    plan = planned(metadata, same)
+    assert (plan.items, plan.kept) == ([], 2)
+
+
+def test_what_an_import_cannot_change_is_blocked_with_both_sides() -> None:
+    metadata = metadata_of(*BASE)
+    (item,) = planned(metadata, [DeclareQueue(vhost="v", name="q", arguments={"x-max-length": 6})]).items
+    assert (item.action, item.command) == (PlanAction.BLOCKED, None)
+    assert item.before == {"durable": True, "auto_delete": False, "arguments": {"x-max-length": 5}}
+    assert item.after == {"durable": False, "auto_delete": False, "arguments": {"x-max-length": 6}}
+
+
+def test_no_hash_of_a_password_is_in_a_plan() -> None:
+    metadata = metadata_of(*BASE)
+    changed = PutUser(name="u", password_hash=b"other", hashing_algorithm="x", tags=("t",))
+    (item,) = planned(metadata, [changed]).items
+    assert item.action is PlanAction.CHANGE
+    assert item.after == {"tags": ["t"], "limits": {}, "password": "another"}
+    assert item.before == {"tags": [], "limits": {}}
+
+
+def test_what_goes_with_something_else_is_not_told_by_itself() -> None:
+    metadata = metadata_of(*BASE)
+    items = planned(metadata, [PutVhost(name="v"), BASE[1], BASE[2]], prune=True).items
+    assert [(item.action, item.key) for item in items] == [
+        (PlanAction.DELETE, DefinitionKey("queues", "v", "q"))
+    ]
+    items = planned(metadata, [BASE[1]], prune=True).items
+    assert [item.key for item in items] == [DefinitionKey("vhosts", "", "v")]
+
+
+def test_what_is_spared_stays() -> None:
+    metadata = metadata_of(*BASE)
+    plan = ImportPlan(
+        metadata, BASE[:1], vhost=None, pruned=["users"], spared={DefinitionKey("users", "", "u")}
+    )
+    assert [item for _ in plan.steps() for item in plan.items] == []
+
+
+def test_what_needs_something_that_is_not_there_is_blocked() -> None:
+    commands = import_commands(
+        {
+            "permissions": [{"user": "n", "vhost": "v", "configure": "", "write": "", "read": ""}],
+            "queues": [{"vhost": "none", "name": "q"}],
+            "policies": [{"vhost": "v", "name": "p", "pattern": "(", "definition": {"expires": 1}}],
+            "bindings": [
+                {"vhost": "v", "source": s, "destination": d, "destination_type": "queue", "routing_key": ""}
+                for s, d in (("x", "none"), ("none", "q"), ("amq.topic", "q"))
+            ],
+        },
+        hashed,
+    )
+    items = planned(metadata_of(*BASE), commands).items
+    reasons = [item.reason for item in items if item.action is PlanAction.BLOCKED]
+    assert reasons[0] == "no user 'n'"
+    assert "not a valid regular expression" in reasons[1] or "regular" in reasons[1]
+    assert reasons[2:] == ["no vhost 'none'", "no queue 'none'", "no exchange 'none'"]
+    assert [item.key.name for item in items if item.action is PlanAction.CREATE] == ["amq.topic"]
+
+
+def test_a_large_plan_is_made_in_pieces() -> None:
+    queues = [DeclareQueue(vhost="v", name=f"q{number}") for number in range(PLANNED_PER_TURN * 4)]
+    plan = ImportPlan(metadata_of(*BASE), queues, vhost="v", pruned=["queues"])
+    assert len(list(plan.steps())) >= 5
+    assert len(plan.items) == len(queues) + 1
+
+
+def test_a_plan_is_let_go_of_in_pieces() -> None:
+    metadata = Metadata()
+    commands: list[MetadataCommand] = [
+        PutVhost(name=f"v{at}") for at in range(PLAN_RELEASED_PER_TURN * 2 + 1)
+    ]
+    plan = ImportPlan(metadata, commands, vhost=None, pruned=())
+    for _ in plan.steps():
+        pass
+    assert len(plan.items) == len(commands)
+    assert sum(1 for _ in plan.end()) == 3
+    assert not plan.items

@@ -1,0 +1,314 @@
+"""Asking servers: one answer for all who ask at once, and none of what servers do wrong lets anybody in."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+
+import pytest
+
+from warren.access.directory import DirectoryRefused, DirectoryUnavailable
+from warren.errors import ResourceError
+from warren.limits import LDAP_GROUPS_MAX, LDAP_WAITING_MAX
+from warren.node.ldap_connection import LdapServer
+from warren.node.ldap_directory import LdapAccount, LdapDirectory, LdapSettings
+
+_BIND, _SEARCH, _UNBIND = 0x60, 0x63, 0x42
+
+
+class HandClock:
+    """Stands where it is put."""
+
+    def __init__(self) -> None:
+        self.at = 0
+
+    def now(self) -> int:
+        return self.at
+
+
+def element(tag: int, *parts: bytes) -> bytes:
+    content = b"".join(parts)
+    if len(content) < 128:
+        return bytes((tag, len(content))) + content
+    return bytes((tag, 0x82)) + len(content).to_bytes(2, "big") + content
+
+
+def answer(number: bytes, tag: int, code: int = 0) -> bytes:
+    result = element(tag, element(0x0A, bytes((code,))), element(4), element(4, b"as told"))
+    return element(0x30, element(2, number), result)
+
+
+def entry(number: bytes, name: str) -> bytes:
+    return element(0x30, element(2, number), element(0x64, element(4, name.encode()), element(0x30)))
+
+
+class Told:
+    """A server that answers as it is told; `asked` are the operations that came."""
+
+    def __init__(self) -> None:
+        self.bind_code = 0
+        self.search_code = 0
+        self.entries: list[str] = []
+        # In place of any answer.
+        self.instead: bytes | None = None
+        self.is_silent = False
+        self.asked: list[int] = []
+        self.binds: list[bytes] = []
+        self.connections = 0
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def start(self) -> LdapServer:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return LdapServer(host="127.0.0.1", port=self._server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        self._server.close()
+        self.drop()
+
+    def drop(self) -> None:
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self._writers.append(writer)
+        with suppress(EOFError, OSError):
+            while True:
+                _, size = await reader.readexactly(2)
+                if size > 128:
+                    size = int.from_bytes(await reader.readexactly(size - 128), "big")
+                message = await reader.readexactly(size)
+                number, operation = message[2 : 2 + message[1]], message[2 + message[1]]
+                self.asked.append(operation)
+                self._answer(number, operation, message, writer)
+        writer.close()
+
+    def _answer(self, number: bytes, operation: int, message: bytes, writer: asyncio.StreamWriter) -> None:
+        if self.is_silent or operation == _UNBIND:
+            return
+        if self.instead is not None:
+            writer.write(self.instead)
+        elif operation == _BIND:
+            self.binds.append(message)
+            writer.write(answer(number, 0x61, self.bind_code))
+        else:
+            octets = b"".join(entry(number, name) for name in self.entries)
+            writer.write(octets + answer(number, 0x65, self.search_code))
+
+
+def run(
+    work: Callable[[Told, LdapDirectory], Coroutine[object, object, None]],
+    *,
+    clock: HandClock | None = None,
+    **more: object,
+) -> None:
+    async def whole() -> None:
+        told = Told()
+        server = await told.start()
+        people = LdapDirectory(LdapSettings(servers=(server,), **more), clock or HandClock())  # type: ignore[arg-type]
+        async with asyncio.timeout(30):
+            await work(told, people)
+        await people.close()
+        await told.close()
+
+    asyncio.run(whole())
+
+
+LOOKED_UP = {
+    "lookup_attribute": "uid", "lookup_base": "o=x", "lookup_account": LdapAccount("cn=service", "word"),
+    "groups_base": "o=x", "needs_groups": True, "groups_account": LdapAccount(),
+}  # fmt: skip
+
+
+def test_who_is_known_is_let_in_and_who_asks_at_once_has_one_answer() -> None:
+    async def work(told: Told, people: LdapDirectory) -> None:
+        found = await asyncio.gather(*(people.find("u", "pw") for _ in range(5)))
+        assert {person.name for person in found} == {"u"}
+        assert told.asked == [_BIND]
+
+    run(work)
+
+
+def test_a_name_is_looked_up_then_they_bind_and_then_their_groups_are_looked_for() -> None:
+    async def work(told: Told, people: LdapDirectory) -> None:
+        told.entries = ["uid=u,o=x"]
+        person = await people.find("u", "pw")
+        assert person.distinguished_name == "uid=u,o=x"
+        assert told.asked == [_BIND, _SEARCH, _BIND, _BIND, _SEARCH]
+        assert [b"cn=service" in told.binds[0], b"uid=u,o=x" in told.binds[1], b"pw" in told.binds[1]] == [
+            True
+        ] * 3
+        assert b"pw" not in told.binds[0] + told.binds[2]
+        assert told.connections == 1
+
+    run(work, **LOOKED_UP)
+
+
+def test_an_answer_is_good_for_a_while() -> None:
+    clock = HandClock()
+
+    async def work(told: Told, people: LdapDirectory) -> None:
+        await people.find("u", "pw")
+        clock.at = 99
+        await people.find("u", "pw")
+        assert told.asked == [_BIND]
+        clock.at = 100
+        told.bind_code = 49
+        with pytest.raises(DirectoryRefused):
+            await people.find("u", "pw")
+
+    run(work, clock=clock, cache_ttl_ms=100)
+
+
+@pytest.mark.parametrize(("name", "password"), [("u", ""), ("", "pw"), ("", "")])
+def test_a_blank_name_or_password_is_not_sent(name: str, password: str) -> None:
+    async def work(told: Told, people: LdapDirectory) -> None:
+        with pytest.raises(DirectoryRefused):
+            await people.find(name, password)
+        assert told.asked == []
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [(49, DirectoryRefused), (32, DirectoryRefused), (53, DirectoryRefused), (51, DirectoryUnavailable),
+     (1, DirectoryUnavailable), (10, DirectoryUnavailable), (13, DirectoryUnavailable)],
+)  # fmt: skip
+def test_only_a_success_is_one(code: int, error: type[Exception]) -> None:
+    async def work(told: Told, people: LdapDirectory) -> None:
+        told.bind_code = code
+        with pytest.raises(error, match="as told"):
+            await people.find("u", "pw")
+
+    run(work)
+
+
+@pytest.mark.parametrize("names", [[], ["uid=u,o=x", "uid=u,o=y"]])
+def test_a_name_has_to_be_one_persons(names: list[str]) -> None:
+    async def work(told: Told, people: LdapDirectory) -> None:
+        told.entries = names
+        with pytest.raises(DirectoryRefused, match="the uid 'u'"):
+            await people.find("u", "pw")
+        # Nobody's password was tried with somebody else's name.
+        assert told.asked == [_BIND, _SEARCH]
+
+    run(work, **LOOKED_UP)
+
+
+def test_a_search_that_fails_is_no_answer() -> None:
+    async def work(told: Told, people: LdapDirectory) -> None:
+        told.entries, told.search_code = ["uid=u,o=x"], 11
+        with pytest.raises(DirectoryUnavailable, match="adminLimitExceeded"):
+            await people.find("u", "pw")
+
+    run(work, **LOOKED_UP)
+
+
+def test_who_is_in_too_many_groups_is_refused_and_not_let_in_with_some_of_them() -> None:
+    async def work(told: Told, people: LdapDirectory) -> None:
+        told.entries = [f"cn={number}" for number in range(LDAP_GROUPS_MAX + 1)]
+        with pytest.raises(DirectoryRefused, match="more than"):
+            await people.find("u", "pw")
+
+    run(work, groups_base="o=x", needs_groups=True)
+
+
+def test_the_account_that_looks_is_no_users_fault() -> None:
+    async def work(told: Told, people: LdapDirectory) -> None:
+        told.bind_code = 49
+        with pytest.raises(DirectoryUnavailable, match="as 'cn=service' binds"):
+            await people.find("u", "pw")
+
+    run(work, **LOOKED_UP)
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n", b"0\x84\xff\xff\xff\xff", b"0\x80", b"0\x05\x02\x01\x63\x42\x00",
+        # The success of another request.
+        element(0x30, element(2, b"\x63"), element(0x61, element(10, b"\0"), element(4), element(4))),
+        # A notice of disconnection.
+        element(0x30, element(2, b"\0"), element(0x78, element(10, b"\0"), element(4), element(4))),
+    ],
+)  # fmt: skip
+def test_what_is_not_an_answer_lets_nobody_in(octets: bytes) -> None:
+    async def work(told: Told, people: LdapDirectory) -> None:
+        told.instead = octets
+        with pytest.raises(DirectoryUnavailable):
+            await people.find("u", "pw")
+        # And the connection is not used again.
+        told.instead = None
+        await people.find("u", "pw")
+        assert told.connections == 2
+
+    run(work)
+
+
+def test_a_server_that_is_silent_is_waited_for_so_long() -> None:
+    async def work(told: Told, people: LdapDirectory) -> None:
+        told.is_silent = True
+        with pytest.raises(DirectoryUnavailable, match="no answer from LDAP within 50 ms"):
+            await people.find("u", "pw")
+
+    run(work, timeout_ms=50)
+
+
+def test_a_connection_that_has_ended_meanwhile_is_opened_anew() -> None:
+    async def work(told: Told, people: LdapDirectory) -> None:
+        await people.find("u", "pw")
+        await people.find("v", "pw")
+        assert told.connections == 1
+        told.drop()
+        await people.find("w", "pw")
+        assert told.connections == 2
+
+    run(work)
+
+
+def test_only_so_many_connections_are_open_at_once() -> None:
+    async def work(told: Told, people: LdapDirectory) -> None:
+        await asyncio.gather(*(people.find(f"u{number}", "pw") for number in range(20)))
+        assert told.connections <= 3
+        assert len(told.asked) == 20
+
+    run(work, connections_max=3)
+
+
+def test_more_than_can_wait_are_told_so() -> None:
+    async def work(told: Told, people: LdapDirectory) -> None:
+        told.is_silent = True
+        waiting = [
+            asyncio.ensure_future(people.find(f"u{number}", "pw")) for number in range(LDAP_WAITING_MAX)
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(ResourceError):
+            await people.find("one more", "pw")
+        await people.close()
+        assert all(
+            isinstance(end, asyncio.CancelledError)
+            for end in await asyncio.gather(*waiting, return_exceptions=True)
+        )
+
+    run(work)
+
+
+def test_a_server_that_is_not_there_is_asked_last_for_a_while() -> None:
+    async def whole() -> None:
+        told = Told()
+        server = await told.start()
+        gone = Told()
+        missing = await gone.start()
+        await gone.close()
+        people = LdapDirectory(
+            LdapSettings(servers=(missing, server), cache_ttl_ms=0, idle_ms=0), HandClock()
+        )
+        await people.find("u", "pw")
+        await told.close()
+        with pytest.raises(
+            DirectoryUnavailable, match=f"{missing.port}.*{server.port}|{server.port}.*{missing.port}"
+        ):
+            await people.find("v", "pw")
+        await people.close()
+
+    asyncio.run(whole())

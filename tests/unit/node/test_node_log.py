@@ -1,0 +1,100 @@
+"""Where the log goes, and what of it."""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from warren.node.config import Config
+from warren.node.config_file import ConfigEntry, ConfigError
+from warren.node.node_log import NodeLog
+
+
+@contextmanager
+def log(folder: Path, settings: Mapping[str, str]) -> Iterator[NodeLog]:
+    """A log in `folder` that is not written to standard error."""
+    given = {"log.console": "false", "log.file": "warren.log", "log.dir": str(folder), **settings}
+    started = NodeLog(Config([ConfigEntry(key, value, "x") for key, value in given.items()]))
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+def written(folder: Path) -> list[str]:
+    return (folder / "warren.log").read_text().splitlines()
+
+
+def test_the_file_gets_what_its_level_lets_through(tmp_path: Path) -> None:
+    with log(tmp_path, {"log.file.level": "error"}):
+        logging.getLogger("warren.x").warning("no")
+        logging.getLogger("warren.x").error("yes")
+    [line] = written(tmp_path)
+    assert line.endswith("[error] <warren.x> yes")
+
+
+def test_a_file_may_want_more_than_the_default_and_json(tmp_path: Path) -> None:
+    with log(tmp_path, {"log.file.level": "debug", "log.file.formatter": "json"}):
+        logging.getLogger("warren.x").debug("yes", extra={"fields": {"user": "guest"}})
+    [line] = written(tmp_path)
+    found = json.loads(line)
+    assert (found["level"], found["msg"], found["user"]) == ("debug", "yes", "guest")
+
+
+def test_a_category_has_a_level_of_its_own(tmp_path: Path) -> None:
+    with log(tmp_path, {"log.connection.level": "error", "log.audit.level": "none"}):
+        for name in ("connection", "audit", "node"):
+            logging.getLogger(f"warren.{name}").info("%s", name)
+    assert [line.rpartition(" ")[2] for line in written(tmp_path)] == ["node"]
+
+
+def test_a_file_is_rotated_as_configured(tmp_path: Path) -> None:
+    rotation = {"log.file.rotation.size": "10", "log.file.rotation.count": "1"}
+    with log(tmp_path, rotation):
+        for text in ("one", "two", "three"):
+            logging.getLogger("warren.x").info("%s", text)
+    assert [line.rpartition(" ")[2] for line in written(tmp_path)] == ["three"]
+    assert (tmp_path / "warren.log.0").read_text().endswith("two\n")
+
+
+def test_a_log_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    entries = [
+        ConfigEntry("log.file", str(tmp_path / "file" / "x.log"), "x"),
+        ConfigEntry("log.console", "false", "x"),
+    ]
+    with pytest.raises(ConfigError, match=r"cannot write the log file '.*x\.log'"):
+        NodeLog(Config(entries))
+
+
+def test_a_level_may_be_changed_meanwhile(tmp_path: Path) -> None:
+    with log(tmp_path, {}) as started:
+        texts = logging.getLogger("warren.x")
+        texts.debug("no")
+        assert started.levels() == {"default": "info"}
+        assert started.set_level("debug")
+        texts.debug("yes")
+        assert started.set_level("error", "connection")
+        logging.getLogger("warren.connection").warning("no")
+        assert started.levels() == {"default": "debug", "connection": "error"}
+        assert not started.set_level("loud")
+    assert [line.rpartition(" ")[2] for line in written(tmp_path)] == ["yes"]
+
+
+def test_nothing_at_all_is_a_level(tmp_path: Path) -> None:
+    with log(tmp_path, {}) as started:
+        assert started.set_level("none")
+        logging.getLogger("warren.x").critical("no")
+        assert started.levels() == {"default": "none"}
+    assert written(tmp_path) == []
+
+
+def test_a_file_with_a_level_of_its_own_keeps_it(tmp_path: Path) -> None:
+    with log(tmp_path, {"log.file.level": "warning"}) as started:
+        assert started.set_level("debug")
+        logging.getLogger("warren.x").info("no")
+        logging.getLogger("warren.x").warning("yes")
+    assert [line.rpartition(" ")[2] for line in written(tmp_path)] == ["yes"]

@@ -1,0 +1,164 @@
+"""Pieces of files that are written without the interpreter's lock: only where Warren is compiled."""
+
+import asyncio
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from warren.runtime import file_writer
+from warren.runtime.disk import DirectoryDisk
+from warren.runtime.file_writer import FileWriter, WriteRequest
+from warren.runtime.worker_thread import WorkerThread
+from warren.store.disk import CreateFile, DiskStep, OnDone, SyncFile, WriteFile
+
+pytestmark = pytest.mark.skipif(not file_writer.IS_AVAILABLE, reason="interpreted: there is no such thread")
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[int]:
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def written(file: int, *pieces: tuple[int, list[bytes]]) -> list[int]:
+    """Write all `pieces` into `file`, asked for at once; what was told of each, in order."""
+
+    async def scenario() -> list[int]:
+        own = FileWriter("test", asyncio.get_running_loop())
+        ends: asyncio.Queue[int] = asyncio.Queue()
+        for at, chunks in pieces:
+            own.write(WriteRequest(file, at, chunks, is_synced=True, done=ends.put_nowait))
+        told = [await ends.get() for _ in pieces]
+        own.close()
+        return told
+
+    return asyncio.run(scenario())
+
+
+def test_pieces_are_written_one_after_the_other_each_where_it_belongs(tmp_path: Path) -> None:
+    with opened(tmp_path / "a") as file:
+        assert written(file, (2, [b"ab", b"", b"cd"]), (0, [b"xy"]), (4, [b"CD"])) == [0, 0, 0]
+    assert (tmp_path / "a").read_bytes() == b"xyabCD"
+
+
+def test_more_chunks_than_the_system_takes_at_once_are_written(tmp_path: Path) -> None:
+    chunks = [str(number).encode() for number in range(3 * os.sysconf("SC_IOV_MAX") + 1)]
+    with opened(tmp_path / "a") as file:
+        assert written(file, (0, chunks)) == [0]
+    assert (tmp_path / "a").read_bytes() == b"".join(chunks)
+
+
+def test_what_is_written_in_part_is_written_to_its_end(tmp_path: Path) -> None:
+    """A write stops in the middle of a chunk where the limit of a file's size is, and the rest says why."""
+    code = """
+import asyncio, resource, signal, sys
+from tests.unit.runtime.test_file_writer import opened, written
+from pathlib import Path
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+with opened(Path(sys.argv[1])) as file:
+    print(written(file, (0, [b"abc", b"defghijkl"]), (0, [b"ABC"])))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "a")], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == f"[{errno.EFBIG}, 0]\n"
+    assert (tmp_path / "a").read_bytes() == b"ABCdefghij"
+
+
+def test_a_failure_is_told_and_the_next_piece_is_written(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    file = os.open(tmp_path / "a", os.O_RDONLY)
+    try:
+        assert written(file, (0, [b"x"])) == [errno.EBADF]
+    finally:
+        os.close(file)
+    with opened(tmp_path / "a") as other:
+        assert written(other, (-1, [b"x"]), (0, [b"y"])) == [errno.EINVAL, 0]
+
+
+def test_what_is_no_list_of_bytes_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path / "a") as file, pytest.raises(TypeError, match="chunk 1 is bytearray, not bytes"):
+        written(file, (0, [b"a", bytearray(b"b")]))  # type: ignore[list-item]
+
+
+def test_a_closed_writer_has_no_thread_and_no_descriptor_any_more(tmp_path: Path) -> None:
+    def counted() -> tuple[int, int]:
+        return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
+
+    with opened(tmp_path / "a") as file:
+        written(file, (0, [b"x"]))
+        before = counted()
+        written(file, (0, [b"x"]))
+        assert counted() == before
+
+
+def test_closing_waits_for_what_is_being_written(tmp_path: Path) -> None:
+    async def closed(file: int) -> None:
+        own = FileWriter("test", asyncio.get_running_loop())
+        for at in (0, 1):
+            own.write(
+                WriteRequest(file, at, [bytes(range(256)) * 40_000], is_synced=True, done=lambda _: None)
+            )
+        own.close()
+
+    before = len(os.listdir("/proc/self/task"))
+    with opened(tmp_path / "a") as file:
+        asyncio.run(closed(file))
+        assert len(os.listdir("/proc/self/task")) == before
+    assert (tmp_path / "a").stat().st_size in (0, 256 * 40_000), "the first as a whole, or not begun"
+
+
+def scenario(path: Path, jobs: Callable[[DirectoryDisk], Awaitable[None]]) -> None:
+    """Do `jobs` with the directory `path`."""
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        worker, own = WorkerThread("disk"), FileWriter("test", loop)
+        await jobs(DirectoryDisk(path, loop, worker, writer=own))
+        worker.close()
+        own.close()
+
+    asyncio.run(run())
+
+
+def submitted(disk: DirectoryDisk, *steps: DiskStep) -> "asyncio.Future[OSError | None]":
+    end: asyncio.Future[OSError | None] = asyncio.get_running_loop().create_future()
+    done: OnDone = end.set_result
+    disk.submit(list(steps), done)
+    return end
+
+
+def test_a_directory_has_its_writer_do_what_it_can_and_names_the_file_that_failed(tmp_path: Path) -> None:
+    async def jobs(disk: DirectoryDisk) -> None:
+        assert await submitted(disk, CreateFile("a", 4), WriteFile("a", 0, [b"1"]), SyncFile("a")) is None
+        assert await submitted(disk, WriteFile("a", 1, [b"2", b"3"]), SyncFile("a")) is None
+        assert (tmp_path / "a").read_bytes() == b"123\0"
+        error = await submitted(disk, WriteFile("a", -5, [b"x"]), SyncFile("a"))
+        assert error is not None
+        assert (error.errno, error.filename) == (errno.EINVAL, "a")
+        await disk.close_after_jobs()
+
+    scenario(tmp_path, jobs)
+
+
+def test_a_directory_is_closed_when_what_its_writer_has_is_written(tmp_path: Path) -> None:
+    async def jobs(disk: DirectoryDisk) -> None:
+        await submitted(disk, CreateFile("a", 4), WriteFile("a", 0, [b"1"]), SyncFile("a"))
+        end = submitted(disk, WriteFile("a", 1, [b"23"]), SyncFile("a"))
+        await disk.close_after_jobs()
+        assert end.result() is None
+
+    before = len(os.listdir("/proc/self/fd"))
+    scenario(tmp_path, jobs)
+    assert (tmp_path / "a").read_bytes() == b"123\0"
+    assert len(os.listdir("/proc/self/fd")) == before

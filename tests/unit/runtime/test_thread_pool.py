@@ -1,0 +1,57 @@
+"""Threads for what computes long."""
+
+import asyncio
+import threading
+
+import pytest
+
+from warren.errors import ResourceError
+from warren.runtime.thread_pool import ThreadPool
+
+
+def test_it_is_done_elsewhere_and_everybody_has_the_answer() -> None:
+    async def work() -> None:
+        thread_pool = ThreadPool(thread_count=1, waiting_max=1)
+        job = thread_pool.do(threading.get_ident)
+        first, second = await asyncio.gather(asyncio.ensure_future(_of(job)), asyncio.ensure_future(_of(job)))
+        assert first == second != threading.get_ident()
+        thread_pool.close()
+
+    asyncio.run(work())
+
+
+def test_who_gives_up_stops_nobody_else() -> None:
+    async def work() -> None:
+        thread_pool = ThreadPool(thread_count=1, waiting_max=1)
+        go_on = threading.Event()
+        job = thread_pool.do(lambda: go_on.wait(10))
+        impatient = asyncio.ensure_future(_of(job))
+        patient = asyncio.ensure_future(_of(job))
+        await asyncio.sleep(0)
+        impatient.cancel()
+        await asyncio.gather(impatient, return_exceptions=True)
+        go_on.set()
+        assert await patient
+        thread_pool.close()
+
+    asyncio.run(work())
+
+
+def test_the_line_is_bounded_and_has_room_again() -> None:
+    async def work() -> None:
+        thread_pool = ThreadPool(thread_count=1, waiting_max=1)
+        go_on = threading.Event()
+        jobs = [thread_pool.do(lambda: go_on.wait(10)) for _ in range(2)]
+        with pytest.raises(ResourceError):
+            thread_pool.do(lambda: True)
+        go_on.set()
+        for job in jobs:
+            await job
+        assert await thread_pool.do(lambda: True)
+        thread_pool.close()
+
+    asyncio.run(work())
+
+
+async def _of(job: object) -> object:
+    return await job

@@ -1,0 +1,169 @@
+"""A broker with streams below the waterline, and clients of it that speak the stream protocol."""
+
+import random
+from collections.abc import Iterator
+
+from tests.sim.disk import SimulatedDisk
+from tests.unit.session.client import GUEST, Broker, CountingWake
+
+from warren.errors import AmqpError, LoginRefused, NotAllowed
+from warren.metadata.users import User
+from warren.session.peer import Peer
+from warren.session.streams.connection import StreamConnection
+from warren.session.streams.handshake import StreamSettings
+from warren.session.streams.stream_server import StreamServer
+from warren.store.message_store import StorePort
+from warren.store.streams.recovery import open_streams
+from warren.store.streams.stream_log import StreamLogDependencies
+from warren.wire.streams import commands
+from warren.wire.streams.codes import RESPONSE, CommandKey
+from warren.wire.streams.commands import StreamCommand, decode
+from warren.wire.streams.delivery import DeliverFrame, decode_deliver
+from warren.wire.streams.fields import Offset
+from warren.wire.streams.frames import framed
+from warren.wire.streams.publish import Publication, encode_publish
+
+PEER = Peer(host="127.0.0.1", port=1, server_host="127.0.0.1", server_port=5552)
+ANSWERS = {
+    each.key: each
+    for each in vars(commands).values()
+    if isinstance(each, type) and issubclass(each, StreamCommand) and each is not StreamCommand
+}
+
+
+def data(body: bytes) -> bytes:
+    """`body` as the body of an AMQP 1.0 message."""
+    return b"\x00\x53\x75\xa0" + bytes((len(body),)) + body
+
+
+class Door:
+    """Lets in whoever knows the password, which is the same for all."""
+
+    def mechanisms(self, peer: Peer) -> tuple[str, ...]:
+        return "PLAIN", "AMQPLAIN"
+
+    async def authenticate(self, mechanism: str, response: bytes, peer: Peer, *, protocol: str) -> User:
+        assert protocol == "stream"
+        if not response:
+            raise AmqpError("malformed")
+        if not response.endswith(b"\0guest"):
+            raise LoginRefused("no")
+        return GUEST
+
+    def admit(self, user: User, vhost: str, peer: Peer) -> None:
+        if vhost != "/":
+            raise NotAllowed("no such virtual host")
+
+
+class Quiet(StorePort):
+    """The tests write when they want to."""
+
+    def commit_due(self) -> None:
+        pass
+
+
+class Node(Broker):
+    """A broker whose streams lie on a simulated disk."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__()
+        self.server.admission_control = Door()  # type: ignore[assignment]
+        self.disk = SimulatedDisk(random.Random(1))
+        files = StreamLogDependencies(disk=self.disk, random_octets=random.Random(2).randbytes, report=print)
+        self.store = open_streams(files, Quiet(), lambda _: False).store
+        self.services.vhost.attach_stream_store(self.store)
+        self.stream_server = StreamServer(self.server, StreamSettings(cluster_name="c", **settings))  # type: ignore[arg-type]
+
+    def write(self) -> None:
+        """Have on the disk what came."""
+        self.store.commit()
+        while self.disk.is_busy:
+            self.disk.advance()
+        while self.turns:
+            self.turn()
+
+    def stream(self, name: str = "s") -> "StreamClient":
+        """A client that is open, and has made the stream `name`."""
+        client = StreamClient(self)
+        client.open()
+        client.ask(commands.Create(name, {}))
+        return client
+
+
+def with_filters(*entries: tuple[int, str | None, bytes]) -> bytes:
+    """A Publish of version 2."""
+    parts = [b"\0\2\0\2\1", len(entries).to_bytes(4, "big")]
+    for sequence, value, message in entries:
+        text = b"\xff\xff" if value is None else len(value).to_bytes(2, "big") + value.encode()
+        parts += (sequence.to_bytes(8, "big"), text, len(message).to_bytes(4, "big"), message)
+    return framed(b"".join(parts))
+
+
+class StreamClient:
+    """One end of a connection, whose other end is under test."""
+
+    def __init__(self, node: Node) -> None:
+        self.output_listener = CountingWake()
+        self.now = 0
+        self.connection = StreamConnection(node.stream_server, PEER, self.output_listener, 0)
+        self._correlation = 0
+
+    def open(self, heartbeat_s: int = 0, frame_size_max: int = 0) -> list[object]:
+        """Shake hands; answers what was heard meanwhile."""
+        return [
+            *self.ask(commands.PeerProperties({"product": "test"})),
+            *self.ask(commands.SaslHandshake()),
+            *self.ask(commands.SaslAuthenticate("PLAIN", b"\0guest\0guest")),
+            *self.ask(commands.Tune(frame_size_max, heartbeat_s)),
+            *self.ask(commands.Open("/")),
+        ]
+
+    def say(self, *octets: bytes) -> None:
+        """Say `octets` in one read."""
+        self.connection.receive(b"".join(octets), self.now)
+        while self.connection.has_more:
+            self.connection.process_more(self.now)
+
+    def ask(self, command: StreamCommand) -> list[object]:
+        """Say `command`, and hear."""
+        self._correlation += 1
+        self.say(command.encode(self._correlation))
+        return self.hear()
+
+    def publish(self, publisher: int, *entries: tuple[int, object]) -> list[object]:
+        """Publish what has these sequences, and hear."""
+        self.say(framed(encode_publish(Publication(publisher, list(entries)))))  # type: ignore[arg-type]
+        return self.hear()
+
+    def subscribe(
+        self, number: int, offset: Offset, credit: int = 10, stream: str = "s", **properties: str
+    ) -> list[object]:
+        """Subscribe, and hear."""
+        named = {name.replace("_", "-"): value for name, value in properties.items()}
+        return self.ask(commands.Subscribe(number, stream, offset, credit, named))
+
+    def hear(self) -> list[object]:
+        """All that the broker has to say by now: commands, deliveries, or key and code of plain answers."""
+        octets = b""
+        while said := b"".join(self.connection.take_output()):
+            octets += said
+            self.connection.output_written(self.now)
+        return list(heard(octets))
+
+    def bodies(self) -> list[bytes]:
+        """The messages of what it delivers."""
+        return [body for one in self.hear() if isinstance(one, DeliverFrame) for body in one.messages]
+
+
+def heard(octets: bytes) -> Iterator[object]:
+    at = 0
+    while at < len(octets):
+        end = at + 4 + int.from_bytes(octets[at : at + 4], "big")
+        frame, at = octets[at + 4 : end], end
+        key = int.from_bytes(frame[:2], "big")
+        if key == CommandKey.DELIVER:
+            yield decode_deliver(frame)
+        elif key in ANSWERS and not (key & RESPONSE and len(frame) == 10):
+            yield decode(frame, ANSWERS)[0]
+        else:
+            yield CommandKey(key & ~RESPONSE), int.from_bytes(frame[-2:], "big")

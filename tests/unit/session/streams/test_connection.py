@@ -1,0 +1,163 @@
+"""One stream connection: how it ends, and when nothing is read."""
+
+import pytest
+from tests.unit.session.streams.client import Node, StreamClient, data
+
+from warren import limits
+from warren.metadata.commands import PutUser
+from warren.session.heartbeat import Heartbeat
+from warren.wire.streams import commands
+from warren.wire.streams.codes import CommandKey, ResponseCode
+
+
+@pytest.fixture
+def node() -> Node:
+    return Node()
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [b"\0\x63\0\1\0\0\0\1", b"\0\2\0\1", b"\0\x0f\0\2\0\0\0\1\0\0\0\0", b"\0\x11\0\1\0\0\0\1\0\0\0\0"],
+    ids=["unknown", "short publish", "unknown version", "peer properties again"],
+)
+def test_an_unknown_frame_closes_the_connection(node: Node, frame: bytes) -> None:
+    client = node.stream()
+    client.say(len(frame).to_bytes(4, "big") + frame)
+    assert client.hear() == [commands.Close(ResponseCode.UNKNOWN_FRAME, "unknown frame")]
+    assert not client.connection.is_open
+    client.connection.expire(client.connection.deadline())
+    assert client.connection.is_finished
+
+
+def test_a_client_that_closes_has_an_answer(node: Node) -> None:
+    client = node.stream()
+    assert client.ask(commands.Close(1, "bye")) == [(CommandKey.CLOSE, ResponseCode.OK)]
+    assert client.connection.is_finished
+    assert not node.server.stream_clients
+
+
+def test_a_client_that_is_dismissed_loses_its_connection_without_a_word(node: Node) -> None:
+    client = node.stream()
+    client.connection.disconnect("shutdown")
+    assert client.hear() == []
+    assert client.connection.is_finished
+    assert not node.server.stream_clients
+
+
+def test_connections_count_for_the_limits_of_users_and_virtual_hosts(node: Node) -> None:
+    client = node.stream()
+    assert (node.server.connections_of("guest"), node.server.connections_to("/")) == (1, 1)
+    client.connection.lost(0)
+    assert (node.server.connections_of("guest"), node.server.connections_to("/")) == (0, 0)
+
+
+def test_commands_behind_one_that_waits_are_obeyed_in_order(node: Node) -> None:
+    client = node.stream()
+    node.proposals.is_slow = True
+    client.say(commands.Create("t", {}).encode(1), commands.Metadata(("t",)).encode(2))
+    assert client.hear() == []
+    assert client.connection.is_reading_paused
+    node.proposals.arrive()
+    node.turn()
+    created, metadata = client.hear()
+    assert created == (CommandKey.CREATE, ResponseCode.OK)
+    assert metadata.placements[0].code == ResponseCode.OK
+    assert not client.connection.is_reading_paused
+
+
+def test_a_publisher_is_not_read_while_an_alarm_stands_and_a_consumer_is(node: Node) -> None:
+    publisher, consumer = node.stream(), node.stream("t")
+    publisher.ask(commands.DeclarePublisher(1, "", "s"))
+    node.block("memory")
+    assert (publisher.connection.is_reading_paused, consumer.connection.is_reading_paused) == (True, False)
+    assert publisher.publish(1, (1, data(b"held"))) == []
+    node.write()
+    assert node.services.vhost.queues["s"].message_count == 0
+    node.block("")
+    node.write()
+    assert publisher.hear() == [commands.PublishConfirm(1, (1,))]
+    assert not publisher.connection.is_reading_paused
+    node.block("memory")
+    refused = consumer.ask(commands.DeclarePublisher(1, "", "t"))
+    assert refused == [(CommandKey.DECLARE_PUBLISHER, ResponseCode.PRECONDITION_FAILED)]
+
+
+def test_a_publisher_waits_for_the_disk(node: Node) -> None:
+    client = node.stream()
+    client.ask(commands.DeclarePublisher(1, "", "s"))
+    node.services.credit.spend()
+    assert client.publish(1, (1, data(b"x"))) == []
+    assert client.connection.is_reading_paused
+    node.services.credit.renew()
+    node.turn()
+    node.write()
+    assert client.hear() == [commands.PublishConfirm(1, (1,))]
+
+
+def test_so_much_is_not_confirmed_and_no_more_is_read(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "STREAM_UNCONFIRMED_MAX", 3)
+    client = node.stream()
+    client.ask(commands.DeclarePublisher(1, "", "s"))
+    client.publish(1, *[(n, data(b"x")) for n in range(3)])
+    client.publish(1, (3, data(b"x")))
+    assert client.connection.is_reading_paused
+    assert node.store.log(node.services.vhost.queues["s"].log.number).next == 3
+    node.write()
+    assert client.hear() == [commands.PublishConfirm(1, (0, 1, 2))]
+    while node.turns:
+        node.turn()
+    node.write()
+    assert client.hear() == [commands.PublishConfirm(1, (3,))]
+    assert not client.connection.is_reading_paused
+
+
+def test_a_turn_takes_so_much_work(node: Node) -> None:
+    client = node.stream()
+    client.ask(commands.DeclarePublisher(1, "", "s"))
+    asked = commands.QueryOffset("c", "s").encode(1)
+    client.connection.receive(asked * 5, 0, 2)
+    assert client.connection.has_more
+    assert len(client.hear()) == 2
+    client.connection.process_more(0, 2)
+    client.connection.process_more(0, 2)
+    assert not client.connection.has_more
+    assert len(client.hear()) == 3
+
+
+def test_a_silent_client_gets_heartbeats_and_is_dropped(node: Node) -> None:
+    client = StreamClient(node)
+    client.open(heartbeat_s=2)
+    assert isinstance(Heartbeat(2, 0).deadline(), int)
+    beats = 0
+    for _ in range(20):
+        if client.connection.is_finished:
+            break
+        due = client.connection.deadline()
+        client.now = due
+        client.connection.expire(due)
+        beats += client.hear().count(commands.Heartbeat())
+    assert client.connection.is_finished
+    assert beats >= 2
+    assert client.now <= 6_000
+    assert node.reports == [f"missed heartbeats from stream connection {client.connection.peer.name}"]
+
+
+def test_an_unexpected_exception_ends_one_connection(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, other = node.stream(), node.stream("t")
+
+    def broken(publication: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(
+        type(client.connection.command_handler.publishers), "publish", lambda _, each: broken(each)
+    )
+    client.publish(1, (1, b""))
+    assert not client.connection.is_open
+    assert other.connection.is_open
+    assert "ZeroDivisionError" in node.reports[0]
+
+
+def test_users_that_are_gone_do_not_stop_those_that_are_here(node: Node) -> None:
+    client = node.stream()
+    node.proposals.apply(PutUser(name="other", password_hash=b"", hashing_algorithm=""))
+    assert client.ask(commands.Metadata(("s",)))[0].placements[0].code == ResponseCode.OK

@@ -1,0 +1,100 @@
+"""The way in of a stream client, as RabbitMQ 3.10.8 opens and closes it."""
+
+import pytest
+from tests.unit.session.streams.client import Node, StreamClient
+
+from warren.limits import HANDSHAKE_MS, STREAM_FRAME_ACCEPTED_MAX
+from warren.session.streams.handshake import COMPATIBLE_VERSION
+from warren.wire.streams import commands
+from warren.wire.streams.codes import CommandKey, ResponseCode
+
+
+@pytest.fixture
+def node() -> Node:
+    return Node()
+
+
+def test_a_client_comes_in(node: Node) -> None:
+    client = StreamClient(node)
+    properties, mechanisms, login, tune, opened = client.open()
+    assert properties.properties["product"] == "RabbitMQ"
+    assert properties.properties["version"] == COMPATIBLE_VERSION
+    assert mechanisms == commands.SaslHandshakeResponse(ResponseCode.OK, ("PLAIN", "AMQPLAIN"))
+    assert login == (CommandKey.SASL_AUTHENTICATE, ResponseCode.OK)
+    assert tune == commands.Tune(1_048_576, 60)
+    assert opened.properties == {"advertised_host": "127.0.0.1", "advertised_port": "5552"}
+    assert client.connection.is_open
+    assert list(node.server.stream_clients) == [client.connection]
+
+
+def test_it_is_told_to_connect_where_the_settings_say() -> None:
+    client = StreamClient(Node(advertised_host="example.org", advertised_port=5))
+    assert client.open()[-1].properties == {"advertised_host": "example.org", "advertised_port": "5"}
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "response", "code"),
+    [
+        ("PLAIN", b"\0guest\0wrong", ResponseCode.AUTHENTICATION_FAILURE),
+        ("PLAIN", b"", ResponseCode.SASL_ERROR),
+        ("EXTERNAL", b"", ResponseCode.SASL_MECHANISM_NOT_SUPPORTED),
+    ],
+)
+def test_who_is_nobody_is_told_so_and_sent_away(
+    node: Node, mechanism: str, response: bytes, code: ResponseCode
+) -> None:
+    client = StreamClient(node)
+    client.ask(commands.SaslHandshake())
+    assert client.ask(commands.SaslAuthenticate(mechanism, response)) == [
+        (CommandKey.SASL_AUTHENTICATE, code)
+    ]
+    assert client.connection.is_finished
+
+
+def test_a_virtual_host_that_is_not_to_be_had_ends_it(node: Node) -> None:
+    client = StreamClient(node)
+    client.ask(commands.SaslHandshake())
+    client.ask(commands.SaslAuthenticate("PLAIN", b"\0guest\0guest"))
+    client.ask(commands.Tune(0, 0))
+    assert client.ask(commands.Open("other")) == [(CommandKey.OPEN, ResponseCode.VHOST_ACCESS_FAILURE)]
+    assert client.connection.is_finished
+    assert not node.server.stream_clients
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\xff\xff\xff\xff",
+        commands.Open("/").encode(1),
+        commands.Create("s", {}).encode(1),
+        b"\0\0\0\1\0",
+    ],
+    ids=["http", "size", "early open", "early command", "short"],
+)
+def test_what_makes_no_sense_before_it_is_open_ends_it_without_a_word(node: Node, octets: bytes) -> None:
+    client = StreamClient(node)
+    client.say(octets)
+    assert client.hear() == []
+    assert client.connection.is_finished
+
+
+def test_a_frame_is_taken_whatever_was_agreed_up_to_16_mib(node: Node) -> None:
+    for asked in (0, 5_000, 2_000_000):
+        client = StreamClient(node)
+        client.open(frame_size_max=asked)
+        client.say((STREAM_FRAME_ACCEPTED_MAX + 1).to_bytes(4, "big"))
+        assert client.hear() == [commands.Close(ResponseCode.FRAME_TOO_LARGE, "frame too large")]
+        client = StreamClient(node)
+        client.open(frame_size_max=asked)
+        client.say(STREAM_FRAME_ACCEPTED_MAX.to_bytes(4, "big"))
+        assert client.hear() == []
+
+
+def test_a_client_that_does_not_come_in_in_time_is_dropped(node: Node) -> None:
+    client = StreamClient(node)
+    assert client.connection.deadline() == HANDSHAKE_MS
+    client.connection.expire(HANDSHAKE_MS - 1)
+    assert not client.connection.is_finished
+    client.connection.expire(HANDSHAKE_MS)
+    assert client.connection.is_finished

@@ -1,0 +1,126 @@
+"""Who may come in, with the texts measured on RabbitMQ 3.10.8."""
+
+import pytest
+from tests.unit.access.world import Imagined, finished
+
+from warren.access.authenticate import AuthenticationSettings, Authenticator
+from warren.access.passwords import SALT_SIZE, hash_password
+from warren.errors import AmqpSyntaxError, InternalError, LoginRefused, NotAllowed
+from warren.metadata.commands import PutVhost, SetUserLimits, SetVhostLimits
+from warren.metadata.defaults import DefaultsSettings, initial_commands
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import LocalProposals
+from warren.session.admission_control import AdmissionControl
+from warren.session.event_publisher import EventPublisher
+from warren.session.peer import Peer
+
+HERE = Peer(host="127.0.0.1", port=1, server_host="127.0.0.1", server_port=5672)
+ELSEWHERE = Peer(host="10.0.0.1", port=1, server_host="10.0.0.2", server_port=5672)
+REFUSED = (
+    "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN. "
+    "For details see the broker logfile."
+)
+
+
+class Entrance:
+    """A gate before guest, / and an empty virtual host v."""
+
+    def __init__(self) -> None:
+        self.metadata = Metadata()
+        self.proposals = LocalProposals(self.metadata, lambda: 0)
+        for command in initial_commands(
+            DefaultsSettings(), lambda password: hash_password(password, bytes(SALT_SIZE))
+        ):
+            self.proposals.apply(command)
+        self.proposals.apply(PutVhost(name="v"))
+        self.guest = self.metadata.users.by_name["guest"]
+        # User and virtual host of each connection.
+        self.places: list[tuple[str, str]] = []
+        self.down: list[str] = []
+        self.reports: list[str] = []
+        authenticator = Authenticator(self.metadata, AuthenticationSettings(), Imagined().world())
+        self.admission_control = AdmissionControl(
+            self.metadata, authenticator, lambda: self, self.reports.append
+        )
+
+    @property
+    def event_publisher(self) -> EventPublisher:
+        return EventPublisher({}, "/", lambda _: None, node_name="n")
+
+    def connections_of(self, user: str) -> int:
+        return sum(place[0] == user for place in self.places)
+
+    def connections_to(self, vhost: str) -> int:
+        return sum(place[1] == vhost for place in self.places)
+
+    def is_alive(self, vhost: str) -> bool:
+        return vhost not in self.down
+
+
+def test_a_user_with_the_right_password_is_let_in() -> None:
+    assert (
+        finished(Entrance().admission_control.authenticate("PLAIN", b"\x00guest\x00guest", HERE)).name
+        == "guest"
+    )
+
+
+@pytest.mark.parametrize(
+    ("response", "peer"),
+    [(b"\x00guest\x00wrong", HERE), (b"\x00nobody\x00guest", HERE), (b"\x00guest\x00guest", ELSEWHERE)],
+)
+def test_every_refusal_reads_the_same_and_is_reported_without_secrets(response: bytes, peer: Peer) -> None:
+    admission = Entrance()
+    with pytest.raises(LoginRefused) as caught:
+        finished(admission.admission_control.authenticate("PLAIN", response, peer, protocol="stream"))
+    assert caught.value.reply_text == REFUSED
+    assert admission.reports == [f"PLAIN login refused for {peer.name}: access_refused"]
+
+
+def test_a_malformed_response_is_another_error() -> None:
+    with pytest.raises(AmqpSyntaxError):
+        finished(Entrance().admission_control.authenticate("PLAIN", b"guest", HERE))
+
+
+def refusal(admission: Entrance, vhost: str) -> str:
+    with pytest.raises(NotAllowed) as caught:
+        admission.admission_control.admit(admission.guest, vhost, HERE)
+    return caught.value.reply_text
+
+
+def test_a_virtual_host_must_exist_and_be_permitted() -> None:
+    admission = Entrance()
+    admission.admission_control.admit(admission.guest, "/", HERE)
+    assert refusal(admission, "nope") == "NOT_ALLOWED - vhost nope not found"
+    assert refusal(admission, "v") == "NOT_ALLOWED - access to vhost 'v' refused for user 'guest'"
+
+
+def test_nobody_comes_into_a_virtual_host_that_is_down_and_only_who_may_is_told_so() -> None:
+    admission = Entrance()
+    admission.down = ["/", "v"]
+    with pytest.raises(InternalError) as caught:
+        admission.admission_control.admit(admission.guest, "/", HERE)
+    assert caught.value.reply_text == (
+        "INTERNAL_ERROR - access to vhost '/' refused for user 'guest': vhost '/' is down"
+    )
+    assert refusal(admission, "v") == "NOT_ALLOWED - access to vhost 'v' refused for user 'guest'"
+
+
+def test_the_connection_limit_of_a_virtual_host() -> None:
+    admission = Entrance()
+    admission.proposals.apply(SetVhostLimits(vhost="/", limits={"max-connections": 1}))
+    admission.places = [("other", "v")]
+    admission.admission_control.admit(admission.guest, "/", HERE)
+    admission.places = [("other", "/")]
+    assert refusal(admission, "/") == (
+        "NOT_ALLOWED - access to vhost '/' refused for user 'guest': connection limit (1) is reached"
+    )
+
+
+def test_the_connection_limit_of_a_user() -> None:
+    admission = Entrance()
+    admission.proposals.apply(SetUserLimits(name="guest", limits={"max-connections": 1}))
+    admission.places = [("other", "/")]
+    admission.admission_control.admit(admission.guest, "/", HERE)
+    admission.places = [("guest", "/")]
+    text = "NOT_ALLOWED - connection refused for user 'guest': user connection limit (1) is reached"
+    assert refusal(admission, "/") == text

@@ -1,0 +1,181 @@
+"""Each command is told of as RabbitMQ tells of it."""
+
+from dataclasses import is_dataclass
+
+import pytest
+
+from warren.metadata import commands
+from warren.metadata.commands import CommandContext, MetadataCommand, Reply
+from warren.metadata.events import Event
+from warren.metadata.machine import Metadata
+from warren.session.audit_events import _EVENTS_OF_COMMAND, _TOPOLOGY_COMMANDS, AuditEvents
+from warren.session.event_publisher import EventPublisher
+from warren.wire.table import Table, encode_table
+
+USER = commands.PutUser(name="u", password_hash=b"secret", hashing_algorithm="x", tags=("management",))
+POLICY = commands.SetPolicy(vhost="v", name="p", pattern="^a", definition={"max-length": 10}, priority=1)
+FACTS = {"apply-to": "all", "priority": 1, "definition": {"max-length": 10}, "pattern": "^a"}
+
+
+class Told:
+    """What was told since this was made, or asked last."""
+
+    def __init__(self) -> None:
+        self.metadata = Metadata()
+        event_publisher = EventPublisher({}, "/", lambda _: None, node_name="n")
+        self._changes = AuditEvents(self.metadata, event_publisher)
+        self._told: list[tuple[str, Table]] = []
+        self.apply(commands.PutVhost(name="v"))
+        self.metadata.observer = self._observe
+
+    def _observe(
+        self, command: MetadataCommand, context: CommandContext, reply: Reply, events: tuple[Event, ...]
+    ) -> None:
+        self._told += self._changes.audit_events(command, reply, events)
+
+    def apply(self, *asked: MetadataCommand) -> list[tuple[str, Table]]:
+        """Apply, and what was told of it."""
+        for command in asked:
+            self.metadata.apply(command, CommandContext(index=1, now=0))
+        audit_events, self._told = self._told, []
+        for _, facts in audit_events:
+            assert encode_table(facts)
+        return audit_events
+
+
+def test_a_user_comes_and_is_changed_and_goes() -> None:
+    audit_events = Told()
+    assert audit_events.apply(USER) == [
+        ("user.created", {"name": "u"}),
+        ("user.tags.set", {"tags": ["management"], "name": "u"}),
+    ]
+    assert [key for key, _ in audit_events.apply(USER)] == ["user.password.changed", "user.tags.set"]
+    limits = commands.SetUserLimits(name="u", limits={"max-channels": 10})
+    assert audit_events.apply(limits, commands.SetUserLimits(name="u", limits={})) == [
+        ("user.limits.set", {"max-channels": 10, "username": "u", "name": "limits"}),
+        ("user.limits.cleared", {"username": "u", "name": "limits"}),
+    ]
+    assert audit_events.apply(commands.RemoveUser(name="u")) == [("user.deleted", {"name": "u"})]
+
+
+def test_permissions_are_told_of_and_go_with_their_vhost() -> None:
+    audit_events = Told()
+    audit_events.apply(USER)
+    allowed = commands.SetPermissions(user="u", vhost="v", configure="c", write="w", read="r")
+    where = {"vhost": "v", "user": "u"}
+    assert audit_events.apply(allowed) == [
+        ("permission.created", {"read": "r", "write": "w", "configure": "c", **where})
+    ]
+    topic = commands.SetTopicPermissions(user="u", vhost="v", exchange="e", write="w", read="r")
+    assert audit_events.apply(topic, commands.ClearTopicPermissions(user="u", vhost="v", exchange="e")) == [
+        ("topic.permission.created", {"read": "r", "write": "w", "exchange": "e", **where}),
+        ("topic.permission.deleted", {"exchange": "e", **where}),
+    ]
+    assert audit_events.apply(commands.RemoveVhost(name="v")) == [
+        ("permission.deleted", where),
+        ("vhost.deleted", {"name": "v"}),
+    ]
+
+
+@pytest.mark.parametrize("is_operator", [False, True])
+def test_policies_are_told_of(is_operator: bool) -> None:
+    audit_events = Told()
+    policy = commands.SetPolicy(
+        vhost="v", name="p", pattern="^a", definition={"max-length": 10}, priority=1, is_operator=is_operator
+    )
+    keys = [
+        key
+        for key, _ in audit_events.apply(
+            policy, commands.ClearPolicy(vhost="v", name="p", is_operator=is_operator)
+        )
+    ]
+    if is_operator:
+        assert keys == ["parameter.set", "policy.set", "parameter.cleared", "operator.policy.cleared"]
+    else:
+        assert keys == ["policy.set", "policy.cleared"]
+    assert audit_events.apply(POLICY) == [("policy.set", {**FACTS, "vhost": "v", "name": "p"})]
+
+
+def test_limits_and_parameters_are_told_of() -> None:
+    audit_events = Told()
+    limits = commands.SetVhostLimits(vhost="v", limits={"max-queues": 3})
+    assert [key for key, _ in audit_events.apply(limits, commands.SetVhostLimits(vhost="v", limits={}))] == [
+        "parameter.set", "vhost.limits.set", "parameter.cleared", "vhost.limits.cleared",
+    ]  # fmt: skip
+    assert audit_events.apply(
+        commands.SetGlobalParameter(name="g", value={"a": 1}), commands.ClearGlobalParameter(name="g")
+    ) == [
+        ("parameter.set", {"value": {"a": 1}, "name": "g", "component": "global"}),
+        ("parameter.cleared", {"name": "g", "component": "global"}),
+    ]
+
+
+def test_a_vhost_comes_with_its_exchanges_and_is_described_anew() -> None:
+    audit_events = Told()
+    found = audit_events.apply(commands.PutVhost(name="w", description="d", tags=("a", "b")))
+    assert [key for key, _ in found] == ["exchange.created"] * 7 + ["vhost.created"]
+    assert found[-1][1] == {
+        "tags": ["a", "b"],
+        "description": "d",
+        "cluster_state": {"n": "running"},
+        "tracing": False,
+        "metadata": '#{description => <<"d">>,tags => [a,b]}',
+        "default_queue_type": "undefined",
+        "name": "w",
+    }
+    assert [key for key, _ in audit_events.apply(commands.PutVhost(name="w"))] == ["vhost.updated"]
+
+
+def test_queues_and_bindings_are_told_of_with_what_goes_along() -> None:
+    audit_events = Told()
+    queue = commands.DeclareQueue(vhost="v", name="q", owner="connection 7", arguments={"x-max-length": 5})
+    assert audit_events.apply(queue) == [
+        (
+            "queue.created",
+            {
+                "exclusive": True,
+                "owner_pid": "<n.0.7.0>",
+                "arguments": ['{<<"x-max-length">>,long,5}'],
+                "auto_delete": False,
+                "durable": False,
+                "name": "q",
+                "vhost": "v",
+            },
+        )
+    ]
+    assert audit_events.apply(queue) == []
+    bind = commands.Bind(vhost="v", source="e", destination="q", routing_key="k")
+    exchange = commands.DeclareExchange(vhost="v", name="e", type="topic")
+    assert [key for key, _ in audit_events.apply(POLICY, exchange, bind)] == [
+        "policy.set", "exchange.created", "binding.created",
+    ]  # fmt: skip
+    gone = audit_events.apply(commands.DeleteQueue(vhost="v", name="q"))
+    assert [key for key, _ in gone] == ["binding.deleted", "queue.deleted"]
+    assert gone[0][1]["source_name"] == "e"
+    assert audit_events.apply(commands.DeleteExchange(vhost="v", name="e")) == [
+        ("exchange.deleted", {"name": "e", "vhost": "v"})
+    ]
+
+
+def test_what_was_refused_or_missing_is_not_told_of() -> None:
+    audit_events = Told()
+    audit_events.apply(USER)
+    refused = commands.SetPermissions(user="u", vhost="v", configure="(", write="", read="")
+    assert (
+        audit_events.apply(
+            refused, commands.RemoveUser(name="nobody"), commands.DeleteQueue(vhost="v", name="x")
+        )
+        == []
+    )
+
+
+def test_every_command_can_be_told_of() -> None:
+    known = {
+        *_EVENTS_OF_COMMAND,
+        *_TOPOLOGY_COMMANDS,
+        commands.PutVhost,
+        commands.RemoveVhost,
+        commands.PutUser,
+    }
+    found = {value for value in vars(commands).values() if isinstance(value, type) and is_dataclass(value)}
+    assert {kind for kind in found if issubclass(kind, MetadataCommand)} == known

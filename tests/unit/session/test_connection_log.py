@@ -1,0 +1,156 @@
+"""What becomes of a client is told in RabbitMQ's words, with where and by whom."""
+
+import re
+
+import pytest
+from tests.unit.session.client import Broker, OpenGate, call
+
+from warren.errors import ConnectionForced, LoginRefused
+from warren.limits import LOGGED_NAME_LENGTH_MAX
+from warren.metadata.users import User
+from warren.session.handshake import PROTOCOL_HEADER
+from warren.session.peer import Peer
+from warren.wire import methods
+
+NAME = "127.0.0.1:1 -> 127.0.0.1:5672"
+PLACE = f"PID ({NAME}, vhost: '/', user: 'guest')"
+
+
+def told(broker: Broker) -> list[tuple[str, str, str]]:
+    """Category, level and text, with PID where one stands."""
+    return [
+        (category, level, re.sub(r"connection <[^ >]+>", "connection PID", text))
+        for category, level, text in broker.told
+    ]
+
+
+def test_a_connection_that_comes_and_goes_is_told_as_rabbitmq_does() -> None:
+    broker = Broker()
+    client = broker.connect()
+    client.send(PROTOCOL_HEADER)
+    client.log_in(named="named")
+    client.send(call(methods.ConnectionClose(), 0))
+    assert told(broker) == [
+        ("connection", "info", f"accepting AMQP connection PID ({NAME})"),
+        ("connection", "info", f"connection PID ({NAME}) has a client-provided name: named"),
+        (
+            "connection",
+            "info",
+            f"connection PID ({NAME} - named): user 'guest' authenticated and granted access to vhost '/'",
+        ),
+        ("connection", "info", f"closing AMQP connection PID ({NAME} - named, vhost: '/', user: 'guest')"),
+    ]
+
+
+def test_a_client_that_is_gone_without_a_word_is_a_warning() -> None:
+    broker = Broker()
+    broker.client().connection.lost(0)
+    why = "client unexpectedly closed TCP connection"
+    assert told(broker)[-1] == ("connection", "warning", f"closing AMQP connection {PLACE}: {why}")
+
+
+def test_a_client_that_had_to_go_is_not_told_to_be_gone() -> None:
+    broker = Broker()
+    connection = broker.client().connection
+    connection.close(ConnectionForced("enough"))
+    count = len(broker.told)
+    connection.lost(0)
+    assert len(broker.told) == count
+
+
+@pytest.mark.parametrize(
+    ("sent", "level", "why"),
+    [
+        (b"", "debug", "the client closed it before it said anything"),
+        (b"AMQ", "warning", "client unexpectedly closed TCP connection"),
+        (PROTOCOL_HEADER, "warning", "client unexpectedly closed TCP connection"),
+        (b"GET / HT", "error", "the client speaks HTTP, not AMQP: it began with b'GET / HT'"),
+        (b"\x80\n345678", "error", "the client does not speak AMQP: it began with b'\\x80\\n345678'"),
+    ],
+)
+def test_how_loud_a_client_is_told_that_does_not_come_in_depends_on_what_it_sent(
+    sent: bytes, level: str, why: str
+) -> None:
+    broker = Broker()
+    client = broker.connect()
+    if sent:
+        client.send(sent)
+    client.connection.lost(0)
+    assert told(broker)[-1] == ("connection", level, f"closing AMQP connection PID ({NAME}): {why}")
+    assert len(broker.told) == 2
+
+
+@pytest.mark.parametrize(
+    ("sent", "awaited"), [(b"AMQ", "its protocol header"), (PROTOCOL_HEADER, "its next frame")]
+)
+def test_a_handshake_that_hangs_says_where(sent: bytes, awaited: str) -> None:
+    broker = Broker()
+    client = broker.connect()
+    client.send(sent)
+    due = client.connection.deadline()
+    assert due is not None
+    client.expire(due)
+    why = f"the handshake took too long: {awaited} did not come"
+    assert told(broker)[-1] == ("connection", "error", f"closing AMQP connection PID ({NAME}): {why}")
+
+
+class ClosedGate(OpenGate):
+    """Nobody may come in."""
+
+    async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> User:
+        refusal = LoginRefused("Login was refused")
+        refusal.user = "guest"
+        raise refusal
+
+
+def test_a_refused_login_says_who_and_no_password() -> None:
+    broker = Broker()
+    broker.server.admission_control = ClosedGate()
+    client = broker.connect()
+    properties = {"connection_name": "n" * 999}
+    client.send(
+        PROTOCOL_HEADER, call(methods.ConnectionStartOk(properties, "PLAIN", "\0guest\0secret", "en_US"), 0)
+    )
+    client.connection.lost(0)
+    name = "n" * LOGGED_NAME_LENGTH_MAX
+    assert [text for _, _, text in told(broker)[1:]] == [
+        f"connection PID ({NAME}) has a client-provided name: {name}",
+        f"Error on AMQP connection PID ({NAME}, state: starting): PLAIN login refused: "
+        "user 'guest' - invalid credentials",
+        f"closing AMQP connection PID ({NAME} - {name})",
+    ]
+
+
+def test_a_channel_error_says_where_by_whom_and_of_what() -> None:
+    broker = Broker()
+    client = broker.client()
+    client.ask(methods.QueueDeclare(queue="missing", passive=True))
+    assert told(broker)[-1] == (
+        "channel",
+        "error",
+        f"Channel error on connection {PLACE}, channel 1: operation queue.declare caused a channel "
+        "exception not_found: no queue 'missing' in vhost '/'",
+    )
+    assert client.connection.is_open
+
+
+def test_a_connection_error_says_so_once() -> None:
+    broker = Broker()
+    broker.client().ask(methods.ChannelOpen(), methods.ChannelOpen())
+    [(category, _, text)] = [line for line in told(broker) if line[1] == "error"]
+    assert category == "connection"
+    assert text.startswith(
+        f"Error on AMQP connection {PLACE[:-1]}, state: running), channel 1: operation channel.open caused a "
+        "connection exception"
+    )
+
+
+def test_one_that_the_broker_ends_has_no_operation() -> None:
+    broker = Broker()
+    broker.client().connection.close(ConnectionForced("enough"))
+    assert told(broker)[-2] == (
+        "connection",
+        "error",
+        f"Error on AMQP connection {PLACE[:-1]}, state: running), channel 0: operation none caused a "
+        'connection exception connection_forced: "enough"',
+    )

@@ -1,0 +1,127 @@
+"""A message of somebody without a channel: the rules of one, and an answer when it is safe."""
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.session.client import Broker
+
+from warren.errors import AccessRefused, AmqpError, NotFound, PreconditionFailed
+from warren.metadata.commands import DeclareExchange, DeclareQueue, SetPermissions, SetTopicPermissions
+from warren.model.confirm_listener import ConfirmListener
+from warren.model.message import Message, encode_address
+from warren.queues.queue import ACCEPTED
+from warren.session.channel_origin import ChannelOrigin
+from warren.session.direct_publish import NotConfirmed, compose_message, publish
+from warren.session.event_publisher import EventPublisher
+from warren.session.peer import Peer
+from warren.session.vhost_services import VhostServices
+from warren.vhost.coroutine_driver import drive
+from warren.wire.properties import BasicProperties
+
+NOBODY = EventPublisher({}, "/", lambda _: None, node_name="n")
+ORIGIN = ChannelOrigin(Peer(host="h", port=1, server_host="s", server_port=2), 1, "guest", NOBODY)
+
+
+class Publishing:
+    """One publication: what came of it, once something did."""
+
+    def __init__(self, broker: Broker, exchange: str, key: str, **properties: object) -> None:
+        self.is_routed: bool | None = None
+        self.error: Exception | None = None
+        self._broker = broker
+        self._properties = BasicProperties(**properties)  # type: ignore[arg-type]
+        self._message = compose_message(encode_address(exchange, key), self._properties, b"body", 7)
+        drive(self._publish())
+
+    async def _publish(self) -> None:
+        services = self._broker.services
+        user = services.metadata.users.by_name[ORIGIN.user]
+        rules = services.rules(user, services.authorizer(user))
+        try:
+            self.is_routed = await publish(
+                services, rules, self._message, properties=self._properties, origin=ORIGIN
+            )
+        except (AmqpError, NotConfirmed) as error:
+            self.error = error
+
+
+def test_it_is_routed_or_not() -> None:
+    broker = Broker()
+    broker.proposals.apply(DeclareQueue(vhost="/", name="q"))
+    assert Publishing(broker, "", "q", content_type="text/plain").is_routed is True
+    assert Publishing(broker, "", "nowhere").is_routed is False
+    delivery = broker.services.vhost.queues["q"].get()
+    assert delivery is not None
+    message = delivery.message
+    assert (message.body, message.published_at, message.properties().content_type) == (
+        b"body",
+        7,
+        "text/plain",
+    )
+
+
+def test_what_a_channel_may_not_nobody_may() -> None:
+    broker = Broker()
+    broker.proposals.apply(DeclareExchange(vhost="/", name="inner", type="fanout", internal=True))
+    for exchange, properties, kind in (
+        ("nosuch", {}, NotFound),
+        ("inner", {}, AccessRefused),
+        ("", {"user_id": "other"}, PreconditionFailed),
+        ("", {"expiration": "x"}, PreconditionFailed),
+        ("", {"delivery_mode": 3}, PreconditionFailed),
+        ("", {"reply_to": "amq.rabbitmq.reply-to"}, PreconditionFailed),
+    ):
+        assert isinstance(Publishing(broker, exchange, "q", **properties).error, kind), (exchange, properties)
+    broker.proposals.apply(SetPermissions(user="guest", vhost="/", configure="", write="^w", read=""))
+    assert isinstance(Publishing(broker, "", "q").error, AccessRefused)
+
+
+def test_a_full_queue_that_refuses_makes_it_unsafe() -> None:
+    broker = Broker()
+    arguments = {"x-max-length": 0, "x-overflow": "reject-publish"}
+    broker.proposals.apply(DeclareQueue(vhost="/", name="full", arguments=arguments))
+    assert isinstance(Publishing(broker, "", "full").error, NotConfirmed)
+
+
+class SlowHost:
+    """In place of a virtual host: one with two queues that have to write the message first."""
+
+    def __init__(self, services: VhostServices) -> None:
+        self.name = services.vhost.name
+        self.router = services.vhost.router
+        self.is_traced = False
+        self.confirmation: ConfirmListener | None = None
+
+    def publish_routed(
+        self, destinations: object, message: Message, confirmation: ConfirmListener, sequence: int
+    ) -> int:
+        self.confirmation = confirmation
+        confirmation.expect(sequence)
+        confirmation.expect(sequence)
+        return ACCEPTED
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_it_is_over_when_every_queue_has_answered(is_refused: bool) -> None:
+    broker = Broker()
+    slow = SlowHost(broker.services)
+    broker.services = replace(broker.services, vhost=slow)
+    publishing = Publishing(broker, "", "q")
+    assert slow.confirmation is not None
+    slow.confirmation.done(1, 1)
+    assert (publishing.is_routed, publishing.error) == (None, None)
+    if is_refused:
+        slow.confirmation.refused(1)
+        assert isinstance(publishing.error, NotConfirmed)
+    else:
+        slow.confirmation.done(1, 1)
+        assert publishing.is_routed is True
+
+
+def test_each_key_of_a_copy_takes_the_permission_for_its_topic() -> None:
+    broker = Broker()
+    broker.proposals.apply(
+        SetTopicPermissions(user="guest", vhost="/", exchange="amq.topic", write="^k", read="")
+    )
+    for headers, kind in (({"CC": ["k2"]}, type(None)), ({"CC": ["x"]}, AccessRefused)):
+        assert isinstance(Publishing(broker, "amq.topic", "k", headers=headers).error, kind)

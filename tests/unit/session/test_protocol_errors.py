@@ -1,0 +1,15 @@
+"""How a close is worded."""
+
+from warren.errors import NotFound
+from warren.session.protocol_errors import close_text
+
+
+def test_a_text_that_fits_is_told_whole() -> None:
+    assert close_text(NotFound("no queue 'q' in vhost '/'")) == "NOT_FOUND - no queue 'q' in vhost '/'"
+
+
+def test_a_longer_one_is_cut_to_255_octets_and_never_within_a_letter() -> None:
+    for letter in ("x", "é", "€", "😀"):
+        text = close_text(NotFound(letter * 300)).encode()
+        assert 250 < len(text) <= 255
+        assert text.endswith(b"...")

@@ -1,0 +1,94 @@
+"""Another token for the one with which a client came in."""
+
+from tests.unit.session.client import Broker, OpenGate, publication
+
+from warren.access.grants import TokenUser, token_user
+from warren.access.scopes import Scopes
+from warren.errors import NotAllowed
+from warren.metadata.users import User
+from warren.session.connection import ConnectionState
+from warren.session.peer import Peer
+from warren.wire import methods
+
+ALL = ("configure:*/*", "write:*/*", "read:*/*")
+
+
+class TokenGate(OpenGate):
+    """Reads "scope scope …" as a token; it ends at 1,000 ms, and one that renews it at 5,000."""
+
+    async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> User:
+        return token_user("guest", Scopes(ALL), 1_000)
+
+    async def renewed(self, user: User, secret: str) -> User:
+        if secret == "wrong":
+            raise NotAllowed("New secret was refused by one of the backends", method_index=0)
+        return token_user(user.name, Scopes(secret.split()), 5_000)
+
+
+class Scene:
+    """A client that came with a token, and has a queue."""
+
+    def __init__(self) -> None:
+        self.broker = Broker()
+        self.broker.server.admission_control = TokenGate()
+        self.client = self.broker.client(capabilities={"consumer_cancel_notify": True})
+        self.client.ask(methods.QueueDeclare(queue="q"))
+
+    def renew(self, secret: str) -> list[str]:
+        """What the broker says to the new secret."""
+        heard = self.client.ask(methods.ConnectionUpdateSecret(new_secret=secret, reason=""), channel=0)
+        return [one.method.name for one in heard]
+
+
+def test_a_connection_is_closed_when_its_token_ends() -> None:
+    scene = Scene()
+    connection = scene.client.connection
+    assert connection.deadline() == 1_000
+    connection.expire(999)
+    assert connection.is_open
+    connection.expire(1_000)
+    (closed,) = scene.client.hear()
+    assert closed.method.reply_code == 320
+    assert closed.method.reply_text == "CONNECTION_FORCED - the token of user 'guest' has expired"
+
+
+def test_a_new_token_moves_the_end() -> None:
+    scene = Scene()
+    assert scene.renew(" ".join(ALL)) == ["connection.update-secret-ok"]
+    assert scene.client.connection.deadline() == 5_000
+    scene.client.connection.expire(1_000)
+    assert scene.client.connection.is_open
+
+
+def test_what_it_does_not_grant_is_gone_at_once_for_publishers_too() -> None:
+    scene = Scene()
+    publish = publication("q", b"m", exchange="amq.direct")
+    scene.client.send(publish)
+    assert scene.client.names() == []
+    scene.renew("write:*/other")
+    scene.client.send(publish)
+    assert scene.client.names() == ["channel.close"]
+
+
+def test_a_consumer_that_may_not_read_any_more_is_cancelled() -> None:
+    scene = Scene()
+    scene.client.ask(methods.BasicConsume(queue="q", consumer_tag="c"))
+    assert scene.renew("read:*/q write:*/q") == ["connection.update-secret-ok"]
+    assert scene.renew("write:*/q") == ["basic.cancel", "connection.update-secret-ok"]
+    assert scene.broker.services.vhost.queues["q"].consumer_count == 0
+
+
+def test_a_secret_that_is_refused_ends_the_connection() -> None:
+    scene = Scene()
+    assert scene.renew("wrong") == ["connection.close"]
+    assert scene.client.connection.state is ConnectionState.CLOSING
+
+
+def test_without_a_token_there_is_nothing_to_renew() -> None:
+    broker = Broker()
+    client = broker.client()
+    heard = client.ask(methods.ConnectionUpdateSecret(new_secret="any", reason=""), channel=0)
+    assert [one.method.name for one in heard] == ["connection.update-secret-ok"]
+    account = client.connection.login.account
+    assert not isinstance(account, TokenUser)
+    assert client.connection.login.expires_at is None

@@ -1,0 +1,134 @@
+"""Queues that nobody uses any more: they go, late if the disk fails, and not at all if it ends the store."""
+
+import random
+
+import pytest
+from tests.sim.disk import SimulatedDisk
+from tests.unit.session.client import Broker, Client
+
+from warren.limits import REMOVAL_RETRY_MS
+from warren.metadata.commands import DeclareQueue, PutVhost
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import LocalProposals
+from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
+from warren.session.vhost_services import VhostDependencies, VhostServices
+from warren.store.message_store import MessageStore, StorePort
+from warren.store.recovery import RecoveredStore, RecoveryDependencies, open_erased, open_store
+from warren.store.stores import Stores
+from warren.wire import methods
+from warren.wire.properties import BasicProperties
+
+DECLARED = {
+    "auto-delete": methods.QueueDeclare(queue="q", durable=True, auto_delete=True),
+    "x-expires": methods.QueueDeclare(queue="q", durable=True, arguments={"x-expires": 1}),
+}
+
+
+def failing(kind: str) -> tuple[Broker, Client]:
+    """A broker that could not delete a queue when that was used no longer, and its client."""
+    broker = Broker()
+    client = broker.client()
+    client.ask(DECLARED[kind])
+    broker.proposals.is_failing = True
+    client.ask(
+        methods.BasicConsume(queue="q", consumer_tag="c"),
+        methods.BasicCancel(consumer_tag="c"),
+    )
+    broker.services.vhost.expire(1)
+    return broker, client
+
+
+@pytest.mark.parametrize("kind", DECLARED)
+def test_a_deletion_that_cannot_be_written_is_tried_again_until_it_can(kind: str) -> None:
+    broker, _ = failing(kind)
+    queues = broker.services.vhost.queues
+    for _ in range(2):
+        [(pause_ms, again)] = broker.later
+        assert pause_ms == REMOVAL_RETRY_MS
+        broker.later.clear()
+        again()
+        assert "q" in queues
+    broker.proposals.is_failing = False
+    [(_, again)] = broker.later
+    broker.later.clear()
+    again()
+    assert "q" not in queues
+    assert not broker.later
+
+
+@pytest.mark.parametrize("kind", DECLARED)
+def test_a_queue_that_found_a_use_meanwhile_stays(kind: str) -> None:
+    broker, client = failing(kind)
+    broker.proposals.is_failing = False
+    client.ask(methods.BasicConsume(queue="q", consumer_tag="c"))
+    [(_, again)] = broker.later
+    again()
+    assert "q" in broker.services.vhost.queues
+
+
+@pytest.mark.parametrize(("is_durable", "is_left"), [(True, True), (False, False)])
+def test_when_the_store_has_failed_only_what_is_not_durable_goes_with_its_consumers(
+    is_durable: bool, is_left: bool
+) -> None:
+    broker = Broker()
+    client = broker.client()
+    client.ask(
+        methods.QueueDeclare(queue="q", durable=is_durable, auto_delete=True),
+        methods.BasicConsume(queue="q", consumer_tag="c"),
+    )
+    broker.services.keep_durable_queues()
+    client.ask(methods.BasicCancel(consumer_tag="c"))
+    assert ("q" in broker.services.vhost.queues) is is_left
+
+
+class Quiet(StorePort):
+    """The tests commit when they want to."""
+
+    def commit_due(self) -> None:
+        pass
+
+
+def opened(disk: SimulatedDisk) -> RecoveredStore:
+    world = RecoveryDependencies(random_octets=bytes, has_queue=lambda _: True, progress=lambda *_: None)
+    return open_store(disk, Quiet(), world)
+
+
+def settle(store: MessageStore, disk: SimulatedDisk) -> None:
+    store.commit()
+    while disk.is_busy:
+        disk.advance(None)
+
+
+def test_what_was_found_of_a_queue_that_is_gone_is_let_go() -> None:
+    chance = random.Random(0)
+    disk = SimulatedDisk(chance)
+    store = opened(disk).store
+    metadata = Metadata()
+    local = LocalProposals(metadata, lambda: 0)
+    local.apply(PutVhost(name="/"))
+    local.apply(DeclareQueue(vhost="/", name="there", durable=True))
+    there = metadata.vhosts.by_name["/"].topology.queues["there"].number
+    gone = there + 1
+    for queue, level in ((there, 0), (gone, 0), (gone, 3)):
+        message = StoredMessage(
+            encode_address("", "q"), BasicProperties(delivery_mode=2).encode_list(), b"body" + BODY_END, 0
+        )
+        message.flags = PERSISTENT
+        store.append(message, store.cursor(queue, level), 0)
+    settle(store, disk)
+    recovered = opened(disk)
+    store = recovered.store
+    world = VhostDependencies(
+        random_octets=bytes, later=lambda _: None, after=lambda *_: None, now=0, node_name="n"
+    )
+    services = VhostServices.open("/", metadata, local, world)
+    services.vhost.attach_store(Stores(store, open_erased(SimulatedDisk(chance), Quiet(), bytes)))
+    for _ in services.recover(recovered.queues):
+        pass
+    assert recovered.queues == {}
+    assert list(services.vhost.queues) == ["there"]
+    assert services.vhost.queues["there"].message_count == 1
+    assert list(store.cursors) == [(there, 0)]
+    services.vhost.queues["there"].purge()
+    settle(store, disk)
+    assert opened(disk).queues[there][0].count == 0

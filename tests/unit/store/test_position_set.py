@@ -1,0 +1,61 @@
+"""A set of positions, added in any order."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warren.store.position_set import PositionSet
+
+# Around these, pages of 4,096 begin.
+NEAR_PAGES = st.integers(0, 12_300).filter(lambda position: (position + 20) % 4_096 < 40)
+
+
+def runs_of(positions: set[int]) -> list[tuple[int, int]]:
+    """The plain way to the same answer."""
+    runs: list[tuple[int, int]] = []
+    for position in sorted(positions):
+        if runs and runs[-1][1] == position:
+            runs[-1] = (runs[-1][0], position + 1)
+        else:
+            runs.append((position, position + 1))
+    return runs
+
+
+@given(st.permutations(range(12)), st.integers(0, 12))
+def test_runs_are_what_was_added_in_any_order(order: list[int], count: int) -> None:
+    positions = PositionSet()
+    for position in order[:count]:
+        positions.add(position, position + 1)
+    assert positions.runs() == runs_of(set(order[:count]))
+
+
+@given(st.lists(st.tuples(NEAR_PAGES, st.integers(1, 9_000)), max_size=8))
+def test_it_is_the_same_as_a_set(added: list[tuple[int, int]]) -> None:
+    positions = PositionSet()
+    plain: set[int] = set()
+    for first, count in added:
+        positions.add(first, first + count)
+        plain.update(range(first, first + count))
+    assert positions.runs() == runs_of(plain)
+    assert positions.end == max(plain, default=-1) + 1
+    edges = {edge + near for run in runs_of(plain) for edge in run for near in (-1, 0, 1) if edge + near >= 0}
+    assert {edge for edge in edges if positions.has(edge)} == edges & plain
+
+
+def test_what_is_added_in_order_is_one_number() -> None:
+    positions = PositionSet()
+    for position in range(10_000):
+        positions.add(position, position + 1)
+    assert (positions.low, positions.runs()) == (10_000, [(0, 10_000)])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_all_of_it_is_one_number_when_the_last_gap_closes(seed: int) -> None:
+    order = list(range(9_000))
+    random.Random(seed).shuffle(order)
+    positions = PositionSet()
+    for position in order:
+        positions.add(position, position + 1)
+    assert (positions.low, positions.runs()) == (9_000, [(0, 9_000)])

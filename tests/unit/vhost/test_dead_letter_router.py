@@ -1,0 +1,197 @@
+"""The dead are routed again: in order, without end only where a client wants it, and without a stack."""
+
+import pytest
+
+from warren.limits import LOST_DEAD_LETTERS_LOG_MS
+from warren.model.arguments import Overflow, QueueSettings
+from warren.model.message import BODY_END, Message, encode_address
+from warren.queues.classic import ClassicQueue
+from warren.queues.queue import Queue
+from warren.routing.exchange import Binding, ExchangeSettings
+from warren.routing.router import Router
+from warren.routing.types import EXCHANGE_TYPES
+from warren.vhost.vhost import ROUTED, VirtualHost
+from warren.wire.properties import BasicProperties
+
+
+class Nested(VirtualHost):
+    """Counts how many deaths are in each other: one that is being routed, and the one that this causes."""
+
+    def __init__(self) -> None:
+        super().__init__("v", Router("v"), 5_000)
+        self.depth = 0
+        self.depth_max = 0
+
+    def dead_letter(self, queue: Queue, message: Message, reason: str) -> None:
+        self.depth += 1
+        self.depth_max = max(self.depth_max, self.depth)
+        super().dead_letter(queue, message, reason)
+        self.depth -= 1
+
+
+class Place:
+    """A virtual host whose queues are reached by their names."""
+
+    def __init__(self, vhost: VirtualHost | None = None) -> None:
+        self.vhost = vhost or VirtualHost("v", Router("v"), 5_000)
+        for name, kind in (("", "direct"), ("amq.fanout", "fanout")):
+            self.vhost.router.add(EXCHANGE_TYPES[kind](name, ExchangeSettings(), bytes))
+
+    def queue(self, name: str, to: str | None = None, **settings: object) -> ClassicQueue:
+        """A queue whose dead go to the queue `to`."""
+        if to is not None:
+            settings |= {"dead_letter_exchange": "", "dead_letter_routing_key": to}
+        queue = ClassicQueue(name, "v", self.vhost, QueueSettings(**settings))
+        self.vhost.queues[name] = queue
+        self.vhost.router.bind(Binding(self.vhost.router.exchanges[""], name, None, queue))
+        return queue
+
+    def publish(self, key: str, body: bytes = b"x", **properties: object) -> int:
+        message = Message.compose(
+            encode_address("", key), BasicProperties(**properties), body + BODY_END, now=5_000
+        )
+        return self.vhost.publish(message, None, 0)
+
+
+def deaths(message: Message) -> list[tuple[object, object, object]]:
+    return [(one["queue"], one["reason"], one["count"]) for one in message.headers()["x-death"]]
+
+
+def test_what_is_rejected_goes_where_the_queue_says() -> None:
+    place = Place()
+    source, grave = place.queue("source", "grave"), place.queue("grave")
+    assert place.publish("source") == ROUTED
+    source.reject(source.get())
+    risen = grave.get().message
+    assert (risen.exchange, risen.routing_key, risen.body) == ("", "grave", b"x")
+    assert deaths(risen) == [("source", "rejected", 1)]
+    assert risen.published_at == 5_000
+
+
+def test_a_chain_of_full_queues_costs_no_stack() -> None:
+    place = Place(Nested())
+    for number in range(20):
+        place.queue(f"q{number}", f"q{number + 1}", length_max=0)
+    last = place.queue("q20")
+    place.publish("q0")
+    assert len(last.get().message.headers()["x-death"]) == 20
+    assert place.vhost.depth_max == 2
+
+
+def test_a_circle_that_nobody_moves_ends() -> None:
+    place = Place()
+    place.queue("a", "b", length_max=0)
+    b = place.queue("b", "a", length_max=0)
+    place.publish("a")
+    assert (b.published_count, b.message_count) == (1, 0)
+
+
+def test_a_queue_that_buries_in_itself_drops_what_expires() -> None:
+    place = Place()
+    queue = place.queue("a", "a", message_ttl_ms=10)
+    place.publish("a")
+    place.vhost.expire(5_010)
+    assert (queue.published_count, queue.message_count) == (1, 0)
+
+
+def test_a_client_that_rejects_may_go_in_circles() -> None:
+    place = Place()
+    queue = place.queue("a", "a")
+    place.publish("a")
+    for _ in range(3):
+        queue.reject(queue.get())
+    assert deaths(queue.get().message) == [("a", "rejected", 3)]
+
+
+def test_without_the_exchange_or_a_queue_the_dead_are_dropped() -> None:
+    place = Place()
+    for to in ({"dead_letter_exchange": "nope"}, {"dead_letter_exchange": "amq.fanout"}):
+        queue = place.queue("a", length_max=0, **to)
+        place.publish("a")
+        assert queue.message_count == 0
+
+
+def test_names_that_no_message_can_carry_drop_the_dead_and_hurt_nobody() -> None:
+    place = Place()
+    place.queue("a", "k" * 256, length_max=0)
+    place.queue("b", length_max=0, dead_letter_exchange="é" * 128)
+    assert place.publish("a") == ROUTED
+    assert place.publish("b") == ROUTED
+
+
+def test_a_full_grave_that_refuses_loses_what_comes_later() -> None:
+    place = Place()
+    place.queue("a", "grave", length_max=0)
+    grave = place.queue("grave", length_max=1, overflow=Overflow.REJECT_PUBLISH)
+    for body in (b"1", b"2"):
+        place.publish("a", body)
+    assert grave.get().message.body == b"1"
+    assert grave.get() is None
+
+
+def test_the_dead_keep_their_order() -> None:
+    place = Place()
+    place.queue("a", "grave", message_ttl_ms=10)
+    grave = place.queue("grave")
+    for body in (b"1", b"2", b"3"):
+        place.publish("a", body)
+    place.vhost.expire(5_010)
+    assert [grave.get().message.body for _ in range(3)] == [b"1", b"2", b"3"]
+
+
+def test_a_change_of_policy_between_death_and_burial_counts() -> None:
+    place = Place()
+    queue = place.queue("a", "grave")
+    grave = place.queue("grave")
+    place.publish("a")
+    delivery = queue.get()
+    queue.apply_settings(QueueSettings())
+    queue.reject(delivery)
+    assert grave.is_empty
+
+
+def test_those_that_no_exchange_routes_are_counted_as_lost() -> None:
+    place = Place()
+    place.queue("none", length_max=0)
+    place.queue("missing", length_max=0, dead_letter_exchange="nosuch")
+    place.queue("unbound", length_max=0, dead_letter_exchange="amq.fanout")
+    for name in ("none", "missing", "unbound"):
+        place.publish(name)
+    assert (place.vhost.dead_letter_counts, place.vhost.discarded_counts) == ({"maxlen": 1}, {"maxlen": 2})
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({}, "no dead-letter exchange"),
+        ({"dead_letter_exchange": "nosuch"}, "no exchange 'nosuch', which it names"),
+    ],
+)
+def test_those_that_were_delivered_too_often_and_lost_are_told_of_now_and_then(
+    settings: dict[str, object], why: str
+) -> None:
+    place, told = Place(), []
+    place.vhost.set_discard_logger(told.append)
+    queue = place.queue("q", delivery_limit=0, **settings)
+
+    def count_discarded() -> None:
+        place.publish("q")
+        queue.requeue(queue.get())
+
+    count_discarded()
+    assert told == [
+        "1 message delivered more often than the limit allows was lost in vhost 'v', the last one in queue "
+        f"'q', for which there is {why}"
+    ]
+    count_discarded()
+    place.vhost.now += LOST_DEAD_LETTERS_LOG_MS
+    count_discarded()
+    assert [text.split()[0] for text in told] == ["1", "2"]
+    assert place.vhost.discarded_counts == {"delivery_limit": 3}
+
+
+def test_a_full_queue_that_refuses_loses_nothing() -> None:
+    place = Place()
+    place.queue("q", length_max=0, overflow=Overflow.REJECT_PUBLISH_DLX)
+    place.publish("q")
+    assert place.vhost.discarded_counts == {}

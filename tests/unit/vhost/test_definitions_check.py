@@ -1,0 +1,94 @@
+"""Definitions are checked before they change anything."""
+
+import pytest
+from tests.unit.vhost.conftest import LiveVhost
+
+from warren.limits import DEFINITIONS_NAMED_MAX
+from warren.metadata.commands import (
+    Bind,
+    DeclareExchange,
+    DeclareQueue,
+    MetadataCommand,
+    PutVhost,
+    SetParameter,
+    SetPolicy,
+)
+from warren.metadata.definitions_import import DefinitionsError
+from warren.vhost.definitions_check import CheckedDefinitions, check_definitions
+
+
+def test_commands_that_can_be_carried_out_are_all_kept(live: LiveVhost) -> None:
+    commands: list[MetadataCommand] = [
+        PutVhost(name="w"),
+        DeclareExchange(vhost="w", name="x", type="topic"),
+        DeclareQueue(vhost="w", name="q", arguments={"x-max-length": 5}),
+        Bind(vhost="w", source="x", destination="q", routing_key="#"),
+        Bind(vhost="w", source="amq.headers", destination="q", arguments={"x-match": "any"}),
+        Bind(vhost="w", source="missing", destination="q"),
+    ]
+    assert check_definitions(commands, live.metadata) == CheckedDefinitions(commands, [])
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (DeclareExchange(vhost="v", name="x", type="nonsense"), "unknown exchange type 'nonsense'"),
+        (
+            DeclareQueue(vhost="v", name="q", arguments={"x-max-length": -1}),
+            "invalid arg 'x-max-length' for queue 'q' in vhost 'v': {value_negative,-1}",
+        ),
+    ],
+)
+def test_what_cannot_be_made_is_named(live: LiveVhost, command: MetadataCommand, text: str) -> None:
+    with pytest.raises(DefinitionsError) as caught:
+        check_definitions([command], live.metadata)
+    assert str(caught.value) == text
+
+
+def test_what_rabbitmq_has_and_warren_has_not_is_named(live: LiveVhost) -> None:
+    purpose = {"x-internal-purpose": "federation"}
+    kept = DeclareQueue(vhost="v", name="kept")
+    commands: list[MetadataCommand] = [
+        DeclareQueue(vhost="v", name="q", durable=True, arguments={"x-queue-type": "quorum"}),
+        DeclareExchange(vhost="v", name="f", type="x-federation-upstream", arguments=purpose),
+        kept,
+        SetParameter(vhost="v", component="shovel", name="s", value={}),
+        SetPolicy(vhost="v", name="p", pattern="", definition={"federation-upstream-set": "all"}),
+        PutVhost(name="w", default_queue_type="quorum"),
+    ]
+    found = check_definitions(commands, live.metadata)
+    left_out = [
+        "queue type 'quorum' is not supported yet: queue 'q' in vhost 'v'",
+        "'f' in vhost 'v', which federation made for itself",
+        "parameter 's' in vhost 'v': component shovel not found",
+        "policy 'p' in vhost 'v': [{<<\"federation-upstream-set\">>,<<\"all\">>}]"
+        " are not recognised policy settings",
+        "queue type 'quorum' is not supported yet: default of vhost 'w'",
+    ]
+    assert found == CheckedDefinitions([kept], left_out)
+    with pytest.raises(DefinitionsError) as caught:
+        found.complete()
+    assert [text for text in left_out if text not in str(caught.value)] == []
+
+
+def test_of_many_that_cannot_be_the_first_are_named_and_the_rest_counted(live: LiveVhost) -> None:
+    arguments = {"x-queue-type": "quorum"}
+    commands: list[MetadataCommand] = [
+        DeclareQueue(vhost="v", name=f"q{number}", durable=True, arguments=arguments)
+        for number in range(DEFINITIONS_NAMED_MAX + 2)
+    ]
+    with pytest.raises(DefinitionsError) as caught:
+        check_definitions(commands, live.metadata).complete()
+    assert str(caught.value).endswith("queue 'q99' in vhost 'v'; and 2 more")
+
+
+def test_a_binding_its_exchange_refuses_is_passed_over(live: LiveVhost) -> None:
+    live.apply(DeclareExchange(vhost="v", name="old", type="x-consistent-hash"))
+    commands: list[MetadataCommand] = [
+        DeclareExchange(vhost="v", name="new", type="x-consistent-hash"),
+        Bind(vhost="v", source="old", destination="q", routing_key="abc"),
+        Bind(vhost="v", source="new", destination="q", routing_key="abc"),
+        Bind(vhost="v", source="new", destination="q", routing_key="10"),
+        Bind(vhost="v", source="amq.headers", destination="q", arguments={"x-match": "some"}),
+    ]
+    assert check_definitions(commands, live.metadata).commands == [commands[0], commands[3]]

@@ -1,0 +1,256 @@
+"""queue.declare, delete and purge: texts and order of checks as RabbitMQ 3.10.8 answered them."""
+
+from typing import Any
+
+import pytest
+from tests.unit.vhost.conftest import LiveVhost, ran
+
+from warren.errors import (
+    AccessRefused,
+    AmqpError,
+    AmqpNotImplemented,
+    InternalError,
+    NotFound,
+    PreconditionFailed,
+    ResourceLocked,
+)
+from warren.metadata.commands import ClearPermissions, PutVhost, SetVhostLimits
+from warren.vhost.queue_service import DeclaredQueue
+from warren.vhost.requester import Owner, Requester
+from warren.wire.methods import QueueDeclare, QueueDelete, QueuePurge
+
+LOCKED = (
+    "cannot obtain exclusive access to locked queue '{}' in vhost 'v'. It could be originally declared on "
+    "another connection or the exclusive property value does not match that of the original declaration."
+)
+
+
+def declare(live: LiveVhost, name: str, who: Requester | None = None, **fields: Any) -> DeclaredQueue:
+    method = QueueDeclare(queue=name, **fields)
+    return ran(live.queue_service.declare_queue(who or live.requester(), method))
+
+
+def delete(live: LiveVhost, name: str, who: Requester | None = None, **fields: bool) -> int:
+    return ran(live.queue_service.delete_queue(who or live.requester(), QueueDelete(queue=name, **fields)))
+
+
+def purge(live: LiveVhost, name: str, who: Requester | None = None) -> int:
+    return ran(live.queue_service.purge_queue(who or live.requester(), QueuePurge(queue=name)))
+
+
+def error(kind: type[AmqpError], call: Any, *arguments: Any, **fields: Any) -> str:
+    with pytest.raises(kind) as caught:
+        call(*arguments, **fields)
+    return caught.value.message
+
+
+def test_a_queue_is_made_once_and_found_again_with_its_counts(live: LiveVhost) -> None:
+    assert declare(live, "q", arguments={"x-max-length": 5}) == DeclaredQueue("q", 0, 0)
+    assert live.queues["q"].settings.length_max == 5
+    live.queues["q"].message_count = 3
+    live.queues["q"].consumer_count = 1
+    assert declare(live, "q", arguments={"x-max-length": 5}) == DeclaredQueue("q", 3, 1)
+    assert live.queues["q"].touched == 1
+    assert declare(live, "q", passive=True, durable=True) == DeclaredQueue("q", 3, 1)
+    assert declare(live, "q", passive=True, no_wait=True) == DeclaredQueue("q", 0, 0)
+
+
+def test_a_queue_without_a_name_gets_one_and_is_the_channels_last(live: LiveVhost) -> None:
+    who = live.requester()
+    state = declare(live, "", who)
+    assert state.name == "amq.gen-_____________________w"
+    assert who.queue("") == state.name
+    declare(live, "other", who)
+    assert who.queue("") == "other"
+    assert who.queue("named") == "named"
+
+
+def test_an_empty_name_without_a_declared_queue_is_not_found(live: LiveVhost) -> None:
+    for call in (delete, purge):
+        assert error(NotFound, call, live, "") == "no previously declared queue"
+    assert error(NotFound, declare, live, "", passive=True) == "no queue '' in vhost 'v'"
+
+
+def test_line_ends_are_stripped_except_when_purging(live: LiveVhost) -> None:
+    assert declare(live, "q\n2\r").name == "q2"
+    assert error(NotFound, purge, live, "q\n2") == "no queue 'q\n2' in vhost 'v'"
+    assert delete(live, "q\n2") == 0
+    assert live.queues == {}
+
+
+def test_reserved_names_are_refused_before_permissions(live: LiveVhost) -> None:
+    live.user("low", "", "", "")
+    text = error(AccessRefused, declare, live, "amq.x", live.requester("low"))
+    assert text == "queue name 'amq.x' contains reserved prefix 'amq.*'"
+    assert error(NotFound, declare, live, "amq.foo", passive=True) == "no queue 'amq.foo' in vhost 'v'"
+
+
+def test_redeclaring_otherwise_is_refused_property_by_property(live: LiveVhost) -> None:
+    declare(live, "q2", arguments={"x-max-length": 5})
+    of = "for queue 'q2' in vhost 'v': received"
+    assert error(PreconditionFailed, declare, live, "q2", durable=True, auto_delete=True) == (
+        f"inequivalent arg 'durable' {of} 'true' but current is 'false'"
+    )
+    assert error(PreconditionFailed, declare, live, "q2", auto_delete=True) == (
+        f"inequivalent arg 'auto_delete' {of} 'true' but current is 'false'"
+    )
+    assert error(PreconditionFailed, declare, live, "q2") == (
+        f"inequivalent arg 'x-max-length' {of} none but current is the value '5' of type 'long'"
+    )
+    assert error(ResourceLocked, declare, live, "q2", exclusive=True) == LOCKED.format("q2")
+
+
+def test_an_exclusive_queue_is_its_connections_alone(live: LiveVhost) -> None:
+    mine, other = live.requester(), live.requester(connection="c2")
+    declare(live, "excl", mine, exclusive=True, durable=True)
+    declare(live, "excl", mine, exclusive=True, durable=False)
+    for call in (delete, purge):
+        assert error(ResourceLocked, call, live, "excl", other) == LOCKED.format("excl")
+    assert error(ResourceLocked, declare, live, "excl", other, passive=True) == LOCKED.format("excl")
+    assert error(ResourceLocked, declare, live, "excl", other, exclusive=True) == LOCKED.format("excl")
+    assert error(ResourceLocked, declare, live, "excl", mine) == LOCKED.format("excl")
+    assert declare(live, "excl", mine, passive=True).name == "excl"
+    assert delete(live, "excl", mine) == 0
+
+
+def test_exclusive_queues_go_with_their_connection(live: LiveVhost) -> None:
+    for name, connection in (("a", "c1"), ("b", "c1"), ("c", "c2")):
+        declare(live, name, live.requester(connection=connection), exclusive=True)
+    queues = list(live.queues.values())
+    ran(live.queue_service.remove_exclusive(Owner("c1")))
+    ran(live.queue_service.remove_exclusive(Owner("nobody")))
+    assert list(live.queues) == ["c"]
+    assert [queue.is_deleted for queue in queues] == [True, True, False]
+
+
+@pytest.mark.parametrize("name", ["mine", "theirs"])
+def test_declaring_and_deleting_need_configure_existing_or_not(live: LiveVhost, name: str) -> None:
+    declare(live, "mine")
+    live.user("low", "^other", ".*", ".*")
+    for call in (declare, delete):
+        assert error(AccessRefused, call, live, name, live.requester("low")) == (
+            f"access to queue '{name}' in vhost 'v' refused for user 'low'"
+        )
+
+
+def test_a_generated_name_needs_configure_too(live: LiveVhost) -> None:
+    live.user("low", "^q", "", "")
+    assert error(AccessRefused, declare, live, "", live.requester("low")) == (
+        "access to queue 'amq.gen-_____________________w' in vhost 'v' refused for user 'low'"
+    )
+
+
+def test_purging_needs_read_before_the_queue_is_looked_for(live: LiveVhost) -> None:
+    live.user("low", ".*", ".*", "^r")
+    low = live.requester("low")
+    assert error(AccessRefused, purge, live, "nope", low).startswith("access to queue 'nope'")
+    assert error(NotFound, purge, live, "rnope", low) == "no queue 'rnope' in vhost 'v'"
+    declare(live, "r")
+    live.queues["r"].message_count = 4
+    assert purge(live, "r", low) == 4
+
+
+def test_a_passive_declaration_needs_some_permission(live: LiveVhost) -> None:
+    declare(live, "theirs")
+    for patterns in (("^t", "", ""), ("", "^t", ""), ("", "", "^t")):
+        live.user("low", *patterns)
+        assert declare(live, "theirs", live.requester("low"), passive=True).name == "theirs"
+    live.user("low", "x", "x", "x")
+    assert error(AccessRefused, declare, live, "theirs", live.requester("low"), passive=True) == (
+        "access to queue 'theirs' in vhost 'v' refused for user 'low'"
+    )
+
+
+def test_a_dead_letter_exchange_needs_read_on_the_queue_and_write_on_itself(live: LiveVhost) -> None:
+    arguments = {"x-dead-letter-exchange": "amq.direct", "x-message-ttl": -1}
+    live.user("low", ".*", ".*", "")
+    low = live.requester("low")
+    assert error(AccessRefused, declare, live, "q", low, arguments=arguments) == (
+        "access to queue 'q' in vhost 'v' refused for user 'low'"
+    )
+    live.user("low", ".*", "", ".*")
+    assert error(AccessRefused, declare, live, "q", low, arguments=arguments) == (
+        "access to exchange 'amq.direct' in vhost 'v' refused for user 'low'"
+    )
+    assert error(AccessRefused, declare, live, "q", low, arguments={"x-dead-letter-exchange": ""}) == (
+        "access to exchange 'amq.default' in vhost 'v' refused for user 'low'"
+    )
+    assert "{value_negative,-1}" in error(PreconditionFailed, declare, live, "q", arguments=arguments)
+
+
+def test_wrong_arguments_are_checked_after_permissions_and_only_for_new_queues(live: LiveVhost) -> None:
+    live.user("low", "^x", "", "")
+    bad = {"x-queue-type": "banana"}
+    error(AccessRefused, declare, live, "q", live.requester("low"), arguments=bad)
+    assert error(PreconditionFailed, declare, live, "q", arguments=bad) == (
+        "invalid arg 'x-queue-type' for queue 'q' in vhost 'v': \"unsupported queue type 'banana'\""
+    )
+    declare(live, "q")
+    assert "inequivalent arg 'x-queue-type'" in error(PreconditionFailed, declare, live, "q", arguments=bad)
+
+
+def test_the_queue_limit_of_a_vhost_is_checked_for_new_queues_first(live: LiveVhost) -> None:
+    declare(live, "l1")
+    live.apply(SetVhostLimits(vhost="v", limits={"max-queues": 1}))
+    assert error(PreconditionFailed, declare, live, "l2", arguments={"x-dead-letter-exchange": 5}) == (
+        "cannot declare queue 'l2': queue limit in vhost 'v' (1) is reached"
+    )
+    assert declare(live, "l1").name == "l1"
+
+
+def test_deleting_answers_what_was_ready_and_missing_queues_are_no_error(live: LiveVhost) -> None:
+    declare(live, "q")
+    queue = live.queues["q"]
+    queue.message_count = 2
+    queue.consumer_count = 1
+    in_vhost = "queue 'q' in vhost 'v'"
+    assert (
+        error(PreconditionFailed, delete, live, "q", if_empty=True, if_unused=True) == f"{in_vhost} not empty"
+    )
+    assert error(PreconditionFailed, delete, live, "q", if_unused=True) == f"{in_vhost} in use"
+    assert delete(live, "q") == 2
+    assert queue.is_deleted
+    assert delete(live, "q", if_empty=True, if_unused=True) == 0
+
+
+def test_replicated_queues_are_checked_and_then_not_implemented(live: LiveVhost) -> None:
+    quorum = {"x-queue-type": "quorum"}
+    assert error(PreconditionFailed, declare, live, "q", arguments=quorum) == (
+        "invalid property 'non-durable' for queue 'q' in vhost 'v'"
+    )
+    assert error(PreconditionFailed, declare, live, "", arguments=quorum, durable=True) == (
+        "Cannot declare a server-named queue for type rabbit_quorum_queue"
+    )
+    assert "'quorum' is not supported yet" in error(
+        AmqpNotImplemented, declare, live, "q", arguments=quorum, durable=True
+    )
+
+
+def test_a_vhosts_default_queue_type_is_used_where_it_can_be(live: LiveVhost) -> None:
+    live.apply(PutVhost(name="v", default_queue_type="quorum"))
+    declare(live, "transient")
+    declare(live, "exclusive", exclusive=True, durable=True)
+    error(AmqpNotImplemented, declare, live, "durable", durable=True)
+    declare(live, "classic", durable=True, arguments={"x-queue-type": "classic"})
+    live.apply(PutVhost(name="v", default_queue_type="classic"))
+    declare(live, "said")
+    vhost = live.metadata.vhost("v")
+    assert vhost is not None
+    assert vhost.topology.queues["said"].arguments == {"x-queue-type": "classic"}
+
+
+def test_a_queue_is_found_for_consuming_by_who_may_read_it(live: LiveVhost) -> None:
+    who = live.requester()
+    declare(live, "q", who, exclusive=True)
+    assert live.queue_service.live_queue(who, "q") is live.queues["q"]
+    assert error(NotFound, live.queue_service.live_queue, who, "nope") == "no queue 'nope' in vhost 'v'"
+    other = live.requester(connection="c2")
+    assert error(ResourceLocked, live.queue_service.live_queue, other, "q") == LOCKED.format("q")
+    live.apply(ClearPermissions(user="guest", vhost="v"))
+    error(AccessRefused, live.queue_service.live_queue, who, "q")
+
+
+def test_a_queue_that_could_not_be_made_to_live_is_told_and_not_waited_for(live: LiveVhost) -> None:
+    declare(live, "q")
+    del live.queues["q"]
+    assert "the log says why" in error(InternalError, declare, live, "q")

@@ -1,0 +1,109 @@
+"""What a Publish carries."""
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warren.limits import STREAM_BATCH_SIZE_MAX
+from warren.wire.streams.codes import MalformedFrame
+from warren.wire.streams.publish import Publication, SubEntryBatch, decode_publish, encode_publish
+
+NUMBERS = st.integers(0, 2**64 - 1)
+
+
+def packed(messages):
+    return b"".join(len(message).to_bytes(4, "big") + message for message in messages)
+
+
+def shown(publication):
+    return publication.publisher, [
+        (sequence, entry.messages() if isinstance(entry, SubEntryBatch) else entry)
+        for sequence, entry in publication.entries
+    ]
+
+
+@given(
+    st.integers(0, 255),
+    st.lists(
+        st.tuples(NUMBERS, st.one_of(st.binary(max_size=50), st.lists(st.binary(max_size=50), max_size=5))),
+        max_size=8,
+    ),
+    st.booleans(),
+)
+def test_what_was_published_comes_back(publisher, entries, is_zipped):
+    made = []
+    for sequence, entry in entries:
+        if isinstance(entry, list):
+            octets = packed(entry)
+            sent = gzip.compress(octets) if is_zipped else octets
+            made.append((sequence, SubEntryBatch(int(is_zipped), len(entry), len(octets), sent)))
+        else:
+            made.append((sequence, entry))
+    found = decode_publish(encode_publish(Publication(publisher, made)))
+    assert shown(found) == (publisher, entries)
+
+
+@given(st.binary(max_size=80))
+def test_any_octets_are_a_publish_or_malformed(octets):
+    for version in (b"\0\1", b"\0\2"):
+        try:
+            shown(decode_publish(b"\0\2" + version + octets))
+        except MalformedFrame:
+            continue
+
+
+def test_a_transcript_of_rabbitmq():
+    frame = b"\0\2\0\1\1\0\0\0\2" + b"\0\0\0\0\0\0\0\5\0\0\0\6\0Su\xa0\1a" + b"\0\0\0\0\0\0\0\6\0\0\0\0"
+    assert shown(decode_publish(frame)) == (1, [(5, b"\0Su\xa0\1a"), (6, b"")])
+
+
+def test_version_2_has_a_filter_value_beside_each_message():
+    frame = b"\0\2\0\2\1\0\0\0\2" + b"\0\0\0\0\0\0\0\5\0\3abc\0\0\0\1x" + b"\0\0\0\0\0\0\0\6\xff\xff\0\0\0\1y"
+    publication = decode_publish(frame)
+    assert shown(publication) == (1, [(5, b"x"), (6, b"y")])
+    assert publication.filters == ["abc", None]
+    with pytest.raises(MalformedFrame, match="filter value cut short"):
+        decode_publish(frame[:17] + b"\0\x40" + frame[19:])
+
+
+def test_other_entries_than_it_says_are_malformed():
+    with pytest.raises(MalformedFrame, match="other entries"):
+        decode_publish(b"\0\2\0\1\1\0\0\0\2\0\0\0\0\0\0\0\5\0\0\0\0")
+
+
+def test_a_batch_that_unpacks_to_more_than_it_says_is_not_unpacked_further():
+    octets = gzip.compress(bytes(50_000_000))
+    with pytest.raises(MalformedFrame, match="another size"):
+        SubEntryBatch(1, 1, 100, octets).messages()
+
+
+def test_a_batch_that_says_it_is_too_large_is_not_unpacked():
+    with pytest.raises(MalformedFrame, match="octets"):
+        SubEntryBatch(1, 1, STREAM_BATCH_SIZE_MAX + 1, gzip.compress(b"")).messages()
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        SubEntryBatch(0, 2, 5, packed([b"a"])),
+        SubEntryBatch(0, 1, 6, b"\0\0\0\5ab"),
+        SubEntryBatch(0, 1, 2, b"\0\0"),
+        SubEntryBatch(1, 1, 5, b"no gzip"),
+    ],
+    ids=["count", "cut short", "no size", "no gzip"],
+)
+def test_a_batch_that_is_wrong_is_malformed(batch):
+    with pytest.raises(MalformedFrame):
+        batch.messages()
+
+
+def test_a_batch_packed_otherwise_is_not_readable():
+    assert [SubEntryBatch(kind, 0, 0, b"").is_readable for kind in range(5)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]

@@ -1,0 +1,129 @@
+"""A Warren to test against: the one that the tests import, in a process of its own, on free ports."""
+
+import contextlib
+import fcntl
+import os
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import warren
+
+START_S_MAX = 30
+STOP_S_MAX = 10
+PROGRAM = "from warren.cli.main import main; main()"
+COMMAND = (sys.executable, "-c", PROGRAM)
+# Unless a test says where: no broker of a test has its data where those of a user are.
+IN_MEMORY: Mapping[str, str] = MappingProxyType({"WARREN_IN_MEMORY": "true"})
+# A broker of one's own has its HTTP elsewhere, too.
+FREE_PORTS = ("--management-port", "0", "--prometheus-port", "0", "--stream-port", "0")
+
+# Below those that systems give to whoever connects: such a one may have the port when a broker wants it back.
+_PORTS = range(20_000, 32_000)
+# Tests that have seeds must not have the same ports.
+_CHANCE = random.SystemRandom()
+# What is given: this file has a lock for each port, at its place, that ends with the process.
+_GIVEN: set[int] = set()
+_LOCKS = (Path(tempfile.gettempdir()) / f"warren-tests-{os.getuid()}.ports").open("ab")
+
+
+@dataclass(frozen=True)
+class WarrenProcess:
+    """A running broker: its process, the port it listens on and the file that holds what it printed."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+
+
+@contextlib.contextmanager
+def running_warren(
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    arguments: tuple[str, ...] = (),
+    command: tuple[str, ...] = COMMAND,
+) -> Iterator[WarrenProcess]:
+    """A broker with `folder` for its files and with `settings` as its rabbitmq.conf, until the block ends."""
+    port = free_port()
+    lines = {"listeners.tcp.default": f"127.0.0.1:{port}", **(settings or {})}
+    (folder / "warren.conf").write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
+    broker = start_warren(folder, port, "--config", "warren.conf", *arguments, command=command)
+    try:
+        yield broker
+    finally:
+        stop(broker.process)
+
+
+def start_warren(
+    folder: Path,
+    port: int,
+    *arguments: str,
+    environment: Mapping[str, str] = IN_MEMORY,
+    command: tuple[str, ...] = COMMAND,
+) -> WarrenProcess:
+    """`warren serve` with `arguments`, which make it listen on `port`; returns when it does.
+
+    A --data-dir among them counts more than the variable. A `command` of its own finds its own packages only.
+    """
+    where = warren_environment() if command is COMMAND else {**os.environ, "PYTHONPATH": ""}
+    log = folder / "warren.log"
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [*command, "serve", *FREE_PORTS, *arguments],
+            cwd=folder,
+            env=where | environment,
+            stdout=output,
+            stderr=output,
+        )
+    wait_until_listening(process, port, log)
+    return WarrenProcess(process, port, log)
+
+
+def warren_environment() -> dict[str, str]:
+    """The environment in which another process imports the same Warren: interpreted or compiled."""
+    assert warren.__file__
+    return {**os.environ, "PYTHONPATH": str(Path(warren.__file__).resolve().parents[1])}
+
+
+def free_port() -> int:
+    """A port where nobody listens, and that nobody else is given as long as this process lives."""
+    while True:
+        port = _CHANCE.choice(_PORTS)
+        if port in _GIVEN:
+            continue
+        with contextlib.suppress(OSError), socket.socket() as listener:
+            fcntl.lockf(_LOCKS, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+            _GIVEN.add(port)
+            # On every interface: not all brokers of tests listen on one alone.
+            listener.bind(("", port))
+            return port
+
+
+def wait_until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Return once `port` accepts; raise, with what was printed, if the process ends or takes too long."""
+    deadline = time.monotonic() + START_S_MAX
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.05)
+    stop(process)
+    raise RuntimeError(f"Warren does not listen on port {port}:\n{log.read_text(errors='replace')}")
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Ask politely, then insist; only ever this process."""
+    if process.poll() is None:
+        process.terminate()
+    try:
+        process.wait(STOP_S_MAX)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
