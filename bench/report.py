@@ -153,7 +153,9 @@ def spark(found: Measurement) -> str:
     if not rows:
         return 'Not measured at this version: `make bench-compare ARGS="--rows spark"`.'
     heads = ["", "rows", "rows/s", "broker, µs per row", "Python, µs per row", "JVM, µs per row"]
-    return _table(heads, rows)
+    runs = found.plan["spark_runs"]
+    counted = "One run, after" if runs == 1 else f"The minimum of {runs} runs, after"
+    return f"{counted} one that is not counted.\n\n" + _table(heads, rows)
 
 
 def source(found: Measurement) -> str:

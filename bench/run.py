@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import memory
-from brokers import Broker, has_rabbitmq, rabbitmq, warren
+from brokers import Broker, build_of, has_rabbitmq, rabbitmq, warren
 from machine import loop_ms, sync_us
 from measurement import measurement
 from rows import LATENCY_ROWS, ROWS, Row
@@ -107,6 +107,7 @@ def main() -> None:
         )
         found |= store
     if SPARK in wanted and arguments.only != "rabbitmq":
+        comparison.versions["warren"] = build_of(arguments.warren)
         text, figures = spark_table(arguments, plan)
         parts.append(text)
         found |= figures
