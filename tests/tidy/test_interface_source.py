@@ -1,5 +1,6 @@
 """The source of the web interface: its types, its linter, its unit tests, and what it must not do."""
 
+import json
 import os
 import re
 import shutil
@@ -23,6 +24,13 @@ def test_no_list_is_called_empty_before_it_is_there() -> None:
 def test_no_answer_is_shown_without_a_look_at_whether_its_question_is_still_asked() -> None:
     assert SOURCES
     assert [path.name for path in SOURCES if ASKED_BY_HAND.search(path.read_text())] == []
+
+
+def test_the_lock_file_names_the_packages_of_every_platform() -> None:
+    """`npm ci` refuses it otherwise, and then a fresh clone has no web interface."""
+    packages = json.loads((INTERFACE / "package-lock.json").read_text())["packages"]
+    wanted = {name for package in packages.values() for name in package.get("optionalDependencies", {})}
+    assert [name for name in sorted(wanted) if f"node_modules/{name}" not in packages] == []
 
 
 def is_installed() -> bool:
