@@ -31,7 +31,7 @@ from warren.cli.spark.session import spark_session
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 SCHEMES = {"light": "default", "dark": "github-dark"}  # with the colours of code
-WIDTH, HEIGHT = 1280, 750
+WIDTH, HEIGHT = 1280, 785
 SCALE = 1.5
 BYTES_MAX = 200_000
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -98,7 +98,7 @@ def interface(chromium: Browser, place: Place) -> Iterator[int]:
     for scheme in SCHEMES:
         with page_of(chromium, scheme) as page:
             page.goto(place.web)
-            page.get_by_label("User").fill("guest")
+            page.get_by_label("Username").fill("guest")
             page.get_by_label("Password").fill("guest")
             page.get_by_role("button", name="Sign in").click()
             page.locator("#main").wait_for()
