@@ -381,7 +381,7 @@ def test_what_a_consumer_holds_is_returned(node: BrokerProcess, tab: Visit) -> N
         page.get_by_role("button", name="Requeue", exact=True).first.click()
         expect(page.get_by_text("2 shown")).to_be_visible()
         confirm(page, "Requeue all")
-        expect(page.get_by_text("2 requeued.")).to_be_visible()
+        expect(page.get_by_text("2 messages requeued.")).to_be_visible()
         assert channel.queue_declare("held", passive=True).method.message_count == 3
         channel.queue_delete("held")
 

@@ -8,6 +8,9 @@ export const count = (value: number | undefined): string => (value === undefined
 
 export const short = (value: number): string => SHORT.format(value);
 
+/** A number with its noun, as in "1 message" and "2 messages". */
+export const plural = (value: number, noun: string): string => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+
 /** A rate per second. */
 export function rate(value: number | undefined): string {
   if (value === undefined) return "–";

@@ -3,8 +3,8 @@
 import type { Consumer } from "../model";
 import { link } from "../router";
 import { Arguments } from "./arguments";
+import { Badge } from "./status";
 import { Table } from "./table";
-import { Badge } from "./ui";
 
 export function ConsumerTable({ consumers }: { consumers: Consumer[] }) {
   return (

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { Button } from "./ui";
+import { Button } from "./button";
 
 interface DialogProps {
   title: string;

@@ -5,9 +5,11 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, path, post, remove } from "../api";
 import { count, rate } from "../format";
 import type { Job, Preview, Refusal } from "../model";
+import { Button } from "./button";
+import { Card } from "./layout";
 import { notify } from "./notice";
+import { Badge, ErrorMessage, type Tone } from "./status";
 import { Table } from "./table";
-import { Badge, Button, Card, ErrorMessage, type Tone } from "./ui";
 
 const POLL_MS = 500;
 const TONES: Record<Job["state"], Tone> = {

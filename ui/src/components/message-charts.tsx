@@ -2,7 +2,7 @@
 
 import type { Samples, Stats } from "../model";
 import { Chart } from "./chart";
-import { Card } from "./ui";
+import { Card } from "./layout";
 
 const LABELS = {
   publish: "Publish",

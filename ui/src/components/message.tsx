@@ -1,7 +1,7 @@
 /** One message: its details and its payload. */
 
 import type { ComponentChildren } from "preact";
-import { Facts } from "./ui";
+import { Facts } from "./layout";
 
 interface MessageCardProps {
   facts: [string, ComponentChildren][];

@@ -5,8 +5,9 @@ import { remove } from "../api";
 import type { Live } from "../live";
 import type { Permission } from "../model";
 import { ConfirmButton } from "./dialog";
+import { Field, Form, type FormValues } from "./form";
+import { Card } from "./layout";
 import { type Column, LiveTable } from "./table";
-import { Card, Field, Form, type FormValues } from "./ui";
 import { VhostField } from "./vhost-select";
 
 /** The patterns that permissions and topic permissions have. */

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { ApiError } from "../api";
 import type { PublishResult } from "../model";
 import { ARGUMENTS_NOTE, parseArguments } from "./arguments";
-import { Field, Form, type FormValues } from "./ui";
+import { Field, Form, type FormValues } from "./form";
 
 interface PublishFormProps {
   publish: (message: unknown) => Promise<PublishResult>;

@@ -7,7 +7,7 @@ import { count } from "../format";
 import { type Live, useLive } from "../live";
 import type { Page } from "../model";
 import { currentLocation, setQuery, useLocation } from "../router";
-import { ErrorMessage, Loading } from "./ui";
+import { ErrorMessage, Loading } from "./status";
 
 export interface Column<T> {
   label: string;

@@ -3,7 +3,7 @@
 import { path } from "../api";
 import { useLive } from "../live";
 import { setQuery, useLocation } from "../router";
-import { Field } from "./ui";
+import { Field } from "./form";
 
 export function useVhosts(): string[] {
   const { data } = useLive<{ name: string }[]>(`${path("vhosts")}?columns=name`);

@@ -3,8 +3,8 @@
 import { path, post, remove } from "../api";
 import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
 import { ConfirmButton } from "../components/dialog";
+import { Field, Form, type FormValues } from "../components/form";
 import { LiveTable } from "../components/table";
-import { Field, Form, type FormValues } from "../components/ui";
 import type { Live } from "../live";
 import type { Binding } from "../model";
 import { link } from "../router";

@@ -3,13 +3,14 @@
 import { path, withQuery } from "../api";
 import { Chart } from "../components/chart";
 import { ConsumerTable } from "../components/consumer-table";
+import { Card, Facts, Page } from "../components/layout";
+import { Badge, ErrorMessage, Loading, State } from "../components/status";
 import { type Column, LiveTable, PagedTable } from "../components/table";
-import { Badge, Card, ErrorMessage, Facts, Loading, Page, State } from "../components/ui";
+import { samplingQuery, TimeRangeSelect, useTimeRange } from "../components/time-range";
 import { count, rate } from "../format";
 import { type Live, useLive } from "../live";
 import { type Channel, rateOf } from "../model";
 import { link } from "../router";
-import { samplingQuery, TimeRangeSelect, useTimeRange } from "./overview";
 
 const COLUMNS: Column<Channel>[] = [
   { label: "Channel", sort: "name", show: ({ name }) => <a href={link("channels", name)}>{name}</a> },

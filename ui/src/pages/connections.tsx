@@ -4,14 +4,15 @@ import { path, remove, withQuery } from "../api";
 import { Arguments } from "../components/arguments";
 import { Chart } from "../components/chart";
 import { ConfirmButton } from "../components/dialog";
+import { Card, Facts, Page } from "../components/layout";
+import { Badge, ErrorMessage, Loading, State } from "../components/status";
 import { LiveTable, PagedTable } from "../components/table";
-import { Badge, Card, ErrorMessage, Facts, Loading, Page, State } from "../components/ui";
+import { TimeRangeSelect, useTimeRange } from "../components/time-range";
 import { count, formatBytes, time } from "../format";
 import { useLive } from "../live";
 import type { Channel, Connection, StreamProtocolPublisher, StreamSubscription } from "../model";
 import { link, navigate } from "../router";
 import { ChannelTable } from "./channels";
-import { TimeRangeSelect, useTimeRange } from "./overview";
 
 const SHOWN =
   "name,user,vhost,state,ssl,protocol,channels,user_provided_name,peer_host,peer_port,recv_oct_details,send_oct_details";

@@ -2,11 +2,13 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { path, withQuery } from "../api";
+import { Button } from "../components/button";
 import { JobProgress } from "../components/job";
+import { Card, Page } from "../components/layout";
+import { Badge, ErrorMessage, Loading } from "../components/status";
 import { Table } from "../components/table";
-import { Badge, Button, Card, ErrorMessage, Loading, Page } from "../components/ui";
 import { useSelectedVhost, VhostSelect } from "../components/vhost-select";
-import { count, formatBytes, formatDuration, time } from "../format";
+import { count, formatBytes, formatDuration, plural, time } from "../format";
 import { type DeadLetterGroup, type DeadLetterQueue, type DeathCause, type PeekedMessage, splitProperties } from "../model";
 import { useFetch } from "../request";
 import { link, setQuery, useLocation } from "../router";
@@ -65,8 +67,8 @@ export function DeadLetters() {
 function DeadLetterCounts({ queue }: { queue: DeadLetterQueue }) {
   return (
     <p class="quiet">
-      {count(queue.dead_letters)} dead letters{queue.not_dead > 0 && `, ${count(queue.not_dead)} other messages`}, in virtual host{" "}
-      {queue.vhost}
+      {plural(queue.dead_letters, "dead letter")}
+      {queue.not_dead > 0 && `, ${plural(queue.not_dead, "other message")}`}, in virtual host {queue.vhost}
       {queue.next !== null && `; only the first ${count(queue.examined)} messages were scanned`}
     </p>
   );

@@ -2,9 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { path, post } from "../api";
+import { Field, Form, type FormValues } from "../components/form";
 import { FileField, readJson } from "../components/json-file";
+import { Card, Page } from "../components/layout";
 import { notify } from "../components/notice";
-import { Card, Field, Form, type FormValues, Page } from "../components/ui";
 import { useVhosts, vhostOptions } from "../components/vhost-select";
 import { PlanImport } from "./plan-import";
 

@@ -1,8 +1,9 @@
 /** Feature flags: features that are used once all nodes of a cluster support them. */
 
 import { path } from "../api";
+import { Page } from "../components/layout";
+import { Badge } from "../components/status";
 import { LiveTable } from "../components/table";
-import { Badge, Page } from "../components/ui";
 import { useLive } from "../live";
 import type { FeatureFlag } from "../model";
 

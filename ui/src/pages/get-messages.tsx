@@ -3,9 +3,11 @@
 import { useState } from "preact/hooks";
 import { post } from "../api";
 import { Arguments } from "../components/arguments";
+import { Field, Form, type FormValues } from "../components/form";
+import { Card } from "../components/layout";
 import { MessageCard } from "../components/message";
-import { Badge, Card, Field, Form, type FormValues } from "../components/ui";
-import { count, formatBytes } from "../format";
+import { Badge } from "../components/status";
+import { formatBytes, plural } from "../format";
 import { type GotMessage, splitProperties } from "../model";
 
 const ACK_MODES: [string, string][] = [
@@ -48,7 +50,7 @@ export function GetMessages({ address, changed }: { address: string; changed: ()
           />
         </div>
       </Form>
-      <div role="status">{found && (found.length ? `${count(found.length)} messages` : "The queue is empty.")}</div>
+      <div role="status">{found && (found.length ? plural(found.length, "message") : "The queue is empty.")}</div>
       <ol class="messages">
         {found?.map((message, index) => (
           <li key={index}>

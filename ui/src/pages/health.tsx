@@ -2,8 +2,10 @@
 
 import { useEffect } from "preact/hooks";
 import { ApiError, get, path } from "../api";
+import { Button } from "../components/button";
+import { Page } from "../components/layout";
+import { Badge } from "../components/status";
 import { LiveTable } from "../components/table";
-import { Badge, Button, Page } from "../components/ui";
 import { useRequest } from "../request";
 
 const CHECKS: [string, string][] = [

@@ -2,8 +2,8 @@
 
 import { path } from "../api";
 import { describeTarget, JobActions, JobState } from "../components/job";
+import { Page } from "../components/layout";
 import { PagedTable } from "../components/table";
-import { Page } from "../components/ui";
 import { count, time } from "../format";
 import type { Job } from "../model";
 import { link } from "../router";

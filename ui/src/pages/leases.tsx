@@ -2,10 +2,11 @@
 
 import { path, post } from "../api";
 import { ConfirmButton } from "../components/dialog";
+import { Card } from "../components/layout";
 import { notify } from "../components/notice";
+import { Badge, ErrorMessage, Loading } from "../components/status";
 import { Table } from "../components/table";
-import { Badge, Card, ErrorMessage, Loading } from "../components/ui";
-import { count, formatBytes, formatDuration, time } from "../format";
+import { count, formatBytes, formatDuration, plural, time } from "../format";
 import { useLive } from "../live";
 import type { Lease } from "../model";
 
@@ -21,7 +22,7 @@ export function Leases({ vhost, name, changed }: LeasesProps) {
   if (!data) return error ? <ErrorMessage error={error} /> : <Loading />;
   const requeue = async ({ lease, messages }: Lease) => {
     await post(path("warren", "leases", lease, "settle"), { outcome: "requeue" });
-    notify(`${count(messages)} messages requeued.`);
+    notify(`${plural(messages, "message")} requeued.`);
     refresh();
     changed();
   };
@@ -46,7 +47,7 @@ export function Leases({ vhost, name, changed }: LeasesProps) {
                 <ConfirmButton
                   label="Requeue"
                   object={`the lease “${lease.key}”`}
-                  question={`${lease.user} loses the lease “${lease.key}”. Its ${count(lease.messages)} messages are requeued at their original positions and marked as redelivered; those that are being processed may be processed twice.`}
+                  question={`${lease.user} loses the lease “${lease.key}”. Its messages (${count(lease.messages)}) are requeued at their original positions and marked as redelivered; those that are being processed may be processed twice.`}
                   action={() => requeue(lease)}
                 />
               ),

@@ -2,8 +2,9 @@
 
 import { path, put, remove } from "../api";
 import { ConfirmButton } from "../components/dialog";
+import { Field, Form, type FormValues } from "../components/form";
+import { Card, Page } from "../components/layout";
 import { LiveTable } from "../components/table";
-import { Card, Field, Form, type FormValues, Page } from "../components/ui";
 import { VhostField } from "../components/vhost-select";
 import { useLive } from "../live";
 import type { UserLimits, VhostLimits } from "../model";

@@ -1,7 +1,8 @@
 /** Searches the messages of a queue: request by request, showing the progress, until enough messages are found. */
 
 import { get, path } from "../api";
-import { Button, ErrorMessage } from "../components/ui";
+import { Button } from "../components/button";
+import { ErrorMessage } from "../components/status";
 import { count } from "../format";
 import type { PeekAnswer, PeekedMessage } from "../model";
 import { type RequestHandle, useRequest } from "../request";

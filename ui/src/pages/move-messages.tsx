@@ -2,8 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { path, post } from "../api";
+import { Button } from "../components/button";
+import { Field, Form, type FormValues } from "../components/form";
 import { JobProgress, PreviewCard } from "../components/job";
-import { Button, Card, Field, Form, type FormValues } from "../components/ui";
+import { Card } from "../components/layout";
 import { useVhosts } from "../components/vhost-select";
 import type { Job, Preview } from "../model";
 import { link } from "../router";

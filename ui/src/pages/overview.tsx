@@ -1,42 +1,16 @@
 /** Totals, rates, nodes and listeners of the broker. */
 
 import { path, withQuery } from "../api";
+import { Card, Figure, Figures, Page } from "../components/layout";
 import { MessageCharts } from "../components/message-charts";
+import { Badge, ErrorMessage, Loading } from "../components/status";
 import { Table } from "../components/table";
-import { Badge, Card, ErrorMessage, Figure, Figures, Loading, Page } from "../components/ui";
+import { samplingQuery, TimeRangeSelect, useTimeRange } from "../components/time-range";
 import { count, formatBytes, formatDuration, rate } from "../format";
 import { useLive } from "../live";
 import { type Overview as Found, type Node, rateOf, type User } from "../model";
-import { link, setQuery, useLocation } from "../router";
+import { link } from "../router";
 import { mayMonitor } from "../session";
-
-const SPANS: [string, string, number][] = [
-  ["60", "last minute", 5],
-  ["600", "last 10 minutes", 5],
-  ["3600", "last hour", 60],
-];
-
-/** The query parameters that ask for samples of the last `age` seconds. */
-export function samplingQuery(age: string): Record<string, string | number> {
-  const step = SPANS.find(([seconds]) => seconds === age)?.[2] ?? 5;
-  return { lengths_age: age, lengths_incr: step, msg_rates_age: age, msg_rates_incr: step };
-}
-
-export function TimeRangeSelect({ age }: { age: string }) {
-  return (
-    <select aria-label="Time range" value={age} onChange={(event) => setQuery({ age: event.currentTarget.value })}>
-      {SPANS.map(([seconds, text]) => (
-        <option key={seconds} value={seconds}>
-          {text}
-        </option>
-      ))}
-    </select>
-  );
-}
-
-export function useTimeRange(): string {
-  return useLocation().query.get("age") ?? "60";
-}
 
 export function Overview({ user }: { user: User }) {
   const age = useTimeRange();

@@ -4,11 +4,14 @@ import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { path, post } from "../api";
 import { Arguments } from "../components/arguments";
+import { Button } from "../components/button";
 import { ConfirmButton } from "../components/dialog";
+import { Field, Form, type FormValues } from "../components/form";
+import { Card } from "../components/layout";
 import { MessageCard } from "../components/message";
 import { notify } from "../components/notice";
-import { Badge, Button, Card, Field, Form, type FormValues } from "../components/ui";
-import { count, formatBytes, formatDuration, time } from "../format";
+import { Badge } from "../components/status";
+import { count, formatBytes, formatDuration, plural, time } from "../format";
 import { type PeekedMessage, splitProperties } from "../model";
 import { link } from "../router";
 import { LoadMore, SearchState, useMessageSearch } from "./message-search";
@@ -58,7 +61,7 @@ export function Peek({ vhost, name, start }: { vhost: string; name: string; star
   const requeue = async (which: object) => {
     const { returned } = await post<{ returned: number }>(path("warren", "queues", vhost, name, "return"), which);
     notify(
-      returned ? `${count(returned)} requeued.` : "Nothing was requeued: the message is no longer unacknowledged.",
+      returned ? `${plural(returned, "message")} requeued.` : "Nothing was requeued: the message is no longer unacknowledged.",
       returned ? "good" : "bad",
     );
     if (search.data) await search.start(search.data.filter, first, true);

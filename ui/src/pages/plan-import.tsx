@@ -2,10 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { path, post, withQuery } from "../api";
+import { Button } from "../components/button";
+import { Field, Form, type FormValues } from "../components/form";
 import { FileField, readJson } from "../components/json-file";
+import { Card, Figure, Figures } from "../components/layout";
 import { notify } from "../components/notice";
+import { Badge, type Tone } from "../components/status";
 import { Table } from "../components/table";
-import { Badge, Button, Card, Field, Figure, Figures, Form, type FormValues, type Tone } from "../components/ui";
 import { useVhosts, vhostOptions } from "../components/vhost-select";
 import { asText, count } from "../format";
 import type { Plan, PlanItem } from "../model";

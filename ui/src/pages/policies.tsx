@@ -3,8 +3,9 @@
 import { path, put, remove } from "../api";
 import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
 import { ConfirmButton, DialogButton } from "../components/dialog";
+import { Field, Form, type FormValues } from "../components/form";
+import { Card, Page } from "../components/layout";
 import { LiveTable } from "../components/table";
-import { Card, Field, Form, type FormValues, Page } from "../components/ui";
 import { VhostField } from "../components/vhost-select";
 import { useLive } from "../live";
 import type { Policy, User } from "../model";

@@ -2,25 +2,16 @@
 
 import { path, post, put, remove, withQuery } from "../api";
 import { Arguments } from "../components/arguments";
+import { Button } from "../components/button";
 import { ConsumerTable } from "../components/consumer-table";
 import { ConfirmButton, DialogButton } from "../components/dialog";
+import { Card, Facts, Figure, Figures, Page } from "../components/layout";
 import { MessageCharts } from "../components/message-charts";
 import { notify } from "../components/notice";
 import { PublishForm } from "../components/publish-form";
-import {
-  Badge,
-  Button,
-  Card,
-  ErrorMessage,
-  Facts,
-  Figure,
-  Figures,
-  Loading,
-  Page,
-  State,
-  type Tab,
-  Tabs,
-} from "../components/ui";
+import { Badge, ErrorMessage, Loading, State } from "../components/status";
+import { type Tab, Tabs } from "../components/tabs";
+import { samplingQuery, TimeRangeSelect, useTimeRange } from "../components/time-range";
 import { count, formatBytes } from "../format";
 import { useLive } from "../live";
 import type { Binding, Queue } from "../model";
@@ -30,7 +21,6 @@ import { DEFAULT_EXCHANGE } from "./exchanges";
 import { GetMessages } from "./get-messages";
 import { Leases } from "./leases";
 import { Move } from "./move-messages";
-import { samplingQuery, TimeRangeSelect, useTimeRange } from "./overview";
 import { messageStart, Peek } from "./peek";
 import { Features } from "./queues";
 import { StreamClientTables, StreamFacts, StreamFigures, streamStart } from "./stream";
@@ -56,7 +46,7 @@ export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
             <ConfirmButton
               label="Purge"
               object={`the queue “${name}”`}
-              question={`All ${count(data.messages_ready)} ready messages are deleted permanently. Unacknowledged messages are not purged.`}
+              question={`All ready messages (${count(data.messages_ready)}) are deleted permanently. Unacknowledged messages are not purged.`}
               action={() =>
                 remove(path("queues", vhost, name, "contents")).then(() => {
                   notify("Queue purged.");
@@ -69,7 +59,7 @@ export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
             <ConfirmButton
               label="Delete"
               object={`the queue “${name}”`}
-              question={`The queue is deleted with its bindings and all ${count(data.messages)} messages.`}
+              question={`The queue is deleted with its bindings and all its messages (${count(data.messages)}).`}
               action={() => remove(address).then(() => navigate(link("queues")))}
             />
           )}

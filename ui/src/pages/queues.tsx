@@ -3,9 +3,11 @@
 import { path, put } from "../api";
 import { ARGUMENTS_NOTE, parseArguments } from "../components/arguments";
 import { DialogButton } from "../components/dialog";
+import { Checkbox, Field, Form, type FormValues } from "../components/form";
+import { Page } from "../components/layout";
 import { notify } from "../components/notice";
+import { Badge, State } from "../components/status";
 import { PagedTable } from "../components/table";
-import { Badge, Checkbox, Field, Form, type FormValues, Page, State } from "../components/ui";
 import { useSelectedVhost, VhostField, VhostSelect } from "../components/vhost-select";
 import { count, rate } from "../format";
 import { type Queue, rateOf } from "../model";

@@ -3,9 +3,10 @@
 import { useState } from "preact/hooks";
 import { path, post } from "../api";
 import { ARGUMENTS_NOTE, parseArguments } from "../components/arguments";
+import { Button } from "../components/button";
 import { DialogButton } from "../components/dialog";
+import { Field, Form, type FormValues } from "../components/form";
 import { PreviewCard } from "../components/job";
-import { Button, Field, Form, type FormValues } from "../components/ui";
 import { count } from "../format";
 import type { DeathCause, Job, Preview } from "../model";
 

@@ -3,9 +3,11 @@
 import { useState } from "preact/hooks";
 import { path, post } from "../api";
 import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
+import { Field, Form, type FormValues } from "../components/form";
+import { Card } from "../components/layout";
+import { Badge, type Tone } from "../components/status";
 import { Table } from "../components/table";
-import { Badge, Card, Field, Form, type FormValues, type Tone } from "../components/ui";
-import { count } from "../format";
+import { count, plural } from "../format";
 import type { RoutedQueue, Trace, TracedBinding } from "../model";
 import { link } from "../router";
 
@@ -56,7 +58,7 @@ function TraceResult({ vhost, trace }: { vhost: string; trace: Trace }) {
         </p>
       ))}
       <h3>
-        {trace.is_routed ? `Routed to ${many(trace.queues_total, "queue")}` : "Not routed to any queue"}
+        {trace.is_routed ? `Routed to ${plural(trace.queues_total, "queue")}` : "Not routed to any queue"}
         {trace.exchanges.length > 1 && `, through ${count(trace.exchanges.length)} exchanges`}
       </h3>
       {trace.is_routed && (
@@ -75,7 +77,7 @@ function TraceResult({ vhost, trace }: { vhost: string; trace: Trace }) {
       {misses.length > 0 && (
         <>
           <h3>
-            {many(trace.misses_total, "binding")} without a match
+            {plural(trace.misses_total, "binding")} without a match
             {trace.misses_total > misses.length && ` (the closest ${count(misses.length)})`}
           </h3>
           <Table<TracedBinding>
@@ -93,8 +95,6 @@ function TraceResult({ vhost, trace }: { vhost: string; trace: Trace }) {
     </div>
   );
 }
-
-const many = (number: number, what: string): string => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 
 const ShownOf = ({ shown, total }: { shown: number; total: number }) =>
   shown < total ? (

@@ -1,6 +1,6 @@
 /** The sign-in page. */
 
-import { Field, Form } from "../components/ui";
+import { Field, Form } from "../components/form";
 import type { Session } from "../session";
 
 export function SignIn({ signIn }: Pick<Session, "signIn">) {

@@ -2,8 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { get, path, withQuery } from "../api";
+import { Field } from "../components/form";
+import { Card, Facts, Figure, Figures } from "../components/layout";
+import { Badge, ErrorMessage, Loading } from "../components/status";
 import { Table } from "../components/table";
-import { Badge, Card, ErrorMessage, Facts, Field, Figure, Figures, Loading } from "../components/ui";
 import { count, formatBytes, time } from "../format";
 import { useLive } from "../live";
 import type { Stream, StreamClients, StreamReader } from "../model";

@@ -1,8 +1,9 @@
 /** The list of streams: offsets, sizes, retention and consumer lag. */
 
 import { path } from "../api";
+import { Page } from "../components/layout";
+import { Badge } from "../components/status";
 import { PagedTable } from "../components/table";
-import { Badge, Page } from "../components/ui";
 import { useSelectedVhost, VhostSelect } from "../components/vhost-select";
 import { count, formatBytes, formatDuration } from "../format";
 import type { ListedStream, Retention } from "../model";

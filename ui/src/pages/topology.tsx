@@ -3,10 +3,11 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, path, withQuery } from "../api";
 import { type GraphLayout, HEIGHT, layoutGraph, type PlacedNode, WIDTH } from "../components/graph-layout";
+import { Card, Page } from "../components/layout";
+import { ErrorMessage, Loading } from "../components/status";
 import { Table } from "../components/table";
-import { Card, ErrorMessage, Loading, Page } from "../components/ui";
 import { useVhosts } from "../components/vhost-select";
-import { count } from "../format";
+import { count, plural } from "../format";
 import { useLive } from "../live";
 import type { Topology as Graph, TopologyNode } from "../model";
 import { link, useLocation } from "../router";
@@ -214,13 +215,11 @@ const More = ({ node }: { node: TopologyNode }) => (
 function note(node: TopologyNode): string {
   if (node.kind === "exchange") return node.type ?? "";
   if (node.kind === "consumer") return "consumer";
-  const parts = [many(node.messages ?? 0, "message")];
-  if (node.consumers) parts.push(many(node.consumers, "consumer"));
+  const parts = [plural(node.messages ?? 0, "message")];
+  if (node.consumers) parts.push(plural(node.consumers, "consumer"));
   if (node.paused) parts.unshift("paused");
   return cut(parts.join(", "), 26);
 }
-
-const many = (number: number, what: string): string => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 
 /** As many characters as fit; by code point, so that none is halved. */
 function cut(text: string, most: number): string {

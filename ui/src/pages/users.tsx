@@ -2,10 +2,12 @@
 
 import { path, put, remove } from "../api";
 import { ConfirmButton, DialogButton } from "../components/dialog";
+import { Field, Form, type FormValues } from "../components/form";
+import { Card, Facts, Page } from "../components/layout";
 import { notify } from "../components/notice";
 import { PATTERN_COLUMNS, PatternField, PERMISSION_COLUMNS, PermissionCard } from "../components/permissions";
+import { Badge, ErrorMessage, Loading } from "../components/status";
 import { LiveTable } from "../components/table";
-import { Badge, Card, ErrorMessage, Facts, Field, Form, type FormValues, Loading, Page } from "../components/ui";
 import { useLive } from "../live";
 import type { Permission, TopicPermission, UserInfo } from "../model";
 import { link, navigate } from "../router";

@@ -1,11 +1,14 @@
 /** Virtual hosts: the list, and one virtual host with its permissions. */
 
 import { path, post, put, remove } from "../api";
+import { Button } from "../components/button";
 import { ConfirmButton, DialogButton } from "../components/dialog";
+import { Field, Form, type FormValues } from "../components/form";
+import { Card, Facts, Page } from "../components/layout";
 import { notify } from "../components/notice";
 import { PERMISSION_COLUMNS } from "../components/permissions";
+import { Badge, ErrorMessage, Loading, State } from "../components/status";
 import { LiveTable } from "../components/table";
-import { Badge, Button, Card, ErrorMessage, Facts, Field, Form, type FormValues, Loading, Page, State } from "../components/ui";
 import { count, rate } from "../format";
 import { useLive } from "../live";
 import { type Permission, rateOf, type Vhost } from "../model";

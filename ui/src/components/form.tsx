@@ -1,0 +1,105 @@
+/** Forms and their fields. */
+
+import type { ComponentChildren } from "preact";
+import { useId, useState } from "preact/hooks";
+
+type Children = { children?: ComponentChildren };
+
+interface FieldProps {
+  name: string;
+  label: string;
+  note?: string;
+  value?: string | number;
+  required?: boolean;
+  type?: string;
+  /** Of a number: "any" allows fractions. */
+  step?: string;
+  placeholder?: string;
+  choices?: (string | [string, string])[];
+  rows?: number;
+  autocomplete?: string;
+}
+
+/** One labelled input of a form. */
+export function Field({ name, label, note, choices, rows, value, ...rest }: FieldProps) {
+  const id = useId();
+  const shared = { id, name, "aria-describedby": note ? `${id}-note` : undefined };
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {choices ? (
+        <select {...shared}>
+          {choices.map((choice) => {
+            const [key, text] = typeof choice === "string" ? [choice, choice] : choice;
+            return (
+              <option key={key} value={key} selected={key === String(value)}>
+                {text}
+              </option>
+            );
+          })}
+        </select>
+      ) : rows ? (
+        <textarea
+          {...shared}
+          rows={rows}
+          defaultValue={value === undefined ? "" : String(value)}
+          placeholder={rest.placeholder}
+          required={rest.required}
+        />
+      ) : (
+        <input {...shared} defaultValue={value === undefined ? "" : String(value)} {...(rest as object)} />
+      )}
+      {note && <small id={`${id}-note`}>{note}</small>}
+    </div>
+  );
+}
+
+export function Checkbox({ name, label, checked }: { name: string; label: string; checked?: boolean }) {
+  return (
+    <label class="check">
+      <input type="checkbox" name={name} defaultChecked={checked ?? false} /> {label}
+    </label>
+  );
+}
+
+export type FormValues = Record<string, string>;
+
+/** A form that passes its values to `action`, and shows below itself why that failed. */
+export function Form({
+  action,
+  submit,
+  children,
+}: Children & { action: (values: FormValues) => Promise<unknown>; submit: string }) {
+  const [error, setError] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const onSubmit = async (event: Event) => {
+    event.preventDefault();
+    const form = event.target as HTMLFormElement;
+    const values: FormValues = {};
+    for (const [name, value] of new FormData(form)) values[name] = String(value);
+    setError("");
+    setBusy(true);
+    try {
+      await action(values);
+    } catch (failure) {
+      setError(failure instanceof Error ? failure.message : String(failure));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form onSubmit={onSubmit}>
+      {children}
+      <div class="form-end">
+        <button type="submit" class="main" disabled={isBusy}>
+          {submit}
+        </button>
+        {error && (
+          <p class="failure" role="alert">
+            {error}
+          </p>
+        )}
+      </div>
+    </form>
+  );
+}
