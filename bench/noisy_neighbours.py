@@ -9,8 +9,9 @@ import sys
 import time
 from functools import partial
 
-from beside import HEADS, MEBIBYTE, SETTLE_S, chosen, line, parse_arguments, probe, resident_bytes
-from disturbances import (
+from brokers import Broker, free_port
+from client_latency import HEADS, MEBIBYTE, SETTLE_S, chosen, line, parse_arguments, probe, resident_bytes
+from misbehaving_clients import (
     Behaviour,
     declare_endlessly,
     fill_stream,
@@ -22,8 +23,6 @@ from disturbances import (
     stop_reading,
     trickle,
 )
-
-from brokers import Broker, free_port
 from table import figure, table
 from warren.cli.perf.capacity import measure_churn
 from warren.cli.perf.load import Load

@@ -16,18 +16,27 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from beside import HEADS, MEBIBYTE, Seen, chosen, line, parse_arguments, probe, resident_bytes
-from disturbances import (
+from tests.integration.faults import Faults, NoCompiler
+
+from backlog import declare, delete, waiting
+from brokers import Broker
+from client_latency import (
+    HEADS,
+    MEBIBYTE,
+    ClientFigures,
+    chosen,
+    line,
+    parse_arguments,
+    probe,
+    resident_bytes,
+)
+from misbehaving_clients import (
     Behaviour,
     consume_idly,
     misbehaving,
     publish_persistently,
     stop_reading_durable,
 )
-from tests.integration.faults import Faults, NoCompiler
-
-from backlog import declare, delete, waiting
-from brokers import Broker
 from table import figure, table
 from warren.client.uri import parse_uri
 
@@ -70,7 +79,7 @@ def main() -> None:
             faults = Faults(Path(folder))
         except NoCompiler as missing:
             sys.exit(str(missing))
-        seen: list[Seen] = []
+        seen: list[ClientFigures] = []
         latencies, memory = [], []
         for scenario in SCENARIOS:
             print(scenario.text, file=sys.stderr, flush=True)
@@ -116,7 +125,7 @@ def total_waiting(broker: Broker) -> int:
     return sum(waiting(parse_uri(broker.uri), queue) for queue in QUEUES)
 
 
-def memory_line(scenario: Scenario, seen: Seen, ends: tuple[int, int], per_s: float) -> list[str]:
+def memory_line(scenario: Scenario, seen: ClientFigures, ends: tuple[int, int], per_s: float) -> list[str]:
     """The broker's memory before, during and after."""
     before, during, after = (
         " ".join(f"{now / MEBIBYTE:.0f}" for now in part)

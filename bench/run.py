@@ -46,7 +46,7 @@ class RunSize:
 
     pairs: int
     duration_s: float
-    crowd: memory.Crowd
+    crowd: memory.ObjectCounts
     memory_samples: int
     store_samples: int
     store_messages: int
@@ -57,7 +57,7 @@ class RunSize:
 THOROUGH = RunSize(
     pairs=5,
     duration_s=3.0,
-    crowd=memory.Crowd(connections=1000, queues=2000, messages=200_000, declaring_s=3.0),
+    crowd=memory.ObjectCounts(connections=1000, queues=2000, messages=200_000, declaring_s=3.0),
     memory_samples=3,
     store_samples=1,
     store_messages=1_000_000,
@@ -67,7 +67,7 @@ THOROUGH = RunSize(
 QUICK = RunSize(
     pairs=2,
     duration_s=1.0,
-    crowd=memory.Crowd(connections=200, queues=500, messages=50_000, declaring_s=1.0),
+    crowd=memory.ObjectCounts(connections=200, queues=500, messages=50_000, declaring_s=1.0),
     memory_samples=1,
     store_samples=1,
     store_messages=100_000,

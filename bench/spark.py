@@ -19,17 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from spark_ready import Ready
 
 from brokers import Broker, free_port, has_rabbitmq, rabbitmq, warren
 from pyspark_warren.schema import COLUMNS
+from spark_baseline import ReadyRows
 from spark_load import (
     CONFIRMED_AT_ONCE,
     PARTITIONS,
     PROPERTIES,
     SENT_AGAIN,
     SIZE,
-    Place,
+    SparkBroker,
     fill,
     fill_super_stream,
     latencies,
@@ -105,14 +105,14 @@ def parse_arguments() -> argparse.Namespace:
 
 
 @contextlib.contextmanager
-def started(arguments: argparse.Namespace) -> Iterator[dict[str, Place]]:
+def started(arguments: argparse.Namespace) -> Iterator[dict[str, SparkBroker]]:
     """The brokers that are compared."""
     with contextlib.ExitStack() as stack:
         management = free_port()
         ours = stack.enter_context(warren(arguments.warren, http=(management, 0)))
-        places = {"warren": Place(ours, management)}
+        places = {"warren": SparkBroker(ours, management)}
         if has_rabbitmq() and not arguments.no_rabbitmq:
-            places["rabbitmq"] = Place(stack.enter_context(rabbitmq()), None)
+            places["rabbitmq"] = SparkBroker(stack.enter_context(rabbitmq()), None)
         yield places
 
 
@@ -128,10 +128,10 @@ class Bench:
         self._few: int = max(arguments.rows // 50, 1)
         self._runs: int = arguments.runs
         self._watch = Watch(spark)
-        spark.dataSource.register(Ready)
+        spark.dataSource.register(ReadyRows)
         self._filled: set[tuple[str, str]] = set()
 
-    def lines(self, places: dict[str, Place]) -> Iterator[SparkBatch]:
+    def lines(self, places: dict[str, SparkBroker]) -> Iterator[SparkBatch]:
         """All batches, the dearest last."""
         yield from self._floor(places["warren"])
         yield from self._arrow(places["warren"])
@@ -140,7 +140,7 @@ class Bench:
         for place in places.values():
             yield from self._sinks(place)
 
-    def streaming(self, places: dict[str, Place]) -> dict[str, Callable[[], list[float]]]:
+    def streaming(self, places: dict[str, SparkBroker]) -> dict[str, Callable[[], list[float]]]:
         """Queries that go on, and what one message waits: batch and message, p50 and p95 in ms."""
         found: dict[str, Callable[[], list[float]]] = {
             "micro-batch, rate source": lambda: rate_latencies(self._spark, self._folder)
@@ -169,7 +169,7 @@ class Bench:
             seconds=seconds,
         )
 
-    def _floor(self, place: Place) -> Iterator[SparkBatch]:
+    def _floor(self, place: SparkBroker) -> Iterator[SparkBatch]:
         """Spark without us: the same rows out of a file."""
         file = str(self._folder / "same")
 
@@ -180,10 +180,10 @@ class Bench:
 
         yield SparkBatch(text="spark: file read", rows=self._rows, work=lambda: self._touch(same()))
         yield SparkBatch(text="spark: file to parquet", rows=self._rows, work=lambda: self._parquet(same()))
-        ready = self._spark.read.format(Ready.name()).option("rows", self._rows)
+        ready = self._spark.read.format(ReadyRows.name()).option("rows", self._rows)
         yield SparkBatch(text="spark: ready batches", rows=self._rows, work=lambda: self._touch(ready.load()))
 
-    def _arrow(self, place: Place) -> Iterator[SparkBatch]:
+    def _arrow(self, place: SparkBroker) -> Iterator[SparkBatch]:
         broker, rows = place.broker, self._rows
 
         def read(kind: str = "equal", **given: str) -> DataFrame:
@@ -220,7 +220,7 @@ class Bench:
                 prepare=lambda kind=kind: self._fill_queue(place, kind),
             )
 
-    def _amqp(self, place: Place) -> Iterator[SparkBatch]:
+    def _amqp(self, place: SparkBroker) -> Iterator[SparkBatch]:
         for kind in PROPERTIES:
 
             def read(kind: str = kind) -> None:
@@ -229,7 +229,7 @@ class Bench:
             text = f"{place.broker.name}: amqp read" + (", all different" if kind == "mixed" else "")
             yield SparkBatch(text=text, rows=self._few, work=read, broker=place.broker)
 
-    def _sinks(self, place: Place) -> Iterator[SparkBatch]:
+    def _sinks(self, place: SparkBroker) -> Iterator[SparkBatch]:
         name = place.broker.name
         for kind in PROPERTIES:
             rest = ", all different" if kind == "mixed" else ""
@@ -254,7 +254,7 @@ class Bench:
                     broker=place.broker,
                 )
 
-    def _read(self, place: Place, kind: str, transport: str, **given: str) -> DataFrame:
+    def _read(self, place: SparkBroker, kind: str, transport: str, **given: str) -> DataFrame:
         """The stream with messages of a kind, filled when it is read first."""
         queue = f"{kind}-{transport}"
         if (place.broker.name, queue) not in self._filled:
@@ -264,7 +264,7 @@ class Bench:
         wanted = place.options() | {"transport": transport, "mode": "stream", "minPartitions": "2"} | given
         return self._spark.read.format("warren").options(**wanted).load(queue)
 
-    def _read_super_stream(self, place: Place, rows: int, at_once: int = SENT_AGAIN) -> DataFrame:
+    def _read_super_stream(self, place: SparkBroker, rows: int, at_once: int = SENT_AGAIN) -> DataFrame:
         """A super stream with so many rows, filled when it is read first."""
         name = f"spread-{at_once}"
         if (place.broker.name, name) not in self._filled:
@@ -273,13 +273,13 @@ class Bench:
         wanted = place.options() | {"transport": "arrow", "mode": "stream", "superStream": name}
         return self._spark.read.format("warren").options(**wanted).load()
 
-    def _fill_queue(self, place: Place, kind: str) -> None:
+    def _fill_queue(self, place: SparkBroker, kind: str) -> None:
         """A durable classic queue with persistent messages, for `_lease`."""
         place.declare("leased", is_stream=False)
         writer = messages(self._spark, kind, self._fewer).write.format("warren").options(**place.options())
         writer.option("txn", "none").mode("append").save("leased")
 
-    def _lease(self, place: Place) -> None:
+    def _lease(self, place: SparkBroker) -> None:
         """Take all that waits, by a streaming query that ends."""
         wanted = place.options() | {"mode": "lease", "minPartitions": "2"}
         rows = touched(self._spark.readStream.format("warren").options(**wanted).load("leased"))

@@ -1,13 +1,15 @@
 """The measured tables of the README and the guide are those of the newest file of bench/history."""
 
+import ast
 import json
 import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
-from tests.tidy.sources import ROOT
+from tests.tidy.sources import ROOT, tree
 
 PAGES = ("README.md", "docs/guide/benchmarks.md")
 FIELDS = {"measured_at", "commit", "command", "machine", "conditions", "plan", "versions", "figures"}
@@ -46,3 +48,34 @@ def test_every_file_of_the_history_says_when_where_and_how_it_was_measured() -> 
         assert {"processor", "cores", "memory_gib", "system", "kernel", "python"} <= document[
             "machine"
         ].keys()
+
+
+def test_every_module_and_name_that_a_program_imports_from_another_is_there() -> None:
+    """Programs of bench and demo import each other by bare names, which no type checker looks at."""
+    found = []
+    for folder in ("bench", "demo"):
+        siblings = {path.stem: path for path in (ROOT / folder).glob("*.py")}
+        for path in siblings.values():
+            for node in ast.walk(tree(path)):
+                if not isinstance(node, ast.ImportFrom) or node.level or node.module is None:
+                    continue
+                if node.module in siblings:
+                    names = _top_level(tree(siblings[node.module]))
+                    found += [f"{path.name}: {name.name}" for name in node.names if name.name not in names]
+                elif "." not in node.module and find_spec(node.module) is None and node.module != "pyspark":
+                    found.append(f"{path.name}: {node.module}")
+    assert found == []
+
+
+def _top_level(module: ast.Module) -> set[str]:
+    """The names that a module defines."""
+    names = set()
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {
+                name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)
+            }
+    return names
