@@ -10,7 +10,7 @@ from pathlib import Path
 from brokers import Broker
 from warren.cli.perf.capacity import fill
 from warren.cli.perf.connection import open_connection
-from warren.cli.perf.consumer import CHANNEL, RECEIVE_BYTES, Consumer
+from warren.cli.perf.consumer import CHANNEL, RECEIVE_BYTES, PerfConsumer
 from warren.cli.perf.delivery_counter import DeliveryCounter
 from warren.cli.perf.publish_ring import Content, PublishRing
 from warren.cli.perf.usage import Usage, usage
@@ -126,7 +126,7 @@ def drain(broker: Broker, queue: str, count: int) -> Span:
     """Consume so many messages, a multiple of ACK_EVERY, acknowledged in hundreds; what that took."""
     connection = opened(parse_uri(broker.uri))
     connection.call(CHANNEL, BasicQos(prefetch_count=PREFETCH), BasicQosOk)
-    consumer = Consumer(connection, bytearray(RECEIVE_BYTES), ack_every=ACK_EVERY)
+    consumer = PerfConsumer(connection, bytearray(RECEIVE_BYTES), ack_every=ACK_EVERY)
     watch = Stopwatch(broker)
     subscribe(connection, queue)
     consumer.count(memoryview(connection.take_unread()), 0)

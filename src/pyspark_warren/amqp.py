@@ -50,7 +50,7 @@ class Unreachable(BrokerRefused):
 
 def connect(broker: BrokerOptions) -> ClientConnection:
     """A connection, tried for again while the broker is away, as often as the options say."""
-    manner = ConnectOptions(
+    connect_options = ConnectOptions(
         product=PRODUCT,
         capabilities=CAPABILITIES,
         answer_s_max=broker.timeout_ms / 1000,
@@ -58,7 +58,7 @@ def connect(broker: BrokerOptions) -> ClientConnection:
     )
     for wait_s in retry_delays(broker):
         try:
-            link = ClientConnection(broker.target, manner)
+            link = ClientConnection(broker.target, connect_options)
             _keep_alive(link.socket)
             return link
         except (OSError, BrokerRefused) as error:

@@ -24,8 +24,8 @@ BATCH_ROWS = 10_000
 BATCH_OCTETS = 8 * 1_048_576
 # Without a delivery for so long, there is none.
 IDLE_S = 0.1
-LOOKING_S_MAX = 1.0
-LOOKING_PREFETCH = 1_000
+PROBE_S_MAX = 1.0
+PROBE_PREFETCH = 1_000
 
 
 class AmqpStreams:
@@ -48,13 +48,13 @@ class AmqpStreams:
         first = self._first_seen(queue, "first", self._timeout_s)
         committed = self._committed(queue, IDLE_S)
         if committed < expected:
-            committed = self._committed(queue, LOOKING_S_MAX)
+            committed = self._committed(queue, PROBE_S_MAX)
         return StreamBounds(epoch="", first=first or 0, committed=committed)
 
     def offset_at(self, queue: str, milliseconds: int) -> int:
         """The beginning of the chunk in which the time is, which may hold some messages from before it."""
         time_asked = Timestamp(milliseconds // 1000)
-        first = with_retries(self._broker, lambda: self._first_seen(queue, time_asked, LOOKING_S_MAX))
+        first = with_retries(self._broker, lambda: self._first_seen(queue, time_asked, PROBE_S_MAX))
         return self.bounds(queue).committed if first is None else first
 
     def read(self, wanted: OffsetRange, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
@@ -121,14 +121,14 @@ class AmqpStreams:
     def _committed(self, queue: str, idle_s: float) -> int:
         """Behind the last message that is seen."""
         last = -1
-        with AmqpConsumer(self._broker, queue, prefetch=LOOKING_PREFETCH, offset="last") as subscription:
+        with AmqpConsumer(self._broker, queue, prefetch=PROBE_PREFETCH, offset="last") as subscription:
             reader = subscription.reader
-            deadline = time.monotonic() + max(LOOKING_S_MAX, 5 * idle_s)
+            deadline = time.monotonic() + max(PROBE_S_MAX, 5 * idle_s)
             while time.monotonic() < deadline or last < 0:
                 is_more = subscription.receive(self._timeout_s if last < 0 and not len(reader) else idle_s)
                 if len(reader):
                     last = reader.last_offset()
-                    subscription.ack_half(LOOKING_PREFETCH)
+                    subscription.ack_half(PROBE_PREFETCH)
                     reader.take()
                 if not is_more:
                     break

@@ -8,26 +8,26 @@
 import type * as api from "./api-types";
 
 export type {
-  Clients as StreamClients,
-  Details as Samples,
-  Entry as PlanItem,
-  Group as DeadLetterGroup,
-  Judged as TracedBinding,
-  Line as TopologyEdge,
+  BindingMatch as TracedBinding,
+  CurrentUser as User,
+  DeadLetterGroup,
+  MessageStats as Stats,
+  NotMoved as Refusal,
   Page,
-  Picture as Topology,
   Plan,
+  PlanItem,
   Preview,
   Published as PublishResult,
-  Reached as RoutedQueue,
-  Reader as StreamReader,
-  RefusalShape as Refusal,
+  RateDetails as Samples,
   Retention,
-  Stats,
+  RoutedQueue,
   Stream,
-  Thing as TopologyNode,
+  StreamClients,
+  StreamReader,
+  Topology,
+  TopologyEdge,
+  TopologyNode,
   Trace,
-  Who as User,
 } from "./api-types";
 
 /** A table of arguments, headers or properties. */
@@ -88,8 +88,8 @@ export type StreamSubscription = Whole<api.StreamConsumer>;
 
 export type Binding = Whole<api.Binding> & { destination_type: "queue" | "exchange" };
 
-export type GotMessage = api.Got;
-export type PeekedMessage = api.Peeked;
+export type GotMessage = api.FetchedMessage;
+export type PeekedMessage = api.PeekedMessage;
 export type PeekAnswer = api.Peek;
 
 export type Vhost = With<api.Vhost, "name">;
@@ -99,21 +99,21 @@ export type TopicPermission = Whole<api.TopicPermission, "suspended">;
 export type Policy = Whole<api.Policy, "suspended">;
 export type VhostLimits = Whole<api.VhostLimits>;
 export type UserLimits = Whole<api.UserLimits>;
-export type FeatureFlag = With<api.Flag, "name" | "desc" | "state">;
+export type FeatureFlag = With<api.FeatureFlag, "name" | "desc" | "state">;
 
 export type Lease = Whole<api.Lease>;
-export type DeadLetterQueue = Whole<api.Found>;
+export type DeadLetterQueue = Whole<api.DeadLetters>;
 
 export type Job = Whole<api.Job> & {
   target: { to?: string; vhost?: string; queue?: string; exchange?: string; routing_key?: string };
 };
 
 /** What the dead letters of a group have in common. */
-export type DeathCause = Pick<api.Group, "queue" | "reason" | "exchange">;
+export type DeathCause = Pick<api.DeadLetterGroup, "queue" | "reason" | "exchange">;
 
 /** The rate of one kind of event, if it was ever counted. */
 export function rateOf<K extends string>(
-  stats: { [key in `${K}_details`]?: api.Details } | undefined,
+  stats: { [key in `${K}_details`]?: api.RateDetails } | undefined,
   kind: K,
 ): number | undefined {
   return stats?.[`${kind}_details`]?.rate;

@@ -173,7 +173,11 @@ class _ReplayPlan:
         self._known: dict[str, Any] = {}
 
     def open(
-        self, selection: LakeSelection, broker: BrokerOptions, exchange: str | None, manner: tuple[int, str]
+        self,
+        selection: LakeSelection,
+        broker: BrokerOptions,
+        exchange: str | None,
+        publish_options: tuple[int, str],
     ) -> None:
         """Read what an earlier run has planned, or plan."""
         if self._file.exists():
@@ -186,7 +190,7 @@ class _ReplayPlan:
                     f"{self._sent[what]}. Take another name for another replay"
                 )
             return
-        size, user_ids = manner
+        size, user_ids = publish_options
         snapshot = self._lake.snapshot()
         folder = self._attempt()
         found = read_messages(self._spark, self._lake, prune_files(snapshot, selection))
@@ -238,12 +242,16 @@ class _ReplayPlan:
         )  # fmt: skip
 
     def _send(
-        self, places: "DataFrame", number: int, snapshot: LakeSnapshot, manner: tuple[Mapping[str, str], str]
+        self,
+        places: "DataFrame",
+        number: int,
+        snapshot: LakeSnapshot,
+        publish_options: tuple[Mapping[str, str], str],
     ) -> None:
         """One batch, for each exchange as one transaction."""
         from pyspark.sql.functions import broadcast, coalesce, lit
 
-        given, user_ids = manner
+        given, user_ids = publish_options
         # Another lake may have a replay of this name, and so may this one, once somebody has removed it.
         own = self._known["id"]
         found = places.select(FILE, "exchange").distinct().collect()

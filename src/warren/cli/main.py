@@ -35,7 +35,7 @@ SECTIONS = {
 }  # fmt: skip
 
 
-class Commands(SectionedGroup):
+class RootGroup(SectionedGroup):
     """All commands; the large ones are loaded when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -53,7 +53,7 @@ class Commands(SectionedGroup):
         return command
 
 
-@click.group(cls=Commands, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=RootGroup, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="warren")
 def main(**given: object) -> None:
     """A message broker that RabbitMQ's applications can switch to unchanged.

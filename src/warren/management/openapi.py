@@ -10,7 +10,7 @@ import msgspec
 
 from warren import __version__
 from warren.management.auth import Right
-from warren.management.operation import Operation, Refusal, Shape, operation_of
+from warren.management.operation import ErrorShape, Operation, Shape, operation_of
 from warren.management.routes import HttpRoute
 from warren.management.web_sessions import COOKIE
 
@@ -77,7 +77,8 @@ def document(routes: Iterable[HttpRoute]) -> Json:
         "components": {
             "schemas": shapes.components,
             "responses": {
-                str(status): _response(status, _JSON, shapes.of(Refusal)) for status in (400, 404, 413, 503)
+                str(status): _response(status, _JSON, shapes.of(ErrorShape))
+                for status in (400, 404, 413, 503)
             }
             # Whoever asks as nobody is challenged, without words.
             | {"401": {"description": _MEANING[401]}},
@@ -93,7 +94,7 @@ class _Shapes:
     """The schemas of shapes."""
 
     def __init__(self, shapes: Iterable[Shape]) -> None:
-        known: list[Shape] = [Refusal]
+        known: list[Shape] = [ErrorShape]
         known += [shape for shape in shapes if shape not in known]
         schemas, self.components = msgspec.json.schema_components(known, ref_template=_TEMPLATE)
         self._known = known

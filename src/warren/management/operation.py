@@ -81,7 +81,7 @@ class Page(TypedDict, Generic[T]):
     total_count: int
 
 
-class Refusal(TypedDict):
+class ErrorShape(TypedDict):
     """Why a request was not obeyed."""
 
     error: str

@@ -75,7 +75,10 @@ class Server:
     )  # fmt: skip
 
     def __init__(
-        self, admission_control: AdmissionControl, settings: SessionSettings, world: "ServerDependencies"
+        self,
+        admission_control: AdmissionControl,
+        settings: SessionSettings,
+        dependencies: "ServerDependencies",
     ) -> None:
         self.admission_control = admission_control
         self.settings = settings
@@ -83,15 +86,15 @@ class Server:
         # The virtual hosts that are alive, by name.
         self.vhost_services: dict[str, VhostServices] = {}
         self.event_publisher = EventPublisher(
-            self.vhost_services, settings.event_vhost, world.later, node_name=world.node_name
+            self.vhost_services, settings.event_vhost, dependencies.later, node_name=dependencies.node_name
         )
-        self.random_octets = world.random_octets
-        self.later = world.later
-        self.report = world.report
-        self.log = world.log
+        self.random_octets = dependencies.random_octets
+        self.later = dependencies.later
+        self.report = dependencies.report
+        self.log = dependencies.log
         # Why publishers are held up now, as connection.blocked says it; empty when they are not.
         self.blocked_reason = ""
-        self.held = HeldTotal(world.later)
+        self.held = HeldTotal(dependencies.later)
         # The open connections, in the order in which they came.
         self.connections: dict[Connection, None] = {}
         # And those of other protocols.

@@ -86,11 +86,11 @@ class VhostServices:
 
     @classmethod
     def open(
-        cls, name: str, metadata: Metadata, proposals: Proposals, world: "VhostDependencies"
+        cls, name: str, metadata: Metadata, proposals: Proposals, dependencies: "VhostDependencies"
     ) -> "VhostServices":
         """The virtual host `name` of `metadata`, in which there is nothing before `recover`."""
         router = Router(name)
-        vhost = VirtualHost(name, router, world.now)
+        vhost = VirtualHost(name, router, dependencies.now)
 
         def make_queue(record: QueueRecord, settings: QueueSettings) -> LocalQueue:
             if record.kind == "stream":
@@ -106,7 +106,7 @@ class VhostServices:
             return queue
 
         retained_streams = RetainedStreams(
-            router, vhost.queues, proposals, later=world.later, after=world.after
+            router, vhost.queues, proposals, later=dependencies.later, after=dependencies.after
         )
         parts = LiveTopologyDependencies(
             router=router,
@@ -114,12 +114,12 @@ class VhostServices:
             make_queue=make_queue,
             on_queue_changed=retained_streams.on_queue_changed,
             on_queue_deleted=retained_streams.on_queue_deleted,
-            random_octets=world.random_octets,
-            later=world.later,
+            random_octets=dependencies.random_octets,
+            later=dependencies.later,
         )
         topology = LiveTopology(metadata, name, parts)
-        queue_service = QueueService(metadata, proposals, topology, world.random_octets)
-        removal = _UnusedQueueRemover(queue_service, world.after)
+        queue_service = QueueService(metadata, proposals, topology, dependencies.random_octets)
+        removal = _UnusedQueueRemover(queue_service, dependencies.after)
         vhost.queue_unused = removal.remove
         services = cls(
             vhost=vhost,
@@ -127,12 +127,12 @@ class VhostServices:
             queue_service=queue_service,
             exchange_service=ExchangeService(metadata, proposals, topology),
             metadata=metadata,
-            credit=PublishCredit(world.later),
-            tracer=Tracer(vhost, world.node_name, world.later),
+            credit=PublishCredit(dependencies.later),
+            tracer=Tracer(vhost, dependencies.node_name, dependencies.later),
             lease_service=LeaseService(
                 vhost,
                 LeaseServiceDependencies(
-                    metadata=metadata, proposals=proposals, later=world.later, after=world.after
+                    metadata=metadata, proposals=proposals, later=dependencies.later, after=dependencies.after
                 ),
             ),
         )

@@ -16,7 +16,7 @@ FLOOD_BYTES = 1 << 18  # so much at once means that this side is behind
 SKIPS_MAX = 3  # pieces that are counted unread after one that was read
 
 
-class Consumer:
+class PerfConsumer:
     """Counts deliveries by their bytes and acknowledges every `ack_every`-th with all before it."""
 
     def __init__(self, connection: ClientConnection, buffer: bytearray, *, ack_every: int) -> None:
@@ -104,7 +104,7 @@ class Consumer:
             self._acknowledged = tag
 
 
-class LatencyConsumer(Consumer):
+class LatencyConsumer(PerfConsumer):
     """Reads the two timestamps of each message as well."""
 
     def __init__(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from warren.cli.perf.connection import open_connection
-from warren.cli.perf.consumer import CHANNEL, RECEIVE_BYTES, Consumer, LatencyConsumer
+from warren.cli.perf.consumer import CHANNEL, RECEIVE_BYTES, LatencyConsumer, PerfConsumer
 from warren.cli.perf.declarations import LoadNames, routes
 from warren.cli.perf.histogram import Histogram
 from warren.cli.perf.load import Load
@@ -175,11 +175,13 @@ class LoadWorker:
                 )
         return producers
 
-    def _consumers(self) -> list[Consumer]:
+    def _consumers(self) -> list[PerfConsumer]:
         load = self._load
         buffer = bytearray(RECEIVE_BYTES)
         if not load.rate:
-            return [Consumer(connection, buffer, ack_every=load.ack_every) for connection in self._consuming]
+            return [
+                PerfConsumer(connection, buffer, ack_every=load.ack_every) for connection in self._consuming
+            ]
         return [
             LatencyConsumer(
                 connection,

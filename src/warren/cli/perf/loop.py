@@ -7,7 +7,7 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 
-from warren.cli.perf.consumer import Consumer
+from warren.cli.perf.consumer import PerfConsumer
 from warren.cli.perf.load import Load
 from warren.cli.perf.paced_producer import PacedProducer
 from warren.cli.perf.producer import Producer, ProducerState
@@ -34,14 +34,14 @@ class LoadLoop:
         self._flushers: dict[int, Callable[[], bool]] = {}
         self._by_socket: dict[int, Producer] = {}
         self._producers: list[Producer] = []
-        self._consumers: list[Consumer] = []
+        self._consumers: list[PerfConsumer] = []
         self._ready: dict[Producer, None] = {}  # an ordered set
         self._due: list[tuple[int, int]] = []  # a heap: when a paced producer is to write, its socket
         self._is_waiting = False  # for the other side of the load
         self._posted_ns = 0
         self._is_posted = False
 
-    def run(self, producers: Sequence[Producer], consumers: Sequence[Consumer]) -> None:
+    def run(self, producers: Sequence[Producer], consumers: Sequence[PerfConsumer]) -> None:
         """Go on until the board says that the load has stopped."""
         for producer in producers:
             self._add_producer(producer)
@@ -59,7 +59,7 @@ class LoadLoop:
             if now_ns - self._posted_ns >= POST_NS:
                 self._post(now_ns)
 
-    def _add(self, participant: Producer | Consumer) -> int:
+    def _add(self, participant: Producer | PerfConsumer) -> int:
         client_socket = participant.connection.socket
         number = client_socket.fileno()
         reader: Handler = participant.receive

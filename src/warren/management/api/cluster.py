@@ -13,19 +13,19 @@ from warren.metadata.commands import SetGlobalParameter
 from warren.metadata.parameters import CLUSTER_NAME
 
 
-class NameShape(TypedDict):
+class ClusterNameShape(TypedDict):
     """What a cluster is called."""
 
     name: str
 
 
-@documented(response=NameShape)
+@documented(response=ClusterNameShape)
 def cluster_name(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """What the cluster is called."""
     return reply({"name": node.cluster_name})
 
 
-@documented(body=NameShape, responses={204: None})
+@documented(body=ClusterNameShape, responses={204: None})
 async def put_cluster_name(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Call the cluster something else."""
     fields = await read_fields(request)

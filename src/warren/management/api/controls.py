@@ -8,7 +8,7 @@ from warren.errors import LoginRefused, ResourceError
 from warren.management.auth import peer_of, user_of
 from warren.management.controls import ControlRefused
 from warren.management.managed_node import ManagedNode
-from warren.management.operation import Refusal, documented
+from warren.management.operation import ErrorShape, documented
 from warren.management.replies import RequestRefused, bad_request, done, error_reply, missing, reply
 from warren.management.request_body import read_fields
 
@@ -28,7 +28,7 @@ class LimitsShape(TypedDict):
     disk: NotRequired[int]
 
 
-class LimitBody(TypedDict, total=False):
+class ResourceLimitBody(TypedDict, total=False):
     """One of both: a size such as 2GB, or a share of the memory there is."""
 
     absolute: int | str
@@ -44,14 +44,14 @@ class LogShape(TypedDict):
     levels: dict[str, str]
 
 
-class LevelBody(TypedDict):
+class LogLevelBody(TypedDict):
     """A level, of everything or of one category."""
 
     level: str
     category: NotRequired[str]
 
 
-class FileShape(TypedDict):
+class LogFileShape(TypedDict):
     """A file."""
 
     file: str
@@ -64,7 +64,7 @@ class CredentialsBody(TypedDict):
     password: str
 
 
-class AccountShape(TypedDict):
+class AuthenticatedUserShape(TypedDict):
     """Who that is."""
 
     name: str
@@ -84,7 +84,7 @@ def limits(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     return reply(dict(node.controls.limits()))
 
 
-@documented(body=LimitBody, response=LimitsShape)
+@documented(body=ResourceLimitBody, response=LimitsShape)
 async def put_limit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Another limit of memory or disk, until the node stops or reads its settings again."""
     fields = await read_fields(request)
@@ -111,7 +111,7 @@ def log(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     return reply({**facts, "levels": dict(found.levels)})
 
 
-@documented(body=LevelBody, responses={204: None})
+@documented(body=LogLevelBody, responses={204: None})
 async def put_level(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Log more, or less, until the node stops."""
     fields = await read_fields(request)
@@ -122,7 +122,7 @@ async def put_level(request: web.Request, node: ManagedNode) -> web.StreamRespon
     return done()
 
 
-@documented(responses={200: FileShape, 400: Refusal})
+@documented(responses={200: LogFileShape, 400: ErrorShape})
 def rotate(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Have the log file begin anew."""
     try:
@@ -131,7 +131,7 @@ def rotate(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         raise bad_request(str(error)) from None
 
 
-@documented(body=CredentialsBody, response=AccountShape)
+@documented(body=CredentialsBody, response=AuthenticatedUserShape)
 async def authenticate(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Tell whether a name and a password would let somebody in, from where the request comes from."""
     fields = await read_fields(request)

@@ -19,7 +19,7 @@ from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import vhost_in_path
 from warren.management.operation import PageQuery, doc, documented, paged
 from warren.management.request_context import request_context
-from warren.management.views.dead_letters import FoundShape, HoldingShape, dead_letters_view
+from warren.management.views.dead_letters import DeadLetterQueueShape, DeadLettersShape, dead_letters_view
 from warren.queues.local import LocalQueue
 from warren.vhost.dead_letter_summary import DeadLetterSummary, reachable, scan_dead_letters
 
@@ -33,7 +33,7 @@ FromQuery = TypedDict(
 )
 
 
-@documented(query=PageQuery, response=paged(HoldingShape))
+@documented(query=PageQuery, response=paged(DeadLetterQueueShape))
 async def dead_letters(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The queues that dead letters come to and that hold messages, each with some of what those died of."""
     if "vhost" in request.match_info:
@@ -73,7 +73,7 @@ async def dead_letters(request: web.Request, node: ManagedNode) -> web.StreamRes
     return await reply_list(request, listing)
 
 
-@documented(query=FromQuery, response=FoundShape)
+@documented(query=FromQuery, response=DeadLettersShape)
 async def dead_letters_of_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Those of one queue, from a place on, and where to go on: null when all were seen."""
     queue = readable_queue(request_context(request, node), request.match_info["queue"])

@@ -29,7 +29,7 @@ _DAYS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
 _DAY_MS = 86_400_000
 
 
-class HealthyShape(TypedDict, total=False):
+class HealthCheckPassedShape(TypedDict, total=False):
     """All is well."""
 
     status: Required[Literal["ok"]]
@@ -40,7 +40,7 @@ class HealthyShape(TypedDict, total=False):
     connections: int
 
 
-class FailedShape(TypedDict, total=False):
+class HealthCheckFailedShape(TypedDict, total=False):
     """Something is not as it should be, and what."""
 
     status: Required[Literal["failed"]]
@@ -65,7 +65,7 @@ class NodeHealthShape(TypedDict):
     reason: NotRequired[str]
 
 
-_described = documented(response=HealthyShape, responses={503: FailedShape})
+_described = documented(response=HealthCheckPassedShape, responses={503: HealthCheckFailedShape})
 
 
 @_described

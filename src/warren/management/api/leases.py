@@ -23,11 +23,19 @@ from warren.management.auth import is_administrator, is_monitor, user_of, visibl
 from warren.management.listing import Listing, reply_list
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import propose, run_coroutine
-from warren.management.operation import Operation, PageQuery, Refusal, doc, documented, documented_as, paged
+from warren.management.operation import (
+    ErrorShape,
+    Operation,
+    PageQuery,
+    doc,
+    documented,
+    documented_as,
+    paged,
+)
 from warren.management.replies import RequestRefused, bad_request, error_reply, missing, reply
 from warren.management.request_body import BodyFields, read_fields
 from warren.management.request_context import RequestContext, request_context, request_context_in
-from warren.management.views.leases import GrantShape, LeaseShape, lease_view
+from warren.management.views.leases import LeaseGrantShape, LeaseShape, lease_view
 from warren.metadata.commands import RenewLease
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.vhosts import VhostMetadata
@@ -86,7 +94,7 @@ async def leases_of_queue(request: web.Request, node: ManagedNode) -> web.Stream
     return await _listed(request, [(vhost, context.records.leases.of_queue(name))])
 
 
-@documented(body=LeaseBody, responses={200: GrantShape, 201: GrantShape})
+@documented(body=LeaseBody, responses={200: LeaseGrantShape, 201: LeaseGrantShape})
 async def grant(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Have messages of a queue that nobody else gets for a while; no lease if nothing is ready.
 
@@ -124,7 +132,7 @@ def lease(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     return reply(lease_view(vhost.name, found))
 
 
-@documented_as(Operation(query=LeasedQuery, responses={**ROWS, 410: Refusal}, response_type=CONTENT_TYPE))
+@documented_as(Operation(query=LeasedQuery, responses={**ROWS, 410: ErrorShape}, response_type=CONTENT_TYPE))
 async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The messages of a lease as rows; `offset` is the place in the lease, from 0 on."""
     vhost, found = _named(request, node)
@@ -145,7 +153,7 @@ async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     )
 
 
-@documented(body=SettleBody, response=LeaseShape, responses={409: Refusal, 410: Refusal})
+@documented(body=SettleBody, response=LeaseShape, responses={409: ErrorShape, 410: ErrorShape})
 async def settle(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """End a lease: its messages are acknowledged, or go back. That is safe when it is answered.
 
@@ -168,7 +176,7 @@ async def settle(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     return reply(lease_view(vhost.name, found))
 
 
-@documented(body=RenewBody, response=LeaseShape, responses={410: Refusal})
+@documented(body=RenewBody, response=LeaseShape, responses={410: ErrorShape})
 async def renew(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Have a lease last longer, or less long, from now on."""
     vhost, found = _named(request, node)

@@ -28,7 +28,7 @@ class LossesQuery(TypedDict, total=False):
     vhost: Annotated[str, doc("Of this virtual host alone")]
 
 
-class AcknowledgedShape(TypedDict):
+class AcknowledgedLossesShape(TypedDict):
     """How many losses nobody had acknowledged before."""
 
     acknowledged: int
@@ -41,7 +41,7 @@ def losses(request: web.Request, node: ManagedNode) -> web.Response:
     return reply([asdict(loss) for loss in node.losses() if vhost in (None, loss.vhost)])
 
 
-@documented(query=LossesQuery, response=AcknowledgedShape)
+@documented(query=LossesQuery, response=AcknowledgedLossesShape)
 def acknowledge(request: web.Request, node: ManagedNode) -> web.Response:
     """Know of all losses up to now: the health check is good again until there is another."""
     return reply({"acknowledged": node.acknowledge_losses(request.query.get("vhost"))})

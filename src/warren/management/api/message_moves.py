@@ -44,7 +44,7 @@ _TO_EXCHANGE = "exchange"
 _FACTS = ("queue", "reason", "exchange")
 
 
-class GroupBody(TypedDict, total=False):
+class DeadLetterGroupBody(TypedDict, total=False):
     """A cause of dead letters, or as much of it as is said."""
 
     queue: str
@@ -56,14 +56,14 @@ class OrderBody(TypedDict, total=False):
     """Which messages, how many and how fast."""
 
     match: Annotated[list[str], doc("Conditions, all of which must hold: `routing_key=orders`")]
-    group: GroupBody
+    group: DeadLetterGroupBody
     places: Annotated[list[int], doc("Of messages, as looking into the queue shows them")]
     limit: int | str | None
     rate: Annotated[float | None, doc("Messages per second")]
     dry_run: Annotated[Flag, doc("Only say what would go where")]
 
 
-class EditBody(TypedDict, total=False):
+class MessageEditBody(TypedDict, total=False):
     """What is changed on the way."""
 
     headers: JsonTable
@@ -81,7 +81,7 @@ class RedriveBody(OrderBody, total=False):
     queue: Annotated[str | None, doc("This queue instead")]
     exchange: str | None
     routing_key: str | None
-    edit: EditBody
+    edit: MessageEditBody
 
 
 class MoveBody(OrderBody):
@@ -272,7 +272,7 @@ class _DeadLetterGroup:
 def _group(fields: BodyFields) -> _DeadLetterGroup | None:
     if fields.get("group") is None:
         return None
-    given = BodyFields(fields.table("group"), GroupBody.__annotations__)
+    given = BodyFields(fields.table("group"), DeadLetterGroupBody.__annotations__)
     named = [given.text(name) if given.get(name) is not None else None for name in _FACTS]
     return _DeadLetterGroup(*named)
 

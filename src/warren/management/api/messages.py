@@ -73,7 +73,7 @@ class GetBody(TypedDict):
     truncate: NotRequired[int | str]
 
 
-class GotShape(TypedDict):
+class FetchedMessageShape(TypedDict):
     """A message of a queue."""
 
     payload_bytes: int
@@ -86,7 +86,7 @@ class GotShape(TypedDict):
     payload_encoding: Literal["string", "base64"]
 
 
-class AliveShape(TypedDict):
+class AlivenessShape(TypedDict):
     """It works."""
 
     status: Literal["ok"]
@@ -114,7 +114,7 @@ async def publish_message(request: web.Request, node: ManagedNode) -> web.Stream
     return reply({"routed": is_routed} | ({"alarms": alarms} if alarms else {}))
 
 
-@documented(body=GetBody, response=list[GotShape])
+@documented(body=GetBody, response=list[FetchedMessageShape])
 async def get_messages(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The first messages of a queue, which go back to where they were, or are gone."""
     context = request_context(request, node)
@@ -136,7 +136,7 @@ async def get_messages(request: web.Request, node: ManagedNode) -> web.StreamRes
     return reply(await _got(queue, count, mode, view))
 
 
-@documented(response=AliveShape)
+@documented(response=AlivenessShape)
 async def aliveness(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Whether a message gets through the virtual host: declared, published and got."""
     context = request_context(request, node)

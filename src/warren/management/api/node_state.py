@@ -10,7 +10,7 @@ from aiohttp import web
 from warren.management.auth import check_credentials
 from warren.management.listing import JsonObject, Listing, reply_list
 from warren.management.managed_node import ManagedNode
-from warren.management.operation import ListQuery, Operation, Refusal, documented, documented_as
+from warren.management.operation import ErrorShape, ListQuery, Operation, documented, documented_as
 from warren.management.replies import bad_request, done, missing, reply
 from warren.management.request_body import read_octets
 from warren.session.admission_control import AuthAttempts
@@ -32,7 +32,7 @@ _FLAGS = {
 }
 
 
-class FlagShape(TypedDict, total=False):
+class FeatureFlagShape(TypedDict, total=False):
     """Something that tools look for before they use it."""
 
     name: str
@@ -43,7 +43,7 @@ class FlagShape(TypedDict, total=False):
     provided_by: str
 
 
-class AuthShape(TypedDict):
+class AuthSettingsShape(TypedDict):
     """How an interface is to log in: as RabbitMQ 3.10 says it, and as 4 does."""
 
     oauth_enabled: bool
@@ -52,13 +52,13 @@ class AuthShape(TypedDict):
     uaa_location: str
 
 
-class HashShape(TypedDict):
+class PasswordHashShape(TypedDict):
     """The hash of a password, in base64."""
 
     ok: str
 
 
-class AttemptsShape(TypedDict, total=False):
+class AuthAttemptsShape(TypedDict, total=False):
     """How often somebody tried to log in."""
 
     protocol: str
@@ -74,7 +74,7 @@ class LoginBody(TypedDict):
     password: str
 
 
-@documented(query=ListQuery, response=list[FlagShape])
+@documented(query=ListQuery, response=list[FeatureFlagShape])
 async def feature_flags(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """All feature flags: nothing here is switched on later than it is there."""
     listing: Listing[str] = Listing(
@@ -98,20 +98,20 @@ def extensions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     return reply([{"javascript": "dispatcher.js"}])
 
 
-@documented(response=AuthShape)
+@documented(response=AuthSettingsShape)
 def auth(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """How an interface is to log in: by name and password."""
     return reply({"oauth_enabled": False, "enable_uaa": False, "uaa_client_id": "", "uaa_location": ""})
 
 
-@documented(response=HashShape)
+@documented(response=PasswordHashShape)
 async def hash_password(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The hash of a password that a user may be put with, where no `hashing_algorithm` is given."""
     hashed = await asyncio.to_thread(node.default_hash, request.match_info["password"])
     return reply({"ok": b64encode(hashed.octets).decode("ascii")})
 
 
-@documented(query=ListQuery, response=list[AttemptsShape])
+@documented(query=ListQuery, response=list[AuthAttemptsShape])
 async def attempts(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """How often somebody tried to log in, by protocol."""
     _check_node(request, node)
@@ -124,7 +124,7 @@ async def attempts(request: web.Request, node: ManagedNode) -> web.StreamRespons
     return await reply_list(request, listing)
 
 
-@documented(response=list[AttemptsShape])
+@documented(response=list[AuthAttemptsShape])
 def attempts_by_source(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """The same by user and address, which is not counted; nor is it in RabbitMQ unless it is told to."""
     _check_node(request, node)
@@ -154,7 +154,7 @@ def reset(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     Operation(
         body=LoginBody,
         body_type="application/x-www-form-urlencoded",
-        responses={200: str, 401: Refusal},
+        responses={200: str, 401: ErrorShape},
     )
 )
 async def login(request: web.Request, node: ManagedNode) -> web.StreamResponse:

@@ -9,9 +9,9 @@ from warren.management.managed_node import ManagedNode
 from warren.management.operation import ColumnsQuery, ListQuery, doc, documented
 from warren.management.replies import missing
 from warren.management.views.nodes import (
-    MemoryShape,
+    NodeMemoryShape,
     NodeShape,
-    TablesShape,
+    NodeTablesShape,
     memory_view,
     node_view,
     tables_view,
@@ -30,8 +30,8 @@ class NodeQuery(ColumnsQuery, SamplesQuery, total=False):
     binary: Annotated[bool, doc("With what Erlang would have beside the heaps")]
 
 
-_memory = documented(query=ColumnsQuery, response=MemoryShape)
-_tables = documented(query=ColumnsQuery, response=TablesShape)
+_memory = documented(query=ColumnsQuery, response=NodeMemoryShape)
+_tables = documented(query=ColumnsQuery, response=NodeTablesShape)
 
 
 @documented(query=NodesQuery, response=list[NodeShape])

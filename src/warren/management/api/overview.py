@@ -17,14 +17,14 @@ class OverviewQuery(ColumnsQuery, SamplesQuery, total=False):
     """What of the overview is shown."""
 
 
-class WhoShape(TypedDict):
+class CurrentUserShape(TypedDict):
     """A user."""
 
     name: str
     tags: list[str]
 
 
-@documented(response=WhoShape)
+@documented(response=CurrentUserShape)
 def who_am_i(request: web.Request, node: ManagedNode) -> web.Response:
     """The name and the tags of who asks."""
     user = user_of(request)

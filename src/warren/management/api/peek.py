@@ -39,7 +39,7 @@ PeekQuery = TypedDict(
 )
 
 
-class HolderShape(TypedDict):
+class UnackedDeliveryShape(TypedDict):
     """Who has a message that is not settled."""
 
     connection: str
@@ -49,7 +49,7 @@ class HolderShape(TypedDict):
     user: str | None
 
 
-class PeekedShape(TypedDict, total=False):
+class PeekedMessageShape(TypedDict, total=False):
     """A message where it is."""
 
     exchange: Required[str]
@@ -66,13 +66,13 @@ class PeekedShape(TypedDict, total=False):
     place: Required[int]
     attempts: Required[int]
     held_for_ms: int | None
-    holder: HolderShape
+    holder: UnackedDeliveryShape
 
 
 class PeekShape(TypedDict):
     """Some messages, and where to go on."""
 
-    messages: list[PeekedShape]
+    messages: list[PeekedMessageShape]
     next: int | None
     examined: int
 

@@ -50,7 +50,7 @@ class ApplyQuery(PlanQuery):
     fingerprint: Annotated[str, doc("Of the plan, which was made with the same document and `prune`")]
 
 
-class EntryShape(TypedDict, total=False):
+class PlanItemShape(TypedDict, total=False):
     """An entry that is not as the document has it."""
 
     action: Required[Literal["create", "change", "delete", "blocked"]]
@@ -76,7 +76,7 @@ class PlanShape(TypedDict):
     fingerprint: str
     totals: dict[str, int]
     losses: dict[str, int]
-    items: list[EntryShape]
+    items: list[PlanItemShape]
     items_total: int
     left_out: list[str]
     applied: NotRequired[int]

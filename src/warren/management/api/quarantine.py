@@ -11,7 +11,7 @@ from warren.management.quarantine_view import QuarantinedItem
 from warren.management.replies import done, missing, reply
 
 
-class QuarantinedShape(TypedDict):
+class QuarantinedItemShape(TypedDict):
     """A virtual host, stream or queue that is kept; `number` says which, as nobody knows its name."""
 
     id: str
@@ -24,19 +24,19 @@ class QuarantinedShape(TypedDict):
     acknowledged: bool
 
 
-class KnownShape(TypedDict):
+class QuarantineKnownShape(TypedDict):
     """How many of them nobody had acknowledged before."""
 
     acknowledged: int
 
 
-@documented(response=list[QuarantinedShape])
+@documented(response=list[QuarantinedItemShape])
 def quarantine(request: web.Request, node: ManagedNode) -> web.Response:
     """All that is kept, virtual hosts first."""
     return reply([_shown(item) for item in node.quarantine.items()])
 
 
-@documented(query=ColumnsQuery, response=KnownShape)
+@documented(query=ColumnsQuery, response=QuarantineKnownShape)
 def acknowledge(request: web.Request, node: ManagedNode) -> web.Response:
     """Know of all that is kept: the health check is good again until there is more."""
     return reply({"acknowledged": node.quarantine.acknowledge(user_of(request).name)})
@@ -50,8 +50,8 @@ async def remove(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     return done()
 
 
-def _shown(item: QuarantinedItem) -> QuarantinedShape:
-    return QuarantinedShape(
+def _shown(item: QuarantinedItem) -> QuarantinedItemShape:
+    return QuarantinedItemShape(
         id=item.id,
         kind=item.kind,
         vhost=item.vhost,

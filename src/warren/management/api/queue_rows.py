@@ -12,7 +12,7 @@ from warren.management.arrow.arrow_responses import CONTENT_TYPE
 from warren.management.arrow.columns import parse_columns
 from warren.management.arrow.message_rows import MessageRows, RowFilter, rows_of_messages
 from warren.management.managed_node import ManagedNode
-from warren.management.operation import Operation, Refusal, doc, documented_as
+from warren.management.operation import ErrorShape, Operation, doc, documented_as
 from warren.management.replies import bad_request
 from warren.management.request_context import request_context
 from warren.queues.local import LocalQueue
@@ -46,7 +46,7 @@ class BrowseQuery(RowFilterQuery, total=False):
 
 
 # No JSON: nothing says more of it than its type.
-ROWS = {200: Any, 501: Refusal}
+ROWS = {200: Any, 501: ErrorShape}
 
 
 @documented_as(Operation(query=BrowseQuery, responses=ROWS, response_type=CONTENT_TYPE))

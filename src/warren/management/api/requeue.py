@@ -29,7 +29,7 @@ _TAG_MAX = (1 << 64) - 1
 _CHANNEL_MAX = 65_535
 
 
-class HeldShape(TypedDict):
+class DeliveryKeyShape(TypedDict):
     """A delivery, as looking into the queue shows its holder."""
 
     connection: str
@@ -37,10 +37,10 @@ class HeldShape(TypedDict):
     delivery_tag: int
 
 
-class ReturnBody(TypedDict, total=False):
+class RequeueBody(TypedDict, total=False):
     """Which deliveries: some by their holders, or all that fit what is said."""
 
-    deliveries: list[HeldShape]
+    deliveries: list[DeliveryKeyShape]
     connection: str
     channel: int
     consumer_tag: str
@@ -48,7 +48,7 @@ class ReturnBody(TypedDict, total=False):
     all: Annotated[Flag, doc("Where nothing else is said: all of the queue")]
 
 
-class ReturnedShape(TypedDict):
+class RequeuedShape(TypedDict):
     """What became of it."""
 
     returned: int
@@ -84,7 +84,7 @@ class _DeliveryFilter:
         return self.consumer_tag is None or (consumer is not None and consumer.tag == self.consumer_tag)
 
 
-@documented(body=ReturnBody, response=ReturnedShape)
+@documented(body=RequeueBody, response=RequeuedShape)
 async def requeue_unacked(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Have unacknowledged messages ready again, as if their consumers had requeued them.
 

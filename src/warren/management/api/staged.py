@@ -95,7 +95,7 @@ class CommitShape(TypedDict, total=False):
     reason: str
 
 
-class MissingShape(TypedDict):
+class StagesMissingShape(TypedDict):
     """Nothing is published, as this is not staged."""
 
     error: str
@@ -116,7 +116,7 @@ class BatchQuery(GivenUpQuery, total=False):
     force: Annotated[bool, doc("Also one that is being published: what is in the queues by now stays")]
 
 
-class BatchShape(TypedDict):
+class StagedBatchShape(TypedDict):
     """One batch that is staged, or being committed."""
 
     vhost: str
@@ -182,7 +182,7 @@ async def stage(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     return reply({"rows": staged.rows, "octets": staged.octets})
 
 
-@documented(body=CommitBody, responses={200: CommitShape, 202: CommitShape, 409: MissingShape})
+@documented(body=CommitBody, responses={200: CommitShape, 202: CommitShape, 409: StagesMissingShape})
 async def commit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Publish all of a batch, once: 200 when it is safe in queues, 202 if that takes longer: ask again."""
     context = request_context(request, node)
@@ -246,7 +246,7 @@ async def discard(request: web.Request, node: ManagedNode) -> web.StreamResponse
     return done()
 
 
-@documented(response=list[BatchShape])
+@documented(response=list[StagedBatchShape])
 async def staged(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Batches that wait for their commit, or are being published: the user's own; all to who monitors."""
     user = user_of(request)

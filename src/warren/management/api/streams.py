@@ -21,14 +21,22 @@ from warren.management.auth import login_vhosts, user_of
 from warren.management.listing import Listing, reply_list
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import vhost_in_path
-from warren.management.operation import Operation, PageQuery, Refusal, doc, documented, documented_as, paged
+from warren.management.operation import (
+    ErrorShape,
+    Operation,
+    PageQuery,
+    doc,
+    documented,
+    documented_as,
+    paged,
+)
 from warren.management.replies import RequestRefused, error_reply, reply
 from warren.management.request_context import request_context
 from warren.management.views.consumers import consumers_of
 from warren.management.views.streams import (
-    ClientsShape,
     ListedStreamShape,
     StreamClientIndex,
+    StreamClientsShape,
     StreamShape,
     listed_stream_view,
     stream_clients_view,
@@ -55,7 +63,7 @@ class RangeQuery(RowFilterQuery, total=False):
     epoch: Annotated[str, doc("Only if the stream is the one that had this epoch")]
 
 
-class PassedShape(Refusal):
+class OffsetGoneShape(ErrorShape):
     """What was asked for has been given up; `first` is there still."""
 
     first: int
@@ -97,7 +105,7 @@ def stream(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     return reply(view)
 
 
-@documented(response=ClientsShape)
+@documented(response=StreamClientsShape)
 def clients(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Who reads a stream, and how far behind; who publishes to it; and what it remembers of both."""
     queue = _named(request, node)
@@ -108,7 +116,9 @@ def clients(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented_as(
     Operation(
-        query=RangeQuery, responses={**ROWS, 409: Refusal, 410: PassedShape}, response_type=CONTENT_TYPE
+        query=RangeQuery,
+        responses={**ROWS, 409: ErrorShape, 410: OffsetGoneShape},
+        response_type=CONTENT_TYPE,
     )
 )
 async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:

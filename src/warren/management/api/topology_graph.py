@@ -36,7 +36,7 @@ class TopologyQuery(TypedDict, total=False):
     name: str
 
 
-class ThingShape(TypedDict):
+class TopologyNodeShape(TypedDict):
     """An exchange, a queue or a consumer."""
 
     id: str
@@ -51,8 +51,8 @@ class ThingShape(TypedDict):
     more_behind: NotRequired[Annotated[int, doc("Things that it leads to and that are not in the picture")]]
 
 
-LineShape = TypedDict(
-    "LineShape",
+TopologyEdgeShape = TypedDict(
+    "TopologyEdgeShape",
     {
         "from": str,
         "to": str,
@@ -63,11 +63,11 @@ LineShape = TypedDict(
 )
 
 
-class PictureShape(TypedDict):
+class TopologyShape(TypedDict):
     """Things, and what leads from one to another."""
 
-    things: list[ThingShape]
-    lines: list[LineShape]
+    things: list[TopologyNodeShape]
+    lines: list[TopologyEdgeShape]
     exchanges_total: int
 
 
@@ -77,8 +77,8 @@ class _TopologyGraph:
     def __init__(self, context: RequestContext) -> None:
         self._vhost = context.services.vhost
         self._records = context.records
-        self.things: dict[str, ThingShape] = {}
-        self.lines: dict[tuple[str, str, str], LineShape] = {}
+        self.things: dict[str, TopologyNodeShape] = {}
+        self.lines: dict[tuple[str, str, str], TopologyEdgeShape] = {}
 
     async def around(self, middle: _GraphNode) -> None:
         """Have what leads to `middle` and what it leads to, two steps each way."""
@@ -175,7 +175,7 @@ class _TopologyGraph:
                 "type": self._records.exchanges[name].type,
             }  # fmt: skip
             return
-        thing: ThingShape = {"id": _id(place), "kind": "queue", "name": name, "column": column}
+        thing: TopologyNodeShape = {"id": _id(place), "kind": "queue", "name": name, "column": column}
         live = self._vhost.queues.get(name)
         if live is not None:
             thing["messages"] = live.message_count + live.unacked_count
@@ -224,7 +224,7 @@ class _TopologyGraph:
             self.things[_id(place)]["more_behind"] = len(consumers) - PICTURED_CONSUMERS_MAX
 
 
-@documented(query=TopologyQuery, response=PictureShape)
+@documented(query=TopologyQuery, response=TopologyShape)
 async def topology_graph(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Exchanges, queues and consumers around one of them, and what leads from one to another."""
     context = request_context(request, node)

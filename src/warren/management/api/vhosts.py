@@ -14,7 +14,7 @@ from warren.management.replies import bad_request, done, error_reply, put
 from warren.management.request_body import BodyFields, read_fields
 from warren.management.sampler import LENGTHS, OCTETS
 from warren.management.views.overview import vhost_stats
-from warren.management.views.stats import SamplesQuery, StatsShape, sample_ranges, with_details
+from warren.management.views.stats import MessageStatsShape, SamplesQuery, sample_ranges, with_details
 from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
 from warren.metadata.vhosts import VhostMetadata
 from warren.model.arguments import QUEUE_KINDS
@@ -50,7 +50,7 @@ class _Fields(TypedDict):
     metadata: JsonTable
     tracing: bool
     cluster_state: dict[str, str]
-    message_stats: StatsShape
+    message_stats: MessageStatsShape
 
 
 VhostShape = shape(

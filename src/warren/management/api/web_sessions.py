@@ -6,7 +6,7 @@ from aiohttp import web
 
 from warren.management.auth import check_credentials
 from warren.management.managed_node import ManagedNode
-from warren.management.operation import Refusal, documented
+from warren.management.operation import ErrorShape, documented
 from warren.management.replies import RequestRefused, done, error_reply
 from warren.management.request_body import read_fields
 from warren.management.web_sessions import UI_HEADER
@@ -19,7 +19,7 @@ class SignInBody(TypedDict):
     password: str
 
 
-@documented(body=SignInBody, responses={204: None, 401: Refusal, 403: Refusal})
+@documented(body=SignInBody, responses={204: None, 401: ErrorShape, 403: ErrorShape})
 async def sign_in(request: web.Request, node: ManagedNode) -> web.Response:
     """Begin a session for the user whose name and password are sent."""
     if UI_HEADER not in request.headers:

@@ -18,7 +18,7 @@ _SCRAPED: tuple[tuple[str, str, dict[str, str]], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class MetricFamily:
     """One metric: what it is called without `rabbitmq_` in front, and what it says."""
 
     name: str
@@ -44,14 +44,14 @@ class ScrapeStatistics:
 
     def _summaries(self) -> Iterator[str]:
         for name, text, encoding in _SCRAPED:
-            yield head(name, Family(name, SUMMARY, text))
+            yield head(name, MetricFamily(name, SUMMARY, text))
             for registry, (count, octets, seconds) in self._by_registry.items():
                 about = labels(registry=registry, content_type=CONTENT_TYPE, **encoding)
                 yield line(f"{name}_count", about, count)
                 yield line(f"{name}_sum", about, seconds if "duration" in name else octets)
 
 
-def head(name: str, family: Family) -> str:
+def head(name: str, family: MetricFamily) -> str:
     """The lines in front of the values of `family`, which is called `name`."""
     return f"# TYPE {name} {family.kind}\n# HELP {name} {family.text}\n"
 

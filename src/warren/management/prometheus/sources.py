@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from warren.management.managed_node import ManagedNode
 from warren.management.prometheus import objects, rows
-from warren.management.prometheus.exposition import COUNTER, GAUGE, UNTYPED, Family
+from warren.management.prometheus.exposition import COUNTER, GAUGE, UNTYPED, MetricFamily
 from warren.management.prometheus.objects import MakeReaders, VhostFilter
 from warren.management.prometheus.rows import MetricRow, Scrape
 
@@ -21,7 +21,7 @@ class MetricSource:
     """Some families whose values are found together."""
 
     group: str
-    families: tuple[Family, ...]
+    families: tuple[MetricFamily, ...]
     rows: ReadRows
 
 
@@ -30,7 +30,7 @@ class ObjectMetricSource:
     """Some families that each object of a kind has."""
 
     group: str
-    families: tuple[Family, ...]
+    families: tuple[MetricFamily, ...]
     objects: Callable[[ManagedNode, VhostFilter], Iterator[Any]]
     readers: MakeReaders
     labels: Callable[[Any], str]
@@ -41,26 +41,28 @@ class ObjectMetricSource:
     is_summed: bool = True
 
 
-def _gauges(**texts: str) -> tuple[Family, ...]:
-    return tuple(Family(name, GAUGE, text) for name, text in texts.items())
+def _gauges(**texts: str) -> tuple[MetricFamily, ...]:
+    return tuple(MetricFamily(name, GAUGE, text) for name, text in texts.items())
 
 
-def _counters(**texts: str) -> tuple[Family, ...]:
-    return tuple(Family(f"{name}_total", COUNTER, text) for name, text in texts.items())
+def _counters(**texts: str) -> tuple[MetricFamily, ...]:
+    return tuple(MetricFamily(f"{name}_total", COUNTER, text) for name, text in texts.items())
 
 
 # What every answer says, whatever was asked for.
 IDENTITY = (
-    MetricSource("", (Family("build_info", UNTYPED, "RabbitMQ & Erlang/OTP version info"),), rows.build),
     MetricSource(
-        "", (Family("identity_info", UNTYPED, "RabbitMQ node & cluster identity info"),), rows.identity
+        "", (MetricFamily("build_info", UNTYPED, "RabbitMQ & Erlang/OTP version info"),), rows.build
+    ),
+    MetricSource(
+        "", (MetricFamily("identity_info", UNTYPED, "RabbitMQ node & cluster identity info"),), rows.identity
     ),
 )
 SOURCES = (
     MetricSource(
         "alarm_metrics",
         tuple(
-            Family(f"alarms_{name}", UNTYPED, f"is 1 if {text} alarm is in effect")
+            MetricFamily(f"alarms_{name}", UNTYPED, f"is 1 if {text} alarm is in effect")
             for name, text in (
                 ("file_descriptor_limit", "file descriptor limit"),
                 ("free_disk_space_watermark", "free disk space watermark"),
@@ -384,52 +386,62 @@ CLUSTER = (
 UNPREFIXED = (
     MetricSource(
         "",
-        (Family("process_start_time_seconds", GAUGE, "Start time of the process since unix epoch, s"),),
+        (MetricFamily("process_start_time_seconds", GAUGE, "Start time of the process since unix epoch, s"),),
         rows.started,
     ),
-    MetricSource("", (Family("warren_build_info", UNTYPED, "Versions of Warren and Python"),), rows.warren),
+    MetricSource(
+        "", (MetricFamily("warren_build_info", UNTYPED, "Versions of Warren and Python"),), rows.warren
+    ),
     MetricSource(
         "vhost_status",
         (
-            Family("warren_vhost_running", GAUGE, "Whether clients can work in the virtual host"),
-            Family("warren_vhost_disk_full", GAUGE, "Whether confirms wait for room on the disk"),
-            Family("warren_vhost_damaged_records", GAUGE, "Places that could not be read at its start"),
-            Family("warren_vhost_losses", GAUGE, "Losses of messages that nobody has acknowledged"),
-            Family("warren_vhost_lost_messages", GAUGE, "Messages that are lost by these, at most"),
+            MetricFamily("warren_vhost_running", GAUGE, "Whether clients can work in the virtual host"),
+            MetricFamily("warren_vhost_disk_full", GAUGE, "Whether confirms wait for room on the disk"),
+            MetricFamily("warren_vhost_damaged_records", GAUGE, "Places that could not be read at its start"),
+            MetricFamily("warren_vhost_losses", GAUGE, "Losses of messages that nobody has acknowledged"),
+            MetricFamily("warren_vhost_lost_messages", GAUGE, "Messages that are lost by these, at most"),
         ),
         rows.vhosts,
     ),
     MetricSource(
         "",
         (
-            Family("warren_streams", GAUGE, "Streams"),
-            Family("warren_stream_octets", GAUGE, "Octets of streams on the disk"),
-            Family("warren_leases", GAUGE, "Leases that have not ended"),
-            Family("warren_leased_messages", GAUGE, "Messages that are on lease"),
-            Family("warren_leases_granted_total", COUNTER, "Leases that were granted since the start"),
+            MetricFamily("warren_streams", GAUGE, "Streams"),
+            MetricFamily("warren_stream_octets", GAUGE, "Octets of streams on the disk"),
+            MetricFamily("warren_leases", GAUGE, "Leases that have not ended"),
+            MetricFamily("warren_leased_messages", GAUGE, "Messages that are on lease"),
+            MetricFamily("warren_leases_granted_total", COUNTER, "Leases that were granted since the start"),
         ),
         rows.streams_and_leases,
     ),
     MetricSource(
         "",
-        (Family("warren_leases_ended_total", COUNTER, "Leases that have ended since the start, by how"),),
+        (
+            MetricFamily(
+                "warren_leases_ended_total", COUNTER, "Leases that have ended since the start, by how"
+            ),
+        ),
         rows.ended_leases,
     ),
     MetricSource(
         "",
         (
-            Family("warren_staged_stages", GAUGE, "Stages that wait to be committed"),
-            Family("warren_staged_octets", GAUGE, "Octets of all that is staged, or is coming"),
+            MetricFamily("warren_staged_stages", GAUGE, "Stages that wait to be committed"),
+            MetricFamily("warren_staged_octets", GAUGE, "Octets of all that is staged, or is coming"),
         ),
         rows.staged,
     ),
     MetricSource(
         "",
         (
-            Family("warren_quarantined_items", GAUGE, "Things on the disk that the metadata do not name"),
-            Family("warren_quarantined_messages", GAUGE, "Messages in these"),
-            Family("warren_quarantined_octets", GAUGE, "Octets of these"),
-            Family("warren_quarantined_unacknowledged", GAUGE, "Those of them that no operator knows of"),
+            MetricFamily(
+                "warren_quarantined_items", GAUGE, "Things on the disk that the metadata do not name"
+            ),
+            MetricFamily("warren_quarantined_messages", GAUGE, "Messages in these"),
+            MetricFamily("warren_quarantined_octets", GAUGE, "Octets of these"),
+            MetricFamily(
+                "warren_quarantined_unacknowledged", GAUGE, "Those of them that no operator knows of"
+            ),
         ),
         rows.quarantined,
     ),

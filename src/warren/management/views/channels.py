@@ -16,8 +16,8 @@ from warren.management.views.consumers import (
 )
 from warren.management.views.stats import (
     GARBAGE_COLLECTION,
+    MessageStatsShape,
     SampleRanges,
-    StatsShape,
     format_time,
     message_stats,
     no_reductions,
@@ -35,7 +35,7 @@ class _Fields(TypedDict):
     garbage_collection: JsonTable
     global_prefetch_count: int
     idle_since: str
-    message_stats: StatsShape
+    message_stats: MessageStatsShape
     messages_unacknowledged: int
     messages_uncommitted: int
     messages_unconfirmed: int

@@ -19,7 +19,7 @@ ChannelConsumer: TypeAlias = tuple[Connection, Channel, ChannelSubscription]
 StreamConsumer: TypeAlias = tuple[StreamConnection, StreamSubscription]
 
 
-class _QueueName(TypedDict):
+class QueueNameShape(TypedDict):
     name: str
     vhost: str
 
@@ -35,7 +35,7 @@ class ConsumerShape(TypedDict, total=False):
     consumer_tag: str
     exclusive: bool
     prefetch_count: int
-    queue: _QueueName
+    queue: QueueNameShape
 
 
 def channel_name(connection: Connection, channel: Channel) -> str:

@@ -6,7 +6,7 @@ from warren.management.operation import doc
 from warren.vhost.dead_letter_summary import DeadLetterSummary
 
 
-class GroupShape(TypedDict):
+class DeadLetterGroupShape(TypedDict):
     """Dead letters of one cause."""
 
     queue: Annotated[str, doc("Where they died first")]
@@ -20,7 +20,7 @@ class GroupShape(TypedDict):
     place: Annotated[int, doc("Of the first that was seen")]
 
 
-class FoundShape(TypedDict):
+class DeadLettersShape(TypedDict):
     """The dead letters of a queue, as far as it was looked at."""
 
     name: str
@@ -29,11 +29,11 @@ class FoundShape(TypedDict):
     not_dead: int
     examined: int
     next: Annotated[int | None, doc("The place to look on from; null if all were seen")]
-    groups: list[GroupShape]
+    groups: list[DeadLetterGroupShape]
     other_groups: Annotated[int, doc("Dead letters of causes beyond the first hundred")]
 
 
-class HoldingShape(FoundShape):
+class DeadLetterQueueShape(DeadLettersShape):
     """A queue that dead letters come to."""
 
     messages: int

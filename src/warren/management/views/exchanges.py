@@ -6,7 +6,7 @@ from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import JsonTable
 from warren.management.sampler import EXCHANGE_COLUMNS, exchange_row, series_of
-from warren.management.views.stats import DetailsShape, SampleRanges, with_rates
+from warren.management.views.stats import RateDetailsShape, SampleRanges, with_rates
 from warren.metadata.definitions import json_value
 from warren.metadata.records import ExchangeRecord
 from warren.routing.exchange import Exchange
@@ -36,9 +36,9 @@ class ExchangeStatsShape(TypedDict):
     """What went through an exchange."""
 
     publish_in: int
-    publish_in_details: DetailsShape
+    publish_in_details: RateDetailsShape
     publish_out: int
-    publish_out_details: DetailsShape
+    publish_out_details: RateDetailsShape
 
 
 def live_exchange(node: ManagedNode, named: VhostExchange) -> Exchange | None:

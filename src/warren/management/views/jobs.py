@@ -8,7 +8,7 @@ from warren.vhost.message_move import MoveFailures
 from warren.vhost.move_preview import MovePreview
 
 
-class RefusalShape(TypedDict):
+class NotMovedShape(TypedDict):
     """Messages that stay where they are."""
 
     reason: str
@@ -37,14 +37,14 @@ class JobShape(TypedDict):
     under_way: Annotated[int, doc("Sent, and not safe yet")]
     moved_per_second: float
     refused: int
-    refusals: list[RefusalShape]
+    refusals: list[NotMovedShape]
     undoable: bool
     undone_by: str | None
     undoes: str | None
     too_late: Annotated[int | None, doc("Of an undo that is over: messages that could not be taken back")]
 
 
-class DestinationShape(TypedDict):
+class PreviewDestinationShape(TypedDict):
     """Where messages would come to."""
 
     exchange: str
@@ -53,7 +53,7 @@ class DestinationShape(TypedDict):
     count: int
 
 
-class PreviewedShape(TypedDict):
+class PreviewMessageShape(TypedDict):
     """One message, and where it would go."""
 
     place: int
@@ -68,11 +68,11 @@ class PreviewShape(TypedDict):
 
     examined: int
     would_go: int
-    destinations: list[DestinationShape]
+    destinations: list[PreviewDestinationShape]
     other_destinations: Annotated[int, doc("Messages that would go elsewhere")]
     refused: int
-    refusals: list[RefusalShape]
-    messages: Annotated[list[PreviewedShape], doc("The first of them")]
+    refusals: list[NotMovedShape]
+    messages: Annotated[list[PreviewMessageShape], doc("The first of them")]
     next: Annotated[int | None, doc("The place where this ends; null if all were seen")]
 
 

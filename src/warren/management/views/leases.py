@@ -20,7 +20,7 @@ class LeaseShape(TypedDict):
     state: Literal["active", "settled", "requeued", "expired"]
 
 
-class GrantShape(TypedDict):
+class LeaseGrantShape(TypedDict):
     """A lease, or nothing, when nothing is ready."""
 
     lease: str | None

@@ -102,13 +102,13 @@ NodeShape = shape(
 )
 
 
-class MemoryShape(TypedDict, total=False):
+class NodeMemoryShape(TypedDict, total=False):
     """Where the memory of a node is."""
 
     memory: JsonTable
 
 
-class TablesShape(TypedDict, total=False):
+class NodeTablesShape(TypedDict, total=False):
     """How large the tables of a node are; a word if there are none."""
 
     ets_tables_memory: dict[str, int] | str

@@ -11,10 +11,10 @@ from warren.management.operation import JsonTable
 from warren.management.sampler import CHURN, LENGTHS, VHOST_COLUMNS, series_of
 from warren.management.time_series import SampleRow, TimeSeries
 from warren.management.views.stats import (
-    ChurnShape,
-    LengthsShape,
+    ChurnRatesShape,
+    MessageStatsShape,
+    QueueTotalsShape,
     SampleRanges,
-    StatsShape,
     message_stats,
     with_rates,
 )
@@ -33,7 +33,7 @@ class OverviewShape(TypedDict, total=False):
     """The node at a glance; who may see no more than what is their own gets less."""
 
     alarms: list[dict[str, str]]
-    churn_rates: ChurnShape
+    churn_rates: ChurnRatesShape
     cluster_name: str
     contexts: list[JsonTable]
     disable_stats: bool
@@ -44,12 +44,12 @@ class OverviewShape(TypedDict, total=False):
     in_memory: bool
     listeners: list[JsonTable]
     management_version: str
-    message_stats: StatsShape
+    message_stats: MessageStatsShape
     node: str
     object_totals: dict[str, int]
     product_name: str
     product_version: str
-    queue_totals: LengthsShape
+    queue_totals: QueueTotalsShape
     rabbitmq_version: str
     rates_mode: str
     release_series_support_status: str

@@ -12,8 +12,8 @@ from warren.management.time_series import TimeSeries
 from warren.management.views.consumers import ConsumerShape
 from warren.management.views.stats import (
     GARBAGE_COLLECTION,
+    MessageStatsShape,
     SampleRanges,
-    StatsShape,
     format_time,
     message_stats,
     no_reductions,
@@ -59,7 +59,7 @@ class _Fields(TypedDict):
     single_active_consumer_tag: str | None
     head_message_timestamp: int | None
     idle_since: str
-    message_stats: StatsShape
+    message_stats: MessageStatsShape
     backing_queue_status: JsonTable
     garbage_collection: JsonTable
     recoverable_slaves: None

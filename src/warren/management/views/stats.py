@@ -48,7 +48,7 @@ class SampleShape(TypedDict):
     timestamp: int
 
 
-class DetailsShape(TypedDict, total=False):
+class RateDetailsShape(TypedDict, total=False):
     """What a number does."""
 
     rate: Required[float]
@@ -59,13 +59,15 @@ class DetailsShape(TypedDict, total=False):
 
 def with_details(columns: Iterable[str]) -> dict[str, Shape]:
     """Numbers with their details, in a shape."""
-    return {key: kind for name in columns for key, kind in ((name, float), (f"{name}_details", DetailsShape))}
+    return {
+        key: kind for name in columns for key, kind in ((name, float), (f"{name}_details", RateDetailsShape))
+    }
 
 
-ChurnShape = shape("ChurnShape", "What came and went.", with_details(CHURN))
-LengthsShape = shape("LengthsShape", "How many messages there are.", with_details(LENGTHS))
-StatsShape = shape(
-    "StatsShape", "What was done with messages.", with_details((*PUBLISHED, *DELIVERED, *DISK))
+ChurnRatesShape = shape("ChurnRatesShape", "What came and went.", with_details(CHURN))
+QueueTotalsShape = shape("QueueTotalsShape", "How many messages there are.", with_details(LENGTHS))
+MessageStatsShape = shape(
+    "MessageStatsShape", "What was done with messages.", with_details((*PUBLISHED, *DELIVERED, *DISK))
 )
 
 

@@ -29,7 +29,7 @@ class RetentionShape(TypedDict):
     segment_size: int
 
 
-class SegmentShape(TypedDict):
+class StreamSegmentShape(TypedDict):
     """One file of a stream; times are in milliseconds, of its first and last chunk."""
 
     first: int
@@ -50,7 +50,7 @@ class StreamShape(TypedDict):
     committed: int
     octets: int
     retention: RetentionShape
-    segments: list[SegmentShape]
+    segments: list[StreamSegmentShape]
     offset: NotRequired[int]
 
 
@@ -73,7 +73,7 @@ class ListedStreamShape(TypedDict, total=False):
     is_paused: bool
 
 
-class ReaderShape(TypedDict):
+class StreamReaderShape(TypedDict):
     """Who reads; `offset` is the next, null for one that waits for another of its group."""
 
     protocol: Literal["AMQP 0-9-1", "stream"]
@@ -91,7 +91,7 @@ class ReaderShape(TypedDict):
     is_active: bool
 
 
-class PublisherShape(TypedDict):
+class StreamPublisherDetailsShape(TypedDict):
     """Who publishes by the stream protocol; with a reference, nothing twice."""
 
     connection: str
@@ -111,20 +111,20 @@ class StoredOffsetShape(TypedDict):
     lag: int
 
 
-class SequenceShape(TypedDict):
+class ProducerSequenceShape(TypedDict):
     """What a producer has sent last."""
 
     reference: str
     sequence: int
 
 
-class ClientsShape(TypedDict):
+class StreamClientsShape(TypedDict):
     """Who reads a stream and publishes to it, and what it remembers of them."""
 
-    readers: list[ReaderShape]
-    publishers: list[PublisherShape]
+    readers: list[StreamReaderShape]
+    publishers: list[StreamPublisherDetailsShape]
     offsets: list[StoredOffsetShape]
-    sequences: list[SequenceShape]
+    sequences: list[ProducerSequenceShape]
 
 
 def stream_publishers_on(connections: Iterable[StreamConnection]) -> Iterator[StreamPublisher]:

@@ -20,7 +20,7 @@ JsonObject: TypeAlias = dict[str, object]
 _REPLY = "direct reply"
 
 
-class JudgedShape(TypedDict, total=False):
+class BindingMatchShape(TypedDict, total=False):
     """A binding, and what it says to the message."""
 
     source: str
@@ -43,12 +43,12 @@ class DeadLetterShape(TypedDict):
     exists: bool
 
 
-class ReachedShape(TypedDict, total=False):
+class RoutedQueueShape(TypedDict, total=False):
     """A queue that the message would come to, and what it would do with it."""
 
     name: Required[str]
     is_certain: Required[bool]
-    through: Required[list[JudgedShape]]
+    through: Required[list[BindingMatchShape]]
     bindings: Required[int]
     outcome: Required[Literal["accepted", "refused", "dropped", "expired"]]
     reason: Required[str]
@@ -60,8 +60,8 @@ class ReachedShape(TypedDict, total=False):
     dead_letter: DeadLetterShape | None
 
 
-VisitShape = TypedDict(
-    "VisitShape",
+RoutedExchangeShape = TypedDict(
+    "RoutedExchangeShape",
     {
         "name": str,
         "type": str,
@@ -85,10 +85,10 @@ class TraceShape(TypedDict):
     is_changed: bool
     keys: list[str]
     is_routed: bool
-    queues: list[ReachedShape]
+    queues: list[RoutedQueueShape]
     queues_total: int
-    exchanges: list[VisitShape]
-    misses: list[JudgedShape]
+    exchanges: list[RoutedExchangeShape]
+    misses: list[BindingMatchShape]
     misses_total: int
 
 

@@ -8,7 +8,7 @@ from warren.session.outbox import Outbox
 from warren.session.streams.counts import StreamCounts
 from warren.wire.streams.codes import ResponseCode
 from warren.wire.streams.commands import PublishConfirm, PublishError
-from warren.wire.streams.fields import Failure
+from warren.wire.streams.fields import PublishingError
 
 
 class StreamConfirms(ConfirmListener):
@@ -43,7 +43,7 @@ class StreamConfirms(ConfirmListener):
         self._counted = 0
         self._sequences: deque[int] = deque()
         self._done: list[int] = []
-        self._failed: list[Failure] = []
+        self._failed: list[PublishingError] = []
         self._is_waiting = False
         # How many were confirmed so far, and how many refused.
         self.confirmed_count = 0
@@ -76,7 +76,7 @@ class StreamConfirms(ConfirmListener):
 
     def refused(self, sequence: int) -> None:
         """It will not be kept."""
-        self._failed.append(Failure(self._sequences.popleft(), ResponseCode.INTERNAL_ERROR))
+        self._failed.append(PublishingError(self._sequences.popleft(), ResponseCode.INTERNAL_ERROR))
         self.failed_count += 1
         self._totals.failures[ResponseCode.INTERNAL_ERROR] += 1
         self._settled(1)
@@ -84,7 +84,7 @@ class StreamConfirms(ConfirmListener):
 
     def fail(self, sequence: int, code: ResponseCode) -> None:
         """The client's `sequence` was not taken at all."""
-        self._failed.append(Failure(sequence, code))
+        self._failed.append(PublishingError(sequence, code))
         self.failed_count += 1
         self._totals.published += 1
         self._totals.failures[code] += 1

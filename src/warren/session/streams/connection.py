@@ -321,12 +321,12 @@ class StreamConnection:
             self._open()
 
     def _step(self) -> None:
-        """Go on with the errand; what it raises ends the connection where it was begun."""
-        errand, self._pending_command = self._pending_command, None
-        assert errand is not None
-        pending = step(errand)
+        """Go on with the command; what it raises ends the connection where it was begun."""
+        command, self._pending_command = self._pending_command, None
+        assert command is not None
+        pending = step(command)
         if pending is not None:
-            self._pending_command = errand
+            self._pending_command = command
             pending.add_done_callback(lambda _: self._stream_server.server.later(self._step_later))
         elif self.state is StreamConnectionState.GREETING:
             # What we took for it is not the client's time.

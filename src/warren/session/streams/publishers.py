@@ -24,7 +24,7 @@ from warren.vhost.vhost import VirtualHost
 from warren.wire.streams.codes import MalformedFrame, ResponseCode
 from warren.wire.streams.commands import PublishError
 from warren.wire.streams.conversion import MessageConverter, MessageHead
-from warren.wire.streams.fields import Failure
+from warren.wire.streams.fields import PublishingError
 from warren.wire.streams.publish import Publication, SubEntryBatch
 
 
@@ -97,7 +97,7 @@ class StreamPublishers:
         publisher = self._publishers.get(publication.publisher)
         if publisher is None or publisher.stream.is_deleted:
             code = ResponseCode.PUBLISHER_DOES_NOT_EXIST
-            failures = tuple(Failure(sequence, code) for sequence, _ in publication.entries)
+            failures = tuple(PublishingError(sequence, code) for sequence, _ in publication.entries)
             self._totals.failures[code] += len(failures)
             if failures:
                 self._outbox.raw(PublishError(publication.publisher, failures).encode())

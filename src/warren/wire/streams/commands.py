@@ -10,11 +10,11 @@ from warren.wire.streams import fields as kinds
 from warren.wire.streams.codes import RESPONSE, CommandKey, MalformedFrame
 from warren.wire.streams.fields import (
     BrokerReference,
-    Failure,
     FieldCodec,
     FieldReader,
     Offset,
     Placement,
+    PublishingError,
     Version,
 )
 from warren.wire.streams.frames import framed
@@ -34,7 +34,7 @@ OptionalStart = Annotated[Offset, kinds.OPTIONAL_OFFSET]
 Versions = Annotated[tuple[Version, ...], kinds.VERSIONS]
 Brokers = Annotated[tuple[BrokerReference, ...], kinds.BROKERS]
 Placements = Annotated[tuple[Placement, ...], kinds.PLACEMENTS]
-Failures = Annotated[tuple[Failure, ...], kinds.FAILURES]
+Failures = Annotated[tuple[PublishingError, ...], kinds.FAILURES]
 Counters = Annotated[tuple[tuple[str, int], ...], kinds.COUNTERS]
 
 

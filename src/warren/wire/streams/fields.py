@@ -92,7 +92,7 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class PublishingError:
     """A message that was not taken, and why."""
 
     sequence: int
@@ -216,11 +216,11 @@ def _write_placement(out: bytearray, value: Placement) -> None:
     _array(U16).write(out, value.replicas)
 
 
-def _read_failure(reader: FieldReader) -> Failure:
-    return Failure(reader.number(8), reader.number(2))
+def _read_failure(reader: FieldReader) -> PublishingError:
+    return PublishingError(reader.number(8), reader.number(2))
 
 
-def _write_failure(out: bytearray, value: Failure) -> None:
+def _write_failure(out: bytearray, value: PublishingError) -> None:
     out += value.sequence.to_bytes(8, "big")
     out += value.code.to_bytes(2, "big")
 

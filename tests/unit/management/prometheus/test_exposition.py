@@ -1,10 +1,10 @@
 """The text that Prometheus reads."""
 
-from warren.management.prometheus.exposition import GAUGE, Family, ScrapeStatistics, head, labels, line
+from warren.management.prometheus.exposition import GAUGE, MetricFamily, ScrapeStatistics, head, labels, line
 
 
 def test_values_stand_under_their_family() -> None:
-    assert head("x_y", Family("y", GAUGE, "What it is")) == "# TYPE x_y gauge\n# HELP x_y What it is\n"
+    assert head("x_y", MetricFamily("y", GAUGE, "What it is")) == "# TYPE x_y gauge\n# HELP x_y What it is\n"
     assert line("x_y", "", 3) == "x_y 3\n"
     assert line("x_y", labels(vhost="/", queue="q"), 0.5) == 'x_y{vhost="/",queue="q"} 0.5\n'
 

@@ -10,7 +10,7 @@ from warren.model.message import FROM_STREAM, UNWRAPPED
 from warren.wire import amqp1
 from warren.wire.streams import commands
 from warren.wire.streams.codes import CommandKey, OffsetType, ResponseCode
-from warren.wire.streams.fields import Failure, Offset
+from warren.wire.streams.fields import Offset, PublishingError
 from warren.wire.streams.publish import SubEntryBatch
 
 
@@ -111,14 +111,14 @@ def test_a_batch_comes_once_with_a_reference(node: Node) -> None:
 def test_a_batch_that_cannot_be_read_is_refused_alone(node: Node, batch: SubEntryBatch) -> None:
     client = declared(node)
     refused = client.publish(1, (1, batch), (2, data(b"a")))
-    assert refused == [commands.PublishError(1, (Failure(1, ResponseCode.PRECONDITION_FAILED),))]
+    assert refused == [commands.PublishError(1, (PublishingError(1, ResponseCode.PRECONDITION_FAILED),))]
     node.write()
     assert client.hear() == [commands.PublishConfirm(1, (2,))]
 
 
 def test_an_unknown_publisher_takes_nothing(node: Node) -> None:
     client = node.stream()
-    failures = tuple(Failure(n, ResponseCode.PUBLISHER_DOES_NOT_EXIST) for n in (5, 4))
+    failures = tuple(PublishingError(n, ResponseCode.PUBLISHER_DOES_NOT_EXIST) for n in (5, 4))
     assert client.publish(9, (5, b""), (4, b"")) == [commands.PublishError(9, failures)]
 
 
@@ -156,7 +156,7 @@ def test_a_publisher_hears_that_its_stream_is_gone(node: Node) -> None:
     client, other = declared(node), node.stream("t")
     assert other.ask(commands.Delete("s")) == [(CommandKey.DELETE, ResponseCode.OK)]
     assert client.hear() == [commands.MetadataUpdate(ResponseCode.STREAM_NOT_AVAILABLE, "s")]
-    failure = Failure(1, ResponseCode.PUBLISHER_DOES_NOT_EXIST)
+    failure = PublishingError(1, ResponseCode.PUBLISHER_DOES_NOT_EXIST)
     assert client.publish(1, (1, b"")) == [commands.PublishError(1, (failure,))]
 
 
@@ -191,5 +191,5 @@ def test_a_filter_value_that_is_too_long_is_refused_with_its_message(node: Node)
     client.say(with_filters((1, "x" * 256, data(b"a")), (2, "x" * 255, data(b"b"))))
     node.write()
     heard = client.hear()
-    assert commands.PublishError(1, (Failure(1, ResponseCode.PRECONDITION_FAILED),)) in heard
+    assert commands.PublishError(1, (PublishingError(1, ResponseCode.PRECONDITION_FAILED),)) in heard
     assert [message.body for message in kept(node)] == [b"b"]

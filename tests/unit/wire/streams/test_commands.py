@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from warren.wire.streams import commands, fields
 from warren.wire.streams.codes import RESPONSE, CommandKey, MalformedFrame, OffsetType, ResponseCode
 from warren.wire.streams.commands import FROM_CLIENTS, StreamCommand, decode, encode_response
-from warren.wire.streams.fields import BrokerReference, Failure, Offset, Placement, Version
+from warren.wire.streams.fields import BrokerReference, Offset, Placement, PublishingError, Version
 
 ALL = [
     each
@@ -56,7 +56,7 @@ BY_KIND = [
             max_size=3,
         ).map(tuple),
     ),
-    (fields.FAILURES, st.lists(st.builds(Failure, number(64), number(16)), max_size=3).map(tuple)),
+    (fields.FAILURES, st.lists(st.builds(PublishingError, number(64), number(16)), max_size=3).map(tuple)),
     (
         fields.COUNTERS,
         st.lists(st.tuples(TEXT, st.integers(-(2**63), 2**63 - 1)), max_size=3).map(tuple),
