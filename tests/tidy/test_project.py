@@ -9,6 +9,8 @@ from tests.tidy.sources import ROOT, files, place, report, text
 
 REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+PICTURE = re.compile(r'(?:src|srcset)="([^"]+)"|!\[[^\]]*\]\(([^)\s]+)\)')
+PICTURE_BYTES_MAX = 200_000
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 LISTS = ("build", "runtime", "guide", "test", "lint", "spark")
 FRAGMENT = re.compile(r"[a-z0-9][a-z0-9-]*\.(?:added|changed|fixed|removed|security)\.md")
@@ -97,6 +99,20 @@ def test_every_page_of_the_guide_is_reached_from_the_readme() -> None:
                 reached.add(target)
                 waiting.append(target)
     assert reached == set(folder.glob("*.md"))
+
+
+def test_every_picture_of_the_documents_is_there_and_small_and_none_is_left_over() -> None:
+    found, shown = [], set()
+    for path in files():
+        if path.suffix == ".md":
+            for name in map("".join, PICTURE.findall(_without_code(text(path)))):
+                picture = (path.parent / name).resolve()
+                shown.add(picture)
+                if not picture.is_file() or picture.stat().st_size > PICTURE_BYTES_MAX:
+                    found.append(f"{place(path)}: {name}")
+    assert shown
+    assert not found, report(found)
+    assert shown == set((ROOT / "docs" / "images").iterdir())
 
 
 def test_every_link_of_the_documents_leads_somewhere() -> None:

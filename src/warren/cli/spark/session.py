@@ -19,7 +19,7 @@ from warren.client.connection import BrokerRefused
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The registry has another package of this name: what is installed is a checkout.
+# `warren-broker` is not on PyPI yet, and `warren` there is another project: a clone installs it.
 INSTALL = "pip install '.[spark]' in a checkout of Warren"
 STDERR = 2
 # There if spark-submit has started this: then it has said where Spark runs.
