@@ -21,7 +21,7 @@ from warren.wire.streams import commands
 from warren.wire.streams.codes import CommandKey, MalformedFrame, ResponseCode
 from warren.wire.streams.commands import StreamCommand, encode_response
 
-# Clients choose by it what they ask for: docs/decisions/0118-the-stream-port-says-3-13.md.
+# Clients choose by it what they ask for: docs/decisions/0118-stream-port-version.md.
 COMPATIBLE_VERSION = "3.13.7"
 
 
