@@ -13,7 +13,7 @@ from typing import Protocol
 
 from warren.access.credential_cache import KEY_SIZE, CredentialCache
 from warren.access.future import Future
-from warren.access.passwords import ARGON2ID, SALT_SIZE, hash_password, is_password, is_quick
+from warren.access.passwords import DECOY_SIZE, decoy_hash, is_password, is_quick
 from warren.limits import PASSWORD_CACHE_MS
 from warren.metadata.machine import Metadata
 from warren.metadata.users import PasswordHash
@@ -43,7 +43,7 @@ class PasswordVerifier:
         self._metadata = metadata
         self._dependencies = dependencies
         # Compared with in place of what an unknown user does not have.
-        self._decoy = hash_password("", dependencies.random_octets(SALT_SIZE), ARGON2ID)
+        self._decoy = decoy_hash(dependencies.random_octets(DECOY_SIZE))
         # What was right.
         self._cache: CredentialCache[bool] = CredentialCache(
             dependencies.random_octets(KEY_SIZE), PASSWORD_CACHE_MS

@@ -4,13 +4,14 @@ RabbitMQ   | salt 4 octets | digest of (salt, password as UTF-8) …
 argon2id   | $argon2id$v=19$m=19456,t=2,p=1$salt$digest, both in base64 (the PHC string format)
 """
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from hashlib import md5, sha256, sha512
 from hmac import compare_digest
 
 from argon2 import Type, extract_parameters
 from argon2.exceptions import Argon2Error, InvalidHashError
-from argon2.low_level import hash_secret, verify_secret
+from argon2.low_level import ARGON2_VERSION, hash_secret, verify_secret
 
 from warren.limits import (
     ARGON2_LANES_MAX,
@@ -30,6 +31,7 @@ SHA512 = "rabbit_password_hashing_sha512"
 
 _SALT_SIZE = 4
 _DIGEST_SIZE = 32
+DECOY_SIZE = SALT_SIZE + _DIGEST_SIZE
 _DIGESTS: Mapping[str, Callable[[bytes], bytes]] = {
     SHA256: lambda octets: sha256(octets).digest(),
     SHA512: lambda octets: sha512(octets).digest(),
@@ -50,6 +52,18 @@ def hash_password(password: str, salt: bytes, algorithm: str = ARGON2ID) -> Pass
         return PasswordHash(hashed, ARGON2ID)
     short = salt[:_SALT_SIZE]
     return PasswordHash(short + _DIGESTS[algorithm](short + secret), algorithm)
+
+
+def decoy_hash(octets: bytes) -> PasswordHash:
+    """The hash of no password: comparing with it takes as long as with any other, and making it no time.
+
+    `octets` are its salt and its digest, DECOY_SIZE of them that nobody can guess.
+    """
+    salt, digest = (
+        b64encode(part).rstrip(b"=").decode("ascii") for part in (octets[:SALT_SIZE], octets[SALT_SIZE:])
+    )
+    costs = f"m={ARGON2_MEMORY_KIB},t={ARGON2_PASSES},p=1"
+    return PasswordHash(f"$argon2id$v={ARGON2_VERSION}${costs}${salt}${digest}".encode("ascii"), ARGON2ID)
 
 
 def is_password(password: str, stored: PasswordHash) -> bool:

@@ -9,14 +9,14 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-
-from joserfc import jws, jwt
-from joserfc.errors import JoseError
-from joserfc.jwk import Key
+from typing import TYPE_CHECKING, TypeAlias
 
 from warren.access.grants import TokenUser, token_user
 from warren.access.scopes import Scopes
 from warren.limits import TOKEN_SIZE_MAX, TOKEN_SKEW_MS
+
+if TYPE_CHECKING:
+    from joserfc.jwk import Key
 
 # Those with a key that need not be kept secret; others only where they are named.
 ALGORITHMS = (
@@ -31,7 +31,7 @@ _PARTS = 3
 _BEGINNING = "ey"
 
 # Port: the key of an identifier; with None, the default one.
-FindKey = Callable[[str | None], Awaitable[Key | None]]
+FindKey: TypeAlias = "Callable[[str | None], Awaitable[Key | None]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +71,10 @@ class TokenVerifier:
         """Who comes with `token`; `name` is what they call themselves, if it does not say."""
         if len(token) > TOKEN_SIZE_MAX:
             raise TokenRefused(f"it is longer than {TOKEN_SIZE_MAX} octets")
+        # joserfc and cryptography are loaded only by brokers that take tokens (decision 0194).
+        from joserfc import jws, jwt
+        from joserfc.errors import JoseError
+
         try:
             headers = jws.extract_compact(token.encode("ascii")).headers()
             identifier = headers.get("kid")

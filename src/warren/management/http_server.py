@@ -28,6 +28,7 @@ from warren.management.prometheus.endpoints import SCRAPE_STATISTICS, detailed, 
 from warren.management.prometheus.exposition import ScrapeStatistics
 from warren.management.replies import RequestRefused, encoded, error_reply, not_found, options
 from warren.management.request_body import BODY_MEMORY, BodyMemory
+from warren.management.resource import PathResource
 from warren.management.routes import ROUTES, HttpRoute
 from warren.management.web_interface import PREFIX, add_web_interface
 from warren.transport.sockets import bind
@@ -128,11 +129,9 @@ def _app(node: ManagedNode, protocol: str, response_settings: ResponseSettings) 
         return app
     prefix = app[PREFIX] = response_settings.path_prefix
     for route in ROUTES:
-        responder = _responder(node, route)
-        # A name may have braces in it, which aiohttp would not take for one.
-        path = f"{prefix}/api" + route.path.replace("}", ":[^/]+}")
-        for written in (path, f"{path}/"):
-            app.router.add_route("*", written, responder)
+        resource = PathResource(f"{prefix}/api{route.path}")
+        resource.add_route("*", _responder(node, route))
+        app.router.register_resource(resource)
     add_document(app, cache(lambda: encoded(document(ROUTES) | {"servers": [{"url": f"{prefix}/api"}]})))
     add_manual(app, lambda: document(ROUTES))
     add_web_interface(app)

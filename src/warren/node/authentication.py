@@ -17,7 +17,6 @@ from warren.node import ldap_config, settings
 from warren.node.client_listeners import numbered_values
 from warren.node.config import Config
 from warren.node.errors import BootRefused
-from warren.node.keyring import Keyring, KeyringSettings
 from warren.node.ldap_directory import LdapDirectory
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_octets
@@ -91,6 +90,9 @@ def _backends(config: Config) -> tuple[Backend, ...]:
 
 
 def _tokens(config: Config, clock: Clock) -> TokenVerifier:
+    # joserfc and cryptography are loaded only by brokers that take tokens (decision 0194).
+    from warren.node.keyring import Keyring, KeyringSettings
+
     keyring = Keyring(
         KeyringSettings(
             files=config.family(settings.OAUTH2_KEYS),

@@ -4,10 +4,19 @@ from base64 import b64decode
 from hashlib import md5, sha512
 
 import pytest
-from argon2 import Type
+from argon2 import Type, extract_parameters
 from argon2.low_level import hash_secret
 
-from warren.access.passwords import ARGON2ID, SHA256, hash_password, is_affordable, is_password, is_quick
+from warren.access.passwords import (
+    ARGON2ID,
+    DECOY_SIZE,
+    SHA256,
+    decoy_hash,
+    hash_password,
+    is_affordable,
+    is_password,
+    is_quick,
+)
 from warren.metadata.users import PasswordHash
 
 # As RabbitMQ 3.10.8 exported the user `low` with the password `low`.
@@ -28,6 +37,16 @@ def test_a_new_hash_is_argon2id_and_says_how_it_was_made() -> None:
     assert is_password("geheim", stored)
     assert not is_password("Geheim", stored)
     assert not is_quick(stored)
+
+
+def test_a_decoy_costs_what_a_new_hash_costs_and_is_that_of_no_password() -> None:
+    decoy, stored = decoy_hash(bytes(range(DECOY_SIZE))), hash_password("geheim", SALT)
+    assert (decoy.algorithm, len(decoy.octets)) == (stored.algorithm, len(stored.octets))
+    parameters = [extract_parameters(found.octets.decode()) for found in (decoy, stored)]
+    assert parameters[0] == parameters[1]
+    assert is_affordable(decoy)
+    assert not is_quick(decoy)
+    assert not is_password("", decoy)
 
 
 def test_a_hash_of_rabbitmqs_begins_with_four_octets_of_salt() -> None:

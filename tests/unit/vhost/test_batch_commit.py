@@ -143,7 +143,7 @@ def test_so_many_slices_are_under_way_and_no_more() -> None:
     assert not committing.is_full
 
 
-@pytest.mark.seeds(min(SEEDS, 200))
+@pytest.mark.seeds(SEEDS // 4)
 def test_each_row_is_there_once_whenever_the_power_fails(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch, 8_192)
     chance = random.Random(seed)

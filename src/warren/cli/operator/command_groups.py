@@ -10,7 +10,6 @@ from warren.cli.operator.extensions import EXTENSIONS
 from warren.cli.operator.lists import LISTS
 from warren.cli.operator.move_jobs import MOVE_JOBS
 from warren.cli.operator.node import NODE
-from warren.cli.operator.options import common_options
 from warren.cli.operator.quarantine import QUARANTINE
 from warren.cli.operator.streams import STREAMS
 from warren.cli.operator.support_report import SUPPORT_REPORT
@@ -90,7 +89,6 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
 
 def add_commands(main: click.Group) -> None:
     """Put all of them below `main`."""
-    main.params += common_options()
     groups = {
         name: SectionedGroup(name, help=text, sections=SECTIONS.get(name)) for name, text in _GROUPS.items()
     }
