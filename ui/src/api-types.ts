@@ -1003,6 +1003,7 @@ export interface QueueBody {
   passive?: boolean | string;
 }
 
+/** The queue of a consumer. */
 export interface QueueName {
   name: string;
   vhost: string;

@@ -20,6 +20,8 @@ StreamConsumer: TypeAlias = tuple[StreamConnection, StreamSubscription]
 
 
 class QueueNameShape(TypedDict):
+    """The queue of a consumer."""
+
     name: str
     vhost: str
 
