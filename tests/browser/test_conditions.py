@@ -61,3 +61,19 @@ def test_what_is_no_pattern_is_told_and_leaves_the_list(node: BrokerProcess, tab
     expect(dialog.get_by_role("heading")).to_have_text("Delete the queue “stays”?")
     dialog.get_by_role("button", name="Delete", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Queues")
+
+
+def test_a_user_without_monitoring_sees_the_overview_of_what_is_their_own(
+    node: BrokerProcess, chromium: Chromium
+) -> None:
+    api(node, "PUT /users/plain", {"password": "plain", "tags": "management"})
+    api(node, "PUT /permissions/%2F/plain", {"configure": ".*", "write": ".*", "read": ".*"})
+    page = chromium.new_page()
+    tab = Visit(node, page)
+    tab.sign_in("plain", "plain")
+    tab.open("")
+    expect(page.get_by_role("heading", name="Queued messages")).to_be_visible()
+    expect(page.get_by_role("heading", name="Listening ports")).to_have_count(0)
+    assert tab.complaints == []
+    page.close()
+    api(node, "DELETE /users/plain")

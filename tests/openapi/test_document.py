@@ -7,7 +7,9 @@ is not, which is answered as well.
 import base64
 import http.client
 import json
+import re
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -114,6 +116,43 @@ def test_every_operation_is_answered_as_the_document_says(operation: Any, port: 
 
     make(port)
     ask()
+
+
+def test_an_answer_without_columns_has_all_fields_that_the_document_requires_of_it(port: int) -> None:
+    make(port)
+    components = document(ROUTES)["components"]["schemas"]
+    checked = set()
+    for path, schema in shortened_answers(components):
+        for item in asked(port, path):
+            missing = set(components[schema]["x-required-without-columns"]) - set(item)
+            assert not missing, (path, schema)
+            checked.add(schema)
+    assert {"QueueShape", "ExchangeShape", "BindingShape", "UserShape", "PermissionShape"} <= checked
+
+
+def shortened_answers(components: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Paths with the schema of an answer that `columns` can shorten, or of each object in one."""
+    for path, methods in document(ROUTES)["paths"].items():
+        content = methods.get("get", {}).get("responses", {}).get("200", {}).get("content", {})
+        schema = content.get("application/json", {}).get("schema", {})
+        for part in (schema, *schema.get("anyOf", ())):
+            name = part.get("items", part).get("$ref", "").rpartition("/")[2]
+            if "x-required-without-columns" in components.get(name, ()):
+                yield path, name
+
+
+def asked(port: int, path: str) -> list[Any]:
+    """The objects that `path` answers with, where all its parts name what there is; none otherwise."""
+    parts = re.findall("{([a-z_]+)}", path)
+    if not THERE.keys() >= set(parts):
+        return []
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+        connection.request("GET", f"/api{path.format(**THERE)}", headers=AUTHORIZATION)
+        response = connection.getresponse()
+        body = json.loads(response.read())
+    if response.status != 200:
+        return []
+    return body if isinstance(body, list) else [body]
 
 
 def is_known(case: Any) -> bool:

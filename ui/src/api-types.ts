@@ -10,6 +10,12 @@ export interface ActionBody {
   action: "cancel_sync" | "sync";
 }
 
+/** A resource that is low, which blocks publishers. */
+export interface Alarm {
+  node: string;
+  resource: string;
+}
+
 /** It works. */
 export interface Aliveness {
   status: "ok";
@@ -39,13 +45,13 @@ export interface AuthenticatedUser {
 
 /** A binding. */
 export interface Binding {
-  arguments?: Record<string, unknown>;
-  destination?: string;
-  destination_type?: string;
-  properties_key?: string;
-  routing_key?: string;
-  source?: string;
-  vhost?: string;
+  arguments: Record<string, unknown>;
+  destination: string;
+  destination_type: "exchange" | "queue";
+  properties_key: string;
+  routing_key: string;
+  source: string;
+  vhost: string;
 }
 
 /** What is special about a binding. */
@@ -70,32 +76,50 @@ export interface BindingMatch {
 
 /** A channel. */
 export interface Channel {
-  acks_uncommitted?: number;
-  confirm?: boolean;
-  connection_details?: Record<string, unknown>;
-  consumer_count?: number;
+  acks_uncommitted: number;
+  confirm: boolean;
+  connection_details: ChannelConnection;
+  consumer_count: number;
   consumer_details?: Consumer[];
   deliveries?: unknown[];
   garbage_collection?: Record<string, unknown>;
-  global_prefetch_count?: number;
+  global_prefetch_count: number;
   idle_since?: string;
   message_stats?: MessageStats;
-  messages_unacknowledged?: number;
-  messages_uncommitted?: number;
-  messages_unconfirmed?: number;
-  name?: string;
-  node?: string;
-  number?: number;
+  messages_unacknowledged: number;
+  messages_uncommitted: number;
+  messages_unconfirmed: number;
+  name: string;
+  node: string;
+  number: number;
   pending_raft_commands?: number;
-  prefetch_count?: number;
+  prefetch_count: number;
   publishes?: unknown[];
   reductions?: number;
   reductions_details?: RateDetails;
-  state?: string;
-  transactional?: boolean;
-  user?: string;
+  state: string;
+  transactional: boolean;
+  user: string;
   user_who_performed_action?: string;
-  vhost?: string;
+  vhost: string;
+}
+
+/** The connection of a channel. */
+export interface ChannelConnection {
+  name: string;
+  peer_host: string;
+  peer_port: number;
+}
+
+/** The channel of a consumer; of one of the stream protocol, its connection alone. */
+export interface ChannelDetails {
+  connection_name: string;
+  name: string;
+  node: string;
+  number: number;
+  peer_host: string;
+  peer_port: number;
+  user: string;
 }
 
 /** What came and went. */
@@ -139,23 +163,23 @@ export interface CommitBody {
 
 /** A connection. */
 export interface Connection {
-  auth_mechanism?: string;
-  channel_max?: number;
-  channels?: number;
-  client_properties?: Record<string, unknown>;
-  connected_at?: number;
-  frame_max?: number;
+  auth_mechanism: string;
+  channel_max: number;
+  channels: number;
+  client_properties: Record<string, unknown>;
+  connected_at: number;
+  frame_max: number;
   garbage_collection?: Record<string, unknown>;
-  host?: string;
-  name?: string;
-  node?: string;
+  host: string;
+  name: string;
+  node: string;
   peer_cert_issuer?: string | null;
   peer_cert_subject?: string | null;
   peer_cert_validity?: string | null;
-  peer_host?: string;
-  peer_port?: number;
-  port?: number;
-  protocol?: string;
+  peer_host: string;
+  peer_port: number;
+  port: number;
+  protocol: string;
   recv_cnt?: number;
   recv_oct?: number;
   recv_oct_details?: RateDetails;
@@ -165,18 +189,18 @@ export interface Connection {
   send_oct?: number;
   send_oct_details?: RateDetails;
   send_pend?: number;
-  ssl?: boolean;
+  ssl: boolean;
   ssl_cipher?: string | null;
   ssl_hash?: string | null;
   ssl_key_exchange?: string | null;
   ssl_protocol?: string | null;
-  state?: string;
-  timeout?: number;
+  state: string;
+  timeout: number;
   type?: string;
-  user?: string;
+  user: string;
   user_provided_name?: string;
   user_who_performed_action?: string;
-  vhost?: string;
+  vhost: string;
 }
 
 /** The connection that somebody is on. */
@@ -190,15 +214,15 @@ export interface ConnectionDetails {
 
 /** A consumer. */
 export interface Consumer {
-  ack_required?: boolean;
-  active?: boolean;
-  activity_status?: string;
-  arguments?: Record<string, unknown>;
-  channel_details?: Record<string, unknown>;
-  consumer_tag?: string;
-  exclusive?: boolean;
-  prefetch_count?: number;
-  queue?: QueueName;
+  ack_required: boolean;
+  active: boolean;
+  activity_status: string;
+  arguments: Record<string, unknown>;
+  channel_details: ChannelDetails;
+  consumer_tag: string;
+  exclusive: boolean;
+  prefetch_count: number;
+  queue: QueueName;
 }
 
 /** What somebody would log in with. */
@@ -247,33 +271,33 @@ export interface DeadLetterGroupBody {
 
 /** A queue that dead letters come to. */
 export interface DeadLetterQueue {
-  dead_letters?: number;
-  examined?: number;
-  groups?: DeadLetterGroup[];
-  messages?: number;
-  messages_ready?: number;
-  messages_unacknowledged?: number;
-  name?: string;
+  dead_letters: number;
+  examined: number;
+  groups: DeadLetterGroup[];
+  messages: number;
+  messages_ready: number;
+  messages_unacknowledged: number;
+  name: string;
   /** The place to look on from; null if all were seen */
-  next?: number | null;
-  not_dead?: number;
+  next: number | null;
+  not_dead: number;
   /** Dead letters of causes beyond the first hundred */
-  other_groups?: number;
-  vhost?: string;
+  other_groups: number;
+  vhost: string;
 }
 
 /** The dead letters of a queue, as far as it was looked at. */
 export interface DeadLetters {
-  dead_letters?: number;
-  examined?: number;
-  groups?: DeadLetterGroup[];
-  name?: string;
+  dead_letters: number;
+  examined: number;
+  groups: DeadLetterGroup[];
+  name: string;
   /** The place to look on from; null if all were seen */
-  next?: number | null;
-  not_dead?: number;
+  next: number | null;
+  not_dead: number;
   /** Dead letters of causes beyond the first hundred */
-  other_groups?: number;
-  vhost?: string;
+  other_groups: number;
+  vhost: string;
 }
 
 /** A delivery, as looking into the queue shows its holder. */
@@ -285,25 +309,25 @@ export interface DeliveryKey {
 
 /** Why a request was not obeyed. */
 export interface Error {
-  error?: string;
+  error: string;
   message?: string;
-  reason?: unknown;
+  reason: unknown;
 }
 
 /** An exchange. */
 export interface Exchange {
-  arguments?: Record<string, unknown>;
-  auto_delete?: boolean;
-  durable?: boolean;
+  arguments: Record<string, unknown>;
+  auto_delete: boolean;
+  durable: boolean;
   incoming?: unknown[];
-  internal?: boolean;
+  internal: boolean;
   message_stats?: ExchangeStats;
-  name?: string;
+  name: string;
   outgoing?: unknown[];
   policy?: string;
-  type?: string;
-  user_who_performed_action?: string;
-  vhost?: string;
+  type: string;
+  user_who_performed_action: string;
+  vhost: string;
 }
 
 /** What an exchange is to be. */
@@ -324,14 +348,21 @@ export interface ExchangeStats {
   publish_out_details: RateDetails;
 }
 
+/** A type of exchanges. */
+export interface ExchangeType {
+  description: string;
+  enabled: boolean;
+  name: string;
+}
+
 /** Something that tools look for before they use it. */
 export interface FeatureFlag {
-  desc?: string;
-  doc_url?: string;
-  name?: string;
-  provided_by?: string;
-  stability?: string;
-  state?: string;
+  desc: string;
+  doc_url: string;
+  name: string;
+  provided_by: string;
+  stability: string;
+  state: string;
 }
 
 /** A message of a queue. */
@@ -356,8 +387,8 @@ export interface GetBody {
 
 /** A parameter of the whole broker. */
 export interface GlobalParameter {
-  name?: string;
-  value?: unknown;
+  name: string;
+  value: unknown;
 }
 
 /** Something is not as it should be, and what. */
@@ -388,49 +419,57 @@ export interface HealthCheckPassed {
 
 /** A redrive, a move or an undo. */
 export interface Job {
-  ended_at?: number | null;
-  examined?: number;
-  id?: string;
-  is_stopping?: boolean;
-  kind?: "move" | "redrive" | "undo";
-  limit?: number | null;
-  moved?: number;
-  moved_per_second?: number;
+  ended_at: number | null;
+  examined: number;
+  id: string;
+  is_stopping: boolean;
+  kind: "move" | "redrive" | "undo";
+  limit: number | null;
+  moved: number;
+  moved_per_second: number;
   /** Whose messages are moved; of an undo, where they come back to */
-  queue?: string;
+  queue: string;
   /** Messages per second */
-  rate?: number | null;
+  rate: number | null;
   /** Why it waits, failed, or was stopped */
-  reason?: string;
-  refusals?: NotMoved[];
-  refused?: number;
-  started_at?: number;
-  state?: "done" | "failed" | "running" | "stopped" | "waiting";
-  /** Where to, as it was asked for */
-  target?: Record<string, unknown>;
+  reason: string;
+  refusals: NotMoved[];
+  refused: number;
+  started_at: number;
+  state: "done" | "failed" | "running" | "stopped" | "waiting";
+  target: JobTarget;
   /** Of an undo that is over: messages that could not be taken back */
-  too_late?: number | null;
+  too_late: number | null;
   /** Sent, and not safe yet */
-  under_way?: number;
-  undoable?: boolean;
-  undoes?: string | null;
-  undone_by?: string | null;
-  user?: string;
+  under_way: number;
+  undoable: boolean;
+  undoes: string | null;
+  undone_by: string | null;
+  user: string;
+  vhost: string;
+}
+
+/** Where messages are moved to, as it was asked for; empty for an undo. */
+export interface JobTarget {
+  exchange?: string;
+  queue?: string;
+  routing_key?: string;
+  to?: "exchange" | "queue";
   vhost?: string;
 }
 
 /** Messages of a queue that one user works on. */
 export interface Lease {
-  expires_at?: number;
-  granted_at?: number;
-  key?: string;
-  lease?: string;
-  messages?: number;
-  octets?: number;
-  queue?: string;
-  state?: "active" | "expired" | "requeued" | "settled";
-  user?: string;
-  vhost?: string;
+  expires_at: number;
+  granted_at: number;
+  key: string;
+  lease: string;
+  messages: number;
+  octets: number;
+  queue: string;
+  state: "active" | "expired" | "requeued" | "settled";
+  user: string;
+  vhost: string;
 }
 
 /** Which messages somebody wants. */
@@ -472,20 +511,29 @@ export interface Limits {
 
 /** A stream in a list; times are of its first and last chunk, null if there is none. */
 export interface ListedStream {
-  committed?: number;
-  first?: number;
-  first_time?: number | null;
-  is_paused?: boolean;
-  lag_max?: number | null;
-  last_time?: number | null;
-  messages?: number;
-  name?: string;
-  octets?: number;
-  publishers?: number;
-  readers?: number;
-  retention?: Retention;
-  segments?: number;
-  vhost?: string;
+  committed: number;
+  first: number;
+  first_time: number | null;
+  is_paused: boolean;
+  lag_max: number | null;
+  last_time: number | null;
+  messages: number;
+  name: string;
+  octets: number;
+  publishers: number;
+  readers: number;
+  retention: Retention;
+  segments: number;
+  vhost: string;
+}
+
+/** A port that clients connect to. */
+export interface Listener {
+  ip_address: string;
+  node: string;
+  port: number;
+  protocol: string;
+  socket_opts: Record<string, unknown>;
 }
 
 /** Where the log goes, and the least that is logged of each category. */
@@ -655,7 +703,7 @@ export interface Node {
   msg_store_read_count_details?: RateDetails;
   msg_store_write_count?: number;
   msg_store_write_count_details?: RateDetails;
-  name?: string;
+  name: string;
   net_ticktime?: number;
   os_pid?: string;
   partitions?: string[];
@@ -680,11 +728,11 @@ export interface Node {
   ra_open_file_metrics?: Record<string, number>;
   rates_mode?: string;
   run_queue?: number;
-  running?: boolean;
+  running: boolean;
   sockets_total?: number;
   sockets_used?: number;
   sockets_used_details?: RateDetails;
-  type?: string;
+  type: string;
   uptime?: number;
 }
 
@@ -714,34 +762,34 @@ export interface NotMoved {
 
 /** What was asked for has been given up; `first` is there still. */
 export interface OffsetGone {
-  error?: string;
-  first?: number;
+  error: string;
+  first: number;
   message?: string;
-  reason?: unknown;
+  reason: unknown;
 }
 
 /** The node at a glance; who may see no more than what is their own gets less. */
 export interface Overview {
-  alarms?: Record<string, string>[];
+  alarms: Alarm[];
   churn_rates?: ChurnRates;
-  cluster_name?: string;
+  cluster_name: string;
   contexts?: Record<string, unknown>[];
   disable_stats?: boolean;
   enable_queue_totals?: boolean;
   erlang_full_version?: string;
   erlang_version?: string;
-  exchange_types?: Record<string, unknown>[];
-  in_memory?: boolean;
-  listeners?: Record<string, unknown>[];
-  management_version?: string;
-  message_stats?: MessageStats;
+  exchange_types: ExchangeType[];
+  in_memory: boolean;
+  listeners?: Listener[];
+  management_version: string;
+  message_stats: MessageStats;
   node?: string;
-  object_totals?: Record<string, number>;
-  product_name?: string;
-  product_version?: string;
-  queue_totals?: QueueTotals;
-  rabbitmq_version?: string;
-  rates_mode?: string;
+  object_totals: Record<string, number>;
+  product_name: string;
+  product_version: string;
+  queue_totals: QueueTotals;
+  rabbitmq_version: string;
+  rates_mode: string;
   release_series_support_status?: string;
   sample_retention_policies?: Record<string, number[]>;
   statistics_db_event_queue?: number;
@@ -749,10 +797,10 @@ export interface Overview {
 
 /** A parameter. */
 export interface Parameter {
-  component?: string;
-  name?: string;
-  value?: unknown;
-  vhost?: string;
+  component: string;
+  name: string;
+  value: unknown;
+  vhost: string;
 }
 
 /** What a parameter says. */
@@ -804,12 +852,12 @@ export interface PeekedMessage {
 
 /** What a user may do in a virtual host. */
 export interface Permission {
-  configure?: string;
-  read?: string;
+  configure: string;
+  read: string;
   suspended?: string;
-  user?: string;
-  vhost?: string;
-  write?: string;
+  user: string;
+  vhost: string;
+  write: string;
 }
 
 /** Patterns of the names of what may be configured, written to and read from. */
@@ -852,13 +900,13 @@ export interface PlanItem {
 }
 
 export interface Policy {
-  "apply-to"?: string;
-  definition?: Record<string, unknown>;
-  name?: string;
-  pattern?: string;
-  priority?: number;
+  "apply-to": string;
+  definition: Record<string, unknown>;
+  name: string;
+  pattern: string;
+  priority: number;
   suspended?: string;
-  vhost?: string;
+  vhost: string;
 }
 
 export interface PolicyBody {
@@ -923,7 +971,7 @@ export interface Published {
 
 /** How many of them nobody had acknowledged before. */
 export interface QuarantineKnown {
-  acknowledged?: number;
+  acknowledged: number;
 }
 
 /** A virtual host, stream or queue that is kept; `number` says which, as nobody knows its name. */
@@ -940,17 +988,17 @@ export interface QuarantinedItem {
 
 /** A queue. */
 export interface Queue {
-  arguments?: Record<string, unknown>;
-  auto_delete?: boolean;
+  arguments: Record<string, unknown>;
+  auto_delete: boolean;
   backing_queue_status?: Record<string, unknown>;
   consumer_capacity?: number;
   consumer_details?: Consumer[];
   consumer_utilisation?: number;
   consumers?: number;
   deliveries?: unknown[];
-  durable?: boolean;
+  durable: boolean;
   effective_policy_definition?: Record<string, unknown>;
-  exclusive?: boolean;
+  exclusive: boolean;
   exclusive_consumer_tag?: string | null;
   garbage_collection?: Record<string, unknown>;
   head_message_timestamp?: number | null;
@@ -977,8 +1025,8 @@ export interface Queue {
   messages_unacknowledged?: number;
   messages_unacknowledged_details?: RateDetails;
   messages_unacknowledged_ram?: number;
-  name?: string;
-  node?: string;
+  name: string;
+  node: string;
   online?: string[];
   operator_policy?: string | null;
   owner_pid_details?: Record<string, unknown>;
@@ -989,9 +1037,9 @@ export interface Queue {
   reductions?: number;
   reductions_details?: RateDetails;
   single_active_consumer_tag?: string | null;
-  state?: string;
-  type?: string;
-  vhost?: string;
+  state: string;
+  type: string;
+  vhost: string;
 }
 
 /** What a queue is to be. */
@@ -1199,14 +1247,14 @@ export interface StreamClients {
 
 /** Who reads a stream: `offset` is the last that was sent, 0 before there was one. */
 export interface StreamConsumer {
-  connection_details?: ConnectionDetails;
-  consumed?: number;
-  credits?: number;
-  offset?: number;
-  offset_lag?: number;
-  properties?: Record<string, unknown>;
-  queue?: StreamName;
-  subscription_id?: number;
+  connection_details: ConnectionDetails;
+  consumed: number;
+  credits: number;
+  offset: number;
+  offset_lag: number;
+  properties: Record<string, unknown>;
+  queue: StreamName;
+  subscription_id: number;
 }
 
 /** A stream. */
@@ -1217,13 +1265,13 @@ export interface StreamName {
 
 /** Who publishes to a stream; with a reference, nothing twice. */
 export interface StreamPublisher {
-  confirmed?: number;
-  connection_details?: ConnectionDetails;
-  errored?: number;
-  published?: number;
-  publisher_id?: number;
-  queue?: StreamName;
-  reference?: string;
+  confirmed: number;
+  connection_details: ConnectionDetails;
+  errored: number;
+  published: number;
+  publisher_id: number;
+  queue: StreamName;
+  reference: string;
 }
 
 /** Who publishes by the stream protocol; with a reference, nothing twice. */
@@ -1263,12 +1311,12 @@ export interface StreamSegment {
 
 /** The topics of an exchange that a user is restricted to. */
 export interface TopicPermission {
-  exchange?: string;
-  read?: string;
+  exchange: string;
+  read: string;
   suspended?: string;
-  user?: string;
-  vhost?: string;
-  write?: string;
+  user: string;
+  vhost: string;
+  write: string;
 }
 
 /** Patterns of the routing keys that may be published with and bound with, to an exchange. */
@@ -1343,11 +1391,11 @@ export interface UnackedDelivery {
 
 /** A user. */
 export interface User {
-  hashing_algorithm?: string;
-  limits?: Record<string, number>;
-  name?: string;
-  password_hash?: string;
-  tags?: string[];
+  hashing_algorithm: string;
+  limits: Record<string, number>;
+  name: string;
+  password_hash: string;
+  tags: string[];
 }
 
 /** What a user is to be; without a password and its hash nobody gets in with one. */
@@ -1363,8 +1411,8 @@ export interface UserBody {
 
 /** The limits of a user. */
 export interface UserLimits {
-  user?: string;
-  value?: Record<string, number>;
+  user: string;
+  value: Record<string, number>;
 }
 
 /** Names of users. */
@@ -1374,9 +1422,9 @@ export interface UsersBody {
 
 /** A virtual host. */
 export interface Vhost {
-  cluster_state?: Record<string, string>;
-  default_queue_type?: string;
-  description?: string;
+  cluster_state: Record<string, string>;
+  default_queue_type: string;
+  description: string;
   message_stats?: MessageStats;
   messages?: number;
   messages_details?: RateDetails;
@@ -1384,14 +1432,14 @@ export interface Vhost {
   messages_ready_details?: RateDetails;
   messages_unacknowledged?: number;
   messages_unacknowledged_details?: RateDetails;
-  metadata?: Record<string, unknown>;
-  name?: string;
+  metadata: Record<string, unknown>;
+  name: string;
   recv_oct?: number;
   recv_oct_details?: RateDetails;
   send_oct?: number;
   send_oct_details?: RateDetails;
-  tags?: string[];
-  tracing?: boolean;
+  tags: string[];
+  tracing: boolean;
 }
 
 /** What a virtual host is to be; what is not said stays as it is. */
@@ -1405,8 +1453,8 @@ export interface VhostBody {
 
 /** The limits of a virtual host. */
 export interface VhostLimits {
-  value?: Record<string, number>;
-  vhost?: string;
+  value: Record<string, number>;
+  vhost: string;
 }
 
 /** A page of a list, and how many there are. */

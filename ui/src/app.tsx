@@ -3,12 +3,12 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { path, withQuery } from "./api";
+import type { CurrentUser, Overview } from "./api-types";
 import { Notices } from "./components/notice";
 import { useLive } from "./live";
-import type { Overview, User } from "./model";
 import { ChannelPage, Channels } from "./pages/channels";
 import { ConnectionPage, Connections } from "./pages/connections";
-import { DeadLetters, DeadQueuePage } from "./pages/dead-letters";
+import { DeadLetterQueuePage, DeadLettersPage } from "./pages/dead-letters";
 import { Definitions } from "./pages/definitions";
 import { ExchangePage, Exchanges } from "./pages/exchanges";
 import { Flags } from "./pages/feature-flags";
@@ -30,7 +30,7 @@ import { isAdministrator, mayMonitor, type Session, useSession } from "./session
 interface Entry {
   name: string;
   label: string;
-  isFor?: (user: User) => boolean;
+  isFor?: (user: CurrentUser) => boolean;
 }
 
 const MONITORING: Entry[] = [
@@ -90,7 +90,7 @@ function SkipLink() {
   );
 }
 
-function Route({ user }: { user: User }) {
+function Route({ user }: { user: CurrentUser }) {
   const [page = "", ...names] = useLocation().segments;
   const [first, second] = names;
   useEffect(() => {
@@ -105,7 +105,8 @@ function Route({ user }: { user: User }) {
     exchanges: () => (second === undefined ? <Exchanges /> : <ExchangePage vhost={first ?? ""} name={second} />),
     queues: () => (second === undefined ? <Queues /> : <QueuePage vhost={first ?? ""} name={second} />),
     streams: () => <Streams />,
-    "dead-letters": () => (second === undefined ? <DeadLetters /> : <DeadQueuePage vhost={first ?? ""} name={second} />),
+    "dead-letters": () =>
+      second === undefined ? <DeadLettersPage /> : <DeadLetterQueuePage vhost={first ?? ""} name={second} />,
     jobs: () => <Jobs />,
     users: () => (first === undefined ? <Users /> : <UserPage name={first} />),
     vhosts: () => (first === undefined ? <Vhosts /> : <VhostPage name={first} />),
@@ -121,7 +122,7 @@ function Route({ user }: { user: User }) {
   return <div key={[page, ...names].join("\n")}>{show ? show() : <p>Page not found.</p>}</div>;
 }
 
-function Frame({ session, user, children }: { session: Session; user: User; children: ComponentChildren }) {
+function Frame({ session, user, children }: { session: Session; user: CurrentUser; children: ComponentChildren }) {
   const [isOpen, setOpen] = useState(false);
   const page = useLocation().segments[0] ?? "";
   useEffect(() => setOpen(false), [page]);
@@ -183,7 +184,7 @@ function Conditions() {
   );
 }
 
-function Entries({ entries, user, page }: { entries: Entry[]; user: User; page: string }) {
+function Entries({ entries, user, page }: { entries: Entry[]; user: CurrentUser; page: string }) {
   return (
     <ul>
       {entries

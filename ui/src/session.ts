@@ -2,20 +2,20 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { get, path, post, remove, WHOAMI, whenSignedOut } from "./api";
-import type { User } from "./model";
+import type { CurrentUser } from "./api-types";
 
 const SESSION = path("warren", "session");
 
 export interface Session {
   /** undefined: not known yet; null: nobody is signed in. */
-  user: User | null | undefined;
+  user: CurrentUser | null | undefined;
   signIn: (username: string, password: string) => Promise<void>;
   signOut: () => Promise<void>;
 }
 
 export function useSession(): Session {
-  const [user, setUser] = useState<User | null>();
-  const load = () => get<User>(WHOAMI).then(setUser, () => setUser(null));
+  const [user, setUser] = useState<CurrentUser | null>();
+  const load = () => get<CurrentUser>(WHOAMI).then(setUser, () => setUser(null));
   useEffect(() => {
     whenSignedOut(() => setUser(null));
     void load();
@@ -33,8 +33,8 @@ export function useSession(): Session {
   };
 }
 
-export const isAdministrator = (user: User): boolean => user.tags.includes("administrator");
+export const isAdministrator = (user: CurrentUser): boolean => user.tags.includes("administrator");
 
-export const mayMonitor = (user: User): boolean => isAdministrator(user) || user.tags.includes("monitoring");
+export const mayMonitor = (user: CurrentUser): boolean => isAdministrator(user) || user.tags.includes("monitoring");
 
-export const mayMakePolicies = (user: User): boolean => isAdministrator(user) || user.tags.includes("policymaker");
+export const mayMakePolicies = (user: CurrentUser): boolean => isAdministrator(user) || user.tags.includes("policymaker");

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import type { TopologyEdge, TopologyNode } from "../src/api-types";
 import { HEIGHT, layoutGraph, WIDTH } from "../src/components/graph-layout";
-import type { TopologyEdge, TopologyNode } from "../src/model";
 
 const node = (id: string, column: number): TopologyNode => ({ id, kind: "queue", name: id, column });
 const edge = (from: string, to: string): TopologyEdge => ({ from, to, kind: "binding", keys: [], count: 1 });

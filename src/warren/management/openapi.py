@@ -18,6 +18,8 @@ Json: TypeAlias = dict[str, Any]
 
 _TEMPLATE = "#/components/schemas/{name}"
 _JSON = "application/json"
+# The required fields of a schema that `columns` can shorten, whose `required` is therefore left out.
+_WITHOUT_COLUMNS = "x-required-without-columns"
 _PART = re.compile(r"\{([a-z_]+)\}")
 _OWN = "warren"
 _ABOUT = (
@@ -112,7 +114,7 @@ class _Shapes:
             if "page_count" in component.get("properties", ()):
                 self.loosen(component["properties"]["items"])
             else:
-                component.pop("required", None)
+                component.setdefault(_WITHOUT_COLUMNS, component.pop("required", []))
 
 
 def _shapes(route: HttpRoute) -> Iterable[Shape]:

@@ -100,7 +100,10 @@ def paged(shape: Shape) -> Shape:
 
 
 def shape(name: str, text: str, *fields: Mapping[str, Shape]) -> Shape:
-    """A shape with all `fields`, none of which has to be there: for those that follow from other tables."""
+    """A shape with all `fields`, of which those marked `Required` are always there.
+
+    For shapes with fields that follow from other tables, such as the columns of statistics.
+    """
     together = {key: kind for some in fields for key, kind in some.items()}
     made: Shape = TypedDict(name, together, total=False)  # type: ignore[misc]
     made.__doc__ = text

@@ -2,12 +2,12 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import type { RateDetails } from "../api-types";
 import { short } from "../format";
-import type { Samples } from "../model";
 
 export interface Series {
   label: string;
-  details: Samples | undefined;
+  details: RateDetails | undefined;
 }
 
 interface ChartProps {
@@ -107,7 +107,7 @@ function toData(lines: Series[], kind: ChartProps["kind"]): uPlot.AlignedData {
   return [times, ...series];
 }
 
-function inOrder(details: Samples | undefined) {
+function inOrder(details: RateDetails | undefined) {
   return [...(details?.samples ?? [])].sort((one, other) => one.timestamp - other.timestamp);
 }
 

@@ -1,6 +1,6 @@
 /** The consumers of a queue or a channel. */
 
-import type { Consumer } from "../model";
+import type { Consumer } from "../api-types";
 import { link } from "../router";
 import { Arguments } from "./arguments";
 import { Badge } from "./status";

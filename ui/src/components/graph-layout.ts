@@ -1,6 +1,6 @@
 /** Lays out a graph in columns by distance from its centre, each node near its neighbours. */
 
-import type { TopologyEdge, TopologyNode } from "../model";
+import type { TopologyEdge, TopologyNode } from "../api-types";
 
 export const WIDTH = 168;
 export const HEIGHT = 42;

@@ -3,8 +3,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, path, post, remove } from "../api";
+import type { Job, NotMoved, Preview } from "../api-types";
 import { count, rate } from "../format";
-import type { Job, Preview, Refusal } from "../model";
 import { Button } from "./button";
 import { Card } from "./layout";
 import { notify } from "./notice";
@@ -102,7 +102,7 @@ export function JobProgress({ id, ended }: { id: string; ended: () => void }) {
   );
 }
 
-function RefusalTable({ refusals }: { refusals: Refusal[] }) {
+function RefusalTable({ refusals }: { refusals: NotMoved[] }) {
   if (!refusals.length) return null;
   return (
     <Table

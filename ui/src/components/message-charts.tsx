@@ -1,6 +1,6 @@
 /** The queue lengths and message rates of the broker, or of one queue. */
 
-import type { Samples, Stats } from "../model";
+import type { MessageStats, RateDetails } from "../api-types";
 import { Chart } from "./chart";
 import { Card } from "./layout";
 
@@ -15,8 +15,8 @@ const LABELS = {
 };
 
 interface MessageChartsProps {
-  lengths: { messages_ready_details?: Samples; messages_unacknowledged_details?: Samples } | undefined;
-  stats: Stats | undefined;
+  lengths: { messages_ready_details?: RateDetails; messages_unacknowledged_details?: RateDetails } | undefined;
+  stats: MessageStats | undefined;
   /** The rates that are drawn. */
   kinds: (keyof typeof LABELS)[];
 }

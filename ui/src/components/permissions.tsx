@@ -2,8 +2,8 @@
 
 import type { ComponentChildren } from "preact";
 import { remove } from "../api";
+import type { Permission } from "../api-types";
 import type { Live } from "../live";
-import type { Permission } from "../model";
 import { ConfirmButton } from "./dialog";
 import { Field, Form, type FormValues } from "./form";
 import { Card } from "./layout";

@@ -2,17 +2,17 @@
 
 import { useState } from "preact/hooks";
 import { ApiError } from "../api";
-import type { PublishResult } from "../model";
+import type { Published } from "../api-types";
 import { ARGUMENTS_NOTE, parseArguments } from "./arguments";
 import { Field, Form, type FormValues } from "./form";
 
 interface PublishFormProps {
-  publish: (message: unknown) => Promise<PublishResult>;
+  publish: (message: unknown) => Promise<Published>;
   routingKey?: string;
 }
 
 export function PublishForm({ publish, routingKey }: PublishFormProps) {
-  const [outcome, setOutcome] = useState<PublishResult | "waiting">();
+  const [outcome, setOutcome] = useState<Published | "waiting">();
   const send = async (values: FormValues) => {
     setOutcome(undefined);
     const headers = parseArguments(values.headers ?? "");
@@ -76,7 +76,7 @@ export function PublishForm({ publish, routingKey }: PublishFormProps) {
 }
 
 /** The outcome of the message that was published last; errors are shown by the form. */
-function Outcome({ outcome }: { outcome: PublishResult | "waiting" | undefined }) {
+function Outcome({ outcome }: { outcome: Published | "waiting" | undefined }) {
   if (outcome === "waiting") {
     return (
       <p class="outcome quiet" role="status">
@@ -91,7 +91,7 @@ function Outcome({ outcome }: { outcome: PublishResult | "waiting" | undefined }
   );
 }
 
-function describeOutcome({ routed, alarms = [] }: PublishResult): string {
+function describeOutcome({ routed, alarms = [] }: Published): string {
   if (!routed) return "Not routed: no queue is bound with this routing key, so the message was discarded.";
   if (!alarms.length) return "Published and routed to at least one queue.";
   return `Published and routed to at least one queue, despite the resource alarm (${alarms.join(", ")}). Clients that publish are blocked until the alarm clears.`;

@@ -3,9 +3,9 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Query, withQuery } from "../api";
+import type { Page } from "../api-types";
 import { count } from "../format";
 import { type Live, useLive } from "../live";
-import type { Page } from "../model";
 import { currentLocation, setQuery, useLocation } from "../router";
 import { ErrorMessage, Loading } from "./status";
 

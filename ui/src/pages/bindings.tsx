@@ -1,12 +1,12 @@
 /** Bindings of an exchange or a queue: the table and the form. */
 
 import { path, post, remove } from "../api";
+import type { Binding } from "../api-types";
 import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
 import { ConfirmButton } from "../components/dialog";
 import { Field, Form, type FormValues } from "../components/form";
 import { LiveTable } from "../components/table";
 import type { Live } from "../live";
-import type { Binding } from "../model";
 import { link } from "../router";
 
 interface BindingTableProps {

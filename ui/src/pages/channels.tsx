@@ -1,6 +1,7 @@
 /** Channels: their mode, consumers, unacknowledged messages and rates. */
 
 import { path, withQuery } from "../api";
+import type { Channel } from "../api-types";
 import { Chart } from "../components/chart";
 import { ConsumerTable } from "../components/consumer-table";
 import { Card, Facts, Page } from "../components/layout";
@@ -9,7 +10,7 @@ import { type Column, LiveTable, PagedTable } from "../components/table";
 import { samplingQuery, TimeRangeSelect, useTimeRange } from "../components/time-range";
 import { count, rate } from "../format";
 import { type Live, useLive } from "../live";
-import { type Channel, rateOf } from "../model";
+import { rateOf } from "../model";
 import { link } from "../router";
 
 const COLUMNS: Column<Channel>[] = [

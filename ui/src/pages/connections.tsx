@@ -1,6 +1,7 @@
 /** Client connections. */
 
 import { path, remove, withQuery } from "../api";
+import type { Channel, Connection, StreamConsumer, StreamPublisher } from "../api-types";
 import { Arguments } from "../components/arguments";
 import { Chart } from "../components/chart";
 import { ConfirmButton } from "../components/dialog";
@@ -10,7 +11,6 @@ import { LiveTable, PagedTable } from "../components/table";
 import { TimeRangeSelect, useTimeRange } from "../components/time-range";
 import { count, formatBytes, time } from "../format";
 import { useLive } from "../live";
-import type { Channel, Connection, StreamProtocolPublisher, StreamSubscription } from "../model";
 import { link, navigate } from "../router";
 import { ChannelTable } from "./channels";
 
@@ -131,8 +131,8 @@ function ChannelsOf({ name }: { name: string }) {
 
 /** The publishers and subscriptions of a connection of the stream protocol, which has no channels. */
 function StreamsOf({ connection: { vhost, name } }: { connection: Connection }) {
-  const publishers = useLive<StreamProtocolPublisher[]>(path("stream", "connections", vhost, name, "publishers"));
-  const consumers = useLive<StreamSubscription[]>(path("stream", "connections", vhost, name, "consumers"));
+  const publishers = useLive<StreamPublisher[]>(path("stream", "connections", vhost, name, "publishers"));
+  const consumers = useLive<StreamConsumer[]>(path("stream", "connections", vhost, name, "consumers"));
   return (
     <>
       <Card title="Publishers">

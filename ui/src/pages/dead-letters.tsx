@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { path, withQuery } from "../api";
+import type { DeadLetterGroup, DeadLetters, PeekedMessage } from "../api-types";
 import { Button } from "../components/button";
 import { JobProgress } from "../components/job";
 import { Card, Page } from "../components/layout";
@@ -9,19 +10,19 @@ import { Badge, ErrorMessage, Loading } from "../components/status";
 import { Table } from "../components/table";
 import { useSelectedVhost, VhostSelect } from "../components/vhost-select";
 import { count, formatBytes, formatDuration, plural, time } from "../format";
-import { type DeadLetterGroup, type DeadLetterQueue, type DeathCause, type PeekedMessage, splitProperties } from "../model";
+import { type DeathCause, splitProperties } from "../model";
 import { useFetch } from "../request";
 import { link, setQuery, useLocation } from "../router";
 import { LoadMore, SearchState, useMessageSearch } from "./message-search";
 import { PeekedMessageCard } from "./peek";
 import { Redrive } from "./redrive";
 
-const queueLink = ({ vhost, name }: DeadLetterQueue): string => link("dead-letters", vhost, name);
+const queueLink = ({ vhost, name }: DeadLetters): string => link("dead-letters", vhost, name);
 
-export function DeadLetters() {
+export function DeadLettersPage() {
   const vhost = useSelectedVhost();
   const url = vhost ? path("warren", "dead-letters", vhost) : path("warren", "dead-letters");
-  const { data, error, isPending, reload } = useFetch<{ items: DeadLetterQueue[]; filtered_count: number }>(
+  const { data, error, isPending, reload } = useFetch<{ items: DeadLetters[]; filtered_count: number }>(
     withQuery(url, { page: 1, page_size: 100 }),
   );
   const holding = data?.items.filter((queue) => queue.dead_letters > 0 || queue.next !== null) ?? [];
@@ -64,7 +65,7 @@ export function DeadLetters() {
   );
 }
 
-function DeadLetterCounts({ queue }: { queue: DeadLetterQueue }) {
+function DeadLetterCounts({ queue }: { queue: DeadLetters }) {
   return (
     <p class="quiet">
       {plural(queue.dead_letters, "dead letter")}
@@ -114,8 +115,8 @@ function useCause(): DeathCause | undefined {
   return { queue, reason: query.get("reason") ?? "", exchange: query.get("exchange") ?? "" };
 }
 
-export function DeadQueuePage({ vhost, name }: { vhost: string; name: string }) {
-  const { data, error, isPending, reload } = useFetch<DeadLetterQueue>(path("warren", "queues", vhost, name, "dead-letters"));
+export function DeadLetterQueuePage({ vhost, name }: { vhost: string; name: string }) {
+  const { data, error, isPending, reload } = useFetch<DeadLetters>(path("warren", "queues", vhost, name, "dead-letters"));
   const [job, setJob] = useState<string>();
   const [selected, setSelected] = useState<ReadonlySet<number>>(new Set());
   // Counts finished jobs: the messages are searched again after each.

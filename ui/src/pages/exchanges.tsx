@@ -1,6 +1,7 @@
 /** Exchanges: the list, and one exchange with its bindings and rates. */
 
 import { path, post, put, remove, withQuery } from "../api";
+import type { Binding, Exchange, Overview } from "../api-types";
 import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
 import { Chart } from "../components/chart";
 import { ConfirmButton, DialogButton } from "../components/dialog";
@@ -14,7 +15,7 @@ import { samplingQuery, TimeRangeSelect, useTimeRange } from "../components/time
 import { useSelectedVhost, VhostField, VhostSelect } from "../components/vhost-select";
 import { rate } from "../format";
 import { useLive } from "../live";
-import { type Binding, type Exchange, type Overview, rateOf } from "../model";
+import { rateOf } from "../model";
 import { link, navigate } from "../router";
 import { BindForm, BindingTable } from "./bindings";
 import { RouteTrace } from "./route-trace";

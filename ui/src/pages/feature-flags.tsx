@@ -1,11 +1,11 @@
 /** Feature flags: features that are used once all nodes of a cluster support them. */
 
 import { path } from "../api";
+import type { FeatureFlag } from "../api-types";
 import { Page } from "../components/layout";
 import { Badge } from "../components/status";
 import { LiveTable } from "../components/table";
 import { useLive } from "../live";
-import type { FeatureFlag } from "../model";
 
 export function Flags() {
   const live = useLive<FeatureFlag[]>(path("feature-flags"));

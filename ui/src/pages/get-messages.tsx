@@ -2,13 +2,14 @@
 
 import { useState } from "preact/hooks";
 import { post } from "../api";
+import type { FetchedMessage } from "../api-types";
 import { Arguments } from "../components/arguments";
 import { Field, Form, type FormValues } from "../components/form";
 import { Card } from "../components/layout";
 import { MessageCard } from "../components/message";
 import { Badge } from "../components/status";
 import { formatBytes, plural } from "../format";
-import { type GotMessage, splitProperties } from "../model";
+import { splitProperties } from "../model";
 
 const ACK_MODES: [string, string][] = [
   ["ack_requeue_true", "Nack, requeue true"],
@@ -19,9 +20,9 @@ const ACK_MODES: [string, string][] = [
 const BODY_SIZE_MAX = 50_000;
 
 export function GetMessages({ address, changed }: { address: string; changed: () => void }) {
-  const [found, setFound] = useState<GotMessage[]>();
+  const [found, setFound] = useState<FetchedMessage[]>();
   const getMessages = async (values: FormValues) => {
-    const messages = await post<GotMessage[]>(`${address}/get`, {
+    const messages = await post<FetchedMessage[]>(`${address}/get`, {
       count: Number(values.count),
       ackmode: values.ackmode,
       encoding: values.encoding,
@@ -54,7 +55,7 @@ export function GetMessages({ address, changed }: { address: string; changed: ()
       <ol class="messages">
         {found?.map((message, index) => (
           <li key={index}>
-            <GotMessageCard message={message} />
+            <FetchedMessageCard message={message} />
           </li>
         ))}
       </ol>
@@ -62,7 +63,7 @@ export function GetMessages({ address, changed }: { address: string; changed: ()
   );
 }
 
-function GotMessageCard({ message }: { message: GotMessage }) {
+function FetchedMessageCard({ message }: { message: FetchedMessage }) {
   const { headers, properties } = splitProperties(message.properties);
   return (
     <MessageCard

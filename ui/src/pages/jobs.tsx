@@ -1,11 +1,11 @@
 /** Jobs that move messages: redrives, moves and undos, with their progress and result. */
 
 import { path } from "../api";
+import type { Job } from "../api-types";
 import { describeTarget, JobActions, JobState } from "../components/job";
 import { Page } from "../components/layout";
 import { PagedTable } from "../components/table";
 import { count, time } from "../format";
-import type { Job } from "../model";
 import { link } from "../router";
 
 export const Jobs = () => (

@@ -1,6 +1,7 @@
 /** Leases of a queue: messages that are reserved for one user until the lease ends. */
 
 import { path, post } from "../api";
+import type { Lease } from "../api-types";
 import { ConfirmButton } from "../components/dialog";
 import { Card } from "../components/layout";
 import { notify } from "../components/notice";
@@ -8,7 +9,6 @@ import { Badge, ErrorMessage, Loading } from "../components/status";
 import { Table } from "../components/table";
 import { count, formatBytes, formatDuration, plural, time } from "../format";
 import { useLive } from "../live";
-import type { Lease } from "../model";
 
 interface LeasesProps {
   vhost: string;

@@ -1,13 +1,13 @@
 /** Limits of virtual hosts and of users. */
 
 import { path, put, remove } from "../api";
+import type { UserLimits, VhostLimits } from "../api-types";
 import { ConfirmButton } from "../components/dialog";
 import { Field, Form, type FormValues } from "../components/form";
 import { Card, Page } from "../components/layout";
 import { LiveTable } from "../components/table";
 import { VhostField } from "../components/vhost-select";
 import { useLive } from "../live";
-import type { UserLimits, VhostLimits } from "../model";
 
 interface Limit {
   owner: string;

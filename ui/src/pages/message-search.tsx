@@ -1,10 +1,10 @@
 /** Searches the messages of a queue: request by request, showing the progress, until enough messages are found. */
 
 import { get, path } from "../api";
+import type { Peek, PeekedMessage } from "../api-types";
 import { Button } from "../components/button";
 import { ErrorMessage } from "../components/status";
 import { count } from "../format";
-import type { PeekAnswer, PeekedMessage } from "../model";
 import { type RequestHandle, useRequest } from "../request";
 
 /** Messages that one search adds. */
@@ -45,7 +45,7 @@ export function useMessageSearch(vhost: string, name: string): MessageSearch {
       const { state = "ready", conditions, matches = () => true } = result.filter;
       const query = new URLSearchParams({ state, from: String(result.next), count: String(wanted - result.messages.length) });
       for (const condition of conditions) query.append("match", condition);
-      const { messages, next, examined } = await get<PeekAnswer>(`${address}?${query}`, signal);
+      const { messages, next, examined } = await get<Peek>(`${address}?${query}`, signal);
       const found = [...result.messages, ...messages.filter(matches)];
       result = { ...result, messages: found, next, scanned: result.scanned + examined };
       show(result);

@@ -2,12 +2,12 @@
 
 import { useState } from "preact/hooks";
 import { path, post } from "../api";
+import type { Job, Preview } from "../api-types";
 import { Button } from "../components/button";
 import { Field, Form, type FormValues } from "../components/form";
 import { JobProgress, PreviewCard } from "../components/job";
 import { Card } from "../components/layout";
 import { useVhosts } from "../components/vhost-select";
-import type { Job, Preview } from "../model";
 import { link } from "../router";
 import { CONDITIONS_NOTE, parseConditions } from "./peek";
 import { rateAndLimit } from "./redrive";

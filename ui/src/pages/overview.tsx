@@ -1,6 +1,7 @@
 /** Totals, rates, nodes and listeners of the broker. */
 
 import { path, withQuery } from "../api";
+import type { CurrentUser, Overview as Found, Node } from "../api-types";
 import { Card, Figure, Figures, Page } from "../components/layout";
 import { MessageCharts } from "../components/message-charts";
 import { Badge, ErrorMessage, Loading } from "../components/status";
@@ -8,11 +9,11 @@ import { Table } from "../components/table";
 import { samplingQuery, TimeRangeSelect, useTimeRange } from "../components/time-range";
 import { count, formatBytes, formatDuration, rate } from "../format";
 import { useLive } from "../live";
-import { type Overview as Found, type Node, rateOf, type User } from "../model";
+import { rateOf } from "../model";
 import { link } from "../router";
 import { mayMonitor } from "../session";
 
-export function Overview({ user }: { user: User }) {
+export function Overview({ user }: { user: CurrentUser }) {
   const age = useTimeRange();
   const { data, error } = useLive<Found>(withQuery(path("overview"), samplingQuery(age)));
   return (
@@ -23,7 +24,7 @@ export function Overview({ user }: { user: User }) {
   );
 }
 
-function Contents({ data, user }: { data: Found; user: User }) {
+function Contents({ data, user }: { data: Found; user: CurrentUser }) {
   const { message_stats: stats, queue_totals: totals, object_totals: objects } = data;
   return (
     <>
@@ -46,20 +47,23 @@ function Contents({ data, user }: { data: Found; user: User }) {
         kinds={["publish", "confirm", "deliver", "deliver_no_ack", "ack", "redeliver"]}
       />
       {mayMonitor(user) && <Nodes isInMemory={data.in_memory ?? false} />}
-      <Card title="Listening ports">
-        <Table
-          label="Listeners"
-          items={data.listeners}
-          itemKey={({ protocol, ip_address, port }) => `${protocol} ${ip_address} ${port}`}
-          columns={[
-            { label: "Protocol", show: ({ protocol }) => protocol },
-            { label: "Address", show: ({ ip_address }) => ip_address },
-            { label: "Port", isNumber: true, show: ({ port }) => port },
-          ]}
-        />
-      </Card>
+      {data.listeners && (
+        <Card title="Listening ports">
+          <Table
+            label="Listeners"
+            items={data.listeners}
+            itemKey={({ protocol, ip_address, port }) => `${protocol} ${ip_address} ${port}`}
+            columns={[
+              { label: "Protocol", show: ({ protocol }) => protocol },
+              { label: "Address", show: ({ ip_address }) => ip_address },
+              { label: "Port", isNumber: true, show: ({ port }) => port },
+            ]}
+          />
+        </Card>
+      )}
       <p class="quiet">
-        {data.product_name} {data.product_version} · cluster {data.cluster_name} · node {data.node}
+        {data.product_name} {data.product_version} · cluster {data.cluster_name}
+        {data.node && ` · node ${data.node}`}
       </p>
     </>
   );

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { path, post } from "../api";
+import type { PeekedMessage } from "../api-types";
 import { Arguments } from "../components/arguments";
 import { Button } from "../components/button";
 import { ConfirmButton } from "../components/dialog";
@@ -12,7 +13,7 @@ import { MessageCard } from "../components/message";
 import { notify } from "../components/notice";
 import { Badge } from "../components/status";
 import { count, formatBytes, formatDuration, plural, time } from "../format";
-import { type PeekedMessage, splitProperties } from "../model";
+import { splitProperties } from "../model";
 import { link } from "../router";
 import { LoadMore, SearchState, useMessageSearch } from "./message-search";
 

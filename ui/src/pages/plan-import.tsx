@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { path, post, withQuery } from "../api";
+import type { Plan, PlanItem } from "../api-types";
 import { Button } from "../components/button";
 import { Field, Form, type FormValues } from "../components/form";
 import { FileField, readJson } from "../components/json-file";
@@ -11,7 +12,6 @@ import { Badge, type Tone } from "../components/status";
 import { Table } from "../components/table";
 import { useVhosts, vhostOptions } from "../components/vhost-select";
 import { asText, count } from "../format";
-import type { Plan, PlanItem } from "../model";
 
 interface Planned {
   plan: Plan;

@@ -1,6 +1,7 @@
 /** Policies and operator policies. */
 
 import { path, put, remove } from "../api";
+import type { CurrentUser, Policy } from "../api-types";
 import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
 import { ConfirmButton, DialogButton } from "../components/dialog";
 import { Field, Form, type FormValues } from "../components/form";
@@ -8,7 +9,6 @@ import { Card, Page } from "../components/layout";
 import { LiveTable } from "../components/table";
 import { VhostField } from "../components/vhost-select";
 import { useLive } from "../live";
-import type { Policy, User } from "../model";
 import { isAdministrator, mayMakePolicies } from "../session";
 
 interface KindProps {
@@ -18,7 +18,7 @@ interface KindProps {
   mayChange: boolean;
 }
 
-export function Policies({ user }: { user: User }) {
+export function Policies({ user }: { user: CurrentUser }) {
   return (
     <Page title="Policies">
       <Kind

@@ -1,6 +1,7 @@
 /** One queue: its totals and rates, its messages, consumers, leases and bindings. */
 
 import { path, post, put, remove, withQuery } from "../api";
+import type { Binding, Queue } from "../api-types";
 import { Arguments } from "../components/arguments";
 import { Button } from "../components/button";
 import { ConsumerTable } from "../components/consumer-table";
@@ -14,7 +15,6 @@ import { type Tab, Tabs } from "../components/tabs";
 import { samplingQuery, TimeRangeSelect, useTimeRange } from "../components/time-range";
 import { count, formatBytes } from "../format";
 import { useLive } from "../live";
-import type { Binding, Queue } from "../model";
 import { link, navigate, setQuery, useLocation } from "../router";
 import { BindForm, BindingTable } from "./bindings";
 import { DEFAULT_EXCHANGE } from "./exchanges";

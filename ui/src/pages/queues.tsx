@@ -1,6 +1,7 @@
 /** The list of queues. */
 
 import { path, put } from "../api";
+import type { Queue } from "../api-types";
 import { ARGUMENTS_NOTE, parseArguments } from "../components/arguments";
 import { DialogButton } from "../components/dialog";
 import { Checkbox, Field, Form, type FormValues } from "../components/form";
@@ -10,7 +11,7 @@ import { Badge, State } from "../components/status";
 import { PagedTable } from "../components/table";
 import { useSelectedVhost, VhostField, VhostSelect } from "../components/vhost-select";
 import { count, rate } from "../format";
-import { type Queue, rateOf } from "../model";
+import { rateOf } from "../model";
 import { link } from "../router";
 
 const SHOWN = [

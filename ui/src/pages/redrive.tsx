@@ -2,13 +2,14 @@
 
 import { useState } from "preact/hooks";
 import { path, post } from "../api";
+import type { Job, Preview } from "../api-types";
 import { ARGUMENTS_NOTE, parseArguments } from "../components/arguments";
 import { Button } from "../components/button";
 import { DialogButton } from "../components/dialog";
 import { Field, Form, type FormValues } from "../components/form";
 import { PreviewCard } from "../components/job";
 import { count } from "../format";
-import type { DeathCause, Job, Preview } from "../model";
+import type { DeathCause } from "../model";
 
 interface RedriveProps {
   vhost: string;

@@ -2,13 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { path, post } from "../api";
+import type { BindingMatch, RoutedQueue, Trace } from "../api-types";
 import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
 import { Field, Form, type FormValues } from "../components/form";
 import { Card } from "../components/layout";
 import { Badge, type Tone } from "../components/status";
 import { Table } from "../components/table";
 import { count, plural } from "../format";
-import type { RoutedQueue, Trace, TracedBinding } from "../model";
 import { link } from "../router";
 
 const MISSES = 50;
@@ -80,7 +80,7 @@ function TraceResult({ vhost, trace }: { vhost: string; trace: Trace }) {
             {plural(trace.misses_total, "binding")} without a match
             {trace.misses_total > misses.length && ` (the closest ${count(misses.length)})`}
           </h3>
-          <Table<TracedBinding>
+          <Table<BindingMatch>
             label="Bindings that do not match"
             items={misses}
             itemKey={(it) => `${it.source} ${it.destination_type} ${it.destination} ${it.properties_key}`}
@@ -138,7 +138,7 @@ function MatchingBindings({ queue }: { queue: RoutedQueue }) {
   );
 }
 
-function Destination({ vhost, binding }: { vhost: string; binding: TracedBinding }) {
+function Destination({ vhost, binding }: { vhost: string; binding: BindingMatch }) {
   const kind = binding.destination_type === "exchange" ? "exchanges" : "queues";
   return (
     <>
@@ -148,7 +148,7 @@ function Destination({ vhost, binding }: { vhost: string; binding: TracedBinding
   );
 }
 
-const BindingKey = ({ binding }: { binding: TracedBinding }) => (
+const BindingKey = ({ binding }: { binding: BindingMatch }) => (
   <>
     {binding.binding_key && <code>{binding.binding_key}</code>}
     <Arguments table={binding.arguments} />

@@ -2,13 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { get, path, withQuery } from "../api";
+import type { Stream, StreamClients, StreamReader } from "../api-types";
 import { Field } from "../components/form";
 import { Card, Facts, Figure, Figures } from "../components/layout";
 import { Badge, ErrorMessage, Loading } from "../components/status";
 import { Table } from "../components/table";
 import { count, formatBytes, time } from "../format";
 import { useLive } from "../live";
-import type { Stream, StreamClients, StreamReader } from "../model";
 import { link } from "../router";
 import { PAGE_SIZE } from "./message-search";
 import type { PeekStart } from "./peek";

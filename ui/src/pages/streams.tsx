@@ -1,12 +1,12 @@
 /** The list of streams: offsets, sizes, retention and consumer lag. */
 
 import { path } from "../api";
+import type { ListedStream, Retention } from "../api-types";
 import { Page } from "../components/layout";
 import { Badge } from "../components/status";
 import { PagedTable } from "../components/table";
 import { useSelectedVhost, VhostSelect } from "../components/vhost-select";
 import { count, formatBytes, formatDuration } from "../format";
-import type { ListedStream, Retention } from "../model";
 import { link } from "../router";
 
 export function Streams() {

@@ -2,6 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, path, withQuery } from "../api";
+import type { Topology as Graph, TopologyNode } from "../api-types";
 import { type GraphLayout, HEIGHT, layoutGraph, type PlacedNode, WIDTH } from "../components/graph-layout";
 import { Card, Page } from "../components/layout";
 import { ErrorMessage, Loading } from "../components/status";
@@ -9,7 +10,6 @@ import { Table } from "../components/table";
 import { useVhosts } from "../components/vhost-select";
 import { count, plural } from "../format";
 import { useLive } from "../live";
-import type { Topology as Graph, TopologyNode } from "../model";
 import { link, useLocation } from "../router";
 
 const TYPING_MS = 200;

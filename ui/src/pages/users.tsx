@@ -1,6 +1,7 @@
 /** Users, their tags and their permissions. */
 
 import { path, put, remove } from "../api";
+import type { Permission, TopicPermission, User } from "../api-types";
 import { ConfirmButton, DialogButton } from "../components/dialog";
 import { Field, Form, type FormValues } from "../components/form";
 import { Card, Facts, Page } from "../components/layout";
@@ -9,12 +10,11 @@ import { PATTERN_COLUMNS, PatternField, PERMISSION_COLUMNS, PermissionCard } fro
 import { Badge, ErrorMessage, Loading } from "../components/status";
 import { LiveTable } from "../components/table";
 import { useLive } from "../live";
-import type { Permission, TopicPermission, UserInfo } from "../model";
 import { link, navigate } from "../router";
 
 const TAGS_NOTE = "any of administrator, monitoring, policymaker, management, separated by commas; empty: no management access";
 
-const Tags = ({ user }: { user: UserInfo }) => (
+const Tags = ({ user }: { user: User }) => (
   <>
     {user.tags.map((tag) => (
       <Badge key={tag}>{tag}</Badge>
@@ -28,7 +28,7 @@ function VhostsOf({ names }: { names: string[] | undefined }) {
 }
 
 export function Users() {
-  const users = useLive<UserInfo[]>(path("users"));
+  const users = useLive<User[]>(path("users"));
   const permissions = useLive<Permission[]>(path("permissions"));
   const vhostsOf = (name: string) => permissions.data?.filter(({ user }) => user === name).map(({ vhost }) => vhost);
   return (
@@ -84,7 +84,7 @@ function NewUser({ close }: { close: () => void }) {
 }
 
 export function UserPage({ name }: { name: string }) {
-  const user = useLive<UserInfo>(path("users", name));
+  const user = useLive<User>(path("users", name));
   return (
     <Page
       title={name}
@@ -122,7 +122,7 @@ export function UserPage({ name }: { name: string }) {
   );
 }
 
-function ChangeUser({ user, changed }: { user: UserInfo; changed: () => void }) {
+function ChangeUser({ user, changed }: { user: User; changed: () => void }) {
   const change = async ({ password, tags }: FormValues) => {
     const secret = password ? { password } : { password_hash: user.password_hash };
     await put(path("users", user.name), { ...secret, tags });

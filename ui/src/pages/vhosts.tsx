@@ -1,6 +1,7 @@
 /** Virtual hosts: the list, and one virtual host with its permissions. */
 
 import { path, post, put, remove } from "../api";
+import type { Permission, Vhost } from "../api-types";
 import { Button } from "../components/button";
 import { ConfirmButton, DialogButton } from "../components/dialog";
 import { Field, Form, type FormValues } from "../components/form";
@@ -11,7 +12,7 @@ import { Badge, ErrorMessage, Loading, State } from "../components/status";
 import { LiveTable } from "../components/table";
 import { count, rate } from "../format";
 import { useLive } from "../live";
-import { type Permission, rateOf, type Vhost } from "../model";
+import { rateOf } from "../model";
 import { link, navigate } from "../router";
 
 const stateOf = ({ cluster_state: states }: Vhost): string | undefined => Object.values(states ?? {})[0];

@@ -21,14 +21,14 @@ class LimitBody(TypedDict):
     value: int
 
 
-class VhostLimitsShape(TypedDict, total=False):
+class VhostLimitsShape(TypedDict):
     """The limits of a virtual host."""
 
     vhost: str
     value: dict[str, int]
 
 
-class UserLimitsShape(TypedDict, total=False):
+class UserLimitsShape(TypedDict):
     """The limits of a user."""
 
     user: str

@@ -32,7 +32,7 @@ _FLAGS = {
 }
 
 
-class FeatureFlagShape(TypedDict, total=False):
+class FeatureFlagShape(TypedDict):
     """Something that tools look for before they use it."""
 
     name: str

@@ -29,7 +29,7 @@ class ParameterBody(TypedDict):
     value: Any
 
 
-class ParameterShape(TypedDict, total=False):
+class ParameterShape(TypedDict):
     """A parameter."""
 
     component: str
@@ -38,7 +38,7 @@ class ParameterShape(TypedDict, total=False):
     value: Any
 
 
-class GlobalParameterShape(TypedDict, total=False):
+class GlobalParameterShape(TypedDict):
     """A parameter of the whole broker."""
 
     name: str

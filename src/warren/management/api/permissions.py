@@ -1,7 +1,7 @@
 """What users may do in virtual hosts, and which topics they are restricted to."""
 
 from collections.abc import Callable
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from aiohttp import web
 
@@ -45,7 +45,7 @@ class TopicPermissionBody(TypedDict):
     read: str
 
 
-class PermissionShape(TypedDict, total=False):
+class PermissionShape(TypedDict):
     """What a user may do in a virtual host."""
 
     user: str
@@ -53,10 +53,10 @@ class PermissionShape(TypedDict, total=False):
     configure: str
     write: str
     read: str
-    suspended: str
+    suspended: NotRequired[str]
 
 
-class TopicPermissionShape(TypedDict, total=False):
+class TopicPermissionShape(TypedDict):
     """The topics of an exchange that a user is restricted to."""
 
     user: str
@@ -64,7 +64,7 @@ class TopicPermissionShape(TypedDict, total=False):
     exchange: str
     write: str
     read: str
-    suspended: str
+    suspended: NotRequired[str]
 
 
 _permissions = documented(query=ListQuery, response=list[PermissionShape])

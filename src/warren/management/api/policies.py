@@ -41,9 +41,8 @@ PolicyShape = TypedDict(
         "apply-to": str,
         "definition": JsonTable,
         "priority": int,
-        "suspended": str,
+        "suspended": NotRequired[str],
     },
-    total=False,
 )
 
 

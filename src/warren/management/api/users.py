@@ -46,7 +46,7 @@ class UsersBody(TypedDict):
     users: list[str]
 
 
-class UserShape(TypedDict, total=False):
+class UserShape(TypedDict):
     """A user."""
 
     name: str

@@ -1,6 +1,6 @@
 """Virtual hosts: what describes them, and starting one that is down, as RabbitMQ 3.10.8 answers it."""
 
-from typing import TypedDict
+from typing import Required, TypedDict
 
 from aiohttp import web
 
@@ -42,14 +42,14 @@ class VhostQuery(ColumnsQuery, SamplesQuery, total=False):
     """How a virtual host is shown."""
 
 
-class _Fields(TypedDict):
-    name: str
-    description: str
-    tags: list[str]
-    default_queue_type: str
-    metadata: JsonTable
-    tracing: bool
-    cluster_state: dict[str, str]
+class _Fields(TypedDict, total=False):
+    name: Required[str]
+    description: Required[str]
+    tags: Required[list[str]]
+    default_queue_type: Required[str]
+    metadata: Required[JsonTable]
+    tracing: Required[bool]
+    cluster_state: Required[dict[str, str]]
     message_stats: MessageStatsShape
 
 

@@ -3,7 +3,7 @@
 import re
 from base64 import urlsafe_b64encode
 from functools import lru_cache
-from typing import TypeAlias, TypedDict
+from typing import Literal, TypeAlias, TypedDict
 from urllib.parse import quote_plus
 
 from warren.limits import BINDING_KEYS_REMEMBERED
@@ -22,13 +22,13 @@ VhostBinding: TypeAlias = tuple[str, BindingRecord]
 _TABLE_SIZE_OCTETS = 4
 
 
-class BindingShape(TypedDict, total=False):
+class BindingShape(TypedDict):
     """A binding."""
 
     source: str
     vhost: str
     destination: str
-    destination_type: str
+    destination_type: Literal["queue", "exchange"]
     routing_key: str
     arguments: JsonTable
     properties_key: str

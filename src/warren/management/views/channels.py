@@ -1,6 +1,6 @@
 """A channel as RabbitMQ shows it."""
 
-from typing import Any, TypedDict
+from typing import Any, Required, TypedDict
 
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
@@ -25,31 +25,39 @@ from warren.management.views.stats import (
 )
 
 
-class _Fields(TypedDict):
-    acks_uncommitted: int
-    confirm: bool
-    connection_details: JsonTable
-    consumer_count: int
+class ChannelConnectionShape(TypedDict):
+    """The connection of a channel."""
+
+    name: str
+    peer_host: str
+    peer_port: int
+
+
+class _Fields(TypedDict, total=False):
+    acks_uncommitted: Required[int]
+    confirm: Required[bool]
+    connection_details: Required[ChannelConnectionShape]
+    consumer_count: Required[int]
     consumer_details: list[ConsumerShape]
     deliveries: list[Any]
     garbage_collection: JsonTable
-    global_prefetch_count: int
+    global_prefetch_count: Required[int]
     idle_since: str
     message_stats: MessageStatsShape
-    messages_unacknowledged: int
-    messages_uncommitted: int
-    messages_unconfirmed: int
-    name: str
-    node: str
-    number: int
+    messages_unacknowledged: Required[int]
+    messages_uncommitted: Required[int]
+    messages_unconfirmed: Required[int]
+    name: Required[str]
+    node: Required[str]
+    number: Required[int]
     pending_raft_commands: int
-    prefetch_count: int
+    prefetch_count: Required[int]
     publishes: list[Any]
-    state: str
-    transactional: bool
-    user: str
+    state: Required[str]
+    transactional: Required[bool]
+    user: Required[str]
     user_who_performed_action: str
-    vhost: str
+    vhost: Required[str]
 
 
 ChannelShape = shape("ChannelShape", "A channel.", _Fields.__annotations__, with_details(("reductions",)))

@@ -1,7 +1,7 @@
 """A connection as RabbitMQ shows it, of AMQP or of the stream protocol."""
 
 from collections.abc import Mapping
-from typing import TypeAlias, TypedDict
+from typing import Required, TypeAlias, TypedDict
 
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
@@ -23,39 +23,39 @@ from warren.wire.table import Value
 AnyConnection: TypeAlias = Connection | StreamConnection
 
 
-class _Fields(TypedDict):
-    auth_mechanism: str
-    channel_max: int
-    channels: int
-    client_properties: JsonTable
-    connected_at: int
-    frame_max: int
+class _Fields(TypedDict, total=False):
+    auth_mechanism: Required[str]
+    channel_max: Required[int]
+    channels: Required[int]
+    client_properties: Required[JsonTable]
+    connected_at: Required[int]
+    frame_max: Required[int]
     garbage_collection: JsonTable
-    host: str
-    name: str
-    node: str
+    host: Required[str]
+    name: Required[str]
+    node: Required[str]
     peer_cert_issuer: str | None
     peer_cert_subject: str | None
     peer_cert_validity: str | None
-    peer_host: str
-    peer_port: int
-    port: int
-    protocol: str
+    peer_host: Required[str]
+    peer_port: Required[int]
+    port: Required[int]
+    protocol: Required[str]
     recv_cnt: int
     send_cnt: int
     send_pend: int
-    ssl: bool
+    ssl: Required[bool]
     ssl_cipher: str | None
     ssl_hash: str | None
     ssl_key_exchange: str | None
     ssl_protocol: str | None
-    state: str
-    timeout: int
+    state: Required[str]
+    timeout: Required[int]
     type: str
-    user: str
+    user: Required[str]
     user_provided_name: str
     user_who_performed_action: str
-    vhost: str
+    vhost: Required[str]
 
 
 ConnectionShape = shape(

@@ -26,14 +26,26 @@ class QueueNameShape(TypedDict):
     vhost: str
 
 
-class ConsumerShape(TypedDict, total=False):
+class ChannelDetailsShape(TypedDict):
+    """The channel of a consumer; of one of the stream protocol, its connection alone."""
+
+    connection_name: str
+    name: str
+    node: str
+    number: int
+    peer_host: str
+    peer_port: int
+    user: str
+
+
+class ConsumerShape(TypedDict):
     """A consumer."""
 
     ack_required: bool
     active: bool
     activity_status: str
     arguments: JsonTable
-    channel_details: JsonTable
+    channel_details: ChannelDetailsShape
     consumer_tag: str
     exclusive: bool
     prefetch_count: int

@@ -1,6 +1,6 @@
 """An exchange as RabbitMQ shows it."""
 
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, Required, TypeAlias, TypedDict
 
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
@@ -18,15 +18,15 @@ VhostExchange: TypeAlias = tuple[str, ExchangeRecord]
 class ExchangeShape(TypedDict, total=False):
     """An exchange."""
 
-    name: str
-    vhost: str
-    type: str
-    durable: bool
-    auto_delete: bool
-    internal: bool
-    arguments: JsonTable
+    name: Required[str]
+    vhost: Required[str]
+    type: Required[str]
+    durable: Required[bool]
+    auto_delete: Required[bool]
+    internal: Required[bool]
+    arguments: Required[JsonTable]
     policy: str
-    user_who_performed_action: str
+    user_who_performed_action: Required[str]
     message_stats: "ExchangeStatsShape"
     incoming: list[Any]
     outgoing: list[Any]

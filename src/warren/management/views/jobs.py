@@ -1,6 +1,6 @@
 """A job, and a preview of one, as JSON."""
 
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Literal, TypedDict
 
 from warren.management.jobs.job import Job, JobState
 from warren.management.operation import doc
@@ -16,6 +16,16 @@ class NotMovedShape(TypedDict):
     places: Annotated[list[int], doc("Of the first of them")]
 
 
+class JobTargetShape(TypedDict, total=False):
+    """Where messages are moved to, as it was asked for; empty for an undo."""
+
+    to: Literal["queue", "exchange"]
+    vhost: str
+    queue: str
+    exchange: str
+    routing_key: str
+
+
 class JobShape(TypedDict):
     """A redrive, a move or an undo."""
 
@@ -24,7 +34,7 @@ class JobShape(TypedDict):
     user: str
     vhost: str
     queue: Annotated[str, doc("Whose messages are moved; of an undo, where they come back to")]
-    target: Annotated[dict[str, Any], doc("Where to, as it was asked for")]
+    target: JobTargetShape
     state: Literal["running", "waiting", "done", "failed", "stopped"]
     is_stopping: bool
     reason: Annotated[str, doc("Why it waits, failed, or was stopped")]

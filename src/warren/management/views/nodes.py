@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any, TypedDict
+from typing import Any, Required, TypedDict
 
 from warren.flow.alarms import Resource
 from warren.management.listing import JsonObject
@@ -58,7 +58,7 @@ _MEMORY = (
 )  # fmt: skip
 
 
-class _Fields(TypedDict):
+class _Fields(TypedDict, total=False):
     applications: list[JsonTable]
     auth_mechanisms: list[JsonTable]
     binary: dict[str, int]
@@ -78,7 +78,7 @@ class _Fields(TypedDict):
     mem_limit: int
     memory: JsonTable
     metrics_gc_queue_length: dict[str, int]
-    name: str
+    name: Required[str]
     net_ticktime: int
     os_pid: str
     partitions: list[str]
@@ -91,9 +91,9 @@ class _Fields(TypedDict):
     ra_open_file_metrics: dict[str, int]
     rates_mode: str
     run_queue: int
-    running: bool
+    running: Required[bool]
     sockets_total: int
-    type: str
+    type: Required[str]
     uptime: int
 
 

@@ -1,7 +1,7 @@
 """The node at a glance, as RabbitMQ shows it."""
 
 import platform
-from typing import TypedDict
+from typing import Required, TypedDict
 
 from warren.flow.alarms import Resource
 from warren.management.auth import is_monitor, login_vhosts
@@ -29,29 +29,54 @@ _LENGTHS_COUNT = len(LENGTHS)
 RESOURCES = {Resource.DISK: "disk space", Resource.MEMORY: "memory"}
 
 
+class AlarmShape(TypedDict):
+    """A resource that is low, which blocks publishers."""
+
+    node: str
+    resource: str
+
+
+class ExchangeTypeShape(TypedDict):
+    """A type of exchanges."""
+
+    name: str
+    description: str
+    enabled: bool
+
+
+class ListenerShape(TypedDict):
+    """A port that clients connect to."""
+
+    node: str
+    protocol: str
+    ip_address: str
+    port: int
+    socket_opts: JsonTable
+
+
 class OverviewShape(TypedDict, total=False):
     """The node at a glance; who may see no more than what is their own gets less."""
 
-    alarms: list[dict[str, str]]
+    alarms: Required[list[AlarmShape]]
     churn_rates: ChurnRatesShape
-    cluster_name: str
+    cluster_name: Required[str]
     contexts: list[JsonTable]
     disable_stats: bool
     enable_queue_totals: bool
     erlang_full_version: str
     erlang_version: str
-    exchange_types: list[JsonTable]
-    in_memory: bool
-    listeners: list[JsonTable]
-    management_version: str
-    message_stats: MessageStatsShape
+    exchange_types: Required[list[ExchangeTypeShape]]
+    in_memory: Required[bool]
+    listeners: list[ListenerShape]
+    management_version: Required[str]
+    message_stats: Required[MessageStatsShape]
     node: str
-    object_totals: dict[str, int]
-    product_name: str
-    product_version: str
-    queue_totals: QueueTotalsShape
-    rabbitmq_version: str
-    rates_mode: str
+    object_totals: Required[dict[str, int]]
+    product_name: Required[str]
+    product_version: Required[str]
+    queue_totals: Required[QueueTotalsShape]
+    rabbitmq_version: Required[str]
+    rates_mode: Required[str]
     release_series_support_status: str
     sample_retention_policies: dict[str, list[int]]
     statistics_db_event_queue: int

@@ -1,7 +1,7 @@
 """A queue as RabbitMQ shows it."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict
+from typing import Any, Required, TypedDict
 
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
@@ -39,16 +39,16 @@ _ACK, _DELIVER, _DELIVER_GET, _PUBLISH = map(
 )
 
 
-class _Fields(TypedDict):
-    arguments: JsonTable
-    auto_delete: bool
-    durable: bool
-    exclusive: bool
-    name: str
-    node: str
-    type: str
-    vhost: str
-    state: str
+class _Fields(TypedDict, total=False):
+    arguments: Required[JsonTable]
+    auto_delete: Required[bool]
+    durable: Required[bool]
+    exclusive: Required[bool]
+    name: Required[str]
+    node: Required[str]
+    type: Required[str]
+    vhost: Required[str]
+    state: Required[str]
     policy: str | None
     operator_policy: str | None
     effective_policy_definition: JsonTable

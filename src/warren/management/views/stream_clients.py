@@ -28,7 +28,7 @@ class StreamNameShape(TypedDict):
     vhost: str
 
 
-class StreamPublisherShape(TypedDict, total=False):
+class StreamPublisherShape(TypedDict):
     """Who publishes to a stream; with a reference, nothing twice."""
 
     connection_details: ConnectionDetailsShape
@@ -40,7 +40,7 @@ class StreamPublisherShape(TypedDict, total=False):
     errored: int
 
 
-class StreamConsumerShape(TypedDict, total=False):
+class StreamConsumerShape(TypedDict):
     """Who reads a stream: `offset` is the last that was sent, 0 before there was one."""
 
     connection_details: ConnectionDetailsShape

@@ -54,7 +54,7 @@ class StreamShape(TypedDict):
     offset: NotRequired[int]
 
 
-class ListedStreamShape(TypedDict, total=False):
+class ListedStreamShape(TypedDict):
     """A stream in a list; times are of its first and last chunk, null if there is none."""
 
     name: str
