@@ -1,7 +1,7 @@
 """Every queue is a DataFrame: `format("warren")` for Spark, batch and streaming, reading and writing.
 
-Spark finds `DefaultSource` by the name of this module. Where it does not look, `warren.spark.register` says
-so.
+Spark imports `DefaultSource` from modules named `pyspark_...`. If it does not find this one,
+`warren.spark.register` registers it.
 """
 
 from pyspark_warren.source import WarrenDataSource as DefaultSource

@@ -1,4 +1,4 @@
-"""A consumer over AMQP 0-9-1, of any broker that speaks it."""
+"""Connections with retries, and a consumer, over AMQP 0-9-1."""
 
 import select
 import socket
@@ -27,14 +27,14 @@ T = TypeVar("T")
 CHANNEL = 1
 RECEIVE_BYTES = 1_048_576
 PRODUCT = "pyspark_warren"
-# A login that fails is told apart from a broker that is gone; a consumer hears that its queue is gone.
+# These let a failed login be told from a lost connection, and report a deleted queue to its consumer.
 CAPABILITIES = ("authentication_failure_close", "consumer_cancel_notify", "publisher_confirms")
-# Of a connection that broke, and of one that a broker closes because it is being stopped (0-9-1, 320).
+# 0 for a lost connection; 320 (0-9-1) for a connection that the broker closes because it stops.
 _RETRYABLE_CODES = (0, 320)
 WAIT_S = 0.2
 WAIT_S_MAX = 5.0
-# A broker that is gone without a word is missed after a minute of silence; left alone, Linux asks after two
-# hours.
+# Detects a broker that vanished without closing the connection after about a minute; the default of Linux is
+# two hours.
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
@@ -45,11 +45,11 @@ _TLS_NAMES = TlsNames(
 
 
 class Unreachable(BrokerRefused):
-    """There is no connection, after all patience."""
+    """No connection could be opened, after all retries."""
 
 
 def connect(broker: BrokerOptions) -> ClientConnection:
-    """A connection, tried for again while the broker is away, as often as the options say."""
+    """Open a connection, with retries while the broker is unavailable. Raises Unreachable."""
     connect_options = ConnectOptions(
         product=PRODUCT,
         capabilities=CAPABILITIES,
@@ -71,9 +71,9 @@ def connect(broker: BrokerOptions) -> ClientConnection:
 
 
 def retry_delays(broker: BrokerOptions) -> Iterator[float | None]:
-    """How long to wait before each further attempt at a broker that is away; None behind the last.
+    """Yield the delay in seconds before each retry, then None.
 
-    Attempts that take long by themselves, as at a host that does not answer, are fewer than the options say.
+    If attempts take long themselves, as with a host that does not answer, there are fewer than `retries`.
     """
     wait_s, planned_s, begun = WAIT_S, broker.timeout_ms / 1000, time.monotonic()
     planned_s += sum(min(WAIT_S * 2**number, WAIT_S_MAX) for number in range(broker.retries))
@@ -86,7 +86,7 @@ def retry_delays(broker: BrokerOptions) -> Iterator[float | None]:
 
 
 def with_retries(broker: BrokerOptions, ask: Callable[[], T]) -> T:
-    """What `ask` answers; asked again while the broker is away."""
+    """Return `ask()`, retried while the broker is unavailable."""
     for wait_s in retry_delays(broker):
         try:
             return ask()
@@ -98,7 +98,7 @@ def with_retries(broker: BrokerOptions, ask: Callable[[], T]) -> T:
 
 
 def is_retryable(error: Exception) -> bool:
-    """Whether the same may be answered when the broker is back: it is gone, or is being stopped."""
+    """Whether a retry can succeed: the connection was lost, or the broker is stopping."""
     is_final = isinstance(error, ssl.SSLCertVerificationError | Unreachable) or wants_certificate(
         error.__cause__ or error
     )
@@ -106,29 +106,29 @@ def is_retryable(error: Exception) -> bool:
 
 
 def _keep_alive(endpoint: socket.socket) -> None:
-    """Have the kernel ask: heartbeats would want a thread, as whoever reads is mostly at other work."""
+    """Enable TCP keepalive; AMQP heartbeats would need a thread, since the reader is often busy."""
     endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE.items():
-        # Not every system has all of them.
+        # Some systems lack some of these options.
         if hasattr(socket, name):
             endpoint.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def hint_of(error: Exception, tls: ClientTls) -> str:
-    """What to do about a connection with TLS that does not come about; nothing if that is not known."""
+    """Return advice for a failed TLS connection; an empty string if there is none."""
     if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
-        return ". Nobody speaks TLS there: amqps wants such a port, 5671 mostly"
+        return ". The port does not use TLS: amqps needs a TLS port, usually 5671"
     hint = refusal_hint(error, tls, _TLS_NAMES)
     return f"; {hint}" if hint else ""
 
 
 def tls_context(tls: ClientTls) -> ssl.SSLContext:
-    """What a certificate is checked with; also for HTTPS."""
+    """Return the TLS context for AMQP and HTTPS connections."""
     return client_context(tls, _TLS_NAMES)
 
 
 class AmqpConsumer:
-    """One consumer on a connection of its own; `offset` makes it a reader of a stream."""
+    """A consumer on its own connection; with `offset` it reads a stream."""
 
     def __init__(self, broker: BrokerOptions, queue: str, *, prefetch: int, offset: Any = None) -> None:
         self._link = connect(broker)
@@ -152,14 +152,14 @@ class AmqpConsumer:
         self.close()
 
     def receive(self, wait_s: float) -> bool:
-        """Read what has come, or comes within `wait_s`; False if nothing does. BrokerRefused at the end."""
+        """Read for at most `wait_s` seconds; False if nothing arrived. Raises BrokerRefused for a close."""
         octets = self.read(wait_s)
         if octets:
             self.feed(octets)
         return bool(octets)
 
     def read(self, wait_s: float) -> bytes:
-        """The octets alone; b"" if none come."""
+        """Read bytes without decoding them; b"" if none arrive within `wait_s` seconds."""
         endpoint = self._link.socket
         pending = isinstance(endpoint, ssl.SSLSocket) and endpoint.pending()
         if not pending and not select.select([endpoint], [], [], wait_s)[0]:
@@ -167,37 +167,37 @@ class AmqpConsumer:
         try:
             octets = endpoint.recv(RECEIVE_BYTES)
         except OSError as error:
-            raise BrokerRefused(f"the broker went away: {error}") from error
+            raise BrokerRefused(f"the connection to the broker was lost: {error}") from error
         if not octets:
-            raise BrokerRefused("the broker closed the socket")
+            raise BrokerRefused("the broker closed the connection")
         return octets
 
     def feed(self, octets: bytes) -> None:
-        """Make rows of what was read."""
+        """Decode bytes that were read. Raises BrokerRefused for a close, or a cancel of the consumer."""
         self.reader.feed(octets)
         for payload in self.reader.methods:
             method = decode_method(payload)
             if isinstance(method, ChannelClose | ConnectionClose):
                 raise closed(method)
             if isinstance(method, BasicCancel):
-                raise BrokerRefused("the broker cancelled the consumer: its queue is gone", 404)
+                raise BrokerRefused("the broker cancelled the consumer: its queue was deleted", 404)
         self.reader.methods.clear()
 
     def ack(self, tag: int) -> None:
-        """Acknowledge everything up to `tag`."""
+        """Acknowledge all messages up to `tag`."""
         if tag > self._acked:
             try:
                 self._link.socket.sendall(ack(CHANNEL, tag, is_multiple=True))
             except OSError as error:
-                raise BrokerRefused(f"the broker went away: {error}") from error
+                raise BrokerRefused(f"the connection to the broker was lost: {error}") from error
             self._acked = tag
 
     def ack_half(self, prefetch: int) -> None:
-        """Acknowledge what has come, once it is half of `prefetch`: the rest is under way meanwhile."""
+        """Acknowledge received messages once they are half of `prefetch`, so that deliveries continue."""
         tag = self.reader.last_tag()
         if tag - self._acked >= (prefetch + 1) // 2:
             self.ack(tag)
 
     def close(self) -> None:
-        """Leave; what was not acknowledged goes back to its queue."""
+        """Close the connection; unacknowledged messages return to the queue."""
         self._link.close()

@@ -1,4 +1,4 @@
-"""Publishes over AMQP, and is done when the broker has confirmed every message."""
+"""Publishes over AMQP with publisher confirms."""
 
 import select
 import ssl
@@ -11,23 +11,23 @@ from warren.client.confirms import ConfirmCounter, UnexpectedBytes
 from warren.client.connection import reason
 from warren.wire.methods import ConfirmSelect, ConfirmSelectOk
 
-# Publishes that may wait for their confirms: more than a broker's sync of its disk takes in.
+# Unconfirmed messages at a time: more than a broker receives during one sync of its disk.
 WINDOW = 20_000
 WRITE_BYTES = 262_144
-# 0-9-1, 320: the broker is being stopped, and mostly started again.
+# Reply code 320 (0-9-1): the broker is stopping, and is usually restarted.
 _STOPPING = "the broker answered 320"
 
 
 class PublishFailed(Exception):
-    """The broker has returned or refused a message, or gone away: the batch must be published again."""
+    """The broker returned, rejected or did not confirm a message; the batch must be published again."""
 
 
 class ConnectionLost(PublishFailed):
-    """The connection broke: what was not confirmed may be published again over another one."""
+    """The connection was lost; unconfirmed messages can be published again over a new one."""
 
 
 class AmqpPublisher:
-    """A channel in confirm mode."""
+    """A connection with one channel in confirm mode."""
 
     def __init__(self, broker: BrokerOptions) -> None:
         self._timeout_s = broker.timeout_ms / 1000
@@ -53,7 +53,7 @@ class AmqpPublisher:
         self._link.close()
 
     def publish(self, frames: list[bytes]) -> None:
-        """Write the frames of one message each; returns when few enough wait for confirms."""
+        """Publish messages, each one item of `frames`; wait while WINDOW messages are unconfirmed."""
         pieces: list[bytes] = []
         size = 0
         for message in frames:
@@ -66,7 +66,7 @@ class AmqpPublisher:
             self._write(b"".join(pieces), len(pieces))
 
     def finish(self) -> None:
-        """Return when everything is confirmed; `PublishFailed` with the reason if it is not."""
+        """Return when all messages are confirmed. Raises PublishFailed with the reason if one is not."""
         while self._confirms.settled < self._published:
             self._wait(is_writing=False)
 
@@ -84,12 +84,12 @@ class AmqpPublisher:
                 continue
             except OSError as error:
                 self._receive()
-                raise ConnectionLost(f"the broker went away: {error}") from error
+                raise ConnectionLost(f"the connection to the broker was lost: {error}") from error
             rest = rest[sent:]
             self._progress = time.monotonic()
 
     def _wait(self, *, is_writing: bool) -> bool:
-        """Take confirms, and wait until there are some or until the socket takes octets; whether it does."""
+        """Wait for confirms, or with `is_writing` for a writable socket; return whether it is writable."""
         readers, writers, _ = select.select(
             [self._socket], [self._socket] if is_writing else [], [], self._timeout_s
         )
@@ -97,8 +97,8 @@ class AmqpPublisher:
             self._receive()
         if time.monotonic() - self._progress > self._timeout_s:
             raise PublishFailed(
-                f"nothing was confirmed for {self._timeout_s:g} seconds: an alarm of the broker holds up "
-                "publishers, or it is too busy; timeoutMs says how long to wait"
+                f"no message was confirmed for {self._timeout_s:g} seconds: publishers are blocked by an "
+                "alarm, or the broker is overloaded; timeoutMs sets how long to wait"
             )
         return bool(writers)
 
@@ -108,7 +108,7 @@ class AmqpPublisher:
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return
         except OSError as error:
-            raise ConnectionLost(f"the broker went away: {error}") from error
+            raise ConnectionLost(f"the connection to the broker was lost: {error}") from error
         if not octets:
             raise ConnectionLost("the broker closed the connection")
         try:
@@ -118,10 +118,10 @@ class AmqpPublisher:
             told = self._close_reason(stranger.octets)
             raise (ConnectionLost if told.startswith(_STOPPING) else PublishFailed)(told) from None
         if self._confirms.nacked:
-            raise PublishFailed(f"the broker refused {self._confirms.nacked} messages (basic.nack)")
+            raise PublishFailed(f"the broker rejected {self._confirms.nacked} messages (basic.nack)")
 
     def _close_reason(self, octets: bytes) -> str:
-        """What the broker says where a confirm was expected, the rest of its frame waited for."""
+        """Return the reason in a frame that is not a confirm, after waiting up to a second for all of it."""
         deadline = time.monotonic() + 1
         while len(octets) < 8 or len(octets) < int.from_bytes(octets[3:7], "big") + 8:
             if not select.select([self._socket], [], [], max(0.0, deadline - time.monotonic()))[0]:

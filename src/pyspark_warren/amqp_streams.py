@@ -1,7 +1,7 @@
-"""Streams over AMQP 0-9-1: of RabbitMQ, and of any broker that knows `x-stream-offset`.
+"""Streams over AMQP 0-9-1, of RabbitMQ and of any other broker that supports `x-stream-offset`.
 
-AMQP cannot ask where a stream ends. So its last chunk is read until nothing comes any more, or for a second:
-what was seen is committed, and what came behind it is for the next time.
+AMQP has no request for the end of a stream. Therefore the last chunk is read until no message arrives for
+IDLE_S, or for at most LOOKING_S_MAX: the end is after the last message received.
 """
 
 import time
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 PREFETCH = 5_000
 BATCH_ROWS = 10_000
 BATCH_OCTETS = 8 * 1_048_576
-# Without a delivery for so long, there is none.
+# If no delivery arrives for this long, no message is left.
 IDLE_S = 0.1
 PROBE_S_MAX = 1.0
 PROBE_PREFETCH = 1_000
 
 
 class AmqpStreams:
-    """See `Streams`."""
+    """Implements `Streams` over AMQP; the epoch of a stream is unknown."""
 
     has_times = False
 
@@ -39,7 +39,7 @@ class AmqpStreams:
         self._timeout_s = broker.timeout_ms / 1000
 
     def bounds(self, queue: str, expected: int = 0) -> StreamBounds:
-        """What it holds; the epoch is not known. If it is less than expected, it looks again, patiently."""
+        """Return the bounds, without an epoch; an end before `expected` is searched for once more."""
         return with_retries(self._broker, lambda: self._bounds(queue, expected))
 
     def _bounds(self, queue: str, expected: int) -> StreamBounds:
@@ -52,13 +52,13 @@ class AmqpStreams:
         return StreamBounds(epoch="", first=first or 0, committed=committed)
 
     def offset_at(self, queue: str, milliseconds: int) -> int:
-        """The beginning of the chunk in which the time is, which may hold some messages from before it."""
+        """Return the first offset of the chunk that contains the time; it can start with older messages."""
         time_asked = Timestamp(milliseconds // 1000)
         first = with_retries(self._broker, lambda: self._first_seen(queue, time_asked, PROBE_S_MAX))
         return self.bounds(queue).committed if first is None else first
 
     def read(self, wanted: OffsetRange, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
-        """The messages; if the connection breaks, it goes on behind the last one."""
+        """Yield the messages; after a lost connection, continue behind the last one."""
         at, attempts = wanted.start, 0
         while at < wanted.end:
             try:
@@ -83,7 +83,10 @@ class AmqpStreams:
                 is_there = reader.last_offset() >= wanted.end - 1
                 if not is_there and len(reader) < BATCH_ROWS and reader.octets < BATCH_OCTETS:
                     if not subscription.receive(self._timeout_s):
-                        raise BrokerRefused(f"nothing came of {wanted.queue!r} at the offset {at}")
+                        raise BrokerRefused(
+                            f"no message of {wanted.queue!r} arrived at the offset {at} "
+                            f"within {self._timeout_s:g} s"
+                        )
                     subscription.ack_half(self._prefetch)
                     continue
                 rows = reader.take()
@@ -95,7 +98,7 @@ class AmqpStreams:
                 yield to_batch(rows, wanted.queue, columns).slice(start, end - start), at
 
     def _check_loss(self, queue: str, at: int) -> None:
-        """A stream has gaps, where the broker has kept something of its own: those are no loss."""
+        """Raise DataLoss if retention deleted `at`; gaps of internal entries of the broker are no loss."""
         first = self._first_seen(queue, "first", self._timeout_s) or 0
         if first > at:
             raise retention_loss(queue, at, first)
@@ -110,7 +113,7 @@ class AmqpStreams:
             link.close()
 
     def _first_seen(self, queue: str, offset: Any, wait_s: float) -> int | None:
-        """The offset of the first message that comes from `offset` on."""
+        """Return the offset of the first message from `offset` on; None if none arrives within `wait_s`."""
         deadline = time.monotonic() + wait_s
         with AmqpConsumer(self._broker, queue, prefetch=1, offset=offset) as subscription:
             while not len(subscription.reader):
@@ -119,7 +122,7 @@ class AmqpStreams:
             return subscription.reader.take().offset[0]
 
     def _committed(self, queue: str, idle_s: float) -> int:
-        """Behind the last message that is seen."""
+        """Return the offset after the last message that arrives within a gap of at most `idle_s`."""
         last = -1
         with AmqpConsumer(self._broker, queue, prefetch=PROBE_PREFETCH, offset="last") as subscription:
             reader = subscription.reader

@@ -1,4 +1,4 @@
-"""Rows that the broker gives as Arrow, over the port of the HTTP API: streams, queues and leases."""
+"""Rows of streams, queues and leases in Arrow format, from the HTTP API."""
 
 import http.client
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,18 +13,18 @@ from pyspark_warren.options import BrokerOptions
 from pyspark_warren.schema import arrow_schema
 from pyspark_warren.streams import DataLoss, OffsetRange, StreamBounds, retention_loss
 
-# By this column it is known where to go on.
+# The column by which an interrupted read is resumed.
 _OFFSET = "offset"
-# What a map is made of: nothing counts the entries of a map as such.
+# The storage type of a map; pyarrow.compute cannot count the entries of a map itself.
 _ENTRIES = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
-# What is handed to Spark at once: a batch costs it as much as two thousand rows, and the broker's are small.
+# Small batches of the broker are joined to this size, as a batch costs Spark as much as 2,000 rows.
 BATCH_OCTETS = 1_048_576
-# An answer that does not come to its end.
+# Errors of an answer that was cut off.
 BROKEN = (OSError, http.client.HTTPException, pa.ArrowException)
 
 
 class ArrowStreams:
-    """See `Streams`."""
+    """Implements `Streams` over the HTTP API."""
 
     has_times = True
 
@@ -34,7 +34,7 @@ class ArrowStreams:
         self._retries = broker.retries
 
     def bounds(self, queue: str, expected: int = 0) -> StreamBounds:
-        """What it holds now."""
+        """Return the current bounds of `queue`; `expected` is not needed."""
         told = self._management.get(self._path(queue))
         count = told["committed"] - told["first"]
         return StreamBounds(
@@ -45,12 +45,12 @@ class ArrowStreams:
         )
 
     def offset_at(self, queue: str, milliseconds: int) -> int:
-        """The first offset at or behind a time."""
+        """Return the first offset of the chunk that was begun at `milliseconds` since 1970 or later."""
         offset: int = self._management.get(self._path(queue), {"timestamp": milliseconds})["offset"]
         return offset
 
     def read(self, wanted: OffsetRange, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The messages; if the connection breaks, it goes on behind the last one."""
+        """Yield the messages; after a lost connection, continue behind the last one."""
         query = {"end": wanted.end, "epoch": wanted.epoch or None, **wanted.only.query}
         try:
             yield from read_rows(
@@ -85,7 +85,7 @@ def read_rows(
     columns: Sequence[str],
     retries: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows from `places[0]` up to, and without, `places[1]`, by as many requests as it takes."""
+    """Yield the rows in [places[0], places[1]); an answer that is cut off is resumed with a new request."""
     at, end = places
     attempts = 0
     while at < end:
@@ -97,16 +97,16 @@ def read_rows(
         except BROKEN as error:
             attempts += 1
             if attempts > retries:
-                raise HttpApiError(f"{place} broke off at {at}: {error}") from error
+                raise HttpApiError(f"the answer of {place} was cut off at {at}: {error}") from error
             continue
         if at == started:
-            return  # what is missing is not there
+            return  # the remaining rows do not exist
 
 
 def read_batches(
     management: HttpApi, place: str, query: Mapping[str, Any], columns: Sequence[str]
 ) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """The batches of one answer as Spark wants them, each with the offset of its last row."""
+    """Yield the batches of one answer with the schema that Spark expects, and the offset of each last row."""
     asked = [*columns, *([] if _OFFSET in columns else [_OFFSET])]
     schema = arrow_schema(columns)
     with (
@@ -120,7 +120,7 @@ def read_batches(
 
 
 def _without_empty(name: str, column: pa.Array) -> pa.Array:
-    """`column`, of headers with null where a table is empty: over AMQP nobody can tell it from none."""
+    """Return `column` with empty headers as null, as over AMQP, where the two are not distinguished."""
     if name == "headers_json":
         is_empty = compute.equal(column, "{}")
     elif name == "headers":
@@ -133,7 +133,7 @@ def _without_empty(name: str, column: pa.Array) -> pa.Array:
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in fewer batches; those that came before an error come before it."""
+    """Join small batches; rows that arrived before an error are yielded before it is raised."""
     held: list[pa.RecordBatch] = []
     octets = 0
     try:

@@ -1,4 +1,4 @@
-"""Columns of messages as Arrow batches, for what came over AMQP."""
+"""Converts messages received over AMQP to Arrow record batches."""
 
 import struct
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ from warren.wire.properties import BasicProperties
 from warren.wire.table import Table
 from warren.wire.table_json import header_text, table_to_json
 
-# Of the first octet of the flags: content type and content encoding.
+# Bits of the first byte of the flags for the properties before the headers: content type, content encoding.
 _BEFORE_HEADERS = (0x80, 0x40)
 _MICROSECONDS = 1_000_000
 _MICROSECONDS_MAX = 2**63 - 1
-# Where brokers that are told to, put the time at which a message came.
+# The header in which brokers with the timestamp plugin put the time of receipt.
 _RECEIVED = "timestamp_in_ms"
 
 
 def to_batch(rows: DeliveryColumns, queue: str, columns: Sequence[str]) -> pa.RecordBatch:
-    """`rows` of `queue` as Spark expects them."""
+    """Return `rows` of `queue` as a record batch with `columns`."""
     schema = arrow_schema(columns)
     count = len(rows)
     addresses = _Addresses(rows)
@@ -47,7 +47,7 @@ def to_batch(rows: DeliveryColumns, queue: str, columns: Sequence[str]) -> pa.Re
 
 
 class _Addresses:
-    """Exchanges and routing keys: each different pair decoded once, then one for each row."""
+    """Columns of exchanges and routing keys; each distinct pair is decoded once."""
 
     def __init__(self, rows: DeliveryColumns) -> None:
         self._rows = rows
@@ -62,7 +62,7 @@ class _Addresses:
 
 
 class _Properties:
-    """Properties, in the same way."""
+    """Columns of properties; each distinct property list is decoded once."""
 
     def __init__(self, rows: DeliveryColumns) -> None:
         self._rows = rows
@@ -82,7 +82,7 @@ def _decoded(rows: DeliveryColumns) -> list[BasicProperties]:
 
 
 def _resized(octets: bytes) -> bytes:
-    """`octets` with the right size of the headers, which have lost their entry for the offset."""
+    """Return a property list with the size of its headers corrected for the removed offset header."""
     flags = octets[0]
     at = 2
     for bit in _BEFORE_HEADERS:
@@ -118,12 +118,12 @@ def _received(headers: Table | None) -> int | None:
 
 
 def _microseconds(time: int | None, factor: int) -> int | None:
-    """As a column has it; None also for a time beyond all that it can say, which any publisher may give."""
+    """Return `time` in microseconds; None if it is missing or does not fit into the column."""
     return time * factor if time is not None and abs(time) <= _MICROSECONDS_MAX // factor else None
 
 
 def _spread(unique: pa.Array, numbers: list[int]) -> pa.Array:
-    """The entries of `unique` for each row."""
+    """Return the entry of `unique` for each of `numbers`."""
     if len(unique) == len(numbers):
-        return unique  # each stands once, in the order in which they came
+        return unique  # each is used once, in order of arrival
     return compute.take(unique, pa.array(numbers, pa.int32()))

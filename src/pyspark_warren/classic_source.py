@@ -1,12 +1,12 @@
-"""A query over a queue of any broker, over AMQP: at least once.
+"""The streaming source of `mode=classic`: consumes a queue of any broker over AMQP, at least once.
 
-The driver holds what it has received unacknowledged, and hands it to the tasks. It acknowledges a batch when
-Spark asks for what is behind it, which it does only after the batch is committed, and also while nothing
-comes: so the last messages before a pause do not stay unacknowledged. If the driver dies, they go back to the
-queue. A batch that Spark had planned, and not committed, is empty when it is made again; its messages come
-later.
+The driver consumes the messages, and passes them to the tasks. It acknowledges a micro-batch when Spark asks
+for the offset after it. Spark does so only after the micro-batch is committed, and also while no messages
+arrive, so the last messages before a pause are acknowledged too. If the driver dies, unacknowledged messages
+return to the queue. A micro-batch that was planned and not committed before a restart is empty when Spark
+repeats it; its messages are read in a later one.
 
-Offsets count what this query has read: `{"v": 1, "n": 12000}`.
+An offset is the number of messages that the query has read: `{"v": 1, "n": 12000}`.
 """
 
 import contextlib
@@ -28,11 +28,11 @@ from warren.wire.methods import QueueDeclare, QueueDeclareOk
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# What a consumer holds unacknowledged, unless the option says how much.
+# The default prefetch count.
 PREFETCH = 20_000
 PART_OCTETS = 4 * 1_048_576
-# How long to wait for a first message: a poll finds what has just come, and a query that takes what is there
-# asks the broker then whether there still is something.
+# How long to wait for a first message: POLL_S in each poll of a continuous query, LAST_S with AvailableNow,
+# which then asks the broker whether messages are left.
 POLL_S = 0.1
 LAST_S = 1.0
 LISTEN_S = 0.5
@@ -40,29 +40,29 @@ LINGER_S = 0.05
 
 
 class ClassicSource:
-    """Takes messages, hands them out, and acknowledges what is committed; runs on the driver."""
+    """Consumes messages, passes them to tasks, and acknowledges committed ones; runs on the driver."""
 
     def __init__(self, options: ReadOptions, strategy: ReadStrategy, columns: tuple[str, ...]) -> None:
         self._options = options
         self._queue = strategy.queues[0]
         self._columns = columns
         self._consumer: BufferedConsumer | None = None
-        # Of the batch that is under way.
+        # Of the current micro-batch.
         self._start = self._end = -1
         self._tag = 0
         self._planned: list[pa.RecordBatch] = []
-        # How many messages this run may take, and may still take; None if all that come.
+        # With AvailableNow, how many messages the run may read, and may still read; else None.
         self._share: int | None = None
         self._left: int | None = None
 
     def initial_offset(self) -> dict[str, Any]:
-        """Nothing has been read."""
+        """Return the offset of a query that has read no message."""
         return _written(0)
 
     def latest_offset(
         self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
     ) -> dict[str, Any]:
-        """How far the next batch goes; what is before `start` is acknowledged."""
+        """Return the end offset of the next micro-batch, and acknowledge the messages before `start`."""
         at = _read(start)
         if at == self._start < self._end:
             return _written(self._end)
@@ -81,21 +81,21 @@ class ClassicSource:
         return _written(self._end)
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """Acknowledge the batch under way, if it ends there."""
+        """Acknowledge the current micro-batch if it ends at or before `end`."""
         if 0 <= self._end <= _read(end) and self._planned and self._consumer is not None:
             self._consumer.ack(self._tag)
             self._planned = []
 
     def prepare_available_now(self) -> None:
-        """Take as many messages as wait now, and no more."""
+        """Limit the run to the number of messages that are ready now (AvailableNow)."""
         self._share = self._left = ready_count(self._options, self._queue)
 
     def committed(self) -> dict[str, Any] | None:
-        """Nobody counts what comes into a queue."""
+        """Return None: AMQP does not count the messages of a queue by offsets."""
         return None
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[ReadPartition]:
-        """The batch under way; nothing for one that was planned before a restart."""
+        """Return the partitions of the current micro-batch; none for one planned before a restart."""
         if (_read(start), _read(end)) != (self._start, self._end):
             return []
         partitions: list[ReadPartition] = []
@@ -110,28 +110,28 @@ class ClassicSource:
         return partitions
 
     def stop(self) -> None:
-        """Leave; what is not acknowledged goes back."""
+        """Close the consumer; unacknowledged messages return to the queue."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
 
     def _take_waiting(self, count: int, octets_max: int | None) -> "tuple[list[pa.RecordBatch], int]":
-        """Of what waits in the queue; nothing when others have it, or when it does not come at all."""
+        """Return ready messages as `take` does; none if the queue is empty or `timeoutMs` has passed."""
         deadline = time.monotonic() + self._options.broker.timeout_ms / 1000
         is_left = True
         while True:
             planned, tag = self._opened().take(count, octets_max, LAST_S)
             if planned or not is_left or time.monotonic() > deadline:
                 return planned, tag
-            # What is not there any more may be on its way to us: it is looked for once again.
+            # Messages that left the queue may be on the way to this consumer, so it is polled once more.
             is_left = ready_count(self._options, self._queue) > 0
 
     def _opened(self) -> "BufferedConsumer":
-        """The consumer; a new one in place of one that broke, whose messages come again."""
+        """Return the consumer, opened again if its connection broke; its messages are then redelivered."""
         if self._consumer is not None and self._consumer.is_broken:
             self.stop()
-            # What was not acknowledged comes again, and which acknowledgements have arrived nobody knows: the
-            # messages of this run are those that come first, and no more than there were.
+            # Unacknowledged messages are redelivered, and it is unknown which acknowledgements arrived: the
+            # run reads the full number of messages again.
             self._left = self._share
         if self._consumer is None:
             opened = partial(BufferedConsumer, self._options, self._queue, self._columns)
@@ -140,7 +140,7 @@ class ClassicSource:
 
 
 class BufferedConsumer:
-    """A consumer whose socket is always read, by a thread: a broker ends a connection that takes nothing."""
+    """A consumer whose socket is read by a thread, since a broker closes connections that read nothing."""
 
     def __init__(self, options: ReadOptions, name: str, columns: tuple[str, ...]) -> None:
         self._prefetch = options.prefetch or PREFETCH
@@ -156,14 +156,14 @@ class BufferedConsumer:
 
     @property
     def is_broken(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether the connection has failed."""
         return self._error is not None
 
     def take(self, count: int, octets_max: int | None, wait_s: float) -> "tuple[list[pa.RecordBatch], int]":
-        """At most `count` messages, of about `octets_max` octets, and the tag of the last; [] for none."""
+        """Return at most `count` messages of about `octets_max` bytes, and the last delivery tag."""
         with self._changed:
             if self._changed.wait_for(self._has_news, wait_s):
-                # What comes is mostly the first of more; a batch of ten messages costs as much as one of all.
+                # More messages usually follow, and a small micro-batch costs as much as a large one.
                 self._changed.wait_for(partial(self._has_all, count), max(LINGER_S, wait_s - POLL_S))
             self._convert()
             if not self._waiting and self._error is not None and not is_retryable(self._error):
@@ -183,12 +183,12 @@ class BufferedConsumer:
             return taken, tag
 
     def ack(self, tag: int) -> None:
-        """Acknowledge everything up to `tag`; if that cannot be said any more, the messages come again."""
+        """Acknowledge messages up to `tag`; if the connection has failed, they are redelivered."""
         with contextlib.suppress(BrokerRefused):
             self._subscription.ack(tag)
 
     def close(self) -> None:
-        """End the consumer and its thread."""
+        """Close the connection and end the thread."""
         self._is_closed = True
         self._thread.join()
         self._subscription.close()
@@ -223,7 +223,7 @@ class BufferedConsumer:
 
 
 def ready_count(options: ReadOptions, name: str) -> int:
-    """How many messages wait in a queue."""
+    """Return the number of ready messages of a queue."""
     return with_retries(options.broker, lambda: _ready_count(options, name))
 
 
@@ -237,7 +237,7 @@ def _ready_count(options: ReadOptions, name: str) -> int:
 
 
 def _numbered(batch: "pa.RecordBatch", start: int) -> "pa.RecordBatch":
-    """`batch` with offsets that count from `start`."""
+    """Return `batch` with its column `offset` numbered from `start`."""
     import pyarrow as pa
 
     at = batch.schema.get_field_index("offset")
@@ -265,5 +265,5 @@ def _read(offset: Mapping[str, Any]) -> int:
     check_version(offset)
     count = offset.get("n")
     if not isinstance(count, int) or "lease" in offset:
-        raise ValueError("this offset is of another kind of queue: was `mode` or the queue changed?")
+        raise ValueError("the checkpoint belongs to another read mode: was `mode` or the queue changed?")
     return count

@@ -1,4 +1,4 @@
-"""Cuts what a consumer receives into columns, many messages at a time.
+"""Decodes the deliveries of a consumer into columns, many messages at a time.
 
 A delivery is three frames or more: basic.deliver, the content header, and the body in pieces.
 
@@ -7,8 +7,8 @@ A delivery is three frames or more: basic.deliver, the content header, and the b
     2 | channel u16 | size u32 | 003c 0000 | body size u64 | flags and properties | ce
     3 | channel u16 | size u32 | body | ce
 
-Addresses and properties are noted as they stand, each different one once: what they say is decoded when the
-rows are taken, for a thousand messages of one kind as often as for one.
+Addresses and property lists are stored encoded, each distinct one once. They are decoded when the rows are
+taken, so a thousand messages with equal properties are decoded as one.
 """
 
 import struct
@@ -21,20 +21,20 @@ _I64 = struct.Struct(">q")
 _HEAD = 7
 _OVERHEAD = 8
 _END = 0xCE
-# Of a content header's payload, before the flags: class, weight, body size.
+# Size of the fields before the flags of a content header: class, weight, body size.
 _PROPERTIES_AT = 12
-# The header by which a stream says where a message is: its name, the type of its value, eight octets.
+# The header with the offset in a stream: name, type of the value, and eight bytes.
 _OFFSET_ENTRY = b"\x0fx-stream-offsetl"
 OFFSET_SIZE = len(_OFFSET_ENTRY) + 8
 NO_OFFSET = -1
 
 
 class MalformedDelivery(Exception):
-    """What arrived is not AMQP."""
+    """The received bytes are not valid AMQP."""
 
 
 class DeliveryColumns:
-    """Messages as columns; `address` and `properties` are numbers of an entry in a list."""
+    """Messages as columns; `address` and `properties` are indexes into the distinct encoded values."""
 
     __slots__ = (
         "address", "addresses", "body", "is_stream", "offset", "properties", "property_lists", "redelivered",
@@ -49,8 +49,8 @@ class DeliveryColumns:
         self.properties: list[int] = []
         self.offset: list[int] = []
         self.body: list[bytes] = []
-        # Exchange and routing key as short strings; flags and properties, of a stream without the offset but
-        # with the size that the headers had with it.
+        # Exchange and routing key as two short strings; and flags and properties, for a stream without the
+        # offset header, but with the size that the headers had with it.
         self.addresses: dict[bytes, int] = {}
         self.property_lists: dict[bytes, int] = {}
 
@@ -59,7 +59,7 @@ class DeliveryColumns:
 
 
 class DeliveryReader:
-    """Takes octets as they come; whole deliveries become rows, other methods are kept as they are."""
+    """Decodes received bytes: complete deliveries become rows, other methods are collected in `methods`."""
 
     __slots__ = ("_is_stream", "_needed", "_pieces", "_rows", "_size", "_tag", "methods", "octets")
 
@@ -70,31 +70,31 @@ class DeliveryReader:
         self._size = 0
         self._needed = _OVERHEAD
         self._tag = 0
-        # Payloads of method frames that are no deliveries.
+        # Payloads of method frames other than basic.deliver.
         self.methods: list[bytes] = []
-        # Of the bodies of the rows.
+        # Total size of the bodies of the rows.
         self.octets = 0
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def last_offset(self) -> int:
-        """The offset of the last row; `NO_OFFSET` without one."""
+        """Return the offset of the last row; NO_OFFSET if there is none."""
         return self._rows.offset[-1] if self._rows.offset else NO_OFFSET
 
     def last_tag(self) -> int:
-        """The delivery tag of the last row that came; 0 before the first."""
+        """Return the delivery tag of the last row received; 0 before the first."""
         return self._rows.tag[-1] if self._rows.tag else self._tag
 
     def take(self) -> DeliveryColumns:
-        """The rows so far."""
+        """Return the rows received since the last call."""
         self._tag = self.last_tag()
         rows, self._rows = self._rows, DeliveryColumns(is_stream=self._is_stream)
         self.octets = 0
         return rows
 
     def feed(self, octets: bytes) -> None:
-        """Take what one read gave."""
+        """Decode the bytes of one read from the socket."""
         self._pieces.append(octets)
         self._size += len(octets)
         if self._size < self._needed:
@@ -106,7 +106,7 @@ class DeliveryReader:
         self._size = len(rest)
 
     def _cut(self, data: bytes) -> tuple[int, int]:
-        """Take all whole deliveries; where the first is that is not, and how many octets it has at least."""
+        """Decode complete deliveries; return where the first incomplete one starts and its minimum size."""
         rows = self._rows
         tags, redelivered, offsets, bodies = rows.tag, rows.redelivered, rows.offset, rows.body
         address, addresses = rows.address, rows.addresses
@@ -122,7 +122,7 @@ class DeliveryReader:
             if stop >= end:
                 return at, size + _OVERHEAD
             if data[stop] != _END:
-                raise MalformedDelivery(f"no frame ends at the octet {data[stop]}")
+                raise MalformedDelivery(f"a frame ends with the byte {data[stop]:#04x} instead of 0xce")
             if kind != METHOD or data[at + 7 : at + 11] != DELIVER:
                 if kind == METHOD:
                     self.methods.append(data[at + 7 : stop])
@@ -165,7 +165,7 @@ class DeliveryReader:
 
 
 def _joined(data: bytes, at: int, size: int) -> tuple[bytes, int, int]:
-    """A body of several frames, where it ends, and how many octets of it are missing at least."""
+    """Return a body of several frames, where it ends, and the minimum number of missing bytes."""
     pieces = []
     left = size
     while left:

@@ -1,7 +1,7 @@
-"""Makes frames of rows: basic.publish, content header and body, as few pieces of Python for each as can be.
+"""Encodes rows as frames: basic.publish, content header and body, with little Python code for each row.
 
-What many rows have in common is encoded once: the method frame for each address, and the properties for each
-different set of them, cut where the header goes in that differs in every row: the name of the publish.
+Common parts are encoded once: the method frame for each address, and each distinct set of properties. These
+are split at the end of the headers, where the header `x-spark-txn` is inserted, which differs in each row.
 """
 
 import struct
@@ -26,15 +26,15 @@ _BASIC = b"\x00\x3c\x00\x00"
 _HEADERS = 1 << 13
 _MICROSECONDS = 1_000_000
 _PERSISTENT, _TRANSIENT = 2, 1
-# Different addresses, or sets of properties, that are remembered.
+# Cached method frames, and cached sets of properties.
 _REMEMBERED_MAX = 10_000
-# Of a value that cannot be sent.
+# Characters of a value that an error shows.
 _SHOWN_MAX = 100
 _BEFORE_HEADERS = ("content_type", "content_encoding")
 
 
 class PublishEncoder:
-    """Encodes the rows of one task."""
+    """Encodes the rows of a task; caches what rows have in common."""
 
     def __init__(self, *, channel: int, frame_size_max: int, is_mandatory: bool, is_persistent: bool) -> None:
         self._channel = channel
@@ -47,7 +47,7 @@ class PublishEncoder:
     def encode(
         self, batch: pa.RecordBatch, address: tuple[str | None, str | None], names: Sequence[bytes] | None
     ) -> list[bytes]:
-        """The frames of each row; `address` overrides the columns, `names` has one for each row."""
+        """Return the frames of each row; `address` overrides columns, `names` are values of x-spark-txn."""
         names = names or [b""] * batch.num_rows
         exchanges, keys = (
             self._column(batch, "exchange", address[0]),
@@ -73,7 +73,7 @@ class PublishEncoder:
             return [fixed] * batch.num_rows
         if name not in batch.schema.names:
             option = "exchange" if name == "exchange" else "routingKey"
-            raise ValueError(f"say where to publish: give the option {option!r} or a column {name!r}")
+            raise ValueError(f"no target to publish to: give the option {option!r} or a column {name!r}")
         return [value or "" for value in batch.column(name).to_pylist()]
 
     def _method(self, exchange: str, routing_key: str) -> bytes:
@@ -85,7 +85,7 @@ class PublishEncoder:
                 octets = method.encode()
             except AmqpError as error:
                 address = f"exchange {exchange[:_SHOWN_MAX]!r}, routing key {routing_key[:_SHOWN_MAX]!r}"
-                raise ValueError(f"nothing can be published to {address}: {error}") from None
+                raise ValueError(f"cannot publish to {address}: {error}") from None
             frame = self._methods[exchange, routing_key] = self._frame(_METHOD, octets)
         return frame
 
@@ -109,7 +109,7 @@ class PublishEncoder:
         return self._frame(_HEADER, payload)
 
     def _encoded(self, values: dict[str, Any]) -> tuple[bytes, bytes, bytes]:
-        """Flags and properties before the headers, the entries of the headers, the properties behind them."""
+        """Return flags and properties before the headers, the headers, and the properties after them."""
         values = {name: value for name, value in values.items() if value is not None}
         headers = _headers(values.pop("headers_json", None), values.pop("headers", None))
         values.setdefault("delivery_mode", self._delivery_mode)
@@ -120,7 +120,7 @@ class PublishEncoder:
         return flags.to_bytes(2, "big") + first[2:], entries, second[2:]
 
     def _wrong(self, values: dict[str, Any]) -> str:
-        """Which of `values` cannot be sent, and why."""
+        """Return the reason why one of `values` cannot be encoded; empty if each can."""
         for name, value in values.items():
             try:
                 self._encoded({name: value})
@@ -128,7 +128,7 @@ class PublishEncoder:
                 shown = repr(value)
                 if len(shown) > _SHOWN_MAX:
                     shown = f"{shown[:_SHOWN_MAX]}…"
-                return f"the column {name!r} cannot be sent as {shown}: {error}"
+                return f"the column {name!r} has the value {shown}, which cannot be sent: {error}"
         return ""
 
     def _body(self, body: bytes) -> bytes:
@@ -142,7 +142,7 @@ class PublishEncoder:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """As they can be compared and encoded: times in seconds, maps as tuples."""
+    """Return the values as hashable objects that can be encoded: times in seconds, maps as tuples."""
     if pa.types.is_timestamp(column.type):
         whole = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_pylist()
         return [None if value is None else value // _MICROSECONDS for value in whole]
@@ -153,7 +153,7 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def _headers(typed: str | None, plain: tuple[tuple[str, str | None], ...] | None) -> Table:
-    """What has types counts; the plain map adds what is not in it."""
+    """Merge both columns of headers; `typed` (headers_json) takes precedence over `plain`."""
     table: Table = dict(plain or ())
     return table | table_from_json(typed) if typed else table
 

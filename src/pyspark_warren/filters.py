@@ -1,7 +1,7 @@
-"""Filters of a query as what need not be read: ranges of offsets, streams, and addresses.
+"""Converts filters of a query to ranges of offsets and times, and to sets of queues and addresses.
 
-Spark looks at the rows again, so a filter that says nothing here, or that the broker cannot follow, costs
-time and nothing else. What is said of one column holds together with what is said of another.
+Spark applies all filters again, so a filter that is not converted here, or that the broker ignores, gives the
+same rows and only takes longer. The bounds of different columns are combined with AND.
 """
 
 from collections.abc import Iterable
@@ -12,9 +12,9 @@ from typing import Any
 from pyspark_warren.offsets import StreamOffset
 from pyspark_warren.streams import AddressFilter, Streams
 
-# Octets of the names that are sent with a request: a request has a few thousand.
+# Bytes of the names in one request, whose line can have a few thousand.
 NAMES_SIZE_MAX = 2_000
-# What stands in a column for octets that are no UTF-8: the name itself is another one.
+# Stands for bytes that are not UTF-8, so the true name is a different one.
 _REPLACED = "\ufffd"
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 _MILLISECOND = timedelta(milliseconds=1)
@@ -22,9 +22,9 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushedFilters:
-    """Rows that a query wants are among these; None is no bound."""
+    """Bounds that contain all rows matching the pushed filters; None is no bound."""
 
-    # Offsets from `start` up to, and without, `end`; and the same of `broker_timestamp`, in milliseconds.
+    # Offsets in [start, end), and values of `broker_timestamp` in [since, until), in milliseconds.
     start: int | None = None
     end: int | None = None
     since: int | None = None
@@ -35,22 +35,22 @@ class PushedFilters:
 
     @property
     def address_filter(self) -> AddressFilter:
-        """What of it the broker can look at."""
+        """Return the filter by exchange and routing key that can be sent to the broker."""
         return AddressFilter(exchanges=_sent(self.exchanges), routing_keys=_sent(self.routing_keys))
 
     def has(self, queue: str) -> bool:
-        """Whether there are such rows in `queue`, as far as its name says."""
+        """Whether the filters on the column `queue` match `queue`."""
         return self.queues is None or queue in self.queues
 
     def first(self, queue: str, place: StreamOffset, streams: Streams) -> StreamOffset:
-        """`place`, where rows begin, or what is behind it."""
+        """Return the start `place`, moved forward to the first offset that can match."""
         bounds = [place.next, self.start or 0]
         if self.since is not None and streams.has_times:
             bounds.append(streams.offset_at(queue, self.since))
         return replace(place, next=max(bounds))
 
     def last(self, queue: str, place: StreamOffset, streams: Streams) -> StreamOffset:
-        """`place`, where rows end, or what is before it."""
+        """Return the end `place`, moved back to the last offset that can match."""
         bounds = [place.next]
         if self.end is not None:
             bounds.append(max(self.end, 0))
@@ -63,7 +63,7 @@ NO_FILTERS = PushedFilters()
 
 
 def pushed_filters(filters: Iterable[Any]) -> PushedFilters:
-    """What all of `filters`, as Spark hands them over, leave."""
+    """Return the bounds of all `filters` of Spark; filters that cannot be converted are ignored."""
     found = _FilterCollector()
     for one in filters:
         column = getattr(one, "attribute", None)
@@ -74,25 +74,25 @@ def pushed_filters(filters: Iterable[Any]) -> PushedFilters:
 
 @dataclass(slots=True)
 class _FilterCollector:
-    """Gathers bounds: the narrower one counts."""
+    """Collects bounds; of two bounds on one column, the narrower one is kept."""
 
     bounds: dict[str, Any] = field(default_factory=dict)
 
     def take(self, column: str, kind: str, value: Any) -> None:
-        """One filter."""
+        """Add the filter `column` `kind` `value`, where `kind` is the name of its class in PySpark."""
         values = value if isinstance(value, list | tuple) else [value]
         match column:
             case "offset" if all(type(one) is int for one in values) and values:
                 self._between("start", "end", kind, [(one, one + 1) for one in values])
             case "broker_timestamp" if all(_has_zone(one) for one in values) and values:
-                # A column of microseconds, and times of the broker in milliseconds.
+                # The column has microseconds, and the broker compares milliseconds.
                 self._between("since", "until", kind, [_around(one) for one in values])
             case "queue" | "exchange" | "routing_key" if all(isinstance(one, str) for one in values):
                 if kind in _EQUAL:
                     self._among(f"{column}s", frozenset(values))
 
     def _between(self, low: str, high: str, kind: str, values: list[tuple[int, int]]) -> None:
-        """Values as the whole number at or before each, and the one behind it."""
+        """Add bounds for `values`, each a pair of the integer at or before the value and the next integer."""
         if kind in ("GreaterThan", "GreaterThanOrEqual", *_EQUAL):
             bound = min(at for at, _ in values)
             if kind == "GreaterThan" and low == "start":
@@ -116,13 +116,13 @@ def _has_zone(value: Any) -> bool:
 
 
 def _around(time: datetime) -> tuple[int, int]:
-    """The millisecond that `time` is in, and the next."""
+    """Return the millisecond that contains `time`, and the next one."""
     at = (time - _EPOCH) // _MILLISECOND
     return max(at, 0), max(at + 1, 0)
 
 
 def _sent(names: frozenset[str] | None) -> tuple[str, ...] | None:
-    """Names that a request can bring; None, any, if it cannot."""
+    """Return the names for a request; None, which matches any, if they cannot be sent."""
     if names is None or not names or any(_REPLACED in name for name in names):
         return None
     if sum(len(name.encode()) + 16 for name in names) > NAMES_SIZE_MAX:

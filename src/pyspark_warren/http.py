@@ -1,4 +1,4 @@
-"""The HTTP API of the broker: JSON, and rows as Arrow."""
+"""A client of the broker's HTTP API, for JSON and for rows in Arrow format."""
 
 import base64
 import http.client
@@ -13,14 +13,14 @@ from pyspark_warren.amqp import hint_of, retry_delays, tls_context
 from pyspark_warren.options import BrokerOptions
 from warren.client.tls import wants_certificate
 
-# As RabbitMQ's ports stand to each other: 5672 and 15672, 5671 and 15671.
+# RabbitMQ's default ports are 5672 and 15672, with TLS 5671 and 15671.
 PORT_DISTANCE = 10_000
 PORTS = {"http": 15_672, "https": 15_671}
 _RETRYABLE_STATUSES = frozenset({502, 503, 504})
 
 
 class HttpApiError(Exception):
-    """An answer that is no success; `status` 0 if there was none, -1 if there will be none."""
+    """A request failed; `status` is 0 without an answer, and -1 if a retry cannot help either."""
 
     def __init__(self, text: str, status: int = 0, body: Mapping[str, Any] | None = None) -> None:
         super().__init__(text)
@@ -29,23 +29,23 @@ class HttpApiError(Exception):
 
     @property
     def is_retryable(self) -> bool:
-        """Whether the same may be answered when the broker is back."""
+        """Whether a retry can succeed when the broker is available again."""
         return not self.status or self.status in _RETRYABLE_STATUSES
 
 
 class HttpApi:
-    """Asks the HTTP API as the user of the AMQP URI, or as one that `managementUri` names."""
+    """Sends requests as the user of `managementUri`, or else as the user of the AMQP URI."""
 
     def __init__(self, broker: BrokerOptions, *, timeout_s_min: float = 0.0) -> None:
-        """`timeout_s_min` is how long an answer is waited for at least, whatever `timeoutMs` says."""
+        """`timeout_s_min` is the minimum timeout for an answer in seconds, if `timeoutMs` is less."""
         target = broker.target
         scheme = "https" if target.is_tls else "http"
         parts = urlsplit(
             broker.management or f"{scheme}://{_host(target.host)}:{target.port + PORT_DISTANCE}"
         )
         if parts.scheme not in PORTS or not parts.hostname:
-            # Not as it was given: a password may be in it.
-            raise ValueError("'managementUri' is like http://host:15672")
+            # The error does not contain the value, which may have a password.
+            raise ValueError("'managementUri' must have the form http://host:15672")
         self._host = parts.hostname
         self._port = parts.port or PORTS[parts.scheme]
         self._prefix = parts.path.rstrip("/")
@@ -59,20 +59,20 @@ class HttpApi:
         self.place = f"{parts.scheme}://{self._host}:{self._port}"
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        """The JSON at `path`; `HttpApiError` for anything but success."""
+        """Return the JSON at `path`. Raises HttpApiError if the request fails."""
         return _json(self._ask("GET", _with_query(path, query), None, {}))
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """What it answers; only for what may be said twice."""
+        """Send JSON and return the JSON answer. The request may be repeated, so it must be idempotent."""
         octets = json.dumps(body).encode()
         return _json(self._ask("POST", path, octets, {"Content-Type": "application/json"}))
 
     def send(self, path: str, query: Mapping[str, Any], body: Iterable[bytes], kind: str) -> Any:
-        """The same for octets of another kind, piece by piece; they are sent once."""
+        """Send a body of the content type `kind` in pieces, without retries; return the JSON answer."""
         return _json(self._ask_once("POST", _with_query(path, query), body, {"Content-Type": kind}))
 
     def delete(self, path: str, query: Mapping[str, Any]) -> None:
-        """Remove what is at `path`; what is not there is removed."""
+        """Delete `path`; an answer 404 is a success."""
         try:
             self._ask("DELETE", _with_query(path, query), None, {}).read()
         except HttpApiError as refused:
@@ -80,13 +80,13 @@ class HttpApi:
                 raise
 
     def open(self, path: str, query: Mapping[str, Any]) -> http.client.HTTPResponse:
-        """The answer to a GET, to be read as it comes, and closed."""
+        """Send a GET and return the answer, which the caller reads and closes."""
         return self._ask("GET", _with_query(path, query), None, {})
 
     def _ask(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> http.client.HTTPResponse:
-        """One question, again while the broker is away, as often as the options say."""
+        """Send a request, with retries while the broker is unavailable."""
         for wait_s in retry_delays(self.broker):
             try:
                 return self._ask_once(method, path, body, headers)
@@ -115,7 +115,7 @@ class HttpApi:
         told = _told(answer.read())
         connection.close()
         text = told.get("reason") or told.get("error") or answer.reason
-        # What is asked for is long, and names every column.
+        # The query string is long, since it lists every column.
         place = path.partition("?")[0]
         raise HttpApiError(
             f"{self.place} answered {answer.status} to {method} {place}: {text}", answer.status, told
@@ -130,13 +130,13 @@ class HttpApi:
 
 
 def path(*parts: str) -> str:
-    """A path below /api, each part quoted whole."""
+    """Return a path below /api, with each part percent-encoded."""
     return "/api/" + "/".join(quote(part, safe="") for part in parts)
 
 
 def _with_query(place: str, query: Mapping[str, Any] | None) -> str:
     given = {name: value for name, value in (query or {}).items() if value is not None}
-    # A name with several values stands there several times.
+    # A name with several values is repeated.
     return f"{place}?{urlencode(given, doseq=True)}" if given else place
 
 

@@ -1,11 +1,11 @@
-"""A query over a queue of Warren by leases: each message once, as far as the sink can tell batches apart.
+"""The streaming source of `mode=lease`: reads a queue of Warren, exactly once with an idempotent sink.
 
-A lease holds some messages of a queue for as long as it lasts, and can be read again and again: a batch that
-is made again after a crash has the same messages. It is settled when Spark asks for what is behind it, which
-it does only after the batch is committed. The key of the next lease follows from the one before: whoever asks
-again after a crash gets the lease that was given.
+A lease reserves messages of a queue and can be read any number of times, so a micro-batch that is repeated
+after a crash has the same messages. The lease is settled when Spark asks for the offset after it, which Spark
+does only after the micro-batch is committed. The key of a lease is derived from the previous lease, so a
+request that is repeated after a crash returns the lease that was granted before.
 
-    {"v": 1, "key": name of the query, "lease": the lease that ends here, "n": its messages}
+Offsets: {"v": 1, "key": id of the query, "lease": id of the lease that ends here, "n": its messages}
 """
 
 import contextlib
@@ -21,19 +21,19 @@ from pyspark_warren.options import ReadOptions
 from pyspark_warren.partitions import LeasePartition, ReadPartition, split_range
 from pyspark_warren.streams import DataLoss, lease_loss
 
-# What the broker gives at once.
+# The largest lease that the broker grants.
 MESSAGES_MAX = 500_000
 OCTETS_MAX = 134_217_728
-# A lease is renewed several times before it ends.
+# A lease is renewed this many times within its lifetime.
 RENEWALS = 3
 _UNKNOWN = 404
-# The lease expired, or somebody has given its messages back.
+# The lease has expired or was requeued.
 _GIVEN_BACK = (409, 410)
 _ENDED = ("expired", "requeued")
 
 
 class LeaseSource:
-    """Takes leases and settles them; runs on the driver."""
+    """Requests, renews and settles leases; runs on the driver."""
 
     def __init__(self, options: ReadOptions, strategy: ReadStrategy) -> None:
         self._options = options
@@ -45,13 +45,13 @@ class LeaseSource:
         self._renewal: _LeaseRenewal | None = None
 
     def initial_offset(self) -> dict[str, Any]:
-        """Before the first lease."""
+        """Return the offset before the first lease, with a new id of the query."""
         return _written(str(uuid.uuid4()), "", 0)
 
     def latest_offset(
         self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
     ) -> dict[str, Any]:
-        """The next lease; the one that `start` names is settled."""
+        """Return the offset after the next lease, and settle the lease of `start`."""
         key, lease, _ = _read(start)
         self.commit(start)
         count = min(
@@ -61,7 +61,7 @@ class LeaseSource:
             return dict(start)
         given = self._request_lease(f"{key}:{lease}", count, octets_max)
         while given.get("state") in _ENDED:
-            # It was given before a crash, and has ended since.
+            # The lease was granted before a crash and has ended since.
             if self._options.is_loss_fatal:
                 raise lease_loss(self._queue)
             given = self._request_lease(f"{key}:{given['lease']}", count, octets_max)
@@ -70,8 +70,8 @@ class LeaseSource:
             return dict(start)
         if given.get("state") == "settled":
             raise DataLoss(
-                f"what comes next of the queue {self._queue!r} has been read and settled already: "
-                "this checkpoint is old. Start with a new one"
+                f"the next messages of the queue {self._queue!r} were already read and settled by this "
+                "query: the checkpoint is older than that. Use a new checkpoint"
             )
         if self._left is not None:
             self._left = max(0, self._left - given["messages"])
@@ -79,7 +79,7 @@ class LeaseSource:
         return _written(key, given["lease"], given["messages"])
 
     def _request_lease(self, key: str, count: int, octets_max: int | None) -> dict[str, Any]:
-        """The lease that goes by `key`, a new one if there is none."""
+        """Request the lease with `key`; the broker returns an existing one or grants a new one."""
         given: dict[str, Any] = self._management.post(
             path("warren", "queues", self._vhost, self._queue, "leases"),
             {
@@ -92,7 +92,7 @@ class LeaseSource:
         return given
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """Settle the lease that ends there."""
+        """Settle the lease that ends at `end`. Raises DataLoss if it has expired and that is fatal."""
         _, lease, _ = _read(end)
         if not lease or lease == self._settled:
             return
@@ -103,22 +103,22 @@ class LeaseSource:
             if refused.status in _GIVEN_BACK:
                 if self._options.is_loss_fatal:
                     raise lease_loss(self._queue) from None
-            # The broker forgets leases that were settled long ago.
+            # The broker forgets leases some time after they were settled.
             elif refused.status != _UNKNOWN:
                 raise
         self._settled = lease
 
     def prepare_available_now(self) -> None:
-        """Take about as many messages as wait now, or are in a lease that was given before a crash."""
+        """Limit the run to about the current number of messages, leased ones included (AvailableNow)."""
         told = self._management.get(path("queues", self._vhost, self._queue), {"columns": "messages"})
         self._left = told["messages"]
 
     def committed(self) -> dict[str, Any] | None:
-        """What waits in a queue has no offsets."""
+        """Return None: the messages of a queue are not counted by offsets."""
         return None
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[ReadPartition]:
-        """The tasks of one batch: one lease."""
+        """Return the partitions of the lease of a micro-batch."""
         before, (_, lease, count) = _read(start), _read(end)
         if before[1] == lease:
             return []
@@ -130,7 +130,7 @@ class LeaseSource:
         ]
 
     def stop(self) -> None:
-        """Renew it no more: whoever goes on has for as long as a lease lasts."""
+        """Stop renewing the lease; the query can be restarted until it expires."""
         self._release()
 
     def _hold(self, lease: str) -> None:
@@ -144,7 +144,7 @@ class LeaseSource:
 
 
 class _LeaseRenewal:
-    """Keeps one lease for as long as a batch takes."""
+    """Renews a lease in a thread until it is stopped."""
 
     def __init__(self, management: HttpApi, lease: str, seconds: int) -> None:
         self._management = management
@@ -155,12 +155,12 @@ class _LeaseRenewal:
         self._thread.start()
 
     def stop(self) -> None:
-        """No more."""
+        """Stop renewing."""
         self._is_over.set()
 
     def _renew(self) -> None:
         while not self._is_over.wait(self._seconds / RENEWALS):
-            # Whoever reads it hears what is wrong.
+            # The task that reads the lease raises the error.
             with contextlib.suppress(HttpApiError):
                 self._management.post(self._place, {"ttl": self._seconds})
 
@@ -175,5 +175,5 @@ def _read(offset: Mapping[str, Any]) -> tuple[str, str, int]:
         return offset["key"], offset["lease"], offset["n"]
     except KeyError:
         raise ValueError(
-            "this offset is of another kind of queue: was `mode` or the queue changed?"
+            "the checkpoint belongs to another read mode: was `mode` or the queue changed?"
         ) from None

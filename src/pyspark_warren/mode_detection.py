@@ -1,4 +1,4 @@
-"""Finds out what there is to read and how: which queues, of which kind, over which transport."""
+"""Detects the queues, the read mode and the transport that the options of a reader leave open."""
 
 import re
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ STREAM = "stream"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadStrategy:
-    """How to read, with nothing left to choose."""
+    """The read mode, transport and queues that the options of a reader were resolved to."""
 
     mode: str
     transport: str
@@ -20,12 +20,12 @@ class ReadStrategy:
 
 
 def detect_strategy(options: ReadOptions, *, is_streaming: bool) -> ReadStrategy:
-    """Ask the broker for what the options leave open; ValueError says what cannot be."""
+    """Resolve `options`, asking the broker where needed. Raises ValueError if they cannot be read."""
     broker = options.broker
     transport = detect_transport(broker)
     if options.queue is None:
         if options.mode not in ("auto", STREAM):
-            raise ValueError(f"mode={options.mode} reads one queue: name it with 'queue'")
+            raise ValueError(f"mode={options.mode} reads a single queue: give the option 'queue'")
         mode, queues = STREAM, _streams(options)
     else:
         mode, queues = options.mode, (options.queue,)
@@ -43,7 +43,7 @@ def detect_strategy(options: ReadOptions, *, is_streaming: bool) -> ReadStrategy
 
 
 def _has_rows_api(broker: BrokerOptions, mode: str, queue: str) -> bool:
-    """Whether this Warren gives as rows what is read so: each version more."""
+    """Whether this version of Warren has the HTTP endpoint for rows that `mode` needs."""
     if mode == "classic":
         return False
     places = {
@@ -54,7 +54,7 @@ def _has_rows_api(broker: BrokerOptions, mode: str, queue: str) -> bool:
 
 
 def has_api_path(broker: BrokerOptions, place: str) -> bool:
-    """Whether the HTTP API knows a path."""
+    """Whether the HTTP API has this path: its answer is not 404."""
     try:
         HttpApi(broker).get(place)
     except HttpApiError as refused:
@@ -65,7 +65,7 @@ def has_api_path(broker: BrokerOptions, place: str) -> bool:
 
 
 def detect_transport(broker: BrokerOptions) -> str:
-    """arrow for Warren, amqp for any other broker, unless one is asked for."""
+    """Return the transport: the option if given, else arrow for Warren and amqp for any other broker."""
     if broker.transport != "auto":
         return broker.transport
     if "warren" not in server_properties(broker):
@@ -75,19 +75,19 @@ def detect_transport(broker: BrokerOptions) -> str:
     except HttpApiError as refused:
         if refused.status in (0, -1):
             raise ValueError(
-                f"{refused}. Warren gives rows as Arrow there: say where with 'managementUri', "
-                "or go by AMQP alone with transport=amqp"
+                f"{refused}. The Arrow transport needs the HTTP API of Warren: give its address with "
+                "'managementUri', or use transport=amqp"
             ) from None
         if refused.status == 401:
             raise ValueError(
-                f"{refused}. Warren gives and takes rows as Arrow there: give the user the tag "
-                "'management', or go by AMQP alone with transport=amqp"
+                f"{refused}. The Arrow transport needs the HTTP API of Warren: give the user the tag "
+                "'management', or use transport=amqp"
             ) from None
     return "arrow"
 
 
 def server_properties(broker: BrokerOptions) -> dict[str, object]:
-    """What a broker says of itself."""
+    """Connect to the broker and return the server properties of its connection.start."""
     link = connect(broker)
     link.close()
     return link.server_properties
@@ -95,34 +95,34 @@ def server_properties(broker: BrokerOptions) -> dict[str, object]:
 
 def _check(mode: str, transport: str, *, is_streaming: bool) -> None:
     if mode == "lease" and transport == "amqp":
-        raise ValueError("mode=lease needs Warren and transport=arrow: AMQP has no leases")
+        raise ValueError("mode=lease needs Warren and transport=arrow, since AMQP has no leases")
     if mode == "browse" and transport == "amqp":
         raise ValueError(
-            "mode=browse needs Warren and transport=arrow: over AMQP, to look at a message is to take it and "
-            "to put it back, which marks it as redelivered and may change the order"
+            "mode=browse needs Warren and transport=arrow: over AMQP, a message can only be read by getting "
+            "and requeueing it, which marks it as redelivered and may change the order"
         )
     if mode == "browse" and is_streaming:
         raise ValueError(
-            "mode=browse looks at what waits now: it is for spark.read, not for spark.readStream"
+            "mode=browse reads the messages that are ready now: use spark.read instead of spark.readStream"
         )
     if mode in ("lease", "classic") and not is_streaming:
         raise ValueError(
-            f"mode={mode} takes messages out of the queue, and a batch read cannot say when they may go: "
-            "use spark.readStream with trigger(availableNow=True), or mode=browse"
+            f"mode={mode} consumes messages, and a batch read cannot acknowledge them: use spark.readStream "
+            "with trigger(availableNow=True), or mode=browse"
         )
 
 
 def _check_edges(options: ReadOptions, mode: str, *, is_streaming: bool) -> None:
-    """Refuse what would not be obeyed: who asks for the latest does not want everything."""
+    """Raise ValueError for starting and ending offsets that `mode` cannot apply."""
     if mode != STREAM and (options.starting != EARLIEST or options.ending != LATEST):
         raise ValueError(
-            "startingOffsets, startingTimestamp, endingOffsets and endingTimestamp are for streams: with "
-            f"mode={mode} a queue is read from its head, and all of it"
+            "startingOffsets, startingTimestamp, endingOffsets and endingTimestamp need a stream: with "
+            f"mode={mode} a queue is read from its head to its end"
         )
     if is_streaming and options.ending != LATEST:
         raise ValueError(
-            "endingOffsets and endingTimestamp are for spark.read: a query of spark.readStream ends by its "
-            "trigger"
+            "endingOffsets and endingTimestamp need spark.read: the trigger of spark.readStream decides when "
+            "the query ends"
         )
 
 
@@ -135,21 +135,21 @@ def _mode(broker: BrokerOptions, queue: str, *, is_arrow: bool, is_streaming: bo
 
 
 def _kind(broker: BrokerOptions, queue: str) -> str:
-    """Of which type a queue is."""
+    """Return the type of a queue, such as classic or stream. Raises ValueError if it does not exist."""
     try:
         described = HttpApi(replace(broker, retries=0)).get(path("queues", broker.target.vhost, queue))
     except HttpApiError as refused:
         if refused.status == 404:
             raise ValueError(f"there is no queue {queue!r} in vhost {broker.target.vhost!r}") from None
         raise ValueError(
-            f"AMQP cannot say of which kind the queue {queue!r} is, and {refused}: "
+            f"the type of the queue {queue!r} is unknown, since AMQP cannot tell it and {refused}: "
             "give mode=stream or mode=classic, or 'managementUri'"
         ) from None
     return str(described.get("type"))
 
 
 def _streams(options: ReadOptions) -> tuple[str, ...]:
-    """The streams that a pattern or a super stream names, in the order of their names."""
+    """Return the streams that match the pattern, or the partitions of the super stream, sorted by name."""
     management = HttpApi(options.broker)
     vhost = options.broker.target.vhost
     if options.super_stream is not None:
@@ -169,5 +169,5 @@ def _streams(options: ReadOptions) -> tuple[str, ...]:
     queues = management.get(path("queues", vhost), {"columns": "name,type"})
     found = {one["name"] for one in queues if one.get("type") == STREAM and pattern.fullmatch(one["name"])}
     if not found:
-        raise ValueError(f"no stream in vhost {vhost!r} has a name like {options.queue_pattern!r}")
+        raise ValueError(f"no stream in vhost {vhost!r} matches queuePattern {options.queue_pattern!r}")
     return tuple(sorted(found))

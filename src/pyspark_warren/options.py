@@ -1,4 +1,4 @@
-"""The options of a reader and of a writer: read once, and refused by name with what is allowed instead."""
+"""Parses and validates the options of readers and writers; errors name the option and the allowed values."""
 
 import difflib
 import json
@@ -16,23 +16,23 @@ from warren.client.uri import DEFAULT_URI, Target, parse_uri
 MODES = ("auto", "stream", "lease", "classic", "browse")
 TRANSPORTS = ("auto", "arrow", "amqp")
 TRANSACTIONS = ("auto", "staged", "dedupe", "none")
-# With the waits between them, a minute: a broker with much on its disk takes as long to start again.
+# With the delays between them about a minute: a broker with much data on disk takes that long to restart.
 RETRIES = 16
 EARLIEST = "earliest"
 LATEST = "latest"
-# What a consumer may hold unacknowledged; a field of 16 bits.
+# The prefetch count of AMQP is a field of 16 bits.
 PREFETCH_MAX = 65_535
-# What the broker counts batches with.
+# The largest batch number of staged publish.
 VERSION_MAX = 2**30 - 1
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerOptions:
-    """Where the broker is, and how patient to be with it."""
+    """Addresses of the broker, TLS, and how often and how long requests are retried."""
 
     target: Target
-    # Like the target's, a password in it is not told.
+    # Not in the repr, since it may contain a password.
     management: str | None = field(repr=False)
     transport: str
     tls: ClientTls
@@ -42,21 +42,21 @@ class BrokerOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """What to read, from where to where, and how much of it at once."""
+    """The parsed options of a reader: sources, range of offsets, and limits of a micro-batch."""
 
     broker: BrokerOptions
     queue: str | None
     queue_pattern: str | None
     super_stream: str | None
     mode: str
-    # A word, milliseconds for a timestamp, or places by queue.
+    # "earliest" or "latest", a timestamp in milliseconds, or offsets by queue.
     starting: str | int | Mapping[str, Any]
     ending: str | int | Mapping[str, Any]
     offsets_max: int | None
     octets_max: int | None
     partitions_min: int
     is_loss_fatal: bool
-    # None: as many as the way of reading wants.
+    # None: the default of the read mode.
     prefetch: int | None
     lease_s: int
     columns: tuple[str, ...]
@@ -65,7 +65,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """Where to publish, and with which promises."""
+    """The parsed options of a writer: target, and delivery guarantees."""
 
     broker: BrokerOptions
     exchange: str | None
@@ -74,21 +74,23 @@ class WriteOptions:
     is_persistent: bool
     transaction: str
     transaction_id: str | None
-    # Of a batch write: which one it is under that name.
+    # The number of a batch write under `transaction_id`.
     transaction_version: int
 
 
 def read_options(given: Mapping[str, str]) -> ReadOptions:
-    """The options of a reader; ValueError names the one that is wrong."""
+    """Return the parsed options of a reader. Raises ValueError that names the invalid option."""
     options = _Options(given, _BROKER | _READ)
     named = [name for name in ("queue", "queuePattern", "superStream", "path") if options.text(name)]
     if len(named) != 1:
-        told = " and ".join(named) or "none"
-        # Spark keeps the options of a temporary view, and forgets those of a table.
-        hint = "" if named else "; in SQL, by CREATE TEMPORARY VIEW, as Spark forgets the options of a TABLE"
-        raise ValueError(
-            f"say what to read by one of queue, queuePattern, superStream or a path, not {told}{hint}"
+        told = " and ".join(named) or "none of them"
+        # Spark passes the options of a temporary view to the source, but not those of a table.
+        hint = (
+            ""
+            if named
+            else "; in SQL, use CREATE TEMPORARY VIEW, since Spark does not pass the options of a TABLE"
         )
+        raise ValueError(f"give exactly one of queue, queuePattern, superStream or a path, not {told}{hint}")
     return ReadOptions(
         broker=_broker(options),
         queue=options.text("queue") or options.text("path"),
@@ -109,11 +111,13 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
 
 
 def write_options(given: Mapping[str, str]) -> WriteOptions:
-    """The options of a writer; ValueError names the one that is wrong."""
+    """Return the parsed options of a writer. Raises ValueError that names the invalid option."""
     options = _Options(given, _BROKER | _WRITE)
     queue = options.text("queue") or options.text("path")
     if queue and (options.text("exchange") or options.text("routingKey")):
-        raise ValueError("'queue' means the default exchange: give either it, or 'exchange' and 'routingKey'")
+        raise ValueError(
+            "'queue' publishes to the default exchange: give either 'queue', or 'exchange' and 'routingKey'"
+        )
     return WriteOptions(
         broker=_broker(options),
         exchange="" if queue else options.text("exchange"),
@@ -129,7 +133,7 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
 def _version(options: "_Options") -> int:
     version = options.count("txnVersion", minimum=0, maximum=VERSION_MAX)
     if version is not None and not options.text("txnId"):
-        raise ValueError("'txnVersion' counts the batches of a transaction: name it by 'txnId'")
+        raise ValueError("'txnVersion' needs 'txnId', the name of the transaction whose batches it numbers")
     return version or 0
 
 
@@ -156,20 +160,20 @@ def _broker(options: "_Options") -> BrokerOptions:
 
 
 def _management(text: str) -> str:
-    """`text`, which a port can be read of; it is never told, as a password may be in it."""
+    """Return `text` if its port is valid; the error does not contain `text`, which may have a password."""
     try:
         urlsplit(text).port  # noqa: B018
     except ValueError:
-        raise ValueError("its port is none of 0 to 65535") from None
+        raise ValueError("the port must be a number from 0 to 65535") from None
     return text
 
 
 def _edge(options: "_Options", which: str, default: str) -> str | int | Mapping[str, Any]:
-    """Where to begin or to end: by a word, by offsets, or by a time."""
+    """Return where a read starts or ends: "earliest", "latest", offsets by queue, or milliseconds."""
     by_offset, by_time = f"{which}Offsets", f"{which}Timestamp"
     offsets, time = options.text(by_offset), options.text(by_time)
     if offsets and time:
-        raise ValueError(f"give either {by_offset!r} or {by_time!r}")
+        raise ValueError(f"give either {by_offset!r} or {by_time!r}, not both")
     if time:
         return options.parsed(by_time, milliseconds, "")
     if offsets is None or offsets.lower() in (EARLIEST, LATEST):
@@ -178,7 +182,7 @@ def _edge(options: "_Options", which: str, default: str) -> str | int | Mapping[
 
 
 def milliseconds(text: str) -> int:
-    """A time as milliseconds since 1970, from that or from ISO 8601; without a zone it is UTC."""
+    """Parse a time, in milliseconds since 1970 or ISO 8601 (UTC without a zone), to milliseconds."""
     if text.isdigit():
         return int(text)
     time = datetime.fromisoformat(text)
@@ -196,7 +200,7 @@ def _pattern(text: str) -> str:
 def _offsets(text: str) -> Mapping[str, Any]:
     read = json.loads(text)
     if not isinstance(read, dict):
-        raise ValueError("not an object")
+        raise ValueError("not a JSON object")
     return read
 
 
@@ -207,97 +211,97 @@ def _columns(options: "_Options") -> tuple[str, ...]:
     chosen = tuple(column.strip().lower() for column in text.split(","))
     unknown = [column for column in chosen if column not in COLUMNS]
     if unknown or len(set(chosen)) < len(chosen):
-        raise ValueError(f"'columns' is a list of some of {', '.join(COLUMNS)}, each once, not {text!r}")
+        raise ValueError(f"'columns' must be distinct names out of {', '.join(COLUMNS)}, not {text!r}")
     return chosen
 
 
 class _Options:
-    """What the user gave, whatever the case of its name."""
+    """The options given by the user; names are case-insensitive."""
 
     def __init__(self, given: Mapping[str, str], known: Mapping[str, str]) -> None:
         self._given = {name.lower(): value for name, value in given.items()}
         self._known = known
         lowered = {name.lower(): name for name in known}
-        # Options are often shared between a reader and a writer: those of the other one are not unknown.
+        # Readers and writers often share options, so those of the other direction are ignored.
         for name in sorted(
             self._given.keys() - {one.lower() for one in _BROKER | _READ | _WRITE} - _OF_SPARK
         ):
             close = difflib.get_close_matches(name, lowered, 1, 0.6)
             hint = (
-                f"did you mean {lowered[close[0]]!r}?" if close else f"there are {', '.join(sorted(known))}"
+                f"did you mean {lowered[close[0]]!r}?" if close else f"options are {', '.join(sorted(known))}"
             )
-            raise ValueError(f"there is no option {name!r}; {hint}")
+            raise ValueError(f"unknown option {name!r}; {hint}")
 
     def text(self, name: str) -> str | None:
-        """As it was given; None if it was not."""
+        """Return the option as text; None if it was not given."""
         assert name in self._known, name
         return self._given.get(name.lower())
 
     def choice(self, name: str, allowed: tuple[str, ...]) -> str:
-        """One of `allowed`, the first by default."""
+        """Return the option, which must be one of `allowed`; the first is the default."""
         value = (self.text(name) or allowed[0]).lower()
         if value not in allowed:
-            raise ValueError(f"{name!r} is one of {', '.join(allowed)}, not {value!r}")
+            raise ValueError(f"{name!r} must be one of {', '.join(allowed)}, not {value!r}")
         return value
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """true or false."""
+        """Return the option, which must be true or false."""
         value = (self.text(name) or str(default)).lower()
         if value not in ("true", "false"):
-            raise ValueError(f"{name!r} is true or false, not {value!r}")
+            raise ValueError(f"{name!r} must be true or false, not {value!r}")
         return value == "true"
 
     def count(self, name: str, *, minimum: int = 1, maximum: int = 2**63 - 1) -> int | None:
-        """A whole number; None if it was not given."""
+        """Return the option as an integer from `minimum` to `maximum`; None if it was not given."""
         text = self.text(name)
         if text is None:
             return None
         if not text.strip().isdecimal() or not minimum <= int(text) <= maximum:
             end = "" if maximum == 2**63 - 1 else f" to {maximum}"
-            raise ValueError(f"{name!r} is a whole number from {minimum}{end}, not {text!r}")
+            raise ValueError(f"{name!r} must be an integer from {minimum}{end}, not {text!r}")
         return int(text)
 
     def parsed(self, name: str, parse: Callable[[str], T], default: str) -> T:
-        """What `parse` makes of it."""
+        """Return `parse` of the option or of `default`; ValueError names the option if `parse` fails."""
         text = self.text(name) or default
         try:
             return parse(text)
         except (ValueError, OverflowError) as error:
-            raise ValueError(f"{name!r} is {self._known[name]}: {error}") from None
+            raise ValueError(f"{name!r} must be {self._known[name]}: {error}") from None
 
 
-# What Spark hands to every source and sink beside the options that are theirs, in lower case.
+# Options that Spark adds for every source and sink, in lower case.
 _OF_SPARK = frozenset(("checkpointlocation", "outputmode", "queryname"))
 _BROKER = {
     "uri": "an AMQP URI, such as amqp://user:password@host:5672/%2f",
     "vhost": "the name of a virtual host",
     "managementUri": "the address of the HTTP API, such as http://host:15672",
-    "transport": "how to talk to the broker",
-    "tls.caFile": "a file of certificates to trust",
-    "tls.certFile": "a file with the certificate to show",
-    "tls.keyFile": "a file with its key",
-    "tls.keyPassword": "what opens an encrypted key",
+    "transport": "arrow or amqp",
+    "tls.caFile": "a file of trusted certificates",
+    "tls.certFile": "a file with the client certificate",
+    "tls.keyFile": "a file with the key of the client certificate",
+    "tls.keyPassword": "the password of an encrypted key",
     "tls.verify": "whether the broker's certificate is checked",
-    "retries": "how often to try again",
-    "timeoutMs": "how long to wait for the broker",
+    "retries": "how often a request is retried",
+    "timeoutMs": "a timeout in milliseconds",
 }
 _READ = {
     "queue": "the name of a queue",
     "path": "the name of a queue",
     "queuePattern": "a regular expression for the names of queues",
     "superStream": "the name of a super stream",
-    "mode": "how to read",
+    "mode": "a read mode",
     "startingOffsets": "earliest, latest or offsets as JSON",
     "startingTimestamp": "a time as ISO 8601 or in milliseconds since 1970",
     "endingOffsets": "earliest, latest or offsets as JSON",
     "endingTimestamp": "a time as ISO 8601 or in milliseconds since 1970",
-    "maxOffsetsPerTrigger": "how many messages a batch may have",
-    "maxBytesPerTrigger": "how many octets a batch may have",
-    "minPartitions": "how many tasks a batch has at least",
-    "failOnDataLoss": "whether what is gone ends the query",
-    "prefetch": "how many messages a consumer may hold",
-    "leaseSeconds": "how long a lease lasts",
-    "columns": "which columns to read",
+    "maxOffsetsPerTrigger": "the maximum number of messages in a micro-batch",
+    "maxBytesPerTrigger": "the approximate maximum number of bytes in a micro-batch",
+    "minPartitions": "the minimum number of tasks of a batch",
+    "failOnDataLoss": "whether lost messages fail the query",
+    "prefetch": "the prefetch count of a consumer",
+    "leaseSeconds": "the lifetime of a lease in seconds",
+    "columns": "a list of columns",
     "pushdown": "whether filters are sent to the broker",
 }
 _WRITE = {
@@ -305,9 +309,9 @@ _WRITE = {
     "path": "the name of a queue",
     "exchange": "the name of an exchange",
     "routingKey": "a routing key",
-    "mandatory": "whether a message that no queue takes ends the batch",
-    "persistent": "whether messages survive a restart",
-    "txn": "how messages are kept from being published twice",
+    "mandatory": "whether an unroutable message fails the batch",
+    "persistent": "whether messages are persistent",
+    "txn": "auto, staged, dedupe or none",
     "txnId": "the name of the transaction",
     "txnVersion": "the number of a batch of the transaction",
 }

@@ -1,4 +1,4 @@
-"""What a task reads, in a form that travels to it."""
+"""Input partitions: what a task reads, pickled by the driver."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,38 +16,38 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# A lease that has ended, or of which the broker does not know any more.
+# The status for a lease that the broker has forgotten, and for one that has expired.
 _ENDED = (404, 410)
 
 
 class ReadPartition(InputPartition):
-    """One task's share; it is read where the task runs."""
+    """The messages that one task reads."""
 
     def read(self, options: ReadOptions, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
-        """The messages."""
+        """Yield the messages with `columns` as record batches; runs in the task."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class StreamPartition(ReadPartition):
-    """Messages of one stream."""
+    """A range of offsets of one stream."""
 
     range: OffsetRange
     transport: str
 
     def read(self, options: ReadOptions, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
-        """The messages."""
+        """Yield the messages with `columns` as record batches."""
         return open_streams(options, self.transport).read(self.range, columns)
 
 
 @dataclass(frozen=True)
 class BufferedPartition(ReadPartition):
-    """Messages that the driver holds, as it has received them."""
+    """Messages that the driver has consumed, as an Arrow IPC stream."""
 
     octets: bytes
 
     def read(self, options: ReadOptions, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
-        """The messages."""
+        """Yield the messages; the driver has already selected the columns."""
         import pyarrow as pa
 
         with pa.ipc.open_stream(self.octets) as batches:
@@ -56,7 +56,7 @@ class BufferedPartition(ReadPartition):
 
 @dataclass(frozen=True)
 class LeasePartition(ReadPartition):
-    """Messages of one lease, by their places in it."""
+    """A range of positions in one lease."""
 
     lease: str
     start: int
@@ -64,7 +64,7 @@ class LeasePartition(ReadPartition):
     queue: str
 
     def read(self, options: ReadOptions, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
-        """The messages; none if they are back in the queue, and that is not fatal."""
+        """Yield the messages; if the lease has ended, raise DataLoss, or yield none if that is not fatal."""
         from pyspark_warren.arrow import read_rows
 
         try:
@@ -85,13 +85,13 @@ class LeasePartition(ReadPartition):
 
 @dataclass(frozen=True)
 class BrowsePartition(ReadPartition):
-    """What waits in a queue when it is asked for; nothing changes by it."""
+    """The ready messages of a queue, which are browsed and not consumed."""
 
     queue: str
     only: AddressFilter = ANY_ADDRESS
 
     def read(self, options: ReadOptions, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
-        """The messages. A connection that breaks ends it: what waits is another thing each time."""
+        """Yield the messages. A broken connection is an error, since the ready messages change meanwhile."""
         from pyspark_warren.arrow import read_batches
 
         place = path("warren", "queues", options.broker.target.vhost, self.queue, "rows")
@@ -101,7 +101,7 @@ class BrowsePartition(ReadPartition):
 
 
 def open_streams(options: ReadOptions, transport: str) -> Streams:
-    """The streams of the broker over `transport`."""
+    """Return the access to streams over `transport`."""
     if transport == "arrow":
         from pyspark_warren.arrow import ArrowStreams
 
@@ -110,7 +110,7 @@ def open_streams(options: ReadOptions, transport: str) -> Streams:
 
 
 def split_range(start: int, end: int, count: int) -> list[tuple[int, int]]:
-    """[start, end) in at most `count` parts of about one size, none of them empty."""
+    """Split [start, end) into at most `count` non-empty ranges of about equal size."""
     total = end - start
     count = max(1, min(count, total))
     edges = [start + total * number // count for number in range(count + 1)]

@@ -1,4 +1,4 @@
-"""The columns of a message, as Spark and as Arrow name their types."""
+"""The columns of a message with their Spark and Arrow types."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -31,24 +31,24 @@ COLUMNS = {
     "headers_json": _TEXT,
     "body": "binary",
 }
-# What a message is sent with; of these, a DataFrame may hold any.
+# Columns that are published. A DataFrame may have any of them.
 WRITABLE = frozenset(COLUMNS) - {"queue", "offset", "redelivered", "broker_timestamp"}
-# What says where a message was; a DataFrame that was read has them, and they are not sent.
+# Columns that a DataFrame has after reading. They are ignored when it is written.
 _IGNORED = frozenset(COLUMNS) - WRITABLE
 
 
 def ddl(columns: Iterable[str]) -> str:
-    """The schema of `columns`, as Spark reads it."""
+    """Return the Spark schema of `columns` as DDL."""
     return ", ".join(f"`{column}` {COLUMNS[column]}" for column in columns)
 
 
 def arrow_schema(columns: Iterable[str]) -> "pa.Schema":
-    """The same for the batches that are handed to Spark, which compares them type by type."""
+    """Return the Arrow schema of `columns` with exactly the types that Spark expects in a batch."""
     return arrow_fields([(column, COLUMNS[column]) for column in columns])
 
 
 def arrow_fields(fields: Iterable[tuple[str, str]]) -> "pa.Schema":
-    """The schema of fields, (name, type) for each, as Arrow names the types."""
+    """Return the Arrow schema of `fields`, which are pairs of name and Spark type."""
     import pyarrow as pa
 
     types = {
@@ -66,30 +66,30 @@ def arrow_fields(fields: Iterable[tuple[str, str]]) -> "pa.Schema":
 
 
 def check_read(fields: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """The columns of a schema that the user gave, (name, type) for each; ValueError for what is not ours."""
+    """Return the names in a user-defined schema of (name, type) pairs. Raises ValueError if one is wrong."""
     for name, kind in fields:
         if name not in COLUMNS:
-            raise ValueError(f"a message has no column {name!r}; it has {', '.join(COLUMNS)}")
+            raise ValueError(f"unknown column {name!r}; columns are {', '.join(COLUMNS)}")
         if kind != COLUMNS[name]:
-            raise ValueError(f"the column {name!r} is a {COLUMNS[name]}, not a {kind}")
+            raise ValueError(f"the column {name!r} has the type {COLUMNS[name]}, not {kind}")
     return tuple(name for name, _ in fields)
 
 
 def check_written(fields: Sequence[tuple[str, str]]) -> None:
-    """Raise ValueError, naming the column, if a DataFrame cannot be sent."""
+    """Raise ValueError that names the column if a DataFrame with these fields cannot be written."""
     kinds = dict(fields)
     if "body" not in kinds:
-        raise ValueError("a DataFrame that is written needs a column 'body'")
+        raise ValueError("the DataFrame must have a column 'body'")
     for name, kind in fields:
         if name in _IGNORED:
             continue
         if name not in WRITABLE:
             raise ValueError(
-                f"a message has no column {name!r} to write; it has {', '.join(sorted(WRITABLE))}"
+                f"the column {name!r} cannot be written; columns are {', '.join(sorted(WRITABLE))}"
             )
         if kind not in _ALSO_WRITTEN.get(name, {COLUMNS[name]}):
             allowed = " or ".join(sorted(_ALSO_WRITTEN.get(name, {COLUMNS[name]})))
-            raise ValueError(f"the column {name!r} must be a {allowed}, not a {kind}")
+            raise ValueError(f"the column {name!r} must have the type {allowed}, not {kind}")
 
 
 _WHOLE = {"tinyint", "smallint", "int", "bigint"}

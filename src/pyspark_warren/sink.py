@@ -1,4 +1,4 @@
-"""Publishes a DataFrame: each task its rows, confirmed one by one, or staged and committed as one."""
+"""Publishes a DataFrame: tasks publish their rows with confirms, or stage them for a commit of the driver."""
 
 import uuid
 from collections.abc import Iterable, Iterator
@@ -27,16 +27,16 @@ except ImportError:  # before Spark 4.1
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# How Spark names the query and its batch to a task.
+# Local properties by which Spark passes the query id and the batch number to a task.
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
-# Of a Spark without Arrow for streaming writes.
+# Rows per record batch, and per call of the encoder.
 ROWS = 10_000
 
 
 @dataclass(frozen=True)
 class WriteTask:
-    """Which publishes these are, whoever makes them and however often: by this, they can be told apart."""
+    """Identifies the rows of a task; all but `attempt` are the same when the task is retried."""
 
     query: str
     batch: int
@@ -45,7 +45,7 @@ class WriteTask:
 
     @property
     def place(self) -> dict[str, Any]:
-        """By what the broker knows the stage of this task."""
+        """Return the query parameters that identify the stage of this task."""
         return {
             "query": self.query,
             "batch": self.batch,
@@ -54,14 +54,14 @@ class WriteTask:
         }
 
     def names(self, start: int, count: int) -> list[bytes]:
-        """What the header `x-spark-txn` says of each of `count` rows."""
+        """Return the values of the header `x-spark-txn` for `count` rows from row `start` on."""
         prefix = f"{self.query}:{self.batch}:{self.partition}:".encode()
         return [b"%b%d" % (prefix, number) for number in range(start, start + count)]
 
 
 @dataclass(frozen=True)
 class TaskCommitMessage(WriterCommitMessage):
-    """What a task has published, or staged."""
+    """The commit message of a task: how many rows it published or staged."""
 
     task: WriteTask
     rows: int
@@ -69,29 +69,29 @@ class TaskCommitMessage(WriterCommitMessage):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """For `df.write`."""
+    """The writer of `df.write`."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
         self._query = options.transaction_id or str(uuid.uuid4())
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
-        """Publish one task's rows; returns when they are confirmed."""
+        """Publish or stage the rows of a task. Returns when they are confirmed or staged."""
         context = TaskContext.get()
         task = WriteTask(self._query, self._options.transaction_version, *_attempt(context))
         return publish(iterator, self._options, task)
 
     def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
-        """Publish what was staged."""
+        """Commit the staged rows of all tasks."""
         _commit(self._options, messages)
 
     def abort(self, messages: "list[WriterCommitMessage | None]") -> None:
-        """Drop what was staged; what was published over AMQP is published."""
+        """Discard the staged rows. Rows that were published over AMQP cannot be withdrawn."""
         _abort(self._options, messages)
 
 
 class _StreamWriter:
-    """What streaming writers have in common."""
+    """The common base of the streaming writers for rows and for Arrow batches."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
@@ -103,43 +103,43 @@ class _StreamWriter:
         return publish(batches, self._options, WriteTask(query, batch, *_attempt(context)))
 
     def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803
-        """Publish what was staged."""
+        """Commit the staged rows of all tasks."""
         _commit(self._options, messages)
 
     def abort(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803
-        """Drop what was staged; what was published over AMQP is published."""
+        """Discard the staged rows. Rows that were published over AMQP cannot be withdrawn."""
         _abort(self._options, messages)
 
 
 class ArrowStreamWriter(_StreamWriter, DataSourceStreamArrowWriter):
-    """For `df.writeStream`."""
+    """The writer of `df.writeStream`, which takes Arrow batches."""
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
-        """Publish one task's rows; returns when they are confirmed."""
+        """Publish or stage the rows of a task. Returns when they are confirmed or staged."""
         return self._publish(iterator)
 
 
 class RowStreamWriter(_StreamWriter, DataSourceStreamWriter):
-    """For `df.writeStream` in Spark 4.0, which hands over rows."""
+    """The writer of `df.writeStream` in Spark 4.0, which passes rows."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         super().__init__(options)
         self._schema = schema
 
     def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
-        """Publish one task's rows; returns when they are confirmed."""
+        """Publish or stage the rows of a task. Returns when they are confirmed or staged."""
         return self._publish(_batches(iterator, self._schema))
 
 
 def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStreamWriter:
-    """For `df.writeStream`."""
+    """Return the writer of `df.writeStream` for the installed version of Spark."""
     if DataSourceStreamArrowWriter is DataSourceStreamWriter:
         return RowStreamWriter(options, schema)
     return ArrowStreamWriter(options)
 
 
 def checked_write_options(options: WriteOptions) -> WriteOptions:
-    """`options`, if the broker can do what they ask for; ValueError says what it cannot."""
+    """Return `options` if the broker supports them. Raises ValueError if txn=staged is not possible."""
     if options.transaction == "staged":
         _check_staged(options)
         told = server_properties(options.broker)
@@ -148,13 +148,13 @@ def checked_write_options(options: WriteOptions) -> WriteOptions:
             raise ValueError(
                 f"txn=staged needs Warren: {name} at {options.broker.target.host} has no staged publish. "
                 "txn=dedupe publishes at least once, each row with a header x-spark-txn by which consumers "
-                "tell what came twice; txn=none leaves the header out"
+                "can detect duplicates; txn=none omits the header"
             )
     return options
 
 
 def publish(batches: "Iterator[pa.RecordBatch]", options: WriteOptions, task: WriteTask) -> TaskCommitMessage:
-    """Publish or stage the rows of one task; `PublishFailed` if one is returned, refused or not confirmed."""
+    """Publish or stage the rows of a task. Raises PublishFailed if one is returned or not confirmed."""
     if _is_staged(options):
         from pyspark_warren.staged_publish import stage
 
@@ -163,7 +163,7 @@ def publish(batches: "Iterator[pa.RecordBatch]", options: WriteOptions, task: Wr
 
 
 def _confirmed(batches: "Iterator[pa.RecordBatch]", options: WriteOptions, task: WriteTask) -> int:
-    """Publish the rows of one task; all of them again, under the same names, if the connection breaks."""
+    """Publish the rows of a task; after a lost connection, publish all of them again."""
     from pyspark_warren.spool import SpooledBatches
 
     with SpooledBatches(batches) as kept:
@@ -199,7 +199,7 @@ def _published(batches: "Iterable[pa.RecordBatch]", options: WriteOptions, task:
 
 
 def _is_staged(options: WriteOptions) -> bool:
-    """Whether the broker takes stages: if it is Warren, and all rows go to one exchange."""
+    """Whether rows are staged: with txn=staged, or with txn=auto, Warren and a single exchange."""
     if options.transaction == "staged":
         _check_staged(options)
     if options.transaction != "auto":
@@ -211,7 +211,7 @@ def _is_staged(options: WriteOptions) -> bool:
 
 def _check_staged(options: WriteOptions) -> None:
     if options.exchange is None:
-        raise ValueError("txn=staged needs one exchange for all rows: give the option 'exchange' or 'queue'")
+        raise ValueError("txn=staged needs a single exchange: give the option 'exchange' or 'queue'")
 
 
 def _commit(options: WriteOptions, messages: "list[WriterCommitMessage | None]") -> None:
@@ -225,9 +225,9 @@ def _commit(options: WriteOptions, messages: "list[WriterCommitMessage | None]")
     told = commit(options.broker, first.query, first.batch, partitions)
     if options.is_mandatory and told.get("unroutable"):
         raise PublishFailed(
-            f"{told['unroutable']} messages of batch {first.batch} reached no queue: bindings have changed "
-            "since they were staged. The others are published, and the batch will not be published again. "
-            "mandatory=false goes on without them"
+            f"{told['unroutable']} messages of batch {first.batch} were routed to no queue: bindings were "
+            "removed after the messages were staged. The others are published, and the batch will not be "
+            "published again. Set mandatory=false to continue without these messages"
         )
 
 
@@ -239,7 +239,7 @@ def _abort(options: WriteOptions, messages: "list[WriterCommitMessage | None]") 
 
 
 def _staged(messages: "list[WriterCommitMessage | None]") -> list[TaskCommitMessage]:
-    """Those that have something to commit, in the order of their partitions."""
+    """Return the messages of tasks that staged rows, ordered by partition."""
     found = [one for one in messages if isinstance(one, TaskCommitMessage) and one.is_staged and one.rows]
     return sorted(found, key=lambda one: one.task.partition)
 
@@ -259,5 +259,5 @@ def _batches(rows: Iterator[Row], schema: StructType) -> "Iterator[pa.RecordBatc
 
 
 def _with_zone(value: Any) -> Any:
-    """Spark makes of a time that of this machine, and does not say so; Arrow takes that for UTC."""
+    """Convert a time to UTC: Spark passes local times without a zone, which Arrow would take for UTC."""
     return value.astimezone(UTC) if isinstance(value, datetime) else value

@@ -1,4 +1,4 @@
-"""`format("warren")`: what Spark calls."""
+"""The data source of `format("warren")`, as Spark calls it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -35,7 +35,7 @@ try:
 except ImportError:  # before Spark 4.2
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """Not there yet."""
+        """Stands in for the class of Spark 4.2."""
 
     ReadLimit = ReadAllAvailable = ReadMaxBytes = ReadMaxRows = SupportsTriggerAvailableNow
 
@@ -47,55 +47,55 @@ EMPTY_OFFSET: dict[str, Any] = {"v": 1, "s": {}}
 
 
 class MicroBatchSource(Protocol):
-    """A query over one kind of queue; runs on the driver."""
+    """Plans and commits the micro-batches of a streaming query; runs on the driver."""
 
     def initial_offset(self) -> dict[str, Any]:
-        """Where a new query begins."""
+        """Return the offset at which a query without a checkpoint starts."""
 
     def latest_offset(
         self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
     ) -> dict[str, Any]:
-        """How far the next batch goes; whoever asks has committed everything up to `start`."""
+        """Return the end offset of the next micro-batch. All messages before `start` are committed."""
 
     def prepare_available_now(self) -> None:
-        """From now on no batch goes further than what is there now."""
+        """Let no later micro-batch read beyond the messages that are available now (AvailableNow)."""
 
     def committed(self) -> dict[str, Any] | None:
-        """How far there is something now, for those who look at the query; None if nobody knows."""
+        """Return the end offset of the source for the progress of the query; None if it is unknown."""
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[ReadPartition]:
-        """The tasks of one batch."""
+        """Return the input partitions of the micro-batch from `start` to `end`."""
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """Everything up to `end` is committed."""
+        """Acknowledge or settle the messages before `end`, which are committed."""
 
     def stop(self) -> None:
-        """The query has ended."""
+        """Release the connections of the query, which has ended."""
 
 
 class WarrenDataSource(DataSource):
-    """Queues and streams as a source, exchanges and queues as a sink."""
+    """The data source `warren`: reads queues and streams, and publishes to exchanges and queues."""
 
     @classmethod
     def name(cls) -> str:
-        """What stands in `format(...)`."""
+        """Return the name for `format(...)`."""
         return "warren"
 
     def schema(self) -> str:
-        """The columns of a message, or those that the option `columns` names."""
+        """Return the schema: the columns of a message, or those of the option `columns`."""
         return columns.ddl(self._read_options().columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For `spark.read`."""
+        """Return the reader of `spark.read`. Raises ValueError for invalid options."""
         options = self._read_options()
         if options.is_filter_pushed:
             check_filters()
-        # Spark refuses a reader that takes filters, unless its own configuration says that it may.
+        # Spark refuses a reader with pushFilters unless spark.sql.python.filterPushdown.enabled is true.
         kind = FilteredReader if options.is_filter_pushed else WarrenReader
         return kind(options, _columns(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """For `spark.readStream`."""
+        """Return the reader of `spark.readStream`; invalid options are raised when Spark first calls it."""
         try:
             options = self._read_options()
             check_batches(options)
@@ -104,14 +104,14 @@ class WarrenDataSource(DataSource):
             return InvalidStreamReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """For `df.write`."""
+        """Return the writer of `df.write`. Raises ValueError for invalid options or columns."""
         if overwrite:
-            raise ValueError("what was published cannot be overwritten: use mode('append')")
+            raise ValueError("published messages cannot be overwritten: use mode('append')")
         columns.check_written(_fields(schema))
         return BatchWriter(checked_write_options(write_options(self.options.copy())))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """For `df.writeStream`."""
+        """Return the writer of `df.writeStream`. Raises ValueError for invalid options or columns."""
         columns.check_written(_fields(schema))
         return stream_writer(checked_write_options(write_options(self.options.copy())), schema)
 
@@ -120,7 +120,7 @@ class WarrenDataSource(DataSource):
 
 
 class WarrenReader(DataSourceReader):
-    """Reads what is there now."""
+    """A batch read of the messages that are available now."""
 
     def __init__(self, options: ReadOptions, names: tuple[str, ...]) -> None:
         self._options = options
@@ -128,28 +128,28 @@ class WarrenReader(DataSourceReader):
         self._wanted = NO_FILTERS
 
     def partitions(self) -> list[InputPartition]:
-        """The tasks."""
+        """Return the input partitions of the read."""
         strategy = detect_strategy(self._options, is_streaming=False)
         if strategy.mode == "browse":
             return [BrowsePartition(strategy.queues[0], self._wanted.address_filter)]
         return list(StreamSource(self._options, strategy).batch(self._wanted))
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """One task's messages."""
+        """Yield the record batches of one partition."""
         return _read(partition, self._options, self._columns)
 
 
 class FilteredReader(WarrenReader):
-    """The same for the option `pushdown`: does not read what filters leave out."""
+    """A batch read with `pushdown`: the broker applies the filters that it supports."""
 
     def pushFilters(self, filters: "list[Filter]") -> "Iterable[Filter]":  # noqa: N802
-        """Have them narrow what is read; Spark looks at all rows again, so none counts as done."""
+        """Push `filters` down. All of them are returned, so Spark applies them again to the rows."""
         self._wanted = pushed_filters(filters)
         return filters
 
 
 class WarrenStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads batch after batch; what talks to the broker is made on the driver, when it is first asked."""
+    """A streaming read. The driver connects to the broker when Spark first calls it."""
 
     def __init__(self, options: ReadOptions, names: tuple[str, ...]) -> None:
         self._options = options
@@ -157,20 +157,20 @@ class WarrenStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._source: MicroBatchSource | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where a new query begins."""
+        """Return the offset at which a query without a checkpoint starts."""
         return self._opened().initial_offset()
 
     def latestOffset(  # noqa: N802
         self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None
     ) -> dict[str, Any]:
-        """How far the next batch goes. Before Spark 4.2 it is not told from where."""
+        """Return the end offset of the next micro-batch; before Spark 4.2, no arguments are passed."""
         is_limited = limit is not None and not isinstance(limit, ReadAllAvailable)
         offsets_max = self._options.offsets_max if is_limited else None
         octets_max = self._options.octets_max if is_limited else None
         return self._opened().latest_offset(start or EMPTY_OFFSET, offsets_max, octets_max)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """That there is a limit; which, `latestOffset` knows, since Spark has none of two kinds."""
+        """Return one read limit; `latestOffset` applies both, since Spark has no limit by rows and bytes."""
         if self._options.offsets_max:
             return ReadMaxRows(self._options.offsets_max)
         if self._options.octets_max:
@@ -178,27 +178,27 @@ class WarrenStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """What comes from now on is for the next run."""
+        """Let the query end with the messages that are available now."""
         self._opened().prepare_available_now()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """For the progress of the query."""
+        """Return the end offset of the source for the progress of the query; None if it is unknown."""
         return self._opened().committed()
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputPartition]:
-        """The tasks of a batch."""
+        """Return the input partitions of the micro-batch from `start` to `end`."""
         return list(self._opened().partitions(start, end))
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """One task's messages."""
+        """Yield the record batches of one partition."""
         return _read(partition, self._options, self._columns)
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """A batch is committed. Spark says so late: `latestOffset` has mostly known it before."""
+        """Commit the messages before `end`; usually the last `latestOffset` has already done so."""
         self._opened().commit(end)
 
     def stop(self) -> None:
-        """The query has ended."""
+        """Release the connections of the query, which has ended."""
         if self._source is not None:
             self._source.stop()
 
@@ -209,25 +209,25 @@ class WarrenStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class InvalidStreamReader(DataSourceStreamReader):
-    """Says why there is no other, when it is asked: what is raised before, a mistake of Spark hides."""
+    """Raises the reason for invalid options when Spark calls it; Spark hides errors raised before that."""
 
     def __init__(self, reason: ValueError) -> None:
         self._reason = reason
 
     def initialOffset(self) -> NoReturn:  # noqa: N802
-        """Of a new query."""
+        """Raise the reason; Spark calls this for a query without a checkpoint."""
         raise self._reason
 
     def latestOffset(self) -> NoReturn:  # type: ignore[override]  # noqa: N802
-        """Of a query that goes on."""
+        """Raise the reason; Spark calls this for a query that resumes from a checkpoint."""
         raise self._reason
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> NoReturn:
-        """Of a query that has to do a batch again."""
+        """Raise the reason; Spark calls this for a query that repeats a micro-batch."""
         raise self._reason
 
     def read(self, partition: InputPartition) -> NoReturn:
-        """Of nothing."""
+        """Raise the reason; Spark does not call this."""
         raise self._reason
 
 
@@ -244,7 +244,7 @@ def _open(options: ReadOptions, names: tuple[str, ...]) -> MicroBatchSource:
 def _read(
     partition: InputPartition, options: ReadOptions, names: tuple[str, ...]
 ) -> "Iterator[pa.RecordBatch]":
-    # Spark makes a partition of its own where there is none.
+    # If there are no partitions, Spark passes an empty partition of its own.
     return partition.read(options, names) if isinstance(partition, ReadPartition) else iter(())
 
 

@@ -1,4 +1,4 @@
-"""Keeps what comes once so that it can be sent again: in memory, or in a file if it is much."""
+"""Spools an iterator so that it can be read again: in memory, or in a temporary file if it is large."""
 
 import tempfile
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from typing import Self
 
 import pyarrow as pa
 
-# Octets of one task that are kept in memory until the broker has them.
+# Bytes of a task that are kept in memory; more are written to a file.
 IN_MEMORY_MAX = 33_554_432
 _PIECE = 1_048_576
 
 
 class SpooledBytes:
-    """Octets, from the beginning for whoever asks."""
+    """Bytes that can be iterated over several times, each time from the beginning."""
 
     def __init__(self, octets: Iterator[bytes]) -> None:
         self._octets = octets
@@ -34,7 +34,7 @@ class SpooledBytes:
 
 
 class SpooledBatches:
-    """Batches of one schema, from the first for whoever asks."""
+    """Record batches of one schema that can be iterated over several times, each time from the first."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches

@@ -1,4 +1,4 @@
-"""Publishes by stages: tasks leave rows with the broker, and the driver commits all of a batch at once."""
+"""Staged publish: tasks stage rows at the broker, and the driver commits all rows of a batch together."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,17 +14,17 @@ from pyspark_warren.schema import WRITABLE
 from pyspark_warren.spool import SpooledBytes
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
-# How the HTTP API calls the exchange that has no name.
+# The name of the default exchange in paths of the HTTP API.
 DEFAULT_EXCHANGE = "amq.default"
 AGAIN_S = 0.5
 _TRANSIENT = 1
 _COMMITTING = "committing"
-# A broker says within 20 s how far a commit is.
+# The broker answers a commit within 20 s.
 _COMMIT_S = 30.0
 
 
 def stage(batches: Iterable[pa.RecordBatch], options: WriteOptions, stage_key: dict[str, Any]) -> int:
-    """Leave the rows of one task with the broker, which has them on its disk then; how many there are."""
+    """Stage the rows of a task and return their number; they are on the disk of the broker then."""
     rows = StagedRows(batches, options)
     first = next(iter(rows), None)
     if first is None:
@@ -33,20 +33,20 @@ def stage(batches: Iterable[pa.RecordBatch], options: WriteOptions, stage_key: d
     target = path("warren", "staged", options.broker.target.vhost, name)
     management = HttpApi(options.broker)
     if options.is_mandatory:
-        # Refused now, it can be published later: behind the commit it could not.
+        # Unroutable rows are refused now, since after the commit they cannot be published again.
         stage_key = {**stage_key, "mandatory": "true"}
     with SpooledBytes(rows.octets(first)) as kept:
         told = _sent(management, target, stage_key, kept)
-    # A batch that Spark makes again, because it ended before it noted the commit, says so.
+    # The answer has a `state` if the batch is committed already and Spark had not recorded that.
     if "state" not in told and told["rows"] != rows.count:
-        raise PublishFailed(f"{rows.count} rows were sent and {told['rows']} staged")
+        raise PublishFailed(f"{rows.count} rows were sent, but the broker staged {told['rows']}")
     return rows.count
 
 
 def _sent(
     management: HttpApi, target: str, stage_key: dict[str, Any], octets: SpooledBytes
 ) -> dict[str, Any]:
-    """What the broker says; sent again while it is away: the same attempt replaces what it has of it."""
+    """Send the rows, with retries, and return the answer; a repeated attempt replaces its earlier rows."""
     for wait_s in retry_delays(management.broker):
         try:
             told: dict[str, Any] = management.send(target, stage_key, octets, ARROW_STREAM)
@@ -62,9 +62,9 @@ def _sent(
 def commit(
     broker: BrokerOptions, query: str, batch: int, partitions: Sequence[tuple[int, int]]
 ) -> dict[str, Any]:
-    """Publish what was staged, once however often it is asked; what the broker says when it is done.
+    """Commit a batch and return the answer of the broker; repeating the commit publishes nothing twice.
 
-    `PublishFailed` if nothing of it moves for as long as the options have patience.
+    Raises PublishFailed if no message is published for `timeoutMs`.
     """
     body = {
         "query": query,
@@ -82,33 +82,33 @@ def commit(
             published, progress = told["published"], time.monotonic()
         elif time.monotonic() - progress > broker.timeout_ms / 1000:
             raise PublishFailed(_held_up(told, query, batch))
-        # It is decided: what is in its way holds up this query, and nothing else.
+        # The commit is decided and waits for its obstacle; only this query is delayed.
         time.sleep(AGAIN_S)
 
 
 def _held_up(told: Mapping[str, Any], query: str, batch: int) -> str:
-    why = told.get("reason") or "the broker does not say why"
+    why = told.get("reason") or "the broker gives no reason"
     return (
-        f"{told['published']} of {told['rows']} messages of batch {batch} are published, the others wait: "
-        f"{why}. The broker publishes them, once, when that has changed. A streaming query that is started "
-        "again waits for it, and so does a batch write with the same txnId; any other write of these rows "
-        f"publishes them twice. The broker knows the batch as query {query!r}"
+        f"{told['published']} of {told['rows']} messages of batch {batch} are published, and the commit is "
+        f"blocked: {why}. The broker publishes the others, each once, when the cause is removed. A restarted "
+        "streaming query waits for that, and so does a batch write with the same txnId; any other write of "
+        f"these rows publishes them twice. The broker knows the batch as query {query!r}"
     )
 
 
 def discard_staged(broker: BrokerOptions, query: str, batch: int) -> None:
-    """Drop what was staged, unless it is being published."""
+    """Discard the staged rows of a batch, unless it is being committed."""
     target = path("warren", "staged", broker.target.vhost)
     try:
         HttpApi(broker).delete(target, {"query": query, "batch": batch})
     except HttpApiError as refused:
-        # Under way, or nothing is there any more of whose query it is.
+        # 409: the commit is in progress. 403: nothing of the query is left.
         if refused.status not in (403, 409):
             raise
 
 
 class StagedRows:
-    """The rows of a task with the columns that are sent."""
+    """The rows of a task with the columns that are sent to the broker."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], options: WriteOptions) -> None:
         self._batches = iter(batches)
@@ -122,7 +122,7 @@ class StagedRows:
                 yield self._sent(batch)
 
     def octets(self, first: pa.RecordBatch) -> Iterator[bytes]:
-        """The Arrow stream of `first` and of all behind it, piece by piece."""
+        """Yield the Arrow IPC stream of `first` and of all later batches in pieces."""
         sink = pa.BufferOutputStream()
         stream = pa.ipc.new_stream(sink, first.schema)
         stream.write_batch(first)

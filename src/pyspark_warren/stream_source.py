@@ -1,4 +1,4 @@
-"""A query over streams: where it stands, and what its next batch is."""
+"""Plans the micro-batches and batch reads of streams, by offsets."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,12 +19,12 @@ from pyspark_warren.streams import (
     retention_loss,
 )
 
-# Further than any stream goes: who expects that, looks patiently.
+# Beyond the end of any stream: `bounds` with this expected end searches for longer.
 _FAR = 2**63 - 1
 
 
 class StreamSource:
-    """Plans batches of offsets; runs on the driver."""
+    """Plans ranges of offsets as input partitions; runs on the driver."""
 
     def __init__(self, options: ReadOptions, strategy: ReadStrategy) -> None:
         self._options = options
@@ -32,31 +32,31 @@ class StreamSource:
         self._streams = open_streams(options, strategy.transport)
         self._vhost = options.broker.target.vhost
         self._target: dict[str, StreamOffset] | None = None
-        # Where the last batch ended: before Spark 4.2 nobody says it when the next one is planned.
+        # The end of the last micro-batch; before Spark 4.2, `latestOffset` does not pass it.
         self._reached: dict[str, StreamOffset] = {}
-        # Where streams ended when it was last looked: over AMQP looking takes a second while messages come.
+        # The ends of the streams when they were last queried; over AMQP, a query takes up to a second.
         self._seen: dict[str, StreamOffset] = {}
-        # What streams hold, while one batch read is planned: each is asked once for it.
+        # Bounds of the streams while a batch read is planned, so that each stream is queried once.
         self._planned: dict[str, StreamBounds] | None = None
         if options.octets_max and strategy.transport == "amqp":
             raise ValueError(
-                "over AMQP nobody knows how large messages of a stream are before they are read: "
-                "use maxOffsetsPerTrigger in place of maxBytesPerTrigger"
+                "maxBytesPerTrigger needs transport=arrow, since AMQP does not tell the size of messages "
+                "before they are read: use maxOffsetsPerTrigger"
             )
 
     def initial_offset(self) -> dict[str, Any]:
-        """Where a new query begins."""
+        """Return the offset at which a query without a checkpoint starts."""
         return self.resolve(self._options.starting)
 
     def latest_offset(
         self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
     ) -> dict[str, Any]:
-        """How far the next batch goes."""
+        """Return the end offset of the next micro-batch."""
         before = offsets.decode(start) or self._reached
         self._check_known(before)
         bounds = self._looked(before)
         ends = self._seen
-        # What retention took is not in the batch, and a stream that is new to the query begins where it does.
+        # Deleted messages are not counted, and a stream that is new to the query starts at its first message.
         begins = {
             key: StreamOffset(one.epoch, max(one.first, before[key].next if key in before else 0))
             for key, one in bounds.items()
@@ -77,15 +77,15 @@ class StreamSource:
         )
 
     def prepare_available_now(self) -> None:
-        """From now on no batch goes further than what is there now."""
+        """Let no later micro-batch read beyond the current ends of the streams (AvailableNow)."""
         self._target = self._resolve(LATEST)
 
     def committed(self) -> dict[str, Any]:
-        """Where the streams ended when a batch was planned last."""
+        """Return the ends of the streams as of the last planned micro-batch."""
         return offsets.encode(self._seen) if self._seen else self.resolve(LATEST)
 
     def batch(self, wanted: PushedFilters) -> list[ReadPartition]:
-        """The tasks of a read of what is there, as far as it is `wanted`."""
+        """Return the input partitions of a batch read, limited by the pushed filters `wanted`."""
         self._planned = {}
         try:
             return self._batch(wanted)
@@ -103,7 +103,7 @@ class StreamSource:
         return self._parts(start, end, wanted.address_filter)
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[ReadPartition]:
-        """The tasks of one batch; the same for the same offsets, whenever it is asked."""
+        """Return the input partitions from `start` to `end`; the same offsets give the same messages."""
         before, after = offsets.decode(start), offsets.decode(end)
         self._check_known({**before, **after})
         for queue in self._strategy.queues:
@@ -123,7 +123,7 @@ class StreamSource:
                 first = before.get(key)
                 if first is None or first.next < after[key].next:
                     wanted.append(self._checked(queue, first, after[key]))
-        # Empty is a stream that is new to the query, and one of which retention took all of the batch.
+        # A range is empty if the stream is new to the query, or if retention deleted all of its messages.
         wanted = [one for one in wanted if one.start < one.end]
         total = sum(one.end - one.start for one in wanted)
         return [
@@ -135,19 +135,19 @@ class StreamSource:
         ]  # fmt: skip
 
     def resolve(self, where: str | int | Mapping[str, Any]) -> dict[str, Any]:
-        """The offsets that an option means."""
+        """Return the encoded offsets of all streams for an option value: a word, a time or offsets."""
         return offsets.encode(self._resolve(where))
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """A stream keeps what was read."""
+        """Do nothing: reading does not change a stream."""
 
     def stop(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the source keeps no connection open."""
 
     def _resolve(
         self, where: str | int | Mapping[str, Any], option: str = "startingOffsets"
     ) -> dict[str, StreamOffset]:
-        """The place of each stream that an option means."""
+        """Return the offset of each stream for the value `where` of `option`."""
         given = offsets.decode(where) if isinstance(where, Mapping) else {}
         if isinstance(where, Mapping):
             self._check_given(given, option)
@@ -166,15 +166,14 @@ class StreamSource:
                     bounds = self._bounds(queue, place)
                     if place > bounds.committed:
                         raise ValueError(
-                            f"{option!r} names the offset {place} of {key!r}, "
-                            f"which ends at {bounds.committed}"
+                            f"{option!r} has the offset {place} for {key!r}, which ends at {bounds.committed}"
                         )
                     _check_same_stream(queue, given[key], StreamOffset(bounds.epoch, bounds.committed))
             places[key] = StreamOffset(bounds.epoch, place)
         return places
 
     def _looked(self, before: Mapping[str, StreamOffset]) -> dict[str, StreamBounds]:
-        """What each stream holds now; raises if it is another one."""
+        """Return the bounds of each stream. Raises DataLoss if one was deleted and declared again."""
         looked = {}
         for queue in self._strategy.queues:
             key = offsets.key(self._vhost, queue)
@@ -187,7 +186,7 @@ class StreamSource:
         return looked
 
     def _bounds(self, queue: str, expected: int = 0) -> StreamBounds:
-        """What `queue` holds, `expected` at least: now, or as it was when the planning of a batch began."""
+        """Return the bounds of `queue`; cached bounds are used if they reach to `expected`."""
         known = self._planned.get(queue) if self._planned is not None else None
         if known is None or known.committed < expected:
             known = self._streams.bounds(queue, expected)
@@ -196,7 +195,7 @@ class StreamSource:
         return known
 
     def _checked(self, queue: str, start: StreamOffset | None, end: StreamOffset) -> OffsetRange:
-        """[start, end) of a stream, or what is left of it; no start is that of a stream new to the query."""
+        """Return [start, end) without deleted messages; `start` is None if the stream is new to the query."""
         bounds = self._bounds(queue, end.next)
         _check_same_stream(queue, end, StreamOffset(bounds.epoch, bounds.committed))
         first = 0 if start is None else start.next
@@ -211,19 +210,19 @@ class StreamSource:
     def _check_known(self, places: Mapping[str, StreamOffset]) -> None:
         if (unknown := self._unknown(places)) and self._options.is_loss_fatal:
             raise DataLoss(
-                f"the checkpoint has offsets of {unknown}, which the query does not read: it is of another "
-                "query, or streams were deleted. Start with a new checkpoint; failOnDataLoss=false goes on "
-                "without what is not read"
+                f"the checkpoint has offsets of {unknown}, which the query does not read: it belongs to "
+                "another query, or streams were deleted. Use a new checkpoint, or set failOnDataLoss=false "
+                "to continue without them"
             )
 
     def _check_given(self, given: Mapping[str, StreamOffset], option: str) -> None:
         for queue in self._strategy.queues:
             if (key := offsets.key(self._vhost, queue)) not in given:
                 raise ValueError(
-                    f"{option!r} must name {key!r}, and names {', '.join(sorted(given)) or 'none'}"
+                    f"{option!r} has no offset for {key!r}; it has {', '.join(sorted(given)) or 'none'}"
                 )
         if unknown := self._unknown(given):
-            raise ValueError(f"{option!r} names {unknown}, which is not read")
+            raise ValueError(f"{option!r} has an offset for {unknown}, which is not read")
 
     def _unknown(self, places: Mapping[str, StreamOffset]) -> str:
         known = {offsets.key(self._vhost, queue) for queue in self._strategy.queues}
@@ -231,19 +230,19 @@ class StreamSource:
 
 
 def _check_same_stream(queue: str, before: StreamOffset, after: StreamOffset) -> None:
-    """Raise DataLoss if `after` is a place in another stream of the same name."""
+    """Raise DataLoss if `after` is in a stream that was declared after the stream of `before` was deleted."""
     is_other = before.epoch and after.epoch and before.epoch != after.epoch
     if is_other or (not before.epoch and after.next < before.next):
         raise DataLoss(
-            f"the stream {queue!r} is not the one that the query has read up to {before.next}: "
-            "it was deleted and declared again. Start with a new checkpoint"
+            f"the stream {queue!r} was deleted and declared again after the query had read it up to offset "
+            f"{before.next}. Use a new checkpoint"
         )
 
 
 def limit_ends(
     before: Mapping[str, StreamOffset], ends: Mapping[str, StreamOffset], count: int
 ) -> dict[str, StreamOffset]:
-    """`ends`, moved back so that there are about `count` messages, from each stream its share."""
+    """Return `ends` moved back to about `count` messages in total, shared in proportion by the streams."""
     waiting = {
         key: max(0, end.next - before[key].next if key in before else end.next) for key, end in ends.items()
     }

@@ -1,4 +1,4 @@
-"""What a stream must be able to say and to give, whatever it is asked over."""
+"""The interface to streams that both transports implement, and the errors for lost messages."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,30 +9,30 @@ if TYPE_CHECKING:
 
 
 class DataLoss(Exception):
-    """Messages that the query has not read are gone."""
+    """Messages that the query has not read are lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamBounds:
-    """What a stream holds: offsets from `first` up to, and without, `committed`."""
+    """The offsets in a stream: from `first`, inclusive, to `committed`, exclusive."""
 
     epoch: str
     first: int
     committed: int
-    # Of one message, about; 0 if nobody knows.
+    # Average size of a message in bytes; 0 if it is unknown.
     octets: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressFilter:
-    """Messages with one of these keys and exchanges; None is any. Who cannot choose may send others, too."""
+    """A filter by exchange and routing key; None matches any. A transport may ignore the filter."""
 
     exchanges: tuple[str, ...] | None = None
     routing_keys: tuple[str, ...] | None = None
 
     @property
     def query(self) -> dict[str, Sequence[str] | None]:
-        """As the HTTP API is asked."""
+        """Return the filter as query parameters of the HTTP API."""
         return {"exchange": self.exchanges, "routing_key": self.routing_keys}
 
 
@@ -41,7 +41,7 @@ ANY_ADDRESS = AddressFilter()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRange:
-    """Messages of one stream, from `start` up to, and without, `end`."""
+    """Messages of one stream, from offset `start`, inclusive, to `end`, exclusive."""
 
     queue: str
     epoch: str
@@ -52,33 +52,34 @@ class OffsetRange:
 
 
 class Streams(Protocol):
-    """The streams of one virtual host."""
+    """Access to the streams of one virtual host."""
 
-    # Whether `broker_timestamp` is the time by which `offset_at` looks.
+    # Whether `offset_at` searches by the time that the column `broker_timestamp` has.
     has_times: bool
 
     def bounds(self, queue: str, expected: int = 0) -> StreamBounds:
-        """What it holds now; what is below `committed` stays as it is. It should be `expected` at least."""
+        """Return the current bounds of `queue`; an end before `expected` may be searched for again."""
 
     def offset_at(self, queue: str, milliseconds: int) -> int:
-        """The first offset at or behind a time."""
+        """Return the first offset at `milliseconds` since 1970 or later."""
 
     def read(self, wanted: OffsetRange, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
-        """The messages; `DataLoss` if some are gone and that is fatal."""
+        """Yield the messages of `wanted`. Raises DataLoss if some are lost and `is_loss_fatal` is set."""
 
 
 def retention_loss(queue: str, start: int, first: int) -> DataLoss:
-    """The same words wherever it is found out."""
+    """Return the error for messages that retention deleted before they were read."""
     return DataLoss(
-        f"the messages {start} to {first - 1} of the stream {queue!r} are gone: it begins at {first} now. "
-        "Its retention was shorter than the query was away; failOnDataLoss=false goes on without them"
+        f"retention deleted the messages {start} to {first - 1} of the stream {queue!r} before they were "
+        f"read: the stream begins at {first} now. Set failOnDataLoss=false to continue without them"
     )
 
 
 def lease_loss(queue: str) -> DataLoss:
-    """The same for a lease that ended before its batch was committed."""
+    """Return the error for a lease that ended before its micro-batch was committed."""
     return DataLoss(
-        f"the lease of a batch of the queue {queue!r} has expired, or was given back: its messages are in "
-        "the queue again and come in later batches, as redelivered; what a sink has of this batch it gets "
-        "twice. failOnDataLoss=false goes on so; leaseSeconds says how long a lease lasts while no query runs"
+        f"the lease of a micro-batch of the queue {queue!r} has expired or was requeued: its messages are in "
+        "the queue again and will be read in a later micro-batch, marked as redelivered, so a sink that has "
+        "this micro-batch gets them twice. Set failOnDataLoss=false to continue; leaseSeconds sets how long "
+        "a lease lasts while no query runs"
     )

@@ -1,4 +1,4 @@
-"""Tells a session of Spark of `format("warren")`. The one module of Warren that imports Spark at once."""
+"""Registers `format("warren")` with a Spark session. Importing this module imports Spark."""
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -7,14 +7,14 @@ from pyspark_warren.source import WarrenDataSource
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("warren")` known to `spark`, where Spark does not find it by itself.
+    """Register `format("warren")` with `spark`, in case Spark does not find it by itself.
 
-    Spark looks for modules that are called `pyspark_...` when it meets a name that it does not know, and
-    gives up all of them if one cannot be imported.
+    For an unknown format, Spark imports all modules named `pyspark_...`, and finds none of them if one import
+    fails. Registering twice does no harm.
     """
     try:
         spark.dataSource.register(WarrenDataSource)
     except PySparkException as error:
-        # Spark 4.0 has no room for a source beside the one of that name that it has found: it is this one.
+        # Spark 4.0 refuses to register a name that it has found itself; that source is this one.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise

@@ -89,7 +89,7 @@ def test_the_environment_names_the_same_files(place: Place) -> None:
         "WARREN_KEY": encrypted,
     }
     why = failure(asks("whoami", environment=environment), 2)
-    assert "the key is encrypted; WARREN_KEY_PASSWORD opens it" in why
+    assert "the key is encrypted and needs WARREN_KEY_PASSWORD" in why
     environment["WARREN_KEY_PASSWORD"] = "opens"
     assert asks("whoami", environment=environment).exit_code == 0
     del environment["WARREN_CACERT"]
@@ -99,12 +99,12 @@ def test_the_environment_names_the_same_files(place: Place) -> None:
 
 def test_who_shows_no_certificate_or_a_wrong_one_is_told_what_to_do(place: Place) -> None:
     at = ("whoami", "--uri", place.uri, "--cacert", place.file("ca.pem"))
-    assert "--cert and --key show one" in failure(asks(*at), 3)
+    assert "set it with --cert and --key" in failure(asks(*at), 3)
     stranger = ("--cert", place.file("stranger.pem"), "--key", place.file("stranger.key"))
     assert f"the certificate of --cert {place.file('stranger.pem')}" in failure(asks(*at, *stranger), 3)
     mixed = ("--cert", place.file("client.pem"), "--key", place.file("stranger.key"))
     assert "not the key of the certificate" in failure(asks(*at, *mixed), 2)
-    assert "--cacert names the authorities" in failure(asks("whoami", "--uri", place.uri), 3)
+    assert "set the trusted certificates with --cacert" in failure(asks("whoami", "--uri", place.uri), 3)
 
 
 def test_perf_checks_the_broker_and_shows_a_certificate(place: Place) -> None:
@@ -112,8 +112,8 @@ def test_perf_checks_the_broker_and_shows_a_certificate(place: Place) -> None:
     result = asks(*load, *place.known())
     assert result.exit_code == 0, result.output
     why = failure(asks(*load, "--cacert", place.file("ca.pem")), 1)
-    assert "--cert and --key show one" in why
-    assert "--cacert names the authorities" in failure(asks(*load), 1)
+    assert "set it with --cert and --key" in why
+    assert "set the trusted certificates with --cacert" in failure(asks(*load), 1)
 
 
 def test_rabbitmqadmin_shows_a_certificate(place: Place) -> None:

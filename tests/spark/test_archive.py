@@ -73,7 +73,7 @@ def test_streams_of_a_pattern_are_archived_by_day_and_queue_and_gone_on_with(
     assert counted == {"arch a/b=ü": 500, "arch-c": 600}
     assert "_file" not in read_again.columns
 
-    with pytest.raises(ValueError, match=r"has rows of arch-c already.*starting='archived'"):
+    with pytest.raises(ValueError, match=r"already has rows of arch-c.*starting='archived'"):
         run(spark, warren, lake, queue="arch-c", name="other")
     warren.publish("arch-c", numbered(600, 700))
     run(spark, warren, lake, queue="arch-c", name="other", starting="archived")
@@ -92,9 +92,9 @@ def test_a_leased_queue_is_archived_and_empty_then(
     assert sorted(int(row.body) for row in found.select("body").collect()) == list(range(1_000))
     assert len(list((tmp_path / "lake").glob("batch=*"))) == 3
     assert warren.count("arch-leased") == 0
-    with pytest.raises(ValueError, match="cannot be compacted: without a log"):
+    with pytest.raises(ValueError, match="cannot be compacted: it has no log"):
         compact(tmp_path / "lake")
-    with pytest.raises(ValueError, match="format 'parquet' already"):
+    with pytest.raises(ValueError, match="already a lake of format 'parquet'"):
         run(spark, warren, tmp_path / "lake", queue="arch-leased")
 
 
@@ -165,8 +165,8 @@ def test_small_files_become_one_and_what_a_crash_left_is_removed_when_it_is_old(
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"format": "csv"}, "format delta or parquet, not 'csv'"),
-        ({"batch_rows": 0}, "at least 1 row, not 0"),
+        ({"format": "csv"}, "format of a lake must be delta or parquet, not 'csv'"),
+        ({"batch_rows": 0}, "batch_rows must be at least 1, not 0"),
         ({"queue": "missing"}, "there is no queue 'missing'"),
         ({"queue": "a", "queue_pattern": "b"}, "not queue and queuePattern"),
         ({"queue": "a", "firehose": True}, "the firehose has all messages"),
@@ -185,7 +185,7 @@ def test_a_folder_of_something_else_is_no_lake(
 ) -> None:
     warren.declare("any-lake", STREAM)
     (tmp_path / "notes.txt").write_text("")
-    with pytest.raises(ValueError, match=r"holds 'notes\.txt', and is no lake"):
+    with pytest.raises(ValueError, match=r"is not a lake, since it contains 'notes\.txt'"):
         run(spark, warren, tmp_path, queue="any-lake")
     with pytest.raises(ValueError, match="a folder that the driver and all executors see"):
         run(spark, warren, "hdfs://name/lake", queue="any-lake")  # type: ignore[arg-type]
@@ -198,7 +198,7 @@ def test_the_commands_do_the_same(spark: SparkSession, warren: BrokerUnderTest, 
     archiving = ("archive", "--queue", "commanded", "--to", lake, "--once", "--batch-rows", "100")
     where = ("--uri", warren.options["uri"], "--management-uri", warren.options["managementUri"])
     told = CliRunner().invoke(main, ["spark", *archiving, *where])
-    assert (told.exit_code, "say --consume if that is meant" in told.output) == (2, True), told.output
+    assert (told.exit_code, "add --consume to do so" in told.output) == (2, True), told.output
     assert "'retain'" in told.output
     assert warren.count("commanded") == 300
     done = command(warren, *archiving, "--consume")
@@ -217,7 +217,7 @@ def test_the_commands_do_the_same(spark: SparkSession, warren: BrokerUnderTest, 
     told = command(warren, *chosen[:-3], "--dry-run", "--samples", "1")
     assert "commanded" in told
     wrong = CliRunner().invoke(main, ["spark", "archive", "--to", lake])
-    assert "--queue, --pattern, --super-stream, --firehose" in wrong.output
+    assert "--queue, --pattern, --super-stream and --firehose" in wrong.output
 
 
 def command(place: BrokerUnderTest, *arguments: str) -> str:
@@ -237,5 +237,5 @@ def test_an_archive_that_finds_nothing_new_says_so(
     chosen = ["--queue", "quiet", "--to", str(tmp_path / "lake"), "--once"]
     first, second = (CliRunner().invoke(main, ["spark", "archive", *chosen, *where]) for _ in range(2))
     assert "committed" in first.output
-    assert "nothing" not in first.output
-    assert second.output.endswith("warren: there was nothing that is not in the lake\n")
+    assert "no new messages" not in first.output
+    assert second.output.endswith("warren: no new messages: the lake has all of them\n")

@@ -84,7 +84,7 @@ def test_archive_replay_and_decode_write_each_message_once_on_spark_connect(
 
     assert found["decode killed"], found
     assert found["decode"]["status"] == 0, found["decode"]
-    assert "batch 0: 2 decoded, 1 do not fit" in found["decode"]["err"]
+    assert "batch 0: 2 decoded, 1 do not match" in found["decode"]["err"]
     decoded = pyarrow.dataset.dataset(sorted((tmp_path / "json").glob("batch=*/*.parquet"))).to_table()
     assert sorted(decoded["id"].to_pylist()) == [1, 2]
     assert waiting(warren, "connect.bad") == [b"nope"]

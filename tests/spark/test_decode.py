@@ -20,7 +20,7 @@ GOOD = [b'{"id":1,"name":"a"}', b'{"id":2,"tags":["q"],"price":{"amount":2}}', b
 BAD = {
     b"nope": "not JSON: Expecting value: line 1 column 1 (char 0)",
     b"": "not JSON: Expecting value: line 1 column 1 (char 0)",
-    b"\xff": "not UTF-8 at octet 0",
+    b"\xff": "not UTF-8 at byte 0",
     b"[]": "the body is [], not an object",
     b'{"name":"b"}': "id is missing",
     b'{"id":null}': "id is null",
@@ -36,7 +36,7 @@ def test_why_a_body_does_not_fit_is_said_in_a_few_words(spark: SparkSession) -> 
     assert schema_of(spark, schema.json()) == schema
     long = mismatch_reason(json.dumps({"id": "x" * 1000}).encode(), schema)
     assert len(long) < 100
-    with pytest.raises(ValueError, match="may not have queue"):
+    with pytest.raises(ValueError, match="must not have the columns queue"):
         schema_of(spark, "queue string")
 
 
@@ -94,9 +94,9 @@ def test_a_wrong_schema_and_a_missing_place_are_wrong_usage(
 
     given = ["--queue", "json", "--bad-to-queue", "misfits", "--schema"]
     assert "--schema: [" in refused(*given, "id bigger")
-    assert "--schema: the schema may not have offset" in refused(*given, "offset string")
+    assert "--schema: the schema must not have the columns offset" in refused(*given, "offset string")
     assert "No such file" in refused(*given, "@nowhere.json")
-    assert "where bad messages go" in refused("--queue", "json", "--schema", "id bigint")
+    assert "exactly one of --bad-to and --bad-to-queue" in refused("--queue", "json", "--schema", "id bigint")
     assert "one of --queue and --stream" in refused("--bad-to", "dlx", "--schema", "id bigint")
 
 
@@ -111,7 +111,7 @@ def test_a_queue_is_decoded_only_if_somebody_says_that_it_is_consumed(
     decoding = ["spark", "decode", *given, "--bad-to-queue", "asked-bad", *where]
     warren.declare("asked-bad")
     told = CliRunner().invoke(main, decoding)
-    assert (told.exit_code, "say --consume if that is meant" in told.output) == (2, True), told.output
+    assert (told.exit_code, "add --consume to do so" in told.output) == (2, True), told.output
     assert warren.count("asked") == 2
     done = CliRunner().invoke(main, [*decoding, "--consume"])
     assert done.exit_code == 0, done.output

@@ -46,7 +46,7 @@ def test_what_is_wrong_is_told_with_what_to_do_and_without_the_password() -> Non
     uri = {"WARREN_AMQP_URI": "amqp://al:s3cret@127.0.0.1:1", "JAVA_HOME": "", "PATH": ""}
     ended = run(nobody, "doctor", changed=uri)
     assert ended.returncode == 6
-    assert "is a broker listening at 127.0.0.1:1? `warren serve` starts one" in ended.stdout
+    assert "check that a broker listens at 127.0.0.1:1: `warren serve` starts one" in ended.stdout
     assert "round trip  skipped" in ended.stdout
-    assert "warren: not well: broker" in ended.stderr
+    assert "warren: failed checks: broker" in ended.stderr
     assert "s3cret" not in ended.stdout + ended.stderr

@@ -156,7 +156,7 @@ def test_an_archive_without_its_checkpoint_goes_on_behind_what_is_there(
     lake: tuple[str, str],
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(ValueError, match="has rows of stored a/b=ü already"):
+    with pytest.raises(ValueError, match="already has rows of stored a/b=ü"):
         put(spark, warren, store, lake=lake[0], folder=tmp_path, kind=lake[1], queue="stored a/b=ü")
     query = archive(
         spark, lake[0], queue="stored a/b=ü", format=lake[1], checkpoint=str(tmp_path / "other"), once=True,
@@ -172,7 +172,9 @@ def test_an_object_that_somebody_put_beside_the_batches_is_named(store: ObjectSt
     place = f"{BATCH}=by-hand/part-0.parquet"
     with lake.filesystem().open_output_stream(place) as strange:
         parquet.write_table(pa.table({"text": ["mine"]}), strange)
-    with pytest.raises(ValueError, match=rf"{place} has no columns 'queue' and 'offset'"):
+    with pytest.raises(
+        ValueError, match=rf"{place} is not a batch of a lake, since it has no columns 'queue' and 'offset'"
+    ):
         ObjectStoreParquet(lake).ends(["q"])
 
 

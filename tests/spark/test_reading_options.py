@@ -25,7 +25,7 @@ from warren.client.connection import BrokerRefused
 from warren.wire.methods import ExchangeDeclare, ExchangeDeclareOk, QueueBind, QueueBindOk
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-SHOW_ONE = r"'tls\.certFile' and 'tls\.keyFile' show one"
+SHOW_ONE = r"set it with 'tls\.certFile' and 'tls\.keyFile'"
 SHORT = STREAM | {"x-max-length-bytes": 20_000, "x-stream-max-segment-size-bytes": 10_000}
 
 
@@ -116,8 +116,8 @@ def test_no_super_stream_of_the_name_is_told(warren: BrokerUnderTest) -> None:
     ("given", "told"),
     [
         ({"mode": "stream"}, "'plain-queue' is a classic queue, not a stream"),
-        ({"startingOffsets": "latest"}, "are for streams: with mode=lease a queue is read from its head"),
-        ({"endingTimestamp": "2026-01-01"}, "are for streams"),
+        ({"startingOffsets": "latest"}, "need a stream: with mode=lease a queue is read from its head"),
+        ({"endingTimestamp": "2026-01-01"}, "need a stream"),
     ],
 )
 def test_a_queue_is_not_read_as_a_stream(warren: BrokerUnderTest, given: dict[str, str], told: str) -> None:
@@ -128,7 +128,7 @@ def test_a_queue_is_not_read_as_a_stream(warren: BrokerUnderTest, given: dict[st
 
 def test_a_streaming_query_has_no_end_by_options(warren: BrokerUnderTest) -> None:
     warren.declare("endless", STREAM)
-    with pytest.raises(ValueError, match="ends by its trigger"):
+    with pytest.raises(ValueError, match="decides when the query ends"):
         source(read_options(warren.options | {"queue": "endless", "endingTimestamp": "2026-01-01"}))
 
 
@@ -209,7 +209,7 @@ def test_what_retention_took_ends_the_query_or_is_left_out(warren: BrokerUnderTe
     given = {"queue": "short", "startingOffsets": start}
     strict = read_options(warren.options | given)
     query = source(strict)
-    lost = f"0 to {bounds.first - 1} of the stream 'short' are gone"
+    lost = f"0 to {bounds.first - 1} of the stream 'short'"
     with pytest.raises(DataLoss, match=lost):
         query.partitions(query.initial_offset(), query.committed())
     # Planned before retention took it: the broker answers 410, and the task knows what that means.
@@ -317,7 +317,9 @@ def test_tls_checks_the_broker_and_shows_a_certificate(secured: tuple[BrokerUnde
     assert refused.value.status == -1
     stranger = folder / "other.pem"
     trustme.CA().cert_pem.write_to_path(stranger)
-    with pytest.raises(BrokerRefused, match=r"certificate verify failed.*'tls\.caFile' names"):
+    with pytest.raises(
+        BrokerRefused, match=r"certificate verify failed.*trusted certificates with 'tls\.caFile'"
+    ):
         source(
             read_options(known | shown | {"tls.caFile": str(stranger), "transport": "amqp"})
         ).initial_offset()

@@ -104,7 +104,7 @@ def test_a_replay_sends_each_message_once_as_it_was_and_in_order(
     again = send(**wanted)
     assert (again.sent, again.sent_before) == (0, 1_200)
     assert warren.count("replayed") == 1_200
-    with pytest.raises(ValueError, match=r"was begun with another selection.*Take another name"):
+    with pytest.raises(ValueError, match=r"was started with another selection.*Use another name"):
         send(**wanted, where="priority = 1")
 
 
@@ -140,10 +140,10 @@ def test_messages_go_to_their_own_queues_unless_it_is_said_where(
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"where": "nothing = 1"}, "where='nothing = 1' is no condition over queue"),
-        ({"since": "yesterday"}, "since is a time as ISO 8601"),
-        ({"rate": 0}, "the rate is a number of messages in a second above 0, not 0"),
-        ({"user_ids": "guess"}, "user_ids is check, keep or drop, not 'guess'"),
+        ({"where": "nothing = 1"}, "where='nothing = 1' is not a condition over queue"),
+        ({"since": "yesterday"}, "since must be a time as ISO 8601"),
+        ({"rate": 0}, "rate must be a number of messages per second above 0, not 0"),
+        ({"user_ids": "guess"}, "user_ids must be check, keep or drop, not 'guess'"),
         ({"name": ""}, "a replay needs a name"),
     ],
 )

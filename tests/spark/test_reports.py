@@ -74,7 +74,7 @@ def test_a_death_is_the_first_one_whatever_came_after_it(spark: SparkSession) ->
     assert (found[None]["messages"], found[None]["deaths"]) == (2, None)
     windows = rows(dlx_report.report(messages, ["headers.tenant"], "30 minutes"))
     assert [(row["window"].minute, row["headers.tenant"]) for row in windows] == [(0, "acme"), (30, None)]
-    with pytest.raises(ValueError, match=r"group by queue, .* or headers.NAME, not 'tenant'"):
+    with pytest.raises(ValueError, match=r"cannot group by 'tenant': use queue, .* or headers.NAME"):
         dlx_report.report(messages, ["tenant"])
 
 
@@ -86,7 +86,7 @@ def test_dead_letters_are_counted_and_left_where_they_are(
     assert (found["messages"], found["deaths"], found["routing_keys"]) == (2, 2, ["doomed"])
     assert warren.count(graveyard) == 3
     assert refused(warren, "dlx-report", "--queue", graveyard, "--by", "tenant")[0] == 2
-    assert refused(warren, "dlx-report") == (2, "warren: say what to read: --queue, --stream or --lake\n")
+    assert refused(warren, "dlx-report") == (2, "warren: give at least one of --queue, --stream and --lake\n")
     status, said = refused(warren, "dlx-report", "--queue", "nowhere")
     assert (status, said) == (1, "warren: there is no queue 'nowhere' in vhost '/'\n")
 
@@ -157,7 +157,7 @@ def test_a_delta_table_of_which_files_do_not_say_all_is_refused(
     log.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     status, text = refused(warren, "sql", f"select * from lake.`{tmp_path}`")
     assert status == 1
-    assert f"has {said}, which is not read here" in text
+    assert f"uses {said}, which is not supported" in text
 
 
 def test_a_query_that_is_none_is_refused_in_one_line(spark: SparkSession, warren: BrokerUnderTest) -> None:
@@ -166,7 +166,7 @@ def test_a_query_that_is_none_is_refused_in_one_line(spark: SparkSession, warren
     ) == [{"s": {"t": "2026-01-01 00:00:00", "d": "1.5"}, "b": "ff"}]
     status, said = refused(warren, "sql", "drop table x")
     assert status == 2
-    assert "begins with SELECT, WITH" in said
+    assert "must begin with SELECT, WITH" in said
     status, said = refused(warren, "sql", "select nothing from queue.graveyard_of_nobody")
     assert status == 1
     assert said.count("\n") == 1
@@ -176,7 +176,7 @@ def test_a_query_that_is_none_is_refused_in_one_line(spark: SparkSession, warren
     assert said.count("\n") == 1
     assert said.endswith("Tables are queue.NAME, stream.NAME and lake.PATH\n")
     assert refused(warren, "sql", "select 1", "--table", "x=topic.y") == (
-        2, "warren: a table is queue.NAME, stream.NAME or lake.PATH, not 'topic.y'\n"
+        2, "warren: a table must be queue.NAME, stream.NAME or lake.PATH, not 'topic.y'\n"
     )  # fmt: skip
 
 
@@ -221,7 +221,7 @@ def test_latency_is_from_what_the_publisher_says_or_from_the_copy_of_its_publica
     assert (third["kind"], third["latency_max"]) == ("published", None)
     assert (fourth["messages"], fourth["latency_max"]) == (1, 0.0)
     assert fourth["per_second"] == 0.1
-    with pytest.raises(ValueError, match="group by kind, exchange, routing_key, queue, not 'user'"):
+    with pytest.raises(ValueError, match="cannot group by 'user': use kind, exchange, routing_key, queue"):
         rollup.rollup(happened, "10 seconds", ("user",))
 
 
@@ -252,5 +252,5 @@ def test_a_rollup_of_a_stream_is_a_table_and_a_page(
     assert {(row["queue"], row["size_p50"], row["latency_p50"]) for row in found} == {("measured", 8, None)}
     assert "<dd>50</dd>" in html.read_text()
     assert refused(warren, "rollup", "--stream", "measured", "--window", "soon") == (
-        2, "warren: a length of time is like 30s, 5m, 1h or 1d, not 'soon'\n"
+        2, "warren: a duration must be like 30s, 5m, 1h or 1d, not 'soon'\n"
     )  # fmt: skip

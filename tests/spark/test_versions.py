@@ -23,8 +23,8 @@ from warren.spark import register
 pytestmark = pytest.mark.versions
 HERE = f"Spark {pyspark.__version__}"
 BATCHES = (4, 2)
-NO_SIZE = f"{HERE} does not say from where a batch begins, and ends a query with trigger(availableNow=True)"
-NO_QUEUES = f"{HERE} does not say from where a batch begins, by which a queue knows what may go"
+NO_SIZE = f"{HERE} does not pass the start offset of a micro-batch, and ends a query"
+NO_QUEUES = f"{HERE} does not pass the start offset of a micro-batch, which tells what is committed"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
@@ -176,7 +176,7 @@ def test_filters_are_sent_or_refused(spark: SparkSession, warren: BrokerUnderTes
     reader = spark.read.format("warren").options(**warren.options, minPartitions="2")
     spark.conf.set(PUSHDOWN, "true")
     try:
-        with refused((4, 1), f"{HERE} tells a source in Python no filters", "pushdown"):
+        with refused((4, 1), f"{HERE} passes no filters to a data source in Python", "pushdown"):
             rows = reader.option("pushdown", "true").load("versions-filtered").where("offset >= 90")
             assert rows.rdd.getNumPartitions() == 2
             assert [row.offset for row in rows.collect()] == list(range(90, 100))
@@ -195,7 +195,7 @@ def test_what_is_wrong_with_a_schema_is_told_and_not_hidden_by_spark(
     reader = spark.readStream.format("warren").options(**warren.options).schema("offset string")
     with pytest.raises(Exception, match=r".") as raised:
         to_parquet(reader.load("versions-schema"), tmp_path)
-    assert reason(raised.value) == "the column 'offset' is a bigint, not a string"
+    assert reason(raised.value) == "the column 'offset' has the type bigint, not string"
 
 
 def test_an_archive_of_a_queue_or_in_batches_of_a_size_is_refused_before_it_has_a_folder(

@@ -1,1 +1,1 @@
-"""What people do with messages in Spark, as functions: commands and notebooks call them."""
+"""Pipelines over messages as functions of a Spark session; `warren spark` and notebooks call them."""

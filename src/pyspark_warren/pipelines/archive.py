@@ -1,8 +1,8 @@
-"""Archives queues and streams in a lake: each message once, in files by day and queue.
+"""Archives queues and streams in a lake, each message once, partitioned by day and queue.
 
-Spark writes down where a batch ends before it reads it, and a stream or a lease gives the same rows again. So
-it is enough that the lake takes each batch once, by the id of the query and the number of the batch: Spark's
-executors write the files, and the driver commits them.
+Spark stores the end offset of a micro-batch in the checkpoint before it reads the rows, and a stream or a
+lease gives the same rows again. So exactly-once follows if the lake commits each micro-batch once, identified
+by the id of the query and its number. Executors write the files, and the driver commits them.
 """
 
 import json
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-# Where copies of all messages of a virtual host wait to be archived, and for how long at most.
+# The stream with copies of all messages of a virtual host, and its retention.
 FIREHOSE = "warren.firehose"
 FIREHOSE_AGE = "7D"
 _TRACED = "amq.rabbitmq.trace"
-# The place behind what the lake has.
+# Value of `starting`: after the last archived offset of each stream.
 ARCHIVED = "archived"
-# Files are as large then as engines like them, and a batch that is made again does not take long.
+# Large enough for files of a good size, and small enough that repeating a micro-batch is quick.
 BATCH_ROWS = 1_000_000
 INTERVAL = "30 seconds"
 _DAY_MICROSECONDS = 86_400_000_000
@@ -45,15 +45,15 @@ _DAY_MICROSECONDS = 86_400_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveProgress:
-    """What has happened to a batch."""
+    """The progress of a micro-batch."""
 
-    # planned, written, committed, or repeated if it was in the lake before.
+    # planned, written, committed, or repeated if the lake had it already.
     stage: str
     batch: int
     rows: int
     files: int
     octets: int
-    # Of the Delta table behind it.
+    # Version of the Delta table after the commit.
     version: int | None
     seconds: float
 
@@ -83,13 +83,13 @@ def archive(
     storage_options: Mapping[str, str] | None = None,
     progress: ArchiveListener | None = None,
 ) -> "StreamingQuery":
-    """Start to archive in `table` what comes; with `once`, what is there now. Wait for the query as for any.
+    """Start a streaming query that archives messages in the lake `table`, and return the query.
 
-    `starting` is what `startingOffsets` is, or `archived`: behind what the lake has of the same streams. It
-    counts for a new checkpoint. `options` are further options of the reader. A batch has a million rows at
-    most, if `batch_rows` says nothing else; before Spark 4.2, it has everything that is there. Without
-    `consume`, what would take messages out of a queue is refused. `storage_options` are those of the object
-    store that `table` may be in; then a folder has to be given as `checkpoint`.
+    With `once` it ends after the messages that are available now. `starting` applies to a new checkpoint: a
+    value of `startingOffsets`, or `archived`, after the last archived offsets. `options` are further options
+    of the reader. A micro-batch has at most `batch_rows` rows, by default a million; before Spark 4.2, all
+    available rows. consume=False refuses a source that consumes messages. `storage_options` configure an
+    object store, which needs a `checkpoint`. Raises ValueError for invalid arguments, and DataLoss.
     """
     given = _given(
         queue=queue,
@@ -101,7 +101,7 @@ def archive(
     ) | dict(options or {})
     if firehose:
         if queue or queue_pattern or super_stream:
-            raise ValueError("the firehose has all messages: name no queue, pattern or super stream with it")
+            raise ValueError("the firehose has all messages: give no queue, pattern or super stream with it")
         given["queue"] = FIREHOSE
     lake = new_lake(table, format, storage_options)
     name = name or queue or queue_pattern or super_stream or FIREHOSE
@@ -124,7 +124,7 @@ def archive(
 
 
 class _Archiver:
-    """Puts one batch after the other into the lake; runs on the driver, or on the server of Spark Connect."""
+    """Writes micro-batches to the lake; runs on the driver, or on the server of Spark Connect."""
 
     def __init__(self, lake: Lake, name: str, checkpoint: Path, progress: ArchiveListener | None) -> None:
         self._lake = lake
@@ -133,7 +133,7 @@ class _Archiver:
         self._progress = progress
 
     def __call__(self, rows: "DataFrame", number: int) -> None:
-        """Write a batch and commit it, unless the lake has it."""
+        """Write and commit a micro-batch, unless the lake has it already."""
         batch = LakeBatch(query=query_id(self._checkpoint), number=number, name=self._name)
         begun = time.monotonic()
         self._tell("planned", number, begun)
@@ -158,7 +158,7 @@ class _Archiver:
 
 
 def _with_day(rows: "DataFrame") -> "DataFrame":
-    """The day on which the broker took a message in; in UTC, whatever the zone of the session is."""
+    """Add the day in UTC on which the broker received each message, or else the current day."""
     taken = "coalesce(broker_timestamp, current_timestamp())"
     day = f"date_from_unix_date(cast(floor(unix_micros({taken}) / {_DAY_MICROSECONDS}) as int)) as {DAY}"
     return rows.selectExpr("*", day)
@@ -167,15 +167,15 @@ def _with_day(rows: "DataFrame") -> "DataFrame":
 def _starting_offsets(
     lake: Lake, wanted: ReadOptions, strategy: ReadStrategy, starting: str | None
 ) -> dict[str, str]:
-    """Where a query without a checkpoint begins."""
+    """Return the starting offsets of a query without a checkpoint. Raises ValueError if unclear."""
     if strategy.mode != STREAM:
         return _given(startingOffsets=None if starting == ARCHIVED else starting)
     ends = lake.ends(strategy.queues)
     if ends and starting is None:
         known = ", ".join(sorted(ends))
         raise ValueError(
-            f"the lake {lake.place!r} has rows of {known} already, and this query no "
-            f"checkpoint: starting='{ARCHIVED}' goes on behind them, '{EARLIEST}' has them twice"
+            f"the lake {lake.place!r} already has rows of {known}, and this query has no checkpoint: give "
+            f"starting='{ARCHIVED}' to continue after them, or '{EARLIEST}' to archive them again"
         )
     if starting != ARCHIVED:
         return _given(startingOffsets=starting)
@@ -185,20 +185,20 @@ def _starting_offsets(
         bounds = streams.bounds(queue, ends.get(queue, 0))
         if bounds.committed < ends.get(queue, 0):
             raise DataLoss(
-                f"the lake has the messages of {queue!r} up to {ends[queue] - 1}, and the stream ends at "
-                f"{bounds.committed}: it was deleted and declared again. Give another lake, or starting"
+                f"the lake has the messages of {queue!r} up to {ends[queue] - 1}, but the stream ends at "
+                f"{bounds.committed}: it was deleted and declared again. Use another lake, or give starting"
             )
         places[f"{wanted.broker.target.vhost}/{queue}"] = {"next": ends.get(queue, bounds.first)}
     return {"startingOffsets": json.dumps({"v": 1, "s": places})}
 
 
 def _open_firehose(broker: BrokerOptions) -> None:
-    """A stream that is given a copy of each message; the virtual host must be traced."""
+    """Declare and bind the stream of the firehose. Raises ValueError if the virtual host is not traced."""
     vhost = broker.target.vhost
     known = HttpApi(broker).get(path("vhosts"))
     if not any(one["name"] == vhost and one.get("tracing") for one in known):
         raise ValueError(
-            f"the virtual host {vhost!r} is not traced, and its firehose dry: `warren trace on` opens it"
+            f"the virtual host {vhost!r} is not traced: enable its firehose with `warren trace on`"
         )
     arguments = {"x-queue-type": "stream", "x-max-age": FIREHOSE_AGE}
     link = connect(broker)
@@ -217,9 +217,9 @@ def _given(**options: str | None) -> dict[str, str]:
 
 
 def _size(rows: int | None) -> str | None:
-    """How many rows a batch has; None where Spark cannot be told, and nobody has asked for it."""
+    """Return the value of maxOffsetsPerTrigger; None by default if this Spark does not support it."""
     if rows is None:
         return str(BATCH_ROWS) if HAS_BATCHES else None
     if rows < 1:
-        raise ValueError(f"a batch has at least 1 row, not {rows}")
+        raise ValueError(f"batch_rows must be at least 1, not {rows}")
     return str(rows)

@@ -1,6 +1,6 @@
-"""Charts of values over time as one HTML page that needs nothing else: no script, no network, light and dark.
+"""Charts of time series as one HTML page without scripts and network access, with light and dark themes.
 
-A chart is drawn twice, for a desktop and for a phone, so that its text has the same size on both.
+Each chart is drawn in two widths, for desktops and for phones, so that its text has the same size on both.
 """
 
 from collections.abc import Sequence
@@ -10,20 +10,20 @@ from html import escape
 from itertools import pairwise
 from math import ceil, floor, log10
 
-# More lines than that are told apart by nobody.
+# More lines cannot be distinguished by color.
 SERIES_MAX = 6
 _TICKS = 4
 _HEIGHT = 240
 _WIDTHS = (("wide", 920), ("narrow", 340))
 _TOP, _RIGHT, _BOTTOM, _LEFT = 14, 12, 26, 52
-# The text of a label on the time axis takes about this much.
+# The approximate width of a label on the time axis.
 _LABEL_WIDTH = 90
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartSeries:
-    """One line: its name, and a value for each time of the chart; None leaves a gap."""
+    """A line of a chart: its name, and a value for each time of the chart; None is a gap."""
 
     name: str
     values: Sequence[float | None]
@@ -31,7 +31,7 @@ class ChartSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """Lines over the same times."""
+    """A chart: lines over the same times."""
 
     title: str
     unit: str
@@ -41,14 +41,14 @@ class Chart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyFigure:
-    """A number that is worth a look of its own."""
+    """A key figure that is shown above the charts."""
 
     name: str
     value: str
 
 
 def page(title: str, subtitle: str, figures: Sequence[KeyFigure], charts: Sequence[Chart]) -> str:
-    """The whole document."""
+    """Return the HTML document."""
     tiles = "".join(f"<div><dt>{escape(one.name)}</dt><dd>{escape(one.value)}</dd></div>" for one in figures)
     return (
         "<!doctype html>\n"
@@ -62,7 +62,7 @@ def page(title: str, subtitle: str, figures: Sequence[KeyFigure], charts: Sequen
 
 
 def short(value: float) -> str:
-    """A number as people say it: 1.2k, 0.35."""
+    """Format a number with three significant digits and a metric prefix: 1.2k, 0.35."""
     for size, letter in _PREFIXES:
         if abs(value) >= size:
             return f"{value / size:.3g}{letter}"
@@ -104,7 +104,7 @@ def _svg(chart: Chart, shown: Sequence[ChartSeries], kind: str, width: int) -> s
 
 
 class _Plot:
-    """Where a value is on the drawing."""
+    """Converts times and values to coordinates of the drawing."""
 
     def __init__(self, times: Sequence[datetime], top: float, width: int) -> None:
         self._top = top
@@ -113,18 +113,18 @@ class _Plot:
         self._width = width - _LEFT - _RIGHT
 
     def x(self, place: int) -> float:
-        """Of a time; a single one stands in the middle."""
+        """Return the x coordinate of the time number `place`; a single time is in the middle."""
         if len(self._seconds) == 1:
             return _LEFT + self._width / 2
         return _LEFT + self._width * self._seconds[place] / self._span
 
     def y(self, value: float) -> float:
-        """Of a value."""
+        """Return the y coordinate of a value."""
         return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - value / self._top)
 
 
 def _curve(plot: _Plot, series: ChartSeries) -> str:
-    """A line for each stretch without a gap; a value that stands alone is a dot."""
+    """Draw a line for each run of values without a gap; a single value is a dot."""
     drawn = []
     stretch: list[str] = []
     for place, value in [*enumerate(series.values), (0, None)]:
@@ -141,7 +141,7 @@ def _curve(plot: _Plot, series: ChartSeries) -> str:
 
 
 def _hovers(plot: _Plot, chart: Chart, shown: Sequence[ChartSeries]) -> str:
-    """For each time a strip that says its values when it is pointed at."""
+    """Draw a strip for each time that shows its values as a tooltip."""
     centres = [plot.x(place) for place in range(len(chart.times))]
     edges = [_LEFT, *((left + right) / 2 for left, right in pairwise(centres)), centres[-1] + _RIGHT]
     drawn = []
@@ -180,7 +180,7 @@ def _cell(value: float | None) -> str:
 
 
 def _step(highest: float) -> float:
-    """Between lines of the grid: 1, 2 or 5 times a power of ten."""
+    """Return the distance of grid lines: 1, 2 or 5 times a power of ten."""
     if highest <= 0:
         return 1.0
     rough = highest / _TICKS
@@ -189,7 +189,7 @@ def _step(highest: float) -> float:
 
 
 def _time_labels(times: Sequence[datetime], width: int) -> list[tuple[int, str, str]]:
-    """Which times are named, how, and where the text stands."""
+    """Return the labels of the time axis: the number of the time, the text and its anchor."""
     form = "%H:%M:%S" if times[-1].timestamp() - times[0].timestamp() < 3600 else "%H:%M"
     if times[0].date() != times[-1].date():
         form = "%m-%d %H:%M"
@@ -232,7 +232,7 @@ text { fill: var(--soft); font-size: 12px; font-variant-numeric: tabular-nums; }
 .s0 { color: var(--c0); } .s1 { color: var(--c1); } .s2 { color: var(--c2); }
 .s3 { color: var(--c3); } .s4 { color: var(--c4); } .s5 { color: var(--c5); }
 polyline { fill: none; stroke: currentColor; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
-/* Lines that are the same, as those of publications and deliveries are, are both seen. */
+/* Dashes keep both lines visible where they coincide, as publications and deliveries often do. */
 .s1 polyline { stroke-dasharray: 7 5; } .s3 polyline { stroke-dasharray: 2 5; }
 circle { fill: currentColor; }
 .at rect { fill: transparent; }

@@ -1,8 +1,8 @@
-"""Turns JSON bodies into columns by a schema, and sends what does not fit to a dead-letter exchange.
+"""Parses JSON bodies by a schema, and publishes messages that do not match to a dead-letter exchange.
 
-A batch is written in two places, each of which takes it once: its good rows are a folder that has the name of
-the query and the batch, and its bad ones a transaction of that name, which the broker publishes once. What
-Spark makes again after a crash is the same batch, and changes nothing.
+A micro-batch is written to two targets, and each takes it once: its rows go to a folder that is named after
+the query and the number of the batch, and its bad messages to a transaction of that name, which the broker
+publishes once. When Spark repeats a micro-batch after a crash, nothing is written twice.
 """
 
 import json
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 REASON, FROM = "x-decode-reason", "x-decode-queue"
-# Columns beside those of the schema: where a message was.
+# Columns that are written before those of the schema.
 MESSAGE_COLUMNS = ("queue", "offset", "routing_key", "broker_timestamp")
 _CORRUPT = "_corrupt_record"
 _DATA = "_data"
@@ -47,7 +47,7 @@ _SHOWN_MAX = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeProgress:
-    """What became of a batch."""
+    """The result of a micro-batch: how many messages matched the schema, and how many did not."""
 
     batch: int
     good: int
@@ -55,24 +55,28 @@ class DecodeProgress:
 
 
 def schema_of(spark: "SparkSession", text: str) -> StructType:
-    """The schema that `text` is: DDL, as `id bigint not null, name string`, or Spark's own JSON."""
+    """Parse a schema from DDL, such as `id bigint not null, name string`, or from Spark's JSON.
+
+    Raises ValueError if it has no columns, or a column that has the name of one of MESSAGE_COLUMNS.
+    """
     if text.lstrip().startswith("{"):
         found: DataType = StructType.fromJson(json.loads(text))
     else:
-        # The one place where Spark's parser can be asked with a session of any kind.
+        # createDataFrame parses DDL in classic sessions and with Spark Connect.
         found = spark.createDataFrame([], text).schema
     if not isinstance(found, StructType) or not found.fields:
         raise ValueError("the schema has no columns")
     taken = sorted({one.name.lower() for one in found.fields} & {*MESSAGE_COLUMNS, _DATA, _CORRUPT})
     if taken:
-        raise ValueError(f"the schema may not have {', '.join(taken)}: these say where a message was")
+        raise ValueError(f"the schema must not have the columns {', '.join(taken)}: the table adds these")
     return found
 
 
 def decode(messages: "DataFrame", schema: StructType) -> "tuple[DataFrame, DataFrame]":
-    """The rows that fit, with the columns of `schema` behind KEPT, and those that do not, to be published.
+    """Return two DataFrames: rows that match `schema`, and messages that do not, ready to be published.
 
-    The bad ones have body and properties as they came, and headers that say why and from where.
+    The rows have MESSAGE_COLUMNS and then the columns of `schema`. The messages keep body and properties, and
+    get headers with the reason and the queue.
     """
     read = StructType([*_optional(schema).fields, StructField(_CORRUPT, StringType())])
     text = sql.when(sql.is_valid_utf8(sql.col("body").cast("string")), sql.col("body").cast("string"))
@@ -96,21 +100,21 @@ def decode(messages: "DataFrame", schema: StructType) -> "tuple[DataFrame, DataF
     )
     kept = sql.map_filter(sql.coalesce("headers", added), lambda name, _: ~name.isin(REASON, FROM))
     bad = parsed.where(~fits).withColumn("headers", sql.map_concat(kept, added))
-    # Where both name a header the typed one counts: of a message that comes around again, text has to do.
+    # headers_json takes precedence when publishing, so it is dropped if it has an older reason.
     typed = sql.when(~sql.col("headers_json").contains(f'"{REASON}"'), sql.col("headers_json"))
     bad = bad.withColumn("headers_json", typed)
     return good, bad.drop(_DATA)
 
 
 def mismatch_reason(body: bytes, schema: StructType) -> str:
-    """What is wrong with `body`, in a few words, for a person and for a program that counts."""
+    """Return why `body` does not match `schema`, in a short text that can be grouped by."""
     try:
         value = json.loads(body.decode())
     except UnicodeDecodeError as error:
-        return f"not UTF-8 at octet {error.start}"
+        return f"not UTF-8 at byte {error.start}"
     except ValueError as error:
         return f"not JSON: {error}"
-    return _misfit(value, schema, "") or "does not fit the schema"
+    return _misfit(value, schema, "") or "does not match the schema"
 
 
 def start(
@@ -126,11 +130,12 @@ def start(
     checkpoint: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> "StreamingQuery":
-    """Decode what comes from `source`, options of the reader, into folders below `to`.
+    """Start a streaming query that decodes messages into folders below `to`, and return the query.
 
-    `dead_letters` are options of the writer, with one exchange or queue. Without `consume`, what would take
-    messages out of a queue is refused. `to` may be in an object store, with `storage_options`, and then
-    `checkpoint` is a folder.
+    `source` are options of the reader. `dead_letters` are options of the writer, with one exchange or queue.
+    `told` is called after each micro-batch. With consume=False, a source that consumes messages is refused
+    with ConsumeNotAllowed. `to` may be in an object store, with `storage_options`; then `checkpoint` must be
+    given as a folder.
     """
     if not consume:
         strategy = detect_strategy(read_options(source), is_streaming=True)
@@ -150,7 +155,7 @@ def start(
 
 
 class _Decoder:
-    """Writes one batch after the other; runs on the driver, or on the server of Spark Connect."""
+    """Writes micro-batches; runs on the driver, or on the server of Spark Connect."""
 
     def __init__(
         self,
@@ -159,14 +164,14 @@ class _Decoder:
         dead_letters: Mapping[str, str],
         told: Callable[[DecodeProgress], None],
     ) -> None:
-        """`places` are where rows go, and where the checkpoint is."""
+        """`places` are the target of the rows, and the checkpoint."""
         self._schema = schema
         self._target, self._checkpoint = places
         self._dead_letters = dead_letters
         self._told = told
 
     def __call__(self, rows: "DataFrame", number: int) -> None:
-        """Both parts of a batch: each is there whole, once, however often this is called."""
+        """Write both parts of a micro-batch; repeated calls with the same number write nothing twice."""
         rows.persist()
         try:
             good, bad = decode(rows, self._schema)
@@ -180,17 +185,17 @@ class _Decoder:
 
 
 class _FolderTarget:
-    """Rows in a folder; a batch is one below, and has its name once all of them are there."""
+    """A target folder: each batch is a folder below it, renamed when it is complete."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def checkpoint(self) -> Path:
-        """Where a query stands."""
+        """Return the default checkpoint folder."""
         return self._root / "_checkpoint"
 
     def write(self, good: "DataFrame", name: str) -> int:
-        """Put in the rows of a batch, once; how many there are."""
+        """Write the rows of a batch, unless they are there already, and return their number."""
         folder = self._root / f"batch={name}"
         if not folder.exists():
             hidden = self._root / "_staged" / name
@@ -201,20 +206,20 @@ class _FolderTarget:
 
 
 class _ObjectStoreTarget:
-    """Rows in an object store; a batch is one object, and there when it is whole."""
+    """A target in an object store: each batch is one object, which is visible when it is complete."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
     def checkpoint(self) -> Path:
-        """There is none: Spark keeps nothing in an object store."""
+        """Raise ValueError: Spark cannot keep a checkpoint in an object store."""
         raise ValueError(
-            f"{self._store.uri!r} is in an object store, where Spark cannot keep where it stands: say with "
-            "checkpoint (--checkpoint) which folder has that"
+            f"{self._store.uri!r} is in an object store, where Spark cannot keep a checkpoint: give a folder "
+            "for it with checkpoint (--checkpoint)"
         )
 
     def write(self, good: "DataFrame", name: str) -> int:
-        """Put in the rows of a batch, once; how many there are."""
+        """Write the rows of a batch, unless they are there already, and return their number."""
         import pyarrow.parquet as parquet
 
         from pyspark_warren.pipelines.object_io import single_file_writer, written
@@ -229,13 +234,13 @@ class _ObjectStoreTarget:
 
 
 def progress_folder(to: str, checkpoint: str | None = None) -> Path:
-    """Where a server of Spark Connect leaves what it has to tell to who waits on a client."""
+    """Return a new folder through which a Spark Connect server passes progress to the client."""
     root = lake_folder(checkpoint or ".").parent if is_object_store(to) else Path(to).absolute()
     return root / "_staged" / f"told-{uuid.uuid4().hex[:8]}"
 
 
 def _optional(kind: Any) -> Any:
-    """The type with everything nullable, so that Spark says of what is missing that it is null."""
+    """Return the type with all fields nullable, so that missing fields are parsed as null."""
     match kind:
         case StructType():
             return StructType([StructField(one.name, _optional(one.dataType)) for one in kind.fields])
@@ -247,7 +252,7 @@ def _optional(kind: Any) -> Any:
 
 
 def _misfit(value: Any, kind: DataType, place: str) -> str | None:
-    """Where `value` first differs from `kind`; None if it seems to fit."""
+    """Return how `value` first differs from `kind`; None if no difference is found."""
     here = place or "the body"
     match kind:
         case StructType():
@@ -269,7 +274,7 @@ def _misfit(value: Any, kind: DataType, place: str) -> str | None:
         case StringType():
             fits = True
         case _:
-            # What Spark reads from text in ways of its own: times, octets, decimals.
+            # Spark parses times, binaries and decimals from text by its own rules.
             fits = not isinstance(value, dict | list | bool)
     return None if fits or value is None else f"{here} is {_shown(value)}, not {kind.simpleString()}"
 

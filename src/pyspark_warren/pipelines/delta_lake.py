@@ -1,11 +1,11 @@
-"""A Delta table, written by delta-rs: a batch is one transaction, with the query's id and the batch's number.
+"""A Delta table written by delta-rs: each micro-batch is one transaction with txnAppId and txnVersion.
 
-The log takes a transaction under a name and a number, and refuses two at once under the same name. So a batch
-that is made again finds its number in the table, whether it was Spark, the driver or the machine that ended
-before the commit was noted; and of two drivers with the same batch one commits.
+The id of the query is the txnAppId, and the number of the batch the txnVersion. A repeated batch finds its
+number in the table and is skipped, also if Spark, the driver or the machine crashed before Spark recorded the
+commit. Of two drivers that write the same batch concurrently, one commits.
 
     write files below _warren/staged │ move them to day=…/queue=… │ commit │ remove the folder
-                                     a crash here leaves files that no log names: `clean` removes them
+                                     a crash here leaves uncommitted files: `clean` removes them
 """
 
 import contextlib
@@ -43,17 +43,17 @@ from pyspark_warren.schema import COLUMNS, arrow_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# How often a commit is tried again that another writer of the table was in the way of.
+# Retries of a commit that conflicts with another writer of the table.
 COMMITS_MAX = 10
 _TIME = "broker_timestamp"
-# Compaction notes times in whole milliseconds.
+# Compaction records times in whole milliseconds.
 _PRECISION = timedelta(milliseconds=1)
-# What a reader has to know of: rows that are marked as deleted, columns under another name.
+# Reader features that are not supported here: rows marked as deleted, and renamed columns.
 _UNREAD = frozenset({"deletionVectors", "columnMapping"})
 
 
 class DeltaLake:
-    """See `Lake`."""
+    """Implements `Lake` for a Delta table in a folder."""
 
     format = DELTA
     store = None
@@ -63,20 +63,20 @@ class DeltaLake:
         self.place = str(root)
 
     def prepare(self) -> None:
-        """Make the table, if it is not there; ValueError if it has other columns."""
+        """Create the table if it does not exist. Raises ValueError if it has other columns."""
         check_format(self.root, DELTA)
         prepare_table(self.place)
 
     def has(self, batch: LakeBatch) -> bool:
-        """Whether the table has a batch, or one behind it."""
+        """Whether the table has this batch or a later one of the query."""
         return has_batch(open_table(self.place), batch)
 
     def write(self, rows: "DataFrame", batch: LakeBatch) -> UncommittedBatch:
-        """Have the executors write a folder."""
+        """Let the executors write `rows` to a staging folder."""
         return write_folder(rows, self.root, batch)
 
     def commit(self, batch: LakeBatch, written: UncommittedBatch) -> int:
-        """Commit what was written, once; the version of the table behind it."""
+        """Commit a written batch once, and return the version of the table after it."""
         folder = written.folder
         assert folder is not None
         files = staged_files(folder)
@@ -89,16 +89,16 @@ class DeltaLake:
         return version
 
     def ends(self, queues: Sequence[str]) -> dict[str, int]:
-        """Behind the last offset that the log knows of each queue."""
+        """Return the offset after the last one in the log, for each queue."""
         return table_ends(open_table(self.place), queues)
 
     def snapshot(self, version: int | None = None, batches: Sequence[str] = ()) -> LakeSnapshot:
-        """The files of the newest version, or of an older one."""
+        """Return the files of the latest version, or of the given one."""
         assert not batches
         return table_snapshot(open_table(self.place, version), f"{self.place}/")
 
     def _moved(self, one: DataFile, folder: Path) -> DataFile:
-        """The file in its new place, below the table."""
+        """Move a staged file to its place below the table."""
         path = one.path.relative_to(folder)
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -117,22 +117,22 @@ class DeltaLake:
 def open_table(
     place: str, version: int | None = None, options: Mapping[str, str] | None = None
 ) -> DeltaTable:
-    """The table in `place`; ValueError if there is none, or a folder has one that is damaged."""
+    """Open the table at `place`. Raises ValueError if there is none, or if one in a folder is damaged."""
     try:
         return DeltaTable(place, version=version, storage_options=dict(options) if options else None)
     except TableNotFoundError:
         raise ValueError(f"there is no Delta table in {place!r}") from None
     except DeltaError as error:
         if options:
-            # What an object store says has to be looked through for secrets.
+            # The caller masks secrets in errors of an object store.
             raise
         raise ValueError(f"the Delta table in {place!r} cannot be read: {error}") from None
 
 
 def prepare_table(place: str, options: Mapping[str, str] | None = None) -> None:
-    """Make the table, if it is not there; ValueError if it has other columns."""
+    """Create the table if it does not exist. Raises ValueError if it has other columns."""
     schema = Schema.from_arrow(_schema())
-    # Whoever loses against another archive that makes it at the same moment, finds the other's.
+    # If another archive creates the table concurrently, its table is used.
     with contextlib.suppress(CommitFailedError):
         DeltaTable.create(
             place, schema, mode="ignore", partition_by=list(PARTITIONS), name=place.rpartition("/")[2],
@@ -145,13 +145,13 @@ def prepare_table(place: str, options: Mapping[str, str] | None = None) -> None:
     wrong = sorted(name for name in wanted if given.get(name) != wanted[name])
     if wrong or found.metadata().partition_columns != list(PARTITIONS):
         told = f"the column {wrong[0]!r}" if wrong else f"partitions by {', '.join(PARTITIONS)}"
-        raise ValueError(f"the Delta table {place!r} is no archive of messages: it lacks {told}")
+        raise ValueError(f"the Delta table {place!r} is not an archive of messages: it lacks {told}")
 
 
 def commit_files(
     place: str, batch: LakeBatch, files: Sequence[DataFile], options: Mapping[str, str] | None = None
 ) -> tuple[int, int]:
-    """Commit files that are in their places, once; the version of the table before, and the one behind."""
+    """Commit files once; return the version of the table before and after the commit."""
     table = open_table(place, options=options)
     before = table.version()
     for left in range(COMMITS_MAX, -1, -1):
@@ -168,13 +168,13 @@ def commit_files(
 
 
 def has_batch(table: DeltaTable, batch: LakeBatch) -> bool:
-    """Whether the table has a batch, or one behind it."""
+    """Whether the table has this batch or a later one of the query."""
     last = table.transaction_version(batch.query)
     return last is not None and last >= batch.number
 
 
 def table_ends(table: DeltaTable, queues: Sequence[str]) -> dict[str, int]:
-    """Behind the last offset that the log knows of each queue."""
+    """Return the offset after the last one in the log, for each queue."""
     ends: dict[str, int] = {}
     for one in _added(table):
         queue, largest = one["partition.queue"], one.get("max.offset")
@@ -184,7 +184,7 @@ def table_ends(table: DeltaTable, queues: Sequence[str]) -> dict[str, int]:
 
 
 def table_snapshot(table: DeltaTable, before: str) -> LakeSnapshot:
-    """The files of a table, with `before` in front of each path."""
+    """Return the files of a table, with `before` prefixed to each path."""
     check_readable(table)
     added = {before + unquote(one["path"]): one for one in _added(table)}
     return LakeSnapshot(
@@ -201,15 +201,15 @@ def table_snapshot(table: DeltaTable, before: str) -> LakeSnapshot:
 
 
 def check_readable(table: DeltaTable) -> None:
-    """Raise ValueError if a reader has to know more of the table than its files."""
+    """Raise ValueError if the table has reader features that are not supported here."""
     unread = _UNREAD & set(table.protocol().reader_features or ())
-    # Before tables named what they need, this alone said it.
+    # Older tables have this property instead of the reader feature.
     if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
         unread |= {"columnMapping"}
     if unread:
         raise ValueError(
-            f"the Delta table {table.table_uri!r} has {' and '.join(sorted(unread))}, which is not read "
-            "here: rewrite it without (REORG TABLE … APPLY (PURGE)), or read it by Delta itself"
+            f"the Delta table {table.table_uri!r} uses {' and '.join(sorted(unread))}, which is not "
+            "supported: rewrite it without that (REORG TABLE … APPLY (PURGE)), or use Delta's own jar"
         )
 
 
@@ -229,7 +229,7 @@ def _write(table: DeltaTable, batch: LakeBatch, files: Sequence[DataFile]) -> No
 
 
 def _added(table: DeltaTable) -> list[dict[str, Any]]:
-    """What the log says of each file; paths as in a URI."""
+    """Return the add actions of the log; their paths are percent-encoded."""
     listed: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     return listed
 

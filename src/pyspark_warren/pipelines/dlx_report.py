@@ -1,4 +1,4 @@
-"""Dead letters by what they died of: the queue that they died in first, the reason, and the exchange."""
+"""Counts dead letters by the queue, reason and exchange of their first death."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -8,14 +8,14 @@ from pyspark.sql import functions as sql
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# What of a message is read.
+# The columns that are read.
 READ = ("queue", "routing_key", "headers", "broker_timestamp")
 GROUPS = ("queue", "reason", "exchange", "routing_key", "held_in")
 DEFAULT = ("queue", "reason", "exchange")
 _HEADER = "headers."
-# How many examples of routing keys a group shows.
+# The number of routing keys that a group lists.
 KEYS_SHOWN = 3
-# x-death as text of a header: an array, the newest death first. Numbers of AMQP's smaller types are objects.
+# The JSON of the header x-death: an array, the latest death first. Smaller integers of AMQP are objects.
 _DEATHS = (
     "array<struct<count:string,reason:string,queue:string,exchange:string,"
     "`routing-keys`:array<string>,time:struct<`$T`:bigint>>>"
@@ -23,10 +23,11 @@ _DEATHS = (
 
 
 def report(messages: "DataFrame", by: Sequence[str] = DEFAULT, window: str | None = None) -> "DataFrame":
-    """A row for each group: how many messages, how often they died, when first and last, and routing keys.
+    """Return a row for each group: messages, deaths, times of the first and last death, and routing keys.
 
-    `by` has some of GROUPS, or headers as `headers.tenant`; `window`, as `5 minutes`, divides by time. A row
-    without deaths counts messages that did not die; with a window there is none.
+    `by` lists names of GROUPS, or headers such as `headers.tenant`. With `window`, such as `5 minutes`, the
+    time of death is grouped too. A row with null deaths counts messages that are not dead letters; with a
+    window there is none.
     """
     check(by)
     deaths = first_deaths(messages)
@@ -44,19 +45,19 @@ def report(messages: "DataFrame", by: Sequence[str] = DEFAULT, window: str | Non
 
 
 def check(by: Sequence[str]) -> None:
-    """Raise ValueError for what makes no group."""
+    """Raise ValueError if `by` has a name that cannot be grouped by."""
     for name in by:
         if name not in GROUPS and (not name.startswith(_HEADER) or name == _HEADER):
-            raise ValueError(f"group by {', '.join(GROUPS)} or headers.NAME, not {name!r}")
+            raise ValueError(f"cannot group by {name!r}: use {', '.join(GROUPS)} or headers.NAME")
 
 
 def first_deaths(messages: "DataFrame") -> "DataFrame":
-    """A row for each message: its first death, and how many it had; null where it has not died."""
+    """Return a row for each message with its first death and its deaths; null if it has none."""
     header = sql.col("headers")
     deaths = sql.from_json(header["x-death"], _DEATHS)
     oldest = sql.try_element_at(deaths, sql.lit(-1))
-    # The entry of the first death is moved to the front by another death of the same kind: so its own
-    # headers say which it was, where the broker writes them.
+    # Another death in the same queue for the same reason moves the entry of the first death to the front,
+    # so the headers x-first-death-* are used if the broker sets them.
     queue = sql.coalesce(header["x-first-death-queue"], oldest["queue"])
     reason = sql.coalesce(header["x-first-death-reason"], oldest["reason"])
     first = sql.coalesce(
@@ -77,7 +78,7 @@ def first_deaths(messages: "DataFrame") -> "DataFrame":
         sql.coalesce(sql.timestamp_seconds(first["time"]["$T"]), sql.col("broker_timestamp")).alias(
             "died_at"
         ),
-        # A stream of RabbitMQ has lost the array, and kept the headers beside it.
+        # A stream of RabbitMQ loses the array x-death, and keeps x-first-death-*.
         sql.when(reason.isNotNull(), sql.coalesce(_sum(counts), sql.lit(1))).alias("deaths"),
         header.alias("headers"),
     )

@@ -1,4 +1,4 @@
-"""How the executors write a batch of messages with Spark's own writer, into a folder."""
+"""Writes a batch of messages to a staging folder with Spark's Parquet writer."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,12 +8,12 @@ from pyspark_warren.pipelines.lakes import PARTITIONS, LakeBatch, UncommittedBat
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Files that a task has open at once; with more queues than that it sorts its rows first.
+# Open files of a task; with more partitions, Spark sorts the rows first.
 _WRITERS = 20
 
 
 def write_folder(rows: "DataFrame", root: Path, batch: LakeBatch) -> UncommittedBatch:
-    """Write the rows into a new folder below `root`; the session is the query's own, not the user's."""
+    """Write the rows to a new staging folder below `root`, with settings for the session of the query."""
     folder = staging_folder(root, batch)
     settings = rows.sparkSession.conf
     settings.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")

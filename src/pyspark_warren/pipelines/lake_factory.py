@@ -1,4 +1,4 @@
-"""Which lake is meant, and of which kind: a folder or a place in an object store, Delta or plain Parquet."""
+"""Creates the `Lake` for a path: a folder or an object store, Delta or plain Parquet."""
 
 import os
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ from pyspark_warren.pipelines.object_store import ObjectStore, is_object_store, 
 
 
 def new_lake(table: str | os.PathLike[str], kind: str, options: Mapping[str, str] | None = None) -> Lake:
-    """The lake in `table`, which may still be empty; `options` are of its object store."""
+    """Return the lake at `table`, which may not exist yet; `options` configure its object store."""
     if kind not in FORMATS:
-        raise ValueError(f"a lake has the format {' or '.join(FORMATS)}, not {kind!r}")
+        raise ValueError(f"the format of a lake must be {' or '.join(FORMATS)}, not {kind!r}")
     if is_object_store(table):
         store = store_of(table, options)
         if kind == DELTA:
@@ -40,7 +40,7 @@ def new_lake(table: str | os.PathLike[str], kind: str, options: Mapping[str, str
 
 
 def existing_lake(table: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Lake:
-    """The lake that is in `table`; ValueError if none is."""
+    """Return the lake at `table`. Raises ValueError if there is none."""
     kind = (
         stored_format(store_of(table, options)) if is_object_store(table) else format_of(lake_folder(table))
     )
@@ -51,7 +51,7 @@ def existing_lake(table: str | os.PathLike[str], options: Mapping[str, str] | No
 
 
 def stored_format(store: ObjectStore) -> str | None:
-    """Which kind of lake is in an object store; None if none is."""
+    """Return the format of the lake in an object store; None if there is none."""
     names = store.names()
     if DELTA_LOG in names:
         return DELTA

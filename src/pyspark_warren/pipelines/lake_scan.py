@@ -1,4 +1,4 @@
-"""Messages of a lake as a DataFrame, some or all, with the place of each: its file, and its row in it."""
+"""Reads all or selected messages of a lake, with the file and row of each."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FILE = "_file"
 ROW = "_row"
-# Spark writes the same file with one slash behind the scheme here, and with three there.
+# Spark writes file URIs with one slash or with three.
 _SCHEME = "^file:/+"
 _PLACES = (
     f"regexp_replace(_metadata.file_path, '{_SCHEME}', '/') as {FILE}",
@@ -25,10 +25,10 @@ _PLACES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeSelection:
-    """Which messages; all of it has to be true."""
+    """Selects messages; all conditions must hold."""
 
     where: str | None = None
-    # Milliseconds since 1970: when the broker took them in, from the one on, before the other.
+    # Time of receipt in [since, until), in milliseconds since 1970.
     since: int | None = None
     until: int | None = None
     queues: tuple[str, ...] = ()
@@ -36,14 +36,14 @@ class LakeSelection:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def told(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the selection as values for JSON."""
         return {
             name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
         }
 
 
 def prune_files(snapshot: LakeSnapshot, selection: LakeSelection) -> LakeSnapshot:
-    """`snapshot` without the files that hold nothing of the selection, as far as the lake's log tells."""
+    """Return `snapshot` without files that cannot contain selected messages, by the log of the lake."""
     files = [file for file in snapshot.files if _may_hold(snapshot, file, selection)]
     return replace(snapshot, files=tuple(files) or snapshot.files[:1])
 
@@ -63,9 +63,9 @@ def _may_hold(snapshot: LakeSnapshot, file: str, selection: LakeSelection) -> bo
 def read_messages(
     spark: "SparkSession", lake: Lake, snapshot: LakeSnapshot, files: Sequence[str] | None = None
 ) -> "DataFrame":
-    """The rows of `snapshot`, or of some of its files as `FILE` names them."""
+    """Return the rows of `snapshot`, or of `files`. Raises ValueError if the lake is empty."""
     if not snapshot.files:
-        raise ValueError(f"the lake {lake.place!r} holds no messages yet")
+        raise ValueError(f"the lake {lake.place!r} has no messages yet")
     if lake.store is not None:
         return _stored(spark, lake.store, snapshot, files)
     if lake.format == PARQUET:
@@ -80,7 +80,7 @@ def read_messages(
 def _stored(
     spark: "SparkSession", store: ObjectStore, snapshot: LakeSnapshot, files: Sequence[str] | None
 ) -> "DataFrame":
-    """The same of objects, which executors read by themselves."""
+    """Return the rows of `snapshot` in an object store; the executors read the objects themselves."""
     import pyarrow as pa
 
     from pyspark_warren.pipelines.object_io import lake_schema, read
@@ -97,9 +97,9 @@ def _stored(
 
 
 def with_partitions(rows: "DataFrame", values: Mapping[str, tuple[Any, ...]], columns: str) -> "DataFrame":
-    """Rows of Parquet files with their places, and with what the log of Delta says of each file.
+    """Return rows of a Delta table with file, row, and the partition values that the log has for the file.
 
-    Names of folders only hint at it: each writer escapes them in its own way.
+    Folder names are not used, since writers escape them differently.
     """
     from pyspark.sql.functions import broadcast
 
@@ -110,7 +110,7 @@ def with_partitions(rows: "DataFrame", values: Mapping[str, tuple[Any, ...]], co
 
 
 def filter_messages(rows: "DataFrame", selection: LakeSelection) -> "DataFrame":
-    """Those that are wanted; ValueError, if the condition is none."""
+    """Return the selected rows. Raises ValueError if `where` is not a valid condition."""
     from pyspark.errors import AnalysisException
     from pyspark.sql.functions import col, expr, lit
 
@@ -131,15 +131,15 @@ def filter_messages(rows: "DataFrame", selection: LakeSelection) -> "DataFrame":
         return rows
     try:
         found = rows.where(selection.where)
-        found.schema  # noqa: B018, over Connect it is only looked at when something is asked for
+        found.schema  # noqa: B018, Spark Connect analyzes the condition when the schema is requested
     except AnalysisException as error:
         told = (error.getMessage() or str(error)).splitlines()[0]
         raise ValueError(
-            f"where={selection.where!r} is no condition over {', '.join((*COLUMNS, DAY))}: {told}"
+            f"where={selection.where!r} is not a condition over {', '.join((*COLUMNS, DAY))}: {told}"
         ) from None
     return found
 
 
 def _wanted(files: Sequence[str] | None, all_files: Sequence[str]) -> Sequence[str]:
-    # Spark takes a path as it is, and gives it as in a URI.
+    # Spark returns paths percent-encoded, and takes them decoded.
     return all_files if files is None else [unquote(file) for file in files]

@@ -1,10 +1,10 @@
-"""A lake: a folder that driver and executors share, with rows of messages in it, each batch of them once.
+"""The layout of a lake: messages in a folder that driver and executors share, or in an object store.
 
-day=…/queue=…/*.parquet         what the log of a Delta table names; its log is `_delta_log`
-batch=…/day=…/queue=…/*.parquet the same without a log: a batch is there when its folder has this name
-_warren/staged/…                what a batch has written before it is there; no reader looks behind `_`
-_warren/checkpoints/<name>      where a query stands
-_warren/replays/<name>          what a replay sends, and how far it is
+day=…/queue=…/*.parquet         files of a Delta table, whose log is `_delta_log`
+batch=…/day=…/queue=…/*.parquet files of plain Parquet: a batch is committed when its folder has this name
+_warren/staged/…                files before their commit; readers ignore names that begin with `_`
+_warren/checkpoints/<name>      checkpoint of a query
+_warren/replays/<name>          plan and progress of a replay
 """
 
 import os
@@ -32,111 +32,111 @@ DAY = "day"
 QUEUE = "queue"
 BATCH = "batch"
 PARTITIONS = (DAY, QUEUE)
-# By these rows are found: files say between which values theirs are.
+# Columns whose ranges are recorded for each file, so that readers can skip files.
 ORDERED = ("offset", "broker_timestamp")
 OWN_FOLDER = "_warren"
 DELTA_LOG = "_delta_log"
 _SUFFIX = ".parquet"
-# What Spark's committer, and its checksums, leave beside the rows.
+# Files that Spark's committer leaves beside the rows.
 _LEFTOVERS = ("_SUCCESS", ".*.crc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeBatch:
-    """One batch of one query, which are the same if it is made again after a crash."""
+    """Identifies a micro-batch: the id of the query and its number, which do not change after a crash."""
 
     query: str
     number: int
-    # Of the pipeline, for those who look at the table.
+    # Name of the pipeline, recorded in the commit for information.
     name: str
 
     @property
     def folder(self) -> str:
-        """Its name among others."""
+        """Return the name of the folder of this batch."""
         return f"{self.query}-{self.number:010d}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """One file of a batch."""
+    """A data file of a batch with its statistics."""
 
     path: Path
     day: str
     queue: str
     rows: int
     octets: int
-    # (smallest, largest, how many are null) of each column of `ORDERED`.
+    # (minimum, maximum, number of nulls) of each column of `ORDERED`.
     ranges: dict[str, tuple[Any, Any, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeSnapshot:
-    """What a lake has at one moment; it stays the same as long as nobody cleans."""
+    """The files of a lake at one time; they stay readable until `clean` removes old files."""
 
-    # The version of a Delta table, or the folders of batches.
+    # The version of a Delta table; or the batch folders of plain Parquet.
     version: int | None
     batches: tuple[str, ...]
-    # Where the rows are; folders, if they say day and queue by their names.
+    # Files; or folders, if day and queue are in their names.
     files: tuple[str, ...]
-    # (day, queue) of each file, if not.
+    # (day, queue) of each file of a Delta table.
     partitions: Mapping[str, tuple[date, str]]
-    # From when on, and until before when, the broker took in the rows of a file, where that is known.
+    # The half-open range of the times of receipt in each file, if it is known.
     times: Mapping[str, tuple[datetime, datetime]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncommittedBatch:
-    """A batch that is in files which no reader sees."""
+    """A batch that is written but not committed."""
 
     files: tuple[DataFile, ...]
-    # Where they are renamed from; None if they are where they belong.
+    # The staging folder; None if the files are in their final place.
     folder: Path | None
 
 
 class Lake(Protocol):
-    """A table that takes batches."""
+    """A table to which micro-batches are committed exactly once."""
 
-    # How it is called: a folder or a URI.
+    # The folder or the URI, for messages.
     place: str
     format: str
 
     @property
     def root(self) -> Path | None:
-        """The folder, if it is one."""
+        """The folder; None in an object store."""
 
     @property
     def store(self) -> ObjectStore | None:
-        """Where it is in an object store, if it is not."""
+        """The location in an object store; None for a folder."""
 
     def prepare(self) -> None:
-        """Make it, if it is not there; ValueError if it holds something else."""
+        """Create the lake if it does not exist. Raises ValueError if the place has other contents."""
 
     def has(self, batch: LakeBatch) -> bool:
-        """Whether a batch is there."""
+        """Whether the batch is committed."""
 
     def write(self, rows: "DataFrame", batch: LakeBatch) -> UncommittedBatch:
-        """Have the executors write `rows`, which are messages and their day."""
+        """Let the executors write `rows`: messages with the column `day`."""
 
     def commit(self, batch: LakeBatch, written: UncommittedBatch) -> int | None:
-        """Put in what was written, whole and once; the version of the table, if it has any."""
+        """Commit a written batch once; return the version of a Delta table, else None."""
 
     def ends(self, queues: Sequence[str]) -> dict[str, int]:
-        """Behind the last offset that it has of each queue; queues of which it has nothing are left out."""
+        """Return the offset after the last archived one, for each of `queues` that has rows in the lake."""
 
     def snapshot(self, version: int | None = None, batches: Sequence[str] = ()) -> LakeSnapshot:
-        """What it has now, or what it had then."""
+        """Return the current files, or those of the given version or batches."""
 
 
 def lake_folder(table: str | os.PathLike[str]) -> Path:
-    """The folder of a lake; ValueError for a place that is none."""
+    """Return the path of a folder. Raises ValueError if `table` is empty or another kind of URI."""
     text = os.fspath(table)
     parts = urlsplit(text)
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
         return Path(unquote(parts.path)).absolute()
     if "://" in text:
         raise ValueError(
-            "this is a folder that the driver and all executors see under the same path, or in an object "
-            f"store ({'://, '.join(SCHEMES)}://) where a lake may be in one, not {text!r}"
+            f"{text!r} is not a folder: give a folder that the driver and all executors see under the same "
+            f"path, or, for a lake, a place in an object store ({'://, '.join(SCHEMES)}://)"
         )
     if not text:
         raise ValueError("the path of the lake is empty")
@@ -144,7 +144,7 @@ def lake_folder(table: str | os.PathLike[str]) -> Path:
 
 
 def format_of(root: Path) -> str | None:
-    """Which kind of lake is there; None if none is."""
+    """Return the format of the lake in a folder; None if there is none."""
     if (root / DELTA_LOG).is_dir():
         return DELTA
     if next(root.glob(f"{BATCH}=*"), None) is not None:
@@ -153,43 +153,45 @@ def format_of(root: Path) -> str | None:
 
 
 def check_format(root: Path, wanted: str) -> None:
-    """Raise ValueError if there is something else than a lake of the kind that is `wanted`."""
+    """Raise ValueError if `root` has other contents than a lake of the format `wanted`."""
     found = format_of(root)
     if found not in (None, wanted):
-        raise ValueError(f"{str(root)!r} is a lake of format {found!r} already, not {wanted!r}")
+        raise ValueError(f"{str(root)!r} is already a lake of format {found!r}, not {wanted!r}")
     if root.exists() and not root.is_dir():
-        raise ValueError(f"{str(root)!r} is a file: a lake is a folder")
-    # Another archive may be making a lake here at this moment.
+        raise ValueError(f"{str(root)!r} is a file: give a folder for the lake")
+    # Another archive may be creating the lake at the same time.
     ours = (OWN_FOLDER, DELTA_LOG)
     strange = sorted(
         one.name for one in root.glob("*") if one.name not in ours and not one.name.startswith(f"{BATCH}=")
     )
     if found is None and strange:
-        raise ValueError(f"{str(root)!r} holds {strange[0]!r}, and is no lake: give an empty or a new folder")
+        raise ValueError(
+            f"{str(root)!r} is not a lake, since it contains {strange[0]!r}: give an empty or a new folder"
+        )
 
 
 def own_folder(lake: Lake, kind: str, name: str) -> Path:
-    """A folder for what belongs to the pipeline `name` and is no row."""
+    """Return the folder for the state of the pipeline `name`. Raises ValueError in an object store."""
     if lake.root is None:
         raise ValueError(
-            f"the lake {lake.place!r} is in an object store, where Spark cannot keep where it stands: say "
-            "with checkpoint (--checkpoint) which folder has that"
+            f"the lake {lake.place!r} is in an object store, where Spark cannot keep a checkpoint: give a "
+            "folder for it with checkpoint (--checkpoint)"
         )
     return lake.root / OWN_FOLDER / kind / quote(name, safe="")
 
 
 def staging_folder(root: Path, batch: LakeBatch) -> Path:
-    """Where one attempt at a batch writes: nobody else does, not even a driver that is thought to be dead."""
+    """Return a new staging folder for one attempt at a batch, which no other driver writes to."""
     return attempt_folder(root, batch.folder)
 
 
 def attempt_folder(root: Path, name: str) -> Path:
-    """A new folder for what is renamed when it is whole."""
+    """Return the path of a new staging folder, to be renamed when it is complete."""
     return root / OWN_FOLDER / "staged" / f"{name}-{uuid.uuid4().hex[:8]}"
 
 
 def staged_files(folder: Path) -> list[DataFile]:
-    """What was written into `folder`, as the files themselves tell; all of it is on the disk then."""
+    """Sync a staging folder to disk, and return its data files with their statistics."""
     for pattern in _LEFTOVERS:
         for path in folder.rglob(pattern):
             path.unlink()
@@ -199,13 +201,13 @@ def staged_files(folder: Path) -> list[DataFile]:
 
 
 def sync_below(folder: Path) -> None:
-    """All files in `folder`, and their names, survive the loss of power from now on."""
+    """Sync a folder and everything in it to disk."""
     for path in (folder, *folder.rglob("*")):
         sync(path)
 
 
 def sync(path: Path) -> None:
-    """What a file or a folder holds survives the loss of power from now on."""
+    """Sync a file or a folder to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -214,18 +216,18 @@ def sync(path: Path) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Remove what was written, if it is there."""
+    """Remove a folder if it exists."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def partition_of(path: Path) -> dict[str, str]:
-    """The values that the folders of a file say: `day=…` and `queue=…`."""
+    """Return the partition values in the path of a file: `day=…` and `queue=…`."""
     pairs = (part.partition("=") for part in path.parts[:-1] if "=" in part)
     return {name: unquote(value) for name, _, value in pairs}
 
 
 def offset_ends(files: Iterator[DataFile], queues: Sequence[str]) -> dict[str, int]:
-    """Behind the last offset in `files` of each of `queues`."""
+    """Return the offset after the last one in `files`, for each of `queues` that has rows."""
     ends: dict[str, int] = {}
     for one in files:
         largest = one.ranges["offset"][1]
@@ -235,7 +237,7 @@ def offset_ends(files: Iterator[DataFile], queues: Sequence[str]) -> dict[str, i
 
 
 def lake_files(folder: Path) -> Iterator[DataFile]:
-    """All files below `folder` that have rows."""
+    """Yield the data files below `folder`."""
     for path in sorted(folder.rglob(f"*{_SUFFIX}")):
         yield _data_file(path)
 
@@ -254,7 +256,7 @@ def _data_file(path: Path) -> DataFile:
 
 
 def footer_range(footer: Any, name: str) -> tuple[Any, Any, int]:
-    """The smallest and the largest value of a column of a file, and how many are null."""
+    """Return minimum, maximum and number of nulls of a column from the footer of a file."""
     names = [footer.schema.column(number).path for number in range(footer.num_columns)]
     column = names.index(name)
     groups = [footer.row_group(number).column(column) for number in range(footer.num_row_groups)]

@@ -1,4 +1,4 @@
-"""Tends a lake: small files become large ones, and what no reader or writer can need any more is removed."""
+"""Maintenance of a lake: compaction of small files, and removal of files that are no longer needed."""
 
 import os
 import time
@@ -15,14 +15,14 @@ from pyspark_warren.pipelines.lake_factory import existing_lake
 from pyspark_warren.pipelines.lakes import DAY, DELTA, OWN_FOLDER, Lake, discard
 
 TARGET_OCTETS = 256 * 1_048_576
-# A week: who has begun to read an old version, or to write a batch, has ended by then.
+# A week, longer than any reader of an old version, or writer of a batch, should run.
 RETENTION_HOURS = 168
 _HOUR_S = 3_600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionResult:
-    """What compaction has done."""
+    """The result of a compaction."""
 
     files_before: int
     files_after: int
@@ -36,15 +36,16 @@ def compact(
     target_octets: int = TARGET_OCTETS,
     storage_options: Mapping[str, str] | None = None,
 ) -> CompactionResult:
-    """Rewrite small files of a Delta table as fewer, of one day or of all; archives may go on meanwhile.
+    """Rewrite small files of a Delta table into few large ones, of one day or of all days.
 
-    The table keeps its rows. Old files stay, for those who read older versions, until `clean` removes them.
+    Archives and readers can run at the same time. The rows do not change. Old files stay for readers of older
+    versions until `clean` removes them. Raises ValueError for plain Parquet, or if the compaction fails.
     """
     lake = existing_lake(table, storage_options)
     if lake.format != DELTA:
         raise ValueError(
-            f"{lake.place!r} is plain Parquet and cannot be compacted: without a log, whoever lists it "
-            "meanwhile would see rows twice, or not at all. Make larger batches, or use Delta"
+            f"{lake.place!r} is plain Parquet and cannot be compacted: it has no log, so a concurrent reader "
+            "would see rows twice or not at all. Use larger batches, or Delta"
         )
     found = _opened(lake)
     try:
@@ -54,7 +55,7 @@ def compact(
             )
     except DeltaError as error:
         raise ValueError(
-            f"{lake.place!r} was not compacted: {error}. If somebody else compacts it, let them finish"
+            f"{lake.place!r} was not compacted: {error}. If another compaction is running, wait for it"
         ) from None
     return CompactionResult(
         files_before=told["numFilesRemoved"], files_after=told["numFilesAdded"], version=found.version()
@@ -68,17 +69,18 @@ def clean(
     dry_run: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Remove what crashes have left, and files of old versions, all older than the retention; which they are.
+    """Remove files of crashes and of old versions that are older than the retention, and return their paths.
 
-    A Delta table refuses a retention below its own, `delta.deletedFileRetentionDuration`.
+    With `dry_run`, only return them. Raises ValueError for a retention below RETENTION_HOURS, or below the
+    table's own `delta.deletedFileRetentionDuration`.
     """
     if retention_hours < RETENTION_HOURS:
         raise ValueError(
-            f"the retention is at least {RETENTION_HOURS} hours, not {retention_hours}: a query that is "
-            "running may need what is younger"
+            f"the retention must be at least {RETENTION_HOURS} hours, not {retention_hours}: running queries "
+            "may need younger files"
         )
     lake = existing_lake(table, storage_options)
-    # In an object store nothing is written to be renamed.
+    # An object store has no staging folders.
     left = [] if lake.root is None else list(_left(lake.root, retention_hours))
     removed = [f"{path.relative_to(lake.root)}/" for path in left if lake.root is not None]
     if lake.format == DELTA:
@@ -99,12 +101,12 @@ def _opened(lake: Lake) -> DeltaTable:
 
 
 def _asked(lake: Lake) -> AbstractContextManager[None]:
-    """For what the store is asked, if there is one."""
+    """Return the context that converts errors of the object store; none is needed for a folder."""
     return nullcontext() if lake.store is None else lake.store.translated_errors()
 
 
 def _left(root: Path, retention_hours: int) -> Iterator[Path]:
-    """Folders of attempts that nobody has written into for as long as the retention."""
+    """Yield staging folders whose files are all older than the retention."""
     limit = time.time() - retention_hours * _HOUR_S
     for folder in sorted((root / OWN_FOLDER / "staged").glob("*")):
         newest = max((one.stat().st_mtime for one in (folder, *folder.rglob("*"))), default=0.0)

@@ -1,7 +1,7 @@
-"""What executors do with the objects of a lake: each task writes files and says which, or reads some.
+"""Reading and writing Parquet files in an object store by the executors.
 
-A file is written to the executor's own disk first and is sent when it is whole: a stream to an object store
-that is broken off could leave an object that is cut short. An object that nobody commits is seen by nobody.
+A file is first written to the disk of the executor, and uploaded when it is complete: an interrupted upload
+of a growing file could leave a truncated object. Readers ignore an object that is not committed.
 """
 
 import pickle
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
 Batches = Iterator[pa.RecordBatch]
 FILES = "file binary"
-# Of a file, so that a reader may pass over the rest.
+# Rows of a row group, so that a reader can skip groups.
 _GROUP_ROWS = 100_000
 _SENT_OCTETS = 8 * 1_048_576
 _READ_ROWS = 10_000
-# Tasks that read at most.
+# Maximum number of tasks that read.
 _READERS = 200
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def lake_schema() -> pa.Schema:
-    """A message and its day."""
+    """Return the schema of a lake: the columns of a message and its day."""
     return arrow_schema(COLUMNS).append(pa.field(DAY, pa.date32()))
 
 
 def partitioned_writer(store: ObjectStore) -> Callable[[Batches], Batches]:
-    """Writes rows that come by day and queue into files of one day and queue each."""
+    """Return a function that writes rows, sorted by day and queue, to one file for each day and queue."""
     schema = pa.schema([field for field in lake_schema() if field.name not in PARTITIONS])
 
     def write(batches: Batches) -> Batches:
@@ -60,9 +60,9 @@ def partitioned_writer(store: ObjectStore) -> Callable[[Batches], Batches]:
 def single_file_writer(
     store: ObjectStore, path: str, schema: pa.Schema | None = None, *, is_grouped: bool = False
 ) -> Callable[[Batches], Batches]:
-    """Writes all rows into one file, `path`, with the columns of `schema`, or those that they have.
+    """Return a function that writes all rows to the file `path`, with the columns of `schema` if given.
 
-    Grouped, those of a day and queue, which come one behind the other, have row groups of their own.
+    With `is_grouped`, rows must be sorted by day and queue, and each day and queue gets its own row groups.
     """
 
     def write(batches: Batches) -> Batches:
@@ -79,7 +79,7 @@ def single_file_writer(
 
 
 def written(rows: "DataFrame", write: Callable[[Batches], Batches]) -> list[DataFile]:
-    """What the tasks have written."""
+    """Write `rows` with `write` in the tasks, and return the files."""
     return [pickle.loads(one["file"]) for one in rows.mapInArrow(write, FILES).collect()]
 
 
@@ -88,9 +88,9 @@ def read(
     files: Sequence[tuple[str, Mapping[str, Any]]], schema: pa.Schema,
     *, place: tuple[str, str] | None = None,
 ) -> "DataFrame":  # fmt: skip
-    """The rows of `files`, each a path and what is the same in all its rows.
+    """Return the rows of `files`; each is a path and the values of columns that are constant in it.
 
-    `place` is how two columns more are called: the path, and the number of the row.
+    `place` are the names of two additional columns: the path, and the number of the row in its file.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -125,7 +125,7 @@ def _reader(
 def _fitted(
     rows: pa.RecordBatch, schema: pa.Schema, given: Mapping[str, Any], numbered: tuple[str, int] | None
 ) -> pa.RecordBatch:
-    """`rows` with the columns of `schema`."""
+    """Return `rows` with the columns of `schema`; columns that are missing are null."""
     columns = []
     for field in schema:
         if numbered is not None and field.name == numbered[0]:
@@ -141,7 +141,7 @@ def _fitted(
 
 
 class _PendingUpload:
-    """A file in the making, on the disk of this machine; it has no name there, and goes with its task."""
+    """A file that is being written, as an unnamed temporary file on the disk of the executor."""
 
     def __init__(self, path: str, schema: pa.Schema, key: tuple[str, str]) -> None:
         self.path = path
@@ -153,20 +153,20 @@ class _PendingUpload:
         self._writer = parquet.ParquetWriter(self._octets, schema, compression="zstd")
 
     def add(self, rows: pa.Table) -> None:
-        """More rows."""
+        """Add rows."""
         self._waiting.append(rows.select(self._schema.names).cast(self._schema))
         self._count += rows.num_rows
         if self._count >= _GROUP_ROWS:
             self.flush()
 
     def flush(self) -> None:
-        """What follows is another row group."""
+        """End the current row group."""
         if self._waiting:
             self._writer.write_table(pa.concat_tables(self._waiting))
             self._waiting, self._count = [], 0
 
     def send(self, store: ObjectStore) -> DataFile:
-        """Put the file, which is whole now, into the store; it is gone here."""
+        """Complete the file, upload it and remove the local copy."""
         with self._octets as octets:
             self.flush()
             self._writer.close()
@@ -174,7 +174,7 @@ class _PendingUpload:
             footer = parquet.read_metadata(octets)
             octets.seek(0)
             with store.translated_errors():
-                # With a buffer larger than a piece: delta-rs takes octets, which is what a buffer gives.
+                # The buffer is larger than a piece, since delta-rs accepts only what a buffer passes on.
                 sink = store.filesystem().open_output_stream(self.path, buffer_size=2 * _SENT_OCTETS)
                 while piece := octets.read(_SENT_OCTETS):
                     sink.write(piece)
@@ -193,7 +193,7 @@ def _finished(spool: _PendingUpload | None, store: ObjectStore) -> Batches:
 
 
 def _runs(batches: Batches) -> Iterator[pa.Table]:
-    """Rows of one day and queue after the other; they come in this order."""
+    """Split batches, which are sorted by day and queue, into tables of one day and queue."""
     for batch in batches:
         changed: list[int] = []
         for column in (batch.column(DAY), batch.column(QUEUE)) if batch.num_rows else ():

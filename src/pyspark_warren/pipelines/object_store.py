@@ -1,7 +1,8 @@
-"""Object stores: what a lake there is reached by, and what is said when it cannot be.
+"""Object stores: options, access and errors of a lake in an object store.
 
-delta-rs reads and writes them, for plain Parquet as well, so that one set of options is enough: those of its
-makers, from the environment as their tools read it, or given. They hold secrets: nothing here shows them.
+delta-rs reads and writes object stores, for plain Parquet as well, so that one set of options is enough. They
+come from the environment, as the tools of the providers read it, or from the caller. They contain secrets,
+which are masked in errors.
 """
 
 import contextlib
@@ -12,16 +13,16 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-# What the variables of the environment begin with that belong to a store.
+# Prefixes of the environment variables for each scheme.
 _PREFIXES = {"s3": "AWS_", "gs": "GOOGLE_", "abfss": "AZURE_"}
 SCHEMES = tuple(_PREFIXES)
-# A store that does not answer is a failure after about a minute: for each request a time, and so many more.
+# A request to a store that does not answer fails after about a minute, retries included.
 _DEFAULTS = {"timeout": "30s", "connect_timeout": "5s", "max_retries": "3", "retry_timeout": "60s"}
 _ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
 _SECRET = re.compile(r"SECRET|TOKEN|PASSWORD|KEY|SAS|CREDENTIAL", re.IGNORECASE)
-# Of fewer characters it would be found everywhere.
+# A shorter secret would mask parts of other words.
 _SECRET_SIZE_MIN = 4
-# How errors of delta-rs are coloured and indented; and what an answer says beside its code.
+# Colors and indentation in errors of delta-rs, and parts of XML answers that are not needed.
 _DECORATION = re.compile(
     r"\x1b\[[0-9;]*m|↳|<\?xml.*?\?>|<(RequestI[dD]|HostId|Resource)>.*?</\1>|\s+", re.DOTALL
 )
@@ -29,19 +30,19 @@ _TAGS = re.compile(r"<[^>]*>")
 
 
 class ObjectStoreError(OSError):
-    """An object store did not do what it was asked; the text has no secrets."""
+    """A request to an object store failed; the text has no secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectStore:
-    """A place in an object store."""
+    """A location in an object store, with the options to access it."""
 
-    # Without a slash at its end.
+    # Without a trailing slash.
     uri: str
     options: Mapping[str, str] = field(repr=False)
 
     def filesystem(self) -> Any:
-        """The same as a file system of pyarrow, with paths below the place."""
+        """Return a file system of pyarrow with paths relative to this location."""
         from deltalake.fs import DeltaStorageHandler
         from pyarrow.fs import PyFileSystem
 
@@ -49,7 +50,7 @@ class ObjectStore:
             return PyFileSystem(DeltaStorageHandler(self.uri, dict(self.options)))
 
     def names(self, folder: str = "") -> list[str]:
-        """What is directly in `folder`: names of objects, and of what is like a folder."""
+        """Return the names of objects and common prefixes directly in `folder`, sorted."""
         from pyarrow.fs import FileSelector
 
         with self.translated_errors():
@@ -57,7 +58,7 @@ class ObjectStore:
             return sorted(one.base_name for one in self.filesystem().get_file_info(selector))
 
     def objects(self) -> list[str]:
-        """The paths of all objects below the place."""
+        """Return the paths of all objects below this location, sorted."""
         from pyarrow.fs import FileSelector, FileType
 
         with self.translated_errors():
@@ -65,7 +66,7 @@ class ObjectStore:
         return sorted(one.path for one in found if one.type == FileType.File)
 
     def has(self, path: str) -> bool:
-        """Whether there is an object `path`."""
+        """Whether the object `path` exists."""
         from pyarrow.fs import FileType
 
         with self.translated_errors():
@@ -73,7 +74,7 @@ class ObjectStore:
 
     @contextlib.contextmanager
     def translated_errors(self) -> Iterator[None]:
-        """What goes wrong within is a StoreError that says where, in one line and without secrets."""
+        """Convert errors in the block to ObjectStoreError, with the location and without secrets."""
         from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
         try:
@@ -92,29 +93,29 @@ class ObjectStore:
 
 
 def is_object_store(place: str | os.PathLike[str]) -> bool:
-    """Whether `place` is in an object store, and not a folder."""
+    """Whether `place` is a URI of an object store."""
     return urlsplit(os.fspath(place)).scheme in _PREFIXES
 
 
 def store_of(place: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> ObjectStore:
-    """The store that `place` names, with `options` before those of the environment."""
+    """Return the location `place`; `options` override those of the environment. Raises ValueError."""
     text = os.fspath(place)
     parts = urlsplit(text)
     if not parts.netloc or parts.query or parts.fragment:
-        raise ValueError(f"a lake in an object store is {parts.scheme}://BUCKET/PATH, not {text!r}")
+        raise ValueError(f"a lake in an object store must be {parts.scheme}://BUCKET/PATH, not {text!r}")
     prefix = _PREFIXES[parts.scheme]
     known = {name: value for name, value in os.environ.items() if name.startswith(prefix)}
     known |= {_named(name): value for name, value in (options or {}).items()}
     if parts.scheme == "s3":
-        # A commit is an object that is put if it is not there.
+        # A commit is a conditional put.
         known.setdefault("AWS_CONDITIONAL_PUT", "etag")
-        # Who names such an endpoint wants it.
+        # delta-rs refuses an endpoint without TLS unless this is set.
         if any(known.get(name, "").startswith("http://") for name in _ENDPOINTS):
             known.setdefault("AWS_ALLOW_HTTP", "true")
     return ObjectStore(text.rstrip("/"), _DEFAULTS | known)
 
 
 def _named(name: str) -> str:
-    """The name of an option as it is in the environment, or in small letters if it is not there."""
+    """Return the name of an option as in the environment, or in lower case if it is not one of these."""
     upper = name.upper()
     return upper if upper.startswith(tuple(_PREFIXES.values())) else name.lower()

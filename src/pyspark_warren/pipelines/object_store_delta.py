@@ -1,7 +1,7 @@
-"""A Delta table in an object store: files are written where they belong, and the commit names them.
+"""A Delta table in an object store: executors write files to their final place, and the driver commits them.
 
-The commit is an object that is put if it is not there, which the store refuses to the second of two. A file
-that no commit names is seen by no reader, and removed when the table is cleaned.
+The commit is a conditional put: the store refuses the second of two objects of the same name. Readers ignore
+files without a commit, and `clean` removes them.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class ObjectStoreDelta:
-    """See `Lake`."""
+    """Implements `Lake` for a Delta table in an object store."""
 
     format = DELTA
     root = None
@@ -44,38 +44,40 @@ class ObjectStoreDelta:
         self.place = store.uri
 
     def prepare(self) -> None:
-        """Make the table, if it is not there; ValueError if the place has something else."""
+        """Create the table if it does not exist. Raises ValueError if the place has other contents."""
         names = self.store.names()
         strange = [name for name in names if name != OWN_FOLDER]
         if DELTA_LOG not in names and strange:
-            raise ValueError(f"{self.place!r} holds {strange[0]!r}, and is no Delta table: give an empty one")
+            raise ValueError(
+                f"{self.place!r} is not a Delta table, since it contains {strange[0]!r}: give an empty place"
+            )
         with self.store.translated_errors():
             prepare_table(self.place, self.store.options)
 
     def has(self, batch: LakeBatch) -> bool:
-        """Whether the table has a batch, or one behind it."""
+        """Whether the table has this batch or a later one of the query."""
         return has_batch(self.table(), batch)
 
     def write(self, rows: "DataFrame", batch: LakeBatch) -> UncommittedBatch:
-        """Have the executors write files, which nobody sees until they are committed."""
+        """Let the executors write files, which readers ignore until they are committed."""
         files = written(rows.sortWithinPartitions(DAY, QUEUE), partitioned_writer(self.store))
         return UncommittedBatch(files=tuple(files), folder=None)
 
     def commit(self, batch: LakeBatch, written: UncommittedBatch) -> int:
-        """Commit what was written, once; the version of the table behind it."""
+        """Commit a written batch once, and return the version of the table after it."""
         with self.store.translated_errors():
             return commit_files(self.place, batch, written.files, self.store.options)[1]
 
     def ends(self, queues: Sequence[str]) -> dict[str, int]:
-        """Behind the last offset that the log knows of each queue."""
+        """Return the offset after the last one in the log, for each queue."""
         return table_ends(self.table(), queues)
 
     def snapshot(self, version: int | None = None, batches: Sequence[str] = ()) -> LakeSnapshot:
-        """The files of the newest version, or of an older one."""
+        """Return the files of the latest version, or of the given one."""
         assert not batches
         return table_snapshot(self.table(version), "")
 
     def table(self, version: int | None = None) -> "DeltaTable":
-        """The table as it is now, or was."""
+        """Open the latest version of the table, or the given one."""
         with self.store.translated_errors():
             return open_table(self.place, version, self.store.options)

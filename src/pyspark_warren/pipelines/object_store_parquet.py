@@ -1,9 +1,9 @@
-"""Plain Parquet in an object store: a batch is one object, which is there whole or not at all.
+"""A lake of plain Parquet in an object store: each micro-batch is a single object.
 
-There is no rename in an object store, and of several objects a reader would see some before the others. So
-one task writes a batch, to its own disk, and puts it under the name that follows from the query and the
-number. The same batch made again is the same rows under the same name; nothing is left of one that was
-broken off but parts of an upload, which no reader sees and the store discards.
+An object store has no rename, and readers would see several objects one after the other. So one task writes
+the batch to its local disk, and uploads it under a name that consists of the query id and the number. A
+repeated batch has the same rows and the same name. An interrupted batch leaves only parts of a multipart
+upload, which are invisible and which the store can expire.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ _FILE = "part-0.parquet"
 
 
 class ObjectStoreParquet:
-    """See `Lake`."""
+    """Implements `Lake` for plain Parquet in an object store."""
 
     format = PARQUET
     root = None
@@ -41,28 +41,29 @@ class ObjectStoreParquet:
         self.place = store.uri
 
     def prepare(self) -> None:
-        """ValueError if the place has something else."""
+        """Raise ValueError if the place has other contents than a lake of plain Parquet."""
         strange = [one for one in self.store.names() if one != OWN_FOLDER and not one.startswith(f"{BATCH}=")]
         if strange:
             raise ValueError(
-                f"{self.place!r} holds {strange[0]!r}, and is no lake of plain Parquet: give an empty place"
+                f"{self.place!r} is not a lake of plain Parquet, since it contains {strange[0]!r}: "
+                "give an empty place"
             )
 
     def has(self, batch: LakeBatch) -> bool:
-        """Whether the batch is there."""
+        """Whether the object of the batch exists."""
         return self.store.has(_path(batch))
 
     def write(self, rows: "DataFrame", batch: LakeBatch) -> UncommittedBatch:
-        """Have a task write the batch; it is there then."""
+        """Let one task write the batch; it is committed when its object is complete."""
         ordered = rows.repartition(1).sortWithinPartitions(DAY, QUEUE, "offset")
         files = written(ordered, single_file_writer(self.store, _path(batch), lake_schema(), is_grouped=True))
         return UncommittedBatch(files=tuple(files), folder=None)
 
     def commit(self, batch: LakeBatch, written: UncommittedBatch) -> None:
-        """The object was the commit."""
+        """Do nothing: the batch was committed by its object."""
 
     def ends(self, queues: Sequence[str]) -> dict[str, int]:
-        """Behind the last offset of each queue, as the objects themselves say."""
+        """Return the offset after the last one in the objects, for each queue."""
         ends: dict[str, int] = {}
         for queue, largest in self._largest():
             if queue in queues:
@@ -70,7 +71,7 @@ class ObjectStoreParquet:
         return ends
 
     def snapshot(self, version: int | None = None, batches: Sequence[str] = ()) -> LakeSnapshot:
-        """The batches that are there, or those that were."""
+        """Return the current batches, or the given ones. Raises ValueError if one was removed."""
         assert version is None
         there = [one for one in self.store.names() if one.startswith(f"{BATCH}=")]
         gone = [name for name in batches if name not in there]
@@ -81,7 +82,7 @@ class ObjectStoreParquet:
         return LakeSnapshot(version=None, batches=names, files=files, partitions={}, times={})
 
     def _largest(self) -> Iterator[tuple[str, int]]:
-        """The queue of each row group, and its last offset."""
+        """Yield the queue and the last offset of each row group."""
         filesystem = self.store.filesystem()
         for path in self.snapshot().files:
             with self.store.translated_errors():
@@ -90,8 +91,8 @@ class ObjectStoreParquet:
             paths = [footer.schema.column(number).path for number in range(footer.num_columns)]
             if not {QUEUE, "offset"} <= set(names):
                 raise ValueError(
-                    f"{self.store.uri}/{path} has no columns {QUEUE!r} and 'offset', and is no batch of a "
-                    "lake: was it put there by hand?"
+                    f"{self.store.uri}/{path} is not a batch of a lake, since it has no columns {QUEUE!r} "
+                    "and 'offset': was it copied there?"
                 )
             for number in range(footer.num_row_groups):
                 group = footer.row_group(number)

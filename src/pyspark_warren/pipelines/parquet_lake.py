@@ -1,11 +1,10 @@
-"""Plain Parquet, for those who have no Delta: a batch is a folder, and is there when it is renamed.
+"""A lake of plain Parquet, without Delta: each micro-batch is a folder that is renamed to commit it.
 
-A rename is the commit: it happens or it does not, whoever lists the lake sees all of a batch or nothing, and
-a folder with rows in it is not replaced by another. So a batch that is made again finds its folder, and of
-two drivers with the same batch one commits.
+A rename is atomic: a reader sees all of a batch or nothing, and a folder that is not empty is not replaced.
+So a repeated batch finds its folder and is skipped, and of two drivers that write the same batch one commits.
 
     write files below _warren/staged │ rename to batch=<query>-<number>
-              a crash here leaves a folder that no reader sees: `clean` removes it
+              a crash here leaves a folder that readers ignore: `clean` removes it
 """
 
 import errno
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ParquetLake:
-    """See `Lake`."""
+    """Implements `Lake` for plain Parquet in a folder."""
 
     format = PARQUET
 
@@ -45,20 +44,20 @@ class ParquetLake:
         self.place = str(root)
 
     def prepare(self) -> None:
-        """Make the folder, if it is not there."""
+        """Create the folder if it does not exist. Raises ValueError if it has other contents."""
         check_format(self.root, PARQUET)
         self.root.mkdir(parents=True, exist_ok=True)
 
     def has(self, batch: LakeBatch) -> bool:
-        """Whether the batch is there."""
+        """Whether the batch is committed."""
         return self._folder(batch).is_dir()
 
     def write(self, rows: "DataFrame", batch: LakeBatch) -> UncommittedBatch:
-        """Have the executors write a folder."""
+        """Let the executors write `rows` to a staging folder."""
         return write_folder(rows, self.root, batch)
 
     def commit(self, batch: LakeBatch, written: UncommittedBatch) -> None:
-        """Rename the folder, whole, unless another attempt has done so."""
+        """Rename the staging folder, unless another attempt has committed the batch."""
         folder = written.folder
         assert folder is not None
         if staged_files(folder):
@@ -71,12 +70,12 @@ class ParquetLake:
         discard(folder)
 
     def ends(self, queues: Sequence[str]) -> dict[str, int]:
-        """Behind the last offset of each queue, as the files themselves say."""
+        """Return the offset after the last one in the files, for each queue."""
         folders = self.root.glob(f"{BATCH}=*")
         return offset_ends((one for folder in folders for one in lake_files(folder)), queues)
 
     def snapshot(self, version: int | None = None, batches: Sequence[str] = ()) -> LakeSnapshot:
-        """The batches that are there, or those that were."""
+        """Return the current batches, or the given ones. Raises ValueError if one was removed."""
         assert version is None
         names = tuple(batches) or tuple(sorted(one.name for one in self.root.glob(f"{BATCH}=*")))
         gone = [name for name in names if not (self.root / name).is_dir()]

@@ -1,8 +1,8 @@
-"""What a query tells of itself where its batches are written, and where it was started.
+"""Passes the progress of a query from the process that writes batches to the one that started the query.
 
-On Spark Connect these are two processes: a batch is written on the server, and who started the query waits on
-the client. Both see the folder of the lake, so it goes through a file there, and the query's id is read from
-its checkpoint, where Spark has written it before the first batch.
+With Spark Connect these are two processes: the server writes the batches, and the client waits for the query.
+Both see the folder of the lake, so progress is passed through a file there. The id of the query is read from
+its checkpoint, where Spark writes it before the first batch.
 """
 
 import json
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 
 
 def query_id(checkpoint: Path) -> str:
-    """The id of the query that has this checkpoint: the same whenever it is started again."""
+    """Return the id of the query with this checkpoint, which does not change when it is restarted."""
     found: str = json.loads((checkpoint / "metadata").read_text())["id"]
     return found
 
 
 class ProgressRelay:
-    """A listener that can be sent to another process; what it is told there is taken here."""
+    """A listener that is pickled to another process, and passes the progress from there."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder` is for this alone, and seen by both processes under the same path."""
+        """`folder` is used by this relay only, and both processes see it under the same path."""
         self._folder = folder
         self._file = folder / "told.jsonl"
         self._taken = 0
 
     def __call__(self, told: "DataclassInstance") -> None:
-        """Leave a line; whole, as a line is one write."""
+        """Append the progress as one line of JSON, in one write."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with self._file.open("a") as lines:
             lines.write(json.dumps(asdict(told)) + "\n")
 
     def take(self) -> Iterator[dict[str, Any]]:
-        """What has come since the last time."""
+        """Yield the progress since the last call."""
         if not self._file.exists():
             return
         with self._file.open("rb") as lines:
@@ -49,5 +49,5 @@ class ProgressRelay:
                     yield json.loads(line)
 
     def close(self) -> None:
-        """Remove what was left."""
+        """Remove the folder."""
         shutil.rmtree(self._folder, ignore_errors=True)

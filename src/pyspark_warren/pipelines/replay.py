@@ -1,12 +1,12 @@
-"""Sends messages of a lake to exchanges again: those that are selected, each once, in their order.
+"""Publishes selected messages of a lake again, each exactly once and in order of receipt.
 
-A replay first writes down what it will send: the file and the row of each message, numbered in the order in
-which the broker took them in. By this, a replay that is run again under its name sends the same batches,
-whatever has come into the lake meanwhile. The executors stage a batch, and it is committed under the name of
-the replay and its number, which the broker takes once; so it does not matter where a replay was killed.
+A replay first writes a plan: the file and row of each message, numbered in order of receipt. When the replay
+is run again under its name, it publishes the same batches, even if the lake has new messages. The executors
+stage a batch, and the driver commits it under the name of the replay and the number of the batch, which the
+broker accepts once. So a replay can be killed at any time.
 
     _warren/replays/<name>/rows       _id, _file, _row, …: Parquet
-    _warren/replays/<name>/plan.json  what was selected, where it goes, and how many batches are done
+    _warren/replays/<name>/plan.json  the selection, the target, and the number of published batches
 """
 
 import json
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 BATCH_ROWS = 200_000
-# The bodies of a batch are staged together: a fraction of what the broker takes.
+# Bytes of the bodies in a batch, well below the limit of a stage at the broker.
 BATCH_OCTETS = 256 * 1_048_576
-# With a rate, what is due within so many seconds is sent at once.
+# With a rate, a batch has the messages of at most this many seconds.
 BURST_S = 10
 SAMPLES = 5
 VERSION = 1
@@ -61,24 +61,24 @@ _INDEX = (
     f"{FILE} string, {ROW} bigint, queue string, offset bigint, exchange string, {_TAKEN} timestamp, "
     f"{_OCTETS} int, {_FOREIGN} boolean, {_ID} bigint"
 )
-# A number within a partition, behind the number of the partition.
+# monotonically_increasing_id() has the number of the partition above this bit.
 _PARTITION_SHIFT = 33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """What a replay sends, or would send."""
+    """The result of a replay, or of a dry run."""
 
     name: str
     rows: int
     octets: int
-    # How many go to each exchange.
+    # Number of messages for each exchange.
     exchanges: dict[str, int]
-    # When the broker took in the first and the last; ISO 8601.
+    # Times of receipt of the first and the last message, ISO 8601.
     first: str | None
     last: str | None
     batches: int
-    # How many of the rows were sent by this run, and by those before it.
+    # Number of messages published by this run, and by earlier runs.
     sent: int
     sent_before: int
     samples: list[dict[str, Any]]
@@ -86,7 +86,7 @@ class ReplayResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayProgress:
-    """A batch has been sent."""
+    """The progress of a replay: a batch was published."""
 
     batch: int
     batches: int
@@ -122,19 +122,20 @@ def replay(
     storage_options: Mapping[str, str] | None = None,
     progress: ReplayListener | None = None,
 ) -> ReplayResult:
-    """Send what is selected in the lake `table`, and return when it is sent; with `dry_run`, only say what.
+    """Publish the selected messages of the lake `table`, and return when all are confirmed.
 
-    Each message goes to its own exchange with its own routing key, unless these are given. `rate` is how many
-    may go in a second. `user_ids` says what becomes of that property, which a broker takes only from the user
-    that it names: `check` refuses to begin if it is another, `keep` tries, `drop` leaves it out. What is sent
-    is written down in the lake, or in the folder `checkpoint`, which a lake in an object store needs.
+    With `dry_run`, only count and sample them. `exchange` and `routing_key` replace those of each message.
+    `rate` is the maximum number of messages per second. The broker accepts the property user_id only from
+    that user: `user_ids` is `check` to refuse others before anything is published, `keep` to publish it
+    anyway, or `drop` to remove it. The plan is in the lake, or in the folder `checkpoint`, which a lake in an
+    object store needs. Raises ValueError for invalid arguments, and if `name` was used with others.
     """
     given = {"uri": uri} | ({"managementUri": management_uri} if management_uri else {}) | dict(options or {})
     address = {"exchange": exchange, "routingKey": routing_key}
     given |= {option: value for option, value in address.items() if value is not None}
     broker = write_options(given).broker
     if user_ids not in USER_IDS:
-        raise ValueError(f"user_ids is {', '.join(USER_IDS[:-1])} or {USER_IDS[-1]}, not {user_ids!r}")
+        raise ValueError(f"user_ids must be {', '.join(USER_IDS[:-1])} or {USER_IDS[-1]}, not {user_ids!r}")
     selection = LakeSelection(
         where=where,
         since=None if since is None else _time("since", since),
@@ -150,7 +151,7 @@ def replay(
             spark, lake, selection, broker, name=name, exchange=exchange, size=size, samples=samples
         )
     if not name:
-        raise ValueError("a replay needs a name, by which it is known when it is run again")
+        raise ValueError("a replay needs a name, by which a later run continues it")
     sent = {"selection": selection.told(), "address": address, "to": _place(broker)}
     folder = lake_folder(checkpoint) if checkpoint else own_folder(lake, "replays", name)
     plan = _ReplayPlan(spark, lake, (name, folder), sent)
@@ -159,12 +160,12 @@ def replay(
 
 
 class _ReplayPlan:
-    """What one replay sends, kept beside the lake."""
+    """The plan of a replay and its progress, stored in a folder."""
 
     def __init__(
         self, spark: "SparkSession", lake: Lake, known: tuple[str, Path], sent: dict[str, Any]
     ) -> None:
-        """`known` is the name, and the folder in which the plan is."""
+        """`known` is the name of the replay and the folder of its plan."""
         self._spark = spark
         self._lake = lake
         self._name, self._folder = known
@@ -179,15 +180,15 @@ class _ReplayPlan:
         exchange: str | None,
         publish_options: tuple[int, str],
     ) -> None:
-        """Read what an earlier run has planned, or plan."""
+        """Read the plan of an earlier run, or write a new one. Raises ValueError if the two differ."""
         if self._file.exists():
             self._known = json.loads(self._file.read_text())
             differing = [what for what, value in self._sent.items() if self._known[what] != value]
             if differing:
                 what = differing[0]
                 raise ValueError(
-                    f"the replay {self._name!r} was begun with another {what}: {self._known[what]}, and not "
-                    f"{self._sent[what]}. Take another name for another replay"
+                    f"the replay {self._name!r} was started with another {what}: {self._known[what]} instead "
+                    f"of {self._sent[what]}. Use another name for another replay"
                 )
             return
         size, user_ids = publish_options
@@ -200,8 +201,8 @@ class _ReplayPlan:
         if facts["foreign"] and user_ids == "check":
             discard(folder)
             raise ValueError(
-                f"{facts['foreign']} of the messages have a user_id that is not {broker.target.user!r}, and "
-                "a broker takes them from nobody else: user_ids='drop' leaves it out, 'keep' tries"
+                f"{facts['foreign']} of the messages have a user_id other than {broker.target.user!r}, which "
+                "the broker refuses: use user_ids='drop' to remove it, or 'keep' to publish it anyway"
             )
         size = min(size, max(1, BATCH_OCTETS * facts["rows"] // max(1, facts["octets"])))
         self._known = self._sent | facts | {
@@ -217,7 +218,7 @@ class _ReplayPlan:
     def send(
         self, given: Mapping[str, str], user_ids: str, rate: float | None, progress: ReplayListener | None
     ) -> ReplayResult:
-        """Send the batches that are not known to be sent."""
+        """Publish the batches that are not recorded as published."""
         before = self._known["done"]
         snapshot = self._lake.snapshot(self._known["version"], self._known["batches"])
         rows = self._spark.read.schema(_INDEX).parquet(str(self._folder / "rows"))
@@ -248,11 +249,11 @@ class _ReplayPlan:
         snapshot: LakeSnapshot,
         publish_options: tuple[Mapping[str, str], str],
     ) -> None:
-        """One batch, for each exchange as one transaction."""
+        """Publish one batch, as one transaction for each exchange."""
         from pyspark.sql.functions import broadcast, coalesce, lit
 
         given, user_ids = publish_options
-        # Another lake may have a replay of this name, and so may this one, once somebody has removed it.
+        # Another lake can have a replay of this name, and so can this one after the folder was removed.
         own = self._known["id"]
         found = places.select(FILE, "exchange").distinct().collect()
         rows = read_messages(self._spark, self._lake, snapshot, sorted({one[FILE] for one in found}))
@@ -268,13 +269,13 @@ class _ReplayPlan:
             writer.option("txnVersion", str(number)).mode("append").save()
 
     def _attempt(self) -> Path:
-        """Where the plan is until it is whole: on the same disk."""
+        """Return a folder for the plan until it is complete, on the same disk."""
         if self._lake.root is not None and self._lake.root in self._folder.parents:
             return attempt_folder(self._lake.root, "replay")
         return self._folder.with_name(f"{self._folder.name}.{uuid4().hex[:8]}.new")
 
     def _note(self, path: Path) -> None:
-        """Write the plan, whole."""
+        """Write the plan atomically."""
         new = path.with_suffix(".new")
         new.write_text(json.dumps(self._known))
         sync(new)
@@ -283,7 +284,7 @@ class _ReplayPlan:
 
 
 def _numbered(rows: "DataFrame", broker: BrokerOptions, exchange: str | None) -> "DataFrame":
-    """The places of rows, with numbers that grow with the time at which the broker took them in."""
+    """Return file, row and facts of each message, numbered in order of receipt."""
     from pyspark.sql.functions import coalesce, col, expr, lit, monotonically_increasing_id
 
     target = coalesce(col("exchange"), lit("")) if exchange is None else lit(exchange)
@@ -298,7 +299,7 @@ def _numbered(rows: "DataFrame", broker: BrokerOptions, exchange: str | None) ->
 
 
 def _facts(rows: "DataFrame") -> dict[str, Any]:
-    """How many, how large and when, and where to."""
+    """Return the number and size of the messages, their times, and their exchanges."""
     from pyspark.sql.functions import expr
 
     found = rows.groupBy("exchange").agg(
@@ -319,7 +320,7 @@ def _preview(
     spark: "SparkSession", lake: Lake, selection: LakeSelection, broker: BrokerOptions,
     *, name: str, exchange: str | None, size: int, samples: int,
 ) -> ReplayResult:  # fmt: skip
-    """What would be sent; nobody is asked but the lake."""
+    """Return the result of a dry run, which reads only the lake."""
     rows = filter_messages(read_messages(spark, lake, prune_files(lake.snapshot(), selection)), selection)
     facts = _facts(_numbered(rows, broker, exchange))
     shown = [row.asDict() for row in rows.drop(FILE, ROW).limit(samples).collect()] if samples else []
@@ -342,7 +343,7 @@ def _result(name: str, facts: Mapping[str, Any], size: int, samples: list[dict[s
 
 
 def _counts(rows: "DataFrame") -> list[tuple[int, int]]:
-    """How many rows each partition of the plan has: their numbers go from 0 on in each."""
+    """Return the number of rows in each partition of the plan; each is numbered from 0."""
     from pyspark.sql.functions import expr
 
     grouped = rows.groupBy(expr(f"shiftright({_ID}, {_PARTITION_SHIFT}) as part")).count().collect()
@@ -350,7 +351,7 @@ def _counts(rows: "DataFrame") -> list[tuple[int, int]]:
 
 
 def _ranges(counts: Sequence[tuple[int, int]], size: int) -> Iterator[list[tuple[int, int]]]:
-    """The numbers of each batch of `size` rows, as ranges [start, end)."""
+    """Yield the ids of each batch of `size` rows, as ranges [start, end)."""
     batch: list[tuple[int, int]] = []
     room = size
     for part, count in counts:
@@ -373,11 +374,11 @@ def _within(ranges: Sequence[tuple[int, int]]) -> str:
 
 def _batch_size(rows: int, rate: float | None) -> int:
     if rows < 1:
-        raise ValueError(f"a batch has at least 1 row, not {rows}")
+        raise ValueError(f"batch_rows must be at least 1, not {rows}")
     if rate is None:
         return rows
     if not rate > 0:
-        raise ValueError(f"the rate is a number of messages in a second above 0, not {rate}")
+        raise ValueError(f"rate must be a number of messages per second above 0, not {rate}")
     return max(1, min(rows, int(rate * BURST_S)))
 
 
@@ -390,7 +391,9 @@ def _time(name: str, text: str) -> int:
     try:
         return milliseconds(text)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"{name} is a time as ISO 8601 or in milliseconds since 1970: {error}") from None
+        raise ValueError(
+            f"{name} must be a time as ISO 8601 or in milliseconds since 1970: {error}"
+        ) from None
 
 
 def _iso(microseconds: int | None) -> str | None:

@@ -1,7 +1,7 @@
-"""Rates, sizes and latencies over windows of time, from copies of all messages or from messages themselves.
+"""Message rates, sizes and latencies by time window, from traced copies or from the messages themselves.
 
-Copies are what the exchange amq.rabbitmq.trace hands out while a virtual host is traced: each message once
-when it is published, and once for each delivery. Anything else counts as one message at the time it came in.
+While a virtual host is traced, the exchange amq.rabbitmq.trace gets a copy of each message when it is
+published and another for each delivery. Any other message counts once, at its time of receipt.
 """
 
 from collections.abc import Sequence
@@ -13,25 +13,25 @@ from pyspark.sql import functions as sql
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# What of a message is read.
+# The columns that are read.
 READ = ("queue", "exchange", "routing_key", "timestamp", "broker_timestamp", "message_id", "headers", "body")
 TRACE = "amq.rabbitmq.trace"
 PUBLISHED, DELIVERED, MESSAGE = "published", "delivered", "message"
 GROUPS = ("kind", "exchange", "routing_key", "queue")
 QUANTILES = (0.5, 0.95, 0.99)
-# Where a publisher, or RabbitMQ's plug-in for it, says in milliseconds when it sent a message.
+# Header with the publish time in milliseconds, set by publishers or by RabbitMQ's timestamp plugin.
 SENT_HEADER = "timestamp_in_ms"
 _PROPERTIES = "message_id string, timestamp struct<`$T`:bigint>, headers map<string,string>"
-# Closer than that, percentiles of so many values are not told apart.
+# The accuracy of percentile_approx: the error in rank is at most one in this many.
 _ACCURACY = 1_000
 
 
 def events(messages: "DataFrame") -> "DataFrame":
-    """A row for each thing that happened: kind, time, exchange, routing_key, queue, size and latency_ms.
+    """Return a row for each event: kind, time, exchange, routing_key, queue, size and latency_ms.
 
-    Latency is from when the publisher says that it sent a message, by the header `timestamp_in_ms` or the
-    property, which has whole seconds. Deliveries of messages that have an id, and say nothing of a time, are
-    measured from their publication.
+    Latency starts at the time set by the publisher: the header `timestamp_in_ms`, or the property
+    `timestamp`, which has whole seconds. If a delivered message has neither but has a message_id, its latency
+    starts with the copy of its publication.
     """
     happened = messages.select(
         _kind().alias("kind"),
@@ -49,18 +49,18 @@ def events(messages: "DataFrame") -> "DataFrame":
     delivered = sql.when(sql.col("kind") == DELIVERED, sql.col("published_at"))
     since = sql.coalesce("sent_at", delivered)
     latency = (sql.unix_micros("time") - sql.unix_micros(since)) / 1000
-    # Clocks differ: what came before it was sent took no time.
+    # Clocks differ: a negative latency counts as 0.
     is_late = (sql.col("kind") != PUBLISHED) & latency.isNotNull()
     measured = sql.when(is_late, sql.greatest(latency, sql.lit(0.0)))
     return joined.select("kind", "time", *GROUPS[1:], "size", measured.alias("latency_ms"))
 
 
 def rollup(happened: "DataFrame", window: str, by: Sequence[str] = ("kind",)) -> "DataFrame":
-    """A row for each window, as `1 minute`, and group: how many, how fast, how large and how late.
+    """Return a row for each window, such as `1 minute`, and group: count, rates, sizes and latencies.
 
-    Rates are over the part of a window in which something was looked at: the first window begins with the
-    first event, and the last one ends with the last event and the usual distance between two. What has no
-    time is left out.
+    A rate is computed over the part of the window that has data: the first window starts with the first
+    event, and the last one ends after the last event plus the mean distance of two events. Events without a
+    time are left out. Raises ValueError if `by` has an unknown name.
     """
     check(by)
     shares = sql.array(*map(sql.lit, QUANTILES))
@@ -90,12 +90,12 @@ def rollup(happened: "DataFrame", window: str, by: Sequence[str] = ("kind",)) ->
 
 
 def _covered() -> "Column":
-    """Microseconds of the window `span` from the first event of all to behind the last."""
+    """Return the microseconds of the window `span` that lie between the first and the last of all events."""
     everything = Window.partitionBy(sql.lit(0))
     first, last = sql.min("first").over(everything), sql.max("last").over(everything)
     start, end = sql.unix_micros("span.start"), sql.unix_micros("span.end")
     gaps = sql.sum("messages").over(everything) - 1
-    # Of a single moment nobody knows how long it is.
+    # If all events have the same time, the whole window counts.
     behind = sql.when(last > first, last + (last - first) / gaps)
     return sql.least(end, sql.coalesce(behind, end)) - sql.when(
         last > first, sql.greatest(start, first)
@@ -103,14 +103,14 @@ def _covered() -> "Column":
 
 
 def check(by: Sequence[str]) -> None:
-    """Raise ValueError for what makes no group."""
+    """Raise ValueError if `by` has a name that cannot be grouped by."""
     for name in by:
         if name not in GROUPS:
-            raise ValueError(f"group by {', '.join(GROUPS)}, not {name!r}")
+            raise ValueError(f"cannot group by {name!r}: use {', '.join(GROUPS)}")
 
 
 def percentile_names(what: str) -> list[str]:
-    """size_p50 and so on."""
+    """Return the names of the percentile columns of `what`, such as size_p50."""
     return [f"{what}_p{share * 100:.0f}" for share in QUANTILES]
 
 
@@ -129,7 +129,7 @@ def _kind() -> "Column":
 
 
 def _route() -> list["Column"]:
-    """Where a message went: of a copy what its headers say."""
+    """Return exchange, routing key and queue; those of a traced copy are in its headers."""
     key, header = sql.col("routing_key"), sql.col("headers")
     is_copy = sql.col("exchange") == TRACE
     keys = sql.from_json(header["routing_keys"], "array<string>")
@@ -143,7 +143,7 @@ def _route() -> list["Column"]:
 
 
 def _origin() -> list["Column"]:
-    """Which message it is, and when it was sent."""
+    """Return the message id and the time at which the message was sent."""
     header, is_copy = sql.col("headers"), sql.col("exchange") == TRACE
     copied = sql.from_json(header["properties"], _PROPERTIES)
     text = sql.when(is_copy, copied["headers"][SENT_HEADER]).otherwise(header[SENT_HEADER])
@@ -157,6 +157,6 @@ def _origin() -> list["Column"]:
 
 
 def _milliseconds(text: "Column") -> "Column":
-    """Whatever of AMQP's numbers it is: of most types, text as JSON is an object around it."""
+    """Return the timestamp in a header; most integer types of AMQP are JSON objects around the number."""
     digits = sql.regexp_extract(text, r"\d{10,16}", 0)
     return sql.timestamp_millis(sql.when(digits != "", digits).cast("bigint"))

@@ -1,8 +1,8 @@
-"""SQL over queues, streams and lakes together; nothing is consumed.
+"""SQL over queues, streams and lakes; nothing is consumed.
 
-Tables are named where a query uses them: `queue.orders`, `stream.events`, and in backticks whatever is no
-plain word, as in queue.`orders.new` and lake.`./lake/orders`. Each becomes a view of its messages with `body`
-as text, and as it was sent in `octets`.
+A query names tables as `queue.orders` and `stream.events`; other names than identifiers are quoted, as in
+queue.`orders.new` and lake.`./lake/orders`. Each table becomes a temporary view of its messages, with `body`
+as text, and with the body as binary in `octets`.
 """
 
 import re
@@ -15,9 +15,9 @@ from pyspark_warren.pipelines.table_reader import TableIdentifier, read
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# What a query may begin with: what changes nothing.
+# The first words of statements that only read.
 READ_STATEMENTS = ("select", "with", "from", "values", "describe", "desc", "explain", "show")
-# What names a table, and what only looks as if: text, quoted names and comments are passed over.
+# Matches table names, and also strings, quoted names and comments, which are skipped.
 _TOKENS = re.compile(
     r"""
     (?P<other> '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | --[^\n]* | /\*.*?\*/ | `(?:[^`]|``)*` )
@@ -29,22 +29,22 @@ _TOKENS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlQuery:
-    """A query whose tables are views, and what each view is of."""
+    """A query with its tables replaced by views, and the table of each view."""
 
     text: str
     views: Mapping[str, TableIdentifier]
 
 
 def parse(query: str, tables: Mapping[str, TableIdentifier]) -> SqlQuery:
-    """The query with views in place of what it reads; `tables` are further names, as the user chose them.
+    """Replace table names in `query` by names of views; `tables` are additional names chosen by the user.
 
-    ValueError if it is no query that only reads.
+    Raises ValueError if the statement does not only read.
     """
     bare = _COMMENTS.sub("", query).strip().strip("(").split(None, 1)
     if not bare or bare[0].lower() not in READ_STATEMENTS:
         said = bare[0] if bare else "nothing"
         raise ValueError(
-            f"a query begins with {', '.join(READ_STATEMENTS).upper()}, not {said!r}: it only reads"
+            f"a query must begin with {', '.join(READ_STATEMENTS).upper()}, not {said!r}: it only reads"
         )
     names: dict[TableIdentifier, str] = {}
     taken = set(tables)
@@ -69,31 +69,31 @@ def prepare(
     broker: Mapping[str, str],
     storage: Mapping[str, str] | None = None,
 ) -> None:
-    """Make the views; `storage` are options of the object stores that lakes are in."""
+    """Create the temporary views; `storage` are options of the object stores of lakes."""
     for view, place in query.views.items():
         messages = read(spark, place, broker, storage=storage)
         messages.selectExpr(*_shown(messages)).createOrReplaceTempView(view)
 
 
 def run(spark: "SparkSession", query: SqlQuery) -> "DataFrame":
-    """What it finds now; run again, it looks again."""
+    """Run the query; each run reads its tables again."""
     return spark.sql(query.text)
 
 
 def _shown(messages: "DataFrame") -> Iterator[str]:
-    """The columns, with the body as text."""
+    """Yield the columns of a view, with the body as text and as binary."""
     kinds = dict(messages.dtypes)
     has_octets = kinds.get("body") == "binary" and "octets" not in kinds
     for name in messages.columns:
         quoted = f"`{name.replace('`', '``')}`"
-        # Spark Connect cannot send text that is no UTF-8.
+        # Spark Connect cannot send text that is not valid UTF-8.
         yield "make_valid_utf8(cast(body as string)) as body" if name == "body" and has_octets else quoted
     if has_octets:
         yield "body as octets"
 
 
 def _free(place: TableIdentifier, taken: set[str]) -> str:
-    """A name for a view that says what it is of, and that no other has."""
+    """Return a unique name for the view of a table."""
     name = plain = f"{place.kind}_{re.sub(r'[^A-Za-z0-9]+', '_', place.name).strip('_') or 'it'}"
     number = 1
     while name in taken:

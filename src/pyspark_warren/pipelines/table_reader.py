@@ -1,7 +1,7 @@
-"""Tables of a pipeline by their names: `queue.orders`, `stream.events`, `lake.path/to/it`.
+"""Reads tables by their names: `queue.orders`, `stream.events`, `lake.path/to/it`.
 
-Nothing is consumed: a queue of Warren is looked at, a stream is read from its beginning, and a lake is a
-folder of Parquet or a Delta table, or the same in an object store.
+Nothing is consumed: a queue of Warren is browsed, a stream is read from its beginning, and a lake is a Delta
+table or Parquet files, in a folder or in an object store.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 QUEUE, STREAM, LAKE = "queue", "stream", "lake"
 KINDS = (QUEUE, STREAM, LAKE)
-# Folders of a lake are named by values, and `queue=007` is no number.
+# Keeps Spark from reading the partition value of `queue=007` as a number.
 _TYPE_INFERENCE = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableIdentifier:
-    """What a table is made of."""
+    """The name of a table: its kind, and the queue, stream or path."""
 
     kind: str
     name: str
@@ -38,10 +38,10 @@ class TableIdentifier:
 
 
 def parse_table(text: str) -> TableIdentifier:
-    """The place that `text` names; ValueError says what it should look like."""
+    """Parse the name of a table. Raises ValueError if it is malformed."""
     kind, dot, name = text.partition(".")
     if kind not in KINDS or not dot or not name:
-        raise ValueError(f"a table is queue.NAME, stream.NAME or lake.PATH, not {text!r}")
+        raise ValueError(f"a table must be queue.NAME, stream.NAME or lake.PATH, not {text!r}")
     return TableIdentifier(kind=kind, name=name)
 
 
@@ -53,9 +53,10 @@ def read(
     *,
     storage: Mapping[str, str] | None = None,
 ) -> "DataFrame":
-    """What is there now, with `columns` if it holds messages; of a broker as the connector finds it.
+    """Return the current rows of a table, with these `columns` of messages if given.
 
-    `storage` are options of the object store that a lake may be in.
+    `broker` are options of the connector, `storage` those of the object store of a lake. Raises ValueError if
+    `columns` are given and the table has no messages.
     """
     if place.kind == LAKE:
         if is_object_store(place.name):
@@ -77,17 +78,17 @@ def read_all(
     broker: Mapping[str, str],
     columns: Sequence[str],
 ) -> "DataFrame":
-    """The messages of all places together."""
+    """Return the union of the messages of all `places`. Raises ValueError if there are none."""
     if not places:
-        raise ValueError("say what to read: a queue, a stream or a lake")
+        raise ValueError("nothing to read: give a queue, a stream or a lake")
     frames = [read(spark, place, broker, columns) for place in places]
     return reduce(lambda some, more: some.unionByName(more), frames)
 
 
 def _present(found: "DataFrame", columns: Sequence[str], place: TableIdentifier) -> list[str]:
-    """The columns of messages, null where the lake was written without them."""
+    """Return expressions for `columns`; a column that the lake does not have is null."""
     if "body" not in found.columns and "headers" not in found.columns:
-        raise ValueError(f"{place} holds no messages: it has the columns {', '.join(found.columns)}")
+        raise ValueError(f"{place} has no messages: its columns are {', '.join(found.columns)}")
     return [
         f"`{name}`" if name in found.columns else f"cast(null as {COLUMNS[name]}) as `{name}`"
         for name in columns
@@ -102,7 +103,7 @@ def _lake(spark: "SparkSession", path: str) -> "DataFrame":
             return spark.read.parquet(path)
         from pyspark_warren.pipelines.delta_lake import check_readable, open_table
 
-        # Spark has no Delta without a jar, and a snapshot of it is a list of Parquet files.
+        # Spark reads Delta only with a jar, so the Parquet files of the snapshot are read.
         root = Path(path).absolute()
         table = open_table(str(root))
         check_readable(table)
@@ -115,7 +116,7 @@ def _lake(spark: "SparkSession", path: str) -> "DataFrame":
 
 
 def _stored(spark: "SparkSession", store: ObjectStore) -> "DataFrame":
-    """A lake in an object store, which executors read by themselves: a Delta table, or Parquet."""
+    """Read a Delta table or Parquet files in an object store; the executors read the objects themselves."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
@@ -136,7 +137,7 @@ def _stored(spark: "SparkSession", store: ObjectStore) -> "DataFrame":
         if path.endswith(".parquet") and not any(part[0] in "._" for part in path.split("/"))
     ]
     if not paths:
-        raise ValueError(f"there is no lake in {store.uri!r}: no Delta table, and no Parquet file")
+        raise ValueError(f"there is no lake in {store.uri!r}: it has no Delta table and no Parquet file")
     with store.translated_errors():
         schema = parquet.read_schema(store.filesystem().open_input_file(paths[0]))
     files = [(path, partition_of(Path(path))) for path in paths]
@@ -147,7 +148,7 @@ def _stored(spark: "SparkSession", store: ObjectStore) -> "DataFrame":
 
 
 def _escaped(rows: "DataFrame", table: "DeltaTable", root: Path) -> "DataFrame":
-    """The rows of a table with values of partitions that folders cannot be named by as they are."""
+    """Read a Delta table whose folders have escaped names; the partition values are taken from the log."""
     import pyarrow as pa
 
     names = table.metadata().partition_columns

@@ -1,1 +1,1 @@
-"""A blocking connection to any AMQP broker, for programs that read, write or load one."""
+"""A blocking AMQP client for the Spark connector, the load tool and other programs."""

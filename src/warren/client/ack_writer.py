@@ -1,19 +1,19 @@
-"""Acknowledgements of a consumer, many in one piece of bytes."""
+"""Encodes acknowledgements of a consumer, many at once."""
 
 import struct
 
 ACK = struct.Struct(">BHIHHQBB")
 _RUN = 256
-_MARK = b"\x5a\xa5\x5a\xa5\x5a\xa5\x5a"  # stands for the upper seven octets of a delivery tag
+_MARK = b"\x5a\xa5\x5a\xa5\x5a\xa5\x5a"  # placeholder for the upper seven bytes of a delivery tag
 
 
 def ack(channel: int, delivery_tag: int, *, is_multiple: bool) -> bytes:
-    """One basic.ack."""
+    """Return the frame of one basic.ack."""
     return ACK.pack(1, channel, 13, 60, 80, delivery_tag, is_multiple, 0xCE)
 
 
 class AckWriter:
-    """Acks one by one, made by replacing the upper octets of 256 acks at once."""
+    """Encodes runs of single acks by replacing the upper bytes of 256 prepared acks at once."""
 
     __slots__ = ("_run",)
 
@@ -22,7 +22,7 @@ class AckWriter:
         self._run = b"".join(head + _MARK + bytes((low, 0, 0xCE)) for low in range(_RUN))
 
     def up_to(self, settled: int, delivery_tag: int) -> bytes:
-        """An ack for each tag above `settled`, up to and with `delivery_tag`."""
+        """Return a single ack for each tag above `settled`, up to and including `delivery_tag`."""
         pieces = []
         tag = settled + 1
         while tag <= delivery_tag:

@@ -1,10 +1,10 @@
-"""Counts publisher confirms from the bytes they arrive in."""
+"""Counts publisher confirms in received bytes, without decoding each frame."""
 
 import struct
 
 from warren.client.ack_writer import AckWriter
 
-# basic.ack and basic.nack have one length:
+# basic.ack and basic.nack have the same length:
 # type u8 | channel u16 | size u32 | class u16 | method u16 | delivery tag u64 | bits u8 | end u8
 CONFIRM = struct.Struct(">BHIHHQBB")
 CONFIRM_BYTES = CONFIRM.size
@@ -15,28 +15,31 @@ END = 0xCE
 
 
 class UnexpectedBytes(Exception):
-    """Something other than a confirm arrived; `octets` begins with it."""
+    """Received bytes are not a confirm; `octets` begins with the unexpected frame."""
 
     def __init__(self, octets: bytes) -> None:
-        super().__init__(f"{len(octets)} octets that are no confirm")
+        super().__init__(f"{len(octets)} bytes that are not a publisher confirm")
         self.octets = octets
 
 
 class ConfirmCounter:
-    """How many publishes the broker has settled, in whatever order and however coalesced."""
+    """Counts settled publishes; confirms can arrive in any order, single or multiple."""
 
     __slots__ = ("_above", "_acks", "_carry", "_mark", "nacked", "settled")
 
     def __init__(self, channel: int = 1) -> None:
-        self._acks = AckWriter(channel)  # writes what a run looks like
+        self._acks = AckWriter(channel)  # generates the expected bytes of a run of acks
         self.settled = 0
         self.nacked = 0
-        self._mark = 0  # every publish up to here is settled
-        self._above: set[int] = set()  # and these, out of order
+        self._mark = 0  # all publishes up to this number are settled
+        self._above: set[int] = set()  # settled publishes above `_mark`
         self._carry = b""
 
     def feed(self, octets: bytes) -> int:
-        """Count the confirms in `octets`, which may end inside one; how many publishes they settled."""
+        """Count the confirms in `octets`, which may end inside a frame; return the newly settled publishes.
+
+        Raises UnexpectedBytes for any other frame.
+        """
         if self._carry:
             octets = self._carry + octets
         whole = len(octets) - len(octets) % CONFIRM_BYTES
@@ -47,7 +50,7 @@ class ConfirmCounter:
         return self.settled - before
 
     def _is_run(self, octets: bytes, whole: int) -> bool:
-        """Settle at once a run of single acks that goes on where the last one ended."""
+        """Settle all of `octets` if it is a run of single acks that continues in order; whether it was."""
         count = whole // CONFIRM_BYTES
         if not count or self._above or octets[:whole] != self._acks.up_to(self._mark, self._mark + count):
             return False
@@ -66,7 +69,7 @@ class ConfirmCounter:
             at += CONFIRM_BYTES
 
     def _settle(self, tag: int, *, is_multiple: bool) -> int:
-        """Count what a confirm of `tag` settles that nothing had settled before."""
+        """Settle `tag`, or all up to `tag`; return how many publishes this newly settled."""
         if tag <= self._mark or tag in self._above:
             return 0
         before = self._mark + len(self._above)

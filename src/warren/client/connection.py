@@ -1,4 +1,4 @@
-"""A blocking connection: handshake, methods and their answers; content is left to whoever reads it."""
+"""A blocking connection: handshake, methods and their answers. Callers read content from the socket."""
 
 import socket
 import ssl
@@ -30,7 +30,7 @@ FRAME_HEADER = struct.Struct(">BHI")
 FRAME_OVERHEAD = 8
 METHOD_FRAME = 1
 END = b"\xce"
-FRAME_SIZE_MAX = 131_072  # asked for when the broker sets no limit
+FRAME_SIZE_MAX = 131_072  # proposed if the broker sets no limit
 GOODBYE_S_MAX = 2
 RECEIVE_BYTES = 65_536
 
@@ -38,13 +38,16 @@ Answer = TypeVar("Answer", bound=Method)
 
 
 _BARE_SLASH = (
-    "a URI that ends with the slash after its port names the virtual host with the empty name: "
-    "leave the slash out, or write /%2f, for '/'"
+    "a URI that ends with a slash after its port names the virtual host with the empty name: "
+    "omit the slash or write /%2f for the virtual host '/'"
 )
 
 
 class BrokerRefused(Exception):
-    """The broker closed the channel or the connection, or went away; the text says what it gave as reason."""
+    """The broker closed the channel or the connection, or the connection was lost.
+
+    `code` is the reply code of the close; 0 if the connection was lost.
+    """
 
     def __init__(self, text: str, code: int = 0) -> None:
         super().__init__(text)
@@ -53,20 +56,20 @@ class BrokerRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectOptions:
-    """How to connect, beside where."""
+    """Options of a connection other than its address."""
 
     product: str
-    # A broker sends connection.blocked and basic.cancel only to those who say that they know them.
+    # A broker sends connection.blocked and basic.cancel only to clients with these capabilities.
     capabilities: tuple[str, ...] = ()
-    # Seconds; 0 so that the stream holds nothing unasked.
+    # Seconds; 0 disables heartbeats, so that the broker sends no unsolicited frames.
     heartbeat: int = 0
     answer_s_max: float = 60
-    # None: what the system trusts.
+    # None: the trusted certificates of the system.
     context: ssl.SSLContext | None = field(default=None, repr=False)
 
 
 class ClientConnection:
-    """One connection, its handshake done."""
+    """An open connection; the constructor connects and performs the handshake."""
 
     def __init__(self, target: Target, options: ConnectOptions) -> None:
         self.socket = _connect(target, options)
@@ -109,25 +112,25 @@ class ClientConnection:
             raise BrokerRefused(f"{error}; {_BARE_SLASH}", error.code) from None
 
     def open_channel(self, channel: int = 1) -> None:
-        """Open channel number `channel`."""
+        """Open the channel number `channel`. Raises BrokerRefused."""
         self.call(channel, ChannelOpen(), ChannelOpenOk)
 
     def send(self, channel: int, method: Method) -> None:
-        """Write one method."""
+        """Send one method. Raises BrokerRefused if the connection is lost."""
         try:
             self.socket.sendall(method_frame(channel, method))
         except OSError as error:
-            raise BrokerRefused(f"the broker went away: {error}") from error
+            raise BrokerRefused(f"the connection to the broker was lost: {error}") from error
 
     def call(self, channel: int, method: Method, answer: type[Answer]) -> Answer:
-        """Write one method and wait for its answer."""
+        """Send one method and return its answer. Raises BrokerRefused for a close."""
         self.send(channel, method)
         return self.expect(channel, answer)
 
     def call_many(
         self, channel: int, methods: list[Method], answer: type[Answer], *, window: int = 64
     ) -> None:
-        """Write many methods, at most `window` of them ahead of their answers."""
+        """Send many methods with at most `window` unanswered, and wait for all answers."""
         for start in range(0, len(methods), window):
             part = methods[start : start + window]
             self.socket.sendall(b"".join(method_frame(channel, method) for method in part))
@@ -135,7 +138,10 @@ class ClientConnection:
                 self.expect(channel, answer)
 
     def expect(self, channel: int, answer: type[Answer]) -> Answer:
-        """Wait for `answer` on `channel`; the broker must not send anything else there."""
+        """Return the next method of type `answer` on `channel`; other frames are skipped.
+
+        Raises BrokerRefused for a close, or if the connection is lost.
+        """
         while True:
             kind, number, payload = self._read_frame()
             if kind != METHOD_FRAME:
@@ -147,13 +153,13 @@ class ClientConnection:
                 return method
 
     def take_unread(self) -> bytes:
-        """What has arrived behind the last answer; whoever reads the socket from now on begins with it."""
+        """Return the bytes received after the last answer; a reader of the socket starts with these."""
         unread = bytes(self._received)
         self._received.clear()
         return unread
 
     def close(self) -> None:
-        """Say goodbye, discard what still arrives, and close the socket."""
+        """Send connection.close, wait briefly for the answer, and close the socket; errors are ignored."""
         try:
             self.socket.settimeout(GOODBYE_S_MAX)
             self.send(0, ConnectionClose(reply_code=200, reply_text="done"))
@@ -165,7 +171,7 @@ class ClientConnection:
                     break
                 tail = (tail + octets)[-len(goodbye) :]
         except (OSError, BrokerRefused):
-            pass  # it is gone already, which is what was wanted
+            pass  # already closed
         finally:
             self.socket.close()
 
@@ -182,9 +188,9 @@ class ClientConnection:
             try:
                 octets = self.socket.recv(RECEIVE_BYTES)
             except OSError as error:
-                raise BrokerRefused(f"the broker went away: {error}") from error
+                raise BrokerRefused(f"the connection to the broker was lost: {error}") from error
             if not octets:
-                raise BrokerRefused("the broker closed the socket") from EOFError()
+                raise BrokerRefused("the broker closed the connection") from EOFError()
             self._received += octets
 
 
@@ -198,18 +204,18 @@ def _connect(target: Target, options: ConnectOptions) -> socket.socket:
 
 
 def method_frame(channel: int, method: Method) -> bytes:
-    """The frame of `method`."""
+    """Return the frame of `method`."""
     payload = method.encode()
     return FRAME_HEADER.pack(METHOD_FRAME, channel, len(payload)) + payload + END
 
 
 def closed(method: ConnectionClose | ChannelClose) -> BrokerRefused:
-    """What a close says, as an exception."""
+    """Return a close of the broker as an exception."""
     return BrokerRefused(f"the broker answered {method.reply_code} {method.reply_text}", method.reply_code)
 
 
 def reason(octets: bytes) -> str:
-    """What the broker says in `octets`, where something else was expected: a close, or not even that."""
+    """Describe unexpected frames in `octets`: the reason of a close or return, or the name of the method."""
     at = 0
     while len(octets) >= at + FRAME_OVERHEAD:
         kind, _, size = FRAME_HEADER.unpack_from(octets, at)
@@ -222,4 +228,4 @@ def reason(octets: bytes) -> str:
                 return f"the broker returned a message: {method.reply_code} {method.reply_text} ({place})"
             return f"the broker sent an unexpected {method.name}"
         at += FRAME_OVERHEAD + size
-    return f"the broker sent something unexpected: {octets[:40].hex(' ')}"
+    return f"the broker sent unexpected bytes: {octets[:40].hex(' ')}"

@@ -1,27 +1,27 @@
-"""TLS as a client speaks it: how a broker's certificate is checked, what is shown, what a failure means."""
+"""TLS of a client: the context for its files, and advice for a failed connection."""
 
 import ssl
 from dataclasses import dataclass, field
 
-# What a broker says that wants another certificate of its client, as OpenSSL names its alerts.
+# Alerts, as OpenSSL names them, of a broker that does not accept the client's certificate, or its lack.
 _WANTS_CERTIFICATE = frozenset((
     "TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE", "TLSV1_ALERT_UNKNOWN_CA",
     "SSLV3_ALERT_BAD_CERTIFICATE", "SSLV3_ALERT_CERTIFICATE_EXPIRED", "SSLV3_ALERT_CERTIFICATE_REVOKED",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN", "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE", "TLSV1_ALERT_ACCESS_DENIED",
     "TLSV1_ALERT_DECRYPT_ERROR",
 ))  # fmt: skip
-# How a connection ends without a word: some brokers say nothing when they miss a certificate.
+# Errors of a connection that is closed without an alert, as some brokers do for a missing certificate.
 _HUNG_UP = (ConnectionResetError, BrokenPipeError, EOFError, ssl.SSLEOFError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTls:
-    """What a broker's certificate is checked with, and which certificate is shown to it."""
+    """Files of trusted certificates and of the client certificate."""
 
-    # None: what the system trusts.
+    # None: the trusted certificates of the system.
     ca_file: str | None = None
     cert_file: str | None = None
-    # None: the key is in the file of the certificate.
+    # None: the key is in `cert_file`.
     key_file: str | None = None
     key_password: str | None = field(default=None, repr=False)
     is_verified: bool = True
@@ -32,7 +32,7 @@ NO_FILES = ClientTls()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsNames:
-    """What a user calls these, for texts of errors."""
+    """The names of these options for the user, used in error texts."""
 
     ca_file: str
     cert_file: str
@@ -41,9 +41,9 @@ class TlsNames:
 
 
 def client_context(tls: ClientTls, names: TlsNames) -> ssl.SSLContext:
-    """The context of these files; ValueError says in a line which cannot be used and why."""
+    """Return the context for these files. Raises ValueError with the file and the reason, in one line."""
     if tls.key_file and not tls.cert_file:
-        raise ValueError(f"{names.key_file} is the key of a certificate: give it with {names.cert_file}")
+        raise ValueError(f"{names.key_file} needs {names.cert_file}, the certificate of the key")
     try:
         context = ssl.create_default_context(cafile=tls.ca_file)
     except OSError as error:
@@ -57,29 +57,29 @@ def client_context(tls: ClientTls, names: TlsNames) -> ssl.SSLContext:
 
 
 def wants_certificate(error: BaseException) -> bool:
-    """Whether a broker has refused the client for its certificate, or for having none."""
+    """Whether the broker refused the client certificate, or requires one."""
     return isinstance(error, ssl.SSLError) and getattr(error, "reason", None) in _WANTS_CERTIFICATE
 
 
 def refusal_hint(error: BaseException, tls: ClientTls, names: TlsNames) -> str:
-    """What to do about a connection with TLS that does not come about; empty if that is not known."""
+    """Return advice for a failed TLS connection; an empty string if there is none."""
     cause = error.__cause__ or error
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"{names.ca_file} names the authorities to trust"
+        return f"set the trusted certificates with {names.ca_file}"
     if not wants_certificate(cause) and not isinstance(cause, _HUNG_UP):
         return ""
     if tls.cert_file is None:
-        return f"if it asks clients for a certificate, {names.cert_file} and {names.key_file} show one"
-    return f"it may not accept the certificate of {names.cert_file} {tls.cert_file}: who has signed it?"
+        return f"if it requires a client certificate, set it with {names.cert_file} and {names.key_file}"
+    return f"it may not trust the certificate of {names.cert_file} {tls.cert_file}: check who signed it"
 
 
 def _show(context: ssl.SSLContext, tls: ClientTls, names: TlsNames) -> None:
-    """Have `context` show a certificate."""
+    """Load the client certificate into `context`. Raises ValueError."""
     assert tls.cert_file is not None
 
     def password() -> str:
         if tls.key_password is None:
-            raise ValueError(f"{key_name} {key_file}: the key is encrypted; {names.key_password} opens it")
+            raise ValueError(f"{key_name} {key_file}: the key is encrypted and needs {names.key_password}")
         return tls.key_password
 
     key_name, key_file = names.cert_file, tls.cert_file
@@ -95,13 +95,13 @@ def _show(context: ssl.SSLContext, tls: ClientTls, names: TlsNames) -> None:
         context.load_cert_chain(tls.cert_file, tls.key_file, password)
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            what = f"not the key of the certificate in {tls.cert_file}"
+            what = f"this is not the key of the certificate in {tls.cert_file}"
         elif tls.key_file is None:
-            what = f"no certificate and its key in PEM; {names.key_file} names the key"
+            what = f"no certificate with its key in PEM; set the key with {names.key_file}"
         elif tls.key_password is not None:
-            what = f"no key in PEM that {names.key_password} opens"
+            what = f"no key in PEM that can be decrypted with {names.key_password}"
         else:
-            what = f"with {names.cert_file} {tls.cert_file} no certificate and its key in PEM"
+            what = f"this and {names.cert_file} {tls.cert_file} are not a key and its certificate in PEM"
         raise ValueError(f"{key_name} {key_file}: {what}") from None
 
 

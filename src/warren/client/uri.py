@@ -1,4 +1,4 @@
-"""The address of a broker, as an AMQP URI says it."""
+"""Parses AMQP URIs, the addresses of brokers."""
 
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
@@ -12,12 +12,12 @@ _SHAPE = "an AMQP URI is amqp://USER:PASSWORD@HOST:PORT/VHOST or amqps://…, wi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where to connect, as whom, and which files TLS has there."""
+    """The address of a broker, the user, and the TLS files."""
 
     host: str
     port: int
     user: str
-    # Not in its text, which may be in a trace.
+    # Not in the repr, which can end up in a traceback.
     password: str = field(repr=False)
     vhost: str
     is_tls: bool
@@ -25,9 +25,9 @@ class Target:
 
 
 def parse_uri(uri: str) -> Target:
-    """The target that `uri` names; what it leaves out has RabbitMQ's defaults (AMQP URI specification).
+    """Parse `uri` by the AMQP URI specification; missing parts have RabbitMQ's defaults.
 
-    No text of a ValueError repeats `uri`: a password is in it.
+    Raises ValueError, whose text does not contain `uri`, since it may have a password.
     """
     try:
         parts = urlsplit(uri)
@@ -36,10 +36,10 @@ def parse_uri(uri: str) -> Target:
         raise ValueError(_SHAPE) from None
     if parts.scheme not in PORTS:
         raise ValueError(_SHAPE)
-    # No path at all means the default vhost; `amqp://host/` names the vhost with the empty name.
+    # Without a path the vhost is the default one; `amqp://host/` names the vhost with the empty name.
     vhost = unquote(parts.path[1:]) if parts.path else "/"
     if "/" in parts.path[1:]:
-        raise ValueError(f"{_SHAPE}; a slash inside a vhost is written %2f")
+        raise ValueError(f"{_SHAPE}; write a slash in the name of a vhost as %2f")
     return Target(
         host=parts.hostname or "localhost",
         port=port or PORTS[parts.scheme],

@@ -79,8 +79,16 @@ def test_an_address_must_come_from_somewhere() -> None:
 @pytest.mark.parametrize(
     ("column", "value", "told"),
     [
-        ("priority", 300, "the column 'priority' cannot be sent as 300: number 300 does not fit 1 octets"),
-        ("headers_json", "nope", "the column 'headers_json' cannot be sent as 'nope': headers are not JSON"),
+        (
+            "priority",
+            300,
+            "the column 'priority' has the value 300, which cannot be sent: number 300 does not fit 1 octets",
+        ),
+        (
+            "headers_json",
+            "nope",
+            "the column 'headers_json' has the value 'nope', which cannot be sent: headers are not JSON",
+        ),
         ("message_id", "x" * 300, "short string of 300 octets is longer than 255"),
         ("routing_key", "x" * 300, "short string of 300 octets is longer than 255"),
     ],

@@ -145,7 +145,7 @@ def test_a_checkpoint_from_before_is_told() -> None:
         leases.latest_offset(start, None, None)
         for lease in queue.leases.values():
             lease["state"] = "settled"
-        with pytest.raises(DataLoss, match="this checkpoint is old"):
+        with pytest.raises(DataLoss, match="the checkpoint is older than that"):
             leases.latest_offset(start, None, None)
 
 

@@ -19,11 +19,11 @@ def test_offsets_come_back() -> None:
 @pytest.mark.parametrize(
     ("offset", "told"),
     [
-        ({"v": 2, "s": {}}, "version 2"),
-        ({"v": 1, "lease": "x", "n": 5}, "another kind of queue"),
-        ({"v": 1, "s": {"//q": 5}}, "has the form"),
-        ({"v": 1, "s": {"//q": {"next": -1}}}, "has the form"),
-        ({"v": 1, "s": {"//q": {"epoch": ""}}}, "has the form"),
+        ({"v": 2, "s": {}}, "format version 2"),
+        ({"v": 1, "lease": "x", "n": 5}, "another read mode"),
+        ({"v": 1, "s": {"//q": 5}}, "must have the form"),
+        ({"v": 1, "s": {"//q": {"next": -1}}}, "must have the form"),
+        ({"v": 1, "s": {"//q": {"epoch": ""}}}, "must have the form"),
     ],
 )
 def test_what_is_no_offset_is_refused(offset: dict[str, Any], told: str) -> None:

@@ -47,23 +47,26 @@ def test_the_vhost_may_stand_beside_the_uri() -> None:
     [
         ({}, "queue, queuePattern, superStream or a path"),
         ({"queue": "a", "superStream": "b"}, "queue and superStream"),
-        ({"queue": "a", "mode": "fast"}, "'mode' is one of auto, stream, lease, classic, browse, not 'fast'"),
+        (
+            {"queue": "a", "mode": "fast"},
+            "'mode' must be one of auto, stream, lease, classic, browse, not 'fast'",
+        ),
         ({"queue": "a", "transport": "udp"}, "auto, arrow, amqp"),
-        ({"queue": "a", "uri": "http://x"}, "'uri' is an AMQP URI"),
-        ({"queue": "a", "maxOffsetsPerTrigger": "0"}, "a whole number from 1, not '0'"),
+        ({"queue": "a", "uri": "http://x"}, "'uri' must be an AMQP URI"),
+        ({"queue": "a", "maxOffsetsPerTrigger": "0"}, "an integer from 1, not '0'"),
         ({"queue": "a", "prefetch": "70000"}, "from 1 to 65535"),
         ({"queue": "a", "failOnDataLoss": "no"}, "true or false, not 'no'"),
         ({"queue": "a", "startingOffsets": "first"}, "earliest, latest or offsets as JSON"),
         ({"queue": "a", "startingTimestamp": "yesterday"}, "a time as ISO 8601"),
         ({"queue": "a", "startingTimestamp": "5", "startingOffsets": "latest"}, "either"),
-        ({"queue": "a", "columns": "body,size"}, "'columns' is a list of some of queue, offset"),
+        ({"queue": "a", "columns": "body,size"}, "'columns' must be distinct names out of queue, offset"),
         (
             {"queuePattern": "a["},
-            "'queuePattern' is a regular expression for the names of queues: unterminated",
+            "'queuePattern' must be a regular expression for the names of queues: unterminated",
         ),
         (
             {"queue": "a", "managementUri": "http://u:p@h:99999"},
-            "'managementUri' is the address of the HTTP API",
+            "'managementUri' must be the address of the HTTP API",
         ),
         ({}, "CREATE TEMPORARY VIEW"),
         ({"queue": "a", "maxOffsetPerTrigger": "5"}, "did you mean 'maxOffsetsPerTrigger'"),
@@ -82,10 +85,10 @@ def test_options_of_spark_and_of_the_other_direction_are_let_pass(read: Callable
 @pytest.mark.parametrize("read", [read_options, write_options])
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("mergeSchema", "; "), ("timeout", "; did you mean 'timeoutMs'?"), ("x", "; there are ")],
+    [("mergeSchema", "; "), ("timeout", "; did you mean 'timeoutMs'?"), ("x", "; options are ")],
 )
 def test_an_unknown_option_is_refused(read: Callable[..., object], name: str, told: str) -> None:
-    with pytest.raises(ValueError, match=f"there is no option '{name.lower()}'{re.escape(told)}"):
+    with pytest.raises(ValueError, match=f"unknown option '{name.lower()}'{re.escape(told)}"):
         read({"queue": "a", name: "secret"})
 
 

@@ -12,9 +12,9 @@ def test_the_columns_have_one_order_for_spark_and_for_arrow() -> None:
 
 def test_a_schema_may_have_some_columns_in_any_order() -> None:
     assert check_read([("body", "binary"), ("offset", "bigint")]) == ("body", "offset")
-    with pytest.raises(ValueError, match="no column 'size'; it has queue, offset"):
+    with pytest.raises(ValueError, match="unknown column 'size'; columns are queue, offset"):
         check_read([("size", "int")])
-    with pytest.raises(ValueError, match="'offset' is a bigint, not a int"):
+    with pytest.raises(ValueError, match="'offset' has the type bigint, not int"):
         check_read([("offset", "int")])
 
 
@@ -26,10 +26,10 @@ def test_what_was_read_can_be_written() -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ([("value", "string")], "needs a column 'body'"),
-        ([("body", "binary"), ("key", "string")], "no column 'key' to write"),
-        ([("body", "int")], "'body' must be a binary or string, not a int"),
-        ([("body", "binary"), ("headers", "string")], "must be a map<string,string>"),
+        ([("value", "string")], "must have a column 'body'"),
+        ([("body", "binary"), ("key", "string")], "the column 'key' cannot be written"),
+        ([("body", "int")], "'body' must have the type binary or string, not int"),
+        ([("body", "binary"), ("headers", "string")], "must have the type map<string,string>"),
     ],
 )
 def test_what_cannot_be_sent_is_named(fields: list[tuple[str, str]], told: str) -> None:

@@ -96,7 +96,9 @@ def test_a_commit_that_nothing_moves_fails_with_the_reason_and_what_becomes_of_i
     told = {"state": "committing", "rows": 10, "published": 5, "reason": "queue 'q' is full and refuses it"}
     with answering(lambda _: (202, told)) as double:
         writer = BatchWriter(options(double, timeoutMs="300"))
-        with pytest.raises(PublishFailed, match=r"5 of 10 .* queue 'q' is full .*started again waits for it"):
+        with pytest.raises(
+            PublishFailed, match=r"5 of 10 .* queue 'q' is full .*restarted streaming query waits for that"
+        ):
             writer.commit([TaskCommitMessage(TASK, 10, is_staged=True)])
 
 

@@ -108,11 +108,14 @@ def test_a_batch_of_limited_size_does_not_count_what_retention_took() -> None:
 @pytest.mark.parametrize(
     ("places", "told"),
     [
-        ('{"v":1,"s":{"//a":{"next":1},"//b":{"next":1}}}', "'startingOffsets' names //b, which is not read"),
-        ('{"v":1,"s":{"//b":{"next":1}}}', "'startingOffsets' must name '//a', and names //b"),
+        (
+            '{"v":1,"s":{"//a":{"next":1},"//b":{"next":1}}}',
+            "'startingOffsets' has an offset for //b, which is not read",
+        ),
+        ('{"v":1,"s":{"//b":{"next":1}}}', "'startingOffsets' has no offset for '//a'; it has //b"),
         (
             '{"v":1,"s":{"//a":{"next":101}}}',
-            "'startingOffsets' names the offset 101 of '//a', which ends at 100",
+            "'startingOffsets' has the offset 101 for '//a', which ends at 100",
         ),
     ],
 )

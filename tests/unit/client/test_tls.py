@@ -36,11 +36,17 @@ def context_of(folder: Path, **named: str) -> ssl.SSLContext:
         ({"ca_file": "none"}, "--ca .*none: No such file"),
         ({"ca_file": "junk"}, "--ca .*junk: no certificates in PEM"),
         ({"cert_file": "none"}, "--cert .*none: No such file"),
-        ({"cert_file": "cert.pem"}, "--cert .*cert.pem: no certificate and its key in PEM; --key names"),
+        (
+            {"cert_file": "cert.pem"},
+            "--cert .*cert.pem: no certificate with its key in PEM; set the key with --key",
+        ),
         ({"cert_file": "cert.pem", "key_file": "none"}, "--key .*none: No such file"),
-        ({"cert_file": "cert.pem", "key_file": "junk"}, "--key .*junk: with --cert .*cert.pem no cert"),
-        ({"cert_file": "cert.pem", "key_file": "other.pem"}, "--key .*other.pem: not the key of"),
-        ({"key_file": "key.pem"}, "--key is the key of a certificate: give it with --cert"),
+        (
+            {"cert_file": "cert.pem", "key_file": "junk"},
+            "--key .*junk: this and --cert .*cert.pem are not a key",
+        ),
+        ({"cert_file": "cert.pem", "key_file": "other.pem"}, "--key .*other.pem: this is not the key of"),
+        ({"key_file": "key.pem"}, "--key needs --cert, the certificate of the key"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named_with_the_reason(
@@ -68,9 +74,11 @@ def test_a_hint_says_which_option_helps() -> None:
     alert = ssl.SSLError(1, "alert")
     alert.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
     for refused in (alert, ConnectionResetError(), ssl.SSLEOFError()):
-        assert "--cert and --key show one" in refusal_hint(refused, ClientTls(), NAMES)
+        assert "set it with --cert and --key" in refusal_hint(refused, ClientTls(), NAMES)
         assert "the certificate of --cert mine.pem" in refusal_hint(
             refused, ClientTls(cert_file="mine.pem"), NAMES
         )
-    assert "--ca names" in refusal_hint(ssl.SSLCertVerificationError(), ClientTls(), NAMES)
+    assert "trusted certificates with --ca" in refusal_hint(
+        ssl.SSLCertVerificationError(), ClientTls(), NAMES
+    )
     assert refusal_hint(ConnectionRefusedError(), ClientTls(), NAMES) == ""

@@ -1,1 +1,1 @@
-"""The load tool: it measures any broker that speaks AMQP 0-9-1, and its own cost beside it."""
+"""The load tool `warren perf`: measures any AMQP 0-9-1 broker, and the cost of the tool itself."""

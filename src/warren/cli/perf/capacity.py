@@ -1,4 +1,4 @@
-"""What connections, queues and waiting messages cost a broker in memory, and how fast it makes them."""
+"""Measures the memory of connections, queues and ready messages, and how fast they are created."""
 
 import os
 import time
@@ -30,14 +30,17 @@ from warren.wire.methods import (
     QueueDeleteOk,
 )
 
-SETTLE_S = 0.5  # memory that does not change for so long
+SETTLE_S = 0.5  # the memory has settled if it does not change for this long
 SETTLE_S_MAX = 5.0
 CONFIRM_WINDOW = 1_000
 RECEIVE_BYTES = 65_536
 
 
 def measure_connections(target: Target, *, count: int, observer: Observer) -> Result:
-    """Open `count` connections, then a channel on each, then a queue and a consumer; memory after each."""
+    """Open `count` connections, then a channel on each, then a queue and a consumer on each.
+
+    The result has the memory of the broker after each step.
+    """
     raise_open_files_limit()
     result = Result("connections", {"connections": count})
     empty = settled_memory(observer)
@@ -63,19 +66,19 @@ def measure_connections(target: Target, *, count: int, observer: Observer) -> Re
 
 
 def measure_churn(target: Target, *, processes: int, duration: float, observer: Observer) -> Result:
-    """Open a connection with a channel and close it, again and again."""
+    """Open and close connections with a channel repeatedly."""
     return _measure_rate("churn", partial(_churn, target), processes, (duration, "connection", observer))
 
 
 def measure_declares(target: Target, *, durable: bool, duration: float, observer: Observer) -> Result:
-    """Declare queue after queue on one channel, waiting for each answer; they are deleted afterwards."""
+    """Declare queues one after the other on a channel, waiting for each answer; delete them afterwards."""
     name = "durable declares" if durable else "declares"
     member = partial(_declare, target, durable)
     return _measure_rate(name, member, 1, (duration, "queue", observer))
 
 
 def measure_queues(target: Target, *, count: int, observer: Observer) -> Result:
-    """Declare `count` queues at once: memory per queue."""
+    """Declare `count` queues, and measure the memory per queue."""
     result = Result("queues", {"queues": count})
     load = Load(target=target, queues=count)
     names = names_for(load)
@@ -96,7 +99,7 @@ def measure_queues(target: Target, *, count: int, observer: Observer) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Messages to leave waiting in one queue."""
+    """The messages to publish to a queue without consuming them."""
 
     count: int
     size: int
@@ -104,7 +107,7 @@ class Backlog:
 
 
 def measure_backlog(target: Target, backlog: Backlog, observer: Observer) -> Result:
-    """Publish messages that nobody consumes, all confirmed: memory per message beside its body."""
+    """Publish messages without consuming them, and measure the memory per message beyond its body."""
     result = Result("backlog", {"messages": backlog.count, "size": backlog.size})
     load = Load(target=target, size=backlog.size, is_persistent=backlog.is_persistent)
     names = names_for(load)
@@ -136,7 +139,7 @@ def measure_backlog(target: Target, backlog: Backlog, observer: Observer) -> Res
 
 
 def fill(connection: ClientConnection, publish_ring: PublishRing, count: int) -> None:
-    """Publish `count` messages on channel 1 and wait until all are confirmed."""
+    """Publish `count` messages on channel 1, and wait until all are confirmed."""
     connection.call(CHANNEL, ConfirmSelect(), ConfirmSelectOk)
     confirms = ConfirmCounter()
     sent = 0
@@ -151,7 +154,7 @@ def fill(connection: ClientConnection, publish_ring: PublishRing, count: int) ->
 
 
 def settled_memory(observer: Observer) -> int:
-    """The broker's resident memory once it has stopped changing; 0 when its process is not known."""
+    """Return the resident memory of the broker when it has settled; 0 if its process is not known."""
     if not observer.broker_pids:
         return 0
     now = usage(observer.broker_pids).resident_bytes
@@ -175,7 +178,7 @@ def _measure_rate(
     processes: int,
     run: tuple[float, str, Observer],
 ) -> Result:
-    """Let `processes` do one thing again and again: how often per second, how long each takes."""
+    """Let `processes` repeat one operation; measure its rate and its latency."""
     duration_s, unit, observer = run
     worker_group = WorkerGroup([member] * processes, observer)
     try:

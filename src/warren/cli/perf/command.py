@@ -1,4 +1,4 @@
-"""`warren perf`: puts a broker under load and prints what it costs."""
+"""`warren perf`: loads a broker, and prints rates, latencies and costs."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,11 +17,11 @@ from warren.cli.sections import SectionedGroup
 from warren.client.connection import BrokerRefused
 from warren.client.uri import DEFAULT_URI, Target, parse_uri
 
-# The traffic scenarios: what each shows, and how its defaults differ from those of a Load.
+# The traffic scenarios: help text, and the defaults that differ from those of Load.
 PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
-    "throughput": ("Publish and consume as fast as the broker goes.", {}),
+    "throughput": ("Publish and consume as fast as the broker allows.", {}),
     "sync": (
-        "Fifty connections, each waiting for the confirm of a message before it sends the next.",
+        "Fifty connections; each waits for the confirm of a message before it sends the next.",
         {"producers": 50, "consumers": 50, "queues": 50, "confirm_window": 1},
     ),
     "fanout": (
@@ -33,28 +33,28 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
         {"exchange_type": "topic", "bindings": 1000},
     ),
     "writes": (
-        "One message per system call, from one producer that waits for nothing.",
+        "One message per system call, from one producer that does not wait for confirms.",
         {"messages_per_write": 1},
     ),
     "latency": (
-        "Publish at a fixed --rate; latency counts from when a message was due, late or not.",
+        "Publish at a fixed --rate; latency is measured from when a message was due.",
         {"rate": 5000},
     ),
 }
-# The options of a traffic scenario: field of Load, what it means, its least value.
+# The options of a traffic scenario: field of Load, help text, minimum.
 NUMBERS = {
-    "size": ("octets of a body", 0),
+    "size": ("size of a body in bytes", 0),
     "producers": ("publishing connections", 1),
     "consumers": ("consuming connections", 0),
-    "queues": ("queues; producers and consumers are dealt out over them", 1),
+    "queues": ("queues; producers and consumers are distributed over them", 1),
     "bindings": ("bindings of a topic exchange", 0),
     "confirm_window": ("unconfirmed messages per producer; 0: without confirms", 0),
-    "ack_every": ("acknowledge in batches of so many; 0: automatically", 0),
+    "ack_every": ("messages per acknowledgement; 0: automatic acknowledgement", 0),
     "prefetch": ("unacknowledged messages per consumer; 0: no limit", 0),
     "messages_per_write": ("messages per system call; 0: as many as fit", 0),
-    "in_flight_max": ("published but not consumed; 0: 8 MiB of them", 0),
-    "waiting": ("messages kept waiting in the queues, by withheld acknowledgements", 0),
-    "rate": ("messages per second of all producers; 0: as many as go", 0),
+    "in_flight_max": ("messages published and not yet consumed; 0: 8 MiB", 0),
+    "waiting": ("messages kept in the queues by withholding acknowledgements", 0),
+    "rate": ("messages per second of all producers; 0: unlimited", 0),
     "processes": ("processes of this tool", 1),
 }
 DEFAULTS = {name: field.default for name, field in Load.__dataclass_fields__.items()}
@@ -69,36 +69,36 @@ _SECTIONS = {
 
 @click.group(cls=SectionedGroup, sections=_SECTIONS)
 def perf() -> None:
-    """Measure a broker: rates, latencies, and the processor time and memory that it takes.
+    """Measure a broker: rates, latencies, CPU time and memory.
 
-    Works against anything that speaks AMQP 0-9-1. With --broker-pid the broker's processor time per
-    message is printed beside this tool's own.
+    Works with any AMQP 0-9-1 broker. With --broker-pid, the CPU time of the broker per message is printed
+    beside that of this tool.
     """
 
 
 def common_options() -> list[click.Parameter]:
-    """What every scenario can be told."""
+    """Return the options of every scenario."""
     return [
         click.Option(
             ["--uri"], default=DEFAULT_URI, envvar="WARREN_PERF_URI", show_default=True, help="the broker"
         ),
         *tls_options(),
         click.Option(
-            ["--broker-pid"], type=int, multiple=True, help="a process of the broker; may be repeated"
+            ["--broker-pid"], type=int, multiple=True, help="process id of the broker; can be repeated"
         ),
         click.Option(["--json", "is_json"], is_flag=True, help="print JSON instead of a table"),
-        click.Option(["--quiet", "is_quiet"], is_flag=True, help="no progress on standard error"),
+        click.Option(["--quiet", "is_quiet"], is_flag=True, help="print no progress on standard error"),
     ]
 
 
 def number_option(name: str, text: str, minimum: int, default: Any) -> click.Option:
-    """An option that is a number of things."""
+    """Return an option with an integer value of at least `minimum`."""
     flag = "--" + name.replace("_", "-")
     return click.Option([flag], type=click.IntRange(minimum), default=default, show_default=True, help=text)
 
 
 def seconds_option(name: str, text: str, default: float) -> click.Option:
-    """An option that is a time."""
+    """Return an option with a duration in seconds."""
     return click.Option([name], type=click.FloatRange(0), default=default, show_default=True, help=text)
 
 
@@ -106,7 +106,7 @@ DURATION = seconds_option("--duration", "seconds measured", 5.0)
 
 
 def _report(common: dict[str, Any], measure: Callable[[Target, Observer], Result]) -> None:
-    """Measure, and print what was found."""
+    """Run a scenario and print its result."""
     pids = common["broker_pid"]
     observer = Observer(pids) if common["is_quiet"] else Observer(pids, print_progress, print_setup)
     try:
@@ -118,7 +118,7 @@ def _report(common: dict[str, Any], measure: Callable[[Target, Observer], Result
 
 
 def _split(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options that every scenario has, and those of this one."""
+    """Separate the common options from those of the scenario."""
     names = ("uri", *TLS_OPTIONS, "broker_pid", "is_json", "is_quiet")
     return {name: arguments[name] for name in names}, {
         name: value for name, value in arguments.items() if name not in names
@@ -201,7 +201,7 @@ _add_capacity(
     "Memory per waiting message, beside its body.",
     [
         number_option("count", "messages", 1, 100_000),
-        number_option("size", "octets of a body", 0, 16),
+        number_option("size", "size of a body in bytes", 0, 16),
         click.Option(["--persistent"], is_flag=True, help="a durable queue, persistent messages"),
     ],
     _backlog,

@@ -1,4 +1,4 @@
-"""A connection to the broker under load: blocking while it is set up, then handed to the load loop."""
+"""Opens the blocking connections of a load; the load loop uses their sockets later."""
 
 import ssl
 from functools import lru_cache
@@ -9,12 +9,12 @@ from warren.client.tls import refusal_hint
 from warren.client.uri import Target
 
 NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
-# Reading the authorities of a system takes longer than a handshake.
+# Cached, since loading the trusted certificates of the system takes longer than a handshake.
 _context = lru_cache(maxsize=1)(tls_context)
 
 
 def open_connection(target: Target) -> ClientConnection:
-    """A connection to `target`."""
+    """Connect to `target`. Raises BrokerRefused, with advice for TLS."""
     if not target.is_tls:
         return ClientConnection(target, ConnectOptions(product="warren perf"))
     try:

@@ -1,4 +1,4 @@
-"""A connection that consumes and counts."""
+"""A connection that consumes and counts deliveries."""
 
 import socket
 import ssl
@@ -12,12 +12,12 @@ from warren.client.connection import BrokerRefused, ClientConnection, reason
 
 CHANNEL = 1
 RECEIVE_BYTES = 1 << 20
-FLOOD_BYTES = 1 << 18  # so much at once means that this side is behind
-SKIPS_MAX = 3  # pieces that are counted unread after one that was read
+FLOOD_BYTES = 1 << 18  # this much in one read means that the consumer lags
+SKIPS_MAX = 3  # number of reads that may be discarded unread after one that was verified
 
 
 class PerfConsumer:
-    """Counts deliveries by their bytes and acknowledges every `ack_every`-th with all before it."""
+    """Counts deliveries by their bytes, and acknowledges every `ack_every` messages with one ack."""
 
     def __init__(self, connection: ClientConnection, buffer: bytearray, *, ack_every: int) -> None:
         self.connection = connection
@@ -34,7 +34,7 @@ class PerfConsumer:
         self._skips = 0 if isinstance(self._socket, ssl.SSLSocket) else SKIPS_MAX
 
     def receive(self, now_ns: int) -> None:
-        """Read and count deliveries."""
+        """Read and count deliveries. Raises BrokerRefused if the broker closes the connection."""
         try:
             received = self._socket.recv_into(self._buffer)
         except NOT_NOW:
@@ -46,7 +46,7 @@ class PerfConsumer:
             self.skip()
 
     def skip(self) -> None:
-        """Let the kernel throw away what it would else copy; the next piece that is read proves the count."""
+        """Let the kernel discard received bytes unread; the next bytes that are read verify the count."""
         for _ in range(self._skips):
             try:
                 skipped = self._socket.recv_into(self._buffer, 0, socket.MSG_TRUNC)
@@ -59,7 +59,7 @@ class PerfConsumer:
                 return
 
     def count(self, octets: memoryview, now_ns: int) -> None:
-        """Count what is in `octets`, and acknowledge."""
+        """Count the deliveries in `octets`, and acknowledge them."""
         try:
             self.consumed = self._deliveries.feed(octets)
         except Misaligned as misaligned:
@@ -68,7 +68,7 @@ class PerfConsumer:
             self._acknowledge()
 
     def flush(self) -> bool:
-        """Write pending acknowledgements; False if the socket does not take all of them."""
+        """Write pending acknowledgements; False if the socket accepts only a part."""
         if self._pending:
             try:
                 self._pending = self._pending[self._socket.send(self._pending) :]
@@ -77,13 +77,13 @@ class PerfConsumer:
         return not self._pending
 
     def hold(self, *, is_held: bool) -> None:
-        """Withhold acknowledgements, or give those that were withheld."""
+        """Withhold acknowledgements, or send the withheld ones."""
         self._is_held = is_held
         if self._ack_every:
             self._acknowledge()
 
     def finish(self) -> None:
-        """Write the rest of the acknowledgements; if that takes too long, leave without goodbye."""
+        """Write the remaining acknowledgements and close; after a timeout, close the socket at once."""
         if not self._pending:
             return
         try:
@@ -105,7 +105,7 @@ class PerfConsumer:
 
 
 class LatencyConsumer(PerfConsumer):
-    """Reads the two timestamps of each message as well."""
+    """A consumer that also reads the two timestamps in each body."""
 
     def __init__(
         self, connection: ClientConnection, buffer: bytearray, *, ack_every: int, measured_from_ns: int
@@ -114,13 +114,13 @@ class LatencyConsumer(PerfConsumer):
         self.since_due = Histogram()
         self.since_sent = Histogram()
         self._measured_from_ns = measured_from_ns
-        self._unread = b""  # the beginning of a delivery that has not arrived whole
+        self._unread = b""  # the received part of an incomplete delivery
 
     def skip(self) -> None:
-        """Every message is looked at."""
+        """Do nothing: every message must be read."""
 
     def count(self, octets: memoryview, now_ns: int) -> None:
-        """Count what is in `octets`, and how old each message is."""
+        """Count the deliveries in `octets`, and record their latencies."""
         super().count(octets, now_ns)
         length = self._deliveries.length
         unread = self._unread + bytes(octets)

@@ -1,4 +1,4 @@
-"""The queues, exchange and bindings of a load: declared before it, deleted after it."""
+"""Declares the queues, the exchange and the bindings of a load, and deletes them afterwards."""
 
 import secrets
 from collections.abc import Callable
@@ -21,42 +21,42 @@ from warren.wire.methods import (
 )
 
 CHANNEL = 1
-# So many things are declared between two words about it.
+# Progress is reported after this many declarations.
 _PART = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class LoadNames:
-    """Names of one length each, so that all frames of a load have one length."""
+    """Names of equal length, so that all frames of a load have equal length."""
 
     run: str
     width: int
 
     @property
     def exchange(self) -> str:
-        """The load's exchange."""
+        """The name of the exchange."""
         return f"p{self.run}"
 
     def queue(self, number: int) -> str:
-        """Queue number `number`."""
+        """Return the name of queue number `number`."""
         return f"p{self.run}.{number:0{self.width}}"
 
     def key(self, binding: int) -> str:
-        """A routing key that binding number `binding`, and no other, matches."""
+        """Return a routing key that only binding number `binding` matches."""
         return f"p.{binding:0{self.width}}.x"
 
     def pattern(self, binding: int) -> str:
-        """The pattern of binding number `binding`."""
+        """Return the pattern of binding number `binding`."""
         return f"p.{binding:0{self.width}}.*"
 
 
 def names_for(load: Load) -> LoadNames:
-    """Fresh names that are long enough for what `load` declares."""
+    """Return new unique names with enough digits for `load`."""
     return LoadNames(secrets.token_hex(3), len(str(max(load.queues, load.bindings))))
 
 
 def routes(load: Load, names: LoadNames, producer: int) -> list[tuple[str, str]]:
-    """The exchanges and routing keys that producer number `producer` publishes to in turn."""
+    """Return the exchanges and routing keys that a producer publishes to in turn."""
     if load.bindings:
         return [(names.exchange, names.key(binding)) for binding in range(load.bindings)]
     if load.exchange_type:
@@ -70,7 +70,7 @@ def declare(
     names: LoadNames,
     tell: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """Declare all of it on channel 1 of `connection`; `tell` is told how far that is, if it is much."""
+    """Declare everything for `load` on channel 1 of `connection`; `tell` is called with the progress."""
     durable = load.is_persistent
     queues: list[Method] = [
         QueueDeclare(queue=names.queue(number), durable=durable) for number in range(load.queues)
@@ -93,7 +93,7 @@ def delete(
     names: LoadNames,
     tell: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """Delete all of it; `tell` as in `declare`."""
+    """Delete everything that `declare` declared; `tell` is called with the progress."""
     queues: list[Method] = [QueueDelete(queue=names.queue(number)) for number in range(load.queues)]
     if load.exchange_type:
         connection.call(CHANNEL, ExchangeDelete(exchange=names.exchange), ExchangeDeleteOk)

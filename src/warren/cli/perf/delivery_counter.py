@@ -1,4 +1,4 @@
-"""Counts deliveries by their bytes: when all have one length, a count is a division."""
+"""Counts deliveries of equal length by dividing the number of received bytes."""
 
 import struct
 
@@ -14,7 +14,7 @@ _TAG = struct.Struct(">Q")
 
 
 class Misaligned(Exception):
-    """The stream does not hold the deliveries it was expected to; `octets` begins at the first stranger."""
+    """The received bytes are not the expected deliveries; `octets` begins with the unexpected frame."""
 
     def __init__(self, octets: bytes) -> None:
         super().__init__("the stream of deliveries is broken")
@@ -22,10 +22,10 @@ class Misaligned(Exception):
 
 
 class DeliveryCounter:
-    """Learns the length of a delivery from the first one, then divides.
+    """Takes the length of a delivery from the first one, then counts by division.
 
-    Delivery tags have fixed width and count up by one, so the tag found in the last delivery of
-    a chunk proves that everything before it had the length it should have.
+    Delivery tags have a fixed width and increase by one, so the expected tag in the last delivery of a chunk
+    proves that all deliveries before it had the expected length.
     """
 
     __slots__ = ("_carry", "_octets", "_prefix", "_probe_bytes", "_tag_at", "body_at", "length")
@@ -41,28 +41,28 @@ class DeliveryCounter:
 
     @property
     def total(self) -> int:
-        """How many deliveries have arrived whole."""
+        """The number of complete deliveries."""
         return self._octets // self.length if self.length else 0
 
     @property
     def offset(self) -> int:
-        """How many octets of an unfinished delivery have arrived."""
+        """The number of received bytes of an incomplete delivery."""
         return self._octets % self.length if self.length else len(self._carry)
 
     def feed(self, octets: memoryview) -> int:
-        """Count `octets`; how many deliveries have arrived since the beginning."""
+        """Count `octets`; return the total number of complete deliveries."""
         if not self.length:
             return self._learn(octets)
         before = self._octets
         self._octets = before + len(octets)
         last = self._octets - self._probe_bytes
-        last -= last % self.length  # where the last delivery that shows its tag begins
+        last -= last % self.length  # start of the last delivery whose tag has arrived
         if last >= before:
             self._verify(octets, last - before, last // self.length + 1)
         return self._octets // self.length
 
     def skip(self, octets_count: int) -> int:
-        """Count octets that were discarded unseen; the next `feed` finds out if they were deliveries."""
+        """Count bytes that were discarded unread; the next `feed` verifies that they were deliveries."""
         self._octets += octets_count
         return self._octets // self.length
 
@@ -80,7 +80,7 @@ class DeliveryCounter:
         return self.feed(memoryview(carry))
 
     def _verify(self, octets: memoryview, at: int, tag: int) -> None:
-        """The delivery at `at` must begin like the first, and bear `tag`."""
+        """Raise Misaligned unless a delivery like the first, with `tag`, begins at `at`."""
         (found,) = _TAG.unpack_from(octets, at + self._tag_at)
         if found == tag and octets[at : at + len(self._prefix)] == self._prefix:
             return
@@ -89,8 +89,8 @@ class DeliveryCounter:
 
 
 def delivery_length(octets: bytes | bytearray) -> int:
-    """The length of the delivery that `octets` begin with; 0 while it is not complete."""
-    at, missing = 0, -1  # how much of the body is missing; -1 until the header has said it
+    """Return the length of the first delivery in `octets`; 0 if it is incomplete."""
+    at, missing = 0, -1  # missing bytes of the body; -1 before the header
     while missing:
         if len(octets) < at + FRAME_OVERHEAD:
             return 0
@@ -114,7 +114,7 @@ def delivery_length(octets: bytes | bytearray) -> int:
 
 
 def body_at(octets: bytes | bytearray) -> int:
-    """Where the first octet of the body is in a delivery: behind three frame headers and two frame ends."""
+    """Return where the body begins in a delivery: after three frame headers and two frame ends."""
     at = 0
     for _ in range(2):
         at += FRAME_OVERHEAD + int(FRAME_HEADER.unpack_from(octets, at)[2])
@@ -122,7 +122,7 @@ def body_at(octets: bytes | bytearray) -> int:
 
 
 def unexpected_bytes(octets: bytes, prefix: bytes, length: int) -> bytes:
-    """`octets` from where they stop being deliveries like the first."""
+    """Return `octets` from the first bytes that are not a delivery like the first."""
     at = 0
     while octets[at : at + len(prefix)] == prefix:
         at += length

@@ -1,14 +1,14 @@
-"""Latencies counted in buckets, so that a long run needs no more memory than a short one."""
+"""A histogram of latencies, whose memory does not grow with the length of a run."""
 
 from collections import Counter
 from collections.abc import Iterable
 
-# Below 2 ** PRECISION_BITS values are exact; above, a bucket is at most 1/128 of its value wide.
+# Values below 2 ** PRECISION_BITS are exact; above, the width of a bucket is at most 1/128 of its values.
 PRECISION_BITS = 8
 
 
 class Histogram:
-    """Counts of non-negative integers, exact to better than one percent."""
+    """Counts non-negative integers in buckets, with an error below one percent."""
 
     __slots__ = ("_buckets", "_total", "_value_max")
 
@@ -24,11 +24,11 @@ class Histogram:
 
     @property
     def value_max(self) -> int:
-        """The largest value recorded, exact."""
+        """The largest recorded value, exactly."""
         return self._value_max
 
     def record(self, value: int) -> None:
-        """Count `value`; one below zero (clocks of two processes) counts as zero."""
+        """Count `value`; a negative value, from differing clocks, counts as zero."""
         value = max(value, 0)
         self._buckets[bucket_of(value)] += 1
         self._total += 1
@@ -36,13 +36,13 @@ class Histogram:
             self._value_max = value
 
     def merge(self, other: "Histogram") -> None:
-        """Add what `other` counted."""
+        """Add the counts of `other`."""
         self._buckets.update(other._buckets)
         self._total += other._total
         self._value_max = max(self._value_max, other._value_max)
 
     def percentile(self, percent: float) -> int:
-        """The smallest bucket's value that `percent` of the values do not exceed; 0 when there are none."""
+        """Return the percentile `percent` as the value of its bucket; 0 if nothing was counted."""
         if not self._total:
             return 0
         rank = max(1, -int(-self._total * percent // 100))
@@ -55,13 +55,13 @@ class Histogram:
 
 
 def bucket_of(value: int) -> int:
-    """The bucket of `value`: its highest bits, and how many were cut off."""
+    """Return the bucket of `value`, which consists of its highest bits and the number of dropped bits."""
     shift = value.bit_length() - PRECISION_BITS
     return value if shift <= 0 else (shift << PRECISION_BITS) | (value >> shift)
 
 
 def value_of(bucket: int) -> int:
-    """The middle of the values that share `bucket`."""
+    """Return the middle of the values in `bucket`."""
     shift = bucket >> PRECISION_BITS
     if shift == 0:
         return bucket

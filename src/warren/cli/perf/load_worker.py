@@ -1,4 +1,4 @@
-"""One process of a load: some of its producers, some of its consumers."""
+"""A worker process of a load, which runs some of its producers and consumers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from warren.wire.methods import (
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Which of a load's producers and consumers a worker plays."""
+    """The producers and consumers of a load that a worker runs."""
 
     producers: tuple[int, ...]
     consumers: tuple[int, ...]
@@ -35,21 +35,21 @@ class Assignment:
 
 @dataclass(slots=True)
 class Latencies:
-    """What a worker measured, in nanoseconds."""
+    """The latencies that a worker measured, in nanoseconds."""
 
-    since_due: Histogram = field(default_factory=Histogram)  # publish to delivery, from when it was due
-    since_sent: Histogram = field(default_factory=Histogram)  # the same from when it was really sent
-    confirm: Histogram = field(default_factory=Histogram)  # publish to confirm, from when it was due
+    since_due: Histogram = field(default_factory=Histogram)  # from when a message was due to its delivery
+    since_sent: Histogram = field(default_factory=Histogram)  # from when a message was sent to its delivery
+    confirm: Histogram = field(default_factory=Histogram)  # from when a message was due to its confirm
 
     def merge(self, other: "Latencies") -> None:
-        """Add what another worker measured."""
+        """Add the measurements of another worker."""
         self.since_due.merge(other.since_due)
         self.since_sent.merge(other.since_sent)
         self.confirm.merge(other.confirm)
 
 
 def assignments(load: Load) -> list[Assignment]:
-    """Deal producers and consumers out: apart from each other if there is more than one process."""
+    """Assign producers and consumers to workers; with several processes, no worker has both."""
     processes = load.processes if load.consumers else min(load.processes, load.producers)
     if processes == 1 or not load.consumers:
         return [
@@ -69,12 +69,12 @@ def assignments(load: Load) -> list[Assignment]:
 def connect_worker(
     load: Load, names: LoadNames, assignment: Assignment, worker_counters: WorkerCounters
 ) -> Callable[[], Latencies]:
-    """Make the connections of `assignment` in this process; the answer plays it."""
+    """Open the connections of `assignment` in this process, and return the function that runs it."""
     return LoadWorker(load, names, assignment, worker_counters).run
 
 
 class LoadWorker:
-    """Holds the connections of one process."""
+    """The connections of one process."""
 
     def __init__(
         self, load: Load, names: LoadNames, assignment: Assignment, worker_counters: WorkerCounters
@@ -84,12 +84,12 @@ class LoadWorker:
         self._assignment = assignment
         self._worker_counters = worker_counters
         self._publishing = [self._publishing_link() for _ in assignment.producers]
-        # Encoded before the load begins: of 100,000 routes that takes seconds.
+        # Encoded before the load starts, since 100,000 routes take seconds.
         self._publications = self._encode()
         self._consuming = [self._consuming_link(number) for number in assignment.consumers]
 
     def run(self) -> Latencies:
-        """Play until the board says stop; say goodbye; what was measured."""
+        """Run until the load stops, close the connections, and return the measurements."""
         links = self._publishing + self._consuming
         for connection in links:
             connection.socket.setblocking(False)
@@ -133,7 +133,7 @@ class LoadWorker:
         return connection
 
     def _encode(self) -> list[PublishRing]:
-        """What each producer sends; those with the same routes share it."""
+        """Return the encoded messages of each producer; producers with equal routes share them."""
         load = self._load
         made: dict[tuple[tuple[str, str], ...], PublishRing] = {}
         publications: list[PublishRing] = []

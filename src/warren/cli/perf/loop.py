@@ -1,4 +1,4 @@
-"""Turns of a worker: read what has arrived, write what may be written, post the counts."""
+"""The event loop of a worker: reads deliveries and confirms, publishes, and stores the counters."""
 
 import ctypes
 import heapq
@@ -13,9 +13,9 @@ from warren.cli.perf.paced_producer import PacedProducer
 from warren.cli.perf.producer import Producer, ProducerState
 from warren.cli.perf.shared_counters import LoadPhase, Totals, WorkerCounters
 
-IDLE_S = 0.02  # how long a worker without anything to do sleeps before it looks at the phase
-BEHIND_S = 0.001  # how long one side waits for the other to catch up
-POST_NS = 500_000  # how old the posted counts may become while there is work
+IDLE_S = 0.02  # maximum sleep of an idle worker before it checks the phase
+BEHIND_S = 0.001  # how long producers or consumers wait for the other side to catch up
+POST_NS = 500_000  # maximum age of the stored counters while there is work
 EVENTS_MAX = 512
 _PR_SET_TIMERSLACK = 29
 
@@ -23,7 +23,7 @@ Handler = Callable[[int], None]
 
 
 class LoadLoop:
-    """Drives the producers and consumers of one process."""
+    """Runs the producers and consumers of one process."""
 
     def __init__(self, load: Load, worker_counters: WorkerCounters) -> None:
         self._load = load
@@ -36,13 +36,13 @@ class LoadLoop:
         self._producers: list[Producer] = []
         self._consumers: list[PerfConsumer] = []
         self._ready: dict[Producer, None] = {}  # an ordered set
-        self._due: list[tuple[int, int]] = []  # a heap: when a paced producer is to write, its socket
-        self._is_waiting = False  # for the other side of the load
+        self._due: list[tuple[int, int]] = []  # a heap of (time at which a paced producer is due, its socket)
+        self._is_waiting = False  # whether producers or consumers wait for the other side
         self._posted_ns = 0
         self._is_posted = False
 
     def run(self, producers: Sequence[Producer], consumers: Sequence[PerfConsumer]) -> None:
-        """Go on until the board says that the load has stopped."""
+        """Run until the load has stopped."""
         for producer in producers:
             self._add_producer(producer)
         for consumer in consumers:
@@ -80,10 +80,10 @@ class LoadLoop:
             self._ready[producer] = None
 
     def _await_events(self, phase: LoadPhase) -> int:
-        """Sleep until something is to be done, and read what has arrived; the time after it."""
+        """Wait for the next event, read what has arrived, and return the time afterwards."""
         wait_s = self._wait_s(phase)
         if self._due and wait_s > 0:
-            # select() has a finer clock than epoll_wait(), whose unit is a millisecond.
+            # select() has a finer timeout than epoll_wait(), whose unit is a millisecond.
             select.select([self._poll], (), (), wait_s)
             wait_s = 0
         events = self._poll.poll(wait_s, EVENTS_MAX)
@@ -116,7 +116,7 @@ class LoadLoop:
         return IDLE_S
 
     def _publish(self, now_ns: int) -> None:
-        """Let every producer that can go on write."""
+        """Let every producer that is not blocked publish."""
         while self._due and self._due[0][0] <= now_ns:
             self._ready[self._by_socket[heapq.heappop(self._due)[1]]] = None
         self._is_posted = False
@@ -134,7 +134,7 @@ class LoadLoop:
         self._is_waiting = is_starved
 
     def _room(self) -> int:
-        """How many more messages may be on their way."""
+        """Return how many more messages may be in flight."""
         return (self._load.in_flight_limit - self._in_flight()) // self._load.copies
 
     def _in_flight(self) -> int:
@@ -142,7 +142,7 @@ class LoadLoop:
         return totals.published * self._load.copies - totals.consumed
 
     def _hold(self, phase: LoadPhase) -> None:
-        """Withhold acknowledgements, and so deliveries, while too few messages wait."""
+        """Withhold acknowledgements, and so deliveries, while the queues have too few messages."""
         is_held = phase is LoadPhase.RUNNING and self._in_flight() < self._load.waiting
         for consumer in self._consumers:
             consumer.hold(is_held=is_held)
@@ -168,7 +168,7 @@ class LoadLoop:
 
 
 def _until_empty(read: Handler, pending: Callable[[], int]) -> Handler:
-    """`read` again while TLS holds octets that the socket no longer shows."""
+    """Call `read` again while TLS has buffered bytes, which select() does not report."""
 
     def read_all(now_ns: int) -> None:
         read(now_ns)
@@ -179,7 +179,7 @@ def _until_empty(read: Handler, pending: Callable[[], int]) -> Handler:
 
 
 def _sleep_precisely() -> None:
-    """Ask Linux to wake this process within a microsecond of the time it asked for, not fifty."""
+    """Set the timer slack of Linux to one microsecond instead of fifty."""
     library = ctypes.CDLL(None)
     if hasattr(library, "prctl"):
         library.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)

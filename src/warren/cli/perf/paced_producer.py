@@ -1,4 +1,4 @@
-"""A producer that publishes at a fixed rate, whatever the broker does."""
+"""A producer that publishes at a fixed rate."""
 
 import struct
 from collections import deque
@@ -9,28 +9,28 @@ from warren.cli.perf.producer import Producer, ProducerState
 from warren.cli.perf.publish_ring import PublishRing
 from warren.client.connection import ClientConnection
 
-# A body begins with when the message was due and when it was sent, in monotonic nanoseconds.
+# A body begins with the times when the message was due and when it was sent, in monotonic nanoseconds.
 STAMPS = struct.Struct(">QQ")
 MESSAGES_PER_TURN_MAX = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """When messages are due: number n at `start_ns + n * interval_ns`."""
+    """The schedule of messages: number n is due at `start_ns + n * interval_ns`."""
 
     start_ns: int
     interval_ns: float
 
     def due_ns(self, sequence: int) -> int:
-        """When message number `sequence` is due."""
+        """Return when message number `sequence` is due."""
         return self.start_ns + int(sequence * self.interval_ns)
 
 
 class PacedProducer(Producer):
-    """Never skips a message that is late, and stamps each with the time it was due.
+    """Never skips a late message, and stamps each message with the time when it was due.
 
-    So the wait of messages that could not be sent, because the broker stood still, is part of the
-    latency: there is no coordinated omission.
+    So the delay of messages that could not be sent because the broker stalled is part of the latency, and
+    there is no coordinated omission.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class PacedProducer(Producer):
 
     @property
     def due_ns(self) -> int:
-        """When the next message is due."""
+        """Return when the next message is due."""
         return self._pace.due_ns(self._taken)
 
     def pump(self, room: int, now_ns: int) -> ProducerState:
-        """Write every message that is due."""
+        """Publish every message that is due."""
         if self._pending and not self.flush():
             return ProducerState.BLOCKED
         octets = bytearray()
@@ -67,7 +67,7 @@ class PacedProducer(Producer):
         return ProducerState.AWAITING
 
     def on_settled(self, count: int, now_ns: int) -> None:
-        """The `count` oldest were confirmed: exact where the broker confirms in order."""
+        """Record the confirm latency of the `count` oldest messages; exact if confirms are in order."""
         for _ in range(count):
             due_ns = self._unconfirmed.popleft()
             if due_ns >= self._measured_from_ns:

@@ -1,4 +1,4 @@
-"""A connection that publishes as fast as it may."""
+"""A connection that publishes as fast as its limits allow."""
 
 from enum import Enum, auto
 
@@ -8,20 +8,20 @@ from warren.client.confirms import ConfirmCounter, UnexpectedBytes
 from warren.client.connection import BrokerRefused, ClientConnection, reason
 
 RECEIVE_BYTES = 65_536
-WRITES_PER_TURN = 16  # of a producer that writes few messages at once
+WRITES_PER_TURN = 16  # for a producer that writes few messages at once
 
 
 class ProducerState(Enum):
-    """What a producer needs before it can go on."""
+    """Whether a producer can continue, and what it waits for."""
 
-    READY = auto()  # nothing: another turn
-    BLOCKED = auto()  # a socket that takes more
-    AWAITING = auto()  # a confirm, or the time of its next message
-    STARVED = auto()  # consumers that catch up
+    READY = auto()  # it can continue in the next turn
+    BLOCKED = auto()  # waits until the socket is writable
+    AWAITING = auto()  # waits for a confirm, or until its next message is due
+    STARVED = auto()  # waits for consumers to catch up
 
 
 class Producer:
-    """Sends pieces of a publication and counts what the broker confirms."""
+    """Publishes encoded messages, and counts their confirms."""
 
     def __init__(
         self, connection: ClientConnection, publish_ring: PublishRing, *, window: int, messages_per_write: int
@@ -35,20 +35,20 @@ class Producer:
         self._confirms = ConfirmCounter()
         self._socket = connection.socket
         self._pending: memoryview | bytes = b""
-        self._taken = 0  # publishes that went, or are in `_pending`
+        self._taken = 0  # messages that were written or are in `_pending`
 
     @property
     def published(self) -> int:
-        """How many publishes have been written whole."""
+        """The number of messages that are completely written."""
         return self._taken - -(-len(self._pending) // self._publish_ring.length)
 
     @property
     def settled(self) -> int:
-        """How many publishes the broker has confirmed or refused."""
+        """The number of messages that the broker has confirmed or rejected."""
         return self._confirms.settled
 
     def pump(self, room: int, now_ns: int) -> ProducerState:
-        """Write what the window and `room` deliveries allow, and the socket takes."""
+        """Publish as many messages as the confirm window, `room` and the socket allow."""
         for _ in range(self._writes_per_turn):
             if not self._pending:
                 taken = self._taken
@@ -63,7 +63,7 @@ class Producer:
         return ProducerState.READY
 
     def flush(self) -> bool:
-        """Write what is pending; False if the socket does not take all of it."""
+        """Write pending bytes; False if the socket accepts only a part."""
         try:
             sent = self._socket.send(self._pending)
         except NOT_NOW:
@@ -72,7 +72,7 @@ class Producer:
         return not self._pending
 
     def receive(self, now_ns: int) -> None:
-        """Read confirms."""
+        """Read and count confirms. Raises BrokerRefused for anything else."""
         try:
             octets = self._socket.recv(RECEIVE_BYTES)
         except NOT_NOW:
@@ -86,7 +86,7 @@ class Producer:
         self.nacked = self._confirms.nacked
 
     def finish(self) -> None:
-        """Write the rest of a message that was begun; if that takes too long, leave without goodbye."""
+        """Complete a partly written message and close; after a timeout, close the socket at once."""
         if not self._pending:
             return
         try:
@@ -96,7 +96,7 @@ class Producer:
             self._socket.close()
 
     def _take(self, room: int, now_ns: int) -> ProducerState:
-        """Put the next publishes into `_pending`, if there may be any."""
+        """Put the next messages into `_pending`, if the limits allow any."""
         unsettled = self._taken - self._confirms.settled
         if self._window and unsettled >= self._window:
             return ProducerState.AWAITING
@@ -110,4 +110,4 @@ class Producer:
         return ProducerState.READY
 
     def on_settled(self, count: int, now_ns: int) -> None:
-        """`count` more publishes were confirmed."""
+        """Handle `count` new confirms."""

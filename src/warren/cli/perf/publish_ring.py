@@ -1,4 +1,4 @@
-"""Publishes of equal length, encoded once and sent again and again."""
+"""Messages of equal length that are encoded once and published repeatedly."""
 
 import struct
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from warren.wire.methods import BasicPublish
 from warren.wire.properties import BasicProperties
 
-CHUNK_BYTES = 262_144  # what one system call may carry
+CHUNK_BYTES = 262_144  # maximum size of one system call
 CHANNEL = 1
 _FRAME_HEADER = struct.Struct(">BHI")
 _FRAME_OVERHEAD = 8
@@ -17,7 +17,7 @@ _METHOD, _HEADER, _BODY = 1, 2, 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What every message of a load looks like."""
+    """The properties and the body of every message of a load."""
 
     body: bytes
     is_persistent: bool
@@ -25,7 +25,7 @@ class Content:
 
 
 class PublishRing:
-    """A ring of encoded publishes, at least a chunk of them, to each of `routes` in turn."""
+    """A ring of at least one chunk of encoded messages, to each of `routes` in turn."""
 
     __slots__ = ("_count", "_octets", "body_at", "length")
 
@@ -33,7 +33,7 @@ class PublishRing:
         messages = [encode_publish(route, content) for route in routes]
         self.length = len(messages[0])
         if any(len(message) != self.length for message in messages):
-            raise ValueError("the exchanges and routing keys of one load must have one length")
+            raise ValueError("the exchanges and routing keys of a load must have equal lengths")
         repeats = -(-CHUNK_BYTES // (self.length * len(messages)))
         self._count = repeats * len(messages)
         self._octets = memoryview(b"".join(messages) * repeats)
@@ -42,14 +42,14 @@ class PublishRing:
             self.body_at += _FRAME_HEADER.size
 
     def take(self, sequence: int, count: int) -> memoryview:
-        """At most `count` publishes, at most a chunk, beginning with number `sequence` of the load."""
+        """Return at most `count` messages, and at most a chunk, from message number `sequence` on."""
         start = sequence % self._count
         count = min(count, self._count - start, max(1, CHUNK_BYTES // self.length))
         return self._octets[start * self.length : (start + count) * self.length]
 
 
 def encode_publish(route: tuple[str, str], content: Content) -> bytes:
-    """One publish to the exchange and routing key in `route`: method, header and body frames."""
+    """Encode one message for the exchange and routing key in `route`: method, header and body frames."""
     exchange, routing_key = route
     method = BasicPublish(exchange=exchange, routing_key=routing_key).encode()
     properties = BasicProperties(delivery_mode=2 if content.is_persistent else None)
@@ -58,7 +58,7 @@ def encode_publish(route: tuple[str, str], content: Content) -> bytes:
 
 
 def encode_body(content: Content) -> bytes:
-    """The body in as few frames as the frame size allows."""
+    """Encode the body in as few frames as possible."""
     step = content.frame_size_max - _FRAME_OVERHEAD
     parts = range(0, len(content.body), step)
     return b"".join(_frame(_BODY, content.body[start : start + step]) for start in parts)

@@ -1,4 +1,4 @@
-"""Prints results: a line while it runs, a table at the end, or JSON."""
+"""Prints progress lines during a run, and the result as a table or as JSON."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ UNITS = {
 
 
 def table(result: Result) -> str:
-    """The figures one below the other, then the notes."""
+    """Format a result as a table of figures, followed by notes."""
     rows = [_row(name, value) for name, value in result.figures.items()]
     label_width = max(len(row[0]) for row in rows)
     value_width = max(len(row[1]) for row in rows)
@@ -36,19 +36,19 @@ def table(result: Result) -> str:
 
 
 def as_json(results: Sequence[Result]) -> str:
-    """All results as one JSON array."""
+    """Format results as one JSON array."""
     return json.dumps([asdict(result) for result in results], indent=2)
 
 
 def number(value: float) -> str:
-    """A figure with as many digits as it deserves."""
+    """Format a figure with a number of digits that depends on its size."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.2f}" if value >= 1 else f"{value:.3f}"
 
 
 def print_progress(before: LoadSnapshot, now: LoadSnapshot) -> None:
-    """One line on standard error."""
+    """Print the rates between two snapshots as a line on standard error."""
     elapsed_s = now.at_s - before.at_s
     published = (now.totals.published - before.totals.published) / elapsed_s
     consumed = (now.totals.consumed - before.totals.consumed) / elapsed_s
@@ -62,7 +62,7 @@ def print_progress(before: LoadSnapshot, now: LoadSnapshot) -> None:
 
 
 def print_setup(text: str) -> None:
-    """One line on standard error."""
+    """Print the progress of the setup as a line on standard error."""
     print(f"  {text}", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""What a scenario found, in numbers that programs and tables share."""
+"""The result of a scenario: its figures and notes."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 
 @dataclass(slots=True)
 class Result:
-    """Figures by name; a name ends with its unit."""
+    """Figures by name, which ends with the unit, and notes."""
 
     scenario: str
     settings: dict[str, object]
@@ -19,7 +19,7 @@ class Result:
     notes: list[str] = field(default_factory=list)
 
     def add_costs(self, start: LoadSnapshot, end: LoadSnapshot, count: int, *, unit: str = "message") -> None:
-        """What `count` messages (or other units) between two moments cost the broker and this tool."""
+        """Add the CPU time per message, or other unit, of the broker and this tool between two snapshots."""
         elapsed_s = end.at_s - start.at_s
         broker_s = end.broker.cpu_s - start.broker.cpu_s
         client = [after.cpu_s - before.cpu_s for before, after in zip(start.client, end.client, strict=True)]
@@ -34,12 +34,12 @@ class Result:
         self.figures["client_busiest_process_cores"] = busiest
         if busiest > 0.9:
             self.notes.append(
-                f"a process of this tool used {busiest:.0%} of a core: it may have been the limit; "
+                f"a process of this tool used {busiest:.0%} of a core: it may have limited the rate; "
                 "try more --processes"
             )
 
     def add_percentiles(self, name: str, histogram: Histogram) -> None:
-        """The percentiles of latencies in nanoseconds, as microseconds."""
+        """Add percentiles of latencies; the histogram has nanoseconds, the figures microseconds."""
         if not len(histogram):
             return
         for label, percent in PERCENTILES.items():
@@ -48,7 +48,7 @@ class Result:
 
 
 def traffic_result(scenario: str, settings: dict[str, object], traffic: Traffic) -> Result:
-    """The figures of a load."""
+    """Return the result of a load."""
     result = Result(scenario, settings)
     before, after = traffic.start.totals, traffic.end.totals
     elapsed_s = traffic.end.at_s - traffic.start.at_s
@@ -61,7 +61,7 @@ def traffic_result(scenario: str, settings: dict[str, object], traffic: Traffic)
     if traffic.load.confirm_window:
         figures["confirmed_per_s"] = (after.settled - before.settled) / elapsed_s
         if after.nacked:
-            result.notes.append(f"the broker refused {after.nacked} messages")
+            result.notes.append(f"the broker rejected {after.nacked} messages")
     result.add_costs(traffic.start, traffic.end, consumed if traffic.load.consumers else published)
     result.add_percentiles("delivery", traffic.latencies.since_due)
     result.add_percentiles("delivery_since_sent", traffic.latencies.since_sent)

@@ -1,4 +1,4 @@
-"""Counters in memory that the processes of a load share: each writes its own row, all read all."""
+"""Counters in memory shared by the processes of a load: each writes its own row and can read all rows."""
 
 import ctypes
 import multiprocessing.sharedctypes
@@ -10,17 +10,17 @@ _PUBLISHED, _CONSUMED, _SETTLED, _NACKED, _WIDTH = 0, 1, 2, 3, 4
 
 
 class LoadPhase(IntEnum):
-    """How far a load is."""
+    """The phase of a load."""
 
     SETUP = 0
     RUNNING = 1
-    DRAINING = 2  # nothing more is published
+    DRAINING = 2  # publishing has stopped
     STOPPED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What all processes together have done."""
+    """The message counts of all processes together."""
 
     published: int
     consumed: int
@@ -29,7 +29,7 @@ class Totals:
 
 
 class SharedCounters:
-    """One row of counters per worker; a row has one writer, so nothing needs a lock."""
+    """A row of counters for each worker; each row has a single writer, so no lock is needed."""
 
     def __init__(self, workers: int) -> None:
         self._cells = multiprocessing.sharedctypes.RawArray(ctypes.c_uint64, _HEAD + workers * _WIDTH)
@@ -37,7 +37,7 @@ class SharedCounters:
 
     @property
     def phase(self) -> LoadPhase:
-        """How far the load is."""
+        """The phase of the load."""
         return LoadPhase(self._cells[_PHASE])
 
     @phase.setter
@@ -46,7 +46,7 @@ class SharedCounters:
 
     @property
     def start_ns(self) -> int:
-        """When the load began to run (monotonic)."""
+        """When the load started, in monotonic nanoseconds."""
         return self._cells[_START_NS]
 
     @start_ns.setter
@@ -55,7 +55,7 @@ class SharedCounters:
 
     @property
     def measured_from_ns(self) -> int:
-        """From when latencies count (monotonic); 0 while the load is warming up."""
+        """From when latencies are recorded, in monotonic nanoseconds; 0 during the warm-up."""
         return self._cells[_FROM_NS]
 
     @measured_from_ns.setter
@@ -63,23 +63,23 @@ class SharedCounters:
         self._cells[_FROM_NS] = now_ns
 
     def post(self, worker: int, totals: Totals) -> None:
-        """Write the row of `worker`."""
+        """Store the counters of `worker`."""
         at = _HEAD + worker * _WIDTH
         self._cells[at : at + _WIDTH] = [totals.published, totals.consumed, totals.settled, totals.nacked]
 
     def totals(self) -> Totals:
-        """The sum of all rows."""
+        """Return the sum of the counters of all workers."""
         cells = self._cells[_HEAD:]
         return Totals(*(sum(cells[column::_WIDTH]) for column in range(_WIDTH)))
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerCounters:
-    """A board, and the row of it that is one's own."""
+    """The shared counters, with the row of one worker."""
 
     shared_counters: SharedCounters
     number: int
 
     def post(self, totals: Totals) -> None:
-        """Write one's own row."""
+        """Store the counters of this worker."""
         self.shared_counters.post(self.number, totals)

@@ -1,4 +1,4 @@
-"""Runs a load: declares what it needs, lets a crew play it, measures a window, and cleans up."""
+"""Runs a load: declares queues, starts worker processes, measures windows, and cleans up."""
 
 import time
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The ends of the measured windows, which lie behind one another, and the latencies within them all."""
+    """The snapshots between consecutive measured windows, and the latencies of all windows."""
 
     load: Load
     moments: tuple[LoadSnapshot, ...]
@@ -25,17 +25,17 @@ class Traffic:
 
     @property
     def start(self) -> LoadSnapshot:
-        """When the first window began."""
+        """The snapshot at the start of the first window."""
         return self.moments[0]
 
     @property
     def end(self) -> LoadSnapshot:
-        """When the last window ended."""
+        """The snapshot at the end of the last window."""
         return self.moments[-1]
 
 
 def run_traffic(load: Load, observer: Observer, *, windows: int = 1) -> Traffic:
-    """Run `load` and measure it, `windows` times without setting it up again."""
+    """Run `load`, and measure `windows` consecutive windows."""
     admin = open_connection(load.target)
     admin.open_channel(CHANNEL)
     names = names_for(load)
@@ -54,7 +54,7 @@ def run_traffic(load: Load, observer: Observer, *, windows: int = 1) -> Traffic:
 
 
 def _measure(load: Load, worker_group: WorkerGroup[Latencies], windows: int) -> Traffic:
-    """Warm up, measure, let what is in flight arrive, stop."""
+    """Warm up, measure, let messages in flight arrive, and stop."""
     worker_group.start(load.warmup_s)
     worker_group.watch(load.warmup_s)
     if not load.rate:
@@ -71,7 +71,7 @@ def _measure(load: Load, worker_group: WorkerGroup[Latencies], windows: int) -> 
 
 
 def _drain(load: Load, worker_group: WorkerGroup[Latencies]) -> None:
-    """Publish nothing more, and let consumers and confirms catch up."""
+    """Stop publishing, and wait for outstanding deliveries and confirms."""
     worker_group.shared_counters.phase = LoadPhase.DRAINING
     give_up_s = time.monotonic() + DRAIN_S_MAX
     while time.monotonic() < give_up_s:

@@ -1,4 +1,4 @@
-"""What processes use, as /proc tells."""
+"""Reads CPU time and memory of processes from /proc."""
 
 import os
 from collections.abc import Iterable
@@ -7,34 +7,34 @@ from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-# Fields of /proc/PID/stat behind the command: user and system time, its own and that of the children that it
-# has waited for, so that the time of a child which ends stays in the sum.
+# Fields of /proc/PID/stat after the command: user and system time of the process, and of children it has
+# waited for, so that the time of an ended child stays in the sum.
 _TIMES = slice(11, 15)
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Processor time and memory of some processes together."""
+    """CPU time and memory of several processes together."""
 
     cpu_s: float
     resident_bytes: int
 
 
 def usage(pids: Iterable[int]) -> Usage:
-    """What `pids`, all their threads and all processes below them have used up to now."""
+    """Return the usage of `pids` and all their descendants up to now."""
     cpu_s, resident = 0.0, 0
     for pid in family(pids):
         try:
             fields = stat_fields(Path(f"/proc/{pid}/stat").read_text())
             resident += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it ended meanwhile
+            continue  # the process has ended
         cpu_s += sum(int(ticks) for ticks in fields[_TIMES]) / TICKS_PER_S
     return Usage(cpu_s, resident)
 
 
 def family(pids: Iterable[int]) -> set[int]:
-    """`pids` and every process below them."""
+    """Return `pids` and all their descendants."""
     found: set[int] = set()
     waiting = list(pids)
     while waiting:
@@ -46,7 +46,7 @@ def family(pids: Iterable[int]) -> set[int]:
 
 
 def stat_fields(stat: str) -> list[str]:
-    """The fields of /proc/PID/stat behind the command, which may itself hold spaces and brackets."""
+    """Return the fields of /proc/PID/stat after the command, which can contain spaces and brackets."""
     return stat.rpartition(")")[2].split()
 
 
@@ -56,5 +56,5 @@ def _children(pid: int) -> list[int]:
         try:
             children += [int(child) for child in listing.read_text().split()]
         except (FileNotFoundError, ProcessLookupError):
-            continue  # the thread ended meanwhile
+            continue  # the thread has ended
     return children

@@ -1,4 +1,4 @@
-"""The processes that put a broker under load together, from their start to their end."""
+"""Starts, observes and ends the worker processes of a load."""
 
 import multiprocessing
 import multiprocessing.connection
@@ -24,12 +24,12 @@ Report = TypeVar("Report")
 
 
 class LoadFailed(Exception):
-    """The load could not be run; the text says why."""
+    """The load could not be run; the text has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSnapshot:
-    """Counters and costs, read together."""
+    """Counters and resource usage at one time."""
 
     at_s: float
     totals: Totals
@@ -39,25 +39,27 @@ class LoadSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """Whose processor time is the broker's; who is told every second what was and what is, and, while a
-    large load is set up or taken down, how far that is."""
+    """The processes of the broker, and callbacks for progress.
+
+    `on_progress` gets the previous and the current snapshot each second; `on_setup` gets the progress while a
+    large load is set up or removed.
+    """
 
     broker_pids: Sequence[int] = ()
     on_progress: Callable[[LoadSnapshot, LoadSnapshot], None] = lambda before, now: None
     on_setup: Callable[[str], None] = lambda text: None
 
 
-# A member is called in its own process with its seat at the board. It sets itself up and
-# returns what to run; that is called once all are ready, goes on while the board says so, and
-# returns what it measured.
+# A member is called in its own process with its row of the shared counters. It sets itself up and returns a
+# function, which is called when all members are ready, runs until the load stops, and returns measurements.
 Member = Callable[[WorkerCounters], Callable[[], Report]]
 
 
 class WorkerGroup(Generic[Report]):
-    """One process per member, and the board they share."""
+    """A process for each member, and the counters that they share."""
 
     def __init__(self, members: Sequence[Member[Report]], observer: Observer) -> None:
-        context = multiprocessing.get_context("fork")  # at once, where spawn imports everything again
+        context = multiprocessing.get_context("fork")  # faster than spawn, which imports everything again
         self.shared_counters = SharedCounters(len(members))
         self._observer = observer
         self._pipes: list[Pipe] = []
@@ -75,7 +77,7 @@ class WorkerGroup(Generic[Report]):
             self._processes.append(process)
 
     def start(self, warmup_s: float) -> None:
-        """Wait until all are ready, and let them begin."""
+        """Wait until all processes are ready, and start the load."""
         begun_s = time.monotonic()
         for pipe in self._pipes:
             while not pipe.poll(SETUP_PROGRESS_S) and time.monotonic() - begun_s < SETUP_S_MAX:
@@ -87,21 +89,21 @@ class WorkerGroup(Generic[Report]):
         self.shared_counters.phase = LoadPhase.RUNNING
 
     def watch(self, duration_s: float) -> None:
-        """Sleep, but report each second, and notice at once a process that fails."""
+        """Sleep, report each second, and raise LoadFailed at once if a process fails."""
         before = self.snapshot()
         end_s = before.at_s + duration_s
         while (remaining_s := end_s - time.monotonic()) > 0:
             for pipe in multiprocessing.connection.wait(self._pipes, min(remaining_s, PROGRESS_S)):
                 assert isinstance(pipe, Pipe)
                 self._receive(pipe, 0)
-                raise LoadFailed("a process of the load tool ended before it was told to")
+                raise LoadFailed("a process of the load tool ended early")
             now = self.snapshot()
             if now.at_s - before.at_s >= PROGRESS_S:
                 self._observer.on_progress(before, now)
                 before = now
 
     def await_published(self, count: int) -> None:
-        """Return once `count` messages have been published; nobody waits long for the next one."""
+        """Wait until `count` messages are published. Raises LoadFailed if publishing stalls."""
         before, since_s = -1, time.monotonic()
         while (published := self.shared_counters.totals().published) < count:
             if published > before:
@@ -114,19 +116,19 @@ class WorkerGroup(Generic[Report]):
             self.watch(_POLL_S)
 
     def snapshot(self) -> LoadSnapshot:
-        """What has been done, and what it has cost, up to now."""
+        """Return the current counters and resource usage."""
         totals = self.shared_counters.totals()
         at_s = time.monotonic()
         client = tuple(usage([process.pid]) for process in self._processes if process.pid is not None)
         return LoadSnapshot(at_s, totals, usage(self._observer.broker_pids), client)
 
     def stop(self) -> list[Report]:
-        """Tell all to stop; what they measured."""
+        """Stop all processes, and return their measurements."""
         self.shared_counters.phase = LoadPhase.STOPPED
         return [self._receive(pipe, STOP_S_MAX) for pipe in self._pipes]
 
     def end(self) -> None:
-        """End what still runs."""
+        """Terminate processes that are still running."""
         self.shared_counters.phase = LoadPhase.STOPPED
         for process in self._processes:
             process.join(STOP_S_MAX)
@@ -135,9 +137,9 @@ class WorkerGroup(Generic[Report]):
                 process.join()
 
     def _receive(self, pipe: Pipe, wait_s: float) -> Report:
-        """What a process has to say."""
+        """Return the next report of a process. Raises LoadFailed if it fails or does not answer."""
         if not pipe.poll(wait_s):
-            raise LoadFailed(f"a process of the load tool said nothing for {wait_s} seconds")
+            raise LoadFailed(f"a process of the load tool did not answer for {wait_s} seconds")
         try:
             report: Report | _Failed = pipe.recv()
         except EOFError:
@@ -149,19 +151,19 @@ class WorkerGroup(Generic[Report]):
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """A process says why it cannot go on."""
+    """The report of a process that failed, with the reason."""
 
     reason: str
 
 
 def raise_open_files_limit() -> None:
-    """As many open sockets as the system lets this user have."""
+    """Raise the limit of open files to the maximum for this user."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _run_worker(member: Member[Report], worker_counters: WorkerCounters, parent: Pipe) -> None:
-    """The main function of a member's process."""
+    """Run a member; the main function of its process."""
     try:
         raise_open_files_limit()
         run = member(worker_counters)

@@ -1,1 +1,1 @@
-"""`warren spark`: pipelines over queues and streams. Nothing here imports Spark before a command runs."""
+"""The commands `warren spark`: pipelines over queues and streams. Spark is imported when a command runs."""

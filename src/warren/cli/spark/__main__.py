@@ -1,4 +1,4 @@
-"""The same commands for `spark-submit`, and for `python -m warren.cli.spark`."""
+"""Runs `warren spark` with `spark-submit`, or with `python -m warren.cli.spark`."""
 
 from warren.cli.spark.command import spark
 

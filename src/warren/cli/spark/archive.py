@@ -1,4 +1,4 @@
-"""`warren spark archive`: messages into a lake, as they come or what is there."""
+"""`warren spark archive`: archives messages in a lake, continuously or those available now."""
 
 import json
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def archive(settings: SparkSettings, *, to: str, storage_option: Sequence[str], **given: Any) -> None:
-    """Put messages into a lake, each once: a Delta table or Parquet, by day and queue.
+    """Write messages to a lake, each once: a Delta table or Parquet files by day and queue.
 
-    A stream is read by its offsets, and keeps its messages. A classic queue is consumed, which wants
-    --consume: its messages are acknowledged when they are in the lake, and no consumer gets them. Goes on
-    where it was when it is started again.
+    A stream is read by offsets and keeps its messages. A classic queue is consumed, which requires --consume:
+    its messages are acknowledged when they are in the lake, and consumers do not receive them. When the
+    command is started again, it resumes from its checkpoint.
     """
     sources = ("queue", "queue_pattern", "super_stream", "firehose")
     if sum(bool(given[source]) for source in sources) != 1:
-        raise Failure("say what to archive by one of --queue, --pattern, --super-stream, --firehose", USAGE)
+        raise Failure("give exactly one of --queue, --pattern, --super-stream and --firehose", USAGE)
     require_spark()
     if given["format"] == "delta":
         require_delta()
@@ -39,7 +39,7 @@ def archive(settings: SparkSettings, *, to: str, storage_option: Sequence[str], 
         if settings.is_json:
             click.echo(json.dumps(told))
         elif told["stage"] == "committed":
-            text = f"{told['rows']} rows, {told['files']} files, {told['octets']} octets, {told['seconds']} s"
+            text = f"{told['rows']} rows, {told['files']} files, {told['octets']} bytes, {told['seconds']} s"
             settings.print_line((f"batch {told['batch']}", told["stage"], text))
 
     def listen(told: "ArchiveProgress") -> None:
@@ -62,21 +62,19 @@ def archive(settings: SparkSettings, *, to: str, storage_option: Sequence[str], 
                 **given,
             )
         except ConsumeNotAllowed as error:
-            advice = (
-                "say --consume if that is meant, or archive the stream in which a policy 'retain' keeps it"
-            )
+            advice = "add --consume to do so, or set the policy 'retain' and archive its stream"
             raise Failure(f"{error}: {advice}", USAGE) from None
         settings.note(f"archiving into {to} as {query.name!r}")
         try:
             progress.await_query(query, relay, tell)
             if is_idle:
-                settings.note("there was nothing that is not in the lake")
+                settings.note("no new messages: the lake has all of them")
         finally:
             query.stop()
 
 
 def _progress_folder(to: str, checkpoint: str | None) -> Path:
-    """Where a server of Spark Connect leaves what it has to tell: in the lake, or beside the checkpoint."""
+    """Return the folder, in the lake or by the checkpoint, for progress from a Spark Connect server."""
     from pyspark_warren.pipelines import lakes, object_store
 
     if not object_store.is_object_store(to):
@@ -89,26 +87,30 @@ command: click.Command = build_command(
     archive,
     (
         click.Option(["--queue"], metavar="NAME", help="a queue or a stream"),
-        click.Option(["--pattern", "queue_pattern"], metavar="REGEX", help="all streams of such names"),
+        click.Option(["--pattern", "queue_pattern"], metavar="REGEX", help="all streams whose names match"),
         click.Option(["--super-stream"], metavar="NAME", help="the partitions of a super stream"),
-        click.Option(["--firehose"], is_flag=True, help="all messages of a virtual host that is traced"),
+        click.Option(["--firehose"], is_flag=True, help="copies of all messages of a traced virtual host"),
         click.Option(["--to"], required=True, metavar="PATH", help="the lake"),
         storage_option(),
         click.Option(
             ["--format"], type=click.Choice(["delta", "parquet"]), default="delta", show_default=True
         ),
-        click.Option(["--consume"], is_flag=True, help="take the messages of a queue that is no stream"),
-        click.Option(["--once"], is_flag=True, help="what is there now, and no more"),
-        click.Option(["--interval"], default="30 seconds", show_default=True, help="between two batches"),
+        click.Option(
+            ["--consume"], is_flag=True, help="consume the messages of a queue that is not a stream"
+        ),
+        click.Option(["--once"], is_flag=True, help="archive the messages available now, and end"),
+        click.Option(
+            ["--interval"], default="30 seconds", show_default=True, help="between two micro-batches"
+        ),
         click.Option(
             ["--batch-rows"],
             type=click.IntRange(1),
-            help="how much a batch has at most [default: 1000000; before Spark 4.2, all there is]",
+            help="maximum rows of a micro-batch [default: 1000000; before Spark 4.2, all available]",
         ),
-        click.Option(["--name"], help="of the query [default: what it reads]"),
-        click.Option(["--checkpoint"], metavar="PATH", help="where it stands [default: in the lake]"),
+        click.Option(["--name"], help="name of the query [default: its source]"),
+        click.Option(["--checkpoint"], metavar="PATH", help="checkpoint folder [default: in the lake]"),
         click.Option(
-            ["--starting"], help="where it begins without one: earliest, latest, archived, or offsets as JSON"
+            ["--starting"], help="start without a checkpoint: earliest, latest, archived, or offsets as JSON"
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""`warren spark clean`: removes what nobody can need from a lake; without Spark."""
+"""`warren spark clean`: removes files of a lake that are no longer needed; starts no Spark."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ _RETENTION_HOURS = 168
 def clean(
     settings: SparkSettings, *, lake: str, storage_option: Sequence[str], retention_hours: int, dry_run: bool
 ) -> None:
-    """Remove what crashes have left in a lake, and files of old versions, and print which they are."""
+    """Remove files of crashes and of old versions from a lake, and print their paths."""
     require_delta()
     storage = parse_pairs("--storage-option", storage_option)
     from pyspark_warren.pipelines import maintenance
@@ -41,8 +41,8 @@ command: click.Command = build_command(
             type=click.IntRange(_RETENTION_HOURS),
             default=_RETENTION_HOURS,
             show_default=True,
-            help="remove nothing that is younger",
+            help="keep files that are younger",
         ),
-        click.Option(["--dry-run"], is_flag=True, help="say what would be removed"),
+        click.Option(["--dry-run"], is_flag=True, help="print the files, and remove nothing"),
     ),
 )

@@ -1,4 +1,4 @@
-"""`warren spark`: its commands, each loaded when it is called."""
+"""The command group `warren spark`; each command is imported when it is called."""
 
 from importlib import import_module
 
@@ -6,35 +6,35 @@ import click
 
 from warren.cli.sections import SectionedGroup
 
-# What each does, in a line; its module here has it as `command`.
+# A one-line help for each; the module of the same name has it as `command`.
 _COMMANDS = {
-    "archive": "put messages into a lake, each once",
-    "clean": "remove what crashes have left in a lake",
-    "compact": "rewrite small files of a Delta table as few large ones",
-    "decode": "turn JSON into columns, and send back what does not fit",
+    "archive": "write messages to a lake, each once",
+    "clean": "remove files of crashes and old versions from a lake",
+    "compact": "rewrite small files of a Delta table into few large ones",
+    "decode": "parse JSON into columns, and dead-letter what does not match",
     "dlx-report": "count dead letters by queue, reason and exchange",
-    "doctor": "look whether pipelines can run here",
+    "doctor": "check whether pipelines can run here",
     "init": "write a project for Spark's declarative pipelines",
-    "replay": "send messages of a lake again, each once",
-    "rollup": "rates, sizes and latencies by windows of time",
+    "replay": "publish messages of a lake again, each once",
+    "rollup": "report rates, sizes and latencies by time window",
     "sql": "query queues, streams and lakes; nothing is consumed",
 }
 _SECTIONS = {
-    "To begin": ("doctor", "init"),
+    "Getting started": ("doctor", "init"),
     "Lakes": ("archive", "compact", "clean", "replay"),
     "Queues and streams": ("decode", "dlx-report", "rollup", "sql"),
 }
 
 
 class SparkCommands(SectionedGroup):
-    """All commands; help of one is loaded with it."""
+    """The group of commands, which are imported on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names."""
+        """Return the names of the commands, sorted."""
         return sorted(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name."""
+        """Import and return a command; None if there is none of that name."""
         if cmd_name not in _COMMANDS:
             return None
         module = import_module(f"warren.cli.spark.{cmd_name.replace('-', '_')}")
@@ -42,7 +42,7 @@ class SparkCommands(SectionedGroup):
         return found
 
     def texts(self, ctx: click.Context) -> dict[str, str]:
-        """What each does, without loading any."""
+        """Return the help lines without importing the commands."""
         return _COMMANDS
 
 
@@ -50,7 +50,7 @@ class SparkCommands(SectionedGroup):
 def spark() -> None:
     """Pipelines over queues and streams, with Spark.
 
-    They need `pip install '.[spark]'` in a checkout of Warren. They read over AMQP, from Warren or RabbitMQ:
-    --uri, or WARREN_AMQP_URI, says where. They run in this process unless --master or --remote names a
-    cluster. `warren spark doctor` tells what is missing.
+    Install with `pip install '.[spark]'` in a checkout of Warren. The commands read from Warren or RabbitMQ
+    at --uri or WARREN_AMQP_URI. Spark runs in this process unless --master or --remote names a cluster.
+    `warren spark doctor` checks the installation.
     """

@@ -1,4 +1,4 @@
-"""`warren spark compact`: few large files in place of many small ones; without Spark."""
+"""`warren spark compact`: rewrites small files of a Delta table into large ones; starts no Spark."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,7 +14,7 @@ _TARGET_MEBIBYTES = 256
 def compact(
     settings: SparkSettings, *, lake: str, storage_option: Sequence[str], day: str | None, target: int
 ) -> None:
-    """Rewrite the small files of a Delta table as few large ones; archives and readers go on meanwhile."""
+    """Rewrite small files of a Delta table into few large ones; archives and readers can run meanwhile."""
     require_delta()
     storage = parse_pairs("--storage-option", storage_option)
     from pyspark_warren.pipelines import maintenance
@@ -44,7 +44,7 @@ command: click.Command = build_command(
             default=_TARGET_MEBIBYTES,
             show_default=True,
             metavar="MEBIBYTES",
-            help="how large files become, about",
+            help="approximate size of the new files",
         ),
     ),
 )

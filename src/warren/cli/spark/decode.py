@@ -1,4 +1,4 @@
-"""`warren spark decode`: JSON bodies into columns, and what does not fit to a dead-letter exchange."""
+"""`warren spark decode`: parses JSON bodies into columns, and dead-letters messages that do not match."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -26,18 +26,18 @@ def decode(
     storage_option: Sequence[str],
     **given: Any,
 ) -> None:
-    """Turn JSON bodies into columns in Parquet files, and publish what does not fit to --bad-to.
+    """Parse JSON bodies into columns of Parquet files, and publish messages that do not match to --bad-to.
 
-    A classic queue is consumed, which wants --consume: its messages are acknowledged when both are written.
-    A bad one keeps its body and properties, and its header x-decode-reason says what is wrong. Started again,
-    it goes on where it was; a message is written once.
+    A classic queue is consumed, which requires --consume: its messages are acknowledged when both are
+    written. A message that does not match keeps its body and properties, and gets the header x-decode-reason.
+    When the command is started again, it resumes from its checkpoint; each message is written once.
     """
     require_spark()
     _check(given)
     storage = parse_pairs("--storage-option", storage_option)
 
     def tell(told: dict[str, Any]) -> None:
-        settings.note(f"batch {told['batch']}: {told['good']} decoded, {told['bad']} do not fit")
+        settings.note(f"batch {told['batch']}: {told['good']} decoded, {told['bad']} do not match")
 
     def listen(told: "DecodeProgress") -> None:
         tell(asdict(told))
@@ -66,25 +66,27 @@ def decode(
                 storage_options=storage,
             )
         except ConsumeNotAllowed as error:
-            raise Failure(f"{error}: say --consume if that is meant, or decode a stream", USAGE) from None
+            raise Failure(f"{error}: add --consume to do so, or decode a stream", USAGE) from None
         settings.note(f"decoding {given['queue'] or given['stream']} into {to}")
         try:
             progress.await_query(query, relay, tell)
         except KeyboardInterrupt:
             query.stop()
-            settings.note("stopped; started again, it goes on here")
+            settings.note("stopped; start the command again to resume")
 
 
 def _check(given: dict[str, Any]) -> None:
-    """Refuse what says twice, or not at all, what to read or where bad messages go."""
+    """Raise Failure unless exactly one source and one target for bad messages are given."""
     if bool(given["queue"]) == bool(given["stream"]):
-        raise Failure("say what to read by one of --queue and --stream", USAGE)
+        raise Failure("give exactly one of --queue and --stream", USAGE)
     if bool(given["bad_to"]) == bool(given["bad_to_queue"]):
-        raise Failure("say where bad messages go by one of --bad-to and --bad-to-queue", USAGE)
+        raise Failure(
+            "give exactly one of --bad-to and --bad-to-queue, for messages that do not match", USAGE
+        )
 
 
 def _text(schema: str) -> str:
-    """A schema as it was given, or what is in the file of that name, behind @."""
+    """Return the schema, or for @FILE the contents of the file."""
     if not schema.startswith("@"):
         return schema
     return Path(schema[1:]).read_text(encoding="utf-8")
@@ -105,7 +107,7 @@ def _bad(given: dict[str, Any]) -> dict[str, str]:
 
 
 def _writing(settings: SparkSettings) -> dict[str, str]:
-    """What says where the broker is; the rest of --option is for the reader."""
+    """Return the options of the writer that address the broker; other options are for the reader."""
     kept = ("uri", "vhost", "managementuri", "transport", "retries", "timeoutms")
     return {
         name: value
@@ -118,24 +120,26 @@ command: click.Command = build_command(
     "decode",
     decode,
     (
-        click.Option(["--queue"], metavar="NAME", help="a queue, whose messages are taken with --consume"),
+        click.Option(["--queue"], metavar="NAME", help="a queue; its messages are consumed, with --consume"),
         click.Option(["--stream"], metavar="NAME", help="a stream, from its beginning"),
         click.Option(
             ["--schema"],
             required=True,
             metavar="DDL",
-            help="as `id bigint not null, name string`, or Spark's JSON; @FILE reads either from a file",
+            help="such as `id bigint not null, name string`, or Spark's JSON; @FILE reads a file",
         ),
-        click.Option(["--to"], required=True, metavar="PATH", help="where the Parquet files go"),
+        click.Option(["--to"], required=True, metavar="PATH", help="folder of the Parquet files"),
         storage_option(),
-        click.Option(["--checkpoint"], metavar="PATH", help="where it stands [default: in --to]"),
-        click.Option(["--bad-to"], metavar="EXCHANGE", help="where bad messages are published"),
-        click.Option(["--bad-key"], metavar="KEY", help="their routing key, in place of their own"),
-        click.Option(["--bad-to-queue"], metavar="NAME", help="a queue for them, in place of an exchange"),
+        click.Option(["--checkpoint"], metavar="PATH", help="checkpoint folder [default: in --to]"),
+        click.Option(["--bad-to"], metavar="EXCHANGE", help="exchange for messages that do not match"),
+        click.Option(["--bad-key"], metavar="KEY", help="their routing key, instead of their own"),
+        click.Option(["--bad-to-queue"], metavar="NAME", help="queue for messages that do not match"),
         click.Option(
-            ["--batch"], type=click.IntRange(1), metavar="ROWS", help="how many a batch has at most"
+            ["--batch"], type=click.IntRange(1), metavar="ROWS", help="maximum messages in a micro-batch"
         ),
-        click.Option(["--consume"], is_flag=True, help="take the messages of a queue that is no stream"),
-        click.Option(["--once"], is_flag=True, help="what is there now, and then end"),
+        click.Option(
+            ["--consume"], is_flag=True, help="consume the messages of a queue that is not a stream"
+        ),
+        click.Option(["--once"], is_flag=True, help="decode the messages available now, and end"),
     ),
 )

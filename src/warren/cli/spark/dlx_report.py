@@ -1,4 +1,4 @@
-"""`warren spark dlx-report`: dead letters by what they died of."""
+"""`warren spark dlx-report`: counts dead letters by their cause."""
 
 from typing import Any
 
@@ -13,10 +13,10 @@ _COLUMNS = ("messages", "deaths", "first_death", "last_death", "routing_keys")
 
 
 def dlx_report(settings: SparkSettings, *, by: str, window: str | None, **given: Any) -> None:
-    """Count dead letters by the queue they died in first, the reason and the exchange they came by.
+    """Count dead letters by the queue, the reason and the exchange of their first death.
 
-    Reads x-death and what else a broker writes about a death. Nothing is consumed: queues of Warren are
-    looked at, streams and archives read.
+    These are read from the headers x-death and x-first-death-*. Nothing is consumed: queues of Warren are
+    browsed, streams and archives are read.
     """
     require_spark()
     sources = source_tables(given)
@@ -32,7 +32,7 @@ def dlx_report(settings: SparkSettings, *, by: str, window: str | None, **given:
     alive = [row for row in found if not row["deaths"]]
     settings.print_rows(columns, [[row[name] for name in columns] for row in found if row["deaths"]])
     if alive:
-        settings.note(f"{sum(row['messages'] for row in alive)} messages did not die")
+        settings.note(f"{sum(row['messages'] for row in alive)} messages are not dead letters")
 
 
 command: click.Command = build_command(
@@ -44,8 +44,8 @@ command: click.Command = build_command(
             ["--by"],
             default="queue,reason,exchange",
             show_default=True,
-            help="what makes a group: also routing_key, held_in and headers.NAME",
+            help="columns to group by: also routing_key, held_in and headers.NAME",
         ),
-        click.Option(["--window"], metavar="LENGTH", help="count by time, too: 30s, 5m, 1h, 1d"),
+        click.Option(["--window"], metavar="LENGTH", help="also group by time windows: 30s, 5m, 1h, 1d"),
     ),
 )

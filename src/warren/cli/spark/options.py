@@ -1,4 +1,4 @@
-"""What every command of `warren spark` can be told: which broker, which Spark, and how it prints."""
+"""The common options of `warren spark`: broker, Spark and output."""
 
 import json
 import os
@@ -22,9 +22,9 @@ _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
-    """What was told, the same for every command."""
+    """The values of the common options, and the output of a command."""
 
-    # How the connector finds the broker; a password is in it.
+    # Options of the connector; they contain a password.
     broker: Mapping[str, str] = field(repr=False)
     master: str
     remote: str | None = field(repr=False)
@@ -35,50 +35,50 @@ class SparkSettings:
 
     @property
     def place(self) -> str:
-        """Where Spark runs; behind a semicolon an address of Spark Connect has a token."""
+        """Return where Spark runs, without the parameters of an address, which may contain a token."""
         return self.master if self.remote is None else self.remote.partition(";")[0]
 
     def note(self, text: str) -> None:
-        """A line beside the result: what is going on."""
+        """Print a line about progress to standard error, unless --quiet is given."""
         if not self.is_quiet:
             click.echo(f"warren: {escaped(text)}", err=True)
 
     def print_rows(self, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """A table, or an array of objects."""
+        """Print a table, or with --json an array of objects."""
         if self.is_json:
             self.print_json([dict(zip(names, row, strict=True)) for row in rows])
             return
         _write(aligned([list(names), *([cell_text(value) for value in row] for row in rows)]))
 
     def print_line(self, cells: Sequence[str]) -> None:
-        """A line of a table that comes while the work goes on: a name, a word, a text."""
+        """Print a line of a table during the work: a name, a state and a text."""
         first, second, rest = map(escaped, cells)
         click.echo(f"{first:<11} {second:<8} {rest}".rstrip())
 
     def print_facts(self, facts: Mapping[str, object]) -> None:
-        """A line for each thing known, or one object."""
+        """Print a line for each fact, or with --json one object."""
         if self.is_json:
             self.print_json(facts)
         else:
             _write(aligned([[name, cell_text(value)] for name, value in facts.items()]))
 
     def print_json(self, value: object) -> None:
-        """`value` for a program; times are ISO 8601."""
+        """Print `value` as JSON; values that JSON lacks are printed as text."""
         _write([msgspec.json.format(json.dumps(value, default=str), indent=2)])
 
     def failure(self, error: BaseException, status: int = REFUSED) -> Failure:
-        """What went wrong, in one line, without the passwords that were given."""
+        """Return a Failure with the reason of `error` in one line and without passwords."""
         return Failure(self.without_secrets(reason(error)), status)
 
     def without_secrets(self, text: str) -> str:
-        """`text` with passwords left out."""
+        """Return `text` with passwords masked."""
         return masked(text, self.broker.values())
 
 
 def build_command(
     name: str, run: Callable[..., None], takes: Sequence[click.Parameter] = ()
 ) -> click.Command:
-    """The command that calls `run` with settings and what it `takes`; the docstring of `run` is its help."""
+    """Return a command with the common options and `takes`; the docstring of `run` is its help."""
 
     def collected(**given: Any) -> None:
         common = {option: given.pop(option) for option in _NAMES}
@@ -103,7 +103,7 @@ def settings_of(
     is_quiet: bool,
     is_verbose: bool,
 ) -> SparkSettings:
-    """The settings that the options make; Failure names the one that is wrong."""
+    """Return the settings for the values of the common options. Raises Failure for an invalid one."""
     try:
         parse_uri(uri)
     except ValueError as error:
@@ -126,27 +126,27 @@ def settings_of(
 
 
 def parse_pairs(flag: str, given: Sequence[str]) -> dict[str, str]:
-    """NAME=VALUE, as often as it was given."""
+    """Parse repeated NAME=VALUE arguments of the option `flag`. Raises Failure."""
     found = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            # What stands there may be a secret whose name was forgotten.
-            raise Failure(f"{flag} is NAME=VALUE", USAGE)
+            # The text is not shown, since it may be a secret without a name.
+            raise Failure(f"{flag} must be NAME=VALUE", USAGE)
         found[name] = value
     return found
 
 
 def storage_option() -> click.Option:
-    """For commands that take a lake."""
+    """Return the option --storage-option of commands that use a lake."""
     return click.Option(
         ["--storage-option"], multiple=True, metavar="NAME=VALUE",
-        help="of the object store that the lake is in, as delta-rs names it [default: from the environment]",
+        help="option of delta-rs for the object store of the lake [default: from the environment]",
     )  # fmt: skip
 
 
 def parse_names(flag: str, text: str, check: Callable[[Sequence[str]], None]) -> list[str]:
-    """Names with commas between them that `check` lets pass."""
+    """Split names at commas. Raises Failure if `check` raises ValueError."""
     names = [name.strip() for name in text.split(",")]
     try:
         check(names)
@@ -156,19 +156,19 @@ def parse_names(flag: str, text: str, check: Callable[[Sequence[str]], None]) ->
 
 
 def parse_duration(text: str) -> int:
-    """5m in seconds."""
+    """Parse a duration such as 5m to seconds. Raises Failure."""
     number, unit = text[:-1], text[-1:]
     if not number.isdecimal() or not int(number) or unit not in _UNITS:
-        raise Failure(f"a length of time is like 30s, 5m, 1h or 1d, not {text!r}", USAGE)
+        raise Failure(f"a duration must be like 30s, 5m, 1h or 1d, not {text!r}", USAGE)
     return int(number) * _UNITS[unit]
 
 
 def reason(error: BaseException) -> str:
-    """The line that says why; Spark puts the traces of two languages around it."""
+    """Return the line of an error of Spark that has the reason, without the stack traces around it."""
     lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
-    # A failure in Python, told by Java, has its own line below its trace.
+    # An error in Python that Java reports has its own line below its traceback.
     traces = [place for place, line in enumerate(lines) if "Traceback (most recent call last)" in line]
     below = [line for line in lines[traces[-1] + 1 :] if _names_an_error(line)] if traces else []
     return below[0].partition(": ")[2] if below else lines[0]
@@ -190,19 +190,19 @@ _OPTIONS: list[click.Parameter] = [
         default=DEFAULT_URI,
         envvar="WARREN_AMQP_URI",
         show_default=True,
-        help="the broker; better in WARREN_AMQP_URI if a password is in it",
+        help="the broker; use WARREN_AMQP_URI instead if it has a password",
     ),
     click.Option(
         ["--management-uri"],
         envvar="WARREN_URI",
         metavar="URI",
-        help="its HTTP API [default: 10,000 ports above AMQP]",
+        help="the HTTP API of the broker [default: 10,000 ports above AMQP]",
     ),
     click.Option(
         ["--option"],
         multiple=True,
         metavar="NAME=VALUE",
-        help="an option of the connector, such as mode=stream; may be repeated",
+        help="option of the connector, such as mode=stream; can be repeated",
     ),
     *tls_options(),
     click.Option(
@@ -216,11 +216,11 @@ _OPTIONS: list[click.Parameter] = [
         ["--remote"],
         envvar="WARREN_SPARK_REMOTE",
         metavar="sc://HOST:PORT",
-        help="a server of Spark Connect, in place of --master",
+        help="a Spark Connect server, instead of --master",
     ),
-    click.Option(["--conf"], multiple=True, metavar="NAME=VALUE", help="a setting of Spark; may be repeated"),
+    click.Option(["--conf"], multiple=True, metavar="NAME=VALUE", help="setting of Spark; can be repeated"),
     click.Option(["--json", "is_json"], is_flag=True, help="print JSON"),
     click.Option(["-q", "--quiet", "is_quiet"], is_flag=True, help="print results only"),
-    click.Option(["-v", "--verbose", "is_verbose"], is_flag=True, help="print what Spark logs, too"),
+    click.Option(["-v", "--verbose", "is_verbose"], is_flag=True, help="also print the log of Spark"),
 ]
 _NAMES = tuple(str(option.name) for option in _OPTIONS)

@@ -1,4 +1,4 @@
-"""Says how far Spark is, while it works."""
+"""Prints the progress of Spark while it works."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ _LOOKS_S = 0.5
 
 @contextmanager
 def display(settings: SparkSettings, session: "SparkSession", what: str) -> Iterator[None]:
-    """A line now and every other second until the block ends."""
+    """Print `what`, and the progress of tasks every INTERVAL_S seconds, until the block ends."""
     settings.note(what)
     ended = threading.Event()
     thread = threading.Thread(target=_tell, args=(settings, session, ended), daemon=True)
@@ -35,9 +35,9 @@ def display(settings: SparkSettings, session: "SparkSession", what: str) -> Iter
 def await_query(
     query: "StreamingQuery", relay: "ProgressRelay | None", tell: Callable[[dict[str, Any]], None]
 ) -> None:
-    """Wait for a query; what it tells on a server of Spark Connect comes by `relay`."""
+    """Wait for a query to end; progress from a Spark Connect server is passed on from `relay` to `tell`."""
     try:
-        # In pieces: a wait in Java is not ended by Ctrl-C.
+        # In short waits, since Ctrl-C does not interrupt a wait in Java.
         while not query.awaitTermination(_LOOKS_S):
             _pass_on(relay, tell)
     finally:
@@ -62,7 +62,7 @@ def _tell(settings: SparkSettings, session: "SparkSession", ended: threading.Eve
 
 
 def _tasks(session: "SparkSession") -> str:
-    """Tasks that are done, of those that are known; nothing where Spark is far away."""
+    """Return how many of the known tasks are done; with Spark Connect they are unknown."""
     done = total = 0
     with suppress(Exception):
         tracker = session.sparkContext.statusTracker()

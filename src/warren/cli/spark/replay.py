@@ -1,4 +1,4 @@
-"""`warren spark replay`: messages of a lake, sent again."""
+"""`warren spark replay`: publishes messages of a lake again."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 200_000
 _SAMPLES = 5
 _SHOWN = ("queue", "offset", "broker_timestamp", "exchange", "routing_key", "message_id", "body")
-# Of a sample's body.
+# Characters of a body that a sample shows.
 _CHARACTERS = 60
 
 
@@ -30,10 +30,10 @@ def replay(
     storage_option: Sequence[str],
     **given: Any,
 ) -> None:
-    """Send messages of a lake again, each once to its exchange, in the order in which they came.
+    """Publish messages of a lake again, each once to its exchange, in order of receipt.
 
-    With --dry-run it says how many would go, and shows some. It goes on where it was when it is run again
-    with the same --name.
+    With --dry-run, the number of messages and some samples are printed. When the command is run again with
+    the same --name, it resumes where it was.
     """
     headers = parse_pairs("--header", header)
     storage = parse_pairs("--storage-option", storage_option)
@@ -43,7 +43,9 @@ def replay(
         if settings.is_json:
             click.echo(json.dumps(asdict(step)))
         else:
-            settings.note(f"batch {step.batch + 1} of {step.batches}: {step.rows} sent in {step.seconds} s")
+            settings.note(
+                f"batch {step.batch + 1} of {step.batches}: {step.rows} published in {step.seconds} s"
+            )
 
     with spark_session(settings, "replay") as session:
         from pyspark_warren.pipelines import replay
@@ -70,7 +72,7 @@ def replay(
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """A sample with a body that can be printed."""
+    """Return a sample with its body as text, shortened."""
     return row | {"body": bytes(row["body"] or b"").decode(errors="replace")[:_CHARACTERS]}
 
 
@@ -80,34 +82,55 @@ command: click.Command = build_command(
     (
         click.Option(["--from", "source"], required=True, metavar="PATH", help="the lake"),
         storage_option(),
-        click.Option(["--checkpoint"], metavar="PATH", help="where it stands [default: in the lake]"),
-        click.Option(["--name"], required=True, help="of this replay, by which it is known when run again"),
-        click.Option(["--exchange"], metavar="NAME", help="in place of each message's own"),
-        click.Option(["--routing-key"], metavar="KEY", help="in place of each message's own"),
-        click.Option(["--since"], metavar="TIME", help="when the broker took them in, ISO 8601"),
-        click.Option(["--until"], metavar="TIME", help="before this time"),
-        click.Option(["--queue"], multiple=True, metavar="NAME", help="of these queues"),
-        click.Option(["--message-id"], multiple=True, metavar="ID", help="with one of these"),
-        click.Option(["--header"], multiple=True, metavar="NAME=VALUE", help="with all of these"),
-        click.Option(["--where"], metavar="SQL", help="a condition over the columns of messages, and day"),
-        click.Option(["--rate"], type=float, metavar="N", help="at most so many in a second"),
+        click.Option(
+            ["--checkpoint"],
+            metavar="PATH",
+            help="folder of the plan and its progress [default: in the lake]",
+        ),
+        click.Option(["--name"], required=True, help="name of the replay, by which a later run resumes it"),
+        click.Option(
+            ["--exchange"], metavar="NAME", help="publish to this exchange instead of each message's own"
+        ),
+        click.Option(["--routing-key"], metavar="KEY", help="use this key instead of each message's own"),
+        click.Option(
+            ["--since"], metavar="TIME", help="only messages received at this time or later, ISO 8601"
+        ),
+        click.Option(["--until"], metavar="TIME", help="only messages received before this time"),
+        click.Option(
+            ["--queue"], multiple=True, metavar="NAME", help="only messages of this queue; can be repeated"
+        ),
+        click.Option(
+            ["--message-id"], multiple=True, metavar="ID", help="only messages with this id; can be repeated"
+        ),
+        click.Option(
+            ["--header"],
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="only messages with this header; can be repeated",
+        ),
+        click.Option(["--where"], metavar="SQL", help="condition over the columns of messages, and day"),
+        click.Option(["--rate"], type=float, metavar="N", help="maximum messages per second"),
         click.Option(
             ["--batch-rows"],
             type=click.IntRange(1),
             default=_BATCH_ROWS,
             show_default=True,
-            help="how many are published at once",
+            help="messages in a batch",
         ),
         click.Option(
             ["--user-ids"],
             type=click.Choice(["check", "keep", "drop"]),
             default="check",
             show_default=True,
-            help="what to do with the property that names another user",
+            help="how to treat a user_id of another user",
         ),
-        click.Option(["--dry-run"], is_flag=True, help="say what would go, and send nothing"),
+        click.Option(["--dry-run"], is_flag=True, help="report the messages, and publish nothing"),
         click.Option(
-            ["--samples"], type=click.IntRange(0), default=_SAMPLES, show_default=True, help="show so many"
+            ["--samples"],
+            type=click.IntRange(0),
+            default=_SAMPLES,
+            show_default=True,
+            help="number of samples of a dry run",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""`warren spark rollup`: rates, sizes and latencies over windows of time."""
+"""`warren spark rollup`: reports message rates, sizes and latencies by time window."""
 
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ _COLUMNS = (
 
 
 def rollup(settings: SparkSettings, *, by: str, window: str, html: str | None, **given: Any) -> None:
-    """Count messages by windows of time: how many, how fast, how large, and how late they were.
+    """Report message rates, sizes and latencies by time window.
 
-    Reads copies of the firehose, where there are both publications and deliveries, or messages themselves.
+    The source has copies of the firehose, both of publications and of deliveries, or messages themselves.
     Nothing is consumed.
     """
     require_spark()
@@ -63,9 +63,9 @@ command: click.Command = build_command(
             ["--by"],
             default="kind",
             show_default=True,
-            help="what makes a group: kind, exchange, routing_key, queue",
+            help="columns to group by: kind, exchange, routing_key, queue",
         ),
         click.Option(["--window"], default="1m", show_default=True, metavar="LENGTH", help="10s, 5m, 1h, 1d"),
-        click.Option(["--html"], metavar="FILE", help="write charts into a page, too"),
+        click.Option(["--html"], metavar="FILE", help="also write an HTML page with charts"),
     ),
 )

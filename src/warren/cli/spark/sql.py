@@ -1,4 +1,4 @@
-"""`warren spark sql`: a query over queues, streams and lakes."""
+"""`warren spark sql`: runs a SQL query over queues, streams and lakes."""
 
 import sys
 import time
@@ -31,8 +31,8 @@ def sql(
 ) -> None:
     """Run a query over queue.NAME, stream.NAME and lake.PATH; nothing is consumed.
 
-    What is no plain word stands in backticks: queue.`orders.new`, lake.`./lake/orders`. `body` is text, and
-    `octets` the body as it was sent. QUERY may be - for standard input.
+    Names other than identifiers are quoted: queue.`orders.new`, lake.`./lake/orders`. The column `body` is
+    text, and `octets` is the body as binary. If QUERY is -, it is read from standard input.
     """
     require_spark()
     from pyspark_warren.pipelines import sql as queries
@@ -49,7 +49,7 @@ def sql(
     with spark_session(settings, "sql") as session:
         queries.prepare(session, found, settings.broker, parse_pairs("--storage-option", storage_option))
         _run(settings, session, found, limit)
-        # Ctrl-C is how watching ends.
+        # --watch ends with Ctrl-C.
         with suppress(KeyboardInterrupt):
             while watch is not None:
                 time.sleep(watch)
@@ -65,7 +65,7 @@ def _run(settings: SparkSettings, session: "SparkSession", query: "SqlQuery", li
 
     named = ", ".join(map(str, query.views.values()))
     try:
-        with progress.display(settings, session, f"reading {named}" if named else "no table is named"):
+        with progress.display(settings, session, f"reading {named}" if named else "the query names no table"):
             frame = queries.run(session, query)
             rows = frame.limit(limit + 1).collect()
     except AnalysisException as error:
@@ -76,14 +76,14 @@ def _run(settings: SparkSettings, session: "SparkSession", query: "SqlQuery", li
         raise Failure(f"{told.message} {tables}", told.status) from None
     names = frame.columns
     settings.print_rows(names, [[plain(value) for value in row] for row in rows[:limit]])
-    # Who watches from a pipe sees each run when it is done.
+    # Through a pipe, each result appears when it is complete.
     sys.stdout.flush()
     if len(rows) > limit:
-        settings.note(f"there are more rows than {limit}: --limit says how many are printed")
+        settings.note(f"only the first {limit} rows are printed: use --limit to print more")
 
 
 def plain(value: object) -> object:
-    """A value of Spark as JSON has it: rows are objects, octets hexadecimal, times and decimals text."""
+    """Convert a value for JSON: rows to objects, bytes to hexadecimal, times and decimals to text."""
     if isinstance(value, bytes | bytearray):
         return value.hex()
     if hasattr(value, "asDict"):
@@ -101,16 +101,16 @@ command: click.Command = build_command(
     (
         click.Argument(["query"]),
         click.Option(
-            ["--table"], multiple=True, metavar="NAME=TABLE", help="a name of your own, as o=queue.orders"
+            ["--table"], multiple=True, metavar="NAME=TABLE", help="alias of a table, such as o=queue.orders"
         ),
         storage_option(),
         click.Option(
             ["--limit"], type=click.IntRange(1, 1_000_000), default=100, show_default=True,
-            help="how many rows are printed",
+            help="maximum number of rows to print",
         ),
         click.Option(
             ["--watch"], type=click.FloatRange(0.1, 86_400), metavar="SECONDS",
-            help="run it again after so long, until Ctrl-C",
+            help="run the query again after each interval, until Ctrl-C",
         ),
     ),
 )  # fmt: skip

@@ -71,7 +71,7 @@ def test_a_window_without_messages_is_a_rate_of_zero_and_a_gap_in_latencies() ->
 
 
 def test_too_many_windows_and_none_at_all_are_refused() -> None:
-    with pytest.raises(ValueError, match="choose longer ones"):
+    with pytest.raises(ValueError, match="choose a longer window"):
         rollup_page([row(0, "a"), row(WINDOWS_MAX, "a")], BY, 1, "queue.a")
     with pytest.raises(ValueError, match="nothing to draw"):
         rollup_page([], BY, 1, "queue.a")

@@ -157,15 +157,15 @@ def test_an_empty_batch_is_no_batch(lake: Lake) -> None:
 
 def test_a_table_of_something_else_is_refused(tmp_path: Path) -> None:
     write_deltalake(str(tmp_path / "other"), pa.table({"offset": ["text"]}))
-    with pytest.raises(ValueError, match="is no archive of messages"):
+    with pytest.raises(ValueError, match="is not an archive of messages"):
         new_lake(tmp_path / "other", "delta").prepare()
-    with pytest.raises(ValueError, match="format 'delta' already, not 'parquet'"):
+    with pytest.raises(ValueError, match="already a lake of format 'delta', not 'parquet'"):
         new_lake(tmp_path / "other", "parquet").prepare()
 
 
 @pytest.mark.parametrize("place", ["s3://bucket/lake", "hdfs://name/lake", ""])
 def test_a_place_that_is_no_folder_is_refused(place: str) -> None:
-    with pytest.raises(ValueError, match=r"this is a folder|is empty"):
+    with pytest.raises(ValueError, match=r"is not a folder|is empty"):
         lake_folder(place)
 
 

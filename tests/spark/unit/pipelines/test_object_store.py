@@ -78,7 +78,7 @@ def test_a_place_with_something_else_is_no_lake(store: ObjectStoreServer, kind: 
     with pytest.raises(ValueError, match="there is no lake in"):
         existing_lake(place, store.options)
     store_of(place, store.options).filesystem().open_output_stream("notes.txt").close()
-    with pytest.raises(ValueError, match=r"holds 'notes\.txt'"):
+    with pytest.raises(ValueError, match=r"contains 'notes\.txt'"):
         new_lake(place, kind, store.options).prepare()
 
 

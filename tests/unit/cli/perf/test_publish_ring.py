@@ -45,5 +45,5 @@ def test_a_long_body_is_cut_to_the_frame_size() -> None:
 
 
 def test_messages_of_different_length_are_refused() -> None:
-    with pytest.raises(ValueError, match="one length"):
+    with pytest.raises(ValueError, match="equal lengths"):
         PublishRing([("", "a"), ("", "ab")], CONTENT)

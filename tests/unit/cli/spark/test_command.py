@@ -25,7 +25,7 @@ def test_every_command_has_a_help_without_spark() -> None:
     # Each has its line, whole.
     formatter = click.HelpFormatter(width=80)
     spark.format_commands(click.Context(spark), formatter)
-    assert "archive     put messages into a lake, each once\n" in formatter.getvalue()
+    assert "archive     write messages to a lake, each once\n" in formatter.getvalue()
     assert formatter.getvalue() in listed.output
     for name in spark.list_commands(click.Context(spark)):
         shown = CliRunner().invoke(main, ["spark", name, "--help"])
@@ -34,7 +34,7 @@ def test_every_command_has_a_help_without_spark() -> None:
 
 
 def test_what_is_missing_is_named_with_what_brings_it() -> None:
-    with pytest.raises(Failure, match=r"pyspark and pyarrow not installed: pip install '\.\[spark\]'"):
+    with pytest.raises(Failure, match=r"pyspark and pyarrow not installed: run pip install '\.\[spark\]'"):
         require_spark()
 
 

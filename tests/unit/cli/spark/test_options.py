@@ -55,7 +55,7 @@ def test_a_wrong_address_is_wrong_usage() -> None:
 def test_pairs_have_a_name_and_a_value() -> None:
     assert parse_pairs("--option", ["a=b=c", "d="]) == {"a": "b=c", "d": ""}
     for wrong in ("s3cret", "=s3cret"):
-        with pytest.raises(Failure, match=r"^--option is NAME=VALUE$"):
+        with pytest.raises(Failure, match=r"^--option must be NAME=VALUE$"):
             parse_pairs("--option", [wrong])
 
 
