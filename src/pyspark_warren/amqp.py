@@ -153,10 +153,10 @@ class AmqpConsumer:
 
     def receive(self, wait_s: float) -> bool:
         """Read for at most `wait_s` seconds; False if nothing arrived. Raises BrokerRefused for a close."""
-        octets = self.read(wait_s)
-        if octets:
-            self.feed(octets)
-        return bool(octets)
+        data = self.read(wait_s)
+        if data:
+            self.feed(data)
+        return bool(data)
 
     def read(self, wait_s: float) -> bytes:
         """Read bytes without decoding them; b"" if none arrive within `wait_s` seconds."""
@@ -165,16 +165,16 @@ class AmqpConsumer:
         if not pending and not select.select([endpoint], [], [], wait_s)[0]:
             return b""
         try:
-            octets = endpoint.recv(RECEIVE_BYTES)
+            data = endpoint.recv(RECEIVE_BYTES)
         except OSError as error:
             raise BrokerRefused(f"the connection to the broker was lost: {error}") from error
-        if not octets:
+        if not data:
             raise BrokerRefused("the broker closed the connection")
-        return octets
+        return data
 
-    def feed(self, octets: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         """Decode bytes that were read. Raises BrokerRefused for a close, or a cancel of the consumer."""
-        self.reader.feed(octets)
+        self.reader.feed(data)
         for payload in self.reader.methods:
             method = decode_method(payload)
             if isinstance(method, ChannelClose | ConnectionClose):

@@ -70,11 +70,11 @@ class AmqpPublisher:
         while self._confirms.settled < self._published:
             self._wait(is_writing=False)
 
-    def _write(self, octets: bytes, count: int) -> None:
+    def _write(self, data: bytes, count: int) -> None:
         self._published += count
         while self._published - self._confirms.settled > max(WINDOW, count):
             self._wait(is_writing=False)
-        rest = memoryview(octets)
+        rest = memoryview(data)
         while rest:
             if not self._wait(is_writing=True):
                 continue
@@ -104,30 +104,30 @@ class AmqpPublisher:
 
     def _receive(self) -> None:
         try:
-            octets = self._socket.recv(RECEIVE_BYTES)
+            data = self._socket.recv(RECEIVE_BYTES)
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return
         except OSError as error:
             raise ConnectionLost(f"the connection to the broker was lost: {error}") from error
-        if not octets:
+        if not data:
             raise ConnectionLost("the broker closed the connection")
         try:
-            if self._confirms.feed(octets):
+            if self._confirms.feed(data):
                 self._progress = time.monotonic()
         except UnexpectedBytes as stranger:
-            told = self._close_reason(stranger.octets)
+            told = self._close_reason(stranger.data)
             raise (ConnectionLost if told.startswith(_STOPPING) else PublishFailed)(told) from None
         if self._confirms.nacked:
             raise PublishFailed(f"the broker rejected {self._confirms.nacked} messages (basic.nack)")
 
-    def _close_reason(self, octets: bytes) -> str:
+    def _close_reason(self, data: bytes) -> str:
         """Return the reason in a frame that is not a confirm, after waiting up to a second for all of it."""
         deadline = time.monotonic() + 1
-        while len(octets) < 8 or len(octets) < int.from_bytes(octets[3:7], "big") + 8:
+        while len(data) < 8 or len(data) < int.from_bytes(data[3:7], "big") + 8:
             if not select.select([self._socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 break
             more = self._socket.recv(RECEIVE_BYTES)
             if not more:
                 break
-            octets += more
-        return reason(octets)
+            data += more
+        return reason(data)

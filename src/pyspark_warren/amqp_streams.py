@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PREFETCH = 5_000
 BATCH_ROWS = 10_000
-BATCH_OCTETS = 8 * 1_048_576
+BATCH_BYTES = 8 * 1_048_576
 # If no delivery arrives for this long, no message is left.
 IDLE_S = 0.1
 PROBE_S_MAX = 1.0
@@ -81,7 +81,7 @@ class AmqpStreams:
             is_checked = False
             while at < wanted.end:
                 is_there = reader.last_offset() >= wanted.end - 1
-                if not is_there and len(reader) < BATCH_ROWS and reader.octets < BATCH_OCTETS:
+                if not is_there and len(reader) < BATCH_ROWS and reader.body_bytes < BATCH_BYTES:
                     if not subscription.receive(self._timeout_s):
                         raise BrokerRefused(
                             f"no message of {wanted.queue!r} arrived at the offset {at} "

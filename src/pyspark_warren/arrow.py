@@ -18,7 +18,7 @@ _OFFSET = "offset"
 # The storage type of a map; pyarrow.compute cannot count the entries of a map itself.
 _ENTRIES = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
 # Small batches of the broker are joined to this size, as a batch costs Spark as much as 2,000 rows.
-BATCH_OCTETS = 1_048_576
+BATCH_BYTES = 1_048_576
 # Errors of an answer that was cut off.
 BROKEN = (OSError, http.client.HTTPException, pa.ArrowException)
 
@@ -41,7 +41,7 @@ class ArrowStreams:
             epoch=told["epoch"],
             first=told["first"],
             committed=told["committed"],
-            octets=told.get("octets", 0) // count if count else 0,
+            message_bytes=told.get("octets", 0) // count if count else 0,
         )
 
     def offset_at(self, queue: str, milliseconds: int) -> int:
@@ -135,15 +135,15 @@ def _without_empty(name: str, column: pa.Array) -> pa.Array:
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Join small batches; rows that arrived before an error are yielded before it is raised."""
     held: list[pa.RecordBatch] = []
-    octets = 0
+    size = 0
     try:
         for batch in batches:
             if not batch.num_rows:
                 continue
             held.append(batch)
-            octets += batch.nbytes
-            if octets >= BATCH_OCTETS:
-                whole, held, octets = _one(held), [], 0
+            size += batch.nbytes
+            if size >= BATCH_BYTES:
+                whole, held, size = _one(held), [], 0
                 yield whole
     except BROKEN:
         if held:

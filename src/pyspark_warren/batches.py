@@ -54,9 +54,9 @@ class _Addresses:
 
     def column(self, name: str) -> pa.Array:
         texts = []
-        for octets in self._rows.addresses:
-            middle = 1 + octets[0]
-            part = octets[1:middle] if name == "exchange" else octets[middle + 1 :]
+        for encoded in self._rows.addresses:
+            middle = 1 + encoded[0]
+            part = encoded[1:middle] if name == "exchange" else encoded[middle + 1 :]
             texts.append(part.decode(errors="replace"))
         return _spread(pa.array(texts, pa.string()), self._rows.address)
 
@@ -77,19 +77,19 @@ class _Properties:
 
 def _decoded(rows: DeliveryColumns) -> list[BasicProperties]:
     if not rows.is_stream:
-        return [BasicProperties.decode_list(octets) for octets in rows.property_lists]
-    return [BasicProperties.decode_list(_resized(octets)) for octets in rows.property_lists]
+        return [BasicProperties.decode_list(encoded) for encoded in rows.property_lists]
+    return [BasicProperties.decode_list(_resized(encoded)) for encoded in rows.property_lists]
 
 
-def _resized(octets: bytes) -> bytes:
+def _resized(encoded: bytes) -> bytes:
     """Return a property list with the size of its headers corrected for the removed offset header."""
-    flags = octets[0]
+    flags = encoded[0]
     at = 2
     for bit in _BEFORE_HEADERS:
         if flags & bit:
-            at += 1 + octets[at]
-    (size,) = struct.unpack_from(">I", octets, at)
-    return octets[:at] + struct.pack(">I", size - OFFSET_SIZE) + octets[at + 4 :]
+            at += 1 + encoded[at]
+    (size,) = struct.unpack_from(">I", encoded, at)
+    return encoded[:at] + struct.pack(">I", size - OFFSET_SIZE) + encoded[at + 4 :]
 
 
 def _value(properties: BasicProperties, name: str) -> Any:

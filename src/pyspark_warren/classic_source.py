@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # The default prefetch count.
 PREFETCH = 20_000
-PART_OCTETS = 4 * 1_048_576
+PART_BYTES = 4 * 1_048_576
 # How long to wait for a first message: POLL_S in each poll of a continuous query, LAST_S with AvailableNow,
 # which then asks the broker whether messages are left.
 POLL_S = 0.1
@@ -60,7 +60,7 @@ class ClassicSource:
         return _written(0)
 
     def latest_offset(
-        self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
+        self, start: Mapping[str, Any], offsets_max: int | None, bytes_max: int | None
     ) -> dict[str, Any]:
         """Return the end offset of the next micro-batch, and acknowledge the messages before `start`."""
         at = _read(start)
@@ -71,9 +71,9 @@ class ClassicSource:
         if not count:
             return dict(start)
         if self._left is None:
-            self._planned, self._tag = self._opened().take(count, octets_max, POLL_S)
+            self._planned, self._tag = self._opened().take(count, bytes_max, POLL_S)
         else:
-            self._planned, self._tag = self._take_waiting(count, octets_max)
+            self._planned, self._tag = self._take_waiting(count, bytes_max)
         taken = sum(batch.num_rows for batch in self._planned)
         if self._left is not None:
             self._left = self._left - taken if taken else 0
@@ -101,7 +101,7 @@ class ClassicSource:
         partitions: list[ReadPartition] = []
         at = self._start
         for batch in self._planned:
-            pieces = max(self._options.partitions_min, -(-batch.nbytes // PART_OCTETS))
+            pieces = max(self._options.partitions_min, -(-batch.nbytes // PART_BYTES))
             rows = -(-batch.num_rows // pieces)
             for first in range(0, batch.num_rows, rows):
                 piece = batch.slice(first, rows)
@@ -115,12 +115,12 @@ class ClassicSource:
             self._consumer.close()
             self._consumer = None
 
-    def _take_waiting(self, count: int, octets_max: int | None) -> "tuple[list[pa.RecordBatch], int]":
+    def _take_waiting(self, count: int, bytes_max: int | None) -> "tuple[list[pa.RecordBatch], int]":
         """Return ready messages as `take` does; none if the queue is empty or `timeoutMs` has passed."""
         deadline = time.monotonic() + self._options.broker.timeout_ms / 1000
         is_left = True
         while True:
-            planned, tag = self._opened().take(count, octets_max, LAST_S)
+            planned, tag = self._opened().take(count, bytes_max, LAST_S)
             if planned or not is_left or time.monotonic() > deadline:
                 return planned, tag
             # Messages that left the queue may be on the way to this consumer, so it is polled once more.
@@ -159,8 +159,8 @@ class BufferedConsumer:
         """Whether the connection has failed."""
         return self._error is not None
 
-    def take(self, count: int, octets_max: int | None, wait_s: float) -> "tuple[list[pa.RecordBatch], int]":
-        """Return at most `count` messages of about `octets_max` bytes, and the last delivery tag."""
+    def take(self, count: int, bytes_max: int | None, wait_s: float) -> "tuple[list[pa.RecordBatch], int]":
+        """Return at most `count` messages of about `bytes_max` bytes, and the last delivery tag."""
         with self._changed:
             if self._changed.wait_for(self._has_news, wait_s):
                 # More messages usually follow, and a small micro-batch costs as much as a large one.
@@ -169,7 +169,7 @@ class BufferedConsumer:
             if not self._waiting and self._error is not None and not is_retryable(self._error):
                 raise self._error
             taken, tag = [], 0
-            left = octets_max or 2**63
+            left = bytes_max or 2**63
             while self._waiting and count and left > 0:
                 batch, tags = self._waiting.popleft()
                 rows = min(count, batch.num_rows, max(1, batch.num_rows * left // max(batch.nbytes, 1)))
@@ -196,10 +196,10 @@ class BufferedConsumer:
     def _listen(self) -> None:
         while not self._is_closed:
             try:
-                octets = self._subscription.read(LISTEN_S)
-                if octets:
+                data = self._subscription.read(LISTEN_S)
+                if data:
                     with self._changed:
-                        self._subscription.feed(octets)
+                        self._subscription.feed(data)
                         self._changed.notify_all()
             except BrokerRefused as error:
                 with self._changed:
@@ -253,8 +253,8 @@ def _packed(batch: "pa.RecordBatch") -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
-    octets: bytes = sink.getvalue().to_pybytes()
-    return octets
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def _written(count: int) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class DeliveryColumns:
 class DeliveryReader:
     """Decodes received bytes: complete deliveries become rows, other methods are collected in `methods`."""
 
-    __slots__ = ("_is_stream", "_needed", "_pieces", "_rows", "_size", "_tag", "methods", "octets")
+    __slots__ = ("_is_stream", "_needed", "_pieces", "_rows", "_size", "_tag", "body_bytes", "methods")
 
     def __init__(self, *, is_stream: bool) -> None:
         self._is_stream = is_stream
@@ -73,7 +73,7 @@ class DeliveryReader:
         # Payloads of method frames other than basic.deliver.
         self.methods: list[bytes] = []
         # Total size of the bodies of the rows.
-        self.octets = 0
+        self.body_bytes = 0
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -90,16 +90,16 @@ class DeliveryReader:
         """Return the rows received since the last call."""
         self._tag = self.last_tag()
         rows, self._rows = self._rows, DeliveryColumns(is_stream=self._is_stream)
-        self.octets = 0
+        self.body_bytes = 0
         return rows
 
-    def feed(self, octets: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         """Decode the bytes of one read from the socket."""
-        self._pieces.append(octets)
-        self._size += len(octets)
+        self._pieces.append(data)
+        self._size += len(data)
         if self._size < self._needed:
             return
-        data = b"".join(self._pieces) if len(self._pieces) > 1 else octets
+        data = b"".join(self._pieces) if len(self._pieces) > 1 else data
         at, self._needed = self._cut(data)
         rest = data[at:]
         self._pieces = [rest] if rest else []
@@ -160,7 +160,7 @@ class DeliveryReader:
                 offsets.append(NO_OFFSET)
             properties.append(property_lists.setdefault(listed, len(property_lists)))
             bodies.append(body)
-            self.octets += body_size
+            self.body_bytes += body_size
             at = after
 
 

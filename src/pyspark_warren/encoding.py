@@ -82,11 +82,11 @@ class PublishEncoder:
             _make_room(self._methods)
             method = BasicPublish(exchange=exchange, routing_key=routing_key, mandatory=self._is_mandatory)
             try:
-                octets = method.encode()
+                encoded = method.encode()
             except AmqpError as error:
                 address = f"exchange {exchange[:_SHOWN_MAX]!r}, routing key {routing_key[:_SHOWN_MAX]!r}"
                 raise ValueError(f"cannot publish to {address}: {error}") from None
-            frame = self._methods[exchange, routing_key] = self._frame(_METHOD, octets)
+            frame = self._methods[exchange, routing_key] = self._frame(_METHOD, encoded)
         return frame
 
     def _header(self, used: list[str], row: tuple[Any, ...], size: int, name: bytes) -> bytes:

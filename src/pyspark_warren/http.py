@@ -64,8 +64,8 @@ class HttpApi:
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """Send JSON and return the JSON answer. The request may be repeated, so it must be idempotent."""
-        octets = json.dumps(body).encode()
-        return _json(self._ask("POST", path, octets, {"Content-Type": "application/json"}))
+        data = json.dumps(body).encode()
+        return _json(self._ask("POST", path, data, {"Content-Type": "application/json"}))
 
     def send(self, path: str, query: Mapping[str, Any], body: Iterable[bytes], kind: str) -> Any:
         """Send a body of the content type `kind` in pieces, without retries; return the JSON answer."""
@@ -142,13 +142,13 @@ def _with_query(place: str, query: Mapping[str, Any] | None) -> str:
 
 def _json(answer: http.client.HTTPResponse) -> Any:
     with answer:
-        octets = answer.read()
-    return json.loads(octets) if octets else None
+        data = answer.read()
+    return json.loads(data) if data else None
 
 
-def _told(octets: bytes) -> Mapping[str, Any]:
+def _told(data: bytes) -> Mapping[str, Any]:
     try:
-        told = json.loads(octets)
+        told = json.loads(data)
     except ValueError:
         return {}
     return told if isinstance(told, dict) else {}

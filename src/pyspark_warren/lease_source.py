@@ -23,7 +23,7 @@ from pyspark_warren.streams import DataLoss, lease_loss
 
 # The largest lease that the broker grants.
 MESSAGES_MAX = 500_000
-OCTETS_MAX = 134_217_728
+BYTES_MAX = 134_217_728
 # A lease is renewed this many times within its lifetime.
 RENEWALS = 3
 _UNKNOWN = 404
@@ -49,7 +49,7 @@ class LeaseSource:
         return _written(str(uuid.uuid4()), "", 0)
 
     def latest_offset(
-        self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
+        self, start: Mapping[str, Any], offsets_max: int | None, bytes_max: int | None
     ) -> dict[str, Any]:
         """Return the offset after the next lease, and settle the lease of `start`."""
         key, lease, _ = _read(start)
@@ -59,12 +59,12 @@ class LeaseSource:
         )
         if not count:
             return dict(start)
-        given = self._request_lease(f"{key}:{lease}", count, octets_max)
+        given = self._request_lease(f"{key}:{lease}", count, bytes_max)
         while given.get("state") in _ENDED:
             # The lease was granted before a crash and has ended since.
             if self._options.is_loss_fatal:
                 raise lease_loss(self._queue)
-            given = self._request_lease(f"{key}:{given['lease']}", count, octets_max)
+            given = self._request_lease(f"{key}:{given['lease']}", count, bytes_max)
         if not given["messages"]:
             self._left = None if self._left is None else 0
             return dict(start)
@@ -78,14 +78,14 @@ class LeaseSource:
         self._hold(given["lease"])
         return _written(key, given["lease"], given["messages"])
 
-    def _request_lease(self, key: str, count: int, octets_max: int | None) -> dict[str, Any]:
+    def _request_lease(self, key: str, count: int, bytes_max: int | None) -> dict[str, Any]:
         """Request the lease with `key`; the broker returns an existing one or grants a new one."""
         given: dict[str, Any] = self._management.post(
             path("warren", "queues", self._vhost, self._queue, "leases"),
             {
                 "key": key,
                 "messages": count,
-                "octets": min(octets_max or OCTETS_MAX, OCTETS_MAX),
+                "octets": min(bytes_max or BYTES_MAX, BYTES_MAX),
                 "ttl": self._options.lease_s,
             },
         )

@@ -53,7 +53,7 @@ class ReadOptions:
     starting: str | int | Mapping[str, Any]
     ending: str | int | Mapping[str, Any]
     offsets_max: int | None
-    octets_max: int | None
+    bytes_max: int | None
     partitions_min: int
     is_loss_fatal: bool
     # None: the default of the read mode.
@@ -100,7 +100,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         starting=_edge(options, "starting", EARLIEST),
         ending=_edge(options, "ending", LATEST),
         offsets_max=options.count("maxOffsetsPerTrigger"),
-        octets_max=options.count("maxBytesPerTrigger"),
+        bytes_max=options.count("maxBytesPerTrigger"),
         partitions_min=options.count("minPartitions") or 1,
         is_loss_fatal=options.flag("failOnDataLoss", default=True),
         prefetch=options.count("prefetch", maximum=PREFETCH_MAX),

@@ -44,13 +44,13 @@ class StreamPartition(ReadPartition):
 class BufferedPartition(ReadPartition):
     """Messages that the driver has consumed, as an Arrow IPC stream."""
 
-    octets: bytes
+    data: bytes
 
     def read(self, options: ReadOptions, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
         """Yield the messages; the driver has already selected the columns."""
         import pyarrow as pa
 
-        with pa.ipc.open_stream(self.octets) as batches:
+        with pa.ipc.open_stream(self.data) as batches:
             yield from batches
 
 
@@ -95,7 +95,7 @@ class BrowsePartition(ReadPartition):
         from pyspark_warren.arrow import read_batches
 
         place = path("warren", "queues", options.broker.target.vhost, self.queue, "rows")
-        query = {"count": options.offsets_max, "octets_max": options.octets_max, **self.only.query}
+        query = {"count": options.offsets_max, "octets_max": options.bytes_max, **self.only.query}
         for batch, _ in read_batches(HttpApi(options.broker), place, query, columns):
             yield batch
 

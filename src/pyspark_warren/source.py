@@ -53,7 +53,7 @@ class MicroBatchSource(Protocol):
         """Return the offset at which a query without a checkpoint starts."""
 
     def latest_offset(
-        self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
+        self, start: Mapping[str, Any], offsets_max: int | None, bytes_max: int | None
     ) -> dict[str, Any]:
         """Return the end offset of the next micro-batch. All messages before `start` are committed."""
 
@@ -166,15 +166,15 @@ class WarrenStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the end offset of the next micro-batch; before Spark 4.2, no arguments are passed."""
         is_limited = limit is not None and not isinstance(limit, ReadAllAvailable)
         offsets_max = self._options.offsets_max if is_limited else None
-        octets_max = self._options.octets_max if is_limited else None
-        return self._opened().latest_offset(start or EMPTY_OFFSET, offsets_max, octets_max)
+        bytes_max = self._options.bytes_max if is_limited else None
+        return self._opened().latest_offset(start or EMPTY_OFFSET, offsets_max, bytes_max)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return one read limit; `latestOffset` applies both, since Spark has no limit by rows and bytes."""
         if self._options.offsets_max:
             return ReadMaxRows(self._options.offsets_max)
-        if self._options.octets_max:
-            return ReadMaxBytes(self._options.octets_max)
+        if self._options.bytes_max:
+            return ReadMaxBytes(self._options.bytes_max)
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802

@@ -14,8 +14,8 @@ _PIECE = 1_048_576
 class SpooledBytes:
     """Bytes that can be iterated over several times, each time from the beginning."""
 
-    def __init__(self, octets: Iterator[bytes]) -> None:
-        self._octets = octets
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
         self._file = tempfile.SpooledTemporaryFile(IN_MEMORY_MAX)  # noqa: SIM115
 
     def __enter__(self) -> Self:
@@ -28,7 +28,7 @@ class SpooledBytes:
         self._file.seek(0)
         while piece := self._file.read(_PIECE):
             yield piece
-        for piece in self._octets:
+        for piece in self._pieces:
             self._file.write(piece)
             yield piece
 
@@ -53,8 +53,8 @@ class SpooledBatches:
         for size in list(self._sizes):
             yield pa.ipc.read_record_batch(pa.py_buffer(self._file.read(size)), self._schema)
         for batch in self._batches:
-            octets = batch.serialize()
-            self._file.write(octets)
+            buffer = batch.serialize()
+            self._file.write(buffer)
             self._schema = batch.schema
-            self._sizes.append(octets.size)
+            self._sizes.append(buffer.size)
             yield batch

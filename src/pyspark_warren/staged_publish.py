@@ -35,7 +35,7 @@ def stage(batches: Iterable[pa.RecordBatch], options: WriteOptions, stage_key: d
     if options.is_mandatory:
         # Unroutable rows are refused now, since after the commit they cannot be published again.
         stage_key = {**stage_key, "mandatory": "true"}
-    with SpooledBytes(rows.octets(first)) as kept:
+    with SpooledBytes(rows.arrow_stream(first)) as kept:
         told = _sent(management, target, stage_key, kept)
     # The answer has a `state` if the batch is committed already and Spark had not recorded that.
     if "state" not in told and told["rows"] != rows.count:
@@ -43,13 +43,11 @@ def stage(batches: Iterable[pa.RecordBatch], options: WriteOptions, stage_key: d
     return rows.count
 
 
-def _sent(
-    management: HttpApi, target: str, stage_key: dict[str, Any], octets: SpooledBytes
-) -> dict[str, Any]:
+def _sent(management: HttpApi, target: str, stage_key: dict[str, Any], body: SpooledBytes) -> dict[str, Any]:
     """Send the rows, with retries, and return the answer; a repeated attempt replaces its earlier rows."""
     for wait_s in retry_delays(management.broker):
         try:
-            told: dict[str, Any] = management.send(target, stage_key, octets, ARROW_STREAM)
+            told: dict[str, Any] = management.send(target, stage_key, body, ARROW_STREAM)
         except HttpApiError as refused:
             if wait_s is None or not refused.is_retryable:
                 raise
@@ -121,7 +119,7 @@ class StagedRows:
                 self.count += batch.num_rows
                 yield self._sent(batch)
 
-    def octets(self, first: pa.RecordBatch) -> Iterator[bytes]:
+    def arrow_stream(self, first: pa.RecordBatch) -> Iterator[bytes]:
         """Yield the Arrow IPC stream of `first` and of all later batches in pieces."""
         sink = pa.BufferOutputStream()
         stream = pa.ipc.new_stream(sink, first.schema)

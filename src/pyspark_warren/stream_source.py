@@ -38,7 +38,7 @@ class StreamSource:
         self._seen: dict[str, StreamOffset] = {}
         # Bounds of the streams while a batch read is planned, so that each stream is queried once.
         self._planned: dict[str, StreamBounds] | None = None
-        if options.octets_max and strategy.transport == "amqp":
+        if options.bytes_max and strategy.transport == "amqp":
             raise ValueError(
                 "maxBytesPerTrigger needs transport=arrow, since AMQP does not tell the size of messages "
                 "before they are read: use maxOffsetsPerTrigger"
@@ -49,7 +49,7 @@ class StreamSource:
         return self.resolve(self._options.starting)
 
     def latest_offset(
-        self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
+        self, start: Mapping[str, Any], offsets_max: int | None, bytes_max: int | None
     ) -> dict[str, Any]:
         """Return the end offset of the next micro-batch."""
         before = offsets.decode(start) or self._reached
@@ -67,9 +67,9 @@ class StreamSource:
                 for key, place in ends.items()
                 if key in self._target
             }
-        if octets_max is not None:
-            octets = max((one.octets for one in bounds.values()), default=0)
-            offsets_max = min(offsets_max or 2**63, max(1, octets_max // max(octets, 1)))
+        if bytes_max is not None:
+            message_bytes = max((one.message_bytes for one in bounds.values()), default=0)
+            offsets_max = min(offsets_max or 2**63, max(1, bytes_max // max(message_bytes, 1)))
         if offsets_max is not None:
             ends = limit_ends(begins, ends, offsets_max)
         return offsets.encode(

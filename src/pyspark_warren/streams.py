@@ -20,7 +20,7 @@ class StreamBounds:
     first: int
     committed: int
     # Average size of a message in bytes; 0 if it is unknown.
-    octets: int = 0
+    message_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

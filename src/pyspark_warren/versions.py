@@ -25,7 +25,7 @@ def check_filters() -> None:
 
 def check_batches(options: ReadOptions) -> None:
     """Raise ValueError if `options` limit the size of a micro-batch and this Spark does not support it."""
-    if not HAS_BATCHES and (options.offsets_max or options.octets_max):
+    if not HAS_BATCHES and (options.offsets_max or options.bytes_max):
         raise ValueError(
             f"Spark {pyspark.__version__} does not pass the start offset of a micro-batch, and ends a query "
             "with trigger(availableNow=True) after the first one: maxOffsetsPerTrigger and "

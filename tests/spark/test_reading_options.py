@@ -174,7 +174,7 @@ def test_batches_have_about_as_many_octets_as_was_asked_for(warren: BrokerUnderT
     options = read_options(warren.options | {"queue": "weighed", "maxBytesPerTrigger": "100000"})
     query = source(options)
     at, sizes = query.initial_offset(), []
-    while (end := query.latest_offset(at, None, options.octets_max)) != at:
+    while (end := query.latest_offset(at, None, options.bytes_max)) != at:
         sizes.append(sum(map(len, bodies(query.partitions(at, end), options))))
         at = end
     assert sum(sizes) == 500_000

@@ -144,7 +144,7 @@ class _Archiver:
         told = {
             "rows": sum(one.rows for one in written.files),
             "files": len(written.files),
-            "octets": sum(one.octets for one in written.files),
+            "octets": sum(one.size_bytes for one in written.files),
         }
         self._tell("written", number, begun, **told)
         version = self._lake.commit(batch, written)

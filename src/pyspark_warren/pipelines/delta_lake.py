@@ -248,7 +248,7 @@ def _action(one: DataFile, now: int) -> AddAction:
         "nullCount": {name: nulls for name, (_, _, nulls) in one.ranges.items()},
     }
     partition = {"day": one.day, "queue": one.queue}
-    return AddAction(one.path.as_posix(), one.octets, partition, now, True, json.dumps(stats))
+    return AddAction(one.path.as_posix(), one.size_bytes, partition, now, True, json.dumps(stats))
 
 
 def _stats_value(value: Any) -> Any:

@@ -64,7 +64,7 @@ class DataFile:
     day: str
     queue: str
     rows: int
-    octets: int
+    size_bytes: int
     # (minimum, maximum, number of nulls) of each column of `ORDERED`.
     ranges: dict[str, tuple[Any, Any, int]]
 
@@ -250,7 +250,7 @@ def _data_file(path: Path) -> DataFile:
         day=partition[DAY],
         queue=partition[QUEUE],
         rows=footer.num_rows,
-        octets=path.stat().st_size,
+        size_bytes=path.stat().st_size,
         ranges={name: footer_range(footer, name) for name in ORDERED},
     )
 

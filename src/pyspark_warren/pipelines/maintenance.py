@@ -14,7 +14,7 @@ from pyspark_warren.pipelines.delta_lake import open_table
 from pyspark_warren.pipelines.lake_factory import existing_lake
 from pyspark_warren.pipelines.lakes import DAY, DELTA, OWN_FOLDER, Lake, discard
 
-TARGET_OCTETS = 256 * 1_048_576
+TARGET_BYTES = 256 * 1_048_576
 # A week, longer than any reader of an old version, or writer of a batch, should run.
 RETENTION_HOURS = 168
 _HOUR_S = 3_600
@@ -33,7 +33,7 @@ def compact(
     table: str | os.PathLike[str],
     *,
     day: str | None = None,
-    target_octets: int = TARGET_OCTETS,
+    target_bytes: int = TARGET_BYTES,
     storage_options: Mapping[str, str] | None = None,
 ) -> CompactionResult:
     """Rewrite small files of a Delta table into few large ones, of one day or of all days.
@@ -51,7 +51,7 @@ def compact(
     try:
         with _asked(lake):
             told = found.optimize.compact(
-                partition_filters=[(DAY, "=", day)] if day else None, target_size=target_octets
+                partition_filters=[(DAY, "=", day)] if day else None, target_size=target_bytes
             )
     except DeltaError as error:
         raise ValueError(

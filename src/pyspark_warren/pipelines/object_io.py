@@ -27,7 +27,7 @@ Batches = Iterator[pa.RecordBatch]
 FILES = "file binary"
 # Rows of a row group, so that a reader can skip groups.
 _GROUP_ROWS = 100_000
-_SENT_OCTETS = 8 * 1_048_576
+_SENT_BYTES = 8 * 1_048_576
 _READ_ROWS = 10_000
 # Maximum number of tasks that read.
 _READERS = 200
@@ -149,8 +149,8 @@ class _PendingUpload:
         self._schema = schema
         self._waiting: list[pa.Table] = []
         self._count = 0
-        self._octets = tempfile.TemporaryFile()  # noqa: SIM115, open until it is sent
-        self._writer = parquet.ParquetWriter(self._octets, schema, compression="zstd")
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115, open until it is sent
+        self._writer = parquet.ParquetWriter(self._file, schema, compression="zstd")
 
     def add(self, rows: pa.Table) -> None:
         """Add rows."""
@@ -167,21 +167,21 @@ class _PendingUpload:
 
     def send(self, store: ObjectStore) -> DataFile:
         """Complete the file, upload it and remove the local copy."""
-        with self._octets as octets:
+        with self._file as file:
             self.flush()
             self._writer.close()
-            size = octets.tell()
-            footer = parquet.read_metadata(octets)
-            octets.seek(0)
+            size = file.tell()
+            footer = parquet.read_metadata(file)
+            file.seek(0)
             with store.translated_errors():
                 # The buffer is larger than a piece, since delta-rs accepts only what a buffer passes on.
-                sink = store.filesystem().open_output_stream(self.path, buffer_size=2 * _SENT_OCTETS)
-                while piece := octets.read(_SENT_OCTETS):
+                sink = store.filesystem().open_output_stream(self.path, buffer_size=2 * _SENT_BYTES)
+                while piece := file.read(_SENT_BYTES):
                     sink.write(piece)
                 sink.close()
         names = footer.schema.to_arrow_schema().names
         return DataFile(
-            path=Path(self.path), day=self.key[0], queue=self.key[1], rows=footer.num_rows, octets=size,
+            path=Path(self.path), day=self.key[0], queue=self.key[1], rows=footer.num_rows, size_bytes=size,
             ranges={name: footer_range(footer, name) for name in ORDERED if name in names},
         )  # fmt: skip
 

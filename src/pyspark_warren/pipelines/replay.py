@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 200_000
 # Bytes of the bodies in a batch, well below the limit of a stage at the broker.
-BATCH_OCTETS = 256 * 1_048_576
+BATCH_BYTES = 256 * 1_048_576
 # With a rate, a batch has the messages of at most this many seconds.
 BURST_S = 10
 SAMPLES = 5
@@ -204,7 +204,7 @@ class _ReplayPlan:
                 f"{facts['foreign']} of the messages have a user_id other than {broker.target.user!r}, which "
                 "the broker refuses: use user_ids='drop' to remove it, or 'keep' to publish it anyway"
             )
-        size = min(size, max(1, BATCH_OCTETS * facts["rows"] // max(1, facts["octets"])))
+        size = min(size, max(1, BATCH_BYTES * facts["rows"] // max(1, facts["octets"])))
         self._known = self._sent | facts | {
             "v": VERSION, "id": uuid4().hex, "version": snapshot.version, "batches": snapshot.batches,
             "size": size, "done": 0,

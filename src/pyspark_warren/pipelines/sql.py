@@ -83,12 +83,12 @@ def run(spark: "SparkSession", query: SqlQuery) -> "DataFrame":
 def _shown(messages: "DataFrame") -> Iterator[str]:
     """Yield the columns of a view, with the body as text and as binary."""
     kinds = dict(messages.dtypes)
-    has_octets = kinds.get("body") == "binary" and "octets" not in kinds
+    is_binary = kinds.get("body") == "binary" and "octets" not in kinds
     for name in messages.columns:
         quoted = f"`{name.replace('`', '``')}`"
         # Spark Connect cannot send text that is not valid UTF-8.
-        yield "make_valid_utf8(cast(body as string)) as body" if name == "body" and has_octets else quoted
-    if has_octets:
+        yield "make_valid_utf8(cast(body as string)) as body" if name == "body" and is_binary else quoted
+    if is_binary:
         yield "body as octets"
 
 

@@ -15,11 +15,11 @@ END = 0xCE
 
 
 class UnexpectedBytes(Exception):
-    """Received bytes are not a confirm; `octets` begins with the unexpected frame."""
+    """Received bytes are not a confirm; `data` begins with the unexpected frame."""
 
-    def __init__(self, octets: bytes) -> None:
-        super().__init__(f"{len(octets)} bytes that are not a publisher confirm")
-        self.octets = octets
+    def __init__(self, data: bytes) -> None:
+        super().__init__(f"{len(data)} bytes that are not a publisher confirm")
+        self.data = data
 
 
 class ConfirmCounter:
@@ -35,34 +35,34 @@ class ConfirmCounter:
         self._above: set[int] = set()  # settled publishes above `_mark`
         self._carry = b""
 
-    def feed(self, octets: bytes) -> int:
-        """Count the confirms in `octets`, which may end inside a frame; return the newly settled publishes.
+    def feed(self, data: bytes) -> int:
+        """Count the confirms in `data`, which may end inside a frame; return the newly settled publishes.
 
         Raises UnexpectedBytes for any other frame.
         """
         if self._carry:
-            octets = self._carry + octets
-        whole = len(octets) - len(octets) % CONFIRM_BYTES
+            data = self._carry + data
+        whole = len(data) - len(data) % CONFIRM_BYTES
         before = self.settled
-        if not self._is_run(octets, whole):
-            self._walk(octets, whole)
-        self._carry = octets[whole:]
+        if not self._is_run(data, whole):
+            self._walk(data, whole)
+        self._carry = data[whole:]
         return self.settled - before
 
-    def _is_run(self, octets: bytes, whole: int) -> bool:
-        """Settle all of `octets` if it is a run of single acks that continues in order; whether it was."""
+    def _is_run(self, data: bytes, whole: int) -> bool:
+        """Settle all of `data` if it is a run of single acks that continues in order; whether it was."""
         count = whole // CONFIRM_BYTES
-        if not count or self._above or octets[:whole] != self._acks.up_to(self._mark, self._mark + count):
+        if not count or self._above or data[:whole] != self._acks.up_to(self._mark, self._mark + count):
             return False
         self._mark += count
         self.settled += count
         return True
 
-    def _walk(self, octets: bytes, whole: int) -> None:
+    def _walk(self, data: bytes, whole: int) -> None:
         at = 0
-        for kind, _, size, class_id, method_id, tag, bits, end in CONFIRM.iter_unpack(octets[:whole]):
+        for kind, _, size, class_id, method_id, tag, bits, end in CONFIRM.iter_unpack(data[:whole]):
             if kind != 1 or size != 13 or class_id != BASIC or method_id not in (ACK, NACK) or end != END:
-                raise UnexpectedBytes(octets[at:])
+                raise UnexpectedBytes(data[at:])
             settled = self._settle(tag, is_multiple=bool(bits & 1))
             if method_id == NACK:
                 self.nacked += settled

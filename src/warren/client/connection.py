@@ -166,10 +166,10 @@ class ClientConnection:
             goodbye = method_frame(0, ConnectionCloseOk())
             tail = b""
             while not tail.endswith(goodbye):
-                octets = self.socket.recv(RECEIVE_BYTES)
-                if not octets:
+                data = self.socket.recv(RECEIVE_BYTES)
+                if not data:
                     break
-                tail = (tail + octets)[-len(goodbye) :]
+                tail = (tail + data)[-len(goodbye) :]
         except (OSError, BrokerRefused):
             pass  # already closed
         finally:
@@ -186,12 +186,12 @@ class ClientConnection:
     def _fill(self, is_enough: Callable[[], bool]) -> None:
         while not is_enough():
             try:
-                octets = self.socket.recv(RECEIVE_BYTES)
+                data = self.socket.recv(RECEIVE_BYTES)
             except OSError as error:
                 raise BrokerRefused(f"the connection to the broker was lost: {error}") from error
-            if not octets:
+            if not data:
                 raise BrokerRefused("the broker closed the connection") from EOFError()
-            self._received += octets
+            self._received += data
 
 
 def _connect(target: Target, options: ConnectOptions) -> socket.socket:
@@ -214,13 +214,13 @@ def closed(method: ConnectionClose | ChannelClose) -> BrokerRefused:
     return BrokerRefused(f"the broker answered {method.reply_code} {method.reply_text}", method.reply_code)
 
 
-def reason(octets: bytes) -> str:
-    """Describe unexpected frames in `octets`: the reason of a close or return, or the name of the method."""
+def reason(data: bytes) -> str:
+    """Describe unexpected frames in `data`: the reason of a close or return, or the name of the method."""
     at = 0
-    while len(octets) >= at + FRAME_OVERHEAD:
-        kind, _, size = FRAME_HEADER.unpack_from(octets, at)
-        if kind == METHOD_FRAME and len(octets) >= at + FRAME_OVERHEAD + size:
-            method = decode_method(octets[at + FRAME_HEADER.size : at + FRAME_HEADER.size + size])
+    while len(data) >= at + FRAME_OVERHEAD:
+        kind, _, size = FRAME_HEADER.unpack_from(data, at)
+        if kind == METHOD_FRAME and len(data) >= at + FRAME_OVERHEAD + size:
+            method = decode_method(data[at + FRAME_HEADER.size : at + FRAME_HEADER.size + size])
             if isinstance(method, ConnectionClose | ChannelClose):
                 return str(closed(method))
             if isinstance(method, BasicReturn):
@@ -228,4 +228,4 @@ def reason(octets: bytes) -> str:
                 return f"the broker returned a message: {method.reply_code} {method.reply_text} ({place})"
             return f"the broker sent an unexpected {method.name}"
         at += FRAME_OVERHEAD + size
-    return f"the broker sent unexpected bytes: {octets[:40].hex(' ')}"
+    return f"the broker sent unexpected bytes: {data[:40].hex(' ')}"

@@ -26,7 +26,7 @@ def test_bounds_are_those_of_the_stream() -> None:
     told = {"epoch": "e", "first": 5, "committed": 15, "octets": 2_000, "offset": 7}
     with answering(lambda _: (200, told)) as double:
         streams = ArrowStreams(double.options().broker)
-        assert streams.bounds("q") == StreamBounds(epoch="e", first=5, committed=15, octets=200)
+        assert streams.bounds("q") == StreamBounds(epoch="e", first=5, committed=15, message_bytes=200)
         assert streams.offset_at("q", 1_000) == 7
         assert double.asked[1].query == {"timestamp": "1000"}
 

@@ -42,7 +42,7 @@ def test_deliveries_become_rows_however_they_are_cut(bodies: list[bytes], piece:
     reader = DeliveryReader(is_stream=False)
     for at in range(0, len(octets), piece):
         reader.feed(octets[at : at + piece])
-    assert reader.octets == sum(map(len, bodies))
+    assert reader.body_bytes == sum(map(len, bodies))
     rows = reader.take()
     assert rows.body == bodies
     assert rows.tag == list(range(1, len(bodies) + 1))

@@ -59,7 +59,7 @@ def test_anything_else_is_handed_back() -> None:
     stranger = CONFIRM.pack(1, 1, 13, 20, 40, 1, 0, 0xCE)
     with pytest.raises(UnexpectedBytes) as caught:
         ConfirmCounter().feed(acks(1) + stranger)
-    assert caught.value.octets == stranger
+    assert caught.value.data == stranger
 
 
 @given(st.permutations(range(1, 30)), st.lists(st.integers(1, 100), min_size=1))

@@ -146,9 +146,9 @@ def fill(connection: ClientConnection, publish_ring: PublishRing, count: int) ->
     while confirms.settled < count:
         allowed = min(count - sent, CONFIRM_WINDOW - (sent - confirms.settled))
         if allowed > 0:
-            octets = publish_ring.take(sent, allowed)
-            connection.socket.sendall(octets)
-            sent += len(octets) // publish_ring.length
+            data = publish_ring.take(sent, allowed)
+            connection.socket.sendall(data)
+            sent += len(data) // publish_ring.length
         if sent == count or sent - confirms.settled >= CONFIRM_WINDOW:
             confirms.feed(connection.socket.recv(RECEIVE_BYTES))
 

@@ -24,7 +24,7 @@ class PerfConsumer:
         self.consumed = 0
         self._socket = connection.socket
         self._buffer = buffer
-        self._octets = memoryview(buffer)
+        self._view = memoryview(buffer)
         self._deliveries = DeliveryCounter()
         self._ack_every = ack_every
         self._ack_writer = AckWriter(CHANNEL)
@@ -41,7 +41,7 @@ class PerfConsumer:
             return
         if not received:
             raise BrokerRefused("the broker closed a consuming connection")
-        self.count(self._octets[:received], now_ns)
+        self.count(self._view[:received], now_ns)
         if received >= FLOOD_BYTES and self._deliveries.length:
             self.skip()
 
@@ -58,12 +58,12 @@ class PerfConsumer:
             if skipped < FLOOD_BYTES:
                 return
 
-    def count(self, octets: memoryview, now_ns: int) -> None:
-        """Count the deliveries in `octets`, and acknowledge them."""
+    def count(self, data: memoryview, now_ns: int) -> None:
+        """Count the deliveries in `data`, and acknowledge them."""
         try:
-            self.consumed = self._deliveries.feed(octets)
+            self.consumed = self._deliveries.feed(data)
         except Misaligned as misaligned:
-            raise BrokerRefused(reason(misaligned.octets)) from None
+            raise BrokerRefused(reason(misaligned.data)) from None
         if self._ack_every:
             self._acknowledge()
 
@@ -119,11 +119,11 @@ class LatencyConsumer(PerfConsumer):
     def skip(self) -> None:
         """Do nothing: every message must be read."""
 
-    def count(self, octets: memoryview, now_ns: int) -> None:
-        """Count the deliveries in `octets`, and record their latencies."""
-        super().count(octets, now_ns)
+    def count(self, data: memoryview, now_ns: int) -> None:
+        """Count the deliveries in `data`, and record their latencies."""
+        super().count(data, now_ns)
         length = self._deliveries.length
-        unread = self._unread + bytes(octets)
+        unread = self._unread + bytes(data)
         if not length:
             self._unread = unread
             return

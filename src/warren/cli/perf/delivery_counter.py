@@ -14,11 +14,11 @@ _TAG = struct.Struct(">Q")
 
 
 class Misaligned(Exception):
-    """The received bytes are not the expected deliveries; `octets` begins with the unexpected frame."""
+    """The received bytes are not the expected deliveries; `data` begins with the unexpected frame."""
 
-    def __init__(self, octets: bytes) -> None:
+    def __init__(self, data: bytes) -> None:
         super().__init__("the stream of deliveries is broken")
-        self.octets = octets
+        self.data = data
 
 
 class DeliveryCounter:
@@ -28,46 +28,46 @@ class DeliveryCounter:
     proves that all deliveries before it had the expected length.
     """
 
-    __slots__ = ("_carry", "_octets", "_prefix", "_probe_bytes", "_tag_at", "body_at", "length")
+    __slots__ = ("_carry", "_prefix", "_probe_bytes", "_received_bytes", "_tag_at", "body_at", "length")
 
     def __init__(self) -> None:
         self._carry = bytearray()
-        self._octets = 0
-        self._prefix = b""  # how every delivery begins: frame header, class, method, length of the tag
-        self._tag_at = 0  # of the delivery tag, from the delivery's beginning
+        self._received_bytes = 0
+        self._prefix = b""  # start of each delivery: frame header, class, method, length of the tag
+        self._tag_at = 0  # offset of the delivery tag in a delivery
         self._probe_bytes = 0
-        self.body_at = 0  # of the body's first octet, from the delivery's beginning
-        self.length = 0  # of a delivery in octets; 0 until the first one has arrived
+        self.body_at = 0  # offset of the body in a delivery
+        self.length = 0  # length of a delivery in bytes; 0 until the first one has arrived
 
     @property
     def total(self) -> int:
         """The number of complete deliveries."""
-        return self._octets // self.length if self.length else 0
+        return self._received_bytes // self.length if self.length else 0
 
     @property
     def offset(self) -> int:
         """The number of received bytes of an incomplete delivery."""
-        return self._octets % self.length if self.length else len(self._carry)
+        return self._received_bytes % self.length if self.length else len(self._carry)
 
-    def feed(self, octets: memoryview) -> int:
-        """Count `octets`; return the total number of complete deliveries."""
+    def feed(self, data: memoryview) -> int:
+        """Count `data`; return the total number of complete deliveries."""
         if not self.length:
-            return self._learn(octets)
-        before = self._octets
-        self._octets = before + len(octets)
-        last = self._octets - self._probe_bytes
+            return self._learn(data)
+        before = self._received_bytes
+        self._received_bytes = before + len(data)
+        last = self._received_bytes - self._probe_bytes
         last -= last % self.length  # start of the last delivery whose tag has arrived
         if last >= before:
-            self._verify(octets, last - before, last // self.length + 1)
-        return self._octets // self.length
+            self._verify(data, last - before, last // self.length + 1)
+        return self._received_bytes // self.length
 
-    def skip(self, octets_count: int) -> int:
+    def skip(self, size: int) -> int:
         """Count bytes that were discarded unread; the next `feed` verifies that they were deliveries."""
-        self._octets += octets_count
-        return self._octets // self.length
+        self._received_bytes += size
+        return self._received_bytes // self.length
 
-    def _learn(self, octets: memoryview) -> int:
-        self._carry += octets
+    def _learn(self, data: memoryview) -> int:
+        self._carry += data
         length = delivery_length(self._carry)
         if not length:
             return 0
@@ -79,51 +79,51 @@ class DeliveryCounter:
         carry, self._carry = self._carry, bytearray()
         return self.feed(memoryview(carry))
 
-    def _verify(self, octets: memoryview, at: int, tag: int) -> None:
+    def _verify(self, data: memoryview, at: int, tag: int) -> None:
         """Raise Misaligned unless a delivery like the first, with `tag`, begins at `at`."""
-        (found,) = _TAG.unpack_from(octets, at + self._tag_at)
-        if found == tag and octets[at : at + len(self._prefix)] == self._prefix:
+        (found,) = _TAG.unpack_from(data, at + self._tag_at)
+        if found == tag and data[at : at + len(self._prefix)] == self._prefix:
             return
-        first = -(self._octets - len(octets)) % self.length
-        raise Misaligned(unexpected_bytes(bytes(octets[first:]), self._prefix, self.length))
+        first = -(self._received_bytes - len(data)) % self.length
+        raise Misaligned(unexpected_bytes(bytes(data[first:]), self._prefix, self.length))
 
 
-def delivery_length(octets: bytes | bytearray) -> int:
-    """Return the length of the first delivery in `octets`; 0 if it is incomplete."""
+def delivery_length(data: bytes | bytearray) -> int:
+    """Return the length of the first delivery in `data`; 0 if it is incomplete."""
     at, missing = 0, -1  # missing bytes of the body; -1 before the header
     while missing:
-        if len(octets) < at + FRAME_OVERHEAD:
+        if len(data) < at + FRAME_OVERHEAD:
             return 0
-        kind, _, size = FRAME_HEADER.unpack_from(octets, at)
+        kind, _, size = FRAME_HEADER.unpack_from(data, at)
         payload_at = at + FRAME_OVERHEAD - 1
-        beginning = bytes(octets[payload_at : payload_at + len(DELIVER)])
+        beginning = bytes(data[payload_at : payload_at + len(DELIVER)])
         if at == 0 and (kind != METHOD_FRAME or not DELIVER.startswith(beginning)):
-            raise Misaligned(bytes(octets))
-        if len(octets) < at + FRAME_OVERHEAD + size:
+            raise Misaligned(bytes(data))
+        if len(data) < at + FRAME_OVERHEAD + size:
             return 0
-        if octets[at + FRAME_OVERHEAD + size - 1] != END:
-            raise Misaligned(bytes(octets[at:]))
+        if data[at + FRAME_OVERHEAD + size - 1] != END:
+            raise Misaligned(bytes(data[at:]))
         if kind == HEADER_FRAME:
-            (missing,) = _TAG.unpack_from(octets, payload_at + _BODY_SIZE_AT)
+            (missing,) = _TAG.unpack_from(data, payload_at + _BODY_SIZE_AT)
         elif kind == BODY_FRAME:
             missing -= size
         elif at:
-            raise Misaligned(bytes(octets[at:]))
+            raise Misaligned(bytes(data[at:]))
         at += FRAME_OVERHEAD + size
     return at
 
 
-def body_at(octets: bytes | bytearray) -> int:
+def body_at(data: bytes | bytearray) -> int:
     """Return where the body begins in a delivery: after three frame headers and two frame ends."""
     at = 0
     for _ in range(2):
-        at += FRAME_OVERHEAD + int(FRAME_HEADER.unpack_from(octets, at)[2])
+        at += FRAME_OVERHEAD + int(FRAME_HEADER.unpack_from(data, at)[2])
     return at + FRAME_OVERHEAD - 1
 
 
-def unexpected_bytes(octets: bytes, prefix: bytes, length: int) -> bytes:
-    """Return `octets` from the first bytes that are not a delivery like the first."""
+def unexpected_bytes(data: bytes, prefix: bytes, length: int) -> bytes:
+    """Return `data` from the first bytes that are not a delivery like the first."""
     at = 0
-    while octets[at : at + len(prefix)] == prefix:
+    while data[at : at + len(prefix)] == prefix:
         at += length
-    return octets[at:]
+    return data[at:]

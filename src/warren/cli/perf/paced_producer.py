@@ -51,17 +51,17 @@ class PacedProducer(Producer):
         """Publish every message that is due."""
         if self._pending and not self.flush():
             return ProducerState.BLOCKED
-        octets = bytearray()
+        data = bytearray()
         for _ in range(MESSAGES_PER_TURN_MAX):
             due_ns = self.due_ns
             if due_ns > now_ns:
                 break
-            at = len(octets) + self._publish_ring.body_at
-            octets += self._publish_ring.take(self._taken, 1)
-            STAMPS.pack_into(octets, at, due_ns, now_ns)
+            at = len(data) + self._publish_ring.body_at
+            data += self._publish_ring.take(self._taken, 1)
+            STAMPS.pack_into(data, at, due_ns, now_ns)
             self._unconfirmed.append(due_ns)
             self._taken += 1
-        self._pending = bytes(octets)
+        self._pending = bytes(data)
         if self._pending and not self.flush():
             return ProducerState.BLOCKED
         return ProducerState.AWAITING

@@ -74,15 +74,15 @@ class Producer:
     def receive(self, now_ns: int) -> None:
         """Read and count confirms. Raises BrokerRefused for anything else."""
         try:
-            octets = self._socket.recv(RECEIVE_BYTES)
+            data = self._socket.recv(RECEIVE_BYTES)
         except NOT_NOW:
             return
-        if not octets:
+        if not data:
             raise BrokerRefused("the broker closed a publishing connection")
         try:
-            self.on_settled(self._confirms.feed(octets), now_ns)
+            self.on_settled(self._confirms.feed(data), now_ns)
         except UnexpectedBytes as unexpected:
-            raise BrokerRefused(reason(unexpected.octets)) from None
+            raise BrokerRefused(reason(unexpected.data)) from None
         self.nacked = self._confirms.nacked
 
     def finish(self) -> None:

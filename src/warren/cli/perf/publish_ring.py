@@ -27,7 +27,7 @@ class Content:
 class PublishRing:
     """A ring of at least one chunk of encoded messages, to each of `routes` in turn."""
 
-    __slots__ = ("_count", "_octets", "body_at", "length")
+    __slots__ = ("_count", "_encoded", "body_at", "length")
 
     def __init__(self, routes: Sequence[tuple[str, str]], content: Content) -> None:
         messages = [encode_publish(route, content) for route in routes]
@@ -36,7 +36,7 @@ class PublishRing:
             raise ValueError("the exchanges and routing keys of a load must have equal lengths")
         repeats = -(-CHUNK_BYTES // (self.length * len(messages)))
         self._count = repeats * len(messages)
-        self._octets = memoryview(b"".join(messages) * repeats)
+        self._encoded = memoryview(b"".join(messages) * repeats)
         self.body_at = self.length - len(encode_body(content))
         if content.body:
             self.body_at += _FRAME_HEADER.size
@@ -45,7 +45,7 @@ class PublishRing:
         """Return at most `count` messages, and at most a chunk, from message number `sequence` on."""
         start = sequence % self._count
         count = min(count, self._count - start, max(1, CHUNK_BYTES // self.length))
-        return self._octets[start * self.length : (start + count) * self.length]
+        return self._encoded[start * self.length : (start + count) * self.length]
 
 
 def encode_publish(route: tuple[str, str], content: Content) -> bytes:

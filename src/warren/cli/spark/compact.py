@@ -24,7 +24,7 @@ def compact(
             lake,
             storage_options=storage,
             day=day,
-            target_octets=target * 1_048_576,
+            target_bytes=target * 1_048_576,
         )
     except (ValueError, OSError) as error:
         raise settings.failure(error) from error

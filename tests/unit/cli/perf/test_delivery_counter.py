@@ -65,7 +65,7 @@ def test_a_close_between_deliveries_is_noticed() -> None:
     counter.feed(memoryview(stream(3)))
     with pytest.raises(Misaligned) as caught:
         counter.feed(memoryview(b"".join(delivery(tag, bytes(16)) for tag in (4, 5)) + closing + bytes(100)))
-    assert caught.value.octets.startswith(closing)
+    assert caught.value.data.startswith(closing)
 
 
 def test_a_missing_delivery_is_noticed_by_its_tag() -> None:
