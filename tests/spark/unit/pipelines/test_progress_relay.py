@@ -13,8 +13,8 @@ from pyspark_warren.pipelines.progress_relay import ProgressRelay, query_id
 
 PROGRAM = """
 import pickle, sys
-from pyspark_warren.pipelines.decode import Decoded
-pickle.load(sys.stdin.buffer)(Decoded(batch=7, good=1, bad=2))
+from pyspark_warren.pipelines.decode import DecodeProgress
+pickle.load(sys.stdin.buffer)(DecodeProgress(batch=7, good=1, bad=2))
 """
 
 
