@@ -56,7 +56,7 @@ def node_of(directory: Slapd, folder: Path, text: str) -> Iterator[BrokerProcess
     config = folder / "warren.conf"
     config.write_text(
         f"auth_ldap.servers.1 = 127.0.0.1\nauth_ldap.port = {directory.port}\n"
-        f"login_failures.free = infinity\n{text}"
+        f"login_failures.allowed = infinity\n{text}"
     )
     with broker(config=config) as started:
         yield started

@@ -125,7 +125,8 @@ def test_a_store_that_is_gone_with_all_that_knows_of_it_is_named(tmp_path: Path,
             assert client.status("GET /health/checks/losses") == 503
             [loss] = client.get("/warren/losses")
             assert (loss["vhost"], loss["messages"], sorted(loss["queues"])) == ("/", None, ["q", "s"])
-            print(f"{part or 'all'}: {loss['file']}: {loss['reason']}; {metric(node, 'warren_vhost_losses')}")
+            count = metric(node, "warren_vhost_unacknowledged_losses")
+            print(f"{part or 'all'}: {loss['file']}: {loss['reason']}; {count}")
     with started(tmp_path) as node:
         assert HttpClient(node).status("POST /warren/losses/acknowledge") == 200
     with started(tmp_path) as node:
@@ -173,13 +174,16 @@ def test_a_loss_is_red_until_it_is_acknowledged_and_again_with_the_next(tmp_path
             assert client.status("GET /health/checks/losses") == 503
             [loss] = client.get("/nodes")[0]["losses"]
             assert (loss["vhost"], loss["messages"], loss["queues"]) == ("/", 1, ["q"])
-            assert (metric(node, "warren_vhost_losses"), metric(node, "warren_vhost_lost_messages")) == (1, 1)
+            assert (
+                metric(node, "warren_vhost_unacknowledged_losses"),
+                metric(node, "warren_vhost_lost_messages"),
+            ) == (1, 1)
             assert node.stop() == 0
     with started(tmp_path) as node:
         client = HttpClient(node)
         assert client.ask("POST /warren/losses/acknowledge").value == {"acknowledged": 1}
         assert client.status("GET /health/checks/losses") == 200
-        assert metric(node, "warren_vhost_losses") == 0
+        assert metric(node, "warren_vhost_unacknowledged_losses") == 0
         assert node.stop() == 0
     with started(tmp_path) as node:
         client = HttpClient(node)

@@ -129,8 +129,9 @@ def test_streams_leases_and_what_is_staged_are_counted_for_each_virtual_host(nod
     client.ask(f"POST /warren/leases/{granted[0]['lease']}/settle", {})
     found = metrics(node)
     own = {name: value for name, value in found.items() if name.startswith(("warren_l", "warren_s"))}
-    octets = own.pop('warren_stream_octets{vhost="/"}')
-    assert octets > 0
+    size = own.pop('warren_stream_bytes{vhost="/"}')
+    assert size > 0
+    assert own.pop('warren_stream_octets{vhost="/"}') == size
     assert own == {
         'warren_streams{vhost="/"}': 1,
         'warren_leases{vhost="/"}': 1,
@@ -140,5 +141,19 @@ def test_streams_leases_and_what_is_staged_are_counted_for_each_virtual_host(nod
         'warren_leases_ended_total{vhost="/",outcome="requeued"}': 0,
         'warren_leases_ended_total{vhost="/",outcome="expired"}': 0,
         "warren_staged_stages": 0,
+        "warren_staged_bytes": 0,
         "warren_staged_octets": 0,
     }
+
+
+def test_renamed_metrics_are_exposed_under_both_names_with_the_same_values(node: BrokerProcess) -> None:
+    found = metrics(node)
+    for old, new in (
+        ("warren_stream_octets", "warren_stream_bytes"),
+        ("warren_staged_octets", "warren_staged_bytes"),
+        ("warren_quarantined_octets", "warren_quarantined_bytes"),
+        ("warren_vhost_losses", "warren_vhost_unacknowledged_losses"),
+    ):
+        was = {name.replace(old, new): value for name, value in found.items() if name.startswith(old)}
+        assert was
+        assert was == {name: value for name, value in found.items() if name.startswith(new)}

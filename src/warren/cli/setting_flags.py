@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from warren.node import settings
+from warren.node.config import DEPRECATED_KEYS
 from warren.node.config_file import ConfigEntry, ConfigError
 from warren.node.settings import Family, Setting
 from warren.node.values import OneOf, boolean
@@ -65,6 +66,10 @@ def with_setting_flags(function: Callable[..., Any]) -> Callable[..., Any]:
             help="Show a flag for every setting and exit.",
         ),
         *map(_option, FLAGS.values()),
+        *(
+            click.option(_flag(key), _parameter(key), metavar="VALUE", hidden=True)
+            for key in DEPRECATED_KEYS
+        ),
     ]  # fmt: skip
     for option in reversed(options):
         function = option(function)
@@ -95,8 +100,13 @@ def config_entries(given: Mapping[str, Any]) -> list[ConfigEntry]:
     ):
         if given[flag] is not None:
             found.append(ConfigEntry(key, str(given[flag]), f"--{flag.replace('_', '-')}"))
+    found += [
+        ConfigEntry(key, given[_parameter(key)], _flag(key))
+        for key in DEPRECATED_KEYS
+        if given[_parameter(key)] is not None
+    ]
     for flag, setting in FLAGS.items():
-        value = given[_parameter(setting)]
+        value = given[_parameter(setting.key)]
         if isinstance(setting, Family):
             found.extend(_member(flag, setting, written) for written in value)
         elif value is not None:
@@ -122,7 +132,8 @@ def _option(setting: AnySetting) -> Callable[[Any], Any]:
         # Alone it is true.
         more = {"metavar": "[true|false]", "is_flag": False, "flag_value": "true"}
     return click.option(
-        _flag(setting), _parameter(setting), help=_help(setting), hidden=setting is not settings.IN_MEMORY,
+        _flag(setting.key), _parameter(setting.key), help=_help(setting),
+        hidden=setting is not settings.IN_MEMORY,
         shell_complete=_completion(setting), **more,
     )  # fmt: skip
 
@@ -173,14 +184,16 @@ def _group(flag: str) -> str:
     return begun if _SIZES[begun] > 1 else "others"
 
 
-def _flag(setting: AnySetting) -> str:
-    return "--" + setting.key.replace(".", "-").replace("_", "-")
+def _flag(key: str) -> str:
+    return "--" + key.replace(".", "-").replace("_", "-")
 
 
-def _parameter(setting: AnySetting) -> str:
-    return _NAME + setting.key.replace(".", "__")
+def _parameter(key: str) -> str:
+    return _NAME + key.replace(".", "__")
 
 
-FLAGS: dict[str, AnySetting] = {_flag(setting): setting for setting in settings.ALL if setting.key != _USUAL}
+FLAGS: dict[str, AnySetting] = {
+    _flag(setting.key): setting for setting in settings.ALL if setting.key != _USUAL
+}
 # How many keys begin with a word.
 _SIZES = Counter(setting.key.partition(".")[0] for setting in FLAGS.values())

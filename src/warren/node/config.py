@@ -24,6 +24,8 @@ _VARIABLE_NAMED = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 # How a value begins that only RabbitMQ's key opens.
 _ENCRYPTED = "encrypted:"
 
+# Settings of Warren that were renamed; the old key still works, with a warning.
+DEPRECATED_KEYS = {"login_failures.free": "login_failures.allowed"}
 # What older files call a setting.
 _ALIASES = {
     "management.listener.port": "management.tcp.port",
@@ -31,6 +33,7 @@ _ALIASES = {
     "vm_memory_high_watermark": "vm_memory_high_watermark.relative",
     "disk_free_limit": "disk_free_limit.absolute",
     "log.level": "log.default.level",
+    **DEPRECATED_KEYS,
 }
 
 
@@ -73,6 +76,8 @@ class Config:
 
     def _assign(self, entry: ConfigEntry) -> None:
         key = _ALIASES.get(entry.key, entry.key)
+        if entry.key in DEPRECATED_KEYS:
+            self.warnings.append(f"{entry.place}: {entry.key} is deprecated: use {key}")
         self._given[key] = entry
         setting = _SETTINGS.get(key)
         if isinstance(setting, Setting):
@@ -180,4 +185,4 @@ def _variable(key: str) -> str:
 
 _SETTINGS: dict[str, Setting[object] | Family[object]] = {setting.key: setting for setting in settings.ALL}
 _FAMILIES = tuple(setting for setting in settings.ALL if isinstance(setting, Family))
-_VARIABLES = {_variable(key): key for key in _SETTINGS}
+_VARIABLES = {_variable(key): key for key in (*_SETTINGS, *DEPRECATED_KEYS)}

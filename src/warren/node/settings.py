@@ -352,7 +352,7 @@ PASSWORD_HASHING = Setting(
     "what new passwords are hashed with",
 )  # fmt: skip
 LOGIN_FAILURES: Setting[int | None] = Setting(
-    "login_failures.free", limits.LOGIN_FAILURES_FREE, unless(("infinity",), integer(0, 1_000_000)),
+    "login_failures.allowed", limits.LOGIN_FAILURES_FREE, unless(("infinity",), integer(0, 1_000_000)),
     "failed logins of an address, or of a name, after which those that follow wait",
 )  # fmt: skip
 LOGIN_DELAY = Setting("login_failures.delay_max", limits.LOGIN_DELAY_MS_MAX, _MS, "how long at most")

@@ -138,3 +138,10 @@ def test_flags_and_their_values_are_completed(words: list[str], begun: str, expe
     assert isinstance(main, click.Group)
     found = BashComplete(main, {}, "warren", "_WARREN_COMPLETE").get_completions(words, begun)
     assert [item.value for item in found] == expected
+
+
+def test_a_renamed_setting_has_its_old_flag_still_which_the_help_leaves_out() -> None:
+    result = show("--login-failures-free", "3")
+    row = {row["key"]: row for row in json.loads(result.stdout)}["login_failures.allowed"]
+    assert (row["value"], row["origin"]) == ("3", "--login-failures-free")
+    assert "--login-failures-free" not in CliRunner().invoke(serve, ["--help-all"]).output

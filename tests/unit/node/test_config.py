@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from warren.node import settings
-from warren.node.config import Config, load
+from warren.node.config import DEPRECATED_KEYS, Config, load
 from warren.node.config_file import ConfigEntry, ConfigError
 from warren.node.values import Address
 from warren.transport.certificates import LoginFrom
@@ -207,3 +207,15 @@ def test_a_refusal_shows_what_was_written_unless_it_is_secret(tmp_path: Path) ->
     with pytest.raises(ConfigError, match="default_pass is encrypted by RabbitMQ") as refused:
         load(write(tmp_path, "default_pass = encrypted:s3cret\n"), {})
     assert "s3cret" not in str(refused.value)
+
+
+def test_a_renamed_setting_still_works_under_its_old_key_with_a_warning(tmp_path: Path) -> None:
+    assert DEPRECATED_KEYS == {"login_failures.free": "login_failures.allowed"}
+    file = write(tmp_path, "login_failures.free = 3\n")
+    config = load(file, {})
+    assert config.get(settings.LOGIN_FAILURES) == 3
+    assert config.warnings == [f"{file}:1: login_failures.free is deprecated: use login_failures.allowed"]
+    config = load(file, {"WARREN_LOGIN_FAILURES_FREE": "4"})
+    assert config.get(settings.LOGIN_FAILURES) == 4
+    assert config.place("login_failures.allowed") == "WARREN_LOGIN_FAILURES_FREE"
+    assert load(write(tmp_path, "login_failures.allowed = 5\n"), {}).warnings == []

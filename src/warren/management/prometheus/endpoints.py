@@ -152,9 +152,10 @@ def _texts(prefix: str, source: MetricSource, rows: Iterable[MetricRow]) -> str:
 def _families(prefix: str, source: MetricSource | ObjectMetricSource, rows: list[MetricRow]) -> str:
     texts = []
     for place, family in enumerate(source.families):
-        name = prefix + family.name
-        texts.append(head(name, family))
-        texts += [line(name, labels, _plain(values[place])) for labels, values in rows]
+        for exposed in (family, family.deprecated()) if family.deprecated_name else (family,):
+            name = prefix + exposed.name
+            texts.append(head(name, exposed))
+            texts += [line(name, labels, _plain(values[place])) for labels, values in rows]
     return "".join(texts)
 
 

@@ -24,6 +24,12 @@ class MetricFamily:
     name: str
     kind: str
     text: str
+    # What it was called before; it is exposed under both names.
+    deprecated_name: str = ""
+
+    def deprecated(self) -> "MetricFamily":
+        """The same family under its deprecated name."""
+        return MetricFamily(self.deprecated_name, self.kind, f"Deprecated: use {self.name}. {self.text}")
 
 
 class ScrapeStatistics:

@@ -398,7 +398,12 @@ UNPREFIXED = (
             MetricFamily("warren_vhost_running", GAUGE, "Whether clients can work in the virtual host"),
             MetricFamily("warren_vhost_disk_full", GAUGE, "Whether confirms wait for room on the disk"),
             MetricFamily("warren_vhost_damaged_records", GAUGE, "Places that could not be read at its start"),
-            MetricFamily("warren_vhost_losses", GAUGE, "Losses of messages that nobody has acknowledged"),
+            MetricFamily(
+                "warren_vhost_unacknowledged_losses",
+                GAUGE,
+                "Losses of messages that no operator has acknowledged",
+                "warren_vhost_losses",
+            ),
             MetricFamily("warren_vhost_lost_messages", GAUGE, "Messages that are lost by these, at most"),
         ),
         rows.vhosts,
@@ -407,7 +412,7 @@ UNPREFIXED = (
         "",
         (
             MetricFamily("warren_streams", GAUGE, "Streams"),
-            MetricFamily("warren_stream_octets", GAUGE, "Octets of streams on the disk"),
+            MetricFamily("warren_stream_bytes", GAUGE, "Bytes of streams on disk", "warren_stream_octets"),
             MetricFamily("warren_leases", GAUGE, "Leases that have not ended"),
             MetricFamily("warren_leased_messages", GAUGE, "Messages that are on lease"),
             MetricFamily("warren_leases_granted_total", COUNTER, "Leases that were granted since the start"),
@@ -427,7 +432,12 @@ UNPREFIXED = (
         "",
         (
             MetricFamily("warren_staged_stages", GAUGE, "Stages that wait to be committed"),
-            MetricFamily("warren_staged_octets", GAUGE, "Octets of all that is staged, or is coming"),
+            MetricFamily(
+                "warren_staged_bytes",
+                GAUGE,
+                "Bytes of all stages, including those that are being uploaded",
+                "warren_staged_octets",
+            ),
         ),
         rows.staged,
     ),
@@ -438,7 +448,9 @@ UNPREFIXED = (
                 "warren_quarantined_items", GAUGE, "Things on the disk that the metadata do not name"
             ),
             MetricFamily("warren_quarantined_messages", GAUGE, "Messages in these"),
-            MetricFamily("warren_quarantined_octets", GAUGE, "Octets of these"),
+            MetricFamily(
+                "warren_quarantined_bytes", GAUGE, "Bytes of quarantined items", "warren_quarantined_octets"
+            ),
             MetricFamily(
                 "warren_quarantined_unacknowledged", GAUGE, "Those of them that no operator knows of"
             ),

@@ -27,3 +27,10 @@ def test_scrapes_are_added_up_by_registry() -> None:
     assert f"telemetry_scrape_duration_seconds_sum{{{about}}} 0.75" in lines
     assert f'telemetry_scrape_encoded_size_bytes_sum{{{about},encoding="identity"}} 150' in lines
     assert sum(line.startswith("#") for line in lines) == 6
+
+
+def test_a_renamed_family_says_under_its_old_name_what_to_use() -> None:
+    family = MetricFamily("x_bytes", GAUGE, "Size", "x_octets")
+    assert head("x_octets", family.deprecated()) == (
+        "# TYPE x_octets gauge\n# HELP x_octets Deprecated: use x_bytes. Size\n"
+    )
