@@ -48,7 +48,7 @@ run: $(COMPILED)/.built  ## start a broker (compiled if there is a C compiler): 
 test: setup $(SPARK)/.ready $(DUE_SPARKS)  ## lint, and the tests on both builds; the last line counts them; LONG=2/4: also a part of the long ones
 	@$(VENV)/bin/python tests/run.py --long $(LONG)
 
-test-all:  ## everything: also what takes long, older Sparks, all mutations, more seeds
+test-all:  ## everything: also what takes long, older Sparks, more clients, all mutations and fuzz targets, more seeds
 	@$(MAKE) test LONG=all
 
 check: $(VENV)/.ready  ## the quick part, before a commit: lint, unit and tidy tests, interpreted

@@ -66,8 +66,10 @@ PROGRAMS = {
     "mutation": ["tests/mutation/run.py"],
     "kill": ["tests/crash/kill.py"],
     "power": ["tests/crash/power.py"],
-    "fuzz": ["tests/fuzz/run.py", "--seconds", "20"],
+    "fuzz": ["tests/fuzz/run.py", "--seconds", "100"],
     "clients": ["tests/clients/run.py"],
+    "clients-extra": ["tests/clients/run.py", "--extra"],
+    "sanitize": ["tests/fuzz/run.py", "--sanitize", "--seconds", "60"],
 }
 # Suites that run on one build, if it is there, and why the other cannot give another result. All others run
 # on both: they test the modules that are compiled.
@@ -82,6 +84,8 @@ ONCE_ON = {
     "power": "compiled",  # what a power cut leaves is tested on both by sim
     "fuzz": "compiled",  # runs its targets on both builds by itself
     "clients": "compiled",  # conformance compares both builds byte by byte
+    "clients-extra": "compiled",  # as for clients
+    "sanitize": "compiled",  # tests the C alone, which it compiles itself
 }
 # Of the suite `integration`, which runs compiled, what runs interpreted as well: tests that reach the
 # compiled code in a way that no other suite does, by sockets, files and kills. The others test what is not
@@ -91,16 +95,18 @@ INTEGRATION_ON_BOTH = [
     "retain", "return", "serve", "slow_disk", "staged", "stream_protocol", "streams", "tracing",
     "transient_messages", "transport", "unacknowledged",
 ]  # fmt: skip
-# Suites of which all tests take long: what an older Spark can do differently is rarely touched.
-LONG_SUITES = SPARK_VERSIONS
+# Suites of which all tests take long: older Sparks, three suites of clients that take ten minutes, and the C
+# under AddressSanitizer. In this order they are divided into parts.
+LONG_SUITES = [*SPARK_VERSIONS, "clients-extra", "sanitize"]
 SUITES = ["lint", *PYTEST_SUITES, *PROGRAMS]
 SUITE_SECONDS_MAX = 3000
 # Suites that run at a time: there are more than processors, because most of them wait for timers and disks.
 LANES = 3
 # Those that take longest are begun first, so that none is left alone at the end.
-LONGEST = ["spark", "integration", "clients", *SPARK_VERSIONS, "mutation", "browser"]
-# How many parts the mutations have, of which each commit runs another one.
-MUTATION_PARTS = 8
+LONGEST = ["spark", "clients-extra", "integration", "clients", *SPARK_VERSIONS, "mutation", "browser"]
+# Suites of many small programs, and how many parts they have, of which each commit runs another one.
+ROTATED = ("mutation", "fuzz")
+ROTATED_PARTS = 8
 # Seeds of each simulation: `make test-all` tries the first so many, and a part other ones than those before.
 SEEDS_OF_ALL, SEEDS_OF_PART = 1_000, 200
 # Processes among which the modules of a suite are divided, where one would be the last to end.
@@ -195,19 +201,23 @@ def run_suite(job: Job) -> SuiteResult:
     if missing := why_missing(job.suite if job.suite in OWN_ENVIRONMENTS else job.build):
         return SuiteResult(name, skipped=1, skip_reasons=Counter([missing]))
     if job.suite in PROGRAMS:
-        part = ["--part", _part(job.long)] if job.suite == "mutation" else []
-        return run_program(name, job.build, [*PROGRAMS[job.suite], *part])
+        return run_program(name, job.build, [*PROGRAMS[job.suite], *_arguments(job)])
     return _run_pytest(name, job)
 
 
+def _arguments(job: Job) -> list[str]:
+    """What a program is told of the tests that take long."""
+    return ["--part", _part(job.long)] if job.suite in ROTATED else []
+
+
 def _part(long: str) -> str:
-    """Which of the mutations: without a part that is asked for, another eighth for each commit."""
+    """Which part of a rotated suite: if none is asked for, another eighth for each commit."""
     if long != "none":
         return "1/1" if long == "all" else long
     counted = subprocess.run(
         ["git", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    return f"{int(counted.stdout or 0) % MUTATION_PARTS + 1}/{MUTATION_PARTS}"
+    return f"{int(counted.stdout or 0) % ROTATED_PARTS + 1}/{ROTATED_PARTS}"
 
 
 def is_due(suite: str, build: str) -> bool:

@@ -28,6 +28,7 @@ FINDINGS = ROOT / "build" / "fuzz"
 sys.path.insert(0, str(ROOT))
 
 from tests.fuzz import sanitized  # noqa: E402
+from tests.long import checked, chosen  # noqa: E402
 
 RSS_MB_MAX = 1024
 GRACE_SECONDS = 60
@@ -62,7 +63,7 @@ def main() -> int:
         return child(options)
     if find_spec("atheris") is None:
         print("atheris is not installed: inputs are changed by chance, not guided by what they reach")
-    tasks = plan(options)
+    tasks = chosen(plan(options), options.part)
     FINDINGS.mkdir(parents=True, exist_ok=True)
     failed = sum(not run(task) for task in tasks)
     print(f"{len(tasks) - failed} passed, {failed} failed, 0 skipped")
@@ -73,6 +74,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=60, help="for all targets together")
     parser.add_argument("--target", help="only this one")
+    parser.add_argument("--part", type=checked, default="all", help="a part of the targets, such as 2/8")
     parser.add_argument("--seed", type=int, default=1, help="for inputs by chance")
     parser.add_argument("--replay", metavar="FILE", help="try one input again, with --target")
     parser.add_argument("--sanitize", action="store_true", help="the C alone, with AddressSanitizer (gcc)")

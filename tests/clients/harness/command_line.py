@@ -21,7 +21,7 @@ TEXT_LINES_MAX = 25
 def main() -> int:
     """Run what was asked for; the status is 1 if anything failed that is not excused."""
     options = parse_arguments()
-    chosen = choose(options.suites, options.all)
+    chosen = choose(options.suites, is_everything=options.all, is_extra=options.extra)
     excuses = catalogue.excuses()
     with broker_of(options) as broker, ThreadPoolExecutor(options.jobs) as pool:
         pending = [pool.submit(run_suite, suite, broker, excuses, options) for suite in chosen]
@@ -39,6 +39,7 @@ def parse_arguments() -> argparse.Namespace:
         "suites", nargs="*", metavar="suite", help="which to run; all in suites.toml if none is named"
     )
     parser.add_argument("--all", action="store_true", help="the extra suites too")
+    parser.add_argument("--extra", action="store_true", help="the extra suites alone")
     parser.add_argument("--jobs", type=int, default=2, help="how many suites run at a time; they mostly wait")
     parser.add_argument("--broker", metavar="URI", help="a broker that already runs")
     parser.add_argument("--rabbitmq", action="store_true", help="the installed RabbitMQ, on free ports")
@@ -47,15 +48,15 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def choose(names: list[str], is_everything: bool) -> list[Suite]:
-    """The suites named, or all that are not extra."""
+def choose(names: list[str], *, is_everything: bool, is_extra: bool) -> list[Suite]:
+    """The suites named, or else all, those that are extra, or those that are not."""
     known = {suite.name: suite for suite in catalogue.suites()}
     unknown = [name for name in names if name not in known]
     if unknown:
         sys.exit(f"no suite {', '.join(unknown)}; there are {', '.join(known)}")
     if names:
         return [known[name] for name in names]
-    return [suite for suite in known.values() if is_everything or not suite.is_extra]
+    return [suite for suite in known.values() if is_everything or suite.is_extra == is_extra]
 
 
 def run_suite(
