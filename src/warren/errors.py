@@ -1,7 +1,7 @@
-"""Every reply code of AMQP 0-9-1 as a class that knows what it closes: a channel or a connection.
+"""The reply codes of AMQP 0-9-1 as exception classes; the class determines what an error closes.
 
-Raised where the fact is known, caught in two places: `Channel.handle` and `Connection.receive`.
-The text on the wire is the code's name, ` - ` and the message, as RabbitMQ writes it.
+An error is raised where the fact is known and caught in two places: `Channel.handle` and
+`Connection.receive`. The reply text is the name of the code, ` - ` and the message, as in RabbitMQ.
 """
 
 
@@ -14,7 +14,7 @@ class AmqpError(Exception):
     def __init__(self, message: str = "", *, method_index: int | None = None) -> None:
         super().__init__(message)
         self.message = message
-        # class id << 16 | method id of the method to blame; 0 blames none, None the one being handled.
+        # class id << 16 | method id of the failing method; 0 means no method, None the method being handled.
         self.method_index = method_index
 
     @property
@@ -24,15 +24,15 @@ class AmqpError(Exception):
 
 
 class ChannelException(AmqpError):
-    """Soft: the channel that caused it is closed, its connection lives."""
+    """A soft error: closes the channel that caused it; the connection stays open."""
 
 
 class ConnectionException(AmqpError):
-    """Hard: the connection is closed."""
+    """A hard error: closes the connection."""
 
 
 class ContentTooLarge(ChannelException):
-    """311: the content is larger than the peer takes."""
+    """311: the content is larger than the peer accepts."""
 
     code = 311
     name = "CONTENT_TOO_LARGE"
@@ -53,7 +53,7 @@ class NoConsumers(ChannelException):
 
 
 class AccessRefused(ChannelException):
-    """403: the user may not do this, or nobody may."""
+    """403: access is not permitted."""
 
     code = 403
     name = "ACCESS_REFUSED"
@@ -74,93 +74,93 @@ class ResourceLocked(ChannelException):
 
 
 class PreconditionFailed(ChannelException):
-    """406: what exists or is allowed differs from what was asked."""
+    """406: the object exists with other properties, or an argument is not permitted."""
 
     code = 406
     name = "PRECONDITION_FAILED"
 
 
 class ConnectionForced(ConnectionException):
-    """320: an operator, or a limit, ends the connection."""
+    """320: an operator or a limit closes the connection."""
 
     code = 320
     name = "CONNECTION_FORCED"
 
 
 class InvalidPath(ConnectionException):
-    """402: the virtual host path is not valid."""
+    """402: the virtual host path is invalid."""
 
     code = 402
     name = "INVALID_PATH"
 
 
 class LoginRefused(ConnectionException):
-    """403: the credentials are wrong, or not for this place."""
+    """403: the credentials are invalid, or not accepted from this address."""
 
     code = 403
     name = "ACCESS_REFUSED"
-    # Who it was said to be.
+    # The user name that the client claimed.
     user = ""
 
 
 class FrameError(ConnectionException):
-    """501: the bytes are not a frame, a method or a content header."""
+    """501: the received bytes are not a valid frame, method or content header."""
 
     code = 501
     name = "FRAME_ERROR"
 
 
 class AmqpSyntaxError(ConnectionException):
-    """502: a field holds an illegal value."""
+    """502: a field has an illegal value."""
 
     code = 502
     name = "SYNTAX_ERROR"
 
 
 class CommandInvalid(ConnectionException):
-    """503: the method is unknown here, or comes at the wrong time."""
+    """503: the method is unknown, or not valid in the current state."""
 
     code = 503
     name = "COMMAND_INVALID"
 
 
 class ChannelNumberError(ConnectionException):
-    """504: the channel is not open, or open already."""
+    """504: the channel is not open, or is already open."""
 
     code = 504
     name = "CHANNEL_ERROR"
 
 
 class UnexpectedFrame(ConnectionException):
-    """505: a frame of another kind was due."""
+    """505: a frame of another type was expected."""
 
     code = 505
     name = "UNEXPECTED_FRAME"
 
 
 class ResourceError(ConnectionException):
-    """506: the server has not enough resources."""
+    """506: the server does not have enough resources."""
 
     code = 506
     name = "RESOURCE_ERROR"
 
 
 class NotAllowed(ConnectionException):
-    """530: forbidden by the configuration or a limit."""
+    """530: prohibited by the configuration or by a limit."""
 
     code = 530
     name = "NOT_ALLOWED"
 
 
 class AmqpNotImplemented(ConnectionException):
-    """540: the specification has it, RabbitMQ and Warren have not."""
+    """540: the method is in the specification, but neither RabbitMQ nor Warren implements it."""
 
     code = 540
     name = "NOT_IMPLEMENTED"
 
 
 class InternalError(ConnectionException):
-    """541: the server is at fault."""
+    """541: an internal error of the server."""
 
     code = 541
     name = "INTERNAL_ERROR"

@@ -45,7 +45,7 @@ def test_guessing_gets_slow_over_http_and_amqp_alike(node: BrokerProcess) -> Non
     assert connect(node, "guest", "guest") >= DELAY_S / 2
     node.process.terminate()
     node.stop()
-    slowed = [line for line in node.lines if "those that follow are slowed down" in line]
+    slowed = [line for line in node.lines if "further attempts are delayed" in line]
     assert len(slowed) == 1
 
 

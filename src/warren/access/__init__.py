@@ -1,1 +1,1 @@
-"""Who may."""
+"""Authentication and authorization."""

@@ -1,8 +1,8 @@
-"""Who someone is: a name and a password, a token or a certificate, asked of each backend in order.
+"""Authentication: finds the user of a client by password, token or certificate, asking each backend in order.
 
-Every refusal of credentials has one text, and takes as long whatever is wrong: neither tells which users
-exist. Who fails too often waits before the next attempt is looked at. A directory that does not answer lets
-nobody in, and that is not held against them.
+Every refusal of credentials has the same text and takes the same time, whatever was wrong, so that neither
+reveals which users exist. After too many failures the next attempt is delayed. A directory that does not
+answer causes a refusal that is not counted as a failure.
 """
 
 from collections.abc import Callable
@@ -23,23 +23,23 @@ from warren.metadata.users import User
 
 
 class LoginPeer(Protocol):
-    """What is asked about the other end of a connection."""
+    """What authentication needs to know about the remote end of a connection."""
 
     @property
     def host(self) -> str:
-        """Its address."""
+        """The remote address."""
 
     @property
     def is_loopback(self) -> bool:
-        """The client itself, not the listener, is on this machine."""
+        """True if the client itself, not the listener, is on this machine."""
 
     @property
     def certificate_login(self) -> str | None:
-        """The user whom a verified client certificate names."""
+        """The user name in the verified client certificate; None if there is no such certificate."""
 
 
 class BackendKind(Enum):
-    """Who is asked who somebody is; RabbitMQ calls it a backend."""
+    """The kinds of authentication backends; the values are RabbitMQ's names."""
 
     INTERNAL = "internal"
     OAUTH2 = "oauth2"
@@ -48,7 +48,7 @@ class BackendKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """Who says who somebody is, and who says what they may do."""
+    """A pair of backends: one authenticates users, one authorizes them."""
 
     authentication: BackendKind = BackendKind.INTERNAL
     authorization: BackendKind = BackendKind.INTERNAL
@@ -56,7 +56,7 @@ class Backend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationSettings:
-    """Which mechanisms are offered, in order, who is asked, and who is let in from this machine only."""
+    """The offered mechanisms, the backends in order, and the users who can log in over loopback only."""
 
     mechanisms: tuple[str, ...] = (AMQPLAIN, PLAIN)
     backends: tuple[Backend, ...] = (Backend(),)
@@ -66,20 +66,20 @@ class AuthenticationSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationDependencies(PasswordVerifierDependencies):
-    """What logging in needs from above the waterline."""
+    """What authentication needs from above the waterline."""
 
-    # Port: over after so many milliseconds.
+    # Port: completes after the given number of milliseconds.
     wait: Callable[[int], Future[None]]
-    # Told what an operator should know, in one line.
+    # Port: logs one line for the operator.
     report: Callable[[str], None]
-    # Reads tokens, if a backend wants any.
+    # Verifies tokens; None if no backend uses them.
     tokens: TokenVerifier | None = None
-    # Knows people, if a backend wants any.
+    # Asks the directory; None if no backend uses it.
     directory: Directory | None = None
 
 
 class Authenticator:
-    """Turns what a client says about itself into the name of a user."""
+    """Authenticates clients: maps the SASL response of a client to a user."""
 
     __slots__ = (
         "_dependencies",
@@ -103,11 +103,11 @@ class Authenticator:
         self._login_throttle = LoginThrottle(settings.login_throttle)
 
     def mechanisms(self, peer: LoginPeer) -> tuple[str, ...]:
-        """The mechanisms offered to `peer`: EXTERNAL only to one with a certificate."""
+        """The mechanisms offered to `peer`; EXTERNAL is offered only if the client has a certificate."""
         return self._without_certificate if peer.certificate_login is None else self._mechanisms
 
     async def authenticate(self, mechanism: str, response: bytes, peer: LoginPeer) -> User:
-        """The user, who has proved to be that one."""
+        """Authenticate the client and return its user; LoginRefused if the credentials are not accepted."""
         if mechanism not in self.mechanisms(peer):
             raise CommandInvalid(f"unknown authentication mechanism '{mechanism}'")
         if mechanism == EXTERNAL:
@@ -121,9 +121,11 @@ class Authenticator:
         return user
 
     async def renewed(self, user: User, secret: str) -> User:
-        """`user`, who has got `secret` in place of the old one; NotAllowed if that is not so.
+        """The user with new credentials `secret` in place of the old ones.
 
-        What does not expire needs no renewal: as in RabbitMQ, it is taken note of.
+        NotAllowed if they are not accepted.
+
+        For a user whose credentials do not expire the secret is accepted unchecked, as in RabbitMQ.
         """
         if not isinstance(user, TokenUser):
             return user
@@ -141,23 +143,27 @@ class Authenticator:
         try:
             user = await self._found(name, password)
         except DirectoryUnavailable as error:
-            self._dependencies.report(f"nobody says who {name!r} is: {error}")
+            self._dependencies.report(f"cannot authenticate user {name!r}: {error}")
             return None
         now = self._dependencies.now()
         if user is not None:
             self._login_throttle.succeeded(peer.host, name, now)
         elif self._login_throttle.failed(peer.host, name, now):
             self._dependencies.report(
-                f"too many logins from {peer.host} failed: those that follow are slowed down"
+                f"too many failed logins from {peer.host}: further attempts are delayed"
             )
         return user
 
     async def _found(self, name: str, password: str) -> User | None:
-        """Whom the first backend knows that knows anybody; DirectoryUnavailable if one could not say."""
+        """The user from the first backend that accepts the credentials; None if none does.
+
+        Raises DirectoryUnavailable if none does and a directory did not answer.
+        """
         unavailable: DirectoryUnavailable | None = None
         backends = self._settings.backends
         if is_like_token(password):
-            # Nobody's password: it need not be compared with one first, which takes long.
+            # A token is not a user's password, so the backend with the slow password comparison is asked
+            # last.
             backends = tuple(
                 sorted(backends, key=lambda backend: backend.authentication is BackendKind.INTERNAL)
             )
@@ -171,7 +177,8 @@ class Authenticator:
                 continue
             if backend.authorization is backend.authentication:
                 return user
-            # What somebody may do whom one backend knows, another says: the users of the metadata.
+            # One backend authenticates and another authorizes: the permissions are those of the user in the
+            # metadata.
             known = self._metadata.users.by_name.get(user.name)
             if known is not None:
                 return known
@@ -192,12 +199,12 @@ class Authenticator:
     async def _directory_user(self, name: str, password: str) -> User | None:
         directory = self._dependencies.directory
         if directory is None or (self._dependencies.tokens is not None and is_like_token(password)):
-            # A token is for no directory to see.
+            # Tokens are secrets, so they are never sent to a directory.
             return None
         try:
             return await directory.user_of(name, password)
         except DirectoryRefused as error:
-            self._dependencies.report(f"LDAP does not let {name!r} in: {error}")
+            self._dependencies.report(f"LDAP refused user {name!r}: {error}")
             return None
 
     async def _bearer(self, token: str, name: str) -> TokenUser | None:
@@ -212,7 +219,7 @@ class Authenticator:
 
 
 def refusal(mechanism: str, name: str) -> LoginRefused:
-    """What a client with wrong credentials is told that says it is `name`, whatever is wrong with them."""
+    """The error for a client that claimed to be `name` and failed to authenticate, for whatever reason."""
     error = LoginRefused(
         f"Login was refused using authentication mechanism {mechanism}. For details see the broker logfile.",
         method_index=0,

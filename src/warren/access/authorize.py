@@ -1,7 +1,7 @@
-"""Who may do what: the permissions of one user in one vhost, asked by one channel.
+"""Authorization: the permissions of one user in one vhost, as checked by one channel.
 
-Answers are kept until any permission changes, so that a permission taken away is gone at once; RabbitMQ keeps
-them for the life of the channel.
+Results are cached until any permission changes, so that a revoked permission takes effect at once; RabbitMQ
+caches them for the life of the channel.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ Entity = QueueName | ExchangeName
 
 
 class Authorizer:
-    """What `user` may do in `vhost`; every refusal is an AccessRefused with RabbitMQ's text."""
+    """Checks the permissions of `user` in `vhost`; a refusal is an AccessRefused with RabbitMQ's text."""
 
     __slots__ = ("_allowed", "_generation", "_grants", "user", "variables", "vhost")
 
@@ -33,31 +33,32 @@ class Authorizer:
         self._grants = grants
         self.user = user
         self.vhost = vhost
-        # What stands in braces in topic permissions.
+        # The values of the variables in topic permissions.
         self.variables: Mapping[str, str] = {"username": user, "vhost": vhost}
-        # What was allowed since the permissions last changed; a refusal ends the channel, so none is kept.
+        # Operations allowed since the permissions last changed. A refusal closes the channel, so none is
+        # cached.
         self._allowed: set[tuple[object, ...]] = set()
         self._generation = -1
 
     @property
     def generation(self) -> int:
-        """Advances whenever an answer may have changed; for those who keep answers themselves."""
+        """A counter that advances whenever a result may have changed, for callers that cache results."""
         return self._grants.generation
 
     def check_configure(self, entity: Entity) -> None:
-        """Raise unless the user may create and delete `entity`."""
+        """Raise AccessRefused unless the user may create and delete `entity`."""
         self._check(entity, CONFIGURE)
 
     def check_write(self, entity: Entity) -> None:
-        """Raise unless the user may publish to, or bind, `entity`."""
+        """Raise AccessRefused unless the user may publish to `entity` or bind it."""
         self._check(entity, WRITE)
 
     def check_read(self, entity: Entity) -> None:
-        """Raise unless the user may consume, purge, or bind to, `entity`."""
+        """Raise AccessRefused unless the user may consume from, purge, or bind to `entity`."""
         self._check(entity, READ)
 
     def check_any(self, entity: Entity) -> None:
-        """Raise unless the user may do anything at all with `entity`, and so may know that it exists."""
+        """Raise AccessRefused unless the user has any permission on `entity`, and may know that it exists."""
         permission = self._grants.permission(self.vhost)
         name = _checked_name(entity)
         if permission is None or not any(
@@ -66,23 +67,23 @@ class Authorizer:
             raise self._refusal(entity)
 
     def check_write_exchange(self, name: str) -> None:
-        """Raise unless the user may publish to the exchange `name`."""
+        """Raise AccessRefused unless the user may publish to the exchange `name`."""
         self._check(ExchangeName(self.vhost, name), WRITE)
 
     def check_read_queue(self, name: str) -> None:
-        """Raise unless the user may consume from the queue `name`."""
+        """Raise AccessRefused unless the user may consume from the queue `name`."""
         self._check(QueueName(self.vhost, name), READ)
 
     def restricts_topics(self, exchange: str) -> bool:
-        """True if what the user may do with the topic exchange depends on the routing key."""
+        """True if the user's permissions on the topic exchange depend on the routing key."""
         return self._grants.topic_permission(self.vhost, exchange) is not None
 
     def check_topic_write(self, exchange: str, routing_key: str) -> None:
-        """Raise unless the user may publish to the topic exchange with `routing_key`."""
+        """Raise AccessRefused unless the user may publish to the topic exchange with `routing_key`."""
         self._check_topic(exchange, WRITE, routing_key)
 
     def check_topic_read(self, exchange: str, routing_key: str) -> None:
-        """Raise unless the user may bind to the topic exchange with `routing_key`."""
+        """Raise AccessRefused unless the user may bind to the topic exchange with `routing_key`."""
         self._check_topic(exchange, READ, routing_key)
 
     def _check(self, entity: Entity, access: str) -> None:
@@ -90,7 +91,7 @@ class Authorizer:
         if permission is None:
             raise self._refusal(entity)
         pattern = _pattern(permission, access)
-        # What most permissions say is quicker found out than looked up.
+        # The most frequent patterns are decided faster than a cache lookup.
         if pattern == ANYTHING:
             return
         key = (entity, access)
@@ -134,7 +135,7 @@ class Authorizer:
 
 
 def check_vhost(metadata: Metadata, user: User, vhost: str) -> None:
-    """Raise NotAllowed unless there is a vhost of the name and `user` has permissions in it."""
+    """Raise NotAllowed unless the vhost exists and `user` has permissions in it."""
     if metadata.vhost(vhost) is None:
         raise NotAllowed(f"vhost {vhost} not found")
     if grants_of(metadata, user).permission(vhost) is None:
@@ -142,14 +143,14 @@ def check_vhost(metadata: Metadata, user: User, vhost: str) -> None:
 
 
 def expand_pattern(pattern: str, variables: Mapping[str, str]) -> str:
-    """`pattern` with each `{name}` replaced; a value stands for itself, not for a pattern."""
+    """`pattern` with each `{name}` replaced by the variable's value, escaped so that it matches literally."""
     for name, value in variables.items():
         pattern = pattern.replace("{" + name + "}", regex.escape(value))
     return pattern
 
 
 def _checked_name(entity: Entity) -> str:
-    """The name that patterns are matched with: the default exchange has one of its own for that."""
+    """The name that patterns are matched against; the default exchange is matched as `amq.default`."""
     if not entity.name and isinstance(entity, ExchangeName):
         return DEFAULT_EXCHANGE_ALIAS
     return entity.name
@@ -162,5 +163,5 @@ def _pattern(permission: Permission, access: str) -> str:
 
 
 def _is_match(pattern: str, name: str) -> bool:
-    # An empty pattern allows nothing, as RabbitMQ has it: it stands for `^$`.
+    # An empty pattern stands for `^$`, as in RabbitMQ, and so allows nothing.
     return matches(pattern or "^$", name)

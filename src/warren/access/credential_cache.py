@@ -1,4 +1,4 @@
-"""What was right a while ago need not be asked again: an answer by user, and a digest of what it answered."""
+"""A cache of successful credential checks, so that a repeated check is not computed again."""
 
 from hashlib import blake2b
 from hmac import compare_digest
@@ -12,18 +12,21 @@ KEY_SIZE = 32
 
 
 class CredentialCache(Generic[Value]):
-    """Answers by user, the one used longest ago first; a digest is worth nothing without the key."""
+    """Results of credential checks by user, least recently used first, each with a keyed digest.
+
+    Without the key a digest is useless.
+    """
 
     __slots__ = ("_by_user", "_key", "_ttl_ms")
 
     def __init__(self, key: bytes, ttl_ms: int) -> None:
         self._key = key
         self._ttl_ms = ttl_ms
-        # The digest, the answer, and until when it counts (ms).
+        # (digest, result, expiry in ms)
         self._by_user: dict[str, tuple[bytes, Value, int]] = {}
 
     def digest(self, *parts: str | bytes) -> bytes:
-        """Of what is asked, all of it."""
+        """The keyed digest of `parts`."""
         digest = blake2b(key=self._key, digest_size=32)
         for part in parts:
             octets = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
@@ -31,7 +34,7 @@ class CredentialCache(Generic[Value]):
         return digest.digest()
 
     def get(self, user: str, digest: bytes, now: int) -> Value | None:
-        """The answer to what has this digest; None if it is not known any more."""
+        """The cached result for `user` if its digest is `digest`; None if there is none or it has expired."""
         remembered = self._by_user.get(user)
         if remembered is None:
             return None
@@ -41,7 +44,7 @@ class CredentialCache(Generic[Value]):
         return remembered[1] if compare_digest(remembered[0], digest) else None
 
     def put(self, user: str, digest: bytes, value: Value, now: int) -> None:
-        """Answer with `value` from now on."""
+        """Cache `value` as the result of `user` with `digest`, replacing an earlier one."""
         self._by_user.pop(user, None)
         if not self._ttl_ms:
             return

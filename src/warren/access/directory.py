@@ -1,9 +1,9 @@
-"""Users of a directory, such as LDAP's: it says who they are, and their groups say what they may do.
+"""Users and groups of an external directory such as LDAP: authentication, and permissions by group.
 
-1. The directory fails closed: whoever it does not name, for whatever reason, is not let in.
-2. A name is a value. In a distinguished name it is escaped (RFC 4514), in a pattern it stands for itself.
-3. What somebody may do is what the rules say of the groups of which they were a member as they logged in;
-   a restriction of topics that the metadata has for their name holds as well.
+1. The directory fails closed: a user whom it does not confirm, for whatever reason, is refused.
+2. Names are data: they are escaped in a distinguished name (RFC 4514) and match literally in a pattern.
+3. Permissions follow from the rules for the groups to which the user belonged at login; topic permissions in
+   the metadata for the same user name apply as well.
 """
 
 import re
@@ -19,13 +19,13 @@ from warren.metadata.machine import Metadata
 from warren.metadata.permissions import Permission, Permissions, TopicPermission
 from warren.model.patterns import ANYTHING, matches
 
-# The parts of a distinguished name, each an attribute and its value, or several of them.
+# The relative distinguished names, each a set of attribute-value pairs.
 DistinguishedName = tuple[tuple[tuple[str, str], ...], ...]
 
 _VARIABLE = re.compile(r"\$\{([a-z_]+)\}")
-# Octets of UTF-8, or one character.
+# UTF-8 bytes in hexadecimal, or one character.
 _ESCAPED = re.compile(r"((?:\\[0-9a-fA-F]{2})+)|\\(.)", re.DOTALL)
-# Up to a comma, or a plus, that no backslash stands before.
+# Splits at a comma or plus sign that is not escaped by a backslash.
 _PART = re.compile(r"(?:[^\\,;]|\\.)+", re.DOTALL)
 _VALUE = re.compile(r"(?:[^\\+]|\\.)+", re.DOTALL)
 EVERYTHING = Permission(ANYTHING, ANYTHING, ANYTHING)
@@ -34,16 +34,16 @@ _SPECIAL = frozenset('",+<>;\\=#')
 
 
 class DirectoryRefused(Exception):
-    """The directory lets somebody not in; the message says why, for the log."""
+    """The directory refused the credentials; the message gives the reason for the log."""
 
 
 class DirectoryUnavailable(Exception):
-    """The directory did not say who somebody is; the message says why, for the log."""
+    """The directory could not be asked or did not answer; the message gives the reason for the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEntry:
-    """Whom a directory knows: the name with which they log in, theirs there, and those of their groups."""
+    """A user's entry in the directory: login name, distinguished name, and the names of the groups."""
 
     name: str
     distinguished_name: str
@@ -51,14 +51,17 @@ class DirectoryEntry:
 
 
 class FindDirectoryEntry(Protocol):
-    """Port: asks the directory; DirectoryRefused or DirectoryUnavailable if it names nobody."""
+    """Port: looks up and authenticates a user; raises DirectoryRefused or DirectoryUnavailable."""
 
     def __call__(self, name: str, password: str, /) -> Awaitable[DirectoryEntry]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupGrant:
-    """What members of a group may do; everybody, if it names none. `vhost` may have `*` for anything."""
+    """Permissions of the members of `group`, or of all users if it is empty.
+
+    `vhost` is `*` for every vhost.
+    """
 
     group: str = ""
     vhost: str = "*"
@@ -67,15 +70,15 @@ class GroupGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryRules:
-    """What follows from being a member of a group."""
+    """The permissions and tags that follow from group membership."""
 
-    # Pairs of a tag and a group.
+    # Pairs of a user tag and the group that grants it.
     tags: tuple[tuple[str, str], ...] = ()
     grants: tuple[GroupGrant, ...] = ()
 
 
 class DirectoryGrants:
-    """Of somebody whom a directory knows."""
+    """The permissions of a user who was authenticated by the directory."""
 
     __slots__ = ("_by_vhost", "_permissions", "_person", "_rules")
 
@@ -87,11 +90,11 @@ class DirectoryGrants:
 
     @property
     def generation(self) -> int:
-        """Of the permissions of all users: those of topics count here."""
+        """The generation of the metadata's permissions; topic permissions apply to directory users too."""
         return self._permissions.generation
 
     def permission(self, vhost: str) -> Permission | None:
-        """What the rules for `vhost` say together."""
+        """The union of all rules for `vhost` that apply to the user; None if no rule applies."""
         if vhost not in self._by_vhost:
             if len(self._by_vhost) >= PERMISSIONS_CACHED_MAX:
                 self._by_vhost.clear()
@@ -99,7 +102,7 @@ class DirectoryGrants:
         return self._by_vhost[vhost]
 
     def topic_permission(self, vhost: str, exchange: str) -> TopicPermission | None:
-        """As it was set for the name."""
+        """The topic permission that the metadata has for the user's name; None if there is none."""
         return self._permissions.get_topic(self._person.name, vhost, exchange)
 
     def _found(self, vhost: str) -> Permission | None:
@@ -120,13 +123,13 @@ class DirectoryGrants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryUser(ExternalUser):
-    """A user whom a directory knows."""
+    """A user who was authenticated by a directory."""
 
     grants: DirectoryGrants
 
 
 class Directory:
-    """The directory of one node, and what its users may do."""
+    """The directory of one node and the rules that grant permissions to its users."""
 
     __slots__ = ("_find", "_metadata", "_rules")
 
@@ -136,7 +139,7 @@ class Directory:
         self._metadata = metadata
 
     async def user_of(self, name: str, password: str) -> DirectoryUser:
-        """Who logs in with these; DirectoryRefused or DirectoryUnavailable if that is nobody."""
+        """Authenticate `name` with `password`; DirectoryRefused or DirectoryUnavailable if that fails."""
         person = await self._find(name, password)
         values = variables(name)
         tags = (tag for tag, group in self._rules.tags if is_member(person, group, values))
@@ -151,28 +154,34 @@ class Directory:
 
 
 def variables(name: str) -> dict[str, str]:
-    """What may stand in braces for the user `name`: of `DOMAIN\\user` also its parts."""
+    """The variables that rules may use for the user `name`; of `DOMAIN\\user` also the two parts."""
     domain, separator, user = name.partition("\\")
     parts = {"ad_domain": domain, "ad_user": user} if separator else {"ad_domain": "", "ad_user": name}
     return {"username": name, **parts}
 
 
 def substitute(template: str, values: Mapping[str, str], escaped: Callable[[str], str]) -> str:
-    """`template` with each `${name}` replaced by its value, `escaped`; a name that has none stays."""
+    """`template` with each `${name}` replaced by its value, passed through `escaped`.
+
+    Others stay as they are.
+    """
     return _VARIABLE.sub(
         lambda found: escaped(values[found[1]]) if found[1] in values else found[0], template
     )
 
 
 def substitute_distinguished_name(template: str, values: Mapping[str, str]) -> str:
-    """A distinguished name; what is nothing but a variable is not a part of one, and stays as it is."""
+    """`template` with its variables replaced by values escaped for a distinguished name.
+
+    A template that consists of one variable is replaced by the value unescaped.
+    """
     if _VARIABLE.fullmatch(template):
         return substitute(template, values, str)
     return substitute(template, values, escaped_value)
 
 
 def escaped_value(value: str) -> str:
-    """`value` as it stands in a distinguished name (RFC 4514 §2.4)."""
+    """`value` escaped for use in a distinguished name (RFC 4514 §2.4)."""
     octets = []
     for place, character in enumerate(value):
         is_edge = character == " " and place in (0, len(value) - 1)
@@ -184,12 +193,15 @@ def escaped_value(value: str) -> str:
 
 
 def parse_distinguished_name(name: str) -> DistinguishedName:
-    """`name` in its parts, so that what is written in two ways is equal: in any case, with any spaces."""
+    """The normalized parts of a distinguished name: names that differ in case or spacing only are equal."""
     return tuple(tuple(sorted(_pair(pair) for pair in _VALUE.findall(part))) for part in _PART.findall(name))
 
 
 def is_member(person: DirectoryEntry, group: str, values: Mapping[str, str]) -> bool:
-    """True if `person` belongs to `group`, in which variables may stand; everybody does to none."""
+    """True if `person` belongs to `group`, in which variables are replaced.
+
+    All users belong to the empty group.
+    """
     return (
         not group or parse_distinguished_name(substitute_distinguished_name(group, values)) in person.groups
     )
@@ -197,7 +209,7 @@ def is_member(person: DirectoryEntry, group: str, values: Mapping[str, str]) -> 
 
 def _pair(written: str) -> tuple[str, str]:
     attribute, _, value = written.partition("=")
-    # A space alone may stand at the edge, and none that is escaped; other white space is a part of the name.
+    # Only unescaped spaces are trimmed at the edges; other white space belongs to the value.
     value = value.lstrip(" ")
     while value.endswith(" ") and not value.endswith("\\ "):
         value = value[:-1]
@@ -216,7 +228,10 @@ def _wildcard(template: str, values: Mapping[str, str]) -> str:
 
 
 def _either(patterns: Iterable[str], values: Mapping[str, str]) -> str:
-    """Found where any of `patterns` is; none of them allows anything if it is empty."""
+    """A pattern that matches where any of `patterns` does.
+
+    Empty, so that it allows nothing, if all are empty.
+    """
     found = list(dict.fromkeys(substitute(pattern, values, regex.escape) for pattern in patterns if pattern))
     if ANYTHING in found:
         return ANYTHING

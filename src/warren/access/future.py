@@ -1,4 +1,4 @@
-"""What somebody waits for without a loop."""
+"""Futures that code below the waterline can await without an event loop."""
 
 from collections.abc import Callable, Generator
 from typing import Protocol, TypeVar
@@ -7,10 +7,10 @@ Value_co = TypeVar("Value_co", covariant=True)
 
 
 class Future(Protocol[Value_co]):
-    """Port: a future; several may await it."""
+    """Port: a future that several coroutines can await."""
 
     def __await__(self) -> Generator[object, None, Value_co]:
-        """Wait until it is there."""
+        """Wait for the result."""
 
     def add_done_callback(self, callback: Callable[[object], None], /) -> object:
-        """Call `callback` once, when it is there."""
+        """Call `callback` once, when the result is available."""

@@ -1,4 +1,4 @@
-"""Where what somebody may do is written: in the metadata, in the token with which they came, or elsewhere."""
+"""Permissions of a user, from the metadata, from a token or from a directory."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,21 +11,21 @@ from warren.metadata.users import User
 
 
 class Grants(Protocol):
-    """What one user may do."""
+    """The permissions of one user."""
 
     @property
     def generation(self) -> int:
-        """Advances whenever an answer may have changed."""
+        """A counter that advances whenever a result may have changed."""
 
     def permission(self, vhost: str) -> Permission | None:
-        """What the user may do in `vhost`; None if not even enter."""
+        """The user's permissions in `vhost`; None if the user has no access to it."""
 
     def topic_permission(self, vhost: str, exchange: str) -> TopicPermission | None:
-        """To which topics of `exchange` the user is restricted; None if to none."""
+        """The topic permission of the user for `exchange`; None if the user is not restricted."""
 
 
 class UserGrants:
-    """Of a user of the metadata, as they are now."""
+    """The current permissions of a user in the metadata."""
 
     __slots__ = ("_name", "_permissions")
 
@@ -35,20 +35,20 @@ class UserGrants:
 
     @property
     def generation(self) -> int:
-        """Of the permissions of all users."""
+        """The generation of the permissions of all users in the metadata."""
         return self._permissions.generation
 
     def permission(self, vhost: str) -> Permission | None:
-        """As it was set."""
+        """The user's permissions in `vhost`; None if the user has no access to it."""
         return self._permissions.get(self._name, vhost)
 
     def topic_permission(self, vhost: str, exchange: str) -> TopicPermission | None:
-        """As it was set."""
+        """The user's topic permission for `exchange`; None if the user is not restricted."""
         return self._permissions.get_topic(self._name, vhost, exchange)
 
 
 class TokenGrants:
-    """Of a token, until another one takes its place."""
+    """The permissions that a token grants, until it is replaced by another token."""
 
     __slots__ = ("_by_vhost", "_scopes", "generation")
 
@@ -58,13 +58,13 @@ class TokenGrants:
         self.generation = 0
 
     def renew(self, other: "TokenGrants") -> None:
-        """Grant what `other` does, and nothing else, from now on."""
+        """Replace the granted permissions by those of `other`."""
         self._scopes = other._scopes
         self._by_vhost.clear()
         self.generation += 1
 
     def permission(self, vhost: str) -> Permission | None:
-        """The scopes for `vhost`, as patterns."""
+        """The patterns from the token's scopes for `vhost`; None if no scope names it."""
         if vhost not in self._by_vhost:
             if len(self._by_vhost) >= PERMISSIONS_CACHED_MAX:
                 self._by_vhost.clear()
@@ -72,28 +72,28 @@ class TokenGrants:
         return self._by_vhost[vhost]
 
     def topic_permission(self, vhost: str, exchange: str) -> TopicPermission | None:
-        """The scopes for the exchange; a token always says something about topics."""
+        """The routing keys that the scopes permit on `exchange`; a token always restricts topics."""
         return self._scopes.topic_permission(vhost, exchange)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalUser(User):
-    """A user whom the metadata does not know: what they may do came with their login."""
+    """A user who is not in the metadata; the permissions were determined at login."""
 
     grants: Grants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenUser(ExternalUser):
-    """A user of whom a token says all that there is to know."""
+    """A user who was authenticated by a token, which also carries the permissions."""
 
     grants: TokenGrants
-    # When the token ends (Unix time, ms); None if it does not.
+    # Expiry of the token (Unix time, ms); None if it does not expire.
     expires_at: int | None
 
 
 def token_user(name: str, scopes: Scopes, expires_at: int | None) -> TokenUser:
-    """The user `name`, with what the scopes of a token say."""
+    """The user `name` with the permissions that the scopes of a token grant."""
     return TokenUser(
         name=name,
         password_hash=b"",
@@ -106,10 +106,10 @@ def token_user(name: str, scopes: Scopes, expires_at: int | None) -> TokenUser:
 
 
 def is_expired(user: User, now: int) -> bool:
-    """True if `user` came with a token that has ended by `now`."""
+    """True if `user` was authenticated by a token that has expired by `now` (ms)."""
     return isinstance(user, TokenUser) and user.expires_at is not None and now >= user.expires_at
 
 
 def grants_of(metadata: Metadata, user: User) -> Grants:
-    """What `user` may do."""
+    """The permissions of `user`, whatever its kind."""
     return user.grants if isinstance(user, ExternalUser) else UserGrants(metadata.permissions, user.name)

@@ -1,13 +1,13 @@
-"""How long somebody waits whose logins failed: longer with each, and less again with time.
+"""Delays logins after failures: each failure makes the delay longer, and failures count less as time passes.
 
-1. Nobody is locked out of elsewhere: what comes from one address slows that address down. A name that is
-   guessed at from many addresses is slowed down everywhere, but never refused.
-2. Who has logged in from an address lately is slowed down there by failures of that name there alone: a
-   stranger behind the same gateway is not held against anybody.
-3. What is refused without a look is refused because of its own address, in which more attempts wait already
-   than can be looked at in time.
+1. A failure slows down the address it came from, not other addresses. A user name that is guessed from many
+   addresses is delayed everywhere, but never refused.
+2. A user who has recently logged in from an address is slowed down there by failures of that user name only,
+   so that a stranger behind the same gateway does no harm.
+3. An attempt is refused unchecked only because of its own address, if more attempts already wait there than
+   can be checked in time.
 
-A failure counts half after each minute. Everything is bounded; the one used longest ago is forgotten first.
+The weight of a failure halves every minute. All tables are bounded; the least recently used entry is evicted.
 """
 
 from dataclasses import dataclass
@@ -30,20 +30,20 @@ from warren.limits import (
 
 Value = TypeVar("Value")
 
-# A subscriber has this much of an IPv6 address to choose from.
+# One subscriber usually has a whole /64 network of IPv6 addresses.
 _IPV6_SUBSCRIBER_BITS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginThrottleSettings:
-    """From which failure on logins wait, and how long at most; None: they never do."""
+    """The number of failures after which logins are delayed, and the longest delay; None disables delays."""
 
     failures_free: int | None = LOGIN_FAILURES_FREE
     delay_ms_max: int = LOGIN_DELAY_MS_MAX
 
 
 class LoginThrottle:
-    """Of one node."""
+    """The failed and successful logins of one node."""
 
     __slots__ = ("_addresses", "_known", "_names", "_pairs", "_settings")
 
@@ -51,13 +51,13 @@ class LoginThrottle:
         self._settings = settings
         self._addresses: _LruMap[str, _Failures] = _LruMap()
         self._names: _LruMap[str, _Failures] = _LruMap()
-        # Of who is known at an address.
+        # Failures by address and user name, for users who are known at that address.
         self._pairs: _LruMap[tuple[str, str], _Failures] = _LruMap()
-        # Who has logged in from where, and when (ms).
+        # The last successful login (ms) by address and user name.
         self._known: _LruMap[tuple[str, str], int] = _LruMap()
 
     def wait_ms(self, host: str, name: str, now: int) -> int | None:
-        """How long an attempt is to wait before it is looked at; None: it is not looked at."""
+        """The delay in ms before an attempt is checked; None if the attempt is refused unchecked."""
         if self._settings.failures_free is None:
             return 0
         address, name = _address(host), name[:NAME_SIZE_MAX]
@@ -70,7 +70,7 @@ class LoginThrottle:
         return max(turn, min(self._delay(names, now), LOGIN_NAME_DELAY_MS_MAX))
 
     def failed(self, host: str, name: str, now: int) -> bool:
-        """An attempt has failed; whether it is the first that slows those after it down."""
+        """Record a failed login; True if it is the first one that delays later attempts."""
         free = self._settings.failures_free
         if free is None:
             return False
@@ -81,7 +81,7 @@ class LoginThrottle:
         return self._count(self._addresses.setdefault(address, _Failures(now)), now)
 
     def succeeded(self, host: str, name: str, now: int) -> None:
-        """`name` is known at the address from now on; what failed from there still counts for others."""
+        """Record a login of `name` from `host`; failures from `host` still count for other users."""
         pair = (_address(host), name[:NAME_SIZE_MAX])
         self._known.put(pair, now)
         self._pairs.forget(pair)
@@ -91,7 +91,10 @@ class LoginThrottle:
         return since is not None and now - since < LOGIN_KNOWN_MS
 
     def _turn_of(self, failures: "_Failures | None", now: int) -> int | None:
-        """When the next attempt has its turn, one behind the other; None if that is too far off."""
+        """The time (ms) at which the next attempt may be checked, one by one.
+
+        None if that is too far ahead.
+        """
         delay = 0 if failures is None else self._delay(failures, now)
         if failures is None or not delay:
             return 0
@@ -116,21 +119,21 @@ class LoginThrottle:
         if excess <= 0:
             return 0
         most = self._settings.delay_ms_max
-        # More doublings than these are beyond any bound.
+        # More doublings than this exceed any bound.
         return int(min(LOGIN_DELAY_MS * 2 ** min(excess, 32), most))
 
 
 @dataclass(slots=True)
 class _Failures:
-    """Of one address, name or both."""
+    """The failures of one address, one user name, or one pair of them."""
 
     counted_at: int
     count: float = 0.0
-    # When the next attempt may be looked at, if they are slowed down.
+    # The time (ms) from which the next attempt may be checked, if attempts are delayed.
     next_at: int = 0
 
     def count_at(self, now: int) -> float:
-        """How many they still count for."""
+        """The number of failures at `now`, with the weight of each halved every minute."""
         return self.count * exp2((self.counted_at - now) / LOGIN_FAILURE_HALF_LIFE_MS)
 
 
@@ -138,7 +141,7 @@ Key = TypeVar("Key")
 
 
 class _LruMap(Generic[Key, Value]):
-    """As many as there may be; the one used longest ago goes first."""
+    """A bounded map that evicts the least recently used entry."""
 
     __slots__ = ("_values",)
 
@@ -170,7 +173,7 @@ class _LruMap(Generic[Key, Value]):
 
 @lru_cache(1024)
 def _address(host: str) -> str:
-    """Whom `host` belongs to: an address of IPv6 is one of very many that one subscriber has."""
+    """The key under which failures of `host` count: the address for IPv4, the /64 network for IPv6."""
     try:
         address = ip_address(host)
     except ValueError:

@@ -1,6 +1,6 @@
-"""The SASL mechanisms: what a client's response says about who it is (RFC 4422, RFC 4616).
+"""The SASL mechanisms: reads the credentials from a client's response (RFC 4422, RFC 4616).
 
-A malformed response is an error of its own, as RabbitMQ has it (3.10.8, measured).
+A malformed response has an error of its own, as in RabbitMQ (3.10.8, measured).
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def _plain(response: bytes) -> tuple[str, str]:
 
 
 def _amqplain(response: bytes) -> tuple[str, str]:
-    """A field table without its size, with LOGIN and PASSWORD."""
+    """Read an AMQPLAIN response: a field table without its size, with the fields LOGIN and PASSWORD."""
     try:
         table = decode_table(response, 0, len(response))
     except AmqpError:
@@ -40,5 +40,5 @@ def _text(octets: bytes) -> str:
     return octets.decode("utf-8", "surrogateescape")
 
 
-# Those that carry a name and a password; with EXTERNAL the certificate says who it is.
+# The mechanisms that send a name and a password; with EXTERNAL the certificate names the user.
 READERS: dict[str, Callable[[bytes], tuple[str, str]]] = {PLAIN: _plain, AMQPLAIN: _amqplain}

@@ -1,10 +1,10 @@
-"""Whether a password is a user's: where it takes long, in a thread, and not twice for the same.
+"""Verifies passwords: slow hashes in a thread pool, and repeated checks from a cache.
 
-1. A wrong password costs what argon2 costs, whether there is such a user or not, and however that one's
-   password is hashed: the time of a refusal tells nothing.
-2. A password that was right is remembered for a while, as a keyed digest that is worth nothing elsewhere:
-   clients of the HTTP API send it with every request, and thousands come back when a node was restarted.
-   The digest is of the stored hash as well, so that another password, or another user, begins anew.
+1. A wrong password costs what argon2 costs, whether the user exists or not and whatever the stored hash is:
+   the time of a refusal reveals nothing.
+2. A correct password is cached for a while as a keyed digest, which is useless elsewhere: clients of the HTTP
+   API send it with every request, and thousands of clients reconnect after a restart. The digest covers the
+   stored hash as well, so that a changed password or another user is verified anew.
 """
 
 from collections.abc import Callable
@@ -20,14 +20,14 @@ from warren.metadata.users import PasswordHash
 
 
 class ThreadPoolPort(Protocol):
-    """Port: does what takes long where it holds nobody up; ResourceError if too much waits already."""
+    """Port: runs a slow job in a thread; ResourceError if too many jobs wait already."""
 
     def __call__(self, job: Callable[[], bool], /) -> Future[bool]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PasswordVerifierDependencies:
-    """What looking at passwords needs from above the waterline."""
+    """What password verification needs from above the waterline."""
 
     thread_pool: ThreadPoolPort
     now: Callable[[], int]
@@ -35,24 +35,24 @@ class PasswordVerifierDependencies:
 
 
 class PasswordVerifier:
-    """Of the users of one node."""
+    """Verifies the passwords of the users of one node."""
 
     __slots__ = ("_cache", "_decoy", "_dependencies", "_in_progress", "_metadata")
 
     def __init__(self, metadata: Metadata, dependencies: PasswordVerifierDependencies) -> None:
         self._metadata = metadata
         self._dependencies = dependencies
-        # Compared with in place of what an unknown user does not have.
+        # The hash that is compared if the user does not exist, so that the refusal takes as long.
         self._decoy = decoy_hash(dependencies.random_octets(DECOY_SIZE))
-        # What was right.
+        # Passwords verified recently.
         self._cache: CredentialCache[bool] = CredentialCache(
             dependencies.random_octets(KEY_SIZE), PASSWORD_CACHE_MS
         )
-        # What is being looked at, by its digest: whoever asks the same has the same answer.
+        # Verifications in progress by digest: concurrent checks of the same credentials share one result.
         self._in_progress: dict[bytes, Future[bool]] = {}
 
     async def is_password_of(self, name: str, password: str) -> bool:
-        """True if `name` is a user and `password` its password; a blank one is nobody's."""
+        """True if `name` is a user and `password` its password; an empty password is always wrong."""
         stored = self._stored(name)
         digest = self._digest(name, password, stored)
         if self._cache.get(name, digest, self._dependencies.now()):
@@ -60,7 +60,7 @@ class PasswordVerifier:
         if password and stored is not None and is_quick(stored) and is_password(password, stored):
             return True
         is_right = await self._verify_in_thread(digest, password, self._decoy if stored is None else stored)
-        # Meanwhile the user may have another password, or be gone.
+        # The user may have been deleted or given another password meanwhile.
         if not (is_right and password and stored is not None and self._stored(name) == stored):
             return False
         self._cache.put(name, digest, True, self._dependencies.now())

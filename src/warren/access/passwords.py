@@ -22,7 +22,7 @@ from warren.limits import (
 )
 from warren.metadata.users import PasswordHash
 
-# What a new hash is given, whatever it is made with.
+# The algorithm of new hashes.
 SALT_SIZE = 16
 
 ARGON2ID = "warren_password_hashing_argon2id"
@@ -35,14 +35,14 @@ DECOY_SIZE = SALT_SIZE + _DIGEST_SIZE
 _DIGESTS: Mapping[str, Callable[[bytes], bytes]] = {
     SHA256: lambda octets: sha256(octets).digest(),
     SHA512: lambda octets: sha512(octets).digest(),
-    # Only to let in users of documents from before RabbitMQ 3.6.
+    # Only to accept users in definitions exported before RabbitMQ 3.6.
     "rabbit_password_hashing_md5": lambda octets: md5(octets, usedforsecurity=False).digest(),
 }
 ALGORITHMS = frozenset((ARGON2ID, *_DIGESTS))
 
 
 def hash_password(password: str, salt: bytes, algorithm: str = ARGON2ID) -> PasswordHash:
-    """The hash to store for `password`, with a salt that nobody can guess."""
+    """The hash of `password` to be stored; `salt` must be random."""
     assert len(salt) == SALT_SIZE
     secret = _octets(password)
     if algorithm == ARGON2ID:
@@ -55,9 +55,9 @@ def hash_password(password: str, salt: bytes, algorithm: str = ARGON2ID) -> Pass
 
 
 def decoy_hash(octets: bytes) -> PasswordHash:
-    """The hash of no password: comparing with it takes as long as with any other, and making it no time.
+    """A hash that no password matches: comparing with it takes as long as with a real one, making it no time.
 
-    `octets` are its salt and its digest, DECOY_SIZE of them that nobody can guess.
+    `octets` are its salt and its digest: DECOY_SIZE random bytes.
     """
     salt, digest = (
         b64encode(part).rstrip(b"=").decode("ascii") for part in (octets[:SALT_SIZE], octets[SALT_SIZE:])
@@ -67,7 +67,7 @@ def decoy_hash(octets: bytes) -> PasswordHash:
 
 
 def is_password(password: str, stored: PasswordHash) -> bool:
-    """True if `stored` is the hash of `password`; takes as long when it is not."""
+    """True if `stored` is the hash of `password`; a wrong password takes as long as the right one."""
     if stored.algorithm == ARGON2ID:
         return is_affordable(stored) and _is_argon2_of(_octets(password), stored.octets)
     digest = _DIGESTS.get(stored.algorithm)
@@ -78,12 +78,12 @@ def is_password(password: str, stored: PasswordHash) -> bool:
 
 
 def is_quick(stored: PasswordHash) -> bool:
-    """True if a password is compared with it in microseconds: everything but argon2."""
+    """True if verifying a password against `stored` takes microseconds: every algorithm but argon2."""
     return stored.algorithm != ARGON2ID
 
 
 def is_affordable(stored: PasswordHash) -> bool:
-    """False if comparing a password with it would take too much memory or time, or it is no hash at all."""
+    """False if `stored` is not a valid hash, or verifying it would take too much memory or time."""
     if stored.algorithm != ARGON2ID or not stored.octets:
         return True
     try:

@@ -20,13 +20,13 @@ from warren.model.patterns import ANYTHING, matches
 _ACCESSES = ("configure", "write", "read")
 _TAG = "tag:"
 _PARTS = (2, 3)
-# Denies what is true everywhere, and so matches nothing.
+# A negative lookahead of the empty string, which matches nothing.
 _NOTHING = "(?!)"
 
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """One of them, its parts as regular expressions; `routing_key` matches nothing if it has none."""
+    """One scope, its parts as regular expressions; `routing_key` matches nothing if there is none."""
 
     access: str
     vhost: str
@@ -35,18 +35,18 @@ class _Scope:
 
 
 class Scopes:
-    """Those of one token, without the prefix that says for whom they are."""
+    """The scopes of one token, without the prefix of the resource server."""
 
     __slots__ = ("_scopes", "tags")
 
     def __init__(self, words: Iterable[str]) -> None:
         found = list(words)[:TOKEN_SCOPES_MAX]
         self._scopes = [scope for word in found if (scope := _scope(word)) is not None]
-        # RabbitMQ's tags: administrator, monitoring, …
+        # RabbitMQ's user tags: administrator, monitoring, …
         self.tags = tuple(word.removeprefix(_TAG) for word in found if word.startswith(_TAG))
 
     def permission(self, vhost: str) -> Permission | None:
-        """What they let do in `vhost`; None if there is none for it."""
+        """The permissions that the scopes grant in `vhost`; None if no scope names it."""
         here = [scope for scope in self._scopes if matches(scope.vhost, vhost)]
         if not here:
             return None
@@ -56,7 +56,7 @@ class Scopes:
         return Permission(configure, write, read)
 
     def topic_permission(self, vhost: str, exchange: str) -> TopicPermission:
-        """With which routing keys they let publish to `exchange`, and bind to it."""
+        """The routing keys that the scopes permit for publishing to `exchange` and for binding to it."""
         here = [
             scope for scope in self._scopes if matches(scope.vhost, vhost) and matches(scope.name, exchange)
         ]
@@ -76,7 +76,7 @@ def _scope(word: str) -> _Scope | None:
 
 
 def _pattern(wildcard: str) -> str:
-    # Braces are escaped as well: what stands in a token is no variable.
+    # Braces are escaped as well, so that a token cannot contain variables.
     parts = (regex.escape(unquote(part, errors="surrogateescape")) for part in wildcard.split("*"))
     return r"^" + r"[\s\S]*".join(parts) + r"\Z"
 

@@ -1,9 +1,10 @@
-"""JSON Web Tokens (RFC 7519) as passwords: whose they are, what they let do, and until when.
+"""JSON Web Tokens (RFC 7519) used as passwords: verifies them and reads user, permissions and expiry.
 
-1. A token is signed by a known key with an algorithm that was chosen here, never because the token says so:
-   `none` is not among them, and a key is only used for what its kind is for.
-2. It is for this broker: its audience says so, and of its scopes those count that have our prefix.
-3. What is wrong with a token is told in the log, and nowhere else.
+1. A token must be signed by a known key with an algorithm that the configuration permits, never one chosen by
+   the token: `none` is not permitted, and a key is used only with the algorithms of its type.
+2. A token must be for this broker: its audience must name the resource server, and only scopes with the
+   configured prefix count.
+3. The reason for refusing a token is written to the log only.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,19 +19,19 @@ from warren.limits import TOKEN_SIZE_MAX, TOKEN_SKEW_MS
 if TYPE_CHECKING:
     from joserfc.jwk import Key
 
-# Those with a key that need not be kept secret; others only where they are named.
+# Algorithms with a public key; others must be configured explicitly.
 ALGORITHMS = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519",
 )  # fmt: skip
-# With a secret that whoever checks a token could sign one with.
+# Algorithms with a shared secret, which lets any verifier sign tokens as well.
 SHARED_ALGORITHMS = ("HS256", "HS384", "HS512")
-# What a client says after `sub` about who it is, unless told otherwise.
+# The claims that are tried after `sub` for the user name, unless configured otherwise.
 _NAME_CLAIMS = ("sub", "client_id")
 _PARTS = 3
-# What every JSON object begins with in base64.
+# The base64 encoding of `{"`, with which every JSON object begins.
 _BEGINNING = "ey"
 
-# Port: the key of an identifier; with None, the default one.
+# Port: the key with an identifier; None asks for the default key.
 FindKey: TypeAlias = "Callable[[str | None], Awaitable[Key | None]]"
 
 
@@ -39,22 +40,22 @@ class TokenSettings:
     """RabbitMQ's `auth_oauth2`."""
 
     resource_server_id: str = ""
-    # What stands before a scope of ours; None: the id of the resource server and a dot.
+    # The prefix of scopes for this broker; None: the id of the resource server and a dot.
     scope_prefix: str | None = None
     verifies_audience: bool = True
     name_claims: tuple[str, ...] = ()
     additional_scopes_key: str = ""
-    # Names that stand for several scopes.
+    # Aliases, each of which stands for several scopes.
     scope_aliases: Mapping[str, str] = field(default_factory=dict)
     algorithms: tuple[str, ...] = ALGORITHMS
 
 
 class TokenRefused(Exception):
-    """The token lets nobody in; the message says why, for the log."""
+    """The token was not accepted; the message gives the reason for the log."""
 
 
 class TokenVerifier:
-    """Reads the tokens of one node."""
+    """Verifies tokens for one node."""
 
     __slots__ = ("_keys", "_now", "_prefix", "_settings")
 
@@ -68,9 +69,9 @@ class TokenVerifier:
         self._prefix = prefix
 
     async def user_of(self, token: str, name: str = "") -> TokenUser:
-        """Who comes with `token`; `name` is what they call themselves, if it does not say."""
+        """The user of `token`, called `name` if the token has no name; TokenRefused if it is not valid."""
         if len(token) > TOKEN_SIZE_MAX:
-            raise TokenRefused(f"it is longer than {TOKEN_SIZE_MAX} octets")
+            raise TokenRefused(f"it is longer than {TOKEN_SIZE_MAX} bytes")
         # joserfc and cryptography are loaded only by brokers that take tokens (decision 0194).
         from joserfc import jws, jwt
         from joserfc.errors import JoseError
@@ -89,7 +90,7 @@ class TokenVerifier:
         return token_user(self._name(claims) or name, Scopes(self._scopes(claims)), expires_at)
 
     def _checked_times(self, claims: Mapping[str, object]) -> int | None:
-        """When it ends (ms); TokenRefused if that was already, or it has not begun."""
+        """The expiry of the token (ms) or None; TokenRefused if it has expired or is not valid yet."""
         begins, ends = _milliseconds(claims, "nbf"), _milliseconds(claims, "exp")
         if begins is not None and begins > self._now() + TOKEN_SKEW_MS:
             raise TokenRefused("it is not valid yet")
@@ -100,7 +101,7 @@ class TokenVerifier:
     def _check_audience(self, claims: Mapping[str, object]) -> None:
         expected = self._settings.resource_server_id
         if self._settings.verifies_audience and expected and expected not in _words(claims.get("aud")):
-            raise TokenRefused(f"it is not for {expected!r}")
+            raise TokenRefused(f"its audience does not include {expected!r}")
 
     def _name(self, claims: Mapping[str, object]) -> str:
         for claim in (*self._settings.name_claims, *_NAME_CLAIMS):
@@ -110,7 +111,7 @@ class TokenVerifier:
         return ""
 
     def _scopes(self, claims: Mapping[str, object]) -> list[str]:
-        """Those that are for us, without what says so."""
+        """The scopes that begin with the configured prefix, without the prefix."""
         words = [*_words(claims.get("scope")), *_keycloak(claims)]
         for key in self._settings.additional_scopes_key.split():
             words.extend(self._additional(claims, key))
@@ -119,7 +120,10 @@ class TokenVerifier:
         return [scope.removeprefix(self._prefix) for scope in meant if scope.startswith(self._prefix)]
 
     def _additional(self, claims: Mapping[str, object], key: str) -> list[str]:
-        """Scopes in another claim, whose name may be a path; an object has them by resource server."""
+        """The scopes in another claim, named by a path.
+
+        If it is an object, those under the resource server's id.
+        """
         value: object = claims
         for part in [key] if key in claims else key.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
@@ -130,7 +134,7 @@ class TokenVerifier:
 
 
 def _keycloak(claims: Mapping[str, object]) -> list[str]:
-    """Scopes where Keycloak's authorization services put them: in the permissions for resources."""
+    """The scopes of Keycloak's authorization services, which are in the permissions of the token."""
     authorization = claims.get("authorization")
     permissions = authorization.get("permissions") if isinstance(authorization, Mapping) else None
     found = permissions if isinstance(permissions, list) else []
@@ -138,22 +142,25 @@ def _keycloak(claims: Mapping[str, object]) -> list[str]:
 
 
 def is_like_token(password: str) -> bool:
-    """True if `password` may be a token: whoever has a password like that can do without a try."""
+    """True if `password` may be a token; used to avoid verifying a token as a password."""
     return password.startswith(_BEGINNING) and password.count(".") == _PARTS - 1
 
 
 def _milliseconds(claims: Mapping[str, object], name: str) -> int | None:
-    """A time in seconds, whole or not; what is no number ends nothing and begins nothing."""
+    """The claim `name`, in seconds, as milliseconds.
+
+    None if it is missing, TokenRefused if it is no number.
+    """
     value = claims.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise TokenRefused(f"its {name!r} is no time")
+        raise TokenRefused(f"claim {name!r} is not a number of seconds")
     return int(value * 1000)
 
 
 def _words(value: object) -> list[str]:
-    """A text with spaces, or a list of texts."""
+    """The words of a claim that is a space-separated text or a list of texts."""
     if isinstance(value, str):
         return value.split()
     if isinstance(value, list):

@@ -140,7 +140,7 @@ def test_who_fails_too_often_waits_and_gets_in_all_the_same(authenticator: Entra
     guess(authenticator, ELSEWHERE, 3)
     assert authenticator.imagined.waits == []
     assert authenticator.imagined.reports == [
-        "too many logins from 192.0.2.1 failed: those that follow are slowed down"
+        "too many failed logins from 192.0.2.1: further attempts are delayed"
     ]
     assert authenticator.authenticate("PLAIN", plain("u", "pass"), ELSEWHERE) == "u"
     assert [wait > 100 for wait in authenticator.imagined.waits] == [True]
@@ -238,7 +238,7 @@ def test_a_directory_that_does_not_answer_lets_nobody_in_and_nobody_is_slowed_do
         with pytest.raises(LoginRefused):
             entrance.authenticate("PLAIN", plain("stranger", "a secret"), ELSEWHERE)
     assert entrance.imagined.waits == []
-    assert entrance.imagined.reports == ["nobody says who 'stranger' is: it is down"] * 10
+    assert entrance.imagined.reports == ["cannot authenticate user 'stranger': it is down"] * 10
     assert entrance.authenticate("PLAIN", plain("u", "pass"), ELSEWHERE) == "u"
 
 
@@ -246,7 +246,7 @@ def test_whom_a_directory_refuses_too_often_waits() -> None:
     entrance = with_directory(Asked(DirectoryRefused("wrong")), LDAP)
     guess(entrance, ELSEWHERE, 4)
     assert entrance.imagined.waits
-    assert entrance.imagined.reports[0] == "LDAP does not let 'u' in: wrong"
+    assert entrance.imagined.reports[0] == "LDAP refused user 'u': wrong"
 
 
 def test_users_of_this_machine_are_so_in_a_directory_as_well() -> None:
