@@ -5,7 +5,7 @@ may be changed and deleted.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from warren.limits_metadata import (
     BINDINGS_MAX,
@@ -32,15 +32,28 @@ from warren.metadata.commands import (
     SetTopicPermissions,
 )
 from warren.metadata.declared_topology import binding_of
-from warren.metadata.parameters import OPERATOR_POLICY, POLICY
-
-if TYPE_CHECKING:
-    from warren.metadata.machine import Metadata
-
-Check = Callable[["Metadata", MetadataCommand], str | None]
+from warren.metadata.parameters import OPERATOR_POLICY, POLICY, GlobalParameters
+from warren.metadata.permissions import Permissions
+from warren.metadata.users import Users
+from warren.metadata.vhosts import VhostMetadata, Vhosts
 
 
-def beyond_bounds(metadata: "Metadata", command: MetadataCommand) -> str | None:
+class ExistingMetadata(Protocol):
+    """What exists before a command is applied."""
+
+    users: Users
+    vhosts: Vhosts
+    permissions: Permissions
+    global_parameters: GlobalParameters
+
+    def vhost(self, name: str) -> VhostMetadata | None:
+        """The virtual host `name`; None if there is none."""
+
+
+Check = Callable[[ExistingMetadata, MetadataCommand], str | None]
+
+
+def beyond_bounds(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
     """Why `command` would make more than there may be; None if it does not."""
     check = _CHECKS.get(type(command))
     return None if check is None else check(metadata, command)
@@ -52,7 +65,7 @@ def _is_full(what: str, known: Mapping[str, object], name: str, most: int) -> st
     )
 
 
-def _policy(metadata: "Metadata", vhost: str, name: str, *, is_operator: bool) -> str | None:
+def _policy(metadata: ExistingMetadata, vhost: str, name: str, *, is_operator: bool) -> str | None:
     found = metadata.vhost(vhost)
     if found is None:
         return None
@@ -61,12 +74,12 @@ def _policy(metadata: "Metadata", vhost: str, name: str, *, is_operator: bool) -
     return _is_full(f"{what} in vhost '{vhost}'", policies.by_name, name, POLICIES_MAX)
 
 
-def _set_policy(metadata: "Metadata", command: MetadataCommand) -> str | None:
+def _set_policy(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
     assert isinstance(command, SetPolicy)
     return _policy(metadata, command.vhost, command.name, is_operator=command.is_operator)
 
 
-def _set_parameter(metadata: "Metadata", command: MetadataCommand) -> str | None:
+def _set_parameter(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
     assert isinstance(command, SetParameter)
     if command.component not in (POLICY, OPERATOR_POLICY):
         return None
@@ -74,7 +87,7 @@ def _set_parameter(metadata: "Metadata", command: MetadataCommand) -> str | None
     return _policy(metadata, command.vhost, command.name, is_operator=is_operator)
 
 
-def _declare_queue(metadata: "Metadata", command: MetadataCommand) -> str | None:
+def _declare_queue(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
     assert isinstance(command, DeclareQueue)
     found = metadata.vhost(command.vhost)
     if found is None:
@@ -82,7 +95,7 @@ def _declare_queue(metadata: "Metadata", command: MetadataCommand) -> str | None
     return _is_full(f"queues in vhost '{command.vhost}'", found.topology.queues, command.name, QUEUES_MAX)
 
 
-def _declare_exchange(metadata: "Metadata", command: MetadataCommand) -> str | None:
+def _declare_exchange(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
     assert isinstance(command, DeclareExchange)
     found = metadata.vhost(command.vhost)
     if found is None:
@@ -91,7 +104,7 @@ def _declare_exchange(metadata: "Metadata", command: MetadataCommand) -> str | N
     return _is_full(what, found.topology.exchanges, command.name, EXCHANGES_MAX)
 
 
-def _bind(metadata: "Metadata", command: MetadataCommand) -> str | None:
+def _bind(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
     assert isinstance(command, Bind)
     found = metadata.vhost(command.vhost)
     if found is None or found.topology.binding_count < BINDINGS_MAX:
@@ -101,17 +114,17 @@ def _bind(metadata: "Metadata", command: MetadataCommand) -> str | None:
     return f"there are {BINDINGS_MAX} bindings in vhost '{command.vhost}', and may not be more"
 
 
-def _put_user(metadata: "Metadata", command: MetadataCommand) -> str | None:
+def _put_user(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
     assert isinstance(command, PutUser)
     return _is_full("users", metadata.users.by_name, command.name, USERS_MAX)
 
 
-def _put_vhost(metadata: "Metadata", command: MetadataCommand) -> str | None:
+def _put_vhost(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
     assert isinstance(command, PutVhost)
     return _is_full("virtual hosts", metadata.vhosts.by_name, command.name, VHOSTS_MAX)
 
 
-def _set_permissions(metadata: "Metadata", command: MetadataCommand) -> str | None:
+def _set_permissions(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
     assert isinstance(command, SetPermissions)
     known = metadata.permissions.by_user_and_vhost
     if len(known) < PERMISSIONS_MAX or (command.user, command.vhost) in known:
@@ -119,7 +132,7 @@ def _set_permissions(metadata: "Metadata", command: MetadataCommand) -> str | No
     return f"there are {PERMISSIONS_MAX} permissions, and may not be more"
 
 
-def _set_topic_permissions(metadata: "Metadata", command: MetadataCommand) -> str | None:
+def _set_topic_permissions(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
     assert isinstance(command, SetTopicPermissions)
     all_of_them = metadata.permissions.topics_by_user_and_vhost
     known = all_of_them.get((command.user, command.vhost))
@@ -130,7 +143,7 @@ def _set_topic_permissions(metadata: "Metadata", command: MetadataCommand) -> st
     return _is_full(what, known, command.exchange, TOPIC_PERMISSIONS_MAX)
 
 
-def _set_global_parameter(metadata: "Metadata", command: MetadataCommand) -> str | None:
+def _set_global_parameter(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
     assert isinstance(command, SetGlobalParameter)
     known = metadata.global_parameters.by_name
     return _is_full("global parameters", known, command.name, GLOBAL_PARAMETERS_MAX)

@@ -6,16 +6,14 @@ waits for its turn, so a chain of full queues costs no stack.
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from warren.errors import NotFound
 from warren.limits import LOST_DEAD_LETTERS_LOG_MS, NAME_SIZE_MAX
 from warren.model.message import Message
 from warren.queues.deaths import Death, make_dead_letter
 from warren.queues.local import LocalQueue
-
-if TYPE_CHECKING:
-    from warren.vhost.vhost import VirtualHost
+from warren.queues.queue import QueueHost
+from warren.routing.router import Router
 
 
 class DeadLetterRouter:
@@ -23,17 +21,20 @@ class DeadLetterRouter:
 
     __slots__ = (
         "_dead",
+        "_host",
         "_is_running",
         "_logged_at",
+        "_router",
         "_unlogged_count",
-        "_vhost",
         "counts",
         "discarded_counts",
         "log_discard",
     )
 
-    def __init__(self, vhost: "VirtualHost") -> None:
-        self._vhost = vhost
+    def __init__(self, host: QueueHost, router: Router) -> None:
+        """`host` is the virtual host of the queues, whose time counts; `router` is its router."""
+        self._host = host
+        self._router = router
         self._dead: deque[tuple[LocalQueue, Message, str]] = deque()
         self._is_running = False
         # Reason -> how many died of it since the start and were routed again, to whatever queues.
@@ -62,17 +63,17 @@ class DeadLetterRouter:
         self.discarded_counts[reason] = self.discarded_counts.get(reason, 0) + 1
         if reason == "delivery_limit":
             self._unlogged_count += 1
-            if self._vhost.now - self._logged_at >= LOST_DEAD_LETTERS_LOG_MS:
+            if self._host.now - self._logged_at >= LOST_DEAD_LETTERS_LOG_MS:
                 self._log_discarded(queue)
 
     def _log_discarded(self, queue: LocalQueue) -> None:
         exchange = queue.settings.dead_letter_exchange
         why = "no dead-letter exchange" if exchange is None else f"no exchange '{exchange}', which it names"
         count, self._unlogged_count = self._unlogged_count, 0
-        self._logged_at = self._vhost.now
+        self._logged_at = self._host.now
         self.log_discard(
             f"{count} message{'s' * (count > 1)} delivered more often than the limit allows "
-            f"{'were' if count > 1 else 'was'} lost in vhost '{self._vhost.name}', the last one in queue "
+            f"{'were' if count > 1 else 'was'} lost in vhost '{queue.vhost_name}', the last one in queue "
             f"'{queue.name}', for which there is {why}"
         )
 
@@ -85,7 +86,7 @@ class DeadLetterRouter:
             reason=reason,
             exchange=settings.dead_letter_exchange,
             routing_key=settings.dead_letter_routing_key,
-            now=self._vhost.now,
+            now=self._host.now,
         )
         if not _is_name(death.exchange) or not _is_name(death.routing_key or ""):
             self.count_discarded(queue, reason)  # arguments are long strings: these fit no message
@@ -95,7 +96,7 @@ class DeadLetterRouter:
             self.count_discarded(queue, reason)  # it has come too far
             return
         try:
-            destinations = self._vhost.router.route(dead_letter.message.address, dead_letter.message)
+            destinations = self._router.route(dead_letter.message.address, dead_letter.message)
         except NotFound:
             self.count_discarded(queue, reason)
             return

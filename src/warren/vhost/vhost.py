@@ -44,7 +44,7 @@ class VirtualHost(QueueHost):
         self.history: object = None
         # Deletes a queue that has outlived its use, with its bindings; set by who declares.
         self.queue_unused: Callable[[LocalQueue], None] = _nobody
-        self._dead_letter_router = DeadLetterRouter(self)
+        self._dead_letter_router = DeadLetterRouter(self, router)
         # Where the persistent messages of durable queues are kept; None: nowhere.
         self.stores: Stores | None = None
         # And those of streams.

@@ -266,7 +266,7 @@ def quarantined(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
 
 def staged(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """What is staged."""
-    yield "", (scrape.node.staging.count, scrape.node.staging.octets)
+    yield "", (scrape.node.staging.context.count, scrape.node.staging.context.octets)
 
 
 def dead_lettered(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:

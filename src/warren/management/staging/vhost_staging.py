@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from warren.errors import AmqpError
 from warren.limits import (
@@ -25,6 +25,7 @@ from warren.limits import (
 from warren.management.staging.commit import Commit, CommitDependencies
 from warren.management.staging.ipc_messages import IpcMessage, IpcMessageKind
 from warren.management.staging.row_decoder import RowDecoder, RowRefused
+from warren.management.staging.staging_context import StagingContext
 from warren.model.message import HAS_HEADERS, Message
 from warren.routing.copies import addresses_of
 from warren.routing.router import decode_name
@@ -39,9 +40,6 @@ from warren.store.staged.commit_progress import CommitProgress, CommitState, is_
 from warren.store.staged.stage import SALT_SIZE, Stage, StageDescription, StageWriter
 from warren.store.staged.stage_index import StageIndex, open_stage_index
 from warren.store.streams.chunk import MessageRun
-
-if TYPE_CHECKING:
-    from warren.management.staging.staging import Staging
 
 logger = logging.getLogger("warren.staged")
 
@@ -74,13 +72,13 @@ class StageRules:
 class VhostStaging:
     """The stages of one virtual host."""
 
-    def __init__(self, staging: "Staging", services: VhostServices, path: Path) -> None:
+    def __init__(self, context: StagingContext, services: VhostServices, path: Path) -> None:
         assert services.vhost.stores is not None
         self.services = services
         self.stage_index = StageIndex()
         # By query.
         self.commits: dict[str, Commit] = {}
-        self._staging = staging
+        self._context = context
         self._path = path
         self._store: MessageStore = services.vhost.stores.persistent
         self._disk: DirectoryDisk | None = None
@@ -116,15 +114,15 @@ class VhostStaging:
                 await disk.close_after_jobs()
 
     async def _open(self) -> None:
-        loop, staging = asyncio.get_running_loop(), self._staging
+        loop, context = asyncio.get_running_loop(), self._context
 
         def opened() -> tuple[DirectoryDisk, DirectoryDisk, StageIndex]:
-            disk = DirectoryDisk(self._path, loop, staging.committer)
-            writing = DirectoryDisk(self._path, loop, staging.receiver)
+            disk = DirectoryDisk(self._path, loop, context.committer)
+            writing = DirectoryDisk(self._path, loop, context.receiver)
             return disk, writing, open_stage_index(disk, self._report)
 
         try:
-            self._disk, self._writing, self.stage_index = await done_by(staging.committer, opened)
+            self._disk, self._writing, self.stage_index = await done_by(context.committer, opened)
         except (OSError, StoreFileError) as error:
             # Without its directory it is being deleted.
             if self._path.exists():
@@ -143,7 +141,7 @@ class VhostStaging:
 
     async def load_pyarrow(self) -> ModuleType:
         """What reads Arrow; it takes a while, the first time. ImportError if it is not there."""
-        return await done_by(self._staging.receiver, partial(import_module, "pyarrow"))
+        return await done_by(self._context.receiver, partial(import_module, "pyarrow"))
 
     # --- whose a query is -----------------------------------------------------------------------
 
@@ -196,7 +194,7 @@ class VhostStaging:
         coming = (description.query, description.batch, description.user)
         self._receiving[coming] += 1
         try:
-            async with self._staging.turn:
+            async with self._context.turn:
                 return await self._receive(description, rows, frames, rules)
         finally:
             self._receiving[coming] -= 1
@@ -211,11 +209,11 @@ class VhostStaging:
         rules: StageRules,
     ) -> Stage:
         self._check_open(description)
-        staging, disk = self._staging, self._writing
+        context, disk = self._context, self._writing
         assert disk is not None
-        salt = staging.random_octets(SALT_SIZE)
+        salt = context.random_octets(SALT_SIZE)
         number = self.stage_index.new_number()
-        writer = await done_by(staging.receiver, lambda: StageWriter(disk, number, description, salt))
+        writer = await done_by(context.receiver, lambda: StageWriter(disk, number, description, salt))
         coming = 0
         is_begun = False
         try:
@@ -228,19 +226,19 @@ class VhostStaging:
                         raise RowRefused("columns cannot be dictionaries")
                     case IpcMessageKind.RECORDS:
                         taken = partial(_write_rows, rows, writer, frame.octets)
-                        await self._admit(await done_by(staging.receiver, taken), rules)
-                        staging.octets_coming += writer.size - coming
+                        await self._admit(await done_by(context.receiver, taken), rules)
+                        context.octets_coming += writer.size - coming
                         coming = writer.size
                         self._check_room(writer.size)
             if not is_begun:
                 raise RowRefused("the stream has no schema")
             self._check_open(description)
-            stage: Stage = await done_by(staging.receiver, writer.finish)
+            stage: Stage = await done_by(context.receiver, writer.finish)
         except BaseException:
-            staging.receiver.do(writer.abandon)
+            context.receiver.do(writer.abandon)
             raise
         finally:
-            staging.octets_coming -= coming
+            context.octets_coming -= coming
         if self._refusal(description.query, description.batch):
             # It was decided without these, or given up, while they were synced.
             await self._perform([DeleteFile(stage.name)])
@@ -287,10 +285,10 @@ class VhostStaging:
         return ""
 
     def _check_room(self, size: int) -> None:
-        staging = self._staging
+        context = self._context
         if size > STAGE_SIZE_MAX:
             raise StagingFull(f"one stage takes {STAGE_SIZE_MAX} octets at most")
-        if staging.octets > STAGED_SIZE_MAX or staging.count >= STAGED_COUNT_MAX:
+        if context.octets > STAGED_SIZE_MAX or context.count >= STAGED_COUNT_MAX:
             raise StagingFull("too much is staged on this node, and waits for its commit")
 
     # --- committing -----------------------------------------------------------------------------
@@ -406,7 +404,7 @@ class VhostStaging:
         elif count < most:
             return
         key = min(queries, key=lambda key: queries[key].at, default=None)
-        if key is None or queries[key].at + STAGED_QUERY_AGE_MS_MIN > self._staging.now():
+        if key is None or queries[key].at + STAGED_QUERY_AGE_MS_MIN > self._context.now():
             raise StagingFull(f"{most} queries have committed something within a day")
         self._store.forget(key)
 
@@ -420,7 +418,7 @@ class VhostStaging:
             rows=plan.rows,
             published=0,
             unroutable=0,
-            at=self._staging.now(),
+            at=self._context.now(),
             user=plan.user,
         )
 
@@ -444,12 +442,12 @@ class VhostStaging:
     def _dependencies(self) -> CommitDependencies:
         assert self._disk is not None
         return CommitDependencies(
-            server=self._staging.server,
+            server=self._context.server,
             services=self.services,
             disk=self._disk,
             stage_index=self.stage_index,
-            do=partial(done_by, self._staging.committer),
-            now=self._staging.now,
+            do=partial(done_by, self._context.committer),
+            now=self._context.now,
         )
 
     # --- the disk -------------------------------------------------------------------------------
@@ -457,12 +455,12 @@ class VhostStaging:
     async def _perform(self, steps: list[DiskStep]) -> None:
         disk = self._disk
         assert disk is not None
-        await done_by(self._staging.committer, partial(disk.perform, steps))
+        await done_by(self._context.committer, partial(disk.perform, steps))
 
     def _perform_later(self, steps: list[DiskStep]) -> None:
         disk = self._disk
         assert disk is not None
-        self._staging.committer.do(partial(disk.perform, steps))
+        self._context.committer.do(partial(disk.perform, steps))
 
     def _report(self, error: StoreFileError) -> None:
         logger.error("vhost '%s': what is staged is damaged: %s", self.services.vhost.name, error)

@@ -1,0 +1,62 @@
+"""What the stagings of all virtual hosts of a node share: threads, the turn to receive, the total size."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from warren.limits import STAGED_AT_ONCE_MAX
+from warren.runtime.worker_thread import WorkerThread
+from warren.session.server import Server
+from warren.store.staged.stage_index import StageIndex
+
+
+class StagingContext:
+    """One for each node; `stage_indexes` gives the indexes of the virtual hosts that are running."""
+
+    def __init__(
+        self,
+        server: Server,
+        now: Callable[[], int],
+        random_octets: Callable[[int], bytes],
+        stage_indexes: Callable[[], Iterable[StageIndex]],
+    ) -> None:
+        self.server = server
+        self.now = now
+        self.random_octets = random_octets
+        # Size of the rows that are being received, in bytes.
+        self.octets_coming = 0
+        # Held while rows are received.
+        self.turn = asyncio.Semaphore(STAGED_AT_ONCE_MAX)
+        self._stage_indexes = stage_indexes
+        # Neither thread is waited for by the event loop or by the threads that confirm messages.
+        self._receiver: WorkerThread | None = None
+        self._committer: WorkerThread | None = None
+
+    @property
+    def receiver(self) -> WorkerThread:
+        """The thread that writes received rows."""
+        if self._receiver is None:
+            self._receiver = WorkerThread("warren-staged")
+        return self._receiver
+
+    @property
+    def committer(self) -> WorkerThread:
+        """The thread that reads the rows of batches that are being committed."""
+        if self._committer is None:
+            self._committer = WorkerThread("warren-commit")
+        return self._committer
+
+    @property
+    def octets(self) -> int:
+        """Size of all stages, with the rows that are being received, in bytes."""
+        return self.octets_coming + sum(index.octets for index in self._stage_indexes())
+
+    @property
+    def count(self) -> int:
+        """Number of stages."""
+        return sum(len(index.stages) for index in self._stage_indexes())
+
+    def close(self) -> None:
+        """End both threads, after what they were asked to do."""
+        for worker in (self._receiver, self._committer):
+            if worker is not None:
+                worker.close()
