@@ -136,7 +136,7 @@ def _said(log: str) -> list[str]:
 # Lines in which RabbitMQ has a term of Erlang's, and what stands in ours.
 _PLAIN = {
     '{bad_header,<<"GET / HT">>}': "the client speaks HTTP, not AMQP: it began with b'GET / HT'",
-    "connection_closed_with_no_data_received": "the client closed it before it said anything",
+    "connection_closed_with_no_data_received": "the client closed it before it sent any data",
 }
 
 

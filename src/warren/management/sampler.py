@@ -16,8 +16,8 @@ from warren.metadata.machine import Metadata
 from warren.model.counters import Counters
 from warren.queues.local import LocalQueue
 from warren.routing.exchange import Exchange
+from warren.session.amqp_connection import AmqpConnection
 from warren.session.channel import Channel
-from warren.session.connection import Connection
 from warren.session.server import Server, StreamClient
 from warren.vhost.vhost import VirtualHost
 
@@ -292,7 +292,7 @@ def exchange_row(exchange: Exchange) -> SampleRow:
     return exchange.published_in, exchange.published_out
 
 
-def connection_row(connection: Connection | StreamClient) -> SampleRow:
+def connection_row(connection: AmqpConnection | StreamClient) -> SampleRow:
     """The numbers of a connection, by CONNECTION_COLUMNS."""
     return connection.octets_received, connection.outbox.total
 

@@ -9,8 +9,8 @@ from warren.management.plain_reasons import plain
 from warren.metadata.commands import CommandContext, MetadataCommand, Outcome, Reply
 from warren.metadata.events import Event
 from warren.metadata.machine import Metadata
-from warren.session.audit_events import AuditEvents, is_topology_command
-from warren.session.event_publisher import EventPublisher
+from warren.session.events.audit_events import AuditEvents, is_topology_command
+from warren.session.events.event_publisher import EventPublisher
 
 # The values of parameters hold addresses with passwords in them; `metadata` is Erlang's term of what stands
 # beside it as well.

@@ -47,7 +47,7 @@ from warren.runtime.randomness import random_octets
 from warren.runtime.thread_pool import ThreadPool
 from warren.runtime.turns import TurnQueue
 from warren.session.admission_control import AdmissionControl
-from warren.session.event_publisher import EXCHANGE
+from warren.session.events.event_publisher import EXCHANGE
 from warren.session.handshake import HandshakeSettings
 from warren.session.server import Server, ServerDependencies, SessionSettings
 from warren.session.server_properties import server_properties

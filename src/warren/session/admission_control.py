@@ -9,7 +9,7 @@ from warren.access.authorize import check_vhost
 from warren.errors import AmqpError, InternalError, LoginRefused, NotAllowed
 from warren.metadata.machine import Metadata
 from warren.metadata.users import User
-from warren.session.event_publisher import AMQP, PROTOCOLS, EventPublisher
+from warren.session.events.event_publisher import AMQP, PROTOCOLS, EventPublisher
 from warren.session.peer import Peer
 
 _CONNECTIONS_LIMIT = "max-connections"

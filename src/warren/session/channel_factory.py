@@ -1,27 +1,23 @@
 """What a channel is put together from, when it is opened."""
 
-from typing import TYPE_CHECKING
-
 from warren.errors import NotAllowed
+from warren.session.amqp_connection import AmqpConnection
 from warren.session.channel import Channel, ChannelParts
 from warren.session.channel_origin import ChannelOrigin
-from warren.session.connection_log import channel_failed
 from warren.session.consume_handler import ConsumeContext, ConsumeHandler
 from warren.session.declare_handler import DeclareHandler
 from warren.session.publisher import ChannelPublisher
+from warren.session.server import Server
 from warren.session.subscriber import Subscriber
 from warren.vhost.requester import Requester
 
-if TYPE_CHECKING:
-    from warren.session.connection import Connection
 
-
-def open_channel(connection: "Connection", number: int) -> Channel:
+def open_channel(server: Server, connection: AmqpConnection, number: int) -> Channel:
     """A new channel of an open connection. NotAllowed over a limit."""
     services, login = connection.services, connection.login
     assert services is not None
     assert login is not None
-    _check_limits(connection)
+    _check_limits(server, connection)
     vhost = services.vhost
     outbox = connection.outbox
     authorizer = services.authorizer(login.account)
@@ -33,12 +29,11 @@ def open_channel(connection: "Connection", number: int) -> Channel:
     context = ConsumeContext(
         queue_service=services.queue_service,
         requester=requester,
-        random_octets=connection.server.random_octets,
+        random_octets=server.random_octets,
         check_timeouts=connection.check_timeouts,
-        consumers_max=connection.server.settings.consumers_per_channel_max,
+        consumers_max=server.settings.consumers_per_channel_max,
     )
     publisher = ChannelPublisher(vhost, outbox, number, rules.admit)
-    server = connection.server
     origin = ChannelOrigin(connection.peer, number, login.user, server.event_publisher)
     origin.pid = (connection.owner.serial, server.channels_opened_count + 1)
     origin.channel_opened(vhost.name)
@@ -53,13 +48,13 @@ def open_channel(connection: "Connection", number: int) -> Channel:
         consume_handler=ConsumeHandler(vhost, subscriber, rules, context=context),
         declare_handler=DeclareHandler(services, requester, subscriber, rules),
         run_in_channel=connection.run_in_channel,
-        failed=lambda error, index: channel_failed(connection, number, error, index),
-        message_size_max=connection.server.settings.message_size_max,
+        failed=lambda error, index: server.connection_log.channel_failed(connection, number, error, index),
+        message_size_max=server.settings.message_size_max,
     )
     return Channel(number, parts)
 
 
-def _check_limits(connection: "Connection") -> None:
+def _check_limits(server: Server, connection: AmqpConnection) -> None:
     """NotAllowed for one channel more than was negotiated, or than the user may have (RabbitMQ's texts)."""
     services, login = connection.services, connection.login
     assert services is not None
@@ -72,7 +67,7 @@ def _check_limits(connection: "Connection") -> None:
             method_index=0,
         )
     limit = services.channels_max_of(login.user)
-    if limit is not None and 0 <= limit <= connection.server.channels_of(login.user):
+    if limit is not None and 0 <= limit <= server.channels_of(login.user):
         raise NotAllowed(
             f"number of channels opened for user '{login.user}' has reached the maximum allowed user limit "
             f"of ({limit})",

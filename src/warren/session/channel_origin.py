@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from warren.metadata.records import NO_ARGUMENTS
-from warren.session.event_publisher import EventPublisher
+from warren.session.events.event_publisher import EventPublisher
 from warren.wire.table import Int32, Table, Value
 
 

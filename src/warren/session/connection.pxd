@@ -31,12 +31,9 @@ cdef class Connection:
     cdef list _waiting
     cdef int64_t _now
     cdef bint _is_open
-    cdef bint _ignores_input
-    cdef bint _is_deleting_queues
     cdef bint _will_close
     cdef bint _is_lost
     cdef bint _will_resume
-    cdef int64_t _silence_excused
     cdef public tuple octets_counted
     cdef readonly int64_t octets_received
     cdef readonly int64_t read_count
@@ -44,10 +41,8 @@ cdef class Connection:
     cdef public bint is_dirty
     cdef public object history
     cdef object _handshake_driver
-    cdef object _heartbeat
-    cdef object _closing_deadline
-    cdef object _timeout_check
-    cdef int64_t _timeout_interval
+    cdef object _closing
+    cdef object _deadlines
     cdef FrameReader _reader
     cdef dict _channels
     cdef Channel _channel

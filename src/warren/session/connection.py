@@ -11,21 +11,23 @@ from enum import Enum
 
 from warren import limits
 from warren.errors import AmqpError, ChannelNumberError, ConnectionForced, FrameError, InternalError
-from warren.session import connection_log
 from warren.session.channel import Channel, close_channels
 from warren.session.channel_factory import open_channel
+from warren.session.closing_handshake import CLOSE_OK, ClosingHandshake
+from warren.session.connection_deadlines import ConnectionDeadlines
 from warren.session.handshake import Handshake
 from warren.session.handshake_driver import HandshakeDriver
-from warren.session.heartbeat import HEARTBEAT_FRAME, Heartbeat, HeartbeatAction, check_heartbeat
+from warren.session.heartbeat import HEARTBEAT_FRAME, HeartbeatAction, check_heartbeat
+from warren.session.login import Login
 from warren.session.outbox import Buffer, Outbox
 from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
-from warren.session.protocol_errors import close_text, too_early, unexpected_frame_error
+from warren.session.protocol_errors import too_early, unexpected_frame_error
 from warren.session.secret_update import update_secret
 from warren.session.server import Server
 from warren.session.subscriber import Subscriber
 from warren.session.throttle import Throttle
-from warren.session.vhost_services import Login, VhostServices
+from warren.session.vhost_services import VhostServices
 from warren.vhost.coroutine_driver import drive
 from warren.vhost.vhost import VirtualHost
 from warren.wire import methods
@@ -41,11 +43,6 @@ _METHOD = METHOD
 _BODY = BODY
 _CHANNEL_OPEN = methods.ChannelOpen.index
 _CHANNEL_OPEN_OK = methods.ChannelOpenOk().encode()
-_CLOSE_OK = methods.ConnectionCloseOk().encode()
-# Time is told in steps of about this, so looking more often shows nothing new (ms).
-_TIMEOUT_CHECK_MS_MIN = 100
-# After a broken frame, frames cannot be told apart any more: only this one is looked for.
-_CLOSE_OK_FRAME = b"\x01\x00\x00\x00\x00\x00\x04\x00\x0a\x00\x33\xce"
 
 
 class ConnectionState(Enum):
@@ -61,12 +58,11 @@ class Connection:
     """The protocol of one client, below the waterline."""
 
     __slots__ = (
-        "_channel", "_channels", "_closing_deadline", "_handshake_driver", "_heartbeat", "_ignores_input",
-        "_is_deleting_queues", "_is_lost", "_is_open", "_now", "_output_listener", "_reader",
-        "_silence_excused", "_timeout_check", "_timeout_interval", "_vhost", "_waiting", "_will_close",
-        "_will_resume", "_work_max", "changes", "connected_at", "has_more", "history", "is_dirty", "login",
-        "octets_counted", "octets_received", "outbox", "owner", "peer", "read_count", "server", "services",
-        "state", "throttle", "write_count",
+        "_channel", "_channels", "_closing", "_deadlines", "_handshake_driver", "_is_lost", "_is_open",
+        "_now", "_output_listener", "_reader", "_vhost", "_waiting", "_will_close", "_will_resume",
+        "_work_max", "changes", "connected_at", "has_more", "history", "is_dirty", "login", "octets_counted",
+        "octets_received", "outbox", "owner", "peer", "read_count", "server", "services", "state", "throttle",
+        "write_count",
     )  # fmt: skip
 
     def __init__(self, server: Server, peer: Peer, output_listener: OutputListener, now: int) -> None:
@@ -91,15 +87,11 @@ class Connection:
         self._now = now
         self._vhost: VirtualHost = None  # type: ignore[assignment]
         self._is_open = False
-        self._ignores_input = False
-        # True while its exclusive queues are deleted.
-        self._is_deleting_queues = False
         # It asked to close, or its socket is gone, while something was held that goes on first.
         self._will_close = False
         self._is_lost = False
         # A turn was asked for in which what is held goes on.
         self._will_resume = False
-        self._silence_excused = 0
         # Of the socket: octets and how often some came, how often some went; `outbox` counts what goes.
         self.octets_counted = (0, 0)
         self.octets_received = self.read_count = self.write_count = 0
@@ -108,13 +100,10 @@ class Connection:
         self.history: object = None
         handshake = Handshake(server.admission_control, peer, server.offer, now)
         self._handshake_driver: HandshakeDriver | None = HandshakeDriver(
-            handshake, self.outbox, server.later, self._resume_handshake
+            handshake, self, server, self._resume_handshake
         )
-        self._heartbeat: Heartbeat | None = None
-        self._closing_deadline: int | None = None
-        # When to look for deliveries that are held too long, and how often.
-        self._timeout_check: int | None = None
-        self._timeout_interval = 0
+        self._deadlines = ConnectionDeadlines()
+        self._closing = ClosingHandshake(self.outbox, self._deadlines)
         self._reader = FrameReader()
         self._channels: dict[int, Channel] = {}
         # The channel of the last frame.
@@ -134,6 +123,16 @@ class Connection:
     def is_reading_paused(self) -> bool:
         """True while nothing more may be read from this client."""
         return self.throttle.is_reading_paused or self._is_handshake_waiting()
+
+    @property
+    def vhost_name(self) -> str:
+        """The virtual host; empty before the connection was open."""
+        return "" if self.services is None else self.services.vhost.name
+
+    @property
+    def frame_size_max(self) -> int:
+        """The largest frame that was agreed on, in bytes."""
+        return self.outbox.frame_size_max
 
     @property
     def channels(self) -> dict[int, Channel]:
@@ -214,23 +213,18 @@ class Connection:
         """When `expire` wants to be called (ms); None when it need not be."""
         if self._handshake_driver is not None:
             return self._handshake_driver.deadline()
-        if self._closing_deadline is not None:
-            return self._closing_deadline
-        beat = self._heartbeat.deadline() if self._heartbeat is not None else None
         ends = self.login.expires_at if self.login is not None and self._is_open else None
-        return min((due for due in (beat, self._timeout_check, ends) if due is not None), default=None)
+        return self._deadlines.next(ends)
 
     def expire(self, now: int) -> None:
         """A deadline has passed: heartbeats, hung handshakes and closes, deliveries held too long."""
         self._now = now
         if self._handshake_driver is not None:
-            due = self._handshake_driver.deadline()
-            if due is not None and now >= due:
-                connection_log.handshake_timed_out(self, self._handshake_driver.handshake)
+            if self._handshake_driver.expire(now):
                 self._finish()
-        elif self._closing_deadline is None:
+        elif self._deadlines.closing is None:
             self._expire_open(now)
-        elif now >= self._closing_deadline:
+        elif now >= self._deadlines.closing:
             self._finish()
 
     def close(self, error: AmqpError) -> None:
@@ -238,14 +232,15 @@ class Connection:
         error.method_index = 0
         self._fail(error)
 
+    def renew(self, login: Login) -> None:
+        """Go on with `login`, and confirm connection.update-secret."""
+        self.login = login
+        self.outbox.method(0, methods.ConnectionUpdateSecretOk())
+        self.changes += 1
+
     def check_timeouts(self, timeout_ms: int | None) -> None:
         """Look for deliveries that are held for longer than `timeout_ms`; None is for ever."""
-        if timeout_ms is None:
-            return
-        interval = max(min(timeout_ms // 4, limits.CONSUMER_TIMEOUT_CHECK_MS), _TIMEOUT_CHECK_MS_MIN)
-        if self._timeout_check is None or interval < self._timeout_interval:
-            self._timeout_interval = interval
-            self._timeout_check = self._now + interval
+        if timeout_ms is not None and self._deadlines.check_timeouts(timeout_ms, self._now):
             self.changes += 1
 
     def block(self, reason: str) -> None:
@@ -314,7 +309,10 @@ class Connection:
     def _end(self) -> None:
         """Nobody hears of it any more."""
         self._is_lost = False
-        connection_log.client_disconnected(self, self._handshake_driver)
+        if self._handshake_driver is not None:
+            self._handshake_driver.disconnected()
+        elif self._is_open:
+            self.server.connection_log.client_disconnected(self)
         self._release(b"")
         self._finish()
 
@@ -324,19 +322,16 @@ class Connection:
         if (
             handshake_driver is not None
             and self.state is ConnectionState.HANDSHAKE
-            and not self._ignores_input
+            and not self._closing.ignores_input
         ):
-            if not handshake_driver.header:
-                connection_log.accepted(self)
             behind = handshake_driver.receive_header(data)
             if behind is None:
-                connection_log.wrong_protocol(self, handshake_driver.header)
                 self._finish()
-                self._ignores_input = True
+                self._closing.ignores_input = True
                 return
             data = behind
-        if self._ignores_input:
-            if _CLOSE_OK_FRAME in data:
+        if self._closing.ignores_input:
+            if self._closing.is_answered_by(data):
                 self._finish()
             return
         if data:
@@ -386,7 +381,7 @@ class Connection:
 
     def _skip_rest(self) -> None:
         """What lies behind the frame that ended the connection, in the same read."""
-        if self._ignores_input:
+        if self._closing.ignores_input:
             return
         try:
             self._process_frames()
@@ -416,10 +411,11 @@ class Connection:
     def _handle_unopened(self, reader: FrameReader) -> None:
         """A frame of the handshake, or one that came too late."""
         if self.state is ConnectionState.CLOSING:
-            self._handle_closing(reader)
+            if self._closing.handle(reader):
+                self._finish()
             return
         handshake_driver = self._handshake_driver
-        if handshake_driver is None or handshake_driver.deadline() is None or self._ignores_input:
+        if handshake_driver is None or handshake_driver.deadline() is None or self._closing.ignores_input:
             return
         if reader.kind == _HEARTBEAT:
             check_heartbeat(reader)
@@ -431,9 +427,9 @@ class Connection:
     def _open(self, handshake: Handshake, tuned_at: int) -> None:
         """The handshake is complete."""
         self.services = self.server.vhost_services[handshake.vhost]
-        self.login = Login.from_handshake(handshake)
+        self.login = handshake.login()
         self.outbox.frame_size_max = handshake.frame_size_max
-        self._heartbeat = Heartbeat(handshake.heartbeat_s, tuned_at)
+        self._deadlines.start_heartbeat(handshake.heartbeat_s, tuned_at)
         self._handshake_driver = None
         self._is_open = True
         self.state = ConnectionState.OPEN
@@ -453,7 +449,7 @@ class Connection:
         if index != _CHANNEL_OPEN:
             raise ChannelNumberError("expected 'channel.open'", method_index=index)
         decode_method(reader.payload())
-        channel = open_channel(self, reader.channel)
+        channel = open_channel(self.server, self, reader.channel)
         self._channels[reader.channel] = channel
         self._channel = channel
         self.server.channel_opened(self)
@@ -480,7 +476,7 @@ class Connection:
             else:
                 self._agree_to_close()
         elif isinstance(method, methods.ConnectionUpdateSecret):
-            drive(update_secret(self, method.new_secret))
+            drive(update_secret(self, method.new_secret, self.server.admission_control))
         else:
             raise ChannelNumberError(
                 "unexpected method in connection state running", method_index=method.index
@@ -490,18 +486,9 @@ class Connection:
         """The client closes the socket; until then it may say so again, as RabbitMQ lets it."""
         self._will_close = False
         self.state = ConnectionState.CLOSING
-        self._closing_deadline = self._now + limits.CLOSING_MS
-        connection_log.closing(self)
-        self._release(_CLOSE_OK)
-
-    def _handle_closing(self, reader: FrameReader) -> None:
-        if reader.kind != _METHOD or reader.channel:
-            return
-        index = index_of(reader.payload())
-        if index == methods.ConnectionCloseOk.index:
-            self._finish()
-        elif index == methods.ConnectionClose.index and not self._is_deleting_queues:
-            self.outbox.payload(0, _CLOSE_OK)
+        self._closing.agree(self._now)
+        self.server.connection_log.closing(self)
+        self._release(CLOSE_OK)
 
     def _expire_open(self, now: int) -> None:
         self._vhost.now = now
@@ -509,28 +496,25 @@ class Connection:
         if login is not None and login.expires_at is not None and now >= login.expires_at:
             self.close(ConnectionForced(f"the token of user '{login.user}' has expired"))
             return
-        heartbeat = self._heartbeat
-        if heartbeat is not None:
-            if self.throttle.is_reading_paused:
-                # Its silence is ours.
-                self._silence_excused += 1
-            pulse = heartbeat.due(now, self.octets_received + self._silence_excused, self.outbox.total)
-            if pulse is HeartbeatAction.SEND:
-                self.outbox.raw(HEARTBEAT_FRAME)
-            elif pulse is HeartbeatAction.DEAD:
-                connection_log.heartbeats_missed(self)
-                self._release(b"")
-                self._finish()
-                return
-        if self._timeout_check is not None and now >= self._timeout_check:
-            self._timeout_check = now + self._timeout_interval
+        due = self._deadlines.heartbeat_due(
+            now, self.octets_received, self.outbox.total, is_reading_paused=self.throttle.is_reading_paused
+        )
+        if due is HeartbeatAction.SEND:
+            self.outbox.raw(HEARTBEAT_FRAME)
+        elif due is HeartbeatAction.DEAD:
+            self.server.connection_log.heartbeats_missed(self)
+            self._release(b"")
+            self._finish()
+            return
+        if self._deadlines.is_timeout_check_due(now):
             for channel in list(self._channels.values()):
                 self.guard(lambda channel=channel: self._time_out(channel, now))  # type: ignore[misc]
 
     def _time_out(self, channel: Channel, now: int) -> None:
         """Cancel the consumers of `channel` that hold a delivery too long, and no other."""
-        for consumer in channel.subscriber.time_out(now, self.server.settings.consumer_timeout_ms):
-            connection_log.consumer_timed_out(self, channel.number, consumer.tag)
+        timeout_ms = self.server.settings.consumer_timeout_ms
+        for consumer in channel.subscriber.time_out(now, timeout_ms):
+            self.server.connection_log.consumer_timed_out(self, channel.number, consumer.tag, timeout_ms)
 
     def guard(self, action: Callable[[], None]) -> None:
         """Run what came from no frame, with the same end for its exceptions."""
@@ -546,24 +530,18 @@ class Connection:
         """End the connection because of `error` (0-9-1 §1.4.2.5)."""
         self.changes += 1
         if self.state in (ConnectionState.CLOSING, ConnectionState.FINISHED):
-            self._ignores_input = True
+            self._closing.ignores_input = True
             return
         if self._handshake_driver is None:
-            connection_log.connection_failed(self, error, self._reader.channel)
+            self.server.connection_log.connection_failed(self, error, self._reader.channel)
         else:
-            connection_log.handshake_refused(self, self._handshake_driver.handshake, error)
             if not self._handshake_driver.refuse(error, self._now):
-                self._ignores_input = True
+                self._closing.ignores_input = True
                 return
             self._handshake_driver = None
         self._release(b"")
-        index = error.method_index or 0
-        close = methods.ConnectionClose(error.code, close_text(error), index >> 16, index & 0xFFFF)
-        self.outbox.method(0, close)
+        self._closing.begin(error, self._now)
         self.state = ConnectionState.CLOSING
-        self._ignores_input = isinstance(error, FrameError)
-        wait = limits.BROKEN_CLOSING_MS if self._ignores_input else limits.CLOSING_MS
-        self._closing_deadline = self._now + wait
 
     def _release(self, answer: bytes) -> None:
         """Leave nothing of this connection in the virtual host; `answer` is sent when that is done."""
@@ -583,16 +561,14 @@ class Connection:
 
     async def _delete_exclusive_queues(self, answer: bytes) -> None:
         assert self.services is not None
-        self._is_deleting_queues = True
+        self._closing.is_close_ok_pending = True
         await self.services.queue_service.remove_exclusive(self.owner)
-        self._is_deleting_queues = False
+        self._closing.is_close_ok_pending = False
         if answer:
             self.outbox.payload(0, answer)
 
     def _finish(self) -> None:
         self.changes += 1
         self._handshake_driver = None
-        self._heartbeat = None
-        self._timeout_check = None
-        self._closing_deadline = None
+        self._deadlines.clear()
         self.state = ConnectionState.FINISHED

@@ -14,6 +14,7 @@ from warren import limits
 from warren.errors import AmqpError, ChannelNumberError, CommandInvalid, LoginRefused, NotAllowed
 from warren.metadata.users import User
 from warren.session.admission_control import AdmissionControl
+from warren.session.login import Login
 from warren.session.peer import Peer
 from warren.wire.method import Method
 from warren.wire.methods import (
@@ -121,6 +122,17 @@ class Handshake:
     def is_complete(self) -> bool:
         """The connection is open: methods go to it from now on."""
         return self.phase is HandshakePhase.RUNNING
+
+    def login(self) -> Login:
+        """What was agreed on, once the handshake is complete."""
+        return Login(
+            account=self.account,
+            mechanism=self.mechanism,
+            heartbeat_s=self.heartbeat_s,
+            client_properties=self.client_properties,
+            channels_max=self.channels_max,
+            capabilities=self.capabilities,
+        )
 
     def deadline(self) -> int | None:
         """When the peer is dropped without a word unless it gets further."""

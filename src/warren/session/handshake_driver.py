@@ -5,22 +5,35 @@ time is not the client's.
 """
 
 from collections.abc import Callable, Coroutine
+from typing import Protocol
 
 from warren.errors import AmqpError
-from warren.session.handshake import PROTOCOL_HEADER, PROTOCOL_HEADER_SIZE, Handshake
+from warren.session.events.connection_facts import ConnectionFacts
+from warren.session.handshake import PROTOCOL_HEADER, PROTOCOL_HEADER_SIZE, Handshake, HandshakePhase
 from warren.session.outbox import Outbox
 from warren.session.protocol_errors import unexpected_frame_error
-from warren.vhost.coroutine_driver import Later, Pending, step
+from warren.session.server import Server
+from warren.vhost.coroutine_driver import Pending, step
 from warren.wire.frames import METHOD, FrameReader
 from warren.wire.method import Method
 from warren.wire.methods import ConnectionTuneOk, decode_method
+
+
+class HandshakeConnection(ConnectionFacts, Protocol):
+    """The connection whose handshake is driven."""
+
+    @property
+    def outbox(self) -> Outbox:
+        """Where the answers go."""
 
 
 class HandshakeDriver:
     """What a connection does before it is open."""
 
     __slots__ = (
+        "_connection",
         "_later",
+        "_log",
         "_negotiation",
         "_outbox",
         "_resume",
@@ -31,12 +44,18 @@ class HandshakeDriver:
     )
 
     def __init__(
-        self, handshake: Handshake, outbox: Outbox, later: Later, resume: Callable[[int], None]
+        self,
+        handshake: Handshake,
+        connection: HandshakeConnection,
+        server: Server,
+        resume: Callable[[int], None],
     ) -> None:
         """`resume` is called in a turn of its own, with the time, when what was waited for is there."""
         self.handshake = handshake
-        self._outbox = outbox
-        self._later = later
+        self._connection = connection
+        self._outbox = connection.outbox
+        self._log = server.connection_log
+        self._later = server.later
         self._resume = resume
         # What came of the protocol header.
         self.header = b""
@@ -50,17 +69,44 @@ class HandshakeDriver:
         """An answer is being looked for: no other frame may be obeyed."""
         return self._negotiation is not None
 
+    @property
+    def is_refused(self) -> bool:
+        """The client was refused and waits for the delayed answer."""
+        return self.handshake.phase is HandshakePhase.REFUSED
+
     def deadline(self) -> int | None:
         """When the peer is dropped without a word unless it gets further."""
         return None if self.is_waiting else self.handshake.deadline()
 
+    def expire(self, now: int) -> bool:
+        """Whether the client has not come further in time: its socket is to be closed without a word."""
+        due = self.deadline()
+        if due is None or now < due:
+            return False
+        if not self.is_refused:
+            is_first = self.handshake.phase is HandshakePhase.AWAIT_HEADER
+            awaited = "its protocol header" if is_first else "its next frame"
+            self._log.handshake_timed_out(self._connection, awaited)
+        return True
+
+    def disconnected(self) -> None:
+        """Log that the client has closed the socket, unless it was refused before."""
+        if not self.is_refused:
+            if self.header:
+                self._log.client_disconnected(self._connection)
+            else:
+                self._log.disconnected_silently(self._connection)
+
     def refuse(self, error: AmqpError, now: int) -> bool:
-        """End the handshake; whether the peer is told `error`."""
+        """End the handshake with `error`; whether the client is sent connection.close."""
+        self._log.handshake_refused(self._connection, self.handshake, error)
         self._negotiation = None
         return self.handshake.refuse(error, now)
 
     def receive_header(self, data: bytes) -> bytes | None:
         """Take the protocol header; what lies behind it, or None when the peer is sent away."""
+        if not self.header:
+            self._log.accepted(self._connection)
         needed = PROTOCOL_HEADER_SIZE - len(self.header)
         if not needed:
             return data
@@ -70,6 +116,7 @@ class HandshakeDriver:
         answer = self.handshake.receive_header(self.header)
         if not answer:
             self._outbox.raw(PROTOCOL_HEADER)
+            self._log.wrong_protocol(self._connection, self.header)
             return None
         self._outbox.payload(0, answer)
         return data[needed:]

@@ -1,27 +1,24 @@
-"""connection.update-secret: another token for the one with which a client came in."""
+"""connection.update-secret: a client replaces the token with which it logged in."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from warren.access.authorize import Authorizer
 from warren.access.grants import TokenUser
 from warren.errors import AccessRefused, AmqpError
-from warren.wire import methods
-
-if TYPE_CHECKING:
-    from warren.session.connection import Connection
+from warren.session.admission_control import AdmissionControl
+from warren.session.amqp_connection import AmqpConnection
 
 
-async def update_secret(connection: "Connection", secret: str) -> None:
-    """Let `connection` go on with `secret`; an AmqpError ends it if that is not its user's.
+async def update_secret(connection: AmqpConnection, secret: str, admission_control: AdmissionControl) -> None:
+    """Replace the token of `connection` by `secret`; closes the connection if that is not its user's.
 
-    What the new token does not grant is gone at once, also for channels that are open.
+    Permissions that the new token does not grant end at once, also for channels that are open.
     """
     login, services = connection.login, connection.services
     assert login is not None
     assert services is not None
     try:
-        account = await connection.server.admission_control.renewed(login.account, secret)
+        account = await admission_control.renewed(login.account, secret)
     except AmqpError as error:
         connection.close(error)
         return
@@ -33,13 +30,11 @@ async def update_secret(connection: "Connection", secret: str) -> None:
         account = replace(account, grants=login.account.grants)
         services.vhost.permission_generation += 1
         _cancel_unreadable(connection, services.authorizer(account))
-    connection.login = replace(login, account=account)
-    connection.outbox.method(0, methods.ConnectionUpdateSecretOk())
-    connection.changes += 1
+    connection.renew(replace(login, account=account))
 
 
-def _cancel_unreadable(connection: "Connection", authorizer: Authorizer) -> None:
-    """End the consumers of queues that may not be read any more, and tell the client."""
+def _cancel_unreadable(connection: AmqpConnection, authorizer: Authorizer) -> None:
+    """Cancel the consumers of queues that may not be read any more, and notify the client."""
     for channel in connection.channels.values():
         for consumer in list(channel.subscriber.consumers):
             try:

@@ -2,21 +2,20 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from warren import limits
-from warren.session import connection_log
 from warren.session.admission_control import AdmissionControl
-from warren.session.event_publisher import EventPublisher
+from warren.session.amqp_connection import AmqpConnection
+from warren.session.events.connection_log import ConnectionLog
+from warren.session.events.event_publisher import EventPublisher
 from warren.session.handshake import HandshakeSettings, Offer
 from warren.session.outbox import Outbox
 from warren.session.throttle import HeldTotal
+from warren.session.vhost_services import VhostServices
 from warren.vhost.coroutine_driver import Later
 from warren.vhost.requester import Owner
-
-if TYPE_CHECKING:
-    from warren.session.connection import Connection
-    from warren.session.vhost_services import VhostServices
+from warren.vhost.vhost import VirtualHost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +67,29 @@ class Server:
     """The broker, as a connection sees it."""
 
     __slots__ = (
-        "_channels", "_connections_of_user", "_connections_of_vhost", "_serial", "admission_control",
-        "blocked_reason", "channels_closed_count", "channels_opened_count", "connections",
-        "connections_closed_count", "connections_opened_count", "event_publisher", "held", "later", "log",
-        "moved", "offer", "random_octets", "report", "settings", "stream_clients", "vhost_services",
+        "_channels",
+        "_connections_of_user",
+        "_connections_of_vhost",
+        "_serial",
+        "admission_control",
+        "blocked_reason",
+        "channels_closed_count",
+        "channels_opened_count",
+        "connection_log",
+        "connections",
+        "connections_closed_count",
+        "connections_opened_count",
+        "event_publisher",
+        "held",
+        "later",
+        "log",
+        "moved",
+        "offer",
+        "random_octets",
+        "report",
+        "settings",
+        "stream_clients",
+        "vhost_services",
     )  # fmt: skip
 
     def __init__(
@@ -86,8 +104,9 @@ class Server:
         # The virtual hosts that are alive, by name.
         self.vhost_services: dict[str, VhostServices] = {}
         self.event_publisher = EventPublisher(
-            self.vhost_services, settings.event_vhost, dependencies.later, node_name=dependencies.node_name
+            self._event_vhost, dependencies.later, node_name=dependencies.node_name
         )
+        self.connection_log = ConnectionLog(dependencies.log, self.event_publisher.pid)
         self.random_octets = dependencies.random_octets
         self.later = dependencies.later
         self.report = dependencies.report
@@ -96,11 +115,11 @@ class Server:
         self.blocked_reason = ""
         self.held = HeldTotal(dependencies.later)
         # The open connections, in the order in which they came.
-        self.connections: dict[Connection, None] = {}
+        self.connections: dict[AmqpConnection, None] = {}
         # And those of other protocols.
         self.stream_clients: dict[StreamClient, None] = {}
         # Those of them whose numbers have changed since somebody took this.
-        self.moved: dict[Connection, None] = {}
+        self.moved: dict[AmqpConnection, None] = {}
         # Since the start.
         self.connections_opened_count = 0
         self.connections_closed_count = 0
@@ -111,6 +130,10 @@ class Server:
         self._channels: dict[str, int] = {}
         self._connections_of_user: dict[str, int] = {}
         self._connections_of_vhost: dict[str, int] = {}
+
+    def _event_vhost(self) -> VirtualHost | None:
+        services = self.vhost_services.get(self.settings.event_vhost)
+        return None if services is None else services.vhost
 
     def next_owner(self) -> Owner:
         """What the exclusive queues of one more connection belong to."""
@@ -125,7 +148,7 @@ class Server:
         for stream_client in list(self.stream_clients):
             stream_client.block(reason)
 
-    def opened(self, connection: "Connection") -> None:
+    def opened(self, connection: AmqpConnection) -> None:
         """`connection` is open."""
         self.connections[connection] = None
         self.connections_opened_count += 1
@@ -133,9 +156,9 @@ class Server:
         _count(self._connections_of_user, user, 1)
         _count(self._connections_of_vhost, vhost, 1)
         self.event_publisher.opened(connection)
-        connection_log.opened(connection)
+        self.connection_log.opened(connection)
 
-    def closed(self, connection: "Connection") -> None:
+    def closed(self, connection: AmqpConnection) -> None:
         """`connection` was open, and is not any more."""
         del self.connections[connection]
         self.moved.pop(connection, None)
@@ -166,7 +189,7 @@ class Server:
         """How many connections are open, of any protocol."""
         return len(self.connections) + len(self.stream_clients)
 
-    def count_octets(self, connection: "Connection | StreamClient", name: str) -> None:
+    def count_octets(self, connection: AmqpConnection | StreamClient, name: str) -> None:
         """Add what `connection` has received and sent since this was called to what its virtual host has."""
         services = self.vhost_services.get(name)
         if services is None:
@@ -177,17 +200,17 @@ class Server:
         vhost.octets_received += connection.octets_received - received
         vhost.octets_sent += connection.outbox.total - sent
 
-    def channel_opened(self, connection: "Connection") -> None:
+    def channel_opened(self, connection: AmqpConnection) -> None:
         """`connection` has one more channel."""
         self.channels_opened_count += 1
         _count(self._channels, _user_and_vhost(connection)[0], 1)
 
-    def channels_closed(self, connection: "Connection", count: int) -> None:
+    def channels_closed(self, connection: AmqpConnection, count: int) -> None:
         """`connection` has `count` channels less."""
         self.channels_closed_count += count
         _count(self._channels, _user_and_vhost(connection)[0], -count)
 
-    def take_dirty(self) -> "list[Connection]":
+    def take_dirty(self) -> list[AmqpConnection]:
         """The connections whose numbers have changed since this was asked last."""
         moved = list(self.moved)
         self.moved = {}
@@ -227,7 +250,7 @@ class ServerDependencies:
     log: Callable[[str, str, str, Mapping[str, object]], None] = _no_log
 
 
-def _user_and_vhost(connection: "Connection") -> tuple[str, str]:
+def _user_and_vhost(connection: AmqpConnection) -> tuple[str, str]:
     """User and virtual host of an open connection."""
     assert connection.login is not None
     assert connection.services is not None

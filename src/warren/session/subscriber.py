@@ -10,7 +10,7 @@ from warren.model.message import Message
 from warren.queues.local import LocalQueue
 from warren.queues.queue import Consumer, Delivery, Queue, QueueHost
 from warren.session.channel_origin import ChannelOrigin
-from warren.session.event_publisher import printed
+from warren.session.events.event_publisher import printed
 from warren.session.outbox import Outbox
 from warren.session.tracer import Tracer
 from warren.session.unacked import Unacked

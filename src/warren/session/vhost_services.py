@@ -1,11 +1,11 @@
-"""Where a connection is and who it is, once it is open."""
+"""One virtual host with all that a session needs to work in it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 from warren.access.authorize import Authorizer
-from warren.access.grants import ExternalUser, TokenUser, grants_of
+from warren.access.grants import ExternalUser, grants_of
 from warren.errors import InternalError, ResourceError
 from warren.flow.credit import PublishCredit
 from warren.limits import REMOVAL_RETRY_MS
@@ -19,7 +19,6 @@ from warren.queues.classic import ClassicQueue
 from warren.queues.local import LocalQueue
 from warren.queues.stream import StreamQueue
 from warren.routing.router import Router
-from warren.session.handshake import Handshake
 from warren.session.publish_rules import PublishRules
 from warren.session.tracer import Tracer
 from warren.store.recovered_queue import RecoveredQueue
@@ -33,40 +32,6 @@ from warren.vhost.vhost import VirtualHost
 
 # RabbitMQ's tag of users who may give any user-id.
 _IMPERSONATOR = "impersonator"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Login:
-    """What the handshake agreed on."""
-
-    account: User
-    channels_max: int
-    capabilities: frozenset[str]
-    client_properties: dict[str, object]
-    mechanism: str
-    heartbeat_s: int
-
-    @property
-    def user(self) -> str:
-        """The name of the user."""
-        return self.account.name
-
-    @property
-    def expires_at(self) -> int | None:
-        """When the token ends with which the client came (ms); None if it does not, or there is none."""
-        return self.account.expires_at if isinstance(self.account, TokenUser) else None
-
-    @classmethod
-    def from_handshake(cls, handshake: Handshake) -> "Login":
-        """The results of a complete handshake."""
-        return cls(
-            account=handshake.account,
-            channels_max=handshake.channels_max,
-            capabilities=handshake.capabilities,
-            client_properties=handshake.client_properties,
-            mechanism=handshake.mechanism,
-            heartbeat_s=handshake.heartbeat_s,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from warren.metadata import commands
 from warren.metadata.commands import CommandContext
 from warren.metadata.machine import Metadata
 from warren.node.audit_log import AuditLog
-from warren.session.event_publisher import EventPublisher
+from warren.session.events.event_publisher import EventPublisher
 
 MARKER = "s3cret-marker"
 
@@ -16,7 +16,7 @@ MARKER = "s3cret-marker"
 @pytest.fixture
 def metadata() -> Metadata:
     metadata = Metadata()
-    AuditLog(metadata, EventPublisher({}, "/", lambda _: None, node_name="n"))
+    AuditLog(metadata, EventPublisher(lambda: None, lambda _: None, node_name="n"))
     return metadata
 
 

@@ -11,7 +11,7 @@ from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
 from warren.session.admission_control import AdmissionControl
-from warren.session.event_publisher import EventPublisher
+from warren.session.events.event_publisher import EventPublisher
 from warren.session.peer import Peer
 
 HERE = Peer(host="127.0.0.1", port=1, server_host="127.0.0.1", server_port=5672)
@@ -45,7 +45,7 @@ class Entrance:
 
     @property
     def event_publisher(self) -> EventPublisher:
-        return EventPublisher({}, "/", lambda _: None, node_name="n")
+        return EventPublisher(lambda: None, lambda _: None, node_name="n")
 
     def connections_of(self, user: str) -> int:
         return sum(place[0] == user for place in self.places)

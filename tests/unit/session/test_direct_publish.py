@@ -12,13 +12,13 @@ from warren.model.message import Message, encode_address
 from warren.queues.queue import ACCEPTED
 from warren.session.channel_origin import ChannelOrigin
 from warren.session.direct_publish import NotConfirmed, compose_message, publish
-from warren.session.event_publisher import EventPublisher
+from warren.session.events.event_publisher import EventPublisher
 from warren.session.peer import Peer
 from warren.session.vhost_services import VhostServices
 from warren.vhost.coroutine_driver import drive
 from warren.wire.properties import BasicProperties
 
-NOBODY = EventPublisher({}, "/", lambda _: None, node_name="n")
+NOBODY = EventPublisher(lambda: None, lambda _: None, node_name="n")
 ORIGIN = ChannelOrigin(Peer(host="h", port=1, server_host="s", server_port=2), 1, "guest", NOBODY)
 
 

@@ -17,8 +17,8 @@ from warren.management.request_context import request_context
 from warren.model.blind_copies import without_bcc
 from warren.model.message import Message
 from warren.queues.local import LocalQueue
+from warren.session.amqp_connection import AmqpConnection
 from warren.session.channel import Channel
-from warren.session.connection import Connection
 
 _COUNT = 50
 _TRUNCATE = 50_000
@@ -184,7 +184,7 @@ async def _unacknowledged(scan: _PeekScan, node: ManagedNode) -> int | None:
     return None
 
 
-def channels_of(node: ManagedNode, queue: LocalQueue) -> Iterator[tuple[Connection, Channel]]:
+def channels_of(node: ManagedNode, queue: LocalQueue) -> Iterator[tuple[AmqpConnection, Channel]]:
     """Every channel that may hold messages of `queue`, with its connection."""
     for connection in node.server.connections:
         if connection.services is not None and connection.services.vhost.name == queue.vhost_name:

@@ -20,8 +20,8 @@ from warren.management.replies import bad_request, reply
 from warren.management.request_body import BodyFields, read_fields
 from warren.management.request_context import request_context
 from warren.queues.queue import Delivery
+from warren.session.amqp_connection import AmqpConnection
 from warren.session.channel import Channel
-from warren.session.connection import Connection
 
 # A connection, a channel of it, and one of its delivery tags.
 _DeliveryKey: TypeAlias = tuple[str, int, int]
@@ -67,7 +67,7 @@ class _DeliveryFilter:
     # Handed out before.
     before: int | None
 
-    def may_be_of(self, connection: Connection, channel: Channel) -> bool:
+    def may_be_of(self, connection: AmqpConnection, channel: Channel) -> bool:
         """Whether any may be of this channel."""
         name, number = connection.peer.name, channel.number
         if self.places is not None:

@@ -15,12 +15,12 @@ from warren.management.views.stats import (
     with_rates,
 )
 from warren.metadata.definitions import json_value
-from warren.session.connection import Connection
+from warren.session.amqp_connection import AmqpConnection
 from warren.session.streams.connection import StreamConnection
 from warren.wire.table import Value
 
 # One of any protocol.
-AnyConnection: TypeAlias = Connection | StreamConnection
+AnyConnection: TypeAlias = AmqpConnection | StreamConnection
 
 
 class _Fields(TypedDict, total=False):
@@ -135,7 +135,7 @@ def connection_view(
     return facts | with_rates(CONNECTION_COLUMNS, connection_row(connection), past, ranges.data_rates)
 
 
-def _of_amqp(connection: Connection, now: int) -> JsonObject:
+def _of_amqp(connection: AmqpConnection, now: int) -> JsonObject:
     login = connection.login
     assert login is not None
     return {

@@ -7,15 +7,15 @@ from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import JsonTable
 from warren.metadata.definitions import json_value
+from warren.session.amqp_connection import AmqpConnection
 from warren.session.channel import Channel
-from warren.session.connection import Connection
 from warren.session.streams.connection import StreamConnection
 from warren.session.streams.subscriptions import StreamSubscription
 from warren.session.subscriber import ChannelSubscription
 
 # A channel with the connection that it is on; a consumer with both; a subscription with its connection.
-OpenChannel: TypeAlias = tuple[Connection, Channel]
-ChannelConsumer: TypeAlias = tuple[Connection, Channel, ChannelSubscription]
+OpenChannel: TypeAlias = tuple[AmqpConnection, Channel]
+ChannelConsumer: TypeAlias = tuple[AmqpConnection, Channel, ChannelSubscription]
 StreamConsumer: TypeAlias = tuple[StreamConnection, StreamSubscription]
 
 
@@ -52,7 +52,7 @@ class ConsumerShape(TypedDict):
     queue: QueueNameShape
 
 
-def channel_name(connection: Connection, channel: Channel) -> str:
+def channel_name(connection: AmqpConnection, channel: Channel) -> str:
     """As RabbitMQ names channels."""
     return f"{connection.peer.name} ({channel.number})"
 
@@ -125,7 +125,7 @@ def stream_subscriber_view(node: ManagedNode, subscribing: StreamConsumer) -> Js
     }
 
 
-def user_of(connection: Connection) -> str:
+def user_of(connection: AmqpConnection) -> str:
     """Who has opened it."""
     assert connection.login is not None
     return connection.login.user

@@ -27,7 +27,7 @@ from warren.metadata.machine import Metadata
 from warren.metadata.parameters import OPERATOR_POLICY, VHOST_LIMITS
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 from warren.model.erlang_terms import printed_description
-from warren.session.event_publisher import EventPublisher, printed
+from warren.session.events.event_publisher import EventPublisher, printed
 from warren.wire.table import Table
 
 AuditEvent = tuple[str, Table]

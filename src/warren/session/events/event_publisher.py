@@ -4,24 +4,20 @@ Routing keys and headers are those of RabbitMQ's event exchange. Whoever has som
 whether anybody hears it: while nothing is bound to the exchange, an event costs that question.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 
 from warren.model.erlang_terms import printed_entry
 from warren.model.message import BODY_END, Message
 from warren.queues.local import LocalQueue
+from warren.session.events.connection_facts import ConnectionFacts
+from warren.session.login import Login
 from warren.session.peer import Peer
 from warren.vhost.coroutine_driver import Later
 from warren.vhost.internal_publisher import InternalPublisher
 from warren.vhost.vhost import VirtualHost
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Table, Value
-
-if TYPE_CHECKING:
-    from warren.session.connection import Connection
-    from warren.session.streams.connection import StreamConnection
-    from warren.session.vhost_services import VhostServices
 
 EXCHANGE = "amq.rabbitmq.event"
 
@@ -37,13 +33,8 @@ class EventPublisher:
 
     __slots__ = ("_feed", "_run", "node_name")
 
-    def __init__(
-        self, vhost_services: "Mapping[str, VhostServices]", vhost: str, later: Later, *, node_name: str
-    ) -> None:
-        def find() -> VirtualHost | None:
-            services = vhost_services.get(vhost)
-            return None if services is None else services.vhost
-
+    def __init__(self, find: Callable[[], VirtualHost | None], later: Later, *, node_name: str) -> None:
+        """`find` gives the virtual host of the event exchange, if it is running."""
         self._feed = InternalPublisher(EXCHANGE, find, later)
         self.node_name = node_name
         # Tells the names of this run of the node from those of others.
@@ -72,57 +63,28 @@ class EventPublisher:
         """What stands where RabbitMQ has a process: a connection's, or with another number a channel's."""
         return f"<{self.node_name}.{self._run}.{connection}.{channel}>"
 
-    def opened(self, connection: "Connection") -> None:
-        """`connection` is open."""
-        if self.is_heard():
-            login = connection.login
-            assert login is not None
-            assert connection.services is not None
-            facts: Table = {
-                "connected_at": connection.connected_at,
-                "channel_max": login.channels_max,
-                "frame_max": connection.outbox.frame_size_max,
-                "timeout": login.heartbeat_s,
-                "vhost": connection.services.vhost.name,
-                "user": login.user,
-                "auth_mechanism": login.mechanism,
-                "type": "network",
-            }
-            client = self._client(connection.peer, connection.owner.serial, login.client_properties)
-            self._created(connection.peer, AMQP, {**facts, **client})
+    def opened(self, connection: ConnectionFacts, protocol: str = AMQP) -> None:
+        """`connection.created`: the handshake of `connection` is complete."""
+        login = connection.login
+        if login is None or not self.is_heard():
+            return
+        facts: Table = {
+            "connected_at": connection.connected_at,
+            "channel_max": login.channels_max,
+            "frame_max": connection.frame_size_max,
+            "timeout": login.heartbeat_s,
+            "vhost": connection.vhost_name,
+            "user": login.user,
+            "auth_mechanism": login.mechanism,
+        }
+        if protocol == AMQP:
+            facts["type"] = "network"
+        self._created(connection.peer, protocol, {**facts, **self._client(connection, login)})
 
-    def closed(self, connection: "Connection") -> None:
-        """`connection` was open, and is not any more."""
-        if self.is_heard():
-            assert connection.login is not None
-            properties = connection.login.client_properties
-            facts = self._client(connection.peer, connection.owner.serial, properties)
-            self.publish("connection.closed", None, facts)
-
-    def stream_client_opened(self, stream_client: "StreamConnection") -> None:
-        """The stream connection `stream_client` is open."""
-        if self.is_heard() and stream_client.command_handler is not None:
-            handshake = stream_client.handshake
-            facts: Table = {
-                "connected_at": stream_client.connected_at,
-                "channel_max": 0,
-                "frame_max": handshake.frame_size_max,
-                "timeout": handshake.heartbeat_s,
-                "vhost": handshake.vhost,
-                "user": stream_client.user,
-                "auth_mechanism": handshake.mechanism,
-            }
-            client = self._client(
-                stream_client.peer, stream_client.command_handler.owner.serial, handshake.client_properties
-            )
-            self._created(stream_client.peer, STREAM, {**facts, **client})
-
-    def stream_client_closed(self, stream_client: "StreamConnection") -> None:
-        """The stream connection `stream_client` was open, and is not any more."""
-        if self.is_heard() and stream_client.command_handler is not None:
-            properties = stream_client.handshake.client_properties
-            facts = self._client(stream_client.peer, stream_client.command_handler.owner.serial, properties)
-            self.publish("connection.closed", None, facts)
+    def closed(self, connection: ConnectionFacts) -> None:
+        """`connection.closed`: `connection` was open and has ended."""
+        if connection.login is not None and self.is_heard():
+            self.publish("connection.closed", None, self._client(connection, connection.login))
 
     def unsubscribed(self, serial: int, stream: LocalQueue, number: int) -> None:
         """The subscription `number` of the stream connection with `serial` has ended.
@@ -138,15 +100,15 @@ class EventPublisher:
             }
             self.publish("consumer.deleted", None, facts)
 
-    def _client(self, peer: Peer, serial: int, properties: Mapping[str, Value]) -> Table:
-        """What tells one connection from another."""
+    def _client(self, connection: ConnectionFacts, login: Login) -> Table:
+        """The facts that identify one connection."""
         facts: Table = {
-            "client_properties": printed(properties),
+            "client_properties": printed(login.client_properties),
             "node": self.node_name,
-            "pid": self.pid(serial),
-            "name": peer.name,
+            "pid": self.pid(connection.owner.serial),
+            "name": connection.peer.name,
         }
-        return {**facts, **_given_name(properties)}
+        return {**facts, **_given_name(login.client_properties)}
 
     def _created(self, peer: Peer, protocol: str, facts: Table) -> None:
         more: Table = {

@@ -11,7 +11,9 @@ from collections.abc import Coroutine
 from enum import Enum
 
 from warren import limits
+from warren.session.events.event_publisher import STREAM
 from warren.session.heartbeat import Heartbeat, HeartbeatAction
+from warren.session.login import Login
 from warren.session.outbox import Buffer, Outbox
 from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
@@ -19,6 +21,7 @@ from warren.session.streams.command_handler import StreamCommandHandler
 from warren.session.streams.handshake import StreamHandshake, StreamHandshakePhase
 from warren.session.streams.stream_server import StreamServer
 from warren.vhost.coroutine_driver import Pending, step
+from warren.vhost.requester import Owner
 from warren.wire.streams import commands
 from warren.wire.streams.codes import FrameTooLarge, MalformedFrame, ResponseCode
 from warren.wire.streams.commands import StreamCommand, decode
@@ -214,6 +217,35 @@ class StreamConnection:
         self.changes += 1
 
     @property
+    def login(self) -> Login | None:
+        """The user and what was negotiated; None before the connection was open."""
+        handshake = self.handshake
+        if self.command_handler is None or handshake.account is None:
+            return None
+        return Login(
+            account=handshake.account,
+            mechanism=handshake.mechanism,
+            heartbeat_s=handshake.heartbeat_s,
+            client_properties=dict(handshake.client_properties),
+        )
+
+    @property
+    def owner(self) -> Owner:
+        """Its identity among all connections, once it is open."""
+        assert self.command_handler is not None
+        return self.command_handler.owner
+
+    @property
+    def vhost_name(self) -> str:
+        """The virtual host; empty before the connection was open."""
+        return self.handshake.vhost
+
+    @property
+    def frame_size_max(self) -> int:
+        """The largest frame that was agreed on, in bytes."""
+        return self.handshake.frame_size_max
+
+    @property
     def user(self) -> str:
         """Whose it is, once it is open."""
         return self.command_handler.user if self.command_handler is not None else ""
@@ -371,7 +403,7 @@ class StreamConnection:
         self._heartbeat = Heartbeat(handshake.heartbeat_s, self._tuned_at)
         self.state = StreamConnectionState.OPEN
         self._stream_server.server.stream_client_opened(self)
-        self._stream_server.server.event_publisher.stream_client_opened(self)
+        self._stream_server.server.event_publisher.opened(self, STREAM)
 
     def _refuse(self, code: ResponseCode, reason: str) -> None:
         """Its frames make no sense any more: tell it so, if it is open, and look at no other."""
@@ -449,7 +481,7 @@ class StreamConnection:
             assert command_handler is not None
             command_handler.close()
             self._stream_server.server.stream_client_closed(self)
-            self._stream_server.server.event_publisher.stream_client_closed(self)
+            self._stream_server.server.event_publisher.closed(self)
 
     def _finish(self) -> None:
         self._leave()

@@ -14,7 +14,7 @@ from warren import __version__, limits
 from warren.errors import AmqpError, LoginRefused
 from warren.metadata.users import User
 from warren.session.admission_control import AdmissionControl
-from warren.session.event_publisher import STREAM
+from warren.session.events.event_publisher import STREAM
 from warren.session.peer import Peer
 from warren.session.server_properties import PRODUCT
 from warren.wire.streams import commands

@@ -8,8 +8,8 @@ from warren.metadata import commands
 from warren.metadata.commands import CommandContext, MetadataCommand, Reply
 from warren.metadata.events import Event
 from warren.metadata.machine import Metadata
-from warren.session.audit_events import _EVENTS_OF_COMMAND, _TOPOLOGY_COMMANDS, AuditEvents
-from warren.session.event_publisher import EventPublisher
+from warren.session.events.audit_events import _EVENTS_OF_COMMAND, _TOPOLOGY_COMMANDS, AuditEvents
+from warren.session.events.event_publisher import EventPublisher
 from warren.wire.table import Table, encode_table
 
 USER = commands.PutUser(name="u", password_hash=b"secret", hashing_algorithm="x", tags=("management",))
@@ -22,7 +22,7 @@ class Told:
 
     def __init__(self) -> None:
         self.metadata = Metadata()
-        event_publisher = EventPublisher({}, "/", lambda _: None, node_name="n")
+        event_publisher = EventPublisher(lambda: None, lambda _: None, node_name="n")
         self._changes = AuditEvents(self.metadata, event_publisher)
         self._told: list[tuple[str, Table]] = []
         self.apply(commands.PutVhost(name="v"))

@@ -61,7 +61,7 @@ def test_a_client_that_had_to_go_is_not_told_to_be_gone() -> None:
 @pytest.mark.parametrize(
     ("sent", "level", "why"),
     [
-        (b"", "debug", "the client closed it before it said anything"),
+        (b"", "debug", "the client closed it before it sent any data"),
         (b"AMQ", "warning", "client unexpectedly closed TCP connection"),
         (PROTOCOL_HEADER, "warning", "client unexpectedly closed TCP connection"),
         (b"GET / HT", "error", "the client speaks HTTP, not AMQP: it began with b'GET / HT'"),

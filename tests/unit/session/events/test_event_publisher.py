@@ -5,7 +5,7 @@ from tests.unit.session.client import CAPABILITIES, Broker, Client
 from tests.unit.session.streams.client import Node, StreamClient
 
 from warren.metadata.commands import Bind, DeclareExchange, DeclareQueue
-from warren.session.event_publisher import EXCHANGE, STREAM, EventPublisher, printed, printed_host
+from warren.session.events.event_publisher import EXCHANGE, STREAM, EventPublisher, printed, printed_host
 from warren.session.peer import Peer
 from warren.wire import methods
 from warren.wire.streams import commands
@@ -188,7 +188,7 @@ def test_while_nobody_is_bound_nothing_is_made() -> None:
 
 
 def test_a_virtual_host_that_does_not_exist_hears_nothing() -> None:
-    assert not EventPublisher({}, "gone", lambda _: None, node_name="n").is_heard()
+    assert not EventPublisher(lambda: None, lambda _: None, node_name="n").is_heard()
 
 
 @pytest.mark.parametrize(

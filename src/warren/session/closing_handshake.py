@@ -1,0 +1,56 @@
+"""connection.close and connection.close-ok, whichever side begins (0-9-1 §1.4.2.5 and §1.4.2.6)."""
+
+from warren import limits
+from warren.errors import AmqpError, FrameError
+from warren.session.connection_deadlines import ConnectionDeadlines
+from warren.session.outbox import Outbox
+from warren.session.protocol_errors import close_text
+from warren.wire import methods
+from warren.wire.frames import METHOD, FrameReader
+from warren.wire.method import index_of
+
+CLOSE_OK = methods.ConnectionCloseOk().encode()
+# After a broken frame, frames cannot be told apart any more: the input is only searched for this frame.
+_CLOSE_OK_FRAME = b"\x01\x00\x00\x00\x00\x00\x04\x00\x0a\x00\x33\xce"
+
+
+class ClosingHandshake:
+    """The end of one connection: what is sent, what is still obeyed, and how long the client may take."""
+
+    __slots__ = ("_deadlines", "_outbox", "ignores_input", "is_close_ok_pending")
+
+    def __init__(self, outbox: Outbox, deadlines: ConnectionDeadlines) -> None:
+        self._outbox = outbox
+        self._deadlines = deadlines
+        # True after a broken frame, or when the client has been told nothing: no further frame is obeyed.
+        self.ignores_input = False
+        # True while close-ok waits for the exclusive queues to be deleted.
+        self.is_close_ok_pending = False
+
+    def begin(self, error: AmqpError, now: int) -> None:
+        """Send connection.close for `error`; after a broken frame nothing but its answer is looked for."""
+        index = error.method_index or 0
+        close = methods.ConnectionClose(error.code, close_text(error), index >> 16, index & 0xFFFF)
+        self._outbox.method(0, close)
+        self.ignores_input = isinstance(error, FrameError)
+        self._deadlines.closing = now + (
+            limits.BROKEN_CLOSING_MS if self.ignores_input else limits.CLOSING_MS
+        )
+
+    def agree(self, now: int) -> None:
+        """The client has sent connection.close: it closes the socket once it has its answer."""
+        self._deadlines.closing = now + limits.CLOSING_MS
+
+    def is_answered_by(self, data: bytes) -> bool:
+        """Whether `data`, in which frames cannot be told apart, has connection.close-ok."""
+        return _CLOSE_OK_FRAME in data
+
+    def handle(self, reader: FrameReader) -> bool:
+        """Obey a frame that came after the close; True if it is close-ok, and the connection has ended."""
+        if reader.kind != METHOD or reader.channel:
+            return False
+        index = index_of(reader.payload())
+        if index == methods.ConnectionClose.index and not self.is_close_ok_pending:
+            # The client may repeat it, as with RabbitMQ.
+            self._outbox.payload(0, CLOSE_OK)
+        return index == methods.ConnectionCloseOk.index

@@ -1,0 +1,35 @@
+"""What the log and the events need to know of a connection, whichever protocol it speaks."""
+
+from typing import Protocol
+
+from warren.session.login import Login
+from warren.session.peer import Peer
+from warren.vhost.requester import Owner
+
+
+class ConnectionFacts(Protocol):
+    """A client's connection as the log and the events describe it."""
+
+    @property
+    def peer(self) -> Peer:
+        """Both ends of the connection, and its TLS session."""
+
+    @property
+    def owner(self) -> Owner:
+        """The owner of its exclusive queues; its serial is part of the connection's pid."""
+
+    @property
+    def connected_at(self) -> int:
+        """When the client connected (Unix time, ms)."""
+
+    @property
+    def login(self) -> Login | None:
+        """The user and what was negotiated; None before the connection was open."""
+
+    @property
+    def vhost_name(self) -> str:
+        """The virtual host; empty before the connection was open."""
+
+    @property
+    def frame_size_max(self) -> int:
+        """The largest frame that was agreed on, in bytes."""

@@ -1,0 +1,29 @@
+"""What client and broker have agreed on in the handshake."""
+
+from dataclasses import dataclass
+
+from warren.access.grants import TokenUser
+from warren.metadata.users import User
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """The user of a connection, and what was negotiated for it."""
+
+    account: User
+    mechanism: str
+    heartbeat_s: int
+    client_properties: dict[str, object]
+    # 0 means no limit.
+    channels_max: int = 0
+    capabilities: frozenset[str] = frozenset()
+
+    @property
+    def user(self) -> str:
+        """The name of the user."""
+        return self.account.name
+
+    @property
+    def expires_at(self) -> int | None:
+        """When the user's token expires (Unix time, ms); None if it does not, or without a token."""
+        return self.account.expires_at if isinstance(self.account, TokenUser) else None
