@@ -16,7 +16,7 @@ import shlex
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,9 +75,10 @@ def load(path: Path) -> Measurement:
     return Measurement(**json.loads(path.read_text()))
 
 
-def newest() -> Measurement:
-    """The file that was measured last."""
-    return max((load(path) for path in HISTORY.glob("*.json")), key=lambda found: found.measured_at)
+def newest(rows: Set[str]) -> Measurement:
+    """The file that was measured last, of those with all `rows`."""
+    complete = [found for path in HISTORY.glob("*.json") if rows <= (found := load(path)).figures.keys()]
+    return max(complete, key=lambda found: found.measured_at)
 
 
 def measurement(
