@@ -1,4 +1,4 @@
-"""A started broker, and somebody who looks at it in Chromium."""
+"""A running broker, and a browser tab that is signed in to it."""
 
 import base64
 import http.client

@@ -1,4 +1,4 @@
-"""What people do in the web interface is done by the broker."""
+"""Actions in the web interface take effect in the broker."""
 
 import json
 from collections.abc import Iterator
@@ -42,7 +42,9 @@ def fill(page: Page, **fields: str) -> None:
             field.fill(text)
 
 
-def test_a_queue_is_made_filled_looked_into_emptied_and_deleted(node: BrokerProcess, tab: Visit) -> None:
+def test_a_queue_is_created_published_to_peeked_at_purged_and_deleted(
+    node: BrokerProcess, tab: Visit
+) -> None:
     page = tab.page
     tab.open("queues")
     press(page, "New queue")
@@ -97,7 +99,9 @@ def bodies(node: BrokerProcess, queue: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("graveyard")
-def test_dead_letters_of_a_cause_are_sent_back_and_taken_back(node: BrokerProcess, tab: Visit) -> None:
+def test_dead_letters_of_one_cause_are_redriven_and_the_redrive_is_undone(
+    node: BrokerProcess, tab: Visit
+) -> None:
     page = tab.page
     tab.open("dead-letters")
     page.get_by_role("link", name="orders").click()
@@ -120,7 +124,9 @@ def test_dead_letters_of_a_cause_are_sent_back_and_taken_back(node: BrokerProces
 
 
 @pytest.mark.usefixtures("graveyard")
-def test_one_dead_letter_is_chosen_mended_and_sent_elsewhere(node: BrokerProcess, tab: Visit) -> None:
+def test_a_selected_dead_letter_is_edited_and_redriven_to_another_queue(
+    node: BrokerProcess, tab: Visit
+) -> None:
     page = tab.page
     tab.open("dead-letters/%2F/graveyard?died=orders&reason=rejected&exchange=")
     page.get_by_label("Select, in this queue for").nth(1).check()
@@ -161,7 +167,7 @@ def test_messages_are_moved_to_another_queue_and_a_job_is_stopped(node: BrokerPr
     assert len(bodies(node, "graveyard")) == 2
 
 
-def test_an_exchange_is_made_bound_published_to_and_deleted(node: BrokerProcess, tab: Visit) -> None:
+def test_an_exchange_is_created_bound_published_to_and_deleted(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     api(node, "PUT /queues/%2F/bound", {})
     tab.open("exchanges")
@@ -189,7 +195,9 @@ def test_an_exchange_is_made_bound_published_to_and_deleted(node: BrokerProcess,
     expect(page.get_by_role("heading", level=1)).to_have_text("Exchanges")
 
 
-def test_nothing_is_called_published_before_the_broker_says_so(node: BrokerProcess, tab: Visit) -> None:
+def test_a_message_is_shown_as_published_only_after_the_broker_has_confirmed_it(
+    node: BrokerProcess, tab: Visit
+) -> None:
     page = tab.page
     limits = {"durable": True, "arguments": {"x-max-length": 0, "x-overflow": "reject-publish"}}
     api(node, "PUT /queues/%2F/refuses", limits)
@@ -221,7 +229,7 @@ def test_nothing_is_called_published_before_the_broker_says_so(node: BrokerProce
     tab.complaints.clear()
 
 
-def test_a_user_is_made_permitted_and_deleted(node: BrokerProcess, tab: Visit) -> None:
+def test_a_user_is_created_given_permissions_and_deleted(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     tab.open("users")
     press(page, "New user")
@@ -241,7 +249,7 @@ def test_a_user_is_made_permitted_and_deleted(node: BrokerProcess, tab: Visit) -
     expect(page.get_by_role("heading", level=1)).to_have_text("Users")
 
 
-def test_what_the_broker_refuses_is_said_in_its_words(tab: Visit) -> None:
+def test_a_refusal_is_shown_in_the_words_of_the_broker(tab: Visit) -> None:
     page = tab.page
     tab.open("queues")
     press(page, "New queue")
@@ -252,7 +260,7 @@ def test_what_the_broker_refuses_is_said_in_its_words(tab: Visit) -> None:
     tab.complaints.clear()
 
 
-def test_definitions_go_out_and_come_in(node: BrokerProcess, tab: Visit, tmp_path: Path) -> None:
+def test_definitions_are_exported_and_imported(node: BrokerProcess, tab: Visit, tmp_path: Path) -> None:
     page = tab.page
     api(node, "PUT /queues/%2F/travels", {})
     tab.open("definitions")
@@ -271,7 +279,9 @@ def test_definitions_go_out_and_come_in(node: BrokerProcess, tab: Visit, tmp_pat
     assert api(node, "GET /queues/%2F/arrived")
 
 
-def test_signing_out_ends_it_and_a_wrong_password_is_told(node: BrokerProcess, chromium: Chromium) -> None:
+def test_signing_out_ends_the_session_and_a_wrong_password_is_reported(
+    node: BrokerProcess, chromium: Chromium
+) -> None:
     with visit(node, chromium) as tab:
         press(tab.page, "Sign out")
         tab.page.get_by_label("User").wait_for()
@@ -300,9 +310,7 @@ def test_an_ended_session_leads_to_the_sign_in_page_and_a_missing_permission_doe
         expect(page.get_by_label("Password")).to_be_visible()
 
 
-def test_who_is_signed_in_stays_so_when_the_broker_is_killed_and_started_again(
-    chromium: Chromium, tmp_path: Path
-) -> None:
+def test_a_session_survives_a_kill_and_restart_of_the_broker(chromium: Chromium, tmp_path: Path) -> None:
     data = "--data-dir", str(tmp_path)
     with broker(*data) as first:
         tab = Visit(first, chromium.new_page())
@@ -319,7 +327,7 @@ def test_who_is_signed_in_stays_so_when_the_broker_is_killed_and_started_again(
     tab.page.close()
 
 
-def test_the_keyboard_is_enough(tab: Visit) -> None:
+def test_pages_can_be_used_with_the_keyboard_alone(tab: Visit) -> None:
     page = tab.page
     tab.open("")
     page.keyboard.press("Tab")
@@ -334,7 +342,7 @@ def test_the_keyboard_is_enough(tab: Visit) -> None:
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_a_route_is_tried_and_nothing_is_published(node: BrokerProcess, tab: Visit) -> None:
+def test_a_route_is_traced_and_nothing_is_published(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     api(node, "PUT /queues/%2F/tried", {})
     api(node, "PUT /exchanges/%2F/trying", {"type": "topic"})
@@ -353,7 +361,7 @@ def test_a_route_is_tried_and_nothing_is_published(node: BrokerProcess, tab: Vis
     assert "message_stats" not in queue
 
 
-def test_a_queue_is_paused_and_goes_on(node: BrokerProcess, tab: Visit) -> None:
+def test_a_queue_is_paused_and_resumed(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     api(node, "PUT /queues/%2F/pausing", {})
     tab.open("queues/%2F/pausing")
@@ -365,7 +373,7 @@ def test_a_queue_is_paused_and_goes_on(node: BrokerProcess, tab: Visit) -> None:
     assert api(node, "GET /warren/queues/%2F/pausing/pause") == {"paused": False}
 
 
-def test_what_a_consumer_holds_is_returned(node: BrokerProcess, tab: Visit) -> None:
+def test_unacknowledged_messages_of_a_consumer_are_requeued(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
         channel = connection.channel()
@@ -386,7 +394,7 @@ def test_what_a_consumer_holds_is_returned(node: BrokerProcess, tab: Visit) -> N
         channel.queue_delete("held")
 
 
-def test_a_plan_is_told_and_carried_out(node: BrokerProcess, tab: Visit, tmp_path: Path) -> None:
+def test_a_plan_is_shown_and_applied(node: BrokerProcess, tab: Visit, tmp_path: Path) -> None:
     page = tab.page
     file = tmp_path / "planned.json"
     queue = {"name": "planned", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
@@ -405,7 +413,7 @@ def test_a_plan_is_told_and_carried_out(node: BrokerProcess, tab: Visit, tmp_pat
     api(node, "DELETE /policies/%2F/planned")
 
 
-def test_the_topology_is_walked_with_the_keyboard_and_found_by_name(node: BrokerProcess, tab: Visit) -> None:
+def test_the_topology_is_navigated_by_keyboard_and_searched_by_name(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     api(node, "PUT /exchanges/%2F/hub", {"type": "fanout"})
     for number in range(20):
@@ -426,7 +434,7 @@ def test_the_topology_is_walked_with_the_keyboard_and_found_by_name(node: Broker
     expect(page.get_by_role("heading", level=1)).to_have_text("spoke-19")
 
 
-def test_a_stream_is_made_and_looked_into_from_wherever_one_likes(node: BrokerProcess, tab: Visit) -> None:
+def test_a_stream_is_created_and_peeked_at_from_any_position(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     tab.open("queues")
     press(page, "New queue")
@@ -485,7 +493,7 @@ def test_a_stream_connection_is_shown_and_closed(node: BrokerProcess, tab: Visit
     api(node, "DELETE /queues/%2F/watched")
 
 
-def test_a_lease_is_given_back(node: BrokerProcess, tab: Visit) -> None:
+def test_the_messages_of_a_lease_are_requeued(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     api(node, "PUT /queues/%2F/leased", {"durable": True})
     message = {"routing_key": "leased", "payload": "m", "payload_encoding": "string", "properties": {}}

@@ -1,4 +1,4 @@
-"""What a page says of the broker as a whole, and of what it refuses."""
+"""What pages show of the state of the broker, and of refused requests."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ def in_memory() -> Iterator[BrokerProcess]:
         yield started
 
 
-def test_who_is_in_memory_says_so_and_an_alarm_is_named_on_every_page(
+def test_every_page_names_an_alarm_and_a_broker_in_memory_only(
     in_memory: BrokerProcess, chromium: Chromium
 ) -> None:
     with visit(in_memory, chromium) as tab:
@@ -44,7 +44,7 @@ def tab(node: BrokerProcess, chromium: Chromium) -> Iterator[Visit]:
         yield tab
 
 
-def test_what_is_no_pattern_is_told_and_leaves_the_list(node: BrokerProcess, tab: Visit) -> None:
+def test_an_invalid_pattern_is_reported_and_keeps_the_list(node: BrokerProcess, tab: Visit) -> None:
     api(node, "PUT /queues/%2F/stays", {"durable": True})
     tab.open("queues")
     page = tab.page

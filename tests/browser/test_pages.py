@@ -1,4 +1,4 @@
-"""Every page, in both palettes and both widths, for everybody to use."""
+"""Every page, in the light and dark theme and at two widths, with axe-core."""
 
 import re
 from collections.abc import Iterator
@@ -89,7 +89,7 @@ def visited(request: pytest.FixtureRequest, node: BrokerProcess, chromium: Chrom
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_fits_complains_of_nothing_and_is_usable_by_all(visited: Visit, page: str) -> None:
+def test_a_page_fits_the_window_logs_no_errors_and_is_accessible(visited: Visit, page: str) -> None:
     visited.complaints.clear()
     visited.open(page)
     visited.page.wait_for_timeout(300)
@@ -104,7 +104,9 @@ def test_a_page_fits_complains_of_nothing_and_is_usable_by_all(visited: Visit, p
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_names_are_text_whatever_they_contain(node: BrokerProcess, chromium: Chromium, name: str) -> None:
+def test_names_are_shown_as_text_whatever_they_contain(
+    node: BrokerProcess, chromium: Chromium, name: str
+) -> None:
     api(node, f"PUT /vhosts/{segment(name)}", {"description": name, "tags": name})
     api(node, f"PUT /permissions/{segment(name)}/guest", {"configure": ".*", "write": ".*", "read": ".*"})
     api(node, f"PUT /queues/{segment(name)}/{segment(name)}", {"arguments": {"x-dead-letter-exchange": name}})
@@ -149,7 +151,7 @@ def test_names_are_text_whatever_they_contain(node: BrokerProcess, chromium: Chr
     api(node, f"DELETE /vhosts/{segment(name)}")
 
 
-def test_the_interface_works_behind_a_prefix(chromium: Chromium, tmp_path: Path) -> None:
+def test_the_interface_works_behind_a_path_prefix(chromium: Chromium, tmp_path: Path) -> None:
     config = tmp_path / "warren.conf"
     config.write_text("management.path_prefix = /rmq/x\n")
     with broker(config=config) as node:

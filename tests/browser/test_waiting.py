@@ -1,4 +1,4 @@
-"""What a page says while the broker has not answered yet, and whose answer it shows."""
+"""What pages show while a request is pending, and which answer they show."""
 
 from collections.abc import Iterator
 
@@ -26,9 +26,7 @@ def publish(node: BrokerProcess, queue: str, count: int) -> None:
         api(node, "POST /exchanges/%2F/amq.default/publish", body | {"payload_encoding": "string"})
 
 
-def test_a_search_says_that_it_searches_and_an_answer_that_comes_late_is_not_shown(
-    node: BrokerProcess, tab: Visit
-) -> None:
+def test_a_search_shows_that_it_is_pending_and_ignores_a_late_answer(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     publish(node, "searched", 4)
     tab.open("queues/%2F/searched")
@@ -56,7 +54,7 @@ def test_a_search_says_that_it_searches_and_an_answer_that_comes_late_is_not_sho
     page.unroute(MESSAGES)
 
 
-def test_a_search_goes_on_in_pieces_says_how_far_it_is_and_is_stopped(
+def test_a_search_shows_its_progress_and_can_be_stopped_and_continued(
     node: BrokerProcess, tab: Visit
 ) -> None:
     page = tab.page
@@ -99,7 +97,7 @@ def test_a_search_goes_on_in_pieces_says_how_far_it_is_and_is_stopped(
         ("queues", 1),
     ],
 )
-def test_no_page_says_that_there_is_nothing_before_it_knows(tab: Visit, where: str, count: int) -> None:
+def test_no_list_is_shown_as_empty_before_it_is_loaded(tab: Visit, where: str, count: int) -> None:
     page = tab.page
     # Nothing is followed: no answer comes.
     page.route("**/api/warren/live?*", lambda route: route.abort())
@@ -113,7 +111,7 @@ def test_no_page_says_that_there_is_nothing_before_it_knows(tab: Visit, where: s
     tab.complaints.clear()
 
 
-def test_what_is_deleted_meanwhile_is_said_to_be_gone_and_can_not_be_deleted(
+def test_an_object_deleted_meanwhile_is_reported_and_its_actions_disappear(
     node: BrokerProcess, tab: Visit
 ) -> None:
     page = tab.page
@@ -126,9 +124,7 @@ def test_what_is_deleted_meanwhile_is_said_to_be_gone_and_can_not_be_deleted(
     expect(page.get_by_role("button", name="Purge", exact=True)).to_have_count(0)
 
 
-def test_messages_are_moved_within_their_virtual_host_unless_another_is_chosen(
-    node: BrokerProcess, tab: Visit
-) -> None:
+def test_messages_are_moved_within_their_virtual_host_by_default(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     api(node, "PUT /vhosts/shop", {})
     api(node, "PUT /queues/shop/there", {"durable": True})

@@ -15,7 +15,7 @@ import { Flags } from "./pages/feature-flags";
 import { Health } from "./pages/health";
 import { Jobs } from "./pages/jobs";
 import { Limits } from "./pages/limits";
-import { Overview as OverviewPage } from "./pages/overview";
+import { OverviewPage } from "./pages/overview";
 import { Policies } from "./pages/policies";
 import { QueuePage } from "./pages/queue";
 import { Queues } from "./pages/queues";

@@ -1,7 +1,7 @@
 /** Totals, rates, nodes and listeners of the broker. */
 
 import { path, withQuery } from "../api";
-import type { CurrentUser, Overview as Found, Node } from "../api-types";
+import type { CurrentUser, Node, Overview } from "../api-types";
 import { Card, Figure, Figures, Page } from "../components/layout";
 import { MessageCharts } from "../components/message-charts";
 import { Badge, ErrorMessage, Loading } from "../components/status";
@@ -13,9 +13,9 @@ import { rateOf } from "../model";
 import { link } from "../router";
 import { mayMonitor } from "../session";
 
-export function Overview({ user }: { user: CurrentUser }) {
+export function OverviewPage({ user }: { user: CurrentUser }) {
   const age = useTimeRange();
-  const { data, error } = useLive<Found>(withQuery(path("overview"), samplingQuery(age)));
+  const { data, error } = useLive<Overview>(withQuery(path("overview"), samplingQuery(age)));
   return (
     <Page title="Overview" aside={<TimeRangeSelect age={age} />}>
       <ErrorMessage error={error} />
@@ -24,7 +24,7 @@ export function Overview({ user }: { user: CurrentUser }) {
   );
 }
 
-function Contents({ data, user }: { data: Found; user: CurrentUser }) {
+function Contents({ data, user }: { data: Overview; user: CurrentUser }) {
   const { message_stats: stats, queue_totals: totals, object_totals: objects } = data;
   return (
     <>
