@@ -51,7 +51,7 @@ OPERATOR_POLICY = ("operator-policies", *POLICY[1:])
 STREAM = ("queues", "declare", "$", "--type", "stream")
 IN_STREAM = (STREAM, ("exchanges", "publish", "", "$", "hello"))
 PARTITIONS = (b"whole-eu", b"whole-us", b"whole-apac")
-SUPER = ("streams", "add-super", "$", "--partitions", "2")
+SUPER = ("streams", "add-super-stream", "$", "--partitions", "2")
 CASES = (
     Case("health quarantine", (), "nothing is kept that nobody knows of"),
     Case("quarantine acknowledge", (), "quarantine: acknowledged"),
@@ -69,16 +69,22 @@ CASES = (
     Case("streams connections", (), "name"),
     Case("streams publishers", (), "reference"),
     Case("streams consumers", (), "offset_lag"),
-    Case("streams add-super", ("$", "--partitions", "3"), "super stream $: added, with 3 partitions"),
-    Case("streams add-super", ("$", "--routing-keys", "eu,us", "--max-age", "7D"), "with 2 partitions"),
+    Case("streams add-super-stream", ("$", "--partitions", "3"), "super stream $: added, with 3 partitions"),
     Case(
-        "streams add-super", ("$", "--partitions", "3"), "there is exchange '$' already", (SUPER,), status=1
+        "streams add-super-stream", ("$", "--routing-keys", "eu,us", "--max-age", "7D"), "with 2 partitions"
     ),
-    Case("streams add-super", ("$",), "--partitions or --routing-keys", status=2),
-    Case("streams delete-super", ("$",), "super stream $: deleted, with 2 partitions", (SUPER,)),
-    Case("streams delete-super", ("amq.topic",), "no super stream", status=1),
+    Case(
+        "streams add-super-stream",
+        ("$", "--partitions", "3"),
+        "there is exchange '$' already",
+        (SUPER,),
+        status=1,
+    ),
+    Case("streams add-super-stream", ("$",), "--partitions or --routing-keys", status=2),
+    Case("streams delete-super-stream", ("$",), "super stream $: deleted, with 2 partitions", (SUPER,)),
+    Case("streams delete-super-stream", ("amq.topic",), "no super stream", status=1),
     Case("leases list", (), "expires_at"),
-    Case("leases give-back", ("$",), "not found: '$'", status=1),
+    Case("leases release", ("$",), "not found: '$'", status=1),
     Case("status", prints="compatible with"),
     Case("overview", prints="rabbitmq_version"),
     Case("whoami", prints="guest"),
@@ -95,13 +101,13 @@ CASES = (
     Case("queues peek", ("$", "--count", "3"), "hello", FULL),
     Case("queues pause", ("$",), "queue $: paused", (QUEUE,)),
     Case("queues resume", ("$",), "queue $: goes on", (QUEUE, ("queues", "pause", "$"))),
-    Case("queues return", ("$", "--all"), "queue $: 0 returned", (QUEUE,)),
-    Case("queues return", ("$",), "say which", (QUEUE,), status=1),
-    Case("queues return", ("$", "--delivery-tag", "1"), "goes with", (QUEUE,), status=2),
+    Case("queues requeue", ("$", "--all"), "queue $: 0 requeued", (QUEUE,)),
+    Case("queues requeue", ("$",), "say which", (QUEUE,), status=1),
+    Case("queues requeue", ("$", "--delivery-tag", "1"), "goes with", (QUEUE,), status=2),
     Case(
-        "queues return",
+        "queues requeue",
         ("$", "--connection", "c", "--channel", "1", "--delivery-tag", "1"),
-        "0 returned, 1 not held any more",
+        "0 requeued, 1 no longer unacknowledged",
         (QUEUE,),
         status=1,
     ),
@@ -231,7 +237,7 @@ CASES = (
     Case("nodes list", (), "mem_used"),
     Case("nodes show", ("$",), "not found: '$'", status=1),
     Case("nodes ping", (), "answers, in"),
-    Case("nodes rename-cluster", ("$",), "cluster: named $"),
+    Case("nodes set-cluster-name", ("$",), "cluster: named $"),
     Case("feature-flags list", (), "quorum_queue"),
     Case("feature-flags enable", ("user_limits",), "enabled"),
     Case("feature-flags enable", ("all",), "8 enabled"),
@@ -266,13 +272,13 @@ CASES = (
     Case("nodes version", (), "rabbitmq_version"),
     Case("nodes alarms", (), "no alarms"),
     Case("nodes await", ("--within", "5"), "the broker is there"),
-    Case("nodes attempts", (), "auth_attempts_failed"),
-    Case("nodes forget-attempts", (), "counted from zero"),
+    Case("nodes auth-attempts", (), "auth_attempts_failed"),
+    Case("nodes reset-auth-attempts", (), "counted from zero"),
     Case("nodes settings", (), "vm_memory_high_watermark.relative"),
     Case("log show", (), "<standard error>"),
-    Case("log level", ("debug",), "everything from debug on"),
-    Case("log level", ("info", "--category", "connection"), "connection from info on"),
-    Case("log level", ("info", "--category", "nothing"), "no such category", status=1),
+    Case("log set-level", ("debug",), "everything from debug on"),
+    Case("log set-level", ("info", "--category", "connection"), "connection from info on"),
+    Case("log set-level", ("info", "--category", "nothing"), "no such category", status=1),
     Case("log rotate", (), "begun anew"),
 )
 
@@ -547,7 +553,7 @@ def test_who_changed_a_limit_stands_in_the_log(operator: Operator) -> None:
 def test_a_super_stream_is_one_to_clients_of_the_stream_protocol(
     node: BrokerProcess, operator: Operator
 ) -> None:
-    operator.gets("streams", "add-super", "whole", "--routing-keys", "eu,us,apac", "--max-age", "7D")
+    operator.gets("streams", "add-super-stream", "whole", "--routing-keys", "eu,us,apac", "--max-age", "7D")
     client = RawStreamClient(node.ports["stream"])
     answer = client.ask(commands.Partitions("whole"))
     client.close()
@@ -558,7 +564,7 @@ def test_a_super_stream_is_one_to_clients_of_the_stream_protocol(
 
 def test_of_a_super_stream_that_cannot_be_nothing_stays(operator: Operator) -> None:
     operator.gets("queues", "declare", "half-1")
-    failed = operator.asks("streams", "add-super", "half", "--partitions", "2")
+    failed = operator.asks("streams", "add-super-stream", "half", "--partitions", "2")
     assert failed.exit_code == 1
     assert "there is queue 'half-1' already" in failed.stderr
     assert operator.asks("exchanges", "show", "half").exit_code == 1

@@ -242,16 +242,16 @@ def test_an_operator_sees_what_each_choice_keeps_and_takes_one(tmp_path: Path) -
     assert "does not name 2 queues and streams: 200 messages" in text
     assert "names 2 vhosts, 5 queues, 1 streams, 0 bindings, 1 users" in text
     assert "does not name 6 queues and streams: 550 messages" in text
-    assert recovered(data, "--choose", "readable")[0] == 0
+    assert recovered(data, "--source", "readable")[0] == 0
     assert file.read_bytes() == before
     assert refusal("--data-dir", str(data))[0] == 1
     file.unlink()
-    assert recovered(data, "--choose", "readable", "--apply")[0] == 1
-    assert recovered(data, "--choose", "empty", "--apply")[0] == 0
+    assert recovered(data, "--source", "readable", "--apply")[0] == 1
+    assert recovered(data, "--source", "empty", "--apply")[0] == 0
     with started(data) as one:
         assert sum(item["messages"] for item in client(one).get("/warren/quarantine")) == 550
         killed(one)
     # A copy that is older than what is there, now that somebody has it.
-    assert recovered(data, "--copy", str(copy), "--choose", "copy", "--apply")[0] == 0
+    assert recovered(data, "--copy", str(copy), "--source", "copy", "--apply")[0] == 0
     with started(data) as one:
         is_filled(one)

@@ -69,7 +69,16 @@ def main() -> None:
         once=True, progress=Killer(mark),
     )  # fmt: skip
     found["archive killed"] = killed(query, mark)
-    archiving = ("archive", "--queue", "connect.events", "--to", str(lake), "--once", "--consume", "--json")
+    archiving = (
+        "archive",
+        "--queue",
+        "connect.events",
+        "--to",
+        str(lake),
+        "--available-now",
+        "--consume",
+        "--json",
+    )
     found["archive"] = command(options, *archiving)
 
     what = ("--from", str(lake), "--exchange", "", "--routing-key", "connect.again", "--json")
@@ -83,8 +92,16 @@ def main() -> None:
         told=Killer(mark),
     )  # fmt: skip
     found["decode killed"] = killed(query, mark)
-    decoding = ("--queue", "connect.json", "--schema", SCHEMA, "--to", str(folder / "json"), "--once")
-    found["decode"] = command(options, "decode", *decoding, "--consume", "--bad-to-queue", "connect.bad")
+    decoding = (
+        "--queue",
+        "connect.json",
+        "--schema",
+        SCHEMA,
+        "--to",
+        str(folder / "json"),
+        "--available-now",
+    )
+    found["decode"] = command(options, "decode", *decoding, "--consume", "--dead-letter-queue", "connect.bad")
     found["left"] = [str(one) for one in folder.rglob("told*")]
     print(json.dumps(found))
     spark.stop()

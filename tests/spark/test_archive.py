@@ -195,7 +195,7 @@ def test_the_commands_do_the_same(spark: SparkSession, warren: BrokerUnderTest, 
     lake = str(tmp_path / "lake")
     warren.declare("commanded")
     warren.publish("commanded", numbered(0, 300))
-    archiving = ("archive", "--queue", "commanded", "--to", lake, "--once", "--batch-rows", "100")
+    archiving = ("archive", "--queue", "commanded", "--to", lake, "--available-now", "--batch-rows", "100")
     where = ("--uri", warren.options["uri"], "--management-uri", warren.options["managementUri"])
     told = CliRunner().invoke(main, ["spark", *archiving, *where])
     assert (told.exit_code, "add --consume to do so" in told.output) == (2, True), told.output
@@ -217,7 +217,7 @@ def test_the_commands_do_the_same(spark: SparkSession, warren: BrokerUnderTest, 
     told = command(warren, *chosen[:-3], "--dry-run", "--samples", "1")
     assert "commanded" in told
     wrong = CliRunner().invoke(main, ["spark", "archive", "--to", lake])
-    assert "--queue, --pattern, --super-stream and --firehose" in wrong.output
+    assert "--queue, --queue-pattern, --super-stream and --firehose" in wrong.output
 
 
 def command(place: BrokerUnderTest, *arguments: str) -> str:
@@ -234,7 +234,7 @@ def test_an_archive_that_finds_nothing_new_says_so(
     warren.declare("quiet", STREAM)
     warren.publish("quiet", [b"1", b"2"])
     where = ["--uri", warren.options["uri"], "--management-uri", warren.options["managementUri"]]
-    chosen = ["--queue", "quiet", "--to", str(tmp_path / "lake"), "--once"]
+    chosen = ["--queue", "quiet", "--to", str(tmp_path / "lake"), "--available-now"]
     first, second = (CliRunner().invoke(main, ["spark", "archive", *chosen, *where]) for _ in range(2))
     assert "committed" in first.output
     assert "no new messages" not in first.output

@@ -158,7 +158,7 @@ def test_spark_submit_runs_a_pipeline_that_writes_and_one_that_reads(
 ) -> None:
     warren.declare("submitted", STREAM)
     warren.publish("submitted", [b"%d" % number for number in range(20)])
-    chosen = ("--queue", "submitted", "--to", "lake", "--once", "--batch-rows", "10", "--json", "-q")
+    chosen = ("--queue", "submitted", "--to", "lake", "--available-now", "--batch-rows", "10", "--json", "-q")
     told = [json.loads(line) for line in submit(warren, tmp_path, "archive", *chosen).splitlines()]
     committed = [(one["batch"], one["rows"]) for one in told if one["stage"] == "committed"]
     assert committed == [(0, 10), (1, 10)]

@@ -92,12 +92,14 @@ def test_a_wrong_schema_and_a_missing_place_are_wrong_usage(
         assert ended.exit_code == 2, ended.output
         return ended.output
 
-    given = ["--queue", "json", "--bad-to-queue", "misfits", "--schema"]
+    given = ["--queue", "json", "--dead-letter-queue", "misfits", "--schema"]
     assert "--schema: [" in refused(*given, "id bigger")
     assert "--schema: the schema must not have the columns offset" in refused(*given, "offset string")
     assert "No such file" in refused(*given, "@nowhere.json")
-    assert "exactly one of --bad-to and --bad-to-queue" in refused("--queue", "json", "--schema", "id bigint")
-    assert "one of --queue and --stream" in refused("--bad-to", "dlx", "--schema", "id bigint")
+    assert "exactly one of --dead-letter-exchange and --dead-letter-queue" in refused(
+        "--queue", "json", "--schema", "id bigint"
+    )
+    assert "one of --queue and --stream" in refused("--dead-letter-exchange", "dlx", "--schema", "id bigint")
 
 
 @pytest.mark.since((4, 2), "queries over queues")
@@ -107,8 +109,8 @@ def test_a_queue_is_decoded_only_if_somebody_says_that_it_is_consumed(
     warren.declare("asked")
     warren.publish("asked", [b'{"id":1}', b"no"])
     where = ["--uri", warren.options["uri"], "--management-uri", warren.options["managementUri"]]
-    given = ["--queue", "asked", "--schema", "id bigint", "--to", str(tmp_path / "json"), "--once"]
-    decoding = ["spark", "decode", *given, "--bad-to-queue", "asked-bad", *where]
+    given = ["--queue", "asked", "--schema", "id bigint", "--to", str(tmp_path / "json"), "--available-now"]
+    decoding = ["spark", "decode", *given, "--dead-letter-queue", "asked-bad", *where]
     warren.declare("asked-bad")
     told = CliRunner().invoke(main, decoding)
     assert (told.exit_code, "add --consume to do so" in told.output) == (2, True), told.output

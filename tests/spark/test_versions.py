@@ -229,8 +229,15 @@ def test_commands_say_in_one_line_what_a_version_cannot_do(
         assert (done.exit_code == 0) == (VERSION >= BATCHES), done.output
         return done.stderr.splitlines()[-1] if done.exit_code else "warren: "
 
-    decoding = ("--schema", "id bigint", "--to", str(tmp_path / "json"), "--bad-to-queue", "versions-json")
-    taking = ("--once", "--consume")
+    decoding = (
+        "--schema",
+        "id bigint",
+        "--to",
+        str(tmp_path / "json"),
+        "--dead-letter-queue",
+        "versions-json",
+    )
+    taking = ("--available-now", "--consume")
     commands = {
         ("archive", "--queue", "versions-json", "--to", str(tmp_path / "lake"), *taking): NO_QUEUES,
         ("decode", "--queue", "versions-json", *decoding, *taking): NO_QUEUES,

@@ -35,10 +35,10 @@ def metadata() -> None:
 @click.option(
     "--copy", type=click.Path(exists=True, path_type=Path), help="A copy of the metadata to look at."
 )
-@click.option("--choose", type=click.Choice(tuple(_WHAT)), help="What the next start shall find.")
+@click.option("--source", "choose", type=click.Choice(tuple(_WHAT)), help="What the next start shall find.")
 @click.option("--apply", "is_applied", is_flag=True, help="Put it in place; without, nothing is changed.")
 def recover(directory: Path, copy: Path | None, choose: str | None, *, is_applied: bool) -> None:
-    """Show what each choice keeps of the metadata in DIRECTORY; with --choose and --apply, put one in place.
+    """Show what each choice keeps of the metadata in DIRECTORY; with --source and --apply, put one in place.
 
     Messages that a choice does not name are kept in every case: the next start names them, and `warren
     quarantine` shows and removes them.
@@ -71,8 +71,8 @@ def _recover(directory: Path, copy: Path | None, choose: str | None, *, is_appli
         )
     if choose is None:
         if is_applied:
-            _refuse("--apply needs --choose, and one of the names above")
-        click.echo("\nnothing was changed; --choose NAME --apply puts one in place")
+            _refuse("--apply needs --source, and one of the names above")
+        click.echo("\nnothing was changed; --source NAME --apply puts one in place")
         return
     chosen = next((choice for choice in found if choice.name == choose), None)
     if chosen is None or (chosen.error and choose != "empty"):

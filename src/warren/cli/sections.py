@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from warren.cli.deprecated_names import current_words
+
 _WITHOUT_SECTION = "Commands"
 # Where a sentence ends early if it is too long, the first that helps; and where it may be cut otherwise.
 _ENDS = ("; ", ": ")
@@ -28,6 +30,13 @@ class SectionedGroup(click.Group):
         """`sections`: names of commands by heading; what is in none stands at the end."""
         super().__init__(name, **more)  # type: ignore[arg-type]
         self.sections = sections or {}
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that `args` name, under its current name or a deprecated one."""
+        words = current_words(self.name or "", args, is_silent=ctx.resilient_parsing)
+        return super().resolve_command(ctx, words)
 
     def texts(self, ctx: click.Context) -> dict[str, str]:
         """The help of each command that is listed."""

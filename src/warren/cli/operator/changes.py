@@ -422,7 +422,7 @@ CHANGES: tuple[OperatorCommand, ...] = (
     ),
     RequestCommand(
         group="nodes",
-        name="rename-cluster",
+        name="set-cluster-name",
         known_as="set_cluster_name",
         text="Name the cluster.",
         method="PUT",

@@ -54,12 +54,12 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "queues": {
         "Queues": ("list", "show", "declare", "delete"),
         "Messages": ("peek", "get", "purge", "move"),
-        "Delivery": ("pause", "resume", "return"),
+        "Delivery": ("pause", "resume", "requeue"),
     },
     "streams": {
         "Streams": ("list", "show", "status", "peek", "clients"),
         "Clients of the stream protocol": ("connections", "publishers", "consumers"),
-        "Super streams": ("add-super", "delete-super"),
+        "Super streams": ("add-super-stream", "delete-super-stream"),
     },
     "users": {
         "Users": ("list", "show", "add", "delete", "set-tags"),
@@ -76,8 +76,8 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "nodes": {
         "State": ("list", "show", "ping", "await", "version", "listeners", "memory", "alarms", "report"),
-        "Settings and limits": ("settings", "limits", "limit-memory", "limit-disk", "rename-cluster"),
-        "Logins": ("attempts", "forget-attempts"),
+        "Settings and limits": ("settings", "limits", "limit-memory", "limit-disk", "set-cluster-name"),
+        "Logins": ("auth-attempts", "reset-auth-attempts"),
     },
     "health": {
         "The node": ("running", "alarms", "local-alarms", "certificates"),

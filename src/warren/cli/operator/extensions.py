@@ -30,7 +30,7 @@ def _route(session: Session, arguments: Arguments) -> None:
     body = {
         "routing_key": arguments["routing_key"],
         "properties": properties | ({"headers": headers} if headers else {}),
-        "misses": arguments["misses"],
+        "misses": arguments["unmatched"],
     }
     # The default exchange has no name, and an empty segment is none.
     where = arguments | {"exchange": arguments["exchange"] or "amq.default"}
@@ -52,7 +52,7 @@ def _route(session: Session, arguments: Arguments) -> None:
         raise Failure("no queue would have it")
 
 
-def _return(session: Session, arguments: Arguments) -> None:
+def _requeue(session: Session, arguments: Arguments) -> None:
     names = ("connection", "channel", "consumer_tag", "older_than_ms")
     body = {name: arguments[name] for name in names if arguments[name] is not None}
     if arguments["delivery_tag"]:
@@ -65,8 +65,8 @@ def _return(session: Session, arguments: Arguments) -> None:
     if session.is_json:
         session.print_json(answer)
     if answer["missing"]:
-        raise Failure(f"{answer['returned']} returned, {answer['missing']} not held any more")
-    session.say(f"queue {arguments['queue']}: {answer['returned']} returned")
+        raise Failure(f"{answer['returned']} requeued, {answer['missing']} no longer unacknowledged")
+    session.say(f"queue {arguments['queue']}: {answer['returned']} requeued")
 
 
 def _plan(session: Session, arguments: Arguments) -> None:
@@ -190,9 +190,9 @@ EXTENSIONS: tuple[OperatorCommand, ...] = (
     ),
     CustomCommand(
         group="queues",
-        name="return",
+        name="requeue",
         is_in_vhost=True,
-        does=_return,
+        does=_requeue,
         text="Take back what consumers hold and do not settle: it is ready again, as after a requeue.",
         takes=(
             QUEUE,
@@ -216,7 +216,7 @@ EXTENSIONS: tuple[OperatorCommand, ...] = (
             option("--property", "as priority=5; repeat", multiple=True, metavar="NAME=VALUE"),
             option("--header", "of the application; repeat", multiple=True, metavar="NAME=VALUE"),
             option(
-                "--misses",
+                "--unmatched",
                 "how many bindings that do not match are told of",
                 type=click.IntRange(0, TRACED_MISSES_MAX),
                 default=_MISSES,

@@ -20,9 +20,19 @@ from warren.cli.operator.session import Arguments, Session
 # How often a job is looked at while the command waits for it.
 _LOOK_S = 0.2
 _OVER = ("done", "failed", "stopped")
-_GROUPS = ("vhost", "in", "died in", "reason", "came by", "count", "oldest", "newest", "routing keys")
+_GROUPS = (
+    "vhost",
+    "in",
+    "first death queue",
+    "reason",
+    "first death exchange",
+    "count",
+    "oldest",
+    "newest",
+    "routing keys",
+)
 _ENDS = ("exchange", "routing key", "queues", "count")
-_REFUSALS = ("stays because", "count", "places")
+_REFUSALS = ("reason", "count", "positions")
 _JOBS = (
     "id",
     "kind",
@@ -114,7 +124,11 @@ def _redrive(session: Session, arguments: Arguments) -> None:
     body |= {"to": arguments["to"] or "queue"} | ({} if to_queue is None else {"queue": to_queue})
     group = {
         name: arguments[given]
-        for name, given in (("queue", "died_in"), ("reason", "reason"), ("exchange", "came_by"))
+        for name, given in (
+            ("queue", "first_death_queue"),
+            ("reason", "reason"),
+            ("exchange", "first_death_exchange"),
+        )
         if arguments[given] is not None
     }
     if group:
@@ -242,9 +256,9 @@ MOVE_JOBS: tuple[OperatorCommand, ...] = (
             option("--to-queue", "this queue for all of them"),
             option("--exchange", "this exchange for all of them"),
             option("--routing-key", "with this routing key"),
-            option("--died-in", "those that died first in this queue"),
+            option("--first-death-queue", "those that died first in this queue"),
             option("--reason", "those that died first of this: rejected, expired, maxlen, delivery_limit"),
-            option("--came-by", "those that had been published to this exchange"),
+            option("--first-death-exchange", "those that had been published to this exchange"),
             option("--set-header", "changed on the way; repeat", multiple=True, metavar="NAME=VALUE"),
             option("--remove-header", "removed on the way; repeat", multiple=True, metavar="NAME"),
             *_ORDER,

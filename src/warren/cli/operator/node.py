@@ -208,14 +208,14 @@ NODE: tuple[OperatorCommand, ...] = (
     ),
     CustomCommand(
         group="nodes",
-        name="attempts",
+        name="auth-attempts",
         known_as="list_node_auth_attempt_stats",
         text="How often somebody tried to log in.",
         does=_attempts,
     ),
     CustomCommand(
         group="nodes",
-        name="forget-attempts",
+        name="reset-auth-attempts",
         known_as="reset_node_auth_attempt_metrics",
         text="Count logins from zero.",
         does=_forget_attempts,
@@ -237,7 +237,7 @@ NODE: tuple[OperatorCommand, ...] = (
     ),
     CustomCommand(
         group="log",
-        name="level",
+        name="set-level",
         known_as="set_log_level",
         text="Log what is at least LEVEL, until the broker stops.",
         takes=(

@@ -271,7 +271,7 @@ STREAMS: tuple[OperatorCommand, ...] = (
     ),
     CustomCommand(
         group="streams",
-        name="add-super",
+        name="add-super-stream",
         known_as="add_super_stream",
         is_in_vhost=True,
         text="Add a super stream: an exchange, and a stream for each partition.",
@@ -287,7 +287,7 @@ STREAMS: tuple[OperatorCommand, ...] = (
     ),
     CustomCommand(
         group="streams",
-        name="delete-super",
+        name="delete-super-stream",
         known_as="delete_super_stream",
         is_in_vhost=True,
         text="Delete a super stream, and the streams that are its partitions.",
@@ -304,12 +304,12 @@ STREAMS: tuple[OperatorCommand, ...] = (
     ),
     RequestCommand(
         group="leases",
-        name="give-back",
+        name="release",
         text="End a lease: its messages go back to their places, redelivered.",
         method="POST",
         path="/warren/leases/{lease}/settle",
         takes=(named("lease"),),
         body=lambda arguments: {"outcome": "requeue"},
-        says="lease {lease}: given back",
+        says="lease {lease}: released",
     ),
 )

@@ -26,7 +26,7 @@ def archive(settings: SparkSettings, *, to: str, storage_option: Sequence[str], 
     """
     sources = ("queue", "queue_pattern", "super_stream", "firehose")
     if sum(bool(given[source]) for source in sources) != 1:
-        raise Failure("give exactly one of --queue, --pattern, --super-stream and --firehose", USAGE)
+        raise Failure("give exactly one of --queue, --queue-pattern, --super-stream and --firehose", USAGE)
     require_spark()
     if given["format"] == "delta":
         require_delta()
@@ -87,7 +87,7 @@ command: click.Command = build_command(
     archive,
     (
         click.Option(["--queue"], metavar="NAME", help="a queue or a stream"),
-        click.Option(["--pattern", "queue_pattern"], metavar="REGEX", help="all streams whose names match"),
+        click.Option(["--queue-pattern"], metavar="REGEX", help="all streams whose names match"),
         click.Option(["--super-stream"], metavar="NAME", help="the partitions of a super stream"),
         click.Option(["--firehose"], is_flag=True, help="copies of all messages of a traced virtual host"),
         click.Option(["--to"], required=True, metavar="PATH", help="the lake"),
@@ -98,7 +98,9 @@ command: click.Command = build_command(
         click.Option(
             ["--consume"], is_flag=True, help="consume the messages of a queue that is not a stream"
         ),
-        click.Option(["--once"], is_flag=True, help="archive the messages available now, and end"),
+        click.Option(
+            ["--available-now", "once"], is_flag=True, help="archive the messages available now, and end"
+        ),
         click.Option(
             ["--interval"], default="30 seconds", show_default=True, help="between two micro-batches"
         ),
@@ -110,7 +112,8 @@ command: click.Command = build_command(
         click.Option(["--name"], help="name of the query [default: its source]"),
         click.Option(["--checkpoint"], metavar="PATH", help="checkpoint folder [default: in the lake]"),
         click.Option(
-            ["--starting"], help="start without a checkpoint: earliest, latest, archived, or offsets as JSON"
+            ["--starting-offsets", "starting"],
+            help="start without a checkpoint: earliest, latest, archived, or offsets as JSON",
         ),
     ),
 )

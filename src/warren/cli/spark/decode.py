@@ -26,7 +26,7 @@ def decode(
     storage_option: Sequence[str],
     **given: Any,
 ) -> None:
-    """Parse JSON bodies into columns of Parquet files, and publish messages that do not match to --bad-to.
+    """Parse JSON bodies into columns of Parquet files, and publish messages that do not match.
 
     A classic queue is consumed, which requires --consume: its messages are acknowledged when both are
     written. A message that does not match keeps its body and properties, and gets the header x-decode-reason.
@@ -81,7 +81,8 @@ def _check(given: dict[str, Any]) -> None:
         raise Failure("give exactly one of --queue and --stream", USAGE)
     if bool(given["bad_to"]) == bool(given["bad_to_queue"]):
         raise Failure(
-            "give exactly one of --bad-to and --bad-to-queue, for messages that do not match", USAGE
+            "give exactly one of --dead-letter-exchange and --dead-letter-queue for bad messages",
+            USAGE,
         )
 
 
@@ -131,15 +132,32 @@ command: click.Command = build_command(
         click.Option(["--to"], required=True, metavar="PATH", help="folder of the Parquet files"),
         storage_option(),
         click.Option(["--checkpoint"], metavar="PATH", help="checkpoint folder [default: in --to]"),
-        click.Option(["--bad-to"], metavar="EXCHANGE", help="exchange for messages that do not match"),
-        click.Option(["--bad-key"], metavar="KEY", help="their routing key, instead of their own"),
-        click.Option(["--bad-to-queue"], metavar="NAME", help="queue for messages that do not match"),
         click.Option(
-            ["--batch"], type=click.IntRange(1), metavar="ROWS", help="maximum messages in a micro-batch"
+            ["--dead-letter-exchange", "bad_to"],
+            metavar="EXCHANGE",
+            help="exchange for messages that do not match",
+        ),
+        click.Option(
+            ["--dead-letter-routing-key", "bad_key"],
+            metavar="KEY",
+            help="their routing key, instead of their own",
+        ),
+        click.Option(
+            ["--dead-letter-queue", "bad_to_queue"],
+            metavar="NAME",
+            help="queue for messages that do not match",
+        ),
+        click.Option(
+            ["--batch-rows", "batch"],
+            type=click.IntRange(1),
+            metavar="ROWS",
+            help="maximum messages in a micro-batch",
         ),
         click.Option(
             ["--consume"], is_flag=True, help="consume the messages of a queue that is not a stream"
         ),
-        click.Option(["--once"], is_flag=True, help="decode the messages available now, and end"),
+        click.Option(
+            ["--available-now", "once"], is_flag=True, help="decode the messages available now, and end"
+        ),
     ),
 )
