@@ -75,7 +75,8 @@ def started_warren(folder: Path, *lines: str) -> Iterator[BrokerEndpoints]:
         "listeners.tcp.2": f"::1:{port}",
         "listeners.ssl.1": f"127.0.0.1:{tls_port}",
         "stream.listeners.ssl.1": f"127.0.0.1:{stream_tls_port}",
-        "stream.advertised_host": "localhost",
+        # What RabbitMQ tells clients by default.
+        "stream.advertised_host": certificates.node_host() or "localhost",
         "stream.advertised_tls_host": "localhost",
         "management.tcp.ip": "127.0.0.1",
         **ssl_options(),

@@ -37,11 +37,22 @@ class Excuse:
     reason: str
     needs: str = ""
     is_race: bool = False
+    difference: str = ""
 
     def covers(self, suite: str, test: str) -> bool:
         """Whether this excuse is for `test` of `suite`; `*` in its own name stands for anything."""
         pattern = self.test.replace("[", "[[]")
         return fnmatch.fnmatchcase(suite, self.suite) and fnmatch.fnmatchcase(test, pattern)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Tests of a suite that are not run, and why; `excuses.toml` says what each field means."""
+
+    suite: str
+    reason: str
+    test: str = ""
+    words: tuple[str, ...] = ()
 
 
 def suites() -> list[Suite]:
@@ -60,3 +71,9 @@ def excuses() -> list[Excuse]:
     """Every excuse of `excuses.toml`."""
     rows = tomllib.loads((HERE / "excuses.toml").read_text()).get("excuse", [])
     return [Excuse(**row) for row in rows]
+
+
+def left_out() -> list[LeftOut]:
+    """What `excuses.toml` says is not run."""
+    rows = tomllib.loads((HERE / "excuses.toml").read_text()).get("left_out", [])
+    return [LeftOut(**{**row, "words": tuple(row.get("words", ()))}) for row in rows]

@@ -1,5 +1,6 @@
 """A certificate authority for the suites that speak TLS: one server certificate, one client's, one broken."""
 
+import socket
 from pathlib import Path
 
 import trustme
@@ -8,10 +9,11 @@ from tests.clients.harness import fetching
 
 def issue(folder: Path) -> None:
     """Put into `folder` the files that a suite expects there and its source distribution leaves out."""
-    if folder.exists():
-        return
-    folder.mkdir(parents=True)
     authority_folder = issue_server()
+    trusted = folder / "ca_certificate.pem"
+    if trusted.exists() and trusted.read_bytes() == (authority_folder / "ca.pem").read_bytes():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
     authority = authority_of(authority_folder)
     stranger = trustme.CA().issue_cert("guest@localhost", common_name="guest")
     authority.cert_pem.write_to_path(str(folder / "ca_certificate.pem"))
@@ -26,16 +28,26 @@ def issue(folder: Path) -> None:
 
 def issue_server() -> Path:
     """The folder with `ca.pem`, `server.pem` and `server_key.pem` for the broker's TLS listener."""
-    folder = fetching.CACHE / "certificates"
+    names = [name for name in ("localhost", node_host()) if name]
+    folder = fetching.CACHE / "certificates" / "-".join(names)
     if not (folder / "server.pem").exists():
         folder.mkdir(parents=True, exist_ok=True)
         authority = trustme.CA()
         authority.cert_pem.write_to_path(str(folder / "ca.pem"))
         authority.private_key_pem.write_to_path(str(folder / "ca_key.pem"))
-        server = authority.issue_cert("localhost", "127.0.0.1", "::1")
+        server = authority.issue_cert(*names, "127.0.0.1", "::1")
         server.private_key_pem.write_to_path(str(folder / "server_key.pem"))
         server.cert_chain_pems[0].write_to_path(str(folder / "server.pem"))
     return folder
+
+
+def node_host() -> str:
+    """The host in the name of a node of this machine; nothing if it does not lead to the loopback address."""
+    host = socket.gethostname().partition(".")[0]
+    try:
+        return host if socket.gethostbyname(host) == "127.0.0.1" else ""
+    except OSError:
+        return ""
 
 
 def authority_of(folder: Path) -> trustme.CA:

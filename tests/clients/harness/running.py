@@ -1,6 +1,7 @@
 """Runs one suite against one broker."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -53,8 +54,12 @@ def finish(verdict: Verdict, report: Path, excuses: list[Excuse]) -> None:
 
 
 def applies(excuse: Excuse, broker: BrokerEndpoints) -> bool:
-    """An excuse for the lack of something holds only for a broker that lacks it."""
+    """An excuse for the lack of something holds only for a broker that lacks it, a difference for Warren."""
+    if excuse.difference and broker.is_rabbitmq:
+        return False
     match excuse.needs:
+        case "host_name":
+            return not certificates.node_host()
         case "management":
             return broker.management_port is None
         case "tls":
@@ -77,18 +82,33 @@ def prepared(suite: Suite, broker: BrokerEndpoints) -> tuple[list[str], Path]:
     if suite.certificates:
         certificates.issue(folder / suite.certificates)
     if suite.kind in fetching.NODE:
-        globs = [given for given in suite.arguments if not given.startswith("-")]
-        tests = [str(path.relative_to(folder)) for glob in globs for path in sorted(folder.glob(glob))]
+        found = [path for glob in suite.arguments for path in sorted(folder.glob(glob))]
+        tests = [str(path.relative_to(folder)) for path in found]
         plugin = ["--require", str(PLUGINS / suite.plugin)] if suite.plugin else []
         if suite.kind == "mocha":
             mocha = fetching.node_packages(*suite.requirements) / "mocha" / "bin" / "mocha.js"
-            options = [given for given in suite.arguments if given.startswith("-")]
-            return ["node", str(mocha), "--exit", *plugin, *options, *tests], folder
+            return ["node", str(mocha), "--exit", *plugin, *without_left_out(suite), *tests], folder
         return ["node", *plugin, "--test", "--test-concurrency=1", "--test-timeout=20000", *tests], folder
     python = str(fetching.environment_of(suite))
     plugin = ["-p", suite.plugin] if suite.plugin else []
     options = ["-q", "--rootdir=.", "-p", "no:cacheprovider", f"--timeout={TEST_S_MAX}", "-W", "ignore"]
-    return [python, "-m", "pytest", *options, *plugin, *suite.arguments], folder
+    command = [python, "-m", "pytest", *options, *plugin, *suite.arguments]
+    return [*command, *without_left_out(suite)], folder
+
+
+def without_left_out(suite: Suite) -> list[str]:
+    """The options by which pytest or mocha passes over what `excuses.toml` leaves out of `suite`."""
+    rows = [row for row in catalogue.left_out() if row.suite == suite.name]
+    words = [word for row in rows for word in row.words]
+    if suite.kind == "mocha":
+        return (
+            ["--invert", f"--grep={'|'.join(re.escape(word).replace(chr(92) + ' ', ' ') for word in words)}"]
+            if words
+            else []
+        )
+    tests = [row.test for row in rows if row.test]
+    options = [f"--deselect={test}" if "::" in test else f"--ignore={test}" for test in tests]
+    return [*options, "-k", " and ".join(f"not {word}" for word in words)] if words else options
 
 
 def with_report(command: list[str], report: Path) -> list[str]:
@@ -132,6 +152,7 @@ def environment(suite: Suite, broker: BrokerEndpoints, command: list[str]) -> di
         "uri": broker.uri,
         "tls_port": broker.tls_port or "",
         "management_port": broker.management_port or 1,
+        "stream_host": certificates.node_host() or "localhost",
         "stream_port": broker.stream_port or 1,
         "stream_tls_port": broker.stream_tls_port or 1,
         "scratch": fetching.CACHE / "scratch",

@@ -1,7 +1,7 @@
 """Lets amqpstorm's functional tests reach any port.
 
-The suite has the port 5672 in its code. It deletes the queues and exchanges of a test over HTTP, and a broker
-may be named without a port for that: so it is done over AMQP.
+The suite has the ports 5672 and 5671 in its code. It deletes the queues and exchanges of a test over HTTP,
+and a broker may be named without a port for that: so it is done over AMQP.
 """
 
 import os
@@ -11,6 +11,13 @@ from amqpstorm.tests.functional import utility
 
 URI = os.environ["AMQP_URI"]
 PORT = int(os.environ["WARREN_CLIENTS_PORT"])
+TLS_PORT = int(os.environ["WARREN_CLIENTS_TLS_PORT"] or 1)
+connect = Connection.__init__
+
+
+def connect_anywhere(self, hostname, username, password, port=PORT, **settings):
+    """What the method of the same place does, with the broker's own port for TLS."""
+    connect(self, hostname, username, password, TLS_PORT if port == 5671 else port, **settings)
 
 
 def clean(names, queue=False, exchange=False):
@@ -35,4 +42,4 @@ def delete(connection, name, kind):
 
 
 utility.clean = clean
-Connection.__init__.__defaults__ = (PORT,)
+Connection.__init__ = connect_anywhere
