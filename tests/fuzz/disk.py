@@ -172,7 +172,7 @@ def _store() -> Files:
     for position, body in enumerate(BODIES):
         message = StoredMessage(encode_address("ex", "key"), PROPERTIES, body + BODY_END, 1_700_000_000_000)
         message.flags = PERSISTENT
-        store.append(message, store.lane(NUMBER, 0), position)
+        store.append(message, store.cursor(NUMBER, 0), position)
         store.commit()
         disk.advance()
     return _files(disk)

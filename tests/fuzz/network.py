@@ -140,10 +140,8 @@ def _let_in(token: str) -> None:
         scope_aliases={"admin": "rabbitmq.tag:administrator rabbitmq.read:*/*"},
     )  # fmt: skip
     with suppress(TokenRefused):
-        bearer = LOOP.run_until_complete(
-            TokenVerifier(settings, key, lambda: NOW).bearer_of(token, "claimed")
-        )
-        bearer.grants.permission("v")
+        user = LOOP.run_until_complete(TokenVerifier(settings, key, lambda: NOW).user_of(token, "claimed"))
+        user.grants.permission("v")
 
 
 def token_seeds() -> list[bytes]:

@@ -28,10 +28,13 @@ FINDINGS = ROOT / "build" / "fuzz"
 sys.path.insert(0, str(ROOT))
 
 from tests.fuzz import sanitized  # noqa: E402
+from tests.fuzz.mutator import inputs  # noqa: E402
+from tests.fuzz.targets import TARGETS, load  # noqa: E402
 from tests.long import checked, chosen  # noqa: E402
 
 RSS_MB_MAX = 1024
-GRACE_SECONDS = 60
+# For imports and their instrumentation, on a machine that may be busy.
+GRACE_SECONDS = 120
 # What was tried last, in the folder of the process: a crash leaves nothing else.
 CURRENT = "current"
 SANITIZED = "sanitized"
@@ -84,8 +87,6 @@ def arguments() -> argparse.Namespace:
 
 def plan(options: argparse.Namespace) -> list[Task]:
     """Each target guided, or by chance, on the source; and by chance as installed, if that is compiled."""
-    from tests.fuzz.targets import targets
-
     if options.sanitize:
         chance = {"engine": "chance", "seconds": options.seconds, "seed": options.seed}
         return [Task(target=sanitized.TARGET, build=SANITIZED, **chance)]
@@ -93,7 +94,7 @@ def plan(options: argparse.Namespace) -> list[Task]:
     ways = [("interpreted", guided)]
     if installed_is_compiled():
         ways.append(("compiled", "chance"))
-    names = [name for name, _ in targets() if options.target in (None, name)]
+    names = [name for name in TARGETS if options.target in (None, name)]
     if not names:
         raise SystemExit(f"there is no target {options.target!r}")
     seconds = max(1, options.seconds // (len(names) * len(ways)))
@@ -161,9 +162,7 @@ def guided(task: Task) -> int:
     import atheris
 
     with atheris.instrument_imports(include=["warren"]):
-        from tests.fuzz.targets import targets
-
-        target = dict(targets())[task.target]
+        target = load(task.target)
     for number, seed in enumerate(target.seeds()):
         Path(f"seed-{number}").write_bytes(seed)
     settings = {
@@ -182,10 +181,7 @@ def by_chance(task: Task) -> int:
     if not sanitized.load():
         # AddressSanitizer reserves far more than it uses.
         resource.setrlimit(resource.RLIMIT_AS, (RSS_MB_MAX << 20, RSS_MB_MAX << 20))
-    from tests.fuzz.mutator import inputs
-    from tests.fuzz.targets import targets
-
-    target = dict(targets())[task.target]
+    target = load(task.target)
     check = measured(target.check)
     until = time.monotonic() + task.seconds
     count = 0
@@ -237,9 +233,7 @@ def measured(check: Callable[[bytes], None]) -> Callable[[bytes], None]:
 
 def replay(name: str, path: Path) -> int:
     """Try one input."""
-    from tests.fuzz.targets import targets
-
-    dict(targets())[name].check(path.read_bytes())
+    load(name).check(path.read_bytes())
     print("passes")
     return 0
 

@@ -1,214 +1,50 @@
-"""What is fuzzed: for each target, what must hold for any octets, and octets to begin with.
+"""What is fuzzed: for each target, what must hold for any bytes, and bytes to begin with.
 
 A target returns quietly for whatever is fine, our own refusals included; any other exception is a finding.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
-from tests.fuzz import arrow, disk, documents, http_api, network
-from tests.fuzz.broker import frame
-from tests.fuzz.sessions import check_session, session_seeds
-from tests.fuzz.stream_sessions import check_stream_session, stream_session_seeds
-
-from warren.errors import AmqpError, CommandInvalid, FrameError
-from warren.limits import FRAME_OVERHEAD, FRAME_SIZE_HANDSHAKE
-from warren.wire import methods
-from warren.wire.amqp1 import data_head
-from warren.wire.frames import FrameReader
-from warren.wire.properties import BasicProperties, PropertyScan
-from warren.wire.streams import commands
-from warren.wire.streams.codes import MalformedFrame, OffsetType
-from warren.wire.streams.commands import decode as decode_command
-from warren.wire.streams.conversion import MessageConverter, write_head
-from warren.wire.streams.fields import Offset, Version
-from warren.wire.streams.publish import Publication, SubEntryBatch, decode_publish, encode_publish
-from warren.wire.table import Timestamp, UInt32, check_table, decode_table, encode_table
-
-SAMPLES = [
-    {},
-    {"x-message-ttl": 60_000, "x-dead-letter-exchange": "dead", "x-single-active-consumer": True},
-    {"a": [None, 1.5, b"\xff", [True, {"b": Timestamp(1), "c": UInt32(2)}]], "": "é"},
-]
+# By name: the module, and in it what checks and what gives the first inputs. A module is imported for its own
+# targets alone, as whatever is imported has to be instrumented.
+TARGETS = {
+    "table": ("wire", "check_tables", "table_seeds"),
+    "properties": ("wire", "check_properties", "property_seeds"),
+    "methods": ("wire", "check_methods", "method_seeds"),
+    "frames": ("wire", "check_frames", "frame_seeds"),
+    "streams": ("wire", "check_stream_frames", "stream_seeds"),
+    "amqp1": ("wire", "check_amqp_1", "amqp_1_seeds"),
+    "sessions": ("sessions", "check_session", "session_seeds"),
+    "stream-sessions": ("stream_sessions", "check_stream_session", "stream_session_seeds"),
+    "api": ("http_api", "check_api", "api_seeds"),
+    "shapes": ("arrow", "check_shapes", "shape_seeds"),
+    "staged": ("arrow", "check_staged", "staged_seeds"),
+    "definitions": ("documents", "check_imported_definitions", "definition_seeds"),
+    "configuration": ("documents", "check_configuration", "configuration_seeds"),
+    "conditions": ("documents", "check_conditions", "condition_seeds"),
+    "names": ("documents", "check_names", "name_seeds"),
+    "journal": ("disk", "check_journal", "damage_seeds"),
+    "store": ("disk", "check_store", "damage_seeds"),
+    "stream-log": ("disk", "check_stream_log", "damage_seeds"),
+    "ldap": ("network", "check_ldap", "ldap_seeds"),
+    "proxy": ("network", "check_proxy", "proxy_seeds"),
+    "tokens": ("network", "check_tokens", "token_seeds"),
+    "keys": ("network", "check_keys", "key_seeds"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One thing to throw octets at."""
+    """One thing to throw bytes at."""
 
     check: Callable[[bytes], None]
     seeds: Callable[[], list[bytes]]
 
 
-def check_tables(data: bytes) -> None:
-    """Checking and decoding agree; what was decoded survives another round, to the octet."""
-    try:
-        check_table(data, 0, len(data))
-    except FrameError as refusal:
-        expect_refusal(lambda: decode_table(data, 0, len(data)), refusal)
-        return
-    octets = encode_table(decode_table(data, 0, len(data)))
-    assert encode_table(decode_table(octets, 4, len(octets))) == octets
-
-
-def check_properties(data: bytes) -> None:
-    """Scanning and decoding agree; what was decoded survives another round, to the octet."""
-    try:
-        PropertyScan().scan(data, 12, len(data))
-    except FrameError as refusal:
-        expect_refusal(lambda: BasicProperties.decode(data), refusal)
-        return
-    octets = BasicProperties.decode(data).encode(0)
-    assert BasicProperties.decode(octets).encode(0) == octets
-
-
-def check_methods(data: bytes) -> None:
-    """A method or a refusal; what was decoded survives another round, to the octet."""
-    try:
-        octets = methods.decode_method(data).encode()
-    except (FrameError, CommandInvalid):
-        return
-    assert methods.decode_method(octets).encode() == octets
-
-
-def check_frames(data: bytes) -> None:
-    """Frames are the same however the octets arrive; the first octet says in how large pieces."""
-    if not data:
-        return
-    step, octets = data[0] % 32 + 1, data[1:]
-    pieces = [octets[at : at + step] for at in range(0, len(octets), step)]
-    assert read_frames(pieces) == read_frames([octets])
-
-
-def check_stream_frames(data: bytes) -> None:
-    """A command that is understood is written again as it was read, and what is published is kept whole."""
-    for frame_of in (check_stream_command, check_stream_publish):
-        with suppress(MalformedFrame):
-            frame_of(data)
-
-
-def check_stream_command(data: bytes) -> None:
-    command, correlation = decode_command(data)
-    again = command.encode(correlation)[4:]
-    assert decode_command(again) == (command, correlation)
-
-
-def check_stream_publish(data: bytes) -> None:
-    for _, entry in decode_publish(data).entries:
-        messages = entry.messages() if isinstance(entry, SubEntryBatch) and entry.is_readable else []
-        for message in [entry] if isinstance(entry, bytes) else messages:
-            check_amqp_1(message)
-
-
-def check_amqp_1(data: bytes) -> None:
-    """An AMQP 1.0 message is taken apart, or is a body as it is; put together, it is the same once more."""
-    octets = put_together(data)
-    assert put_together(octets) == octets
-
-
-def put_together(data: bytes) -> bytes:
-    head, begin, end, is_data = MessageConverter().split(data)
-    body = data[begin:end]
-    properties = BasicProperties.decode_list(head.property_list)
-    octets = write_head(properties, head.exchange, head.routing_key, is_kept=True)
-    return octets + (data_head(len(body)) if is_data else b"") + body
-
-
-def read_frames(pieces: list[bytes]) -> list[object]:
-    """The frames in `pieces`, and the refusal that ends them: zeros, which complete any frame, end none."""
-    reader = FrameReader()
-    found: list[object] = []
-    try:
-        for piece in [*pieces, bytes(FRAME_SIZE_HANDSHAKE + FRAME_OVERHEAD)]:
-            reader.feed(piece)
-            while reader.advance():
-                found.append((reader.kind, reader.channel, reader.payload()))
-    except FrameError as refusal:
-        return [*found, refusal.message]
-    return found
-
-
-def expect_refusal(call: Callable[[], object], refusal: AmqpError) -> None:
-    """`call` must refuse in the same words."""
-    words = "nothing"
-    try:
-        call()
-    except FrameError as again:
-        words = again.message
-    assert words == refusal.message, f"refused first for {refusal.message!r}, then for {words!r}"
-
-
-def table_seeds() -> list[bytes]:
-    return [encode_table(sample)[4:] for sample in SAMPLES]
-
-
-def property_seeds() -> list[bytes]:
-    every = BasicProperties(
-        content_type="text/plain", content_encoding="gzip", headers=SAMPLES[1], delivery_mode=2, priority=4,
-        correlation_id="1", reply_to="amq.rabbitmq.reply-to", expiration="60000", message_id="2", timestamp=3,
-        type="t", user_id="guest", app_id="a", cluster_id="c",
-    )  # fmt: skip
-    return [each.encode(5) for each in (BasicProperties(), BasicProperties(delivery_mode=2), every)]
-
-
-def method_seeds() -> list[bytes]:
-    return [method().encode() for method in methods.METHODS.values()] + [
-        methods.QueueDeclare(queue="jobs", arguments=SAMPLES[1]).encode(),
-        methods.BasicPublish(exchange="events", routing_key="a.b.c", mandatory=True).encode(),
-    ]
-
-
-def frame_seeds() -> list[bytes]:
-    publish = [
-        frame(1, 1, methods.BasicPublish(routing_key="jobs").encode()),
-        frame(2, 1, BasicProperties(delivery_mode=2).encode(3)),
-        frame(3, 1, b"abc"),
-        frame(8, 0, b""),
-    ]
-    return [bytes((step,)) + b"".join(publish) for step in (0, 6, 31)]
-
-
-def stream_seeds() -> list[bytes]:
-    entries: list[tuple[int, bytes | SubEntryBatch]] = [
-        (1, amqp_1_seeds()[0]),
-        (2, SubEntryBatch(0, 1, 5, b"\0\0\0\1x")),
-    ]
-    asked = [
-        commands.PeerProperties({"product": "x"}),
-        commands.Subscribe(1, "s", Offset(OffsetType.OFFSET, 5), 10, {"name": "n"}),
-        commands.Metadata(("a", "b")),
-        commands.ExchangeCommandVersions((Version(1, 1, 1),)),
-    ]
-    return [each.encode(1)[4:] for each in asked] + [encode_publish(Publication(1, entries))]
-
-
-def amqp_1_seeds() -> list[bytes]:
-    properties = BasicProperties(headers=SAMPLES[1], message_id="1", type="t", priority=4, timestamp=3)
-    return [data_head(3) + b"abc", write_head(properties, "e", "k", is_kept=False) + data_head(3) + b"abc"]
-
-
-def targets() -> Iterator[tuple[str, Target]]:
-    """Every target there is, by name."""
-    yield "table", Target(check=check_tables, seeds=table_seeds)
-    yield "properties", Target(check=check_properties, seeds=property_seeds)
-    yield "methods", Target(check=check_methods, seeds=method_seeds)
-    yield "frames", Target(check=check_frames, seeds=frame_seeds)
-    yield "streams", Target(check=check_stream_frames, seeds=stream_seeds)
-    yield "amqp1", Target(check=check_amqp_1, seeds=amqp_1_seeds)
-    yield "sessions", Target(check=check_session, seeds=session_seeds)
-    yield "stream-sessions", Target(check=check_stream_session, seeds=stream_session_seeds)
-    yield "api", Target(check=http_api.check_api, seeds=http_api.api_seeds)
-    yield "shapes", Target(check=arrow.check_shapes, seeds=arrow.shape_seeds)
-    yield "staged", Target(check=arrow.check_staged, seeds=arrow.staged_seeds)
-    yield "definitions", Target(check=documents.check_imported_definitions, seeds=documents.definition_seeds)
-    yield "configuration", Target(check=documents.check_configuration, seeds=documents.configuration_seeds)
-    yield "conditions", Target(check=documents.check_conditions, seeds=documents.condition_seeds)
-    yield "names", Target(check=documents.check_names, seeds=documents.name_seeds)
-    yield "journal", Target(check=disk.check_journal, seeds=disk.damage_seeds)
-    yield "store", Target(check=disk.check_store, seeds=disk.damage_seeds)
-    yield "stream-log", Target(check=disk.check_stream_log, seeds=disk.damage_seeds)
-    yield "ldap", Target(check=network.check_ldap, seeds=network.ldap_seeds)
-    yield "proxy", Target(check=network.check_proxy, seeds=network.proxy_seeds)
-    yield "tokens", Target(check=network.check_tokens, seeds=network.token_seeds)
-    yield "keys", Target(check=network.check_keys, seeds=network.key_seeds)
+def load(name: str) -> Target:
+    """The target `name`, imported with what it checks."""
+    module, check, seeds = TARGETS[name]
+    loaded = import_module(f"tests.fuzz.{module}")
+    return Target(check=getattr(loaded, check), seeds=getattr(loaded, seeds))
