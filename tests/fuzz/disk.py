@@ -36,7 +36,7 @@ _CHANGE_SIZE = 6
 class Port(StorePort):
     """A store that is told when to write."""
 
-    def dirty(self) -> None:
+    def commit_due(self) -> None:
         pass
 
     def failed(self, error: OSError, is_full: bool) -> None:
@@ -45,10 +45,10 @@ class Port(StorePort):
     def unreadable(self, error: OSError | StoreFileError) -> None:
         pass
 
-    def is_behind(self) -> None:
+    def fell_behind(self) -> None:
         pass
 
-    def has_caught_up(self) -> None:
+    def caught_up(self) -> None:
         pass
 
 

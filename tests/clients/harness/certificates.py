@@ -9,15 +9,14 @@ from tests.clients.harness import fetching
 
 def issue(folder: Path) -> None:
     """Put into `folder` the files that a suite expects there and its source distribution leaves out."""
-    authority_folder = issue_server()
-    trusted = folder / "ca_certificate.pem"
-    if trusted.exists() and trusted.read_bytes() == (authority_folder / "ca.pem").read_bytes():
-        return
     folder.mkdir(parents=True, exist_ok=True)
-    authority = authority_of(authority_folder)
+    authority = authority_of(issue_server())
     stranger = trustme.CA().issue_cert("guest@localhost", common_name="guest")
     authority.cert_pem.write_to_path(str(folder / "ca_certificate.pem"))
-    for name, user in (("client", "guest"), ("client_localhost", "rabbit")):
+    users = {"client": "guest", "client_localhost": "rabbit"}
+    if node_host():
+        users[f"client_{node_host()}"] = "rabbit"
+    for name, user in users.items():
         client = authority.issue_cert(f"{user}@localhost", common_name=user)
         client.private_key_pem.write_to_path(str(folder / f"{name}_key.pem"))
         client.cert_chain_pems[0].write_to_path(str(folder / f"{name}_certificate.pem"))
