@@ -15,9 +15,11 @@ TLS_PORT = int(os.environ["WARREN_CLIENTS_TLS_PORT"] or 1)
 connect = Connection.__init__
 
 
-def connect_anywhere(self, hostname, username, password, port=PORT, **settings):
+def connect_anywhere(self, hostname, *login, port=PORT, **settings):
     """What the method of the same place does, with the broker's own port for TLS."""
-    connect(self, hostname, username, password, TLS_PORT if port == 5671 else port, **settings)
+    user, password, *positional = login
+    port = positional[0] if positional else port
+    connect(self, hostname, user, password, TLS_PORT if port == 5671 else port, **settings)
 
 
 def clean(names, queue=False, exchange=False):
