@@ -13,7 +13,7 @@ from pyspark_warren.options import read_options, write_options
 from pyspark_warren.sink import BatchWriter, WriteTask, checked_write_options, publish
 from pyspark_warren.stream_source import StreamSource
 
-# What the guide says: docs/guide/spark.md, "The least rights".
+# What the guide says: docs/guide/spark.md, "Permissions".
 READER = {"configure": "^$", "write": "^$", "read": "^(orders|events)$"}
 WRITER = {"configure": "^$", "write": "^amq\\.default$", "read": "^$"}
 
