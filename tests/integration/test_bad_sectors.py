@@ -62,7 +62,7 @@ def test_what_lies_around_a_sector_that_cannot_be_read_is_there(
     faults.set(f"read errno {errno.EIO} {path} {at}")
     with started(tmp_path, config, **faults.environment) as node:
         sector = at - at % 4096
-        assert f"{sector}: 4096 octets cannot be read: Input/output error" in damage_in(node)[0]
+        assert f"{sector}: 4096 bytes cannot be read: Input/output error" in damage_in(node)[0]
         assert b'warren_vhost_damaged_records{vhost="a"} 2\n' in metrics(node)
         assert names_in(node) == ["before", "behind"]
         confirming(node.port, "a").basic_publish("", "q", b"later", PERSISTENT)
@@ -83,7 +83,7 @@ def test_a_segment_of_which_nothing_can_be_read_is_reported_and_the_virtual_host
     filled(tmp_path, config)
     faults.set(f"{call} errno {errno.EIO} {folder(tmp_path, 'a') / FIRST}")
     with started(tmp_path, config, **faults.environment) as node:
-        assert damage_in(node)[0].startswith("0: 16777216 octets cannot be read: Input/output error")
+        assert damage_in(node)[0].startswith("0: 16777216 bytes cannot be read: Input/output error")
         confirming(node.port, "a").basic_publish("", "q", b"later", PERSISTENT)
         end(node)
     with started(tmp_path, config, **faults.environment) as node:

@@ -183,6 +183,6 @@ def test_metadata_of_a_newer_format_are_refused_with_the_name_of_their_file(
     status, errors = refusal("--data-dir", str(data))
     assert status == 1
     assert (
-        f"metadata in '{file.parent}': metadata, octet 6: format 99 is newer than" in errors.splitlines()[-1]
+        f"metadata in '{file.parent}': metadata, byte 6: format 99 is newer than" in errors.splitlines()[-1]
     )
     assert file.read_bytes() == octets

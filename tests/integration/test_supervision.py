@@ -341,7 +341,7 @@ def test_a_store_that_cannot_be_opened_is_named_and_the_others_serve(tmp_path: P
     made_newer(folder(tmp_path, "a") / "00000001.segment")
     with started(tmp_path, config) as node:
         [line] = [line for line in node.lines if "vhost 'a'" in line]
-        assert "is down, and others serve on: 00000001.segment, octet 6: format 9 is newer" in line
+        assert "is down, and others serve on: 00000001.segment, byte 6: format 9 is newer" in line
         assert f"(in {folder(tmp_path, 'a')}); start the version of Warren that wrote it" in line
         assert IS_DOWN in str(is_refused(node.port))
         assert taken(confirming(node.port, "b"), "q") == [("kept", False)]
@@ -353,7 +353,7 @@ def test_a_store_that_cannot_be_opened_is_named_and_the_others_serve(tmp_path: P
         WARREN_VHOST_RESTART_STRATEGY="stop_node",
     )  # fmt: skip
     assert status == 1
-    assert "warren: cannot open the messages of vhost 'a': 00000001.segment, octet 6: format 9" in errors
+    assert "warren: cannot open the messages of vhost 'a': 00000001.segment, byte 6: format 9" in errors
 
 
 def test_what_is_damaged_is_named_and_what_can_be_read_is_there(tmp_path: Path, config: Path) -> None:

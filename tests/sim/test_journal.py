@@ -410,7 +410,7 @@ def test_damage_is_reported_with_its_place_and_the_rest_is_kept() -> None:
     metadata = Metadata()
     damage = recover(simulation.disk, metadata).damage
     at = octets.index(b"DeclareQueue") - 14
-    assert [str(error) for error in damage] == [f"metadata, octet {at}: a record is damaged"]
+    assert [str(error) for error in damage] == [f"metadata, byte {at}: a record is damaged"]
     assert list(metadata.vhosts.by_name) == ["v", "w"]
 
 

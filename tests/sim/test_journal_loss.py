@@ -74,13 +74,13 @@ def test_an_end_that_is_lost_is_noticed_at_every_octet(end: str, filling: str) -
         }[filling]
         put(simulation, whole[:at] + rest)
         if at < HEAD_SIZE:
-            with pytest.raises(JournalError, match="octet 0: "):
+            with pytest.raises(JournalError, match="byte 0: "):
                 told(simulation)
             continue
         loss = told(simulation).loss
         assert loss is not None, at
         assert loss.is_end
-        assert f"and reached octet {found.end} (change" in str(loss)
+        assert f"and reached byte {found.end} (change" in str(loss)
     put(simulation, whole[: found.end])
     assert told(simulation).loss is None
 
@@ -104,7 +104,7 @@ def test_a_missing_file_is_noticed() -> None:
     simulation = begun()
     del simulation.disk.files[NAME]
     loss = told(simulation).loss
-    assert str(loss).startswith("metadata, octet 0: the file is missing, and reached octet ")
+    assert str(loss).startswith("metadata, byte 0: the file is missing, and reached byte ")
     assert loss is not None
     assert not loss.is_end
 

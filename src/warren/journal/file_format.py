@@ -40,7 +40,7 @@ class JournalError(Exception):
     """The file cannot be used: where, and why."""
 
     def __init__(self, at: int, reason: str) -> None:
-        super().__init__(f"{NAME}, octet {at}: {reason}")
+        super().__init__(f"{NAME}, byte {at}: {reason}")
 
 
 def encode_head(salt: bytes) -> bytes:
@@ -53,13 +53,14 @@ def encode_head(salt: bytes) -> bytes:
 def seed_of(head: bytes) -> int:
     """What the checksums behind `head` start from; PageError if this version cannot read what has it."""
     if len(head) < HEAD_SIZE or head[: len(_MAGIC)] != _MAGIC:
-        raise JournalError(0, "this is no metadata of Warren")
+        raise JournalError(0, "not a metadata file of Warren")
     if checksum_of(head[:_CHECKSUM_AT]) != int.from_bytes(head[_CHECKSUM_AT:HEAD_SIZE], "big"):
         raise JournalError(0, "the head is damaged")
     version = version_of(head)
     if version > VERSION:
         raise JournalError(
-            len(_MAGIC), f"format {version} is newer than {VERSION}, the newest that this version reads"
+            len(_MAGIC),
+            f"format {version} is newer than {VERSION}, the newest this version of Warren reads",
         )
     return checksum_seed(0, head[_SALT_AT:_CHECKSUM_AT])
 

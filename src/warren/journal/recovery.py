@@ -101,7 +101,7 @@ def find_loss(found: RecoveredLog, *, is_mark_there: bool) -> JournalLossError |
     if not mark.generation:
         # It was made before the first file of the log, which may have been made since, or be an older one's.
         return None
-    reach = f"octet {mark.end} (change {mark.index})"
+    reach = f"byte {mark.end} (change {mark.index})"
     if not found.is_there:
         return JournalLossError(0, f"the file is missing, and reached {reach}")
     return _lost_end(found, mark, reach)

@@ -1,1 +1,1 @@
-"""What survives a crash."""
+"""Durable storage of messages and streams."""

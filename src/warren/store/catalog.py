@@ -1,17 +1,17 @@
-"""A file beside others of a store that says which of them there are, and how far each was synced.
+"""The catalog of a store: a file that lists the other files and how far each of them was synced.
 
-    file   │ slot │ slot │ …                      each entry has two slots of 128 octets, written in turns
+    file   │ slot │ slot │ …                      each entry has two slots of 128 bytes, written in turns
     slot   │ "WRNC" │ version u16 │ is kept u8 │ queue count u8 │ sequence u64 │ key u64 │ begin u64 │ end u64
            │ count u64 │ queues, 17 times u32 │ checksum u32 │
 
-An entry stands for one file, or for the files of one stream: `key` is its number; of what `begin` to `end`
-says of it, all was synced, with `count` messages of `queues`. Of the two slots, the one with the higher
-sequence counts; one that was torn fails its checksum, and leaves the other.
+An entry describes one file, or the files of one stream, whose number is `key`: everything from `begin` to
+`end` was synced, `count` messages of `queues`. Of the two slots the one with the higher sequence is valid; a
+torn slot fails its checksum, so that the other one is used.
 
-Invariants: an entry never says more than was synced when it was written, and it is taken away, and that is
-synced in both slots, before a file is. It is not synced itself when it grows: after a power cut it may say
-less than is there, which claims nothing false, and after the end of the process alone it says everything. So
-what an entry names and nobody finds was lost.
+Invariants: an entry never describes more than was synced when it was written. Before a file is deleted, its
+entry is removed and the removal synced in both slots. An entry that grows is not synced: after a power cut it
+may describe less than there is, which is harmless; after the end of the process alone it is complete. So
+whatever an entry describes and is not found was lost.
 """
 
 from collections.abc import Iterable
@@ -36,38 +36,38 @@ _SLOTS = 2
 
 @dataclass(slots=True)
 class CatalogEntry:
-    """What is known of one file, or of one stream."""
+    """What the catalog knows of one segment, or of one stream."""
 
     begin: int = 0
     end: int = 0
     count: int = 0
-    # Numbers of queues of which there are messages in it: all of them, if they are not too many.
+    # The numbers of the queues with messages in it; at most as many as fit into a slot.
     queues: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
 class _SlotPair:
-    """Where an entry stands: the number of its pair of slots, and which of the two is written next."""
+    """The number of an entry's pair of slots, and which of the two is written next."""
 
     number: int
     next: int = 0
 
 
 class Catalog:
-    """The entries of one store, by key."""
+    """The catalog of one store: an entry for each segment or stream, by key."""
 
     __slots__ = ("_count", "_disk", "_free", "_name", "_places", "_sequence", "damage", "entries")
 
     def __init__(self, disk: Disk, name: str) -> None:
-        """What stands in the file `name`, which is made if it is not there, or cannot be read."""
+        """Read the catalog from the file `name`; create the file if it does not exist or cannot be read."""
         self._disk = disk
         self._name = name
         self.entries: dict[int, CatalogEntry] = {}
         self._places: dict[int, _SlotPair] = {}
-        # Pairs of slots that nothing stands in.
+        # Pairs of slots that are not in use.
         self._free: list[int] = []
         self._sequence = 0
-        # What was wrong with it.
+        # Errors found while reading.
         self.damage: list[StoreFileError] = []
         octets = b""
         size = disk.names().get(name)
@@ -87,19 +87,19 @@ class Catalog:
         self._read(octets)
 
     def note(self, key: int, entry: CatalogEntry) -> None:
-        """What `entry` says of `key` was synced. No failure of it is told: then less is known."""
+        """Record that what `entry` describes was synced. Errors are ignored: the old entry stays valid."""
         at, octets = self._turn(key, entry, is_kept=True)
         self.entries[key] = entry
         with suppress(OSError):
             self._disk.note(self._name, at, octets)
 
     def put(self, key: int, entry: CatalogEntry) -> list[DiskStep]:
-        """The steps after which `key` says what `entry` does, and may say less than before."""
+        """The steps that replace the entry of `key`; the new entry may describe less than the old one."""
         self.entries[key] = entry
         return [*self._both(key, entry, is_kept=True), SyncFile(self._name)]
 
     def remove(self, keys: Iterable[int]) -> list[DiskStep]:
-        """The steps after which nothing is expected of `keys`, before their files may go."""
+        """The steps that remove the entries of `keys`; their files may be deleted after these steps."""
         steps: list[DiskStep] = []
         for key in keys:
             if key in self._places:
@@ -108,12 +108,12 @@ class Catalog:
         return [*steps, SyncFile(self._name)] if steps else []
 
     def _both(self, key: int, entry: CatalogEntry, *, is_kept: bool) -> list[DiskStep]:
-        """The steps that write both slots of `key`: no older one may show when the next is torn."""
+        """The steps that write both slots of `key`, so that a later torn write cannot reveal an old entry."""
         turns = [self._turn(key, entry, is_kept=is_kept) for _ in range(_SLOTS)]
         return [WriteFile(self._name, at, [octets]) for at, octets in turns]
 
     def _turn(self, key: int, entry: CatalogEntry, *, is_kept: bool) -> tuple[int, bytes]:
-        """Where the next slot of `key` is, and what it says."""
+        """The place of the next slot of `key` and its encoded content."""
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = _SlotPair(self._free.pop() if self._free else self._added())
@@ -153,13 +153,13 @@ class Catalog:
 
 
 def _decoded(name: str, at: int, octets: bytes) -> tuple[int, int, CatalogEntry | None] | None:
-    """Sequence, key and entry of a slot, without an entry if that was taken away; None if it is not whole."""
+    """Sequence, key and entry of a slot; the entry is None if it was removed. None if the slot is torn."""
     if len(octets) < _SLOT_SIZE or octets[: len(_MAGIC)] != _MAGIC:
         return None
     if checksum_of(octets[:-_CHECKSUM_SIZE]) != int.from_bytes(octets[-_CHECKSUM_SIZE:], "big"):
         return None
     _, version, is_kept, known, sequence, key, begin, end, count, *queues = _FIELDS.unpack_from(octets)
     if version > VERSION:
-        text = f"format {version} is newer than {VERSION}, the newest that this version reads"
+        text = f"format {version} is newer than {VERSION}, the newest this version of Warren reads"
         raise NewerFormatError(name, at, text)
     return sequence, key, CatalogEntry(begin, end, count, tuple(queues[:known])) if is_kept else None

@@ -1,13 +1,13 @@
-"""Gives back disk that nobody needs: what is alive in a segment is written anew, and its file can go.
+"""Compaction: copies the live messages of a mostly dead segment to the end of the log, to free its file.
 
     most of it dead:  │ message │ ▒▒▒▒▒▒▒▒ │ message │ ▒▒▒▒ │   ─ a piece with each batch ─▶  end of the log
 
-Whoever has a message keeps the location that it has for it. The segment, which stays in memory until nobody
-has such a location any more, says where each of its messages is now; a copy that is moved once more is looked
-up there by the place from which it came, so that a message is never more than one step away.
+Queues keep the location that they have for a message. The segment stays in memory while any queue has a
+location in it, and maps its records to their new locations. A copy that is moved again is found through its
+original location, so that a lookup takes one step at most.
 
-Invariants: a message is said to have moved when its copy is synced. What was released between is released for
-the copy too. After a crash there may be two records of a message, of which the later counts.
+Invariants: a message counts as moved when its copy is synced. A reference that was released meanwhile is
+released for the copy too. After a crash there may be two records of a message; the later one counts.
 """
 
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ _LEVEL_SHIFT = 56
 
 
 class Compaction:
-    """One segment whose messages are being moved."""
+    """The compaction of one segment, a piece with each batch."""
 
     __slots__ = ("_at", "_cursors", "_disk", "_moves", "_segments", "is_finished", "segment")
 
@@ -56,25 +56,25 @@ class Compaction:
         cursors: dict[tuple[int, int], QueueCursor],
     ) -> None:
         self.segment = segment
-        # True when all that was alive in it has moved.
+        # True when all live messages have been moved.
         self.is_finished = False
         self._disk = disk
         self._segments = segments
         self._cursors = cursors
-        # How far it was read.
+        # The place up to which the segment has been copied.
         self._at = SEGMENT_HEAD_SIZE
-        # What was copied into this batch: (its place, location of the copy, its references, its octets).
+        # Messages copied in this batch: (old place, new location, references, size in bytes).
         self._moves: list[tuple[int, int, list[bytes], int]] = []
 
     def copy(self, log: SegmentLog) -> None:
-        """Append what is alive in the next piece to `log`. SegmentError for a damaged one, OSError."""
+        """Append the live messages of the next piece to `log`; StoreFileError if a record is damaged."""
         for _ in range(COMPACTION_READS_PER_BATCH):
             if self._moves or self.is_finished:
                 return
             self._copy_piece(log)
 
     def finish_moves(self) -> list[Segment]:
-        """What was copied is synced: say so. Answers the segments of which nothing is alive any more."""
+        """Record the moves of this batch, which was synced. Returns the segments without live messages."""
         moves, self._moves = self._moves, []
         dead = []
         for at, location, references, octets in moves:
@@ -108,7 +108,7 @@ class Compaction:
         self._at += begin
 
     def _read_whole(self, octets: bytes) -> bytes:
-        """The record that begins with `octets`, which are all of it or as much as was read."""
+        """The whole record of which `octets` is the beginning. StoreFileError if it is damaged."""
         segment = self.segment
         size = HEAD_SIZE + uint32(octets, 0) if len(octets) >= HEAD_SIZE else 0
         if len(octets) < size <= segment.size - self._at:
@@ -134,7 +134,7 @@ class Compaction:
         self._moves.append((at, message.location, references, len(message.content) + MESSAGE_OVERHEAD))
 
     def _alive(self, at: int, references: list[bytes]) -> list[bytes]:
-        """Those of the `references` of the message at `at` that are needed still."""
+        """The `references` of the message at `at` that are still live."""
         gone = self.segment.gone
         if gone is not None:
             return [] if gone.has(slot_of(at)) else references
@@ -147,7 +147,7 @@ class Compaction:
         return cursor is not None and not cursor.has(key - (level << _LEVEL_SHIFT))
 
     def _record_move(self, at: int, location: int, alive: int, octets: int) -> None:
-        """Let those who have the message of `octets` at `at`, so many, find it at `location`."""
+        """Redirect `alive` references to the message of `octets` bytes at `at` to the copy at `location`."""
         segment = self.segment
         target = self._segments[location >> _SEGMENT_SHIFT]
         home = segment.home.find(at) if segment.home is not None else 0
@@ -166,7 +166,10 @@ class Compaction:
 
 
 def segment_to_compact(segments: Iterable[Segment]) -> Segment | None:
-    """The segment with the least alive, if more is dead in all of them than alive, and some files more."""
+    """The segment with the smallest live share, if all together have much more dead than live bytes.
+
+    Or None.
+    """
     best: Segment | None = None
     total = alive = 0
     for segment in segments:

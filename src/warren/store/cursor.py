@@ -1,4 +1,4 @@
-"""What one queue, or one priority level of it, is done with, and how far its consumers have come."""
+"""The settled positions and the delivered position of one queue, or of one of its priority levels."""
 
 from warren.store.position_set import PositionSet
 
@@ -6,7 +6,7 @@ _LEVEL_SHIFT = 56
 
 
 class QueueCursor(PositionSet):
-    """One lane of a store: the set of the positions that are done with. A message keeps its own for life."""
+    """The set of settled positions of one priority level of a queue, and how far it was delivered."""
 
     __slots__ = (
         "ahead", "delivered_up_to", "is_delivered_dirty", "is_dirty", "is_dropped", "key", "level",
@@ -17,20 +17,20 @@ class QueueCursor(PositionSet):
         super().__init__()
         self.queue = queue
         self.level = level
-        # What its positions begin with on the disk.
+        # The priority level as the highest byte of the positions on disk.
         self.key = level << _LEVEL_SHIFT
-        # Everything below was handed out at least once.
+        # All positions below this one were delivered at least once.
         self.delivered_up_to = 0
         self.is_delivered_dirty = False
-        # How far the file of what may have been handed out goes, and how far ahead it goes next.
+        # The position written to the file of delivered positions, and how far ahead the next write goes.
         self.reserved = 0
         self.ahead = 1
-        # The run that was released since the last batch, and may still grow.
+        # The run of positions settled since the last batch, which can still grow.
         self.run_first = 0
         self.run_count = 0
         # True while the store has it on its list for the next batch.
         self.is_dirty = False
-        # The number of the last segment that knows of its queue.
+        # The number of the last segment whose queues include this one.
         self.noted_in = 0
-        # True when its queue is gone.
+        # True when the queue was deleted.
         self.is_dropped = False

@@ -1,18 +1,18 @@
-"""A file beside the segments that says how much of each lane may have been handed out.
+"""A file beside the segments with an upper bound of the delivered positions of each queue and priority level.
 
-    file   │ head │ entry │ entry │ …                16 octets each
+    file   │ head │ entry │ entry │ …                16 bytes each
     head   │ "WRNDLV" │ version u16 │ 4 zeros │ checksum u32 │
     entry  │ queue u32 │ position u64 │ checksum u32 │
 
-All before `position`, which has the priority level in its highest octet as in a record, may have been handed
-out. An entry is written before the first delivery that it speaks of reaches a socket, and is not synced: so
-it is there when the process alone has ended, in whatever way. After a power cut it may say less, or what it
-said before, and what REACHED records say counts.
+All messages before `position`, whose highest byte is the priority level as in a record, may have been
+delivered. An entry is written, but not synced, before the first delivery that it covers is sent: it survives
+the end of the process in every case. After a power cut it may be missing or old; then the DELIVERED records
+in the log apply.
 
-One write for each delivery would cost as much as the delivery, so an entry goes ahead of a lane that is busy:
-by twice as many positions each time, and a quarter of that after each batch, if that was more than a few,
-which makes two writes for each batch at most. What it is ahead is taken back when nothing is under way, so
-that of an idle lane it is exact.
+A write for each delivery would cost as much as the delivery itself, so the entry of a busy queue is written
+ahead: each time by twice as many positions, reduced to a quarter with each batch if it was large, which makes
+two writes per batch at most. When no batch is in progress the entry is written back to the exact position, so
+that it is exact for an idle queue.
 """
 
 from contextlib import suppress
@@ -40,21 +40,21 @@ _LEVEL_SHIFT = 56
 
 
 class Delivered:
-    """The entries of one store."""
+    """The delivered positions of one store, by queue and priority level."""
 
     __slots__ = ("_ahead", "_count", "_disk", "_found", "_free", "_places", "damage")
 
     def __init__(self, disk: Disk) -> None:
-        """What stands in the file, which is made if it is not there, or cannot be read."""
+        """Read the file; create it if it does not exist or cannot be read."""
         self._disk = disk
-        # What was wrong with it.
+        # Errors found while reading.
         self.damage: list[StoreFileError] = []
-        # (number of a queue, priority level) -> the place of its entry; and places that nobody has.
+        # (number of the queue, priority level) -> the place of its entry; and places that are free.
         self._places: dict[tuple[int, int], int] = {}
         self._free: list[int] = []
-        # What was found, of lanes that are not back yet.
+        # Positions read from the file, of queues that are not restored yet.
         self._found: dict[tuple[int, int], int] = {}
-        # Lanes whose entries say more than was handed out; an ordered set.
+        # Cursors whose entries are ahead of what was delivered; an ordered set.
         self._ahead: dict[QueueCursor, None] = {}
         octets = self._read()
         self._count = max(len(octets) // _ENTRY_SIZE, 1)
@@ -67,7 +67,7 @@ class Delivered:
             key = queue, position >> _LEVEL_SHIFT
             position -= key[1] << _LEVEL_SHIFT
             if key in self._found:
-                # One of the two was to be emptied, and that is not on the disk.
+                # One of the two was to be cleared, and the write was lost.
                 self._free.append(place)
             else:
                 self._places[key] = place
@@ -75,14 +75,14 @@ class Delivered:
         self._free.reverse()
 
     def restore(self, cursor: QueueCursor, end: int) -> int:
-        """`cursor` is back, in which no position from `end` on was used; answers what it has reached.
+        """Restore and return the delivered position of `cursor`, in which no position from `end` on was used.
 
         Also what comes now has positions from `end` on, and was never handed out.
         """
         noted = self._found.pop((cursor.queue, cursor.level), 0)
         if min(noted, end) > cursor.delivered_up_to:
             cursor.delivered_up_to = min(noted, end)
-            # To be in the log, too, from the next batch on.
+            # Written to the log as well with the next batch.
             cursor.is_delivered_dirty = True
         cursor.reserved = cursor.delivered_up_to
         if noted > end:
@@ -90,7 +90,7 @@ class Delivered:
         return cursor.delivered_up_to
 
     def forget_rest(self) -> None:
-        """What was found of lanes that are not back is of nobody."""
+        """Clear the entries of queues that were not restored."""
         for key in self._found:
             place = self._places.pop(key)
             self._free.append(place)
@@ -99,9 +99,9 @@ class Delivered:
         self._found.clear()
 
     def reserve(self, cursor: QueueCursor) -> None:
-        """What `cursor` has reached is about to be handed out: have it noted, and some more.
+        """Write an entry for `cursor` that covers its delivered position, and some more if it is busy.
 
-        If that fails nobody is told, and the next delivery tries again: then less is known.
+        Errors are ignored; the next delivery tries again. Until then fewer messages are known as delivered.
         """
         if cursor.is_dropped:
             return
@@ -113,7 +113,7 @@ class Delivered:
         cursor.ahead = min(2 * ahead, DELIVERED_AHEAD_MAX)
 
     def take_back(self) -> None:
-        """No batch is under way: no entry need be ahead."""
+        """Write exact entries for all cursors that are ahead; called when no batch is in progress."""
         while self._ahead:
             cursor, _ = self._ahead.popitem()
             cursor.ahead = 1
@@ -121,13 +121,13 @@ class Delivered:
                 self._note(cursor, cursor.delivered_up_to)
 
     def drop(self, cursor: QueueCursor) -> None:
-        """The queue of `cursor` is gone: another may have the place of its entry."""
+        """Free the entry of `cursor`, whose queue was deleted."""
         place = self._places.pop((cursor.queue, cursor.level), None)
         if place is not None:
             self._free.append(place)
 
     def _note(self, cursor: QueueCursor, position: int) -> bool:
-        """Write that all of `cursor` before `position` may have been handed out; False if that failed."""
+        """Write that positions of `cursor` before `position` may have been delivered; False on failure."""
         place = self._places.get((cursor.queue, cursor.level))
         if place is None:
             place = self._places[cursor.queue, cursor.level] = (
@@ -146,7 +146,7 @@ class Delivered:
         return self._count - 1
 
     def _read(self) -> bytes:
-        """The octets of the file, which has a head then."""
+        """The bytes of the file, whose head is valid afterwards."""
         head = _with_checksum(_HEAD.pack(_MAGIC, VERSION))
         size = self._disk.names().get(NAME)
         octets = b""
@@ -156,7 +156,7 @@ class Delivered:
         except OSError as error:
             if not is_damage(error):
                 raise
-            reason = f"what was handed out cannot be read: {error.strerror}"
+            reason = f"the delivered positions cannot be read: {error.strerror}"
             self.damage.append(StoreFileError(NAME, 0, reason, messages=0))
         found = octets[:_ENTRY_SIZE]
         if found == head:
@@ -164,9 +164,12 @@ class Delivered:
         if _is_whole(found):
             magic, version = _HEAD.unpack_from(found)
             if magic == _MAGIC and version > VERSION:
-                text = f"format {version} is newer than {VERSION}, the newest that this version reads"
-                raise NewerFormatError(NAME, 0, text)
-        # Torn when the file was made, or damaged: each entry stands for itself.
+                raise NewerFormatError(
+                    NAME,
+                    0,
+                    f"format {version} is newer than {VERSION}, the newest this version of Warren reads",
+                )
+        # Torn when the file was created, or damaged: each entry is valid by itself.
         steps = [] if octets else [CreateFile(NAME, _FILE_SIZE)]
         self._disk.perform([*steps, WriteFile(NAME, 0, [head]), SyncFile(NAME), SyncDirectory()])
         return octets or bytes(_FILE_SIZE)
@@ -177,5 +180,5 @@ def _with_checksum(octets: bytes) -> bytes:
 
 
 def _is_whole(entry: bytes) -> bool:
-    """Whether the checksum behind `entry`, the last of its octets, is right."""
+    """True if the checksum at the end of `entry` is right."""
     return len(entry) == _ENTRY_SIZE and entry == _with_checksum(entry[: _ENTRY.size])

@@ -1,4 +1,4 @@
-"""Port: the files of one directory, as a store sees them.
+"""Port: the files of one directory, as a store uses them.
 
 Reading waits, writing does not: a store hands over a job, a list of steps that are done in order by somebody
 else, and is called back when all are done or one has failed. A directory has one job at a time, so whatever
@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-# What says that there is no room now, on the disk or for one more open file: the same will do later.
+# Errors because of a lack of space or file descriptors: the same operation may succeed later.
 TRANSIENT_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 
 
 @dataclass(frozen=True, slots=True)
 class CreateFile:
-    """Make the file `name` of `size` octets, all zero: overwriting them later is cheaper than appending."""
+    """Create the file `name` of `size` zero bytes: overwriting them later is cheaper than appending."""
 
     name: str
     size: int
@@ -27,7 +27,10 @@ class CreateFile:
 
 @dataclass(frozen=True, slots=True)
 class WriteFile:
-    """Write `chunks` behind one another into `name`, from octet `at` on; asked for when it is done."""
+    """Write `chunks`, one after the other, into `name` from byte `at` on.
+
+    They are iterated during the step.
+    """
 
     name: str
     at: int
@@ -36,14 +39,14 @@ class WriteFile:
 
 @dataclass(frozen=True, slots=True)
 class SyncFile:
-    """Have the contents of `name` survive a power cut (fdatasync)."""
+    """Make the contents of `name` survive a power cut (fdatasync)."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class RenameFile:
-    """Give the file `old` the name `new`, replacing what had it."""
+    """Rename the file `old` to `new`, replacing an existing file."""
 
     old: str
     new: str
@@ -58,36 +61,36 @@ class DeleteFile:
 
 @dataclass(frozen=True, slots=True)
 class SyncDirectory:
-    """Have what was made, renamed and removed survive a power cut."""
+    """Make created, renamed and deleted files survive a power cut."""
 
 
 DiskStep = CreateFile | WriteFile | SyncFile | RenameFile | DeleteFile | SyncDirectory
-# Called with None when all steps are done, or with what went wrong.
+# Called with None when all steps are done, or with the error.
 OnDone = Callable[[OSError | None], None]
 
 
 class Disk(Protocol):
-    """One directory. Names are the store's own, never a user's."""
+    """The files of one directory. Names are chosen by the store, never by a user."""
 
     def names(self) -> Mapping[str, int]:
-        """Its files, and their sizes in octets."""
+        """The names of the files, with their sizes in bytes."""
 
     def read(self, name: str, at: int, size: int) -> bytes:
-        """Up to `size` octets of `name` from `at` on; fewer at its end. OSError when it cannot be read."""
+        """Up to `size` bytes of `name` from `at` on, fewer at the end of the file; OSError if unreadable."""
 
     def perform(self, steps: Sequence[DiskStep]) -> None:
-        """Do `steps` in order now, as when a store is opened. OSError for the one that failed."""
+        """Perform `steps` in order, before returning; used when a store is opened. OSError if one fails."""
 
     def note(self, name: str, at: int, octets: bytes) -> None:
-        """Write `octets` into `name` from octet `at` on, at once and without a sync.
+        """Write `octets` into `name` from byte `at` on, immediately and without a sync.
 
-        Also while a job is under way, unless one makes, renames or deletes `name`. OSError when that fails,
-        which harms nothing else.
+        Allowed while a job is in progress, unless that job creates, renames or deletes `name`. Raises OSError
+        if it fails; other files are not affected.
         """
 
     def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
-        """Do `steps` in order, then call `done`. After a failed one the rest is not done.
+        """Perform `steps` in order, then call `done`. After a failed step the rest is skipped.
 
-        Not before `done` was called for the job before. A job that failed may be submitted again: what was
-        done already is done again, and renaming or deleting what is gone already is no error.
+        Must not be called before `done` was called for the previous job. A failed job can be submitted again:
+        steps are repeatable, and renaming or deleting a file that is gone already is not an error.
         """

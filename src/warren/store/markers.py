@@ -1,20 +1,20 @@
-"""Marks: what a store says of something that is no queue, and changes with messages or not at all."""
+"""Commit markers: named values that are stored together with a group of messages, atomically."""
 
 
 class CommitMarker:
-    """The value that one key has, and the segment in which it says so last."""
+    """The current value of one key, and the segment that holds its latest record."""
 
     __slots__ = ("key", "segment", "value")
 
     def __init__(self, key: bytes, value: bytes, segment: int = 0) -> None:
         self.key = key
         self.value = value
-        # 0 while it is in none.
+        # 0 while no segment holds it.
         self.segment = segment
 
 
 class CommitGroup:
-    """Messages, by their places among those that are pending, that are to be there together with a mark."""
+    """A range of pending messages that are stored atomically together with the value of a marker."""
 
     __slots__ = ("end", "first", "marker", "value")
 
@@ -22,5 +22,5 @@ class CommitGroup:
         self.first = first
         self.end = end
         self.marker = marker
-        # What the mark says from this group on; there may be a later one before it is written.
+        # The value as of this group; the marker may have a later one before the group is written.
         self.value = marker.value

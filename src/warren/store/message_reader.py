@@ -1,6 +1,6 @@
-"""Reads messages back, with what lies behind one that was asked for: the next is there most often.
+"""Reads messages back from the segments, with read-ahead: most often the next message is read next.
 
-What was read before something was written there fails its checksum, and is read again.
+A chunk that was read before a record was written into it fails the checksum, and is read again.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _SEGMENT_SHIFT = 32
 
 
 class MessageReader:
-    """Reads for all queues of a store: what lies together is often asked for together, as at a start."""
+    """The reader that all queues of a store share, since messages of one place are often read together."""
 
     __slots__ = ("_begin", "_chunk", "_disk", "_end", "_report", "_segment", "_segments", "_start")
 
@@ -29,18 +29,18 @@ class MessageReader:
         self._disk = disk
         self._segments = segments
         self._report = report
-        # What was read last: octets of `_segment` from `_start` on; the last message ended at `_end`.
+        # The last chunk: bytes of `_segment` from `_start` on; the last message read from it ended at `_end`.
         self._chunk = b""
         self._segment = Segment(0)
         self._start = 0
         self._end = 0
-        # Where in the chunk the record is that was found last.
+        # The place in the chunk of the record found last.
         self._begin = 0
 
     def read(self, location: int) -> StoredMessage | None:
-        """The message that was written at `location`; None if it is damaged, which is reported.
+        """The message stored at `location`; None if it is damaged, which is reported.
 
-        OSError when the disk cannot be read, which is reported too.
+        Raises OSError if the disk cannot be read, which is reported as well.
         """
         size = self._find(location)
         if not size:
@@ -54,7 +54,7 @@ class MessageReader:
         return message
 
     def read_body(self, location: int) -> bytes | None:
-        """The body of that message, for who has all the rest of it; see `read`."""
+        """The body of the message stored at `location`; None if it is damaged. Errors as in `read`."""
         size = self._find(location)
         if not size:
             return None
@@ -63,11 +63,11 @@ class MessageReader:
         return body
 
     def forget(self) -> None:
-        """Let go of what was read along."""
+        """Drop the chunk that was read ahead."""
         self._chunk = b""
 
     def _find(self, location: int) -> int:
-        """Have the record at `location` in `_chunk`, at `_begin`; answers its size, 0 if it is damaged."""
+        """Load the record at `location` into `_chunk`, at `_begin`; returns its size, 0 if it is damaged."""
         number = location >> _SEGMENT_SHIFT
         at = location - (number << _SEGMENT_SHIFT)
         segment = self._segment
@@ -93,19 +93,19 @@ class MessageReader:
         return size
 
     def _leave_large(self) -> None:
-        """Let go of a chunk that is there for one large message."""
+        """Drop a chunk that was read for one large message."""
         if len(self._chunk) > _READ_AHEAD_SIZE:
             self._chunk = b""
 
     def _fill(self, segment: Segment, at: int) -> int:
-        """Read what lies at `at` of `segment`; answers the size of the record there, 0 if it is damaged."""
+        """Read a chunk of `segment` at `at`; returns the size of the record there, 0 if it is damaged."""
         gap = at - self._end
         is_near = segment is self._segment and 0 <= gap <= _READ_GAP_MAX
         try:
             try:
                 chunk = self._disk.read(segment.name, at, _READ_AHEAD_SIZE if is_near else _READ_ALONE_SIZE)
             except OSError:
-                # What lies behind the message may be what cannot be read.
+                # The unreadable part may lie behind the message.
                 chunk = self._disk.read(segment.name, at, _HEAD_SIZE)
             size = _HEAD_SIZE + uint32(chunk, 0) if len(chunk) >= _HEAD_SIZE else 0
             if size > len(chunk) and at + size <= segment.size:

@@ -1,17 +1,17 @@
-"""The messages of one virtual host that must survive: appended to one log, shared by all of its queues.
+"""The persistent messages of one virtual host: one log, shared by all queues.
 
     append ─▶ pending ─ commit ─▶ encoded into the last segment ─▶ one job ─▶ written and synced ─▶ confirmed
     release ─▶ still pending: never written │ written: a run of positions in the next batch
 
-There is one job at a time; what comes meanwhile waits for the next, so the more there is to do, the more each
-fdatasync is shared (group commit). A message is written once for all queues that it is in; what a queue is
-done with is a run of its positions, which for a queue that is read in order is one run for thousands.
+One job is in progress at a time, and what is appended meanwhile waits for the next one: the higher the load,
+the more messages share each fdatasync (group commit). A message is written once for all its queues; settled
+messages are recorded as runs of positions, a single run for a queue that is consumed in order.
 
-Invariants: a confirmation is told only after the sync of the batch that its message, and all before it, are
-in. What is released is written behind what it releases. A file is used again only after what still matters
-in it, messages that are alive, the state of lanes, and marks, was synced elsewhere. Numbers of queues are
-never used twice. What is appended between `begin_group` and `end_group` is there after a crash together with
-the mark that it was given, or none of it is.
+Invariants: a publish is confirmed only after the batch with its message, and all earlier batches, were
+synced. A release is written behind the message that it releases. A file is reused only after everything in it
+that still matters (live messages, cursors, markers) was synced elsewhere. Queue numbers are never reused.
+Messages appended between `begin_group` and `end_group` are present after a crash together with the value of
+their marker, or not at all.
 """
 
 from collections.abc import Callable
@@ -56,34 +56,34 @@ _AHEAD_KEPT = DELIVERED_AHEAD_KEPT
 
 
 class StorePort:
-    """Port: what a store needs from whoever opened it."""
+    """Port: what a store needs from its owner."""
 
     def commit_due(self) -> None:
-        """There is something to write: call `commit` when the turn is over."""
+        """Data is waiting to be written: call `commit` at the end of the turn."""
         raise NotImplementedError
 
     def commit_due_later(self) -> None:
-        """What nobody waits for is to be written, as what is done with: call `commit` in a moment."""
+        """Data that no client waits for, such as releases, is to be written: call `commit` after a delay."""
         self.commit_due()
 
     def failed(self, error: OSError, is_full: bool) -> None:
-        """A batch could not be written, and nothing is confirmed; `retry` it when a full disk has room."""
+        """A batch was not written; if the disk is full, call `retry` when it has room again."""
         raise NotImplementedError
 
     def recovered(self) -> None:
-        """The batch that failed was written after all."""
+        """The batch that failed before was written."""
         raise NotImplementedError
 
     def fell_behind(self) -> None:
-        """More is pending than there should be: let nobody publish until `caught_up`."""
+        """Too much is pending: block publishers until `caught_up`."""
         raise NotImplementedError
 
     def caught_up(self) -> None:
-        """All that was pending is with the disk."""
+        """All that was pending has been passed to the disk."""
         raise NotImplementedError
 
     def unreadable(self, error: OSError | StoreFileError) -> None:
-        """A message that was written cannot be read back: it is damaged, or the disk failed."""
+        """A stored message cannot be read: it is damaged, or the disk failed."""
         raise NotImplementedError
 
 
@@ -103,59 +103,59 @@ class MessageStore:
     ) -> None:
         self._disk = disk
         self._log = log
-        # None in a store that no start reads.
+        # None in a store that is not read at the next start.
         self._delivered: Delivered | None = None
-        # Number -> segment, with those whose files are gone while somebody names them.
+        # Number -> segment, including those whose files are gone while queues still have locations in them.
         self.segments = log.segments
         self._port = port
         self._reader = MessageReader(disk, log.segments, port.unreadable)
-        # True while the port knows that there is something to commit; that nobody waits for it.
+        # True while the port knows that there is something to commit, at once or later.
         self._is_announced = False
         self._is_announced_for_later = False
         self._is_busy = False
-        # What a job failed with: nothing is confirmed until the same job succeeds, if ever.
+        # The error of the last job: nothing is confirmed until the same job succeeds.
         self.failure: OSError | None = None
         self._retried: list[DiskStep] = []
-        # Messages that are not encoded yet, and for each its references, encoded: one or more.
+        # Messages that are not encoded yet, and for each its encoded references: one or more.
         self._pending: list[StoredMessage] = []
         self._pending_references: list[bytes | list[bytes]] = []
-        # About what these take in memory.
+        # Approximate memory of the pending messages, in bytes.
         self._pending_size = 0
-        # Groups of them, in order; and where the one begins that is being appended.
+        # Commit groups among the pending messages, in order; and the start of the open one.
         self._groups: list[CommitGroup] = []
         self._group_first = 0
         self._last: StoredMessage | None = None
         self._last_references: list[bytes] | None = None
-        # Lanes of which something was released or reached, and runs that cannot grow any more.
+        # Cursors with unwritten changes, and runs that cannot grow any more.
         self._dirty_cursors: list[QueueCursor] = []
         self._runs: list[bytes] = []
-        # Segments that no queue needs any more, except for the state of lanes that stands in them.
+        # Segments without live messages; the state of cursors in them may still matter.
         self._dead: list[Segment] = []
-        # How many of them it was not worth yet to write that state anew for.
+        # How many of them were there when rewriting that state was last found not to be worthwhile.
         self._dead_seen = 0
         self._compaction: Compaction | None = None
-        # What is too much for one turn: some of it is done with each batch.
+        # Work that is too long for one turn: a part of it is done with each batch.
         self._background_tasks: list[Callable[[], bool]] = []
-        # Who waits for the next batch, and who for the one that is being written, and with which numbers: the
-        # first and the last. Those of whoever asked last may still grow.
+        # Listeners that wait for the next batch, and those that wait for the batch in progress, with the
+        # first and last sequence number. The numbers of the latest listener can still grow.
         self._waiting: list[tuple[ConfirmListener, int, int]] = []
         self._batch_waiting: list[tuple[ConfirmListener, int, int]] = []
         self._asking: ConfirmListener | None = None
         self._asked_first = 0
         self._asked_last = 0
         self._on_closed: Callable[[], None] | None = None
-        # True when nothing more is written: what is released then was not released by anybody's wish.
+        # True when nothing more is written.
         self._is_closed = False
-        # (number of a queue, priority level) -> lane.
+        # (number of the queue, priority level) -> cursor.
         self.cursors = cursors
         # By key.
         self.markers: dict[bytes, CommitMarker] = {}
-        # What lies before this location can be read back.
+        # Everything before this location can be read back.
         self.written = log.location
         self._mark_dead([segment for segment in log.segments.values() if segment.is_dead])
 
     def note_in(self, delivered: Delivered) -> None:
-        """Have what is handed out noted in `delivered`; what was found there goes to the log, too."""
+        """Use `delivered` for delivered positions; positions read from it are written to the log as well."""
         self._delivered = delivered
         for cursor in self.cursors.values():
             if cursor.is_delivered_dirty:
@@ -163,14 +163,14 @@ class MessageStore:
                 self._dirty_cursors.append(cursor)
 
     def cursor(self, queue: int, level: int) -> QueueCursor:
-        """The lane of priority `level` of the queue with number `queue`."""
+        """The cursor of priority `level` of the queue with number `queue`; created if it does not exist."""
         cursor = self.cursors.get((queue, level))
         if cursor is None:
             cursor = self.cursors[(queue, level)] = QueueCursor(queue, level)
         return cursor
 
     def append(self, message: StoredMessage, cursor: QueueCursor, position: int) -> None:
-        """Keep `message` for `cursor`, where its place is `position`; in a turn, all lanes of it in a row."""
+        """Store `message` for `cursor` at `position`; all cursors of a message in a row."""
         reference = encode_reference(cursor.queue, cursor.key | position)
         if cursor.noted_in != self._log.last.number:
             self._note_queue(cursor)
@@ -191,12 +191,12 @@ class MessageStore:
         self._add_pending(_MESSAGE_SIZE + len(message.content))
 
     def begin_group(self) -> None:
-        """What is appended from here on belongs together, until `end_group`, in this turn."""
+        """Start a group of messages that are stored atomically; it ends with `end_group` in the same turn."""
         self._group_first = len(self._pending)
         self._last = None
 
     def end_group(self, key: bytes, value: bytes) -> None:
-        """What was appended since `begin_group` is there if the mark `key` has `value`, and only then."""
+        """End the group started by `begin_group`, and set the marker `key` to `value` atomically with it."""
         marker = self.markers.get(key)
         if marker is None:
             marker = self.markers[key] = CommitMarker(key, value)
@@ -207,11 +207,11 @@ class MessageStore:
             self._announce()
 
     def forget(self, key: bytes) -> None:
-        """Nobody asks for the mark `key` any more; an old one may come back when the store is opened."""
+        """Forget the marker `key`; an old value may reappear when the store is opened again."""
         del self.markers[key]
 
     def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
-        """Say to `confirmation` that `sequence` is done when all that was appended before is safe."""
+        """Call `confirmation` with `sequence` when everything appended before is synced."""
         if confirmation is self._asking and sequence == self._asked_last:
             return
         confirmation.expect(sequence)
@@ -225,21 +225,21 @@ class MessageStore:
             self._announce()
 
     def release(self, message: StoredMessage, cursor: QueueCursor, position: int) -> None:
-        """`cursor` is done with `message`, at `position`."""
+        """Settle `message` at `position` of `cursor`."""
         message.references -= 1
         if message.location:
             self._drop_references(message.location, len(message.content) + _MESSAGE_OVERHEAD)
         self.finish(cursor, position, position + 1)
 
     def release_at(self, location: int, cursor: QueueCursor, position: int) -> None:
-        """`cursor` is done with the message at `position`, which nobody has read back from `location`."""
+        """Settle the message at `position` of `cursor`, which is stored at `location` and not in memory."""
         self.drop_references(location)
         self.finish(cursor, position, position + 1)
 
     def finish(self, cursor: QueueCursor, first: int, end: int) -> None:
-        """`cursor` is done with all from `first` up to, not including, `end`: the next batch says so.
+        """Mark the positions of `cursor` from `first` up to, not including, `end` as settled.
 
-        Their places in segments are given up by `drop_references`, one by one.
+        The space in the segments is released separately, by `drop_references` for each message.
         """
         if cursor.is_dropped:
             return
@@ -255,18 +255,18 @@ class MessageStore:
             self._mark_dirty(cursor)
 
     def drop_references(self, location: int) -> None:
-        """A queue needs the message at `location` no more, and its lane says so already."""
+        """Release one reference to the message at `location`, whose position is settled already."""
         segment = self.segments[location >> _SEGMENT_SHIFT]
         self._drop_references(location, segment.live_octets // segment.live)
 
     def add_background_task(self, background_task: Callable[[], bool]) -> None:
-        """Call `background_task` with each batch for as long as it returns True: it has more to do."""
+        """Call `background_task` with each batch until it returns False, which means that it is finished."""
         self._background_tasks.append(background_task)
         if not self._is_announced:
             self._announce()
 
     def delivered_up_to(self, cursor: QueueCursor, position: int) -> None:
-        """Everything in `cursor` before `position` is handed out; it is redelivered if it comes back."""
+        """Record that `cursor` was delivered up to `position`: if requeued, these are redelivered."""
         if position > cursor.delivered_up_to:
             cursor.delivered_up_to = position
             cursor.is_delivered_dirty = True
@@ -276,16 +276,16 @@ class MessageStore:
                 self._mark_dirty(cursor)
 
     def reader(self) -> MessageReader:
-        """Reads back what lies before `written`."""
+        """The reader for messages stored before `written`."""
         return self._reader
 
     def maintain(self) -> None:
-        """Begin to give back disk, if much is taken by what nobody needs: ask for it now and then."""
+        """Start a compaction if dead messages take much disk space; called periodically."""
         if self._is_closed or self._on_closed is not None:
             return
         is_new = self._dirty_cursors and not self._is_announced_for_later
         if (is_new or len(self._dead) != self._dead_seen) and not self._is_announced:
-            # Found when the store was opened, and nothing was written since.
+            # State found when the store was opened, and nothing was written since.
             self._announce()
         if self._compaction is None:
             segment = segment_to_compact(self.segments.values())
@@ -295,14 +295,14 @@ class MessageStore:
                     self._announce()
 
     def drop(self, cursor: QueueCursor) -> None:
-        """The queue of `cursor` is gone: what is done with it need not be written any more."""
+        """Drop `cursor`, whose queue was deleted: its settled positions need not be written any more."""
         cursor.is_dropped = True
         del self.cursors[cursor.queue, cursor.level]
         if self._delivered is not None:
             self._delivered.drop(cursor)
 
     def commit(self) -> None:
-        """Write what is pending, unless a batch is being written: then it goes with the next."""
+        """Write what is pending; if a batch is in progress, it is written with the next one."""
         self._is_announced = False
         self._is_announced_for_later = False
         if self._is_busy or self._is_closed or self.failure is not None:
@@ -321,12 +321,12 @@ class MessageStore:
                 self._end_reserving()
 
     def retry(self) -> None:
-        """Try the batch that failed once more, as when the disk has room again."""
+        """Submit the failed batch again, for example when the disk has room again."""
         if self._retried and not self._is_busy:
             self._submit(self._retried)
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        """Write what is pending, then call `on_closed`; also after a failure."""
+        """Write what is pending, then call `on_closed`; it is called after a failure as well."""
         self._on_closed = on_closed
         self._compaction = None
         self._background_tasks.clear()
@@ -336,13 +336,13 @@ class MessageStore:
 
     @property
     def is_idle(self) -> bool:
-        """True when everything that was appended is safe, or never will be."""
+        """True when everything appended is synced, or can no longer be written."""
         return not (self._is_busy or self._is_wanted() or self._dirty_cursors)
 
     # --- private -------------------------------------------------------------------------------
 
     def _note_queue(self, cursor: QueueCursor) -> None:
-        """The segment that is written to has messages of the queue of `cursor`."""
+        """Record that the last segment has messages of the queue of `cursor`."""
         last = self._log.last
         cursor.noted_in = last.number
         last.queues.add(cursor.queue)
@@ -356,7 +356,7 @@ class MessageStore:
         self._port.commit_due_later()
 
     def _add_pending(self, size: int) -> None:
-        """So much more is in memory until the next batch: beyond the bound, the port is told, once."""
+        """Add `size` bytes to the memory of pending messages; beyond the limit the port is told, once."""
         before = self._pending_size
         self._pending_size = before + size
         if before <= _PENDING_SIZE_MAX < before + size:
@@ -369,7 +369,7 @@ class MessageStore:
             self._announce_later()
 
     def _encode_batch(self) -> list[DiskStep]:
-        """Everything pending as steps for the disk; none if all of it was released again."""
+        """Encode everything that is pending into steps for the disk; none if all of it was released again."""
         log = self._log
         pending, self._pending = self._pending, []
         references, self._pending_references = self._pending_references, []
@@ -394,7 +394,7 @@ class MessageStore:
     def _encode_messages(
         self, pending: list[StoredMessage], references: list[bytes | list[bytes]], first: int, end: int
     ) -> None:
-        """Append those from `first` up to `end` that somebody needs still."""
+        """Append the pending messages from `first` up to `end` that still have references."""
         log = self._log
         for place in range(first, end):
             message = pending[place]
@@ -405,7 +405,7 @@ class MessageStore:
                 log.append_message(message, joined)
 
     def _encode_groups(self, pending: list[StoredMessage], references: list[bytes | list[bytes]]) -> int:
-        """Append what belongs together, and what stands between; answers the place behind the last group."""
+        """Append the commit groups and the messages between them; returns the place behind the last group."""
         groups, self._groups = self._groups, []
         place = 0
         for group in groups:
@@ -425,7 +425,7 @@ class MessageStore:
     def _note_queues(
         self, pending: list[StoredMessage], references: list[bytes | list[bytes]], begun: int
     ) -> None:
-        """Segments behind `begun`, begun among `pending`, know of the queues with these `references`."""
+        """Record the queues of messages in the segments after `begun`, which this batch started."""
         for message, joined in zip(pending, references, strict=True):
             if message.location >> _SEGMENT_SHIFT > begun:
                 parts = joined if isinstance(joined, list) else [joined]
@@ -434,17 +434,17 @@ class MessageStore:
                     queues.update(uint32(octets, at) for at in range(0, len(octets), _REFERENCE_SIZE_ON_DISK))
 
     def _compact(self, compaction: Compaction) -> None:
-        """Copy some of what is alive in a segment of which most is dead."""
+        """Copy some of the live messages of the segment that is being compacted."""
         try:
             compaction.copy(self._log)
         except (OSError, StoreFileError) as error:
-            # What can be read of it stays where it is.
+            # A damaged segment stays as it is; what is readable in it remains readable.
             compaction.segment.is_sealed = False
             self._compaction = None
             self._port.unreadable(error)
 
     def _encode_state(self) -> None:
-        """What lanes are done with and have reached since the last batch; all of it, from dead segments."""
+        """Write what cursors have settled and delivered since the last batch; retire dead segments."""
         log = self._log
         cursors, self._dirty_cursors = self._dirty_cursors, []
         runs, self._runs = self._runs, []
@@ -465,15 +465,15 @@ class MessageStore:
         begun = log.last.number
         log.append_parts(RELEASE, runs)
         log.append_parts(DELIVERED, delivered_up_to)
-        # What does not fit into one segment stands in two: both must not go before it is written anew.
+        # State that spans two segments counts for both: neither is retired before it is written anew.
         for number in range(begun, log.last.number + 1) if cursors else ():
             self.segments[number].cursors.update(cursors)
 
     def _retire_dead(self, runs: list[bytes], delivered_up_to: list[bytes]) -> list[QueueCursor]:
-        """Let the dead segments go, with their marks written anew, and their other state added to the rest.
+        """Retire the dead segments, after writing their markers and the state of their cursors anew.
 
-        Answers the lanes whose state that is. Nothing happens while it would take a good part of the room
-        that is won: it would fill segments that are dead themselves.
+        Returns the cursors that were written. Does nothing while that state would take a large part of the
+        freed space: it would fill segments that would soon be dead themselves.
         """
         cursors = {cursor for segment in self._dead for cursor in segment.cursors if not cursor.is_dropped}
         numbers = {segment.number for segment in self._dead}
@@ -496,7 +496,7 @@ class MessageStore:
         return list(cursors)
 
     def _drop_references(self, location: int, octets: int) -> None:
-        """A queue is done with a message of `octets` that it has at `location`."""
+        """Release one reference to the message of `octets` bytes at `location`."""
         segment = self.segments[location >> _SEGMENT_SHIFT]
         at = location - (segment.number << _SEGMENT_SHIFT)
         if segment.moved is not None:
@@ -515,13 +515,13 @@ class MessageStore:
                     self._announce()
 
     def _mark_dead(self, segments: list[Segment]) -> None:
-        """The files of `segments` can be let go."""
+        """Add `segments` to the dead segments, whose files can be retired."""
         for segment in segments:
             segment.is_retiring = True
         self._dead += segments
 
     def _advance(self) -> None:
-        """What was copied is written: say so, and go on with it."""
+        """Continue the compaction after its copies were synced."""
         compaction = self._compaction
         if compaction is None:
             return
@@ -533,11 +533,11 @@ class MessageStore:
             self.maintain()
 
     def _is_wanted(self) -> bool:
-        """True if there is something to write that somebody waits for."""
+        """True if there is something to write that a client waits for."""
         return bool(self._pending or self._groups or self._waiting or self._asking)
 
     def _has_more(self) -> bool:
-        """True if there is something to write that is much, though nobody waits for it."""
+        """True if there is much to write although no client waits for it."""
         return (
             self._compaction is not None or len(self._dead) != self._dead_seen or bool(self._background_tasks)
         )
@@ -548,7 +548,7 @@ class MessageStore:
         self._disk.submit(steps, self._done)
 
     def _done(self, error: OSError | None) -> None:
-        """The job has ended."""
+        """Handle the end of a job: confirm its messages, or report the failure."""
         self._is_busy = False
         if error is not None:
             self.failure = error
@@ -556,7 +556,7 @@ class MessageStore:
             self._end_if_done()
             return
         self._retried = []
-        # Nothing is appended to the log while a job is under way.
+        # Nothing is appended to the log while a job is in progress.
         self.written = self._log.location
         self._log.written()
         if self.failure is not None:
@@ -567,7 +567,7 @@ class MessageStore:
         if self._on_closed is not None:
             self.commit()
         elif self._is_wanted() or self._has_more():
-            # When the turn is over: what else has come to the sockets shares the sync.
+            # At the end of the turn, so that messages still in the sockets share the sync.
             if not self._is_announced:
                 self._announce()
         elif self._dirty_cursors:
@@ -577,7 +577,7 @@ class MessageStore:
         self._end_if_done()
 
     def _end_reserving(self) -> None:
-        """Nothing is under way: what is noted as handed out need not be ahead."""
+        """Write exact delivered positions, since nothing is in progress."""
         if self._delivered is not None:
             self._delivered.take_back()
 
@@ -587,7 +587,7 @@ class MessageStore:
             confirmation.done(first, last)
 
     def _end_asking(self) -> None:
-        """Whoever asks next has numbers of its own."""
+        """Close the current range of sequence numbers; the next call of `confirm` starts a new one."""
         if self._asking is not None:
             self._waiting.append((self._asking, self._asked_first, self._asked_last))
             self._asking = None

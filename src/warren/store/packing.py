@@ -1,7 +1,7 @@
-"""The parts of a record behind one another, with their size and checksum before them, and the checksum alone.
+"""Assembles a record with its size and checksum, and computes checksums; `packing.h` does the same when
+compiled.
 
-Only this runs interpreted; compiled, `packing.h` does the same in its place, without a call of Python's for
-any of it, and where the checksum is made by the same library.
+The compiled version makes no Python calls, and uses the same library for the checksum.
 """
 
 from google_crc32c import extend
@@ -17,7 +17,7 @@ def pack(
     content: bytes,
     is_copied: bool,
 ) -> bytes:
-    """A whole record, but for `content` if that is not copied: it is counted, checked, and comes behind."""
+    """A whole record; unless `is_copied`, `content` is only checksummed, and the caller appends it."""
     rest = b"".join((fixed, references, address, property_list, content if is_copied else b""))
     size = len(rest) - 1
     checksum: int = extend(seed, rest)
@@ -28,6 +28,6 @@ def pack(
 
 
 def checksum_of(seed: int, octets: bytes, begin: int, end: int) -> int:
-    """The checksum that starts from `seed`, over `octets` from `begin` to before `end`."""
+    """The checksum of `octets` from `begin` up to, not including, `end`, starting from `seed`."""
     checksum: int = extend(seed, octets[begin:end])
     return checksum

@@ -1,9 +1,9 @@
-"""A set of positions that fills from below: what a queue is done with, what is gone from a segment.
+"""A set of positions that fills from below, such as the settled positions of a queue.
 
     │ all below `low` │ page │ page │ …        a page: 4,096 positions, a bit for each
 
-What is added in order is one number. What is added out of order stands in pages above it, which vanish into
-it when the gap below them closes; a page takes less than a message.
+Positions added in order are represented by one number. Positions added out of order are bits in pages above
+it, which are dropped when the gap below them closes; a page takes less memory than a message.
 """
 
 _PAGE_SHIFT = 12
@@ -12,16 +12,16 @@ _FULL = b"\xff" * (_PAGE_SIZE >> 3)
 
 
 class PositionSet:
-    """Positions from 0 on; adding one again is no mistake."""
+    """A set of positions from 0 on; adding a position twice is allowed."""
 
     __slots__ = ("_pages", "end", "low")
 
     def __init__(self) -> None:
-        # Everything below is in it.
+        # All positions below are in the set.
         self.low = 0
-        # Nothing from here on is in it.
+        # No position from here on is in the set.
         self.end = 0
-        # Position >> 12 -> the bits of the positions there. Those below `low` mean nothing.
+        # Position >> 12 -> bits of the positions of that page. Bits below `low` have no meaning.
         self._pages: dict[int, bytearray] = {}
 
     def add(self, first: int, end: int) -> None:
@@ -39,7 +39,7 @@ class PositionSet:
                     self._pages.clear()
 
     def has(self, position: int) -> bool:
-        """True if `position` is in it."""
+        """True if `position` is in the set."""
         if position < self.low:
             return True
         page = self._pages.get(position >> _PAGE_SHIFT)
@@ -49,7 +49,7 @@ class PositionSet:
         return page[at >> 3] >> (at & 7) & 1 != 0
 
     def runs(self) -> list[tuple[int, int]]:
-        """All that is in it, as (first, behind the last), in order."""
+        """All ranges of positions in the set, in order, as (first, end); `end` is not included."""
         runs = [(0, self.low)] if self.low else []
         first = behind = 0
         for number in sorted(self._pages):
@@ -84,7 +84,7 @@ class PositionSet:
             first = base + stop
 
     def _absorb(self, before: int) -> None:
-        """What stands right above `low`, which was `before`, goes below."""
+        """Raise `low`, which was `before`, over the positions in the pages directly above it."""
         for number in range(before >> _PAGE_SHIFT, self.low >> _PAGE_SHIFT):
             self._pages.pop(number, None)
         while True:

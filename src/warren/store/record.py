@@ -1,22 +1,22 @@
-"""One record of a segment: what was published, what was handed out, what is done with.
+"""One record of a segment: a message, released or delivered positions, or the state of the log.
 
-    record  │ size u32 │ checksum u32 │ kind u8 │ body, `size` octets │
-    checksum  CRC-32C over the number of the segment (u32), its salt, the kind and the body: what an earlier
-              use of a recycled file has left behind does not pass for a record of this one
+    record    │ size u32 │ checksum u32 │ kind u8 │ body, `size` bytes │
+    checksum  CRC-32C over the number of the segment (u32), its salt, the kind and the body, so that the
+              former content of a reused file does not pass for a record of this one
 
     MESSAGE   published at u64 ms │ flags u8 │ priority u8 │ address size u16 │ property list size u32
               │ count u32 │ references │ address │ property list │ content (all three as in model/message)
-    RELEASE   ( queue u32 │ first position u64 │ how many u64 ) …: these are done with
-    REACHED   ( queue u32 │ position u64 ) …: all before it were handed out at least once
+    RELEASE   ( queue u32 │ first position u64 │ count u64 ) …: these positions are settled
+    DELIVERED ( queue u32 │ position u64 ) …: all positions before were delivered at least once
     BATCH     everything before this record was synced before it was written
     SEAL      the segment ends here, and another follows
-    GROUP     size u64 │ key size u16 │ key │ value: of the records in the `size` octets behind this one all
-              are there, or none is; if they are, the mark `key` has this value from then on
+    GROUP     size u64 │ key size u16 │ key │ value: the records in the next `size` bytes are valid only if
+              all of them are present; then the marker `key` has this value from here on
 
     reference │ queue u32 │ position u64 │
 
-All integers are big-endian. A queue goes by the number that the metadata gave it, never by its name; a
-position is the place of the message in its queue, with the priority level in the highest octet.
+All integers are big-endian. A queue is identified by the number that the metadata gave it, never by its name;
+a position is the place of the message in its queue, with the priority level in the highest byte.
 """
 
 from google_crc32c import extend
@@ -25,7 +25,7 @@ from warren.limits import CONTENT_COPIED_MAX
 from warren.model.message import StoredMessage, new_stored_message, published_at_of
 from warren.store.packing import checksum_of, pack
 
-# 2: with GROUP. 3: with messages that say by a flag that they died.
+# 2: with GROUP. 3: messages have a flag for being dead-lettered.
 VERSION = 3
 DEATHS_SINCE = 3
 
@@ -37,35 +37,35 @@ SEAL = 5
 GROUP = 6
 
 HEAD_SIZE = 9
-# Where in a record its kind stands.
+# The place of the kind in a record.
 KIND_AT = 8
 REFERENCE_SIZE = 12
 RUN_SIZE = 20
-# The body of a GROUP up to its key.
+# The size of the body of a GROUP up to its key.
 _GROUP_SIZE = 10
-# The body of a MESSAGE up to its references.
+# The size of the body of a MESSAGE up to its references.
 _FIXED_SIZE = 20
 _COPIED_SIZE_MAX = CONTENT_COPIED_MAX
 
-# What a message takes on the disk beside its content, but for its address and its property list.
+# The size of a message on disk beside its content, without its address and its property list.
 MESSAGE_OVERHEAD = HEAD_SIZE + _FIXED_SIZE + REFERENCE_SIZE
 
 _HEAD_SIZE = HEAD_SIZE
 _REFERENCE_SIZE = REFERENCE_SIZE
-# Filled in, and copied into the record, for each MESSAGE: its kind, and what stands before its references.
+# A buffer for the kind and the fixed fields of a MESSAGE, filled in and copied into each record.
 _FIXED = bytearray((MESSAGE,)) + bytes(_FIXED_SIZE)
-# The same for a reference.
+# A buffer for a reference, filled in and copied into each record.
 _REFERENCE = bytearray(REFERENCE_SIZE)
 
 
 def checksum_seed(segment: int, salt: bytes) -> int:
-    """What the checksums of the records of segment number `segment` start from."""
+    """The seed of the checksums of the records of segment number `segment`."""
     seed: int = extend(0, segment.to_bytes(4, "big") + salt)
     return seed
 
 
 def encode(kind: int, body: bytes, seed: int) -> bytes:
-    """A whole record."""
+    """A whole record of `kind` with `body`."""
     rest = bytes((kind,)) + body
     checksum: int = extend(seed, rest)
     return len(body).to_bytes(4, "big") + checksum.to_bytes(4, "big") + rest
@@ -106,37 +106,37 @@ def message_record_size(message: StoredMessage, references: bytes) -> int:
 
 
 def encode_reference(queue: int, position: int) -> bytes:
-    """Where a message stands in a queue."""
+    """The encoded reference to `position` in the queue with number `queue`."""
     octets = _REFERENCE
     _put(octets, 0, 4, queue)
     _put(octets, 4, 8, position)
     source = octets
-    # Octets already when compiled; a bytearray, which joins as well, when interpreted.
+    # A bytes object when compiled; a bytearray, which can be joined as well, when interpreted.
     return source[:12]  # type: ignore[return-value]
 
 
 def encode_run(queue: int, first: int, count: int) -> bytes:
-    """`count` positions of `queue` from `first` on."""
+    """The encoded run of `count` positions of `queue` from `first` on."""
     return queue.to_bytes(4, "big") + first.to_bytes(8, "big") + count.to_bytes(8, "big")
 
 
 def encode_group(size: int, key: bytes, value: bytes) -> bytes:
-    """The body of a GROUP of records that take `size` octets."""
+    """The body of a GROUP of records with `size` bytes."""
     return size.to_bytes(8, "big") + len(key).to_bytes(2, "big") + key + value
 
 
 def group_record_size(key: bytes, value: bytes) -> int:
-    """The size of the whole record of a GROUP."""
+    """The size of the whole GROUP record for `key` and `value`."""
     return _HEAD_SIZE + _GROUP_SIZE + len(key) + len(value)
 
 
 def group_size(octets: bytes, at: int) -> int:
-    """The octets of the records that belong to the GROUP at `at`."""
+    """The size in bytes of the records that belong to the GROUP at `at`."""
     return uint64(octets, at + _HEAD_SIZE)
 
 
 def decode_marker(octets: bytes, at: int, size: int) -> tuple[bytes, bytes]:
-    """Key and value of the intact GROUP of `size` octets at `at`."""
+    """The key and value of the intact GROUP of `size` bytes at `at`."""
     key_at = at + _HEAD_SIZE + _GROUP_SIZE
     value_at = key_at + uint16(octets, key_at - 2)
     assert value_at <= at + size
@@ -144,7 +144,7 @@ def decode_marker(octets: bytes, at: int, size: int) -> tuple[bytes, bytes]:
 
 
 def is_intact(octets: bytes, at: int, seed: int) -> int:
-    """The whole size of the record that begins at `at`, or 0 if none does that is whole and unharmed."""
+    """The size of the whole record at `at`; 0 if there is no intact record."""
     source = octets
     end = at + _HEAD_SIZE
     if end > len(octets):
@@ -157,13 +157,13 @@ def is_intact(octets: bytes, at: int, seed: int) -> int:
 
 
 def decode_message(octets: bytes, at: int, size: int) -> StoredMessage:
-    """The message of the intact record of `size` octets at `at`."""
+    """The message of the intact record of `size` bytes at `at`."""
     source = octets
     body = at + _HEAD_SIZE
     address_at = first_reference(at) + reference_count(source, at) * _REFERENCE_SIZE
     list_at = address_at + uint16(source, body + 10)
     content_at = list_at + uint32(source, body + 12)
-    # Slices of a C pointer have no bounds of their own.
+    # Slices of a C pointer are not bounds-checked.
     assert content_at <= at + size <= len(octets)
     message = new_stored_message(
         source[address_at:list_at],
@@ -177,7 +177,7 @@ def decode_message(octets: bytes, at: int, size: int) -> StoredMessage:
 
 
 def decode_body(octets: bytes, at: int, size: int) -> bytes:
-    """The body of the message of the intact record of `size` octets at `at`."""
+    """The body of the message of the intact record of `size` bytes at `at`."""
     source = octets
     content_at = at + size - content_size(source, at, size)
     assert at < content_at < at + size <= len(octets)
@@ -185,41 +185,41 @@ def decode_body(octets: bytes, at: int, size: int) -> bytes:
 
 
 def first_reference(at: int) -> int:
-    """Where the references of the MESSAGE at `at` begin."""
+    """The place of the first reference of the MESSAGE at `at`."""
     return at + _HEAD_SIZE + _FIXED_SIZE
 
 
 def reference_count(octets: bytes, at: int) -> int:
-    """How many references the MESSAGE at `at` has."""
+    """The number of references of the MESSAGE at `at`."""
     return uint32(octets, at + _HEAD_SIZE + 16)
 
 
 def content_size(octets: bytes, at: int, size: int) -> int:
-    """The octets of the content of the MESSAGE of `size` octets at `at`."""
+    """The size in bytes of the content of the MESSAGE of `size` bytes at `at`."""
     body = at + _HEAD_SIZE
     before = uint16(octets, body + 10) + uint32(octets, body + 12)
     return size - _HEAD_SIZE - _FIXED_SIZE - reference_count(octets, at) * _REFERENCE_SIZE - before
 
 
 def _put(octets: bytearray, at: int, size: int, value: int) -> None:
-    """Write `value` as an integer of `size` octets at `at`."""
+    """Write `value` as an integer of `size` bytes at `at`."""
     for place in range(at + size - 1, at - 1, -1):
         octets[place] = value & 0xFF
         value >>= 8
 
 
 def uint16(octets: bytes, at: int) -> int:
-    """The integer of two octets at `at`."""
+    """The 16-bit integer at `at`."""
     return octets[at] << 8 | octets[at + 1]
 
 
 def uint32(octets: bytes, at: int) -> int:
-    """The integer of four octets at `at`."""
+    """The 32-bit integer at `at`."""
     high = uint16(octets, at)
     return high << 16 | uint16(octets, at + 2)
 
 
 def uint64(octets: bytes, at: int) -> int:
-    """The integer of eight octets at `at`."""
+    """The 64-bit integer at `at`."""
     high = uint32(octets, at)
     return high << 32 | uint32(octets, at + 4)

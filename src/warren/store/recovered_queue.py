@@ -1,4 +1,4 @@
-"""What was found in a store of one queue, or of one priority level of it."""
+"""The messages that recovery found for one queue, or for one priority level of it."""
 
 from dataclasses import dataclass
 
@@ -8,21 +8,21 @@ from warren.model.column import Column
 # Not frozen, which takes four times as long to make: there is one for each queue.
 @dataclass(slots=True, kw_only=True)
 class RecoveredQueue:
-    """Its messages, which stay on the disk until somebody needs them."""
+    """The recovered messages of one priority level of a queue; their bodies stay on disk."""
 
-    # Their positions, in order, and where each lies.
+    # The positions in order, and the location of each.
     positions: Column
     locations: Column
-    # The octets of their bodies.
+    # The size of the bodies in bytes.
     octets: int
-    # (position, location) of those that carry an expiration of their own.
+    # (position, location) of messages with an expiration of their own.
     expiring: list[tuple[int, int]]
-    # All before this position were handed out at least once.
+    # All messages before this position were delivered at least once.
     delivered_up_to: int
     # No position from here on was ever used.
     end: int
 
     @property
     def count(self) -> int:
-        """How many messages."""
+        """The number of messages."""
         return self.positions.count

@@ -1,16 +1,15 @@
-"""Opens a store: reads its segments, and says what is still there and what is damaged.
+"""Opens a store: reads its segments and determines the live messages and any damage.
 
-Each segment is read once for what happened in it, in order; messages stay on the disk until their queue needs
-them. A log may end in the middle of a record: what a power cut has torn was never confirmed. Before a BATCH
-record nothing is torn, nor before the end that the catalog knows, as all of that was synced; there, what
-fails its checksum is damage, which is reported with its place, and everything that can be read is kept,
-whole records behind it and around sectors that the device does not give back. A segment that the catalog has
-and nobody finds, or that ends before it should, is lost, which is reported as well. A damaged file is never
-written to or used again.
+Each segment is read once, in order, to collect its records; message bodies stay on disk. The log may end in
+the middle of a record: a write torn by a power cut was never confirmed. Nothing is torn before a BATCH
+record, nor before the end that the catalog has, since all of that was synced. There, a failed checksum is
+damage, which is reported with its place; every readable record behind it and around unreadable sectors is
+kept. A segment that the catalog has and that is missing or too short is reported as lost. A damaged file is
+never written to or reused.
 
-What was torn is not written over: the last segment is sealed where its records end, and a new one is begun.
-One that cannot be sealed is damaged. One in which nothing was ever said is used again. What the catalog does
-not know as synced is synced: from a start on, all that was found is certain.
+A torn end is not overwritten: the last segment is sealed behind its last whole record, and a new one is
+started. A segment that cannot be sealed is damaged. A segment without records is reused. What the catalog
+does not know as synced is synced now, so that everything that was found is durable.
 """
 
 from collections.abc import Callable
@@ -50,16 +49,16 @@ from warren.store.segment import (
 from warren.store.segment_log import SegmentLog, catalog_entry_of, spare_name
 from warren.store.stores import TRANSIENT_SEGMENTS_FROM
 
-# The file that knows which segments there are.
+# The file with the list of segments.
 CATALOG = "catalog"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveredStore:
-    """What was found in a store."""
+    """The opened store, the messages of its queues, and the damage that was found."""
 
     store: MessageStore
-    # Number of a queue -> priority level -> what was found.
+    # Number of a queue -> priority level -> recovered messages.
     queues: dict[int, dict[int, RecoveredQueue]]
     damage: list[StoreFileError]
 
@@ -69,14 +68,14 @@ class RecoveryDependencies:
     """What opening a store needs from above the waterline."""
 
     random_octets: Callable[[int], bytes]
-    # Whether a queue with this number exists: what others left behind is dead.
+    # True if a queue with this number exists; messages of other queues are dead.
     has_queue: Callable[[int], bool]
-    # Called with octets read and octets to be read, as it goes.
+    # Called with the bytes read so far and the bytes to be read.
     progress: Callable[[int, int], None]
 
 
 def open_store(disk: Disk, port: StorePort, dependencies: RecoveryDependencies) -> RecoveredStore:
-    """Open the store in `disk`, or make one. SegmentError for a newer format, OSError from the disk."""
+    """Open the store in `disk`, or create one. NewerFormatError for a newer format; OSError from the disk."""
     names = disk.names()
     catalog = Catalog(disk, CATALOG)
     delivered = Delivered(disk)
@@ -88,7 +87,7 @@ def open_store(disk: Disk, port: StorePort, dependencies: RecoveryDependencies) 
     )
     reading.read_all()
     spares = [name for name, size in names.items() if is_spare(name) and size == SEGMENT_SIZE]
-    # Also the number of what was lost is not used again.
+    # Numbers of lost segments are not reused either.
     number = max(reading.damaged_number, *reading.segments, *catalog.entries, 0)
     reading.seal()
     spares += reading.use_again(spares)
@@ -105,9 +104,11 @@ def open_store(disk: Disk, port: StorePort, dependencies: RecoveryDependencies) 
 
 
 def open_erased(disk: Disk, port: StorePort, random_octets: Callable[[int], bytes]) -> MessageStore:
-    """Open a store in `disk` for what need not survive, and erase what was in it. OSError from the disk.
+    """Open a store in `disk` for messages that need not survive, and erase its old files.
 
-    Only its own files are erased: what somebody else has put there stays.
+    OSError from the disk.
+
+    Only the files of the store are deleted; other files in the directory stay.
     """
     own = [name for name in disk.names() if number_of(name) is not None or is_spare(name)]
     disk.perform([DeleteFile(name) for name in own])
@@ -133,11 +134,11 @@ class _StoreReader:
         self.cursors: dict[tuple[int, int], QueueCursor] = {}
         self.queues: dict[int, dict[int, RecoveredQueue]] = {}
         self.markers: dict[bytes, CommitMarker] = {}
-        # The last segment that has a damaged head, and is left as it is: its number is not used again.
+        # The last segment with a damaged head, which is left as it is: its number is not reused.
         self.damaged_number = 0
-        # Those in which nothing was ever said.
+        # Numbers of segments without records.
         self._silent: set[int] = set()
-        # Segments whose records end without a seal.
+        # Segments whose records end without a SEAL.
         self._unsealed: list[Segment] = []
 
     def read_all(self) -> None:
@@ -160,7 +161,7 @@ class _StoreReader:
             except NewerFormatError:
                 raise
             except StoreFileError as error:
-                # The last one may have been made, and never begun.
+                # The last file may have been created but never written.
                 if number != numbers[-1] or number in known or was_begun(octets, number):
                     if not unreadable:
                         count = known[number].count if number in known else None
@@ -171,7 +172,7 @@ class _StoreReader:
             self._read_segment(segment, octets, unreadable, is_last=number == numbers[-1])
 
     def seal(self) -> None:
-        """End the last segment where its records end; one that is damaged stays as it is."""
+        """Seal the last segment behind its last record; damaged segments stay as they are."""
         damaged = {error.name for error in self.damage}
         for segment in self._unsealed:
             if segment.name in damaged or segment.number in self._silent:
@@ -194,7 +195,7 @@ class _StoreReader:
                 segment.is_sealed = True
 
     def use_again(self, spares: list[str]) -> list[str]:
-        """The file of the last segment as a spare, if nothing was ever said in it."""
+        """Rename the file of the last segment to a spare file, if the segment has no records."""
         segment = self.segments.get(max(self.segments, default=0))
         if segment is None or segment.number not in self._silent:
             return []
@@ -205,9 +206,9 @@ class _StoreReader:
         return [spare]
 
     def know_all(self) -> None:
-        """Have what is there synced, and known by the catalog, where it was not.
+        """Sync all segments that the catalog does not know as synced, and record them there.
 
-        What is damaged stays as it was known.
+        The entries of damaged segments stay as they are.
         """
         damaged = {error.name for error in self.damage}
         for segment in self.segments.values():
@@ -215,7 +216,7 @@ class _StoreReader:
             segment.queues.update(() if entry is None else entry.queues)
             if segment.name in damaged or (entry is not None and entry.end == segment.size):
                 continue
-            # A process that was killed may have written it, sealed it even, and not synced it.
+            # A process that was killed may have written, and even sealed, the segment without a sync.
             try:
                 self._disk.perform([SyncFile(segment.name)])
             except OSError as error:
@@ -227,7 +228,9 @@ class _StoreReader:
                 self._catalog.note(segment.number, catalog_entry_of(segment))
 
     def fill(self, delivered: Delivered) -> None:
-        """Lanes as they were, and what they still need; also what was `delivered` may have been reached."""
+        """Restore the cursors and live messages of each queue, with positions from the log and from
+        `delivered`.
+        """
         for key, scan in self._scan.cursors.items():
             queue, level = key
             if not self._dependencies.has_queue(queue):
@@ -248,9 +251,9 @@ class _StoreReader:
     def _read_segment(
         self, segment: Segment, octets: bytes, unreadable: list[StoreFileError], *, is_last: bool
     ) -> None:
-        """Take note of every record of `segment`, of which some may be `unreadable`.
+        """Collect all records of `segment`; `unreadable` are the parts that the device cannot read.
 
-        All of it was synced, unless it `is_last`.
+        All of a segment was synced, unless it is the last one.
         """
         damage = list(unreadable)
         at = HEAD_SIZE
@@ -264,16 +267,17 @@ class _StoreReader:
                 continue
             size = is_intact(octets, at, segment.seed)
             if size and octets[at + KIND_AT] == SEAL:
-                # A damaged one is kept as it is: it never counts as dead.
+                # A damaged segment is not sealed, so that it never counts as dead.
                 segment.is_sealed = not damage
                 at += size
                 break
-            # All before a BATCH was synced: if there is one behind, this is damage and not a torn end.
+            # Everything before a BATCH record was synced: if there is one behind, this is damage and not a
+            # torn end.
             synced = max(known, octets.rfind(batch, at + 1)) if is_last else len(octets)
             if at >= synced:
                 break
             if size:
-                # A group that is damaged was whole: what can be read of it counts, and its mark.
+                # The group was complete before the damage: its readable messages count, and its marker.
                 self._scan.take(segment, octets, at, size)
                 at += size
                 continue
@@ -285,7 +289,7 @@ class _StoreReader:
         segment.size = at
         if entry is not None and at < known:
             damage.append(
-                StoreFileError(segment.name, at, f"{known - at} octets are lost", queues=entry.queues)
+                StoreFileError(segment.name, at, f"{known - at} bytes are lost", queues=entry.queues)
             )
         if damage and entry is not None:
             found = segment.count - messages_between(octets, known, at, segment.seed)
@@ -298,7 +302,7 @@ class _StoreReader:
             self._silent.add(segment.number)
 
     def _lose(self, number: int, at: int, reason: str, messages: int | None) -> None:
-        """So many messages are lost with the segment `number`, from octet `at` on."""
+        """Report the loss of `messages` messages (None: unknown) of segment `number`, from byte `at` on."""
         entry = self._catalog.entries.get(number)
         queues = () if entry is None else entry.queues
         self.damage.append(StoreFileError(segment_name(number), at, reason, messages=messages, queues=queues))

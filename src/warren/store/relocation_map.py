@@ -1,11 +1,11 @@
-"""Where the records of one segment are now, or were at first: in order of their place there."""
+"""Maps the records of one segment to the locations of the same messages elsewhere."""
 
 from array import array
 from bisect import bisect_left
 
 
 class RelocationMap:
-    """Place of a record in a segment -> location of the same message elsewhere; twelve octets for each."""
+    """A sorted map from the place of a record in a segment to a location; 12 bytes for each entry."""
 
     __slots__ = ("_at", "_locations")
 
@@ -14,12 +14,12 @@ class RelocationMap:
         self._locations = array("Q")
 
     def append(self, at: int, location: int) -> None:
-        """The record at `at`, behind all others, belongs to `location`."""
+        """Add the location of the record at `at`, which must be behind all others."""
         self._at.append(at)
         self._locations.append(location)
 
     def find(self, at: int) -> int:
-        """The location of the record at `at`; 0 if there is none."""
+        """The location for the record at `at`; 0 if there is none."""
         index = bisect_left(self._at, at)
         if index == len(self._at) or self._at[index] != at:
             return 0
@@ -27,5 +27,5 @@ class RelocationMap:
         return location
 
     def replace(self, at: int, location: int) -> None:
-        """The record at `at`, which is there, belongs to `location` from now on."""
+        """Replace the location of the record at `at`, which must exist."""
         self._locations[bisect_left(self._at, at)] = location

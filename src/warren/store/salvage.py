@@ -1,4 +1,4 @@
-"""Reads a segment of which something is damaged: around sectors, and records, that are not what they were."""
+"""Reads damaged segments: skips unreadable sectors and damaged records."""
 
 import errno
 import re
@@ -24,26 +24,27 @@ from warren.store.record import (
 )
 from warren.store.segment import StoreFileError
 
-# What a record may begin with: none is so large that its size has a fourth octet.
+# The beginning of a record: no record is so large that the highest byte of its size is not zero.
 _CANDIDATE = re.compile(rb"\x00[\x00-\xff]{7}[\x01-\x06]")
-# What a MESSAGE has before its references, with its head.
+# The size of a MESSAGE record up to its references.
 _MESSAGE_SIZE_MIN = first_reference(0)
 
-# What a device answers, or a file system that checks what it reads: asking again gives the same.
+# Errors of a damaged device, or of a file system with checksums: reading again gives the same error.
 _DAMAGED = (errno.EIO, errno.EBADMSG, errno.EUCLEAN)
 _SECTOR = 4_096
-# What stands for an octet that cannot be read: no zero, as there are messages of zeros, which would pass for
-# intact.
+# The filling for unreadable bytes; not zero, since a message of zeros would pass for intact.
 _UNREADABLE = b"\xbd"
 
 
 def is_damage(error: OSError) -> bool:
-    """Whether `error` says that a place on the device is damaged."""
+    """True if `error` means that a part of the device is damaged."""
     return error.errno in _DAMAGED
 
 
 def read_around_damage(disk: Disk, name: str, size: int) -> tuple[bytes, list[StoreFileError]]:
-    """The `size` octets of `name`, with a filling for what the device does not give back, and where."""
+    """The `size` bytes of the file `name`, with a filling for unreadable parts, and an error for each of
+    them.
+    """
     try:
         return disk.read(name, 0, size), []
     except OSError as error:
@@ -51,7 +52,8 @@ def read_around_damage(disk: Disk, name: str, size: int) -> tuple[bytes, list[St
             raise
     octets = bytearray(_UNREADABLE * size)
     holes: list[tuple[int, int, OSError]] = []
-    # What is to be read, the first at the end; what fails is halved, so most of it is read in large pieces.
+    # Ranges to be read, the first one last. A failed range is halved, so that most of the file is read in
+    # large pieces.
     waiting = [(0, size)]
     failures = 0
     while waiting:
@@ -70,19 +72,19 @@ def read_around_damage(disk: Disk, name: str, size: int) -> tuple[bytes, list[St
             else:
                 holes.append((at, end, error))
     return bytes(octets), [
-        StoreFileError(name, at, f"{end - at} octets cannot be read: {error.strerror}")
+        StoreFileError(name, at, f"{end - at} bytes cannot be read: {error.strerror}")
         for at, end, error in holes
     ]
 
 
 def next_intact_record(octets: bytes, at: int, seed: int, end: int) -> int:
-    """Where the first whole record behind the damaged one at `at` begins, not behind `end`; 0 if none does.
+    """The place of the first whole record behind the damaged one at `at`, up to `end`; 0 if there is none.
 
-    None does either if that takes too long, as where bodies were made for it.
+    The search is bounded, since message bodies can be crafted to make it slow; 0 if the bound is reached.
     """
     behind = at + HEAD_SIZE + uint32(octets, at) if at + HEAD_SIZE <= len(octets) else 0
     if at < behind <= end and is_intact(octets, behind, seed):
-        # Most often only one record is damaged, and its size is not.
+        # Most often only one record is damaged, and not in its size.
         return behind
     checked = 0
     place = at + 1
@@ -100,8 +102,8 @@ def next_intact_record(octets: bytes, at: int, seed: int, end: int) -> int:
 
 
 def damaged_record(name: str, octets: bytes, at: int, behind: int) -> StoreFileError:
-    """What is known of the record at `at` of `name`, which is damaged; the next whole one is at `behind`."""
-    reason = f"a record is damaged ({behind - at} octets)"
+    """An error for the damaged record at `at` of the file `name`; the next whole record is at `behind`."""
+    reason = f"a record is damaged ({behind - at} bytes)"
     if at + HEAD_SIZE + uint32(octets, at) != behind:
         return StoreFileError(name, at, reason)
     if octets[at + KIND_AT] != MESSAGE:
@@ -115,7 +117,7 @@ def damaged_record(name: str, octets: bytes, at: int, behind: int) -> StoreFileE
 
 
 def distribute_losses(damage: list[StoreFileError], messages: int) -> None:
-    """Of one file `messages` are lost by all of `damage`: those whose share is not known have the rest."""
+    """Spread the loss of `messages` messages of one file over the errors in `damage` that have no count."""
     left = max(messages - sum(error.messages or 0 for error in damage), 0)
     for error in reversed(damage):
         if error.messages is None:
@@ -124,7 +126,7 @@ def distribute_losses(damage: list[StoreFileError], messages: int) -> None:
 
 
 def messages_between(octets: bytes, at: int, end: int, seed: int) -> int:
-    """How many messages there are among the whole records from `at` up to `end`."""
+    """The number of messages among the whole records from `at` up to `end`."""
     count = 0
     while at < end:
         size = is_intact(octets, at, seed)
@@ -136,7 +138,7 @@ def messages_between(octets: bytes, at: int, end: int, seed: int) -> int:
 
 
 def _is_plausible(octets: bytes, at: int) -> bool:
-    """Whether there may be a record at `at`, by what its head says."""
+    """True if the head of a record at `at` is plausible."""
     size = uint32(octets, at)
     if at + HEAD_SIZE + size > len(octets):
         return False

@@ -1,4 +1,4 @@
-"""What the records of segments say of each lane: read once, in the order in which they were written."""
+"""Collects the records of segments by queue and priority level, in one pass in the order of writing."""
 
 from warren.limits import SCANNED_AT_ONCE
 from warren.model.column import Column
@@ -40,14 +40,14 @@ _GROUP = GROUP
 _HAS_EXPIRATION = HAS_EXPIRATION
 _LEVEL_SHIFT = 56
 _SEGMENT_SHIFT = 32
-# What a message takes beside its body, as the log counts it.
+# The size of a message beside its body, as the log counts it.
 _BESIDE_BODY = MESSAGE_OVERHEAD + len(BODY_END)
 
 CursorKey = tuple[int, int]
 
 
 class CursorScan:
-    """What was said of one lane so far."""
+    """The records of one priority level of a queue."""
 
     __slots__ = (
         "delivered_up_to", "expiring", "in_order", "last", "locations", "positions", "runs", "segments",
@@ -55,24 +55,24 @@ class CursorScan:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        # Of each message: its position, where it lies, and the octets of its body.
+        # For each message its position, its location, and the size of its body in bytes.
         self.positions = Column()
         self.locations = Column()
         self.sizes = Column()
         self.in_order = True
-        # The position behind that of the last message.
+        # The position behind the last message.
         self.last = 0
-        # Positions of messages that carry an expiration of their own.
+        # Positions of messages with an expiration of their own.
         self.expiring: list[int] = []
-        # What it is done with: (first, behind the last).
+        # Settled positions as (first, end).
         self.runs: list[tuple[int, int]] = []
         self.delivered_up_to = 0
-        # Numbers of the segments in which its state stands.
+        # Numbers of the segments that hold its state.
         self.segments: set[int] = set()
 
 
 class SegmentScan:
-    """What was said so far: (number of a queue, priority level) -> scan of that lane; and all marks."""
+    """The records read so far, by (number of the queue, priority level), and all commit markers."""
 
     __slots__ = ("_last", "_level", "_queue", "cursors", "markers")
 
@@ -85,10 +85,10 @@ class SegmentScan:
         self._level = 0
 
     def take_some(self, segment: Segment, octets: bytes, at: int) -> int:
-        """Take note of intact records of `segment` from `at` on; answers where it stopped.
+        """Collect intact records of `segment` from `at` on; returns the place where it stopped.
 
-        That is at a SEAL, at what is no such record, at a GROUP of which not all is intact, or after so many
-        that others must have their turn.
+        It stops at a SEAL, at a damaged record, at a GROUP that is not whole, or after a bounded number of
+        records.
         """
         seed = segment.seed
         for _ in range(_AT_ONCE):
@@ -102,7 +102,7 @@ class SegmentScan:
         return at
 
     def take(self, segment: Segment, octets: bytes, at: int, size: int) -> None:
-        """Take note of the intact record of `size` octets at `at` in `octets`, all of `segment`."""
+        """Collect the intact record of `size` bytes at `at` in `octets`, the bytes of `segment`."""
         source = octets
         kind = source[at + 8]
         if kind == _MESSAGE:
@@ -129,7 +129,7 @@ class SegmentScan:
     def _take_message(self, segment: Segment, octets: bytes, at: int, size: int) -> None:
         location = (segment.number << _SEGMENT_SHIFT) | at
         body_size = content_size(octets, at, size) - 1
-        # What is read behind this lies within the record.
+        # Guarantees that the reads below stay within the record.
         assert body_size >= 0
         expires = octets[at + _HEAD_SIZE + 8] & _HAS_EXPIRATION
         references = reference_count(octets, at)
@@ -164,7 +164,7 @@ class SegmentScan:
 
 
 def _is_whole(octets: bytes, at: int, size: int, seed: int) -> bool:
-    """Whether all that belongs to the GROUP of `size` octets at `at` is there and unharmed."""
+    """True if all records of the GROUP of `size` bytes at `at` are present and intact."""
     end = at + size + group_size(octets, at)
     at += size
     while at < end:
@@ -176,12 +176,12 @@ def _is_whole(octets: bytes, at: int, size: int, seed: int) -> bool:
 
 
 def _position(key: int) -> int:
-    """The position that stands with its level in `key`."""
+    """The position in `key`, without the priority level."""
     return key - (key >> _LEVEL_SHIFT << _LEVEL_SHIFT)
 
 
 def recovered_cursor(scan: CursorScan, queue: int, level: int) -> QueueCursor:
-    """The lane of `scan` as it was."""
+    """The cursor with the state that `scan` collected."""
     cursor = QueueCursor(queue, level)
     for first, end in sorted(scan.runs):
         cursor.add(first, end)
@@ -190,7 +190,7 @@ def recovered_cursor(scan: CursorScan, queue: int, level: int) -> QueueCursor:
 
 
 class LiveMessages:
-    """Finds out what a lane, which was made of its scan, still needs, and holds in segments."""
+    """Determines the live messages of one cursor from its scan, a part with each call."""
 
     __slots__ = ("_cursor", "_expires", "_expiring", "_kept", "_octets", "_place", "_scan", "_segments")
 
@@ -200,7 +200,7 @@ class LiveMessages:
         self._scan = scan
         self._cursor = cursor
         self._segments = segments
-        # Messages that were looked at, and those of them that are needed: the columns begin with these.
+        # Messages examined, and those of them that are live: the columns begin with these.
         self._place = 0
         self._kept = 0
         self._octets = 0
@@ -208,7 +208,7 @@ class LiveMessages:
         self._expiring: list[tuple[int, int]] = []
 
     def take_some(self) -> bool:
-        """Look at so many messages that others must have their turn; True if there are more."""
+        """Examine a bounded number of messages; True if there are more."""
         positions, locations = self._scan.positions, self._scan.locations
         cursor, segment = self._cursor, None
         start = self._place
@@ -232,11 +232,11 @@ class LiveMessages:
         return self._place < positions.count
 
     def found(self) -> RecoveredQueue:
-        """All of it, once there are no more."""
+        """The live messages, once all have been examined."""
         positions, locations, cursor = self._scan.positions, self._scan.locations, self._cursor
         ends = [cursor.delivered_up_to, cursor.end]
         if positions.count:
-            # Also the last may be done with, and is at its place still.
+            # The last message may be settled; its position is used all the same.
             ends.append(positions.get(positions.count - 1) + 1)
         positions.cut(self._kept)
         locations.cut(self._kept)

@@ -1,10 +1,10 @@
-"""One file of a store: a head, then records until it is sealed or the log ends in it.
+"""One segment file of a store: a head, then records up to a SEAL or the end of the log.
 
-    file  │ "WRNSEG" │ version u16 │ number u32 │ salt, 8 octets │ checksum u32 │ records … │
+    file  │ "WRNSEG" │ version u16 │ number u32 │ salt, 8 bytes │ checksum u32 │ records … │
 
-Its name is its number, `00000012.segment`; numbers only grow. A file is made whole, all zero, and is used
-again for another segment when nothing in it is needed any more (`spare-00000003`). The salt is random, and
-goes into the checksum of each record: nothing that a client publishes can pass for a record.
+The name of the file is its number, `00000012.segment`; numbers only grow. A file is created at full size with
+zeros, and reused for another segment when nothing in it is needed any more (`spare-00000003`). The random
+salt is part of the checksum of each record, so that no content published by a client can pass for a record.
 """
 
 from google_crc32c import value as checksum_of
@@ -22,14 +22,14 @@ _SALT_AT = 12
 _CHECKSUM_AT = 20
 SUFFIX = ".segment"
 SPARE_PREFIX = "spare-"
-# No number of a segment is longer: the head of a file has room for 32 bits.
+# No number is longer: the head of a file has 32 bits for it.
 _DIGITS_MAX = 10
-# Records are larger than this, shifted: each has a slot of its own.
+# Every record is larger than this shift, so each has a slot of its own.
 _SLOT_SHIFT = 5
 
 
 class StoreFileError(Exception):
-    """A file of the store cannot be used: which one, where, and why."""
+    """A file of the store is damaged or unreadable; says which file, where, and why."""
 
     def __init__(
         self,
@@ -40,21 +40,21 @@ class StoreFileError(Exception):
         messages: int | None = None,
         queues: tuple[int, ...] = (),
     ) -> None:
-        super().__init__(f"{name}, octet {at}: {reason}")
+        super().__init__(f"{name}, byte {at}: {reason}")
         self.name = name
         self.at = at
         self.reason = reason
-        # How many messages are lost by it at most, and of which queues by number, as far as that is known.
+        # The maximum number of messages lost, and the numbers of their queues, as far as known.
         self.messages = messages
         self.queues = queues
 
 
 class NewerFormatError(StoreFileError):
-    """A newer version of Warren has written the file."""
+    """The file was written by a newer version of Warren."""
 
 
 class Segment:
-    """What is known of one segment while the store is open."""
+    """The state of one segment while the store is open."""
 
     __slots__ = (
         "capacity", "count", "cursors", "gone", "home", "is_retired", "is_retiring", "is_sealed",
@@ -63,64 +63,66 @@ class Segment:
 
     def __init__(self, number: int, capacity: int = SEGMENT_SIZE, *, is_erased: bool = False) -> None:
         self.number = number
-        # The name of its file.
+        # The file name.
         self.name = segment_name(number)
-        # Octets of its file, and how many of them are used.
+        # The size of the file in bytes, and how much of it is used.
         self.capacity = capacity
         self.size = HEAD_SIZE
-        # How many messages were written to it, and the numbers of some queues of which they are.
+        # The number of messages written to it, and the numbers of some of their queues.
         self.count = 0
         self.queues: set[int] = set()
-        # Octets of the messages in it, each counted for all queues that it was written for.
+        # The bytes of its messages, each counted once for each queue that it was written for.
         self.octets = 0
-        # Of these references, how many are needed still, and about how many octets.
+        # The number of live references to its messages, and their approximate bytes.
         self.live = 0
         self.live_octets = 0
-        # What of it is done with, as `slot_of` counts, where no lane says so: in a store that is erased.
+        # The settled slots (see `slot_of`), in a store that is erased at the next start and so records no
+        # positions.
         self.gone = PositionSet() if is_erased else None
-        # Place of a record -> where its message is now; and place of a copy -> where queues think that it is.
+        # Place of a record -> current location of its message; and place of a copy -> the location that
+        # queues have.
         self.moved: RelocationMap | None = None
         self.home: RelocationMap | None = None
         self.is_sealed = False
-        # True when its file is going to be let go, and when it is: others may think that messages are here.
+        # True when its file is going to be retired, and when it was: queues may still have locations in it.
         self.is_retiring = False
         self.is_retired = False
-        # What the checksums of its records start from.
+        # The seed of the checksums of its records.
         self.seed = 0
-        # False if it is of a format in which messages do not say whether they died.
+        # False if its format has no flag for dead-lettered messages.
         self.knows_deaths = True
-        # The lanes of which some state stands in it.
+        # The cursors with state in it.
         self.cursors: set[QueueCursor] = set()
 
     @property
     def is_dead(self) -> bool:
-        """True if no queue needs a message of it, and none ever will."""
+        """True if no queue has a live message in it, and none ever will."""
         return self.is_sealed and not self.live
 
     def add_references(self, references: int, octets: int) -> None:
-        """So many queues need a message of `octets` in it."""
+        """Add `references` references to a message of `octets` bytes."""
         self.octets += references * octets
         self.live += references
         self.live_octets += references * octets
 
     def drop_references(self, references: int, octets: int) -> None:
-        """So many queues need a message of `octets` in it no more."""
+        """Remove `references` references to a message of `octets` bytes."""
         self.live -= references
         self.live_octets -= references * octets
 
 
 def slot_of(at: int) -> int:
-    """The slot of the record at `at`, which no other has."""
+    """The slot of the record at `at`; no two records have the same one."""
     return at >> _SLOT_SHIFT
 
 
 def segment_name(number: int) -> str:
-    """The name of the file of segment `number`."""
+    """The file name of segment `number`."""
     return f"{number:08d}{SUFFIX}"
 
 
 def number_of(name: str) -> int | None:
-    """The number of the segment whose file is called `name`; None for a file that is none of ours."""
+    """The number of the segment with the file `name`; None if it is not a segment file."""
     digits = name.removesuffix(SUFFIX)
     if len(digits) > _DIGITS_MAX or not digits.isdecimal() or name != segment_name(int(digits)):
         return None
@@ -128,7 +130,7 @@ def number_of(name: str) -> int | None:
 
 
 def is_spare(name: str) -> bool:
-    """True if `name` is that of a file which was a segment, and is to be one again."""
+    """True if `name` is the name of a spare file, kept to be reused as a segment."""
     return name.startswith(SPARE_PREFIX) and name.removeprefix(SPARE_PREFIX).isdecimal()
 
 
@@ -140,10 +142,10 @@ def encode_head(number: int, salt: bytes) -> bytes:
 
 
 def was_begun(octets: bytes, number: int) -> bool:
-    """Whether segment `number` was written to, of which `octets` are all there is.
+    """True if segment `number`, whose file contains `octets`, was ever written to.
 
-    A file that was only made is zero, or has a part of a head where its first write was torn, with nothing
-    behind it; one that was only given another name has its old head.
+    A file that was only created is zero, or has a torn head with nothing behind it; a file that was only
+    renamed still has its old head.
     """
     head = octets[:HEAD_SIZE]
     if not any(head) or not octets[HEAD_SIZE:].strip(b"\0"):
@@ -153,26 +155,28 @@ def was_begun(octets: bytes, number: int) -> bool:
 
 
 def knows_deaths(head: bytes) -> bool:
-    """Whether messages say that they died in the format of `head`, which can be read."""
+    """True if messages in the format of the valid `head` have a flag for being dead-lettered."""
     return int.from_bytes(head[6:8], "big") >= DEATHS_SINCE
 
 
 def seed_of(head: bytes, number: int) -> int:
-    """What the checksums of the records behind `head` start from.
+    """The checksum seed of the records behind `head`.
 
-    SegmentError unless it is the head of segment `number`, of a version that can be read.
+    Raises StoreFileError unless it is the head of segment `number` in a readable version.
     """
     name = segment_name(number)
     if len(head) < HEAD_SIZE or head[: len(MAGIC)] != MAGIC:
-        raise StoreFileError(name, 0, "this is no segment of a message store")
+        raise StoreFileError(name, 0, "not a segment of a message store")
     if checksum_of(head[:_CHECKSUM_AT]) != int.from_bytes(head[_CHECKSUM_AT:HEAD_SIZE], "big"):
         raise StoreFileError(name, 0, "the head of the segment is damaged")
     version = int.from_bytes(head[6:8], "big")
     if version > VERSION:
         raise NewerFormatError(
-            name, 6, f"format {version} is newer than {VERSION}, the newest that this version reads"
+            name,
+            6,
+            f"format {version} is newer than {VERSION}, the newest this version of Warren reads",
         )
     found = int.from_bytes(head[8:12], "big")
     if found != number:
-        raise StoreFileError(name, 8, f"this is segment {found} under another name")
+        raise StoreFileError(name, 8, f"the file is segment {found} under another name")
     return checksum_seed(number, head[_SALT_AT:_CHECKSUM_AT])

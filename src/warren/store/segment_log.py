@@ -1,9 +1,9 @@
-"""Segments in a row: records are appended to the last one, whose place is taken by the next when it is full.
+"""The log of a store: records are appended to the last segment, and a new segment follows when it is full.
 
-A batch is what is appended between two calls of `finish`. It begins with a BATCH record, which says that all
-before it was synced: recovery tells by it a torn end, which is no loss, from damage. When a batch goes beyond
-a segment, that one is sealed and synced before the next is made. Files that are not needed any more are used
-again, since overwriting needs no new room and syncs in half the time of growing.
+A batch is everything appended between two calls of `finish`. It begins with a BATCH record, which states that
+everything before it was synced: with it recovery distinguishes a torn end, which loses nothing, from damage.
+If a batch does not fit into a segment, that segment is sealed and synced before the next one is created.
+Unneeded files are reused, since overwriting needs no new space and syncs in half the time of growing.
 """
 
 from collections.abc import Callable
@@ -32,14 +32,14 @@ from warren.store.segment import SALT_SIZE, SPARE_PREFIX, Segment, encode_head
 
 _HEAD_SIZE = HEAD_SIZE
 _MESSAGE_OVERHEAD = MESSAGE_OVERHEAD
-# What a segment keeps free for its SEAL, and what it begins with: its head and a BATCH.
+# The space that a segment reserves for its SEAL, and the size of its head with a BATCH record.
 _SEAL_SIZE = HEAD_SIZE
 _BEGIN_SIZE = SEGMENT_HEAD_SIZE + HEAD_SIZE
 _SEGMENT_SHIFT = 32
 
 
 class SegmentLog:
-    """The segments of one store."""
+    """The segments of one store, and the batch that is being assembled."""
 
     __slots__ = (
         "_catalog",
@@ -67,34 +67,36 @@ class SegmentLog:
         is_erased: bool = False,
         catalog: Catalog | None = None,
     ) -> None:
-        """Go on behind `segments`, which are all sealed, and behind `number`; `catalog`, if any, knows them.
+        """Continue behind `segments`, which are sealed, and behind `number`.
 
-        `begin` makes the one that is written to; without it, that is made when something is appended.
+        `catalog` records synced segments.
+
+        `begin` creates the first segment; without it, the first append does.
         """
         self._catalog = catalog
         self.segments = segments
         self._random_octets = random_octets
         self._is_erased = is_erased
         self.last = Segment(max(number, *segments, 0), 0)
-        # Files that can be used again, and the highest number that one of them has.
+        # Files that can be reused, and the highest number in their names.
         self._spares = spares
         self._spares_made = _highest(spares)
-        # The steps of this batch, and the chunks of its last write, which begins at `_start`.
+        # The steps of this batch, and the chunks of its last write, which starts at `_start`.
         self._steps: list[DiskStep] = []
         self._chunks: list[bytes] = []
         self._start = 0
         self._sealed: list[Segment] = []
         self._retired: list[Segment] = []
-        # Segments that were sealed since the last call of `written`.
+        # Segments sealed since the last call of `written`.
         self._rolled: list[Segment] = []
 
     def begin(self) -> list[DiskStep]:
-        """The steps that make the first segment to be written to."""
+        """The steps that create the first segment to be written to."""
         self._open_next(0)
         return self.finish()
 
     def append_message(self, message: StoredMessage, references: bytes) -> None:
-        """Append `message`, and tell it where it lies."""
+        """Append `message`, and set its location."""
         size = message_record_size(message, references)
         self._make_room(size)
         last = self.last
@@ -105,16 +107,16 @@ class SegmentLog:
         last.size += size
 
     def append_group(self, marker: CommitMarker, value: bytes, size: int) -> None:
-        """Append a GROUP that gives `marker` its `value`, of records that take `size` octets and come next.
+        """Append a GROUP that sets `marker` to `value`; its records, `size` bytes, must follow.
 
-        They are all in one segment: a batch that was written in part is told by what is missing behind it.
+        They are all in one segment: an incomplete batch is recognised by what is missing behind the GROUP.
         """
         self._make_room(group_record_size(marker.key, value) + size)
         self._add(encode(GROUP, encode_group(size, marker.key, value), self.last.seed))
         marker.segment = self.last.number
 
     def append_parts(self, kind: int, parts: list[bytes]) -> None:
-        """Append `parts`, all of one size, in as few records of `kind` as they fit in."""
+        """Append `parts`, all of one size, in as few records of `kind` as possible."""
         if not parts:
             return
         step = STATE_RECORD_SIZE_MAX // len(parts[0])
@@ -125,16 +127,16 @@ class SegmentLog:
 
     @property
     def location(self) -> int:
-        """Where the next record will lie, unless it needs a segment of its own."""
+        """The location of the next record, unless it needs a new segment."""
         return (self.last.number << _SEGMENT_SHIFT) | self.last.size
 
     def sealed_dead(self) -> list[Segment]:
-        """The segments that were dead already when they were sealed, since the last call."""
+        """The segments that had no live messages when they were sealed, since the last call."""
         sealed, self._sealed = self._sealed, []
         return sealed
 
     def retire(self, segment: Segment) -> None:
-        """Use the file of `segment` again, or delete it, when this batch is synced."""
+        """Reuse or delete the file of `segment` when this batch is synced."""
         self._retired.append(segment)
 
     def finish(self) -> list[DiskStep]:
@@ -152,7 +154,7 @@ class SegmentLog:
         return steps
 
     def written(self) -> None:
-        """All batches up to here are synced: the catalog knows how far segments go."""
+        """Record in the catalog that all batches so far were synced."""
         catalog = self._catalog
         if catalog is None:
             return
@@ -163,7 +165,7 @@ class SegmentLog:
         catalog.note(self.last.number, catalog_entry_of(self.last))
 
     def _make_room(self, size: int) -> None:
-        """Have room for `size` octets in the last segment, behind the beginning of a batch."""
+        """Make sure that the last segment has room for `size` bytes, behind the start of a batch."""
         last = self.last
         if not last.capacity:
             self._open_next(size)
@@ -174,7 +176,7 @@ class SegmentLog:
             self._add(encode(BATCH, b"", self.last.seed))
 
     def _roll(self, size: int) -> None:
-        """Seal the last segment and begin the next, with room for a record of `size`."""
+        """Seal the last segment and create the next, with room for a record of `size` bytes."""
         sealed = self.last
         if not self._chunks:
             self._start = sealed.size
@@ -183,13 +185,13 @@ class SegmentLog:
         sealed.is_sealed = True
         if self._catalog is not None:
             self._rolled.append(sealed)
-        # One that still holds messages is found dead by whoever releases the last of them.
+        # A segment with live messages is found dead later, when the last of them is released.
         if sealed.is_dead:
             self._sealed.append(sealed)
         self._open_next(size)
 
     def _open_next(self, size: int) -> None:
-        """Begin the segment behind the last, with room for a record of `size`."""
+        """Create the segment behind the last, with room for a record of `size` bytes."""
         number = self.last.number + 1
         capacity = max(SEGMENT_SIZE, _BEGIN_SIZE + size + _HEAD_SIZE + _SEAL_SIZE)
         self.last = Segment(number, capacity, is_erased=self._is_erased)
@@ -229,14 +231,14 @@ class SegmentLog:
 
 
 def catalog_entry_of(segment: Segment) -> CatalogEntry:
-    """What the catalog is to know of `segment`, all of which was synced."""
-    # No more than a slot has room for: it is asked for with each batch, and there may be many.
+    """The catalog entry for `segment`, all of which was synced."""
+    # At most as many as a slot has room for: this is called with each batch, and there may be many queues.
     queues = tuple(islice(segment.queues, CATALOG_QUEUES_MAX))
     return CatalogEntry(end=segment.size, count=segment.count, queues=queues)
 
 
 def spare_name(spares: list[str]) -> str:
-    """The name of one more of `spares`, which nobody has."""
+    """A name for one more spare file."""
     return f"{SPARE_PREFIX}{_highest(spares) + 1:08d}"
 
 

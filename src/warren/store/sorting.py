@@ -1,17 +1,17 @@
-"""Puts what was found of a lane in order of positions, when not all of it was written in that order.
+"""Sorts the recovered messages of a queue by position, if they were not written in that order.
 
-There are few places where the order breaks, since messages are copied a segment at a time: rows that are in
-order are merged, in pairs, until one is left.
+The order breaks in few places, since messages are copied a segment at a time: sorted runs are merged in pairs
+until one is left.
 """
 
 from warren.model.column import Column
 
-# Positions, where they lie, and the sizes of their bodies.
+# Positions, locations, and sizes of the bodies.
 Columns = tuple[Column, Column, Column]
 
 
 def in_order(positions: Column, locations: Column, sizes: Column) -> Columns:
-    """The columns by position; of what was written twice, the later counts."""
+    """The columns sorted by position; of two rows with the same position the later one is kept."""
     columns = (positions, locations, sizes)
     while True:
         rows = _rows(columns[0])
@@ -21,7 +21,7 @@ def in_order(positions: Column, locations: Column, sizes: Column) -> Columns:
 
 
 def _rows(positions: Column) -> list[tuple[int, int]]:
-    """The stretches of `positions` that are in order: (first index, behind the last)."""
+    """The sorted runs of `positions` as (first index, end index)."""
     rows = []
     first = 0
     for index in range(1, positions.count):
@@ -33,7 +33,7 @@ def _rows(positions: Column) -> list[tuple[int, int]]:
 
 
 def _merged(columns: Columns, rows: list[tuple[int, int]]) -> Columns:
-    """The same with each two of `rows` made one."""
+    """The columns with each pair of `rows` merged into one sorted run."""
     merged = (Column(), Column(), Column())
     for at in range(0, len(rows), 2):
         early = rows[at]
@@ -42,7 +42,7 @@ def _merged(columns: Columns, rows: list[tuple[int, int]]) -> Columns:
 
 
 def _merge(columns: Columns, early: tuple[int, int], late: tuple[int, int], merged: Columns) -> None:
-    """Append two rows of `columns`, of which the second was written later, to `merged` as one."""
+    """Append two sorted runs of `columns`, the second of which was written later, to `merged` as one."""
     positions, locations, sizes = columns
     merged_positions, merged_locations, merged_sizes = merged
     left, left_end = early

@@ -1,4 +1,4 @@
-"""The two stores of one virtual host: one that a start reads again, and one that it erases."""
+"""The two stores of one virtual host: the persistent one, and the transient one, which is erased at start."""
 
 from array import array
 from functools import partial
@@ -8,27 +8,27 @@ from warren.limits import DISCARDED_PER_BATCH, QUEUE_MEMORY_MAX
 from warren.store.cursor import QueueCursor
 from warren.store.message_store import MessageStore
 
-# Numbers of segments of the store that is erased begin here: a location says by itself where it is.
+# Numbers of segments of the transient store begin here: a location tells which store it is in.
 TRANSIENT_SEGMENTS_FROM = 1 << 30
 _TRANSIENT_SHIFT = 62
 
 
 class PagedMessages(Protocol):
-    """Messages in a row of which not all are in memory."""
+    """A list of messages some of which are only on disk."""
 
     def shrink(self) -> None:
-        """Let go of those that need not be in memory any more."""
+        """Drop the messages that need not be in memory."""
 
 
 class DiscardedMessages(Protocol):
-    """Messages that are on the disk only."""
+    """Discarded messages that are only on disk."""
 
     def take_some(self, count: int) -> "array[int]":
-        """Take about `count` away; answers where they lie. Empty when none is left."""
+        """Remove about `count` messages and return their locations; empty when none are left."""
 
 
 class Stores:
-    """What a queue needs to keep its messages, and to have few of them in memory."""
+    """What a queue needs to store messages and to page them out of memory."""
 
     __slots__ = (
         "no_cursor", "paging", "persistent", "queue_memory_max", "read_count", "transient", "write_count",
@@ -37,19 +37,19 @@ class Stores:
     def __init__(self, persistent: MessageStore, transient: MessageStore) -> None:
         self.persistent = persistent
         self.transient = transient
-        # What is done with in the store that no start reads need not be written.
+        # The cursor for the transient store, whose settled positions need not be written.
         self.no_cursor = QueueCursor(0, 0)
         self.no_cursor.is_dropped = True
-        # Octets of messages that one queue may have in memory.
+        # Bytes of messages that one queue can have in memory.
         self.queue_memory_max = QUEUE_MEMORY_MAX
-        # Messages that were put on the disk, once for each queue, and that were read back.
+        # Messages written to disk, once for each queue, and messages read back.
         self.write_count = 0
         self.read_count = 0
-        # The queues, or priorities of them, of which not all is in memory.
+        # The queues, or priority levels of them, with messages that are only on disk.
         self.paging: set[PagedMessages] = set()
 
     def maintain(self) -> None:
-        """Let go of what was written since it was pushed, and of room on the disk: ask for it at times."""
+        """Drop written messages from memory and start compaction; called periodically."""
         self.persistent.maintain()
         self.transient.maintain()
         for row in list(self.paging):
@@ -58,11 +58,11 @@ class Stores:
             store.reader().forget()
 
     def discard(self, row: DiscardedMessages) -> None:
-        """Nobody needs the messages of `row`, as their lanes say: they give up their places bit by bit."""
+        """Release the references of the messages of `row`, which are settled already, in the background."""
         self.persistent.add_background_task(partial(self._drop_some_references, row))
 
     def is_transient(self, location: int) -> bool:
-        """True if `location` is in the store that is erased."""
+        """True if `location` is in the transient store."""
         return location >> _TRANSIENT_SHIFT != 0
 
     def store_of(self, location: int) -> MessageStore:
@@ -70,11 +70,11 @@ class Stores:
         return self.transient if self.is_transient(location) else self.persistent
 
     def has_written(self, location: int) -> bool:
-        """True if what was appended at `location` can be read back."""
+        """True if the message at `location` was written and can be read back."""
         return location != 0 and location < self.store_of(location).written
 
     def _drop_some_references(self, row: DiscardedMessages) -> bool:
-        """Give up some places of `row`; True if there are more."""
+        """Release a part of the references of `row`; True if there are more."""
         taken = row.take_some(DISCARDED_PER_BATCH)
         for location in taken:
             self.store_of(location).drop_references(location)

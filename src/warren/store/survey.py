@@ -1,6 +1,6 @@
-"""Counts what lies in the files of a store or of streams, and changes nothing: for whoever must decide on it.
+"""Counts the messages in the files of a store or of streams without changing anything.
 
-What is damaged is passed over, here without being named: opening the store names it.
+Damaged records are skipped silently here; opening the store reports them.
 """
 
 from collections.abc import Mapping
@@ -19,30 +19,30 @@ from warren.store.streams.segment import is_stream_file, open_segment, stream_of
 
 
 class MessageTotals(NamedTuple):
-    """So many messages, and octets of them."""
+    """A number of messages and their size in bytes."""
 
     messages: int = 0
     octets: int = 0
 
     def plus(self, other: "MessageTotals") -> "MessageTotals":
-        """Both together."""
+        """The sum of both totals."""
         return MessageTotals(self.messages + other.messages, self.octets + other.octets)
 
 
 def queue_totals(levels: Mapping[int, RecoveredQueue]) -> MessageTotals:
-    """What was found of one queue, all priorities together."""
+    """The total of one queue over all its priority levels."""
     return MessageTotals(
         sum(found.count for found in levels.values()), sum(found.octets for found in levels.values())
     )
 
 
 def sum_totals(held: Mapping[int, MessageTotals]) -> MessageTotals:
-    """All of it together."""
+    """The sum of all totals."""
     return MessageTotals(sum(one.messages for one in held.values()), sum(one.octets for one in held.values()))
 
 
 def survey_store(disk: Disk) -> dict[int, MessageTotals]:
-    """What waits in the segments of `disk`, by the number of its queue. OSError from the disk."""
+    """The totals of live messages in the store in `disk`, by queue number. OSError from the disk."""
     sizes = {name: size for name, size in disk.names().items() if number_of(name) is not None}
     scan = SegmentScan()
     segments: dict[int, Segment] = {}
@@ -65,11 +65,11 @@ def survey_store(disk: Disk) -> dict[int, MessageTotals]:
 
 
 def survey_streams(disk: Disk) -> dict[int, MessageTotals]:
-    """What lies in the streams of `disk`, by their number. OSError from the disk."""
+    """The totals of the streams in `disk`, by stream number. OSError from the disk."""
     held: dict[int, MessageTotals] = {}
     for name, size in disk.names().items():
         if not is_stream_file(name):
-            # The catalog is of all of them, and what is not ours of none.
+            # Skips the catalog and files that do not belong to streams.
             continue
         number, _ = stream_of(name)
         messages = 0
@@ -86,7 +86,7 @@ def survey_streams(disk: Disk) -> dict[int, MessageTotals]:
 
 
 def _look_through(scan: SegmentScan, segment: Segment, octets: bytes) -> None:
-    """Take note of all that is intact in `segment`."""
+    """Collect all intact records of `segment`."""
     batch = encode(BATCH, b"", segment.seed)
     at = HEAD_SIZE
     while True:

@@ -20,18 +20,19 @@ def test_a_newer_format_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(JournalError) as caught:
         seed_of(newer)
     assert str(caught.value) == (
-        f"metadata, octet 6: format {VERSION + 1} is newer than {VERSION}, the newest that this version reads"
+        f"metadata, byte 6: format {VERSION + 1} is newer than {VERSION}, the newest this "
+        "version of Warren reads"
     )
 
 
 @pytest.mark.parametrize("octets", [b"", b"WRNMET", bytes(HEAD_SIZE), segment_head(1, bytes(8))])
 def test_what_is_not_ours_is_refused(octets: bytes) -> None:
-    with pytest.raises(JournalError, match="octet 0: this is no metadata of Warren"):
+    with pytest.raises(JournalError, match="byte 0: not a metadata file of Warren"):
         seed_of(octets)
 
 
 def test_a_damaged_head_is_refused() -> None:
     head = bytearray(encode_head(bytes(8)))
     head[9] ^= 1
-    with pytest.raises(JournalError, match="octet 0: the head is damaged"):
+    with pytest.raises(JournalError, match="byte 0: the head is damaged"):
         seed_of(bytes(head))

@@ -37,7 +37,7 @@ def test_a_store_that_was_never_there_is_not_missed(tmp_path: Path) -> None:
 def test_a_directory_that_is_gone_is_missed_with_its_queues(tmp_path: Path) -> None:
     known(tmp_path).add("v")
     [error] = known(tmp_path).missing("v", tmp_path / directory_name("v"), {7, 3})
-    assert str(error) == f"{directory_name('v')}, octet 0: the directory of the virtual host is missing"
+    assert str(error) == f"{directory_name('v')}, byte 0: the directory of the virtual host is missing"
     assert (error.messages, error.queues) == (None, (3, 7))
 
 

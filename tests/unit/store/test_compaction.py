@@ -208,7 +208,7 @@ def test_a_damaged_record_is_reported_and_left_where_it_is() -> None:
     there.disk.flip_bit(FIRST, 300)
     there.maintain()
     assert [told for told in there.port.told if told != "dirty"] == [
-        f"{FIRST}, octet 294: a record is damaged"
+        f"{FIRST}, byte 294: a record is damaged"
     ]
     assert FIRST in there.disk.files
 

@@ -211,7 +211,7 @@ def test_a_newer_format_is_refused() -> None:
     head = there.files[FIRST].current
     head[6:8] = (99).to_bytes(2, "big")
     head[20:24] = value(bytes(head[:20])).to_bytes(4, "big")
-    with pytest.raises(NewerFormatError, match=r"00000001.segment, octet 6: format 99 is newer than 3"):
+    with pytest.raises(NewerFormatError, match=r"00000001.segment, byte 6: format 99 is newer than 3"):
         opened(there)
 
 
@@ -222,7 +222,7 @@ def test_a_damaged_head_costs_its_segment_and_is_reported() -> None:
     there.flip_bit(FIRST, 3)
     recovered = opened(there)
     assert [str(error) for error in recovered.damage] == [
-        f"{FIRST}, octet 0: this is no segment of a message store"
+        f"{FIRST}, byte 0: not a segment of a message store"
     ]
 
 

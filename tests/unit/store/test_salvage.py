@@ -34,7 +34,7 @@ def test_all_but_the_sector_that_cannot_be_read_is_there(bad: range) -> None:
     disk.unreadable[NAME] = bad
     octets, [hole] = read_around_damage(disk, NAME, SIZE)
     at = bad.start // 4096 * 4096
-    assert (hole.name, hole.at, hole.reason) == (NAME, at, "4096 octets cannot be read: EIO")
+    assert (hole.name, hole.at, hole.reason) == (NAME, at, "4096 bytes cannot be read: EIO")
     assert octets.count(1) == SIZE - 4096
     assert 1 not in octets[at : at + 4096]
     # Neither what was never written, nor a message of zeros.
@@ -45,7 +45,7 @@ def test_sectors_in_a_row_are_one_hole() -> None:
     disk = Disk()
     disk.unreadable[NAME] = range(50_000, 70_000)
     octets, [hole] = read_around_damage(disk, NAME, SIZE)
-    assert (hole.at, hole.reason) == (49_152, "24576 octets cannot be read: EIO")
+    assert (hole.at, hole.reason) == (49_152, "24576 bytes cannot be read: EIO")
     assert octets.count(1) == SIZE - 24_576
 
 
@@ -54,7 +54,7 @@ def test_a_device_that_gives_nothing_back_is_not_asked_for_ever() -> None:
     disk.unreadable[NAME] = range(SIZE << 4)
     disk.perform([CreateFile(NAME, SIZE << 4)])
     _, [hole] = read_around_damage(disk, NAME, SIZE << 4)
-    assert (hole.at, hole.reason) == (0, f"{SIZE << 4} octets cannot be read: EIO")
+    assert (hole.at, hole.reason) == (0, f"{SIZE << 4} bytes cannot be read: EIO")
     assert disk.read_count < SALVAGE_FAILURES_MAX + 20
 
 

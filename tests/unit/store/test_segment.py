@@ -41,7 +41,7 @@ def test_checksums_start_from_the_salt_and_the_number() -> None:
 
 def test_a_segment_under_another_name_is_refused() -> None:
     with pytest.raises(
-        StoreFileError, match=r"00000002.segment, octet 8: this is segment 1 under another name"
+        StoreFileError, match=r"00000002.segment, byte 8: the file is segment 1 under another name"
     ):
         seed_of(encode_head(1, bytes(8)), 2)
 

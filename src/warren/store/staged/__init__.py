@@ -1,1 +1,1 @@
-"""Rows that wait to be published together: they are in files of their own, and in no queue yet."""
+"""Staged rows: rows that will be published together, in files of their own until they are committed."""

@@ -1,8 +1,9 @@
-"""What a batch consists of that is being published: decided once, before the first of its rows is in a queue.
+"""The plan of a commit: the stages of the batch, decided once before its first row is published.
 
-    file │ "WRNPLN" │ version u16 │ size u32 │ plan, JSON, `size` octets │ checksum u32 │
+    file │ "WRNPLN" │ version u16 │ size u32 │ plan, JSON, `size` bytes │ checksum u32 │
 
-Its name is a number, `0000002b.plan`. While it is there its batch is being published, also after a restart.
+The name of the file is a number, `0000002b.plan`. While it exists its batch is being published, also after a
+restart.
 """
 
 import json
@@ -24,7 +25,7 @@ _CHECKSUM_SIZE = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitPlan:
-    """Which stages are published, in which order, and for whom."""
+    """The stages that are published, their order, and the user."""
 
     number: int
     query: str
@@ -36,12 +37,12 @@ class CommitPlan:
 
     @property
     def name(self) -> str:
-        """Its file."""
+        """The file name."""
         return plan_name(self.number)
 
 
 def write_plan(disk: Disk, plan: CommitPlan) -> None:
-    """It is decided, whatever happens from here on. OSError: perhaps it is, perhaps not."""
+    """Write `plan`, which makes the commit final. After an OSError the plan may or may not be on disk."""
     text = json.dumps(asdict(plan)).encode()
     head = _HEAD.pack(_MAGIC, VERSION, len(text)) + text
     octets = head + int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big")
@@ -58,15 +59,17 @@ def write_plan(disk: Disk, plan: CommitPlan) -> None:
 
 
 def open_plan(disk: Disk, number: int, size: int) -> CommitPlan:
-    """The plan with `number`. SegmentError if it is damaged, OSError if it cannot be read."""
+    """Read the plan with `number`; StoreFileError if it is damaged, OSError if it cannot be read."""
     name = plan_name(number)
     octets = disk.read(name, 0, size)
     if len(octets) < _HEAD.size or octets[: len(_MAGIC)] != _MAGIC:
-        raise StoreFileError(name, 0, "this is no plan")
+        raise StoreFileError(name, 0, "not a commit plan")
     _, version, text_size = _HEAD.unpack_from(octets)
     if version > VERSION:
         raise NewerFormatError(
-            name, 6, f"format {version} is newer than {VERSION}, the newest that this version reads"
+            name,
+            6,
+            f"format {version} is newer than {VERSION}, the newest this version of Warren reads",
         )
     head = octets[: _HEAD.size + text_size]
     if int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big") != octets[len(head) :]:
@@ -75,5 +78,5 @@ def open_plan(disk: Disk, number: int, size: int) -> CommitPlan:
 
 
 def plan_name(number: int) -> str:
-    """The file of the plan with `number`."""
+    """The file name of the plan with `number`."""
     return f"{number:08x}{SUFFIX}"

@@ -1,4 +1,4 @@
-"""How far a query has come with its last batch: the value of a mark, which is in the log with the rows.
+"""The progress of a query's last batch: the value of a commit marker, stored in the log with the rows.
 
 value │ version u8 │ state u8 │ batch u64 │ rows u64 │ published u64 │ unroutable u64 │ at u64 ms │ user │
 """
@@ -13,7 +13,7 @@ _PREFIX = b"staged:"
 
 
 class CommitState(IntEnum):
-    """How a batch is."""
+    """The state of the commit of a batch."""
 
     PUBLISHING = 0
     COMMITTED = 1
@@ -22,26 +22,26 @@ class CommitState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitProgress:
-    """The last batch of one query."""
+    """The progress of the last batch of one query."""
 
     state: CommitState
     batch: int
-    # Of the batch; of these published; and of these such that no queue was bound for.
+    # Rows of the batch, rows published, and rows among these that were unroutable.
     rows: int
     published: int
     unroutable: int
-    # Of the last change (ms).
+    # Time of the last change (ms).
     at: int
     user: str
 
     def encode(self) -> bytes:
-        """The value of the mark."""
+        """The encoded value of the marker."""
         numbers = (self.batch, self.rows, self.published, self.unroutable, self.at)
         return _FIXED.pack(_VERSION, self.state, *numbers) + self.user.encode("utf-8", "surrogateescape")
 
     @classmethod
     def decode(cls, value: bytes) -> "CommitProgress":
-        """What `encode` has written."""
+        """The progress encoded in `value`."""
         version, state, batch, rows, published, unroutable, at = _FIXED.unpack_from(value)
         assert version == _VERSION
         return cls(
@@ -56,10 +56,10 @@ class CommitProgress:
 
 
 def progress_key(query: str) -> bytes:
-    """The key of the mark of `query`."""
+    """The key of the marker of `query`."""
     return _PREFIX + query.encode("utf-8", "surrogateescape")
 
 
 def is_progress_key(key: bytes) -> bool:
-    """True for the mark of any query."""
+    """True if `key` is the key of the marker of a query."""
     return key.startswith(_PREFIX)

@@ -1,12 +1,12 @@
-"""One stage: the rows of one attempt at one partition of a batch, in a file that is whole or not there.
+"""One stage: the rows of one attempt at one partition of a batch, in a file that is complete or absent.
 
-    file │ "WRNSTG" │ version u16 │ salt, 8 octets │ size u32 │ description, `size` octets │ checksum u32
+    file │ "WRNSTG" │ version u16 │ salt, 8 bytes │ size u32 │ description, `size` bytes │ checksum u32
          │ chunks, as in streams/chunk … │ tail
-    tail │ "WRNEND" │ rows u64 │ octets of bodies u64 │ checksum u32 │
+    tail │ "WRNEND" │ rows u64 │ bytes of bodies u64 │ checksum u32 │
 
-The name is a number, `0000002a.stage`, and `0000002a.stage.part` while it is written: it is synced before it
-gets its name. The description is JSON: whose rows these are, and for what. Checksums are CRC-32C, and those
-behind the description start from the salt.
+The name of the file is a number, `0000002a.stage`; while it is written it is `0000002a.stage.part`, and it is
+synced before it is renamed. The description is JSON: the origin and destination of the rows. Checksums are
+CRC-32C, and those behind the description start from the salt.
 """
 
 import json
@@ -38,7 +38,7 @@ _CHECKSUM_SIZE = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDescription:
-    """Whose rows they are, and for what."""
+    """The origin and the destination of the rows of a stage."""
 
     query: str
     batch: int
@@ -52,13 +52,13 @@ class StageDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A file of rows that is whole."""
+    """A complete file of rows."""
 
     number: int
     description: StageDescription
     rows: int
     octets: int
-    # Of the file; and where its chunks begin and end.
+    # The size of the file in bytes; and the places where its chunks begin and end.
     size: int
     first: int
     end: int
@@ -66,15 +66,15 @@ class Stage:
 
     @property
     def name(self) -> str:
-        """Its file."""
+        """The file name."""
         return stage_name(self.number)
 
 
 class StageWriter:
-    """Writes one; nothing of it is there before `finish`."""
+    """Writes one stage; its rows do not exist before `finish`."""
 
     def __init__(self, disk: Disk, number: int, description: StageDescription, salt: bytes) -> None:
-        """OSError from the disk, as from all that follows."""
+        """Create the file. This and all other methods raise OSError if the disk fails."""
         self._disk = disk
         self._number = number
         self._description = description
@@ -86,7 +86,7 @@ class StageWriter:
         head = _HEAD.pack(_MAGIC, VERSION, salt, len(text)) + text
         self._octets.append(head + int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big"))
         self._first = len(self._octets[0])
-        # How much is written, gathered included, and how much of that is synced.
+        # The bytes appended so far, and how many of them are written and synced.
         self.size = self._first
         self._written = 0
         self._synced = 0
@@ -95,7 +95,7 @@ class StageWriter:
         disk.perform([CreateFile(self._part, 0)])
 
     def add(self, message: Message) -> None:
-        """One more row."""
+        """Append one row."""
         self._builder.add(message)
         self.rows += 1
         self.octets += message.body_size
@@ -103,7 +103,7 @@ class StageWriter:
             self._end_chunk()
 
     def add_run(self, run: MessageRun) -> None:
-        """Rows that differ in their bodies alone."""
+        """Append the rows of `run`, which differ only in their bodies."""
         left = run
         while True:
             builder = self._builder
@@ -118,7 +118,7 @@ class StageWriter:
             left = left.without(part.count)
 
     def flush(self) -> None:
-        """Write what was gathered."""
+        """Write the buffered rows to the file."""
         if not self._octets:
             return
         at, octets = self._written, self._octets
@@ -126,12 +126,12 @@ class StageWriter:
         self._written = self.size
         self._disk.perform([WriteFile(self._part, at, octets)])
         if self._written - self._synced >= STAGED_SYNC_SIZE:
-            # Not all at the end: others sync on the same device.
+            # Synced in parts, since others sync on the same device.
             self._disk.perform([SyncFile(self._part)])
             self._synced = self._written
 
     def finish(self) -> Stage:
-        """All of it is there, whatever happens from here on."""
+        """Write and sync the rest, and rename the file: the stage is durable from here on."""
         if self._builder.count:
             self._end_chunk()
         end = self.size
@@ -152,7 +152,7 @@ class StageWriter:
         )
 
     def abandon(self) -> None:
-        """It is not wanted after all."""
+        """Delete the unfinished file."""
         self._disk.perform([DeleteFile(self._part), DeleteFile(stage_name(self._number))])
 
     def _end_chunk(self) -> None:
@@ -165,15 +165,17 @@ class StageWriter:
 
 
 def open_stage(disk: Disk, number: int, size: int) -> Stage:
-    """The stage whose file has `size` octets. SegmentError if it is damaged, OSError if it cannot be read."""
+    """Open the stage with a file of `size` bytes; StoreFileError if it is damaged, OSError if unreadable."""
     name = stage_name(number)
     octets = disk.read(name, 0, _HEAD.size + DESCRIPTION_SIZE_MAX + _CHECKSUM_SIZE)
     if len(octets) < _HEAD.size or octets[: len(_MAGIC)] != _MAGIC:
-        raise StoreFileError(name, 0, "this is no stage")
+        raise StoreFileError(name, 0, "not a file of staged rows")
     _, version, salt, text_size = _HEAD.unpack_from(octets)
     if version > VERSION:
         raise NewerFormatError(
-            name, 6, f"format {version} is newer than {VERSION}, the newest that this version reads"
+            name,
+            6,
+            f"format {version} is newer than {VERSION}, the newest this version of Warren reads",
         )
     first = _HEAD.size + text_size + _CHECKSUM_SIZE
     head = octets[: first - _CHECKSUM_SIZE]
@@ -197,7 +199,7 @@ def open_stage(disk: Disk, number: int, size: int) -> Stage:
 
 
 def read_chunk(disk: Disk, stage: Stage, at: int) -> Chunk:
-    """The rows of `stage` from `at` on. SegmentError if they are damaged, OSError if they cannot be read."""
+    """The chunk of `stage` at `at`; StoreFileError if it is damaged, OSError if it cannot be read."""
     octets = disk.read(stage.name, at, min(STAGED_CHUNK_SIZE + CHUNK_HEAD_SIZE, stage.end - at))
     seed = _seed(stage.salt)
     head = read_head(octets, 0, _sync_marker(stage.salt), seed)
@@ -212,7 +214,10 @@ def read_chunk(disk: Disk, stage: Stage, at: int) -> Chunk:
 
 
 def verify(disk: Disk, stage: Stage, admit: Callable[[bytes], object]) -> None:
-    """Read all of `stage`; `admit` is asked for each address. SegmentError, OSError, and what that raises."""
+    """Read all of `stage`, and call `admit` with each address.
+
+    Raises StoreFileError, OSError, or what `admit` raises.
+    """
     at, rows = stage.first, 0
     while at < stage.end:
         chunk = read_chunk(disk, stage, at)
@@ -227,7 +232,7 @@ def verify(disk: Disk, stage: Stage, admit: Callable[[bytes], object]) -> None:
 
 
 def stage_name(number: int) -> str:
-    """The file of the stage with `number`."""
+    """The file name of the stage with `number`."""
     return f"{number:08x}{SUFFIX}"
 
 

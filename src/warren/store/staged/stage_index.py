@@ -1,6 +1,7 @@
-"""What is staged in one virtual host: by query and batch, then by partition and attempt; and what is decided.
+"""The index of what is staged in one virtual host, by query, batch, partition and attempt, and of its commit
+plans.
 
-Only `open_stage_index` waits for the disk: a caller writes a change to disk before it changes the index, and
+Only `open_stage_index` performs I/O: a caller writes a change to disk before it changes the index, and
 deletes the files that the index returns afterwards.
 """
 
@@ -15,7 +16,7 @@ from warren.store.staged.commit_plan import CommitPlan, open_plan
 from warren.store.staged.stage import PART, Stage, open_stage
 
 BatchKey = tuple[str, int]
-# Partition and attempt.
+# (partition, attempt)
 AttemptKey = tuple[int, int]
 
 
@@ -25,31 +26,31 @@ class StageIndex:
     __slots__ = ("_next", "by_batch", "octets", "plans", "stages", "users")
 
     def __init__(self, number: int = 0) -> None:
-        """An empty one, on which no number up to `number` is used."""
+        """An empty index; numbers up to `number` are in use."""
         self._next = number
-        # By number; and by what they are for.
+        # By number; and by query and batch.
         self.stages: dict[int, Stage] = {}
         self.by_batch: dict[BatchKey, dict[AttemptKey, Stage]] = {}
-        # Of whom how many stages of a query are there.
+        # For each query the number of stages of each user.
         self.users: dict[str, Counter[str]] = {}
-        # By query, of which one batch at a time is published.
+        # By query; one batch of a query is published at a time.
         self.plans: dict[str, CommitPlan] = {}
-        # Of all files of stages.
+        # The size of all stage files in bytes.
         self.octets = 0
 
     def new_number(self) -> int:
-        """One that nothing else has, or had."""
+        """A number that was never used before."""
         self._next += 1
         return self._next
 
     def add(self, stage: Stage) -> list[DiskStep]:
-        """`stage` is there; answers what takes away the one in whose place it is."""
+        """Add `stage`; returns the steps that delete the stage that it replaces."""
         description = stage.description
         places = self.by_batch.setdefault((description.query, description.batch), {})
         place = (description.partition, description.attempt)
         before = places.get(place)
         steps = [] if before is None else self.remove([before])
-        # The last of them takes the batch with it.
+        # Removing the last stage removes the batch as well.
         self.by_batch.setdefault((description.query, description.batch), places)[place] = stage
         self.stages[stage.number] = stage
         self.users.setdefault(description.query, Counter())[description.user] += 1
@@ -57,7 +58,7 @@ class StageIndex:
         return steps
 
     def remove(self, stages: list[Stage]) -> list[DiskStep]:
-        """Forget `stages`; answers what takes them away."""
+        """Remove `stages`; returns the steps that delete their files."""
         for stage in stages:
             description = stage.description
             places = self.by_batch[description.query, description.batch]
@@ -75,25 +76,25 @@ class StageIndex:
         return [DeleteFile(stage.name) for stage in stages]
 
     def end(self, plan: CommitPlan) -> list[DiskStep]:
-        """`plan` is carried out, or given up; answers what takes it away, and all that was staged for it."""
+        """Remove `plan`, which is finished or abandoned; returns the steps that delete it and its stages."""
         del self.plans[plan.query]
         places = self.by_batch.get((plan.query, plan.batch), {})
-        # The plan first: one without its stages could not be carried out.
+        # The plan first, since a plan without its stages could not be carried out.
         return [DeleteFile(plan.name), SyncDirectory(), *self.remove(list(places.values()))]
 
     def is_superseded(self, stage: Stage) -> bool:
-        """True if its batch was decided without it: it must not take the place of what was decided."""
+        """True if its batch has a plan without `stage`, which must not replace a stage of the plan."""
         description = stage.description
         plan = self.plans.get(description.query)
         return plan is not None and plan.batch == description.batch and stage.number not in plan.stages
 
     def of(self, query: str, batch: int) -> dict[AttemptKey, Stage]:
-        """What is staged of `batch` of `query`."""
+        """The stages of `batch` of `query`, by partition and attempt."""
         return self.by_batch.get((query, batch), {})
 
 
 def open_stage_index(disk: Disk, report: Callable[[StoreFileError], None]) -> StageIndex:
-    """What is in `disk`; what is damaged stays there, and is told to `report`. OSError from the disk."""
+    """Read the index from `disk`; damaged files are kept and passed to `report`. OSError from the disk."""
     names = disk.names()
     disk.perform(
         [DeleteFile(name) for name in names if name.endswith(PART) and _is_own(name.removesuffix(PART))]
@@ -117,22 +118,22 @@ def open_stage_index(disk: Disk, report: Callable[[StoreFileError], None]) -> St
         if stage_index.is_superseded(stage):
             superseded.append(DeleteFile(stage.name))
         else:
-            # What has a greater number came later, and is instead of what was in its place.
+            # A stage with a greater number is newer, and replaces the older one.
             superseded += stage_index.add(stage)
-    # A plan may have got its name just before its process was killed: nothing of it is published before that
-    # survives a power cut.
+    # A plan may have been renamed just before the process was killed: it must be durable before any of it is
+    # published.
     disk.perform([*superseded, SyncDirectory()])
     return stage_index
 
 
 def _numbered(names: Iterable[str], suffix: str) -> list[int]:
-    """The numbers of those of `names` that end with `suffix`, in order."""
+    """The sorted numbers of the files in `names` that end with `suffix`."""
     own = (name for name in names if name.endswith(suffix) and _is_own(name))
     return sorted(int(name.removesuffix(suffix), 16) for name in own)
 
 
 def _is_own(name: str) -> bool:
-    """Whether a stage or a plan is called `name`: others are none of ours."""
+    """True if `name` is the name of a stage or a plan."""
     try:
         number = int(name.partition(".")[0], 16)
     except ValueError:

@@ -1,1 +1,1 @@
-"""Streams on the disk: logs of chunks that are read again and again, and given up from their beginning."""
+"""Streams on disk: append-only logs of chunks, read repeatedly and trimmed from the beginning."""

@@ -1,8 +1,8 @@
-"""Which filter values a chunk may have, in as few octets for a thousand of them as for one.
+"""Bloom filters of the filter values in a chunk, all of the same small size.
 
-Two bits of `STREAM_BLOOM_BITS` stand for a value, and the lowest for messages that have none: a Bloom filter.
-A chunk has the bits of all its messages, so one that lacks a bit of every value that is wanted has nothing
-that is wanted. One that has them may still lack the value: who reads looks again at what comes.
+A value is represented by two bits of `STREAM_BLOOM_BITS`, and a message without a value by the lowest bit.
+The filter of a chunk is the union of its messages' bits: a chunk that lacks a bit of every wanted value has
+no wanted message. A chunk that has the bits may still lack the value, so the reader must check each message.
 """
 
 from collections import OrderedDict
@@ -25,12 +25,12 @@ _WANTED = {FILTER_HEADER: 0}
 
 
 class FilterMatcher:
-    """Filter values that somebody asks for; a chunk is to have one of them."""
+    """The filter values that a consumer asks for; a chunk matches if it may have one of them."""
 
     __slots__ = ("_bits", "count")
 
     def __init__(self, values: Iterable[str], *, has_unfiltered: bool) -> None:
-        """Those with one of `values`; and, with `has_unfiltered`, those without any."""
+        """Match messages with one of `values`, and with `has_unfiltered` also messages without a value."""
         bits = {bloom_bits(value) for value in values}
         if has_unfiltered:
             bits.add(_UNFILTERED)
@@ -38,34 +38,38 @@ class FilterMatcher:
         self.count = len(bits)
 
     def may_match(self, bloom_filter: int) -> bool:
-        """False if a chunk with `bloom_filter` has nothing that is wanted."""
+        """False if a chunk with `bloom_filter` has no wanted message."""
         return any(bits & bloom_filter == bits for bits in self._bits)
 
 
 class BloomFilterCache:
-    """What is known of chunks of late, longer than the chunks themselves: of all streams of a virtual host.
+    """The Bloom filters of recently read chunks of all streams of a virtual host; kept longer than the
+    chunks.
 
-    Chunks that follow each other and have the same sieve are known as one run, which is passed over at once.
-    Chunks never change, and offsets are not used twice, so what is known of one stays true.
+    Adjacent chunks with the same filter are stored as one run, so that all of them are skipped at once.
+    Entries never become stale, since chunks do not change and offsets are not reused.
     """
 
     __slots__ = ("_begins", "_known")
 
     def __init__(self) -> None:
-        # By stream and first offset: the offset behind the run, and its sieve.
+        # By stream and first offset: the offset behind the run, and its filter.
         self._known: OrderedDict[tuple[int, int], tuple[int, int]] = OrderedDict()
-        # By stream and the offset behind it: where a run begins.
+        # By stream and the offset behind the run: its first offset.
         self._begins: dict[tuple[int, int], int] = {}
 
     def of(self, stream: int, first: int) -> tuple[int, int] | None:
-        """Where the run of `stream` ends that begins with `first`, and its sieve; None if nobody knows."""
+        """The end offset and the filter of the run of `stream` that begins with `first`.
+
+        None if it is not cached.
+        """
         found = self._known.get((stream, first))
         if found is not None:
             self._known.move_to_end((stream, first))
         return found
 
     def note(self, stream: int, chunk: Chunk, bloom_filter: int) -> None:
-        """`chunk` of `stream` has this `bloom_filter`."""
+        """Cache `bloom_filter` as the filter of `chunk` of `stream`."""
         known, begins = self._known, self._begins
         first, end = chunk.first, chunk.end
         if (stream, first) in known:
@@ -75,7 +79,7 @@ class BloomFilterCache:
         if within is not None:
             if within <= begin:
                 return
-            # One that begins later, as its reader did.
+            # A run that begins later, because its reader started there.
             del known[stream, within]
         if begin != first:
             del begins[stream, first]
@@ -88,7 +92,7 @@ class BloomFilterCache:
 
 
 def bloom_filter_of(chunk: Chunk) -> int:
-    """The bits of all messages of `chunk`: those of one shape are looked at once."""
+    """The Bloom filter of `chunk`; messages with the same shape are examined once."""
     bloom_filter = 0
     for shape in chunk.shapes:
         value = filter_value(shape.property_list)
@@ -100,7 +104,7 @@ def bloom_filter_of(chunk: Chunk) -> int:
 
 
 def bloom_bits(value: str) -> int:
-    """The bits of `value`; an empty one is none, as in RabbitMQ."""
+    """The bits of `value`; an empty value counts as no value, as in RabbitMQ."""
     if not value:
         return _UNFILTERED
     checksum: int = checksum_of(value.encode("utf-8", "surrogateescape"))
@@ -109,7 +113,7 @@ def bloom_bits(value: str) -> int:
 
 def filter_value(property_list: bytes) -> Value:
     """The filter value of a message with `property_list`; None if it has none."""
-    # Not `in`, which first takes what it looks for for a number.
+    # Not `in`, which first tries to interpret its operand as a number.
     if property_list.find(_KEY) < 0:
         return None
     return decode_some_headers(property_list, _WANTED).get(FILTER_HEADER)

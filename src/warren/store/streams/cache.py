@@ -1,4 +1,4 @@
-"""Chunks that were written or read of late, for those who read the same: of all streams of a virtual host."""
+"""A cache of recently written or read chunks of all streams of a virtual host."""
 
 from collections import OrderedDict
 
@@ -7,7 +7,7 @@ from warren.store.streams.chunk import Chunk
 
 
 class ChunkCache:
-    """Whole chunks by stream and first offset; those used longest ago go when it is full."""
+    """Whole chunks by stream and first offset; the least recently used ones are evicted when it is full."""
 
     __slots__ = ("_chunks", "_size")
 
@@ -16,14 +16,14 @@ class ChunkCache:
         self._size = 0
 
     def get(self, stream: int, first: int) -> Chunk | None:
-        """The chunk of `stream` that begins with `first`, if it is there."""
+        """The chunk of `stream` that begins with `first`; None if it is not cached."""
         chunk = self._chunks.get((stream, first))
         if chunk is not None:
             self._chunks.move_to_end((stream, first))
         return chunk
 
     def put(self, stream: int, chunk: Chunk) -> None:
-        """Keep `chunk` of `stream` for a while."""
+        """Add `chunk` of `stream` to the cache."""
         key = stream, chunk.first
         if key not in self._chunks:
             self._size += chunk.size

@@ -1,19 +1,20 @@
-"""A chunk: messages of a stream that were written together, column by column.
+"""A chunk: messages of a stream that were written together, in columns.
 
     chunk    │ mark u32 │ size u32 │ first offset u64 │ time u64 ms │ count u32 │ shapes u32 │ flags u32
-             │ body checksum u32 │ head checksum u32 │ body, `size` octets │
+             │ body checksum u32 │ head checksum u32 │ body, `size` bytes │
     body     │ ends, count + 1 times u32 │ shape of each, count times u32 │ shapes … │ bodies │ tail │
     shape    │ flags u8 │ priority u8 │ address size u16 │ property list size u32 │ address │ property list │
 
-Messages of one shape, which is all but offset and body, have it once; the second column is there only if
-there are several. `ends` begins with 0 and says where each body ends among the bodies, as Arrow wants it for
-a column of binary values; these two columns are little-endian for that reason, all else is big-endian. The
-mark is what a file chose at random, so that the next head can be found behind a damaged one; checksums are
-CRC-32C that start from the salt of the file.
+A shape is everything of a message but its offset and body, and is stored once for all messages that share it;
+the second column is present only if there are several shapes. `ends` begins with 0 and has the end of each
+body within the bodies, which is Arrow's layout of a column of binary values; for this reason these two
+columns are little-endian, and everything else is big-endian. The mark is chosen at random for each file, so
+that the next head can be found behind a damaged one; checksums are CRC-32C that start from the salt of the
+file.
 
-FOLLOWS_SYNC among the flags: all before this chunk was synced before it was written. HAS_TAIL: it ends with
-what changed of producers and consumers, or, with KNOWS_ALL, everything (`tracking` draws it). A chunk may
-have nothing but a tail.
+Flags: FOLLOWS_SYNC means that everything before this chunk was synced before it was written. HAS_TAIL means
+that it ends with changes of producers and consumers, or, with KNOWS_ALL, with all of them (`tracking` draws
+the format). A chunk can consist of a tail only.
 """
 
 import sys
@@ -40,7 +41,7 @@ _IS_BIG = sys.byteorder == "big"
 
 
 class ChunkShape:
-    """What messages have in common that differ in their bodies only."""
+    """The properties shared by messages that differ only in their bodies."""
 
     __slots__ = ("address", "flags", "priority", "property_list")
 
@@ -52,7 +53,7 @@ class ChunkShape:
 
 
 class ChunkBuilder:
-    """The chunk that is being gathered; `size` is about what it takes."""
+    """The chunk that is being assembled; `size` is its approximate size in bytes."""
 
     __slots__ = (
         "_bodies",
@@ -69,9 +70,9 @@ class ChunkBuilder:
 
     def __init__(self, first: int) -> None:
         self.first = first
-        # When the first of its messages was published, in ms.
+        # When its first message was published (Unix time, ms).
         self.time = 0
-        # Of one message each, as `Message.content`; or of several that came together, and as they lie.
+        # Bodies of single messages, as in `Message.content`, and of runs of messages, as they lie in memory.
         self._bodies: list[bytes | memoryview] = []
         self._ends = array(_COLUMN, (0,))
         self._octets = 0
@@ -79,21 +80,21 @@ class ChunkBuilder:
         self._shapes = array(_COLUMN)
         self._shape_octets: list[bytes] = []
         self._last: Message | None = None
-        # What changed of producers and consumers.
+        # Changes of producers and consumers since the last chunk.
         self.tracking = Tracking()
 
     @property
     def count(self) -> int:
-        """How many messages it has."""
+        """The number of messages in it."""
         return len(self._ends) - 1
 
     @property
     def size(self) -> int:
-        """About how many octets it will have."""
+        """The approximate size of the encoded chunk in bytes."""
         return self._octets + 2 * _WIDTH * self.count
 
     def add(self, message: Message) -> None:
-        """Put `message` behind the last."""
+        """Append `message`."""
         last = self._last
         if (
             last is not None
@@ -112,7 +113,7 @@ class ChunkBuilder:
         self._ends.append(self._octets)
 
     def add_run(self, run: "MessageRun") -> None:
-        """Put all messages of `run` behind the last, without looking at each."""
+        """Append all messages of `run` at once."""
         if self._last is None:
             self.time = run.like.published_at
         self._last = run.like
@@ -124,7 +125,7 @@ class ChunkBuilder:
         self._octets += ends[-1] - begin
 
     def encode(self, sync_marker: int, seed: int, flags: int, tail: bytes = b"") -> bytes:
-        """The whole chunk, with `tail` behind its bodies."""
+        """The encoded chunk, with `tail` behind its bodies."""
         if tail:
             flags |= HAS_TAIL
         columns = [_little(self._ends)]
@@ -148,7 +149,7 @@ class ChunkBuilder:
 
 
 class ChunkHead:
-    """What a chunk says of itself before its body."""
+    """The decoded head of a chunk."""
 
     __slots__ = ("checksum", "count", "first", "flags", "shape_count", "size", "time")
 
@@ -159,12 +160,12 @@ class ChunkHead:
 
     @property
     def end(self) -> int:
-        """The offset behind its last message."""
+        """The offset behind the last message."""
         return self.first + self.count
 
 
 def read_head(octets: bytes, at: int, sync_marker: int, seed: int) -> ChunkHead | None:
-    """The head at `at`; None if no chunk of the file with this `sync_marker` and `seed` begins there."""
+    """The head at `at`; None if there is no head of a chunk with this `sync_marker` and `seed`."""
     if at + HEAD_SIZE > len(octets):
         return None
     fields = _HEAD.unpack_from(octets, at)
@@ -174,19 +175,19 @@ def read_head(octets: bytes, at: int, sync_marker: int, seed: int) -> ChunkHead 
 
 
 def is_whole(octets: bytes, at: int, head: ChunkHead, seed: int) -> bool:
-    """Whether the body behind `head`, which is at `at`, is there and unharmed."""
+    """True if the body of the chunk at `at` with `head` is complete and intact."""
     begin = at + HEAD_SIZE
     body = octets[begin : begin + head.size]
     return len(body) == head.size and extend(seed, body) == head.checksum
 
 
 class Chunk:
-    """A chunk that was read: message by message, or its columns."""
+    """A chunk that was read; its messages can be taken one by one or as columns."""
 
     __slots__ = ("_bodies_at", "_octets", "count", "ends", "first", "kinds", "shapes", "size", "time")
 
     def __init__(self, octets: bytes, at: int, head: ChunkHead) -> None:
-        """The chunk at `at`, which is whole."""
+        """The chunk at `at`, which must be intact."""
         self.first = head.first
         self.count = head.count
         self.time = head.time
@@ -195,7 +196,7 @@ class Chunk:
         at += HEAD_SIZE
         self.ends = _column(octets, at, head.count + 1)
         at += _WIDTH * (head.count + 1)
-        # The shape of each; None if all have the first.
+        # The shape number of each message; None if all have the first shape.
         self.kinds: array[int] | None = None
         if head.shape_count > 1:
             self.kinds = _column(octets, at, head.count)
@@ -212,17 +213,20 @@ class Chunk:
 
     @property
     def end(self) -> int:
-        """The offset behind its last message."""
+        """The offset behind the last message."""
         return self.first + self.count
 
     @property
     def bodies(self) -> memoryview:
-        """All bodies; see `ends`."""
+        """All bodies one after the other; `ends` says where each of them ends."""
         at = self._bodies_at
         return memoryview(self._octets)[at : at + self.ends[-1]]
 
     def run(self, place: int, like: Message) -> "MessageRun":
-        """All from `place` on, which are all `like` one: there is one shape."""
+        """The messages from `place` on as a run; `like` has their common properties.
+
+        The chunk must have one shape.
+        """
         return MessageRun(like, self.ends, self.bodies, place=place, count=self.count - place)
 
     def shape_at(self, place: int) -> int:
@@ -230,12 +234,12 @@ class Chunk:
         return 0 if self.kinds is None else self.kinds[place]
 
     def content(self, place: int) -> bytes:
-        """The body of the message at `place`, as `Message.content`."""
+        """The body of the message at `place`, as in `Message.content`."""
         at = self._bodies_at
         return self._octets[at + self.ends[place] : at + self.ends[place + 1]] + BODY_END
 
     def message(self, place: int) -> Message:
-        """The message at `place`, counted from the chunk's first."""
+        """The message at `place`, counted from the first message of the chunk."""
         shape = self.shapes[self.shape_at(place)]
         message = new_message(shape.address, shape.property_list, self.content(place), self.time)
         message.flags = shape.flags
@@ -244,9 +248,9 @@ class Chunk:
 
 
 class MessageRun:
-    """`count` messages, one at least, that are all `like` one but for their bodies.
+    """`count` messages, at least one, that differ from `like` only in their bodies.
 
-    These end at `ends` among `bodies`, from the one at `place` on, which begins where the one before it ends.
+    The body at `place` ends at `ends[place + 1]` in `bodies`, and begins where the one before ends.
     """
 
     __slots__ = ("bodies", "count", "ends", "like", "place")
@@ -262,15 +266,17 @@ class MessageRun:
 
     @property
     def octets(self) -> int:
-        """Of all bodies."""
+        """The size of all bodies in bytes."""
         return self.ends[self.place + self.count] - self.ends[self.place]
 
     def without(self, count: int) -> "MessageRun":
-        """All but the first `count`, of which there are more."""
+        """The run without its first `count` messages; `count` must be less than the length of the run."""
         return self._part(self.place + count, self.count - count)
 
     def within(self, octets_max: int, count_max: int) -> "MessageRun":
-        """The first of them: up to the one with which there are so many octets, or so many messages."""
+        """The first messages of the run: up to `count_max`, ending with the one that reaches `octets_max`
+        bytes.
+        """
         end = self.place + min(self.count, count_max)
         at = bisect_left(self.ends, self.ends[self.place] + octets_max, self.place + 1, end)
         return self._part(self.place, at - self.place)

@@ -1,4 +1,4 @@
-"""Goes through a stream from offset to offset, by few large reads of its files, for readers of columns."""
+"""Sequential reads of a stream in large blocks, for readers of columns."""
 
 from collections.abc import Callable
 
@@ -10,30 +10,32 @@ from warren.store.streams.span import Block, Span
 
 
 class Cursor:
-    """One reader's place in a stream, and what was read behind it.
+    """The position of one reader in a stream, and the block that was read ahead.
 
-    It knows where the next chunk lies, so that nothing is looked up for it, and leaves the cache to others:
-    what it has read, it hands out once.
+    It knows the place of the next chunk, so that no lookup is needed, and does not use the chunk cache: each
+    chunk is returned once.
     """
 
     __slots__ = ("_at", "_begin", "_block", "_next", "_read", "_segment", "_segment_of")
 
     def __init__(self, read: Read, segment_of: Callable[[int], StreamSegment]) -> None:
-        """`segment_of` finds the segment of an offset that is kept."""
+        """`segment_of` finds the segment of an offset that the stream still has."""
         self._read = read
         self._segment_of = segment_of
         self._segment: StreamSegment | None = None
-        # What was read of it, from which octet on; where the next chunk is among these, with which offset.
+        # The current block, the place in the file where it begins, and the place in it and offset of the next
+        # chunk.
         self._block: Block | None = None
         self._begin = 0
         self._at = 0
         self._next = -1
 
     def read(self, offset: int, end: int) -> Chunk | Span | None:
-        """The chunk with the message at `offset`, or this and some behind it; all at `end` or behind is left.
+        """The chunk with the message at `offset`, or a span of it and later chunks, up to, not including,
+        offset `end`.
 
-        The stream keeps `offset`, and has committed what is before `end`. None if it cannot be read here:
-        the log, which looks at all that may be damaged, is to be asked.
+        `offset` must be in the stream, and everything before `end` committed. None if it cannot be read here;
+        then the log must be asked, which handles damage.
         """
         try:
             found = self._found(offset, end)
@@ -45,7 +47,7 @@ class Cursor:
     def _found(self, offset: int, end: int) -> Chunk | Span | None:
         if offset == self._next:
             found = self._taken(offset, end)
-            # What was read ends here, or the file does.
+            # The block ends here, or the file does.
             if found is None and self._fill():
                 found = self._taken(offset, end)
             if found is not None:
@@ -60,7 +62,7 @@ class Cursor:
         return found
 
     def _seek(self, offset: int) -> bool:
-        """Find where the chunk with `offset` is; whether there is one."""
+        """Find the place of the chunk with `offset`; False if there is none."""
         segment = self._segment_of(offset)
         for found in scan_chunks(self._read, segment, segment.place_before(offset), segment.size):
             if found.head.end > offset:
@@ -69,7 +71,7 @@ class Cursor:
         return False
 
     def _fill(self) -> bool:
-        """Read on from the next chunk; whether there is anything."""
+        """Read the next block; False if there is nothing to read."""
         segment = self._segment
         assert segment is not None
         place = self._begin + self._at

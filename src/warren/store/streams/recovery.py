@@ -1,10 +1,10 @@
-"""Opens the streams of a virtual host: finds their files, and where what was written ends.
+"""Opens the streams of a virtual host: finds their files and the end of each log.
 
-A stream may end in the middle of a batch that a power cut has torn, of which nothing was confirmed: it is
-zeroed. Before a chunk that follows a sync nothing is torn; what cannot be read there is damage, which is
-reported with its place, and everything else is kept. A damaged file is not written to any more.
+A stream may end in a batch that was torn by a power cut and never confirmed: it is overwritten with zeros.
+Nothing is torn before a chunk that follows a sync; unreadable parts there are damage, which is reported with
+its place, and everything else is kept. A damaged file is not written to any more.
 
-Nor does anybody know whether the last batch was synced when a process was killed: it is, before it is read.
+If the process was killed, the last batch may not have been synced: it is synced before it can be read.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,16 +29,17 @@ from warren.store.streams.stream_log import StreamLog, StreamLogDependencies
 from warren.store.streams.stream_store import StreamStore
 from warren.store.streams.tracking import END_SIZE, Tracking, entries_size, is_whole_tail
 
-# The file that knows how far each stream goes; older versions take it for one of a stream that there is not.
+# The file with the synced end of each stream; older versions take it for a file of a stream that does not
+# exist.
 CATALOG = "00000000-00000000000000000000.catalog"
 _ZEROS = bytes(1 << 20)
-# A message has this much at least in a chunk: so many there may have been in a file that cannot be read.
+# The minimum size of a message in a chunk; limits the number of messages in an unreadable file.
 _MESSAGE_SIZE_MIN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveredStreams:
-    """What was found."""
+    """The opened streams, and the damage that was found."""
 
     store: StreamStore
     damage: list[StoreFileError]
@@ -47,9 +48,9 @@ class RecoveredStreams:
 def open_streams(
     files: StreamLogDependencies, port: StorePort, has_stream: Callable[[int], bool]
 ) -> RecoveredStreams:
-    """Open the streams of which there are `files`. SegmentError for a newer format, OSError from the disk.
+    """Open the streams in `files`. NewerFormatError for a newer format, OSError from the disk.
 
-    Files of streams that there are not any more are deleted.
+    Files of streams for which `has_stream` is False are deleted.
     """
     disk = files.disk
     sizes = disk.names()
@@ -93,7 +94,7 @@ def open_streams(
 
 
 class _Tail:
-    """What one chunk says of producers and consumers; `is_all` if that is everything."""
+    """The tracking entries at the end of one chunk; with `is_all` they are complete, otherwise changes."""
 
     __slots__ = ("entries", "is_all")
 
@@ -103,27 +104,27 @@ class _Tail:
 
 
 class _StreamReader:
-    """One stream, file by file."""
+    """Reads one stream, file by file."""
 
     def __init__(
         self, disk: Disk, sizes: Mapping[str, int], damage: list[StoreFileError], known: CatalogEntry
     ) -> None:
         self._known = known
-        # False if something is missing that the catalog knows: then that stays as it was known.
+        # False if something that the catalog has is missing; then the catalog entry stays as it is.
         self.is_complete = True
         self._disk = disk
         self._sizes = sizes
         self._damage = damage
         self.segments: list[StreamSegment] = []
-        # Files of which nobody knows whether all was synced.
+        # Files that may not have been synced.
         self.unsynced: list[str] = []
         # The first offset that was certainly not used yet.
         self.next = 0
-        # What chunks say of producers and consumers, of the files whose chunks were looked for.
+        # The tracking entries of chunks, by file, for the files whose chunks were read.
         self._tails: dict[str, list[_Tail]] = {}
 
     def take(self, name: str, *, is_last: bool) -> None:
-        """Know what is in the file `name`."""
+        """Read the file `name`."""
         size = self._sizes[name]
         try:
             segment = open_segment(name, self._disk.read(name, 0, HEAD_SIZE))
@@ -131,7 +132,7 @@ class _StreamReader:
             raise
         except StoreFileError as error:
             if size <= HEAD_SIZE and stream_of(name)[1] >= self._known.end:
-                # It was made, and never begun.
+                # The file was created but never written.
                 self._disk.perform([DeleteFile(name), SyncDirectory()])
             else:
                 self._damage.append(error)
@@ -153,7 +154,7 @@ class _StreamReader:
         self.next = max(self.next, segment.end)
 
     def compare(self, number: int) -> None:
-        """Name what the stream `number` had, as the catalog knows, and what is not among its files."""
+        """Report the messages of stream `number` that the catalog has and that are not in its files."""
         known = self._known
         first = self.segments[0].first if self.segments else known.end
         if known.begin < first:
@@ -161,13 +162,13 @@ class _StreamReader:
             self._lose(known.begin, first, name, 0)
         if self.segments and self.segments[-1].end < known.end:
             last = self.segments[-1]
-            # What is left of it is looked at by whoever repairs it, and not written over.
+            # The rest is left to whoever repairs the file, and not overwritten.
             last.is_sealed = True
             self._lose(last.end, known.end, last.name, last.size)
         self.next = max(self.next, known.end)
 
     def _lose(self, first: int, end: int, name: str, place: int) -> None:
-        """The messages from offset `first` to `end` are lost, at `place` of the file `name`."""
+        """Report the loss of the messages from offset `first` to `end`, at `place` of the file `name`."""
         self.is_complete = False
         text = f"the messages from offset {first} to {end - 1} are lost"
         self._damage.append(
@@ -175,7 +176,7 @@ class _StreamReader:
         )
 
     def _end_within(self, segment: StreamSegment, size: int) -> int:
-        """The offset behind the last message of `segment` that is within the first `size` octets."""
+        """The offset behind the last message of `segment` within the first `size` bytes."""
         whole = [
             chunk.head.end
             for chunk in scan_chunks(self._disk.read, segment, HEAD_SIZE, size)
@@ -184,7 +185,7 @@ class _StreamReader:
         return max(whole, default=segment.first)
 
     def tracking(self) -> Tracking:
-        """What is known of producers and consumers: what the last file begins with, and changes."""
+        """The tracking data of producers and consumers: the last complete state with later changes."""
         tails: list[_Tail] = []
         for segment in reversed(self.segments):
             if segment.name not in self._tails:
@@ -198,20 +199,20 @@ class _StreamReader:
         return tracking
 
     def _take_tails(self, segment: StreamSegment, found: Iterable[ScannedChunk]) -> None:
-        """Know what chunks of `segment` end with."""
+        """Collect the tracking entries of the chunks in `found`, which are in `segment`."""
         tails = self._tails[segment.name] = []
         for chunk in found:
             flags = chunk.head.flags
             if flags & (HAS_TAIL | KNOWS_ALL):
                 entries = self._entries(segment, chunk) if flags & HAS_TAIL else b""
                 if entries is None:
-                    text = "what it says of producers and consumers is damaged"
+                    text = "the tracking data of producers and consumers is damaged"
                     self._damage.append(StoreFileError(segment.name, chunk.place, text))
                 else:
                     tails.append(_Tail(entries, is_all=bool(flags & KNOWS_ALL)))
 
     def _entries(self, segment: StreamSegment, chunk: ScannedChunk) -> bytes | None:
-        """The entries of the tail of `chunk`; None if they are damaged."""
+        """The tracking entries of `chunk`; None if they are damaged."""
         place = chunk.place + chunk.size - END_SIZE
         size = entries_size(self._disk.read(segment.name, place, END_SIZE))
         if size > chunk.head.size - END_SIZE:
@@ -220,9 +221,9 @@ class _StreamReader:
         return tail[:size] if is_whole_tail(tail, segment.seed) else None
 
     def _scan(self, segment: StreamSegment, size: int, *, is_last: bool) -> None:
-        """Find the chunks of `segment`, which has no index, and where they end."""
+        """Find the chunks of `segment`, which has no index, and the end of its data."""
         found = [chunk.alone() for chunk in scan_chunks(self._disk.read, segment, HEAD_SIZE, size)]
-        # All before the last of these was synced; it, and what is behind it, may be torn.
+        # Everything before the last of these was synced; it, and what follows, may be torn.
         synced = max((n for n, chunk in enumerate(found) if chunk.head.flags & FOLLOWS_SYNC), default=-1)
         good: list[ScannedChunk] = []
         for number, chunk in enumerate(found):
@@ -234,23 +235,25 @@ class _StreamReader:
             if number >= synced and not self._is_whole(segment, chunk):
                 if chunk.head.end > self._known.end:
                     break
-                # It was synced, and is damaged; its place is kept, and nothing is written behind it.
+                # It was synced and is damaged; its place is kept, and nothing is written behind it.
                 self._lose(chunk.head.first, chunk.head.end, segment.name, chunk.place)
                 segment.is_sealed = True
             segment.note(chunk.head, chunk.place, chunk.size)
             good.append(chunk)
         self._take_tails(segment, good)
         if is_last:
-            # What stands behind the end that was lost is left as it is.
+            # The data behind the lost end is left as it is.
             segment.is_sealed = segment.is_sealed or segment.end < self._known.end
             self._clear(segment, size)
 
     def _is_whole(self, segment: StreamSegment, chunk: ScannedChunk) -> bool:
-        """Whether `chunk` is all there."""
+        """True if `chunk` is intact."""
         return is_whole(chunk.octets(self._disk.read, segment.name), 0, chunk.head, segment.seed)
 
     def _clear(self, segment: StreamSegment, size: int) -> None:
-        """Zero what was torn behind the end of `segment`, so that none of it passes for something new."""
+        """Overwrite the torn data behind the end of `segment` with zeros, so that it is never taken for new
+        data.
+        """
         at = segment.size
         steps: list[DiskStep] = []
         while at < size and not segment.is_sealed:
@@ -260,6 +263,6 @@ class _StreamReader:
             at += len(zeros)
         if steps:
             self._disk.perform(steps)
-        # What is in front of it counts from here on.
+        # The data before it is valid from here on.
         self.unsynced.append(segment.name)
         segment.zeroed_to = max(size, segment.size)

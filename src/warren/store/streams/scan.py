@@ -1,4 +1,4 @@
-"""Finds the chunks of a file one behind the other, by their heads."""
+"""Finds the chunks of a segment file, one after the other, by their heads."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,12 +6,12 @@ from warren.limits import STREAM_BLOCK_SIZE
 from warren.store.streams.chunk import HEAD_SIZE, ChunkHead, read_head
 from warren.store.streams.segment import StreamSegment
 
-# Up to so many octets of a file, from a place on.
+# Reads up to a number of bytes of a file, from a place on.
 Read = Callable[[str, int, int], bytes]
 
 
 class ScannedChunk:
-    """A chunk by its head: where it is in its file, and in what was read of it."""
+    """A chunk found by its head: its place in the file, and in the bytes that were read."""
 
     __slots__ = ("_at", "_octets", "head", "place")
 
@@ -22,28 +22,28 @@ class ScannedChunk:
         self._at = at
 
     def alone(self) -> "ScannedChunk":
-        """The same without what was read of it, and of others around it."""
+        """A copy that does not keep the bytes that were read."""
         return ScannedChunk(self.head, self.place, b"", 0)
 
     @property
     def size(self) -> int:
-        """Octets of the whole chunk."""
+        """The size of the whole chunk in bytes."""
         return HEAD_SIZE + self.head.size
 
     @property
     def is_read(self) -> bool:
-        """Whether all of it was read along."""
+        """True if the bytes that were read contain the whole chunk."""
         return self._at + self.size <= len(self._octets)
 
     def octets(self, read: Read, name: str) -> bytes:
-        """All of it; less at the end of the file."""
+        """The bytes of the chunk, read from the file if necessary; fewer at the end of the file."""
         if self.is_read:
             return self._octets[self._at : self._at + self.size]
         return read(name, self.place, self.size)
 
 
 def scan_chunks(read: Read, segment: StreamSegment, place: int, end: int) -> Iterator[ScannedChunk]:
-    """The chunks of `segment` whose heads lie between `place` and `end`; what is no head is passed over."""
+    """The chunks of `segment` whose heads lie between `place` and `end`; invalid data is skipped."""
     octets, begin = b"", place
     while end - place >= HEAD_SIZE:
         at = place - begin

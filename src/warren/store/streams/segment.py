@@ -1,15 +1,16 @@
-"""One file of a stream: a head, then chunks; and, once it is full, the index of it in a file of its own.
+"""One segment file of a stream: a head, then chunks; a full segment has an index in a second file.
 
     file   │ "WRNSTR" │ version u16 │ stream u32 │ epoch 8 │ first offset u64 │ salt 8 │ checksum u32
            │ chunks … │
     index  │ "WRNSIX" │ version u16 │ end offset u64 │ last time u64 │ end u64 │ count u32
            │ ( offset u64 │ time u64 │ place u64 ) … │ checksum u32 │
 
-Their names are the number of the stream and the first offset, `0000002a-00000000000000001234.stream` and
-`….index`. A file is zeroed a little ahead of what is written, as writing over zeros syncs in half the time of
-growing; the salt is random, and goes into all checksums behind it. The epoch is random, too, and the same in
-all files of a stream: it tells one that was made again under its name from the one before. The index has the
-first chunk of each so many octets; without it, or with a damaged one, the heads of all chunks are read.
+The files are named after the number of the stream and the first offset,
+`0000002a-00000000000000001234.stream` and `….index`. A file is filled with zeros a little ahead of the
+writes, since overwriting zeros syncs in half the time of growing. The salt is random, and part of all
+checksums behind it. The epoch is random as well, and the same in all files of a stream: it distinguishes a
+stream from a deleted one with the same name. The index has an entry for the first chunk of each fixed number
+of bytes; if it is missing or damaged, the heads of all chunks are read.
 """
 
 from array import array
@@ -27,7 +28,7 @@ from warren.store.streams.chunk import ChunkHead
 VERSION = 1
 SUFFIX = ".stream"
 INDEX_SUFFIX = ".index"
-# What the head of a file has room for.
+# The ranges of the fields in the head of a file.
 _NUMBERS_END = 1 << 32
 _OFFSETS_END = 1 << 63
 SALT_SIZE = 8
@@ -42,7 +43,7 @@ _CHECKSUM_SIZE = 4
 
 
 class StreamSegment:
-    """What is known of one file while its stream is open."""
+    """The state of one segment file while its stream is open."""
 
     __slots__ = (
         "_offsets", "_places", "_times", "end", "epoch", "first", "is_sealed", "last_time", "name", "salt",
@@ -56,25 +57,25 @@ class StreamSegment:
         self.salt = salt
         self.sync_marker = int.from_bytes(salt[:4], "big")
         self.seed: int = extend(0, salt)
-        # The offset behind its last message, and when the last chunk was begun (ms).
+        # The offset behind the last message, and the time of the last chunk (ms).
         self.end = first
         self.last_time = 0
-        # Octets of it that are used, and up to where it is zero behind these.
+        # The bytes in use, and the place up to which zeros follow.
         self.size = HEAD_SIZE
         self.zeroed_to = HEAD_SIZE
         self.is_sealed = False
-        # Where some chunks begin: their first offset, time and place.
+        # A sparse index of chunks: first offset, time and place.
         self._offsets = array("Q")
         self._times = array("Q")
         self._places = array("Q")
 
     @property
     def first_time(self) -> int:
-        """When its first chunk was begun (ms)."""
+        """The time of its first chunk (ms)."""
         return self._times[0] if self._times else 0
 
     def note(self, head: ChunkHead, place: int, size: int) -> None:
-        """A chunk with `head` was put at `place`, and takes `size` octets."""
+        """Record a chunk with `head` at `place` that takes `size` bytes."""
         if not self._places or place - self._places[-1] >= STREAM_INDEX_STEP:
             self._offsets.append(head.first)
             self._times.append(head.time)
@@ -84,27 +85,29 @@ class StreamSegment:
         self.size = place + size
 
     def place_before(self, offset: int) -> int:
-        """Where to begin to read to find the chunk with `offset`, which is in this segment."""
+        """The place from which to read in order to find the chunk with `offset`, which must be in this
+        segment.
+        """
         place = bisect_right(self._offsets, offset) - 1
         return self._places[place] if place >= 0 else HEAD_SIZE
 
     def place_at(self, time: int) -> int:
-        """Where to begin to read to find the first chunk of `time` or later."""
+        """The place from which to read in order to find the first chunk with `time` (ms) or later."""
         place = bisect_right(self._times, time - 1) - 1
         return self._places[place] if place >= 0 else HEAD_SIZE
 
     def offset_behind(self, offset: int) -> int:
-        """The first offset behind `offset` that the index knows; the end if there is none."""
+        """The first indexed offset behind `offset`; the end of the segment if there is none."""
         place = bisect_right(self._offsets, offset)
         return self._offsets[place] if place < len(self._offsets) else self.end
 
     def encode_head(self, stream: int) -> bytes:
-        """What the file begins with."""
+        """The head of the file."""
         head = _HEAD.pack(_MAGIC, VERSION, stream, self.epoch, self.first, self.salt, 0)[:-_CHECKSUM_SIZE]
         return head + int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big")
 
     def seal(self) -> list[DiskStep]:
-        """Nothing is written to it any more: the steps that write its index."""
+        """Close the segment for writing; returns the steps that write its index."""
         self.is_sealed = True
         index = self.encode_index()
         name = self.index_name
@@ -112,11 +115,11 @@ class StreamSegment:
 
     @property
     def index_name(self) -> str:
-        """The file of its index."""
+        """The name of the index file."""
         return index_name(self.name)
 
     def encode_index(self) -> bytes:
-        """Its index."""
+        """The encoded index."""
         count = len(self._places)
         parts = [_INDEX_HEAD.pack(_INDEX_MAGIC, VERSION, self.end, self.last_time, self.size, count)]
         parts += map(_ENTRY.pack, self._offsets, self._times, self._places)
@@ -125,7 +128,7 @@ class StreamSegment:
         return octets + checksum.to_bytes(_CHECKSUM_SIZE, "big")
 
     def load_index(self, octets: bytes) -> bool:
-        """Know what the index in `octets` says; False if it is not the whole and unharmed one."""
+        """Load the index from `octets`; False if it is incomplete or damaged."""
         if len(octets) < _INDEX_HEAD.size or octets[:6] != _INDEX_MAGIC:
             return False
         _, version, end, last_time, size, count = _INDEX_HEAD.unpack_from(octets)
@@ -144,23 +147,23 @@ class StreamSegment:
 
 
 def segment_name(stream: int, first: int) -> str:
-    """The file of `stream` that begins with the message at `first`."""
+    """The file name of the segment of `stream` that begins with offset `first`."""
     return f"{stream:08x}-{first:020d}{SUFFIX}"
 
 
 def index_name(name: str) -> str:
-    """The file of the index of the segment `name`."""
+    """The file name of the index of the segment `name`."""
     return name.removesuffix(SUFFIX) + INDEX_SUFFIX
 
 
 def stream_of(name: str) -> tuple[int, int]:
-    """The number of the stream that the file `name` belongs to, and its first offset; or an index."""
+    """The stream number and the first offset in the name of a segment or index file."""
     stream, _, first = name.removesuffix(SUFFIX).removesuffix(INDEX_SUFFIX).partition("-")
     return int(stream, 16), int(first)
 
 
 def is_stream_file(name: str) -> bool:
-    """True if a stream has a file or an index that is called `name`: others are none of ours."""
+    """True if `name` is the name of a segment or index file of a stream."""
     try:
         stream, first = stream_of(name)
     except ValueError:
@@ -176,14 +179,18 @@ def open_segment(name: str, octets: bytes) -> StreamSegment:
     """
     stream, first = stream_of(name)
     if len(octets) < HEAD_SIZE or octets[: len(_MAGIC)] != _MAGIC:
-        raise StoreFileError(name, 0, "this is no segment of a stream")
+        raise StoreFileError(name, 0, "not a segment of a stream")
     _, version, found_stream, epoch, found_first, salt, checksum = _HEAD.unpack_from(octets)
     if checksum_of(octets[: HEAD_SIZE - _CHECKSUM_SIZE]) != checksum:
         raise StoreFileError(name, 0, "the head of the segment is damaged")
     if version > VERSION:
         raise NewerFormatError(
-            name, 6, f"format {version} is newer than {VERSION}, the newest that this version reads"
+            name,
+            6,
+            f"format {version} is newer than {VERSION}, the newest this version of Warren reads",
         )
     if (found_stream, found_first) != (stream, first):
-        raise StoreFileError(name, 8, f"this is {segment_name(found_stream, found_first)} under another name")
+        raise StoreFileError(
+            name, 8, f"the file is {segment_name(found_stream, found_first)} under another name"
+        )
     return StreamSegment(stream, first, salt, epoch)

@@ -1,8 +1,8 @@
-"""Small chunks that lie one behind the other, taken in as one: their columns, end to end.
+"""Adjacent small chunks read together, as columns joined end to end.
 
-A reader of columns has a cost for each set of them. A publisher whose messages are spread over several
-streams, or who waits for each confirm, leaves chunks of a few messages: read one by one, these cost many
-times what their messages do. Compiled, as it goes through all heads and all columns.
+A reader of columns has a cost for each set of columns. A publisher that spreads its messages over several
+streams, or waits for each confirm, writes chunks of a few messages, which would cost many times as much as
+their messages if read one by one. Compiled, since it visits every head and column.
 """
 
 import sys
@@ -16,7 +16,7 @@ from warren.store.record import uint32, uint64
 from warren.store.streams.chunk import HEAD_SIZE, Chunk, read_head
 
 _SIZE_MAX = STREAM_CHUNK_SIZE
-# As `chunk` draws them.
+# The layout is drawn in `chunk`.
 _HEAD_SIZE = HEAD_SIZE
 _SIZE_AT = 4
 _FIRST_AT = 8
@@ -32,9 +32,9 @@ _IS_BIG = sys.byteorder == "big"
 
 
 class Span:
-    """Messages of several chunks, as columns like those of one chunk; `times` has one for each message.
+    """Messages of several chunks as columns, like those of one chunk; `times` has one entry per message.
 
-    Equal shapes of one chunk and the next are one, and `kinds` is None if there is no other.
+    Equal shapes of adjacent chunks are merged; `kinds` is None if all messages have one shape.
     """
 
     __slots__ = (
@@ -47,27 +47,27 @@ class Span:
         # The address and the property list of each shape.
         self.shapes: list[tuple[bytes, bytes]] = []
         self.kinds: array[int] | None = None
-        # Of each chunk: how many messages, the time, the column of ends without its 0, and the bodies.
+        # For each chunk: number of messages, time, the column of ends without its leading 0, and the bodies.
         self._counts: list[int] = []
         self._times: list[int] = []
         self._ends: list[bytes] = [bytes(_WIDTH)]
         self._bodies: list[bytes] = []
         self._known: dict[tuple[bytes, bytes], int] = {}
-        # The octets of the shape of all messages so far; empty if they have several.
+        # The encoded shape of all messages so far; empty if there are several shapes.
         self._last_shape = b""
 
     @property
     def end(self) -> int:
-        """The offset behind its last message."""
+        """The offset behind the last message."""
         return self.first + self.count
 
     @property
     def bodies(self) -> memoryview:
-        """All bodies; see `ends_and_times`."""
+        """All bodies one after the other; `ends_and_times` says where each of them ends."""
         return memoryview(b"".join(self._bodies))
 
     def add(self, octets: bytes, at: int) -> None:
-        """Have the messages of the chunk at `at` of `octets`, which is whole, behind the last."""
+        """Append the messages of the chunk at `at` of `octets`, which must be intact."""
         source = octets
         count = uint32(source, at + _COUNT_AT)
         shape_count = uint32(source, at + _SHAPES_AT)
@@ -77,7 +77,7 @@ class Span:
         at += _HEAD_SIZE
         ends_at = at + _WIDTH
         at = ends_at + _WIDTH * count
-        # What is read below lies within the octets: once here, and once behind the shapes.
+        # The reads below stay within the bytes: checked here, and again behind the shapes.
         assert at <= len(octets)
         size = _little(source, at - _WIDTH)
         self._ends.append(source[ends_at:at])
@@ -88,7 +88,7 @@ class Span:
         self.count += count
 
     def ends_and_times(self) -> "tuple[array[int], array[int]]":
-        """Where each body ends among `bodies`, from a 0 in front on; and when each message was published."""
+        """The ends of the bodies in `bodies`, with a leading 0, and the time of each message (ms)."""
         ends = array("I", b"".join(self._ends))
         if _IS_BIG:
             ends.byteswap()
@@ -97,7 +97,7 @@ class Span:
         return ends, times
 
     def _fill_in(self, ends: "array[int]", times: "array[int]") -> None:
-        """Have `ends`, which begin anew with each chunk, go on, and the time of each message in `times`."""
+        """Convert `ends`, which start anew in each chunk, to ends in `bodies`, and fill `times`."""
         begin = before = 0
         for number in range(len(self._counts)):
             behind = begin + self._counts[number]
@@ -109,7 +109,7 @@ class Span:
             before = ends[begin]
 
     def _add_shapes(self, octets: bytes, at: int, count: int, shape_count: int) -> int:
-        """Know the shapes of `count` messages; answers where the bodies begin."""
+        """Add the shapes of a chunk with `count` messages; returns the place where its bodies begin."""
         source, last = octets, self._last_shape
         end = at + len(last)
         if shape_count == 1 and last and end <= len(octets) and source[at:end] == last:
@@ -137,7 +137,7 @@ class Span:
             return at
         self._last_shape = b""
         if self.kinds is None:
-            # All before have the first.
+            # All messages before have the first shape.
             self.kinds = array("I", bytes(_WIDTH * self.count))
         if column is None:
             self.kinds.extend(array("I", numbers) * count)
@@ -147,7 +147,7 @@ class Span:
 
 
 class Block:
-    """Octets of a segment with the salt that `sync_marker` and `seed` are made of."""
+    """A block of bytes of one segment; `sync_marker` and `seed` come from the salt of the segment."""
 
     __slots__ = ("_octets", "_seed", "_sync_marker", "end")
 
@@ -155,14 +155,13 @@ class Block:
         self._octets = octets
         self._sync_marker = sync_marker
         self._seed = seed
-        # Behind the last chunk that was taken.
+        # The place behind the last chunk that was taken.
         self.end = 0
 
     def take(self, at: int, offset: int, end: int) -> Chunk | Span | None:
-        """The chunk at `at`, which must have `offset`, alone or with those behind it that are as small.
+        """The chunk at `at`, which must have `offset`, or a span of it and the small chunks behind it.
 
-        Chunks at offset `end` and behind are left. None if the first is not here as a whole, or is damaged:
-        what is behind it is none of the others.
+        Chunks from offset `end` on are left out. None if the first chunk is incomplete or damaged.
         """
         octets = source = self._octets
         span: Span | None = None
@@ -201,7 +200,7 @@ class Block:
         return Chunk(self._octets, at, head)
 
     def _size_at(self, at: int) -> int:
-        """The octets of the chunk that begins at `at`; 0 if none does that is whole."""
+        """The size in bytes of the chunk at `at`; 0 if there is no complete chunk."""
         source = self._octets
         left = len(self._octets) - at
         if left < _HEAD_SIZE or uint32(source, at) != self._sync_marker:
@@ -210,7 +209,7 @@ class Block:
         return size if size <= left else 0
 
     def _is_intact(self, at: int, size: int) -> bool:
-        """Whether the checksums of the chunk at `at` are right."""
+        """True if the checksums of the chunk at `at` are right."""
         source = self._octets
         checksum: int = extend(self._seed, source[at : at + _HEAD_CHECKSUM_AT])
         if checksum != uint32(source, at + _HEAD_CHECKSUM_AT):
@@ -220,6 +219,6 @@ class Block:
 
 
 def _little(octets: bytes, at: int) -> int:
-    """The integer of four octets at `at`, the least significant first."""
+    """The 32-bit little-endian integer at `at`."""
     high = octets[at + 3] << 8 | octets[at + 2]
     return high << 16 | octets[at + 1] << 8 | octets[at]

@@ -1,10 +1,10 @@
-"""One stream on the disk: messages are appended, read from any offset on, and given up from the beginning.
+"""The log of one stream on disk: messages are appended, read from any offset, and trimmed from the beginning.
 
     append ─▶ builders ─ take_batch ─▶ one write, one sync ─ written ─▶ committed, readable
 
-Invariants: what is readable is synced, and stays the same octet by octet for as long as it is there; offsets
-have no gaps but where a chunk was damaged, and are never used twice. The last segment is never given up, so
-that a stream always knows its next offset.
+Invariants: readable messages are synced and never change; offsets have no gaps except where a chunk was
+damaged, and are never reused. The last segment is never trimmed, so that a stream always knows its next
+offset.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ from warren.store.streams.tracking import Tracking
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How much of a stream is kept, at least; None is for ever."""
+    """How much of a stream is kept at least; None means no limit."""
 
     octets_max: int | None = None
     age_ms_max: int | None = None
@@ -43,13 +43,13 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamLogDependencies:
-    """Where streams lie, and what they need to write there and to say so."""
+    """Where streams are stored, and what they need for writing and reporting."""
 
     disk: Disk
     random_octets: Callable[[int], bytes]
-    # Told of what cannot be read; everything else can.
+    # Called with each error of reading; other messages stay readable.
     report: Callable[[OSError | StoreFileError], None]
-    # What knows how far each stream was synced, once they are open.
+    # The catalog of synced offsets, once the streams are open.
     catalog: Catalog | None = None
     cache: ChunkCache = field(default_factory=ChunkCache)
     bloom_filters: BloomFilterCache = field(default_factory=BloomFilterCache)
@@ -71,7 +71,10 @@ class StreamLog:
         segments: list[StreamSegment],
         tracking: Tracking | None = None,
     ) -> None:
-        """The stream whose files are `segments`, in order; the last one is written to unless it is sealed."""
+        """Open the stream with the files `segments`, in order.
+
+        The last one is written to unless it is sealed.
+        """
         self.number = number
         self.segments = segments
         self.retention = Retention()
@@ -79,55 +82,55 @@ class StreamLog:
         self._catalog = files.catalog
         self._random_octets = files.random_octets
         self._report = files.report
-        # The offset of the next message, and the one before which all can be read.
+        # The offset of the next message, and the offset before which all messages are readable.
         self.next = segments[-1].end if segments else 0
         self.committed = self.next
-        # Where the last chunk begins that can be read; -1 if that is not known.
+        # The first offset of the last readable chunk; -1 if it is not known.
         self._last = -1
-        # Whether the store knows that there is something to write, and who is told when it was.
+        # True if the store has this log on its list; and the callback after each write.
         self.is_dirty = False
-        # Of this stream, and of none that has its name before or after.
+        # Identifies this stream; a deleted and recreated stream has another epoch.
         self.epoch = segments[-1].epoch if segments else files.random_octets(EPOCH_SIZE)
         self.listener: Callable[[], None] = _nobody
         self._builders: list[ChunkBuilder] = []
-        # Chunks that are being written: they are readable when that has ended.
+        # Chunks that are being written; readable after that.
         self._in_flight: list[Chunk] = []
-        # Steps that are due besides: files to be deleted.
+        # Further steps for the next batch: files to be deleted.
         self._steps: list[DiskStep] = []
         self._cache = files.cache
         self._bloom_filters = files.bloom_filters
-        # Of the last chunk: times never go back, so that a time is a place, also where the clock was set back
-        # while the broker was down.
+        # The time of the last chunk: times never decrease, even if the clock was set back, so that an offset
+        # can be found by time.
         self._time = max((segment.last_time for segment in segments), default=0)
-        # Of producers and consumers: what is known, what of it stands in chunks that were made, and what is
-        # to stand in the next.
+        # Tracking data: the current state, the part of it that is in encoded chunks, and changes for the next
+        # chunk.
         self._tracking = tracking or Tracking()
         self._written = Tracking()
         self._written.update(self._tracking)
         self._pending = Tracking()
 
     def begin(self) -> None:
-        """Have a file with the next batch, so that the epoch is known before there is a message."""
+        """Create a file with the next batch, so that the epoch is durable before there is a message."""
         if not self.segments:
             self._steps += self._roll(self.next)
 
     def skip_to(self, offset: int) -> None:
-        """Use no offset before `offset` any more, as some may have been lost."""
+        """Continue with `offset`, since messages before it may have been lost."""
         if offset > self.next:
             self.next = self.committed = offset
 
     @property
     def first(self) -> int:
-        """The offset of the first message that is kept."""
+        """The first offset that the stream still has."""
         return self.segments[0].first if self.segments else self.committed
 
     @property
     def octets(self) -> int:
-        """What it takes on the disk."""
+        """The size of the stream on disk in bytes."""
         return sum(segment.size for segment in self.segments)
 
     def append(self, message: Message) -> int:
-        """Keep `message` when the next batch is written; answers its offset."""
+        """Append `message` to the next batch; returns its offset."""
         builders = self._builders
         if not builders or builders[-1].size >= STREAM_CHUNK_SIZE:
             builders.append(ChunkBuilder(self.next))
@@ -137,7 +140,10 @@ class StreamLog:
         return offset
 
     def append_as(self, message: Message, producer: str, sequence: int) -> int | None:
-        """Keep `message` unless `producer` has sent it, or a later one; answers its offset, or None."""
+        """Append `message` unless `producer` has sent it or a later one before.
+
+        Returns its offset, or None.
+        """
         last = self._tracking.sequences.get(producer)
         if last is not None and sequence <= last:
             return None
@@ -147,7 +153,10 @@ class StreamLog:
         return offset
 
     def append_run_as(self, run: MessageRun, producer: str, sequence: int) -> int:
-        """The same for many, of which the first has the number `sequence`; answers how many are kept."""
+        """Append those messages of `run` that `producer` has not sent before; returns their number.
+
+        The first message of the run has the given `sequence`, the others follow.
+        """
         last = self._tracking.sequences.get(producer)
         known = 0 if last is None else max(0, last - sequence + 1)
         if known >= run.count:
@@ -170,32 +179,32 @@ class StreamLog:
         return run.count - known
 
     def sequence_of(self, producer: str) -> int | None:
-        """The sequence of the last message from `producer`; None if nothing is known of it."""
+        """The sequence of the last message from `producer`; None if it is not known."""
         return self._tracking.sequences.get(producer)
 
     def store_offset(self, reference: str, offset: int) -> None:
-        """Know that the consumer `reference` has come to `offset`; it is written with the next batch."""
+        """Store `offset` for the consumer `reference`; it is written with the next batch."""
         if self._tracking.offsets.get(reference) != offset:
             self._tracking.set_offset(reference, offset)
             self._pending.set_offset(reference, offset)
 
     def stored_offset(self, reference: str) -> int | None:
-        """How far the consumer `reference` has come; None if nothing is known of it."""
+        """The stored offset of the consumer `reference`; None if there is none."""
         return self._tracking.offsets.get(reference)
 
     def stored_offsets(self) -> dict[str, int]:
-        """How far consumers have come, as far as that is known."""
+        """The stored offsets of all consumers."""
         return dict(self._tracking.offsets)
 
     def sequences(self) -> dict[str, int]:
-        """The sequence of the last message from each producer, as far as that is known."""
+        """The sequences of the last messages of all producers."""
         return dict(self._tracking.sequences)
 
     def take_batch(self) -> list[DiskStep]:
-        """The steps that write what was appended; `written` is due when they are done.
+        """The steps that write what was appended; `written` must be called when they are done.
 
-        They write to one segment: what does not fit there is left for the next batch. One that failed is
-        written again from its first step, and must not make anew what it has filled before.
+        A batch writes to one segment; what does not fit there is left for the next batch. If a batch fails,
+        all of its steps are repeated, so a step must not create anew a file that a former one has filled.
         """
         steps, self._steps = self._steps, []
         self._take_pending()
@@ -224,13 +233,14 @@ class StreamLog:
             taken += 1
         del self._builders[:taken]
         if segment.size > segment.zeroed_to and segment.size - begin < STREAM_PREALLOCATION_SIZE:
-            # Only small batches gain by it: to zero as much again would cost large ones more than growing.
+            # Only small batches profit: for large ones writing as many zeros again costs more than growing
+            # the file.
             parts.append(bytes(STREAM_PREALLOCATION_SIZE))
             segment.zeroed_to = segment.size + STREAM_PREALLOCATION_SIZE
         return [*steps, WriteFile(segment.name, begin, parts), SyncFile(segment.name)]
 
     def written(self) -> None:
-        """What the last batch had is safe, and readable."""
+        """The last batch was synced: its messages become readable."""
         in_flight, self._in_flight = self._in_flight, []
         for chunk in in_flight:
             if chunk.count:
@@ -243,10 +253,9 @@ class StreamLog:
             self.listener()
 
     def read(self, offset: int, begin: int = -1) -> Chunk | None:
-        """The chunk with the message at `offset`, or behind it if that is damaged; None at the end.
+        """The chunk with the message at `offset`, or the next readable one if it is damaged; None at the end.
 
-        Whoever was there before says with which offset it begins. What cannot be read is reported, each time
-        that somebody comes by.
+        `begin` is the first offset of the chunk, if the caller knows it. Errors are reported at each attempt.
         """
         chunk = self._cache.get(self.number, offset if begin < 0 else begin)
         if chunk is not None and self.first <= offset < chunk.end:
@@ -265,23 +274,29 @@ class StreamLog:
         return None
 
     def cursor(self) -> Cursor:
-        """What goes through many chunks by large reads; for what it cannot read, `read` is asked."""
+        """A cursor for reading many chunks in large blocks; what it cannot read, `read` can."""
         return Cursor(self._disk.read, self._segment_of)
 
     def last_chunk(self) -> int:
-        """Where the last chunk that can be read begins; -1 if there is none."""
+        """The first offset of the last readable chunk; -1 if there is none."""
         if not self.first <= self._last:
             chunk = self.read(self.committed - 1) if self.committed > self.first else None
             self._last = -1 if chunk is None else chunk.first
         return self._last
 
     def end_of_nonmatching(self, first: int, wanted: FilterMatcher) -> int | None:
-        """Up to where chunks from `first` on are known to have nothing that is `wanted`."""
+        """The offset before which chunks from `first` on are known not to match `wanted`.
+
+        None if that is not known.
+        """
         known = self._bloom_filters.of(self.number, first)
         return None if known is None or wanted.may_match(known[1]) else known[0]
 
     def may_contain(self, chunk: Chunk, wanted: FilterMatcher) -> bool:
-        """False if `chunk` has nothing that is `wanted`; that stays known when the chunk itself does not."""
+        """False if `chunk` has no message that is `wanted`.
+
+        The result is remembered longer than the chunk.
+        """
         bloom_filter = bloom_filter_of(chunk)
         if wanted.may_match(bloom_filter):
             return True
@@ -289,7 +304,7 @@ class StreamLog:
         return False
 
     def offset_at(self, time: int) -> int:
-        """The offset of the first chunk that was begun at `time` (ms) or later; the next one if none was."""
+        """The first offset of the first chunk with `time` (ms) or later; the next offset if there is none."""
         for segment in self.segments:
             if segment.last_time < time or segment.first >= self.committed:
                 continue
@@ -304,7 +319,7 @@ class StreamLog:
         return self.committed
 
     def trim(self, now: int) -> None:
-        """Give up the eldest segments, as far as `retention` wants it; the next batch deletes them."""
+        """Remove the oldest segments that exceed `retention`; the next batch deletes their files."""
         kept = self.retention
         octets = self.octets
         unwanted: list[StreamSegment] = []
@@ -317,13 +332,13 @@ class StreamLog:
             octets -= eldest.size
             unwanted.append(self.segments.pop(0))
         if unwanted and self._catalog is not None:
-            # Before the files go, nobody expects them.
+            # The catalog is changed before the files are deleted, so that they are not reported as missing.
             self._steps += self._catalog.put(self.number, CatalogEntry(self.first, self.committed))
         for segment in unwanted:
             self._delete_segment(segment)
 
     def delete_segments(self) -> None:
-        """The stream is gone: the next batch deletes all of it."""
+        """Delete all files of the stream with the next batch; called when the stream was deleted."""
         self._builders = []
         self._pending = Tracking()
         if self._catalog is not None:
@@ -334,16 +349,17 @@ class StreamLog:
 
     @property
     def has_work(self) -> bool:
-        """Whether `take_batch` has anything to write."""
+        """True if `take_batch` has anything to write."""
         return bool(self._builders or self._steps or (self._pending and self._has_room_for_pending))
 
     # --- private -------------------------------------------------------------------------------
 
     @property
     def _has_room_for_pending(self) -> bool:
-        """Whether a chunk may be made for what is pending alone.
+        """True if a chunk may be written for pending tracking data alone.
 
-        A file has a message, so that the next has another name: if it is full, what is pending waits for one.
+        A file needs at least one message, so that the next file gets another name: if the segment is full,
+        the data waits for a message.
         """
         if not self.segments:
             return True
@@ -351,7 +367,7 @@ class StreamLog:
         return not segment.is_sealed and segment.size < self.retention.segment_size
 
     def _take_pending(self) -> None:
-        """Have what is pending in the first chunk of the next batch."""
+        """Move the pending tracking data to the first chunk of the next batch."""
         if not self._pending or not (self._builders or self._has_room_for_pending):
             return
         if not self._builders:
@@ -361,7 +377,7 @@ class StreamLog:
         self._pending = Tracking()
 
     def _tail(self, changes: Tracking, seed: int, *, is_whole: bool) -> bytes:
-        """What the next chunk says of `changes`; or of everything up to it, and of nothing behind."""
+        """The encoded tail of the next chunk: `changes`, or with `is_whole` the whole state up to it."""
         self._written.update(changes)
         return (self._written if is_whole else changes).encode(seed)
 
@@ -375,20 +391,20 @@ class StreamLog:
         return segment.end > segment.first and segment.size + size > self.retention.segment_size
 
     def _roll(self, first: int) -> list[DiskStep]:
-        """Seal the last segment and begin the next, at `first`."""
+        """Seal the last segment and create the next one, which begins with offset `first`."""
         steps: list[DiskStep] = []
         if self.segments and not self.segments[-1].is_sealed:
             steps += self.segments[-1].seal()
         segment = StreamSegment(self.number, first, self._random_octets(SALT_SIZE), self.epoch)
         self.segments.append(segment)
         head = segment.encode_head(self.number)
-        # What an index says must not outlive its file.
+        # An old index must not survive its file.
         steps += [DeleteFile(segment.index_name), CreateFile(segment.name, 0)]
-        # Whole before anything is written behind it: one that is torn has nothing in it.
+        # The head is synced before anything is written behind it: a torn file has no messages.
         return [*steps, WriteFile(segment.name, 0, [head]), SyncFile(segment.name), SyncDirectory()]
 
     def _fetched(self, offset: int) -> Chunk | None:
-        """The chunk with `offset`, from the disk, keeping what was read along; None if it is damaged."""
+        """The chunk with `offset` from the disk; chunks read along are cached. None if it is damaged."""
         segment = self._segment_of(offset)
         wanted: Chunk | None = None
         for found in self._chunks(segment, segment.place_before(offset)):
@@ -411,13 +427,16 @@ class StreamLog:
         return wanted
 
     def _damage_at(self, segment: StreamSegment, offset: int) -> StoreFileError:
-        """What is lost where `segment` is damaged at `offset`: all of a chunk, as it has one checksum."""
+        """An error for the damage of `segment` at `offset`.
+
+        A whole chunk is lost, since it has one checksum.
+        """
         first, place = offset, segment.place_before(offset)
         end = self._behind_damage(offset)
         for found in self._chunks(segment, place):
             if found.head.first > offset:
                 break
-            # The damaged chunk itself, or the last before it.
+            # The damaged chunk itself, or the last one before it.
             is_it = found.head.end > offset
             first, place = (
                 (found.head.first, found.place) if is_it else (found.head.end, found.place + found.size)
@@ -426,7 +445,7 @@ class StreamLog:
         return StoreFileError(segment.name, place, text, messages=end - first, queues=(self.number,))
 
     def _behind_damage(self, offset: int) -> int:
-        """The first offset behind the damaged chunk that `offset` was in."""
+        """The first offset behind the damaged chunk with `offset`."""
         segment = self._segment_of(offset)
         try:
             for found in self._chunks(segment, segment.place_before(offset)):
@@ -441,7 +460,7 @@ class StreamLog:
         return min((later.first for later in self.segments if later.first > offset), default=self.committed)
 
     def _segment_of(self, offset: int) -> StreamSegment:
-        """The segment with `offset`, which is one that is kept."""
+        """The segment with `offset`, which must be in the stream."""
         low, high = 0, len(self.segments)
         while high - low > 1:
             middle = (low + high) // 2
@@ -456,4 +475,4 @@ class StreamLog:
 
 
 def _nobody() -> None:
-    """Nobody waits for what is written."""
+    """The default listener, which does nothing."""

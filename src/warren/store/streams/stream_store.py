@@ -1,6 +1,6 @@
-"""The streams of one virtual host: one job at a time writes and syncs what was appended to all of them.
+"""The streams of one virtual host; one job at a time writes and syncs what was appended to all of them.
 
-A job syncs each file that it wrote to; what is appended meanwhile shares the next one (group commit).
+A job syncs each file that it wrote to; what is appended meanwhile shares the next job (group commit).
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from warren.store.streams.stream_log import StreamLog, StreamLogDependencies
 
 
 class StreamStore:
-    """The open streams of one virtual host; `recovery.open_streams` makes it."""
+    """The open streams of one virtual host; created by `recovery.open_streams`."""
 
     __slots__ = (
         "_batch_waiting", "_dirty", "_files", "_in_flight", "_is_announced", "_is_busy", "_is_closed",
@@ -27,7 +27,7 @@ class StreamStore:
         self._port = port
         # By the number of the stream.
         self.logs = logs
-        # Those with something to write, and those of which something is being written.
+        # Streams with something to write, and streams that are part of the job in progress.
         self._dirty: list[StreamLog] = []
         self._in_flight: list[StreamLog] = []
         self._pending_size = 0
@@ -37,17 +37,17 @@ class StreamStore:
         self._on_closed: Callable[[], None] | None = None
         self.failure: OSError | None = None
         self._retried: list[DiskStep] = []
-        # Who waits for the next batch, and who for the one that is being written, and with which numbers.
+        # Listeners for the next batch, and those for the batch in progress, with the first and last sequence.
         self._waiting: list[tuple[ConfirmListener, int, int]] = []
         self._batch_waiting: list[tuple[ConfirmListener, int, int]] = []
 
     @property
     def is_idle(self) -> bool:
-        """True if everything that was appended is written."""
+        """True if everything appended was written."""
         return not (self._is_busy or self._dirty or self._waiting or self._retried)
 
     def log(self, number: int) -> StreamLog:
-        """The stream with `number`, which is new if nobody has asked for it before."""
+        """The stream with `number`; created if it does not exist."""
         log = self.logs.get(number)
         if log is None:
             log = StreamLog(number, self._files, [])
@@ -55,13 +55,13 @@ class StreamStore:
         return log
 
     def begin(self, log: StreamLog) -> None:
-        """`log` is to be there, with its epoch, before there is a message in it."""
+        """Write the epoch of `log` to disk before there is a message in it."""
         if not log.segments:
             log.begin()
             self.mark_dirty(log)
 
     def append(self, log: StreamLog, message: Message) -> int:
-        """Keep `message` in `log`; answers its offset."""
+        """Append `message` to `log`; returns its offset."""
         offset = log.append(message)
         self._appended(log, len(message.content))
         return offset
@@ -74,27 +74,30 @@ class StreamStore:
         self.mark_dirty(log)
 
     def append_as(self, log: StreamLog, message: Message, producer: str, sequence: int) -> bool:
-        """Keep `message` in `log`, unless it came from `producer` before; whether it did not."""
+        """Append `message` to `log`; False if `producer` has sent it or a later one before."""
         if log.append_as(message, producer, sequence) is None:
             return False
         self._appended(log, len(message.content))
         return True
 
     def append_run_as(self, log: StreamLog, run: MessageRun, producer: str, sequence: int) -> int:
-        """The same for many, of which the first has the number `sequence`; answers how many are kept."""
+        """Append those messages of `run` to `log` that `producer` has not sent before; returns their number.
+
+        The first message of the run has the given `sequence`, the others follow.
+        """
         kept = log.append_run_as(run, producer, sequence)
         if kept:
             self._appended(log, run.octets)
         return kept
 
     def store_offset(self, log: StreamLog, reference: str, offset: int) -> None:
-        """Know how far the consumer `reference` of `log` has come."""
+        """Store `offset` for the consumer `reference` of `log`."""
         log.store_offset(reference, offset)
         if log.has_work:
             self.mark_dirty(log)
 
     def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
-        """Say to `confirmation` that `sequence` is done when all that was appended before is safe."""
+        """Call `confirmation` with `sequence` when everything appended before is synced."""
         if self._waiting:
             asking, first, last = self._waiting[-1]
             if asking is confirmation and sequence == last:
@@ -107,7 +110,7 @@ class StreamStore:
         self._waiting.append((confirmation, sequence, sequence))
 
     def mark_dirty(self, log: StreamLog) -> None:
-        """`log` has something to write, or to delete."""
+        """Record that `log` has something to write or to delete."""
         if not log.is_dirty:
             log.is_dirty = True
             self._dirty.append(log)
@@ -116,24 +119,24 @@ class StreamStore:
             self._port.commit_due()
 
     def delete(self, log: StreamLog) -> None:
-        """`log` is gone."""
+        """Delete `log` and its files."""
         self.logs.pop(log.number, None)
         log.delete_segments()
         self.mark_dirty(log)
 
     def maintain(self, now: int) -> None:
-        """Give up what retention does not want: ask for it now and then."""
+        """Trim all streams by their retention; called periodically."""
         for log in list(self.logs.values()):
             self.trim(log, now)
 
     def trim(self, log: StreamLog, now: int) -> None:
-        """Give up what the retention of `log` does not want."""
+        """Trim `log` by its retention."""
         log.trim(now)
         if log.has_work:
             self.mark_dirty(log)
 
     def commit(self) -> None:
-        """Write what is pending, unless a batch is being written: then it goes with the next."""
+        """Write what is pending; if a batch is in progress, it is written with the next one."""
         self._is_announced = False
         if self._is_busy or self._is_closed or self.failure is not None:
             return
@@ -148,7 +151,7 @@ class StreamStore:
             self._port.caught_up()
         self._pending_size = 0
         if not self._dirty:
-            # Else some of what they wait for is not in this batch.
+            # Otherwise a part of what they wait for is not in this batch.
             self._batch_waiting, self._waiting = self._waiting, []
         if steps:
             self._submit(steps)
@@ -156,12 +159,12 @@ class StreamStore:
             self._confirm()
 
     def retry(self) -> None:
-        """Try the batch that failed once more, as when the disk has room again."""
+        """Submit the failed batch again, for example when the disk has room again."""
         if self._retried and not self._is_busy:
             self._submit(self._retried)
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        """Write what is pending, then call `on_closed`; also after a failure."""
+        """Write what is pending, then call `on_closed`; it is called after a failure as well."""
         self._on_closed = on_closed
         if not self._is_busy:
             self.commit()
@@ -175,7 +178,7 @@ class StreamStore:
         self._files.disk.submit(steps, self._done)
 
     def _done(self, error: OSError | None) -> None:
-        """The job has ended."""
+        """Handle the end of a job: confirm its messages, or report the failure."""
         self._is_busy = False
         if error is not None:
             self.failure = error

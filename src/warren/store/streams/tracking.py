@@ -1,12 +1,12 @@
-"""What a stream knows of who publishes and who reads: the last sequence of each producer, the offset of each
-consumer. It is written with the messages that it belongs to, at the end of a chunk.
+"""Tracking data of a stream: the last sequence of each producer and the stored offset of each consumer.
 
     tail   │ entry … │ size of the entries u32 │ checksum of all before u32 │
     entry  │ kind u8 │ size u8 │ name │ number u64 │
 
-Kind 0 is the sequence of a producer, 1 the offset of a consumer. The first chunk of a file has all that is
-known, so what is given up before it is not missed; any other has what changed. The checksum is CRC-32C and
-starts from the salt of the file, so that a tail can be read without its chunk.
+It is written at the end of a chunk, with the messages it belongs to. Kind 0 is the sequence of a producer, 1
+the offset of a consumer. The first chunk of a file has the complete data, so that nothing is lost when older
+files are deleted; other chunks have the changes. The checksum is CRC-32C and starts from the salt of the
+file, so that a tail can be read without its chunk.
 """
 
 from collections import OrderedDict
@@ -24,7 +24,10 @@ _SEQUENCE, _OFFSET = range(2)
 
 
 class Tracking:
-    """Sequences and offsets by name; of too many, those that were set longest ago are forgotten."""
+    """Sequences by producer and offsets by consumer.
+
+    The ones set longest ago are evicted when there are too many.
+    """
 
     __slots__ = ("offsets", "sequences")
 
@@ -36,22 +39,22 @@ class Tracking:
         return bool(self.sequences or self.offsets)
 
     def set_sequence(self, producer: str, sequence: int) -> None:
-        """The last that came from `producer` has `sequence`."""
+        """Record `sequence` as the last one of `producer`."""
         _set(self.sequences, producer, sequence, STREAM_PRODUCERS_MAX)
 
     def set_offset(self, reference: str, offset: int) -> None:
-        """The consumer `reference` has come to `offset`."""
+        """Record `offset` as the position of the consumer `reference`."""
         _set(self.offsets, reference, offset, STREAM_CONSUMERS_MAX)
 
     def update(self, changes: "Tracking") -> None:
-        """Know `changes` as well."""
+        """Apply `changes` to this state."""
         for producer, sequence in changes.sequences.items():
             self.set_sequence(producer, sequence)
         for reference, offset in changes.offsets.items():
             self.set_offset(reference, offset)
 
     def encode(self, seed: int) -> bytes:
-        """The tail of a chunk that says all of this; empty if that is nothing."""
+        """The tail of a chunk with all entries; empty if there are none."""
         if not self:
             return b""
         parts: list[bytes] = []
@@ -64,7 +67,7 @@ class Tracking:
         return before + int(extend(seed, before)).to_bytes(4, "big")
 
     def apply(self, entries: bytes) -> None:
-        """Know what `entries`, of a tail that is whole, say."""
+        """Apply `entries` of an intact tail to this state."""
         at = 0
         while at < len(entries):
             kind, size = _HEAD.unpack_from(entries, at)
@@ -80,13 +83,13 @@ class Tracking:
 
 
 def entries_size(end: bytes) -> int:
-    """Octets of the entries of the tail that ends with `end`, its last END_SIZE octets."""
+    """The size in bytes of the entries of the tail that ends with `end`, its last END_SIZE bytes."""
     size: int = _END.unpack(end)[0]
     return size
 
 
 def is_whole_tail(tail: bytes, seed: int) -> bool:
-    """Whether `tail` is unharmed."""
+    """True if the checksum of `tail` is right."""
     return int(extend(seed, tail[:-4])) == int.from_bytes(tail[-4:], "big")
 
 
