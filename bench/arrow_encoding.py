@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 
 from table import table
-from warren.management.arrow.columns import COLUMN_NAMES
-from warren.management.arrow.encoder import ArrowEncoder
-from warren.management.arrow.message_rows import MessageRows, rows_of_chunk, rows_of_messages
+from warren.arrow.columns import COLUMN_NAMES
+from warren.arrow.encoder import ArrowEncoder
+from warren.arrow.message_rows import MessageRows, rows_of_chunk, rows_of_messages
 from warren.model.message import Message, encode_address
 from warren.store.streams.chunk import Chunk, ChunkBuilder, read_head
 from warren.store.streams.span import Block

@@ -5,10 +5,10 @@ from contextlib import suppress
 
 import pyarrow as pa
 
+from warren.arrow.shapes import IS_COMPILED, TYPES, columns_of, from_properties
 from warren.errors import FrameError
-from warren.management.arrow.shapes import IS_COMPILED, TYPES, columns_of, from_properties
-from warren.management.staging.ipc_messages import IpcMessageKind, IpcStreamRefused, read_ipc_messages
-from warren.management.staging.row_decoder import RowDecoder, RowRefused
+from warren.staging.ipc_messages import IpcMessageKind, IpcStreamRefused, read_ipc_messages
+from warren.staging.row_decoder import RowDecoder, RowRefused
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Timestamp, UInt64, encode_table
 

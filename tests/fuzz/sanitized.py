@@ -6,8 +6,8 @@ import sysconfig
 from pathlib import Path
 
 # What has the compiled module, and its source.
-PACKAGE = "warren.management.arrow"
-SOURCE = Path("warren/management/arrow/shape_columns.c")
+PACKAGE = "warren.arrow"
+SOURCE = Path("warren/arrow/shape_columns.c")
 TARGET = "shapes"
 # Where a child finds the module; set only for one that is to load it.
 VARIABLE = "WARREN_FUZZ_SANITIZED"
@@ -36,10 +36,10 @@ def load() -> bool:
     folder = os.environ.get(VARIABLE)
     if folder is None:
         return False
-    import warren.management.arrow
+    import warren.arrow
 
-    warren.management.arrow.__path__.insert(0, folder)
-    from warren.management.arrow import shape_columns, shapes
+    warren.arrow.__path__.insert(0, folder)
+    from warren.arrow import shape_columns, shapes
 
     assert str(shape_columns.__file__).startswith(folder)
     assert shapes.IS_COMPILED, "the columns were imported before"

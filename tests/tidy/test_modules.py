@@ -14,7 +14,7 @@ BUILT = {".so", ".c", ".pyd", ".pyx", ".html"}
 # The modules in C, written by hand.
 IN_C = {
     SOURCE / "warren" / "runtime" / "write_thread.c",
-    SOURCE / "warren" / "management" / "arrow" / "shape_columns.c",
+    SOURCE / "warren" / "arrow" / "shape_columns.c",
 }
 # The version stands in the one, and Spark looks for its source in the other.
 EXPORTING = {SOURCE / "warren", SOURCE / "pyspark_warren"}

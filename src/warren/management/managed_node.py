@@ -4,20 +4,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from warren.flow.alarms import Alarms
-from warren.management.arrow.arrow_responses import ArrowResponses
+from warren.jobs.jobs import Jobs
+from warren.management.arrow_responses import ArrowResponses
 from warren.management.controls import Controls
-from warren.management.jobs.jobs import Jobs
 from warren.management.quarantine_view import QuarantineView
 from warren.management.queue_index import QueueIndex
-from warren.management.sampler import Sampler
-from warren.management.staging.staging import Staging
 from warren.management.web_sessions import WebSessions
 from warren.metadata.definitions_import import PasswordHasher
 from warren.metadata.machine import Metadata
 from warren.metadata.parameters import CLUSTER_ID, CLUSTER_NAME
 from warren.metadata.proposals import Proposals
+from warren.metrics.sampler import Sampler
 from warren.session.server import Server
 from warren.session.streams.counts import StreamCounts
+from warren.staging.staging import Staging
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ import uvloop
 from warren import __version__
 from warren.errors import ConnectionForced
 from warren.flow.alarms import Alarms
-from warren.management.jobs.jobs import Jobs
+from warren.jobs.jobs import Jobs
 from warren.management.managed_node import ListenerView, ManagedNode
-from warren.management.node_usage import NodeUsage
 from warren.management.queue_index import QueueIndex
-from warren.management.sampler import Sampler
 from warren.management.web_sessions import WebSessions
+from warren.metrics.node_usage import NodeUsage
+from warren.metrics.sampler import Sampler
 from warren.node import client_listeners, settings
 from warren.node.broker import Broker
 from warren.node.config import Config

@@ -13,7 +13,6 @@ from warren.access.passwords import SALT_SIZE, hash_password
 from warren.limits import JOURNAL_SKIPPED_NUMBERS, PASSWORD_THREADS, PASSWORDS_WAITING_MAX
 from warren.limits_http import JSON_DEPTH_MAX
 from warren.management.quarantine_view import QuarantinedItem, QuarantineView
-from warren.management.staging.staging import Staging
 from warren.metadata.commands import (
     INTERNAL_USER,
     Bind,
@@ -51,6 +50,7 @@ from warren.session.events.event_publisher import EXCHANGE
 from warren.session.handshake import HandshakeSettings
 from warren.session.server import Server, ServerDependencies, SessionSettings
 from warren.session.server_properties import server_properties
+from warren.staging.staging import Staging
 from warren.vhost.definitions_check import check_definitions
 from warren.vhost.vhost import VirtualHost
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from warren.management.sampler import Sampler
+from warren.metrics.sampler import Sampler
 from warren.runtime.clock import Clock
 from warren.runtime.turns import piece_by_piece
 from warren.vhost.coroutine_driver import Later

@@ -25,7 +25,6 @@ from warren.limits import (
     VHOST_WINDOW_MS,
 )
 from warren.management.managed_node import Loss, VhostStatus
-from warren.management.staging.staging import Staging
 from warren.metadata.commands import INTERNAL_USER, MetadataCommand, PutVhost, Reply
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
@@ -44,6 +43,7 @@ from warren.runtime.supervisor import (
 from warren.runtime.turns import in_pieces, piece_by_piece
 from warren.session.server import Server
 from warren.session.vhost_services import VhostDependencies, VhostServices
+from warren.staging.staging import Staging
 from warren.store.recovered_queue import RecoveredQueue
 from warren.store.segment import StoreFileError
 from warren.vhost.coroutine_driver import Later

@@ -2,9 +2,9 @@
 
 from aiohttp import web
 
+from warren.jobs.job import Job, JobKind, JobStep
+from warren.jobs.permit import JobContext, Permit
 from warren.management.auth import check_owner, is_monitor, login_vhosts, user_of
-from warren.management.jobs.job import Job, JobKind, JobStep
-from warren.management.jobs.permit import JobContext, Permit
 from warren.management.listing import Listing, reply_list, reply_one
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import ColumnsQuery, PageQuery, documented, paged

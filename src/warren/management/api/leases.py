@@ -5,6 +5,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from aiohttp import web
 
+from warren.arrow.message_rows import MessageRows, rows_of_columns
 from warren.limits import (
     LEASE_KEY_SIZE_MAX,
     LEASE_MESSAGES_MAX,
@@ -17,8 +18,7 @@ from warren.limits import (
 from warren.management.api.messages import readable_queue
 from warren.management.api.peek import query_number
 from warren.management.api.queue_rows import ROWS, RowFormatQuery, row_format
-from warren.management.arrow.arrow_responses import CONTENT_TYPE, RowsGone
-from warren.management.arrow.message_rows import MessageRows, rows_of_columns
+from warren.management.arrow_responses import CONTENT_TYPE, RowsGone
 from warren.management.auth import is_administrator, is_monitor, user_of, visible_vhosts
 from warren.management.listing import Listing, reply_list
 from warren.management.managed_node import ManagedNode

@@ -7,6 +7,8 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from aiohttp import web
 
 from warren.errors import AmqpError, PreconditionFailed
+from warren.jobs.job import Job, JobKind, JobStep
+from warren.jobs.permit import JobContext, Permit
 from warren.limits import JOB_RATE_MAX, NAME_SIZE_MAX, PREVIEWED_MAX, SCANNED_PER_TURN, SELECTED_MESSAGES_MAX
 from warren.limits_http import (
     PEEKED_PER_REQUEST_MAX,
@@ -15,8 +17,6 @@ from warren.management.api.jobs import check_job_limit, live_domain
 from warren.management.api.messages import payload_of, properties_of, readable_classic_queue
 from warren.management.auth import user_of
 from warren.management.conditions import ConditionError, parse_conditions
-from warren.management.jobs.job import Job, JobKind, JobStep
-from warren.management.jobs.permit import JobContext, Permit
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import Flag, JsonTable, doc, documented
 from warren.management.replies import bad_request, missing, reply

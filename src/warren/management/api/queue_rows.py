@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from aiohttp import web
 
+from warren.arrow.columns import parse_columns
+from warren.arrow.message_rows import MessageRows, RowFilter, rows_of_messages
 from warren.limits import ARROW_BROWSED_PER_TURN, NAME_SIZE_MAX
 from warren.management.api.messages import readable_queue
 from warren.management.api.peek import query_number
-from warren.management.arrow.arrow_responses import CONTENT_TYPE
-from warren.management.arrow.columns import parse_columns
-from warren.management.arrow.message_rows import MessageRows, RowFilter, rows_of_messages
+from warren.management.arrow_responses import CONTENT_TYPE
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import ErrorShape, Operation, doc, documented_as
 from warren.management.replies import bad_request

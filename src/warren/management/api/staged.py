@@ -21,10 +21,10 @@ from warren.management.operation import Operation, doc, documented, documented_a
 from warren.management.replies import RequestRefused, bad_request, done, error_reply, reply
 from warren.management.request_body import BodyFields, read_fields
 from warren.management.request_context import RequestContext, exchange_in_path, request_context
-from warren.management.staging.commit import Commit
-from warren.management.staging.ipc_messages import IpcStreamRefused, Read, read_ipc_messages
-from warren.management.staging.row_decoder import RowDecoder, RowRefused
-from warren.management.staging.vhost_staging import (
+from warren.staging.commit import Commit
+from warren.staging.ipc_messages import IpcStreamRefused, Read, read_ipc_messages
+from warren.staging.row_decoder import RowDecoder, RowRefused
+from warren.staging.vhost_staging import (
     QueryNotOwned,
     StageRules,
     StagingConflict,

@@ -5,6 +5,7 @@ from typing import Annotated, TypedDict
 
 from aiohttp import web
 
+from warren.arrow.message_rows import MessageRows, RowFilter, rows_of_chunk
 from warren.management.api.messages import readable_queue
 from warren.management.api.peek import channels_of, query_number
 from warren.management.api.queue_rows import (
@@ -15,8 +16,7 @@ from warren.management.api.queue_rows import (
     row_filter,
     row_format,
 )
-from warren.management.arrow.arrow_responses import CONTENT_TYPE, RowsGone
-from warren.management.arrow.message_rows import MessageRows, RowFilter, rows_of_chunk
+from warren.management.arrow_responses import CONTENT_TYPE, RowsGone
 from warren.management.auth import login_vhosts, user_of
 from warren.management.listing import Listing, reply_list
 from warren.management.managed_node import ManagedNode

@@ -12,11 +12,11 @@ from warren.management.metadata_changes import propose, vhost_in_path
 from warren.management.operation import ColumnsQuery, Flag, JsonTable, PageQuery, documented, paged, shape
 from warren.management.replies import bad_request, done, error_reply, put
 from warren.management.request_body import BodyFields, read_fields
-from warren.management.sampler import LENGTHS, OCTETS
 from warren.management.views.overview import vhost_stats
 from warren.management.views.stats import MessageStatsShape, SamplesQuery, sample_ranges, with_details
 from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
 from warren.metadata.vhosts import VhostMetadata
+from warren.metrics.sampler import LENGTHS, OCTETS
 from warren.model.arguments import QUEUE_KINDS
 
 _UNDEFINED = "undefined"

@@ -11,17 +11,17 @@ from typing import TypeAlias
 from warren import __version__
 from warren.flow.alarms import Resource
 from warren.management.managed_node import ManagedNode
-from warren.management.node_usage import NODE_COLUMNS, descriptors_max
 from warren.management.prometheus.exposition import labels
 from warren.management.prometheus.objects import VhostFilter
 from warren.management.quarantine_view import totals_of, unacknowledged
-from warren.management.sampler import VHOST_COLUMNS
 from warren.management.views.connections import stream_connections
 from warren.management.views.consumers import stream_consumers_on
 from warren.management.views.nodes import THREADS_MAX
 from warren.management.views.overview import totals
 from warren.management.views.streams import stream_publishers_on, streams_in
 from warren.metadata.leases import LeaseState
+from warren.metrics.node_usage import NODE_COLUMNS, descriptors_max
+from warren.metrics.sampler import VHOST_COLUMNS
 from warren.session.server_properties import COMPATIBLE_VERSION
 from warren.wire.streams.codes import ResponseCode
 

@@ -5,7 +5,6 @@ from typing import Any, Required, TypedDict
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import JsonTable, shape
-from warren.management.sampler import CHANNEL_COLUMNS, channel_row, series_of
 from warren.management.views.consumers import (
     ConsumerShape,
     OpenChannel,
@@ -23,6 +22,7 @@ from warren.management.views.stats import (
     no_reductions,
     with_details,
 )
+from warren.metrics.sampler import CHANNEL_COLUMNS, channel_row, series_of
 
 
 class ChannelConnectionShape(TypedDict):

@@ -6,7 +6,6 @@ from typing import Required, TypeAlias, TypedDict
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import JsonTable, shape
-from warren.management.sampler import CONNECTION_COLUMNS, connection_row, series_of
 from warren.management.views.stats import (
     GARBAGE_COLLECTION,
     SampleRanges,
@@ -15,6 +14,7 @@ from warren.management.views.stats import (
     with_rates,
 )
 from warren.metadata.definitions import json_value
+from warren.metrics.sampler import CONNECTION_COLUMNS, connection_row, series_of
 from warren.session.amqp_connection import AmqpConnection
 from warren.session.streams.connection import StreamConnection
 from warren.wire.table import Value

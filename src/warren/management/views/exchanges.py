@@ -5,10 +5,10 @@ from typing import Any, Required, TypeAlias, TypedDict
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import JsonTable
-from warren.management.sampler import EXCHANGE_COLUMNS, exchange_row, series_of
 from warren.management.views.stats import RateDetailsShape, SampleRanges, with_rates
 from warren.metadata.definitions import json_value
 from warren.metadata.records import ExchangeRecord
+from warren.metrics.sampler import EXCHANGE_COLUMNS, exchange_row, series_of
 from warren.routing.exchange import Exchange
 
 # A virtual host, and an exchange in it.

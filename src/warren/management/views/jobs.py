@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, TypedDict
 
-from warren.management.jobs.job import Job, JobState
+from warren.jobs.job import Job, JobState
 from warren.management.operation import doc
 from warren.vhost.message_move import MoveFailures
 from warren.vhost.move_preview import MovePreview

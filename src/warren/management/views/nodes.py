@@ -9,12 +9,12 @@ from typing import Any, Required, TypedDict
 from warren.flow.alarms import Resource
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
-from warren.management.node_usage import NODE_COLUMNS, descriptors_max
 from warren.management.operation import JsonTable, shape
 from warren.management.quarantine_view import totals_of, unacknowledged
-from warren.management.sampler import CHURN
 from warren.management.views.overview import contexts, exchange_types
 from warren.management.views.stats import SampleRanges, with_details, with_rates
+from warren.metrics.node_usage import NODE_COLUMNS, descriptors_max
+from warren.metrics.sampler import CHURN
 from warren.session.server_properties import COMPATIBLE_VERSION
 
 # What RabbitMQ calls the limit of a resource, and its alarm.

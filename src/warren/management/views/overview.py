@@ -8,8 +8,6 @@ from warren.management.auth import is_monitor, login_vhosts
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ListenerView, ManagedNode
 from warren.management.operation import JsonTable
-from warren.management.sampler import CHURN, LENGTHS, VHOST_COLUMNS, series_of
-from warren.management.time_series import SampleRow, TimeSeries
 from warren.management.views.stats import (
     ChurnRatesShape,
     MessageStatsShape,
@@ -19,6 +17,8 @@ from warren.management.views.stats import (
     with_rates,
 )
 from warren.metadata.users import User
+from warren.metrics.sampler import CHURN, LENGTHS, VHOST_COLUMNS, series_of
+from warren.metrics.time_series import SampleRow, TimeSeries
 from warren.routing.types import EXCHANGE_TYPES
 from warren.session.server_properties import COMPATIBLE_VERSION, PRODUCT
 from warren.vhost.vhost import VirtualHost

@@ -10,10 +10,10 @@ from typing import Any
 from warren.management.listing import Column, sort_value
 from warren.management.managed_node import ManagedNode
 from warren.management.queue_index import IndexedQueue, live_queues
-from warren.management.sampler import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
 from warren.management.views.queues import MEMORY, idle_since, utilisation
 from warren.metadata.definitions import json_value
 from warren.metadata.policies import Policy
+from warren.metrics.sampler import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
 from warren.model.arguments import QueueSettings, effective_definition
 from warren.queues.classic import ClassicQueue
 from warren.queues.local import LocalQueue

@@ -7,8 +7,6 @@ from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import JsonTable, shape
 from warren.management.queue_index import IndexedQueue
-from warren.management.sampler import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
-from warren.management.time_series import TimeSeries
 from warren.management.views.consumers import ConsumerShape
 from warren.management.views.stats import (
     GARBAGE_COLLECTION,
@@ -23,6 +21,8 @@ from warren.management.views.stats import (
 from warren.metadata.definitions import json_value
 from warren.metadata.policies import Policy
 from warren.metadata.records import QueueRecord
+from warren.metrics.sampler import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
+from warren.metrics.time_series import TimeSeries
 from warren.model.arguments import effective_definition
 from warren.queues.local import LocalQueue
 

@@ -13,8 +13,8 @@ from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import Shape, shape
 from warren.management.replies import bad_request
-from warren.management.sampler import CHURN, DELIVERED, DISK, LENGTHS, PUBLISHED
-from warren.management.time_series import SampleRow, SampleTimes, TimeSeries, details
+from warren.metrics.sampler import CHURN, DELIVERED, DISK, LENGTHS, PUBLISHED
+from warren.metrics.time_series import SampleRow, SampleTimes, TimeSeries, details
 
 # What cannot be known of a garbage collector that there is not, in the shape that clients expect.
 GARBAGE_COLLECTION: JsonObject = {

@@ -9,13 +9,13 @@ from tests.unit.session.client import Broker, publication
 from warren.flow.alarms import Alarms
 from warren.management.listing import sort_value
 from warren.management.managed_node import ManagedNode
-from warren.management.node_usage import NodeUsage
 from warren.management.queue_index import IndexedQueue, QueueIndex
-from warren.management.sampler import Sampler
 from warren.management.views.queue_columns import EXACT, FIELDS, queue_columns
 from warren.management.views.queues import queue_view
 from warren.management.views.stats import SampleRanges
 from warren.metadata.commands import CommandContext, SetPolicy
+from warren.metrics.node_usage import NodeUsage
+from warren.metrics.sampler import Sampler
 from warren.wire import methods
 
 TIME = 1_795_208_910_000

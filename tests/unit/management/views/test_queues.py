@@ -8,9 +8,7 @@ from tests.unit.session.client import Broker, Client, publication
 
 from warren.flow.alarms import Alarms
 from warren.management.managed_node import ManagedNode
-from warren.management.node_usage import NodeUsage
 from warren.management.queue_index import IndexedQueue, QueueIndex
-from warren.management.sampler import Sampler
 from warren.management.views.channels import channel_view
 from warren.management.views.connections import connection_view
 from warren.management.views.consumers import consumer_view, consumers_of
@@ -19,6 +17,8 @@ from warren.management.views.nodes import memory_view, tables_view
 from warren.management.views.queues import declared_queue_view, queue_view, whole_queue_view
 from warren.management.views.stats import SampleRanges
 from warren.metadata.commands import SetPolicy
+from warren.metrics.node_usage import NodeUsage
+from warren.metrics.sampler import Sampler
 from warren.wire import methods
 
 ASKED = SampleRanges(time=0, now=1_795_208_910_000)

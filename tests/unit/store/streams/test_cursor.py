@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 from tests.unit.store.streams.test_stream_log import Stream
 
+from warren.arrow.message_rows import MessageRows, rows_of_chunk
 from warren.limits import STREAM_CHUNK_SIZE, STREAM_READ_AHEAD_SIZE
-from warren.management.arrow.message_rows import MessageRows, rows_of_chunk
 from warren.model.message import Message, encode_address
 from warren.store.streams.chunk import Chunk
 from warren.store.streams.span import Span

@@ -1,6 +1,6 @@
 """So many in a second, and no burst after a rest."""
 
-from warren.management.jobs.rate_limiter import RateLimiter
+from warren.jobs.rate_limiter import RateLimiter
 
 
 def test_without_a_rate_there_is_no_bound() -> None:

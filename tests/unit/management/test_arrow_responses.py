@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 from warren.limits import ARROW_PAUSE_S_MIN
-from warren.management.arrow.arrow_responses import ArrowResponses
+from warren.management.arrow_responses import ArrowResponses
 
 PIECES = 20
 

@@ -7,12 +7,7 @@ import pytest
 from tests.integration.staging import bodies, stream
 
 from warren.limits import STAGED_BATCH_SIZE_MAX
-from warren.management.staging.ipc_messages import (
-    IpcMessage,
-    IpcMessageKind,
-    IpcStreamRefused,
-    read_ipc_messages,
-)
+from warren.staging.ipc_messages import IpcMessage, IpcMessageKind, IpcStreamRefused, read_ipc_messages
 
 
 def cut(octets: bytes, piece: int = 1 << 20) -> list[IpcMessage]:

@@ -492,7 +492,7 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT,
-    .m_name = "warren.management.arrow.shape_columns",
+    .m_name = "warren.arrow.shape_columns",
     .m_doc = "Columns of what follows from the shapes of messages.",
     .m_size = -1,
     .m_methods = methods,

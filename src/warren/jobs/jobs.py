@@ -4,8 +4,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from warren.jobs.job import Job, JobState
 from warren.limits import JOBS_KEPT_MAX, JOBS_RUNNING_MAX, JOBS_STOPPING_S, UNDO_MESSAGES_TOTAL_MAX
-from warren.management.jobs.job import Job, JobState
 
 logger = logging.getLogger("warren.management")
 

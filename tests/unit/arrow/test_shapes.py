@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from warren.arrow.shapes import IS_COMPILED, TYPES, columns_of, from_properties
 from warren.errors import FrameError
-from warren.management.arrow.shapes import IS_COMPILED, TYPES, columns_of, from_properties
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Float32, Int8, Int16, Int32, Timestamp, UInt8, UInt16, UInt32, UInt64, Value
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from warren.errors import AmqpError
+from warren.jobs.permit import Permit
+from warren.jobs.rate_limiter import RateLimiter
 from warren.limits import JOB_POLL_S, SCANNED_PER_TURN
-from warren.management.jobs.permit import Permit
-from warren.management.jobs.rate_limiter import RateLimiter
 from warren.vhost.message_move import MessageMove, MoveFailures
 from warren.vhost.undo_log import UndoLog
 

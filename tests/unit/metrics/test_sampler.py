@@ -4,8 +4,8 @@ import pytest
 from tests.unit.session.client import Broker, Client, call, publication
 
 from warren import limits
-from warren.management import sampler
-from warren.management.sampler import CHANNEL_COLUMNS, CHURN, QUEUE_COLUMNS, VHOST_COLUMNS, Sampler, series_of
+from warren.metrics import sampler
+from warren.metrics.sampler import CHANNEL_COLUMNS, CHURN, QUEUE_COLUMNS, VHOST_COLUMNS, Sampler, series_of
 from warren.queues.classic import ClassicQueue
 from warren.wire import methods
 

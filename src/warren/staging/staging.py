@@ -5,11 +5,11 @@ import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from warren.management.staging.staging_context import StagingContext
-from warren.management.staging.vhost_staging import VhostStaging
 from warren.runtime.timers import PeriodicTimer
 from warren.session.server import Server
 from warren.session.vhost_services import VhostServices
+from warren.staging.staging_context import StagingContext
+from warren.staging.vhost_staging import VhostStaging
 from warren.store.staged.stage_index import StageIndex
 
 logger = logging.getLogger("warren.staged")

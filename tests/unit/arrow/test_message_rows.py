@@ -6,13 +6,7 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.queues.samples import sent
 
-from warren.management.arrow.message_rows import (
-    MessageRows,
-    RowFilter,
-    combined,
-    rows_of_chunk,
-    rows_of_messages,
-)
+from warren.arrow.message_rows import MessageRows, RowFilter, combined, rows_of_chunk, rows_of_messages
 from warren.model.message import NO_PROPERTIES, Message, encode_address
 from warren.store.streams.chunk import Chunk, ChunkBuilder, read_head
 from warren.wire.properties import BasicProperties

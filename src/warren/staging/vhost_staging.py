@@ -22,16 +22,16 @@ from warren.limits import (
     STAGED_QUERY_AGE_MS_MIN,
     STAGED_SIZE_MAX,
 )
-from warren.management.staging.commit import Commit, CommitDependencies
-from warren.management.staging.ipc_messages import IpcMessage, IpcMessageKind
-from warren.management.staging.row_decoder import RowDecoder, RowRefused
-from warren.management.staging.staging_context import StagingContext
 from warren.model.message import HAS_HEADERS, Message
 from warren.routing.copies import addresses_of
 from warren.routing.router import decode_name
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.worker_thread import WorkerThread
 from warren.session.vhost_services import VhostServices
+from warren.staging.commit import Commit, CommitDependencies
+from warren.staging.ipc_messages import IpcMessage, IpcMessageKind
+from warren.staging.row_decoder import RowDecoder, RowRefused
+from warren.staging.staging_context import StagingContext
 from warren.store.disk import DeleteFile, DiskStep
 from warren.store.message_store import MessageStore
 from warren.store.segment import StoreFileError

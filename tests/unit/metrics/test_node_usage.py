@@ -5,7 +5,7 @@ import os
 from tests.unit.session.client import Broker
 
 from warren.flow.alarms import Alarms, Resource, ResourceLevel
-from warren.management.node_usage import NODE_COLUMNS, NodeUsage, descriptors_max, descriptors_used
+from warren.metrics.node_usage import NODE_COLUMNS, NodeUsage, descriptors_max, descriptors_used
 
 
 def test_figures_are_of_this_process() -> None:

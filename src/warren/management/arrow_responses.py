@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from warren.arrow.message_rows import MessageRows, combined
 from warren.errors import AmqpError
 from warren.limits import ARROW_PAUSE_S_MIN, ARROW_PIECE_SIZE, ARROW_READERS_MAX, ARROW_STALLED_S_MAX
-from warren.management.arrow.message_rows import MessageRows, combined
 from warren.management.replies import RequestRefused, error_reply, reply
 from warren.runtime.thread_pool import ThreadPool
 
 if TYPE_CHECKING:
-    from warren.management.arrow.encoder import ArrowEncoder
+    from warren.arrow.encoder import ArrowEncoder
 
 logger = logging.getLogger("warren.management")
 
@@ -136,7 +136,7 @@ class ArrowResponses:
 
 
 def _encoder() -> "type[ArrowEncoder]":
-    from warren.management.arrow.encoder import ArrowEncoder
+    from warren.arrow.encoder import ArrowEncoder
 
     return ArrowEncoder
 

@@ -16,10 +16,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warren.arrow.columns import PER_MESSAGE_COLUMNS
+from warren.arrow.message_rows import MessageRows, MessageShape
+from warren.arrow.shapes import IS_COMPILED, TIME, TYPES, Arrow, as_text, columns_of
 from warren.limits import ARROW_BATCH_SIZE_MAX, ARROW_DECODED_PER_TURN
-from warren.management.arrow.columns import PER_MESSAGE_COLUMNS
-from warren.management.arrow.message_rows import MessageRows, MessageShape
-from warren.management.arrow.shapes import IS_COMPILED, TIME, TYPES, Arrow, as_text, columns_of
 
 COMPRESSIONS: Final = ("zstd", "lz4")
 

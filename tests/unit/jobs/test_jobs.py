@@ -7,9 +7,9 @@ from itertools import count
 
 import pytest
 
+from warren.jobs.job import Job, JobKind, JobState
+from warren.jobs.jobs import Jobs
 from warren.limits import JOBS_KEPT_MAX, JOBS_RUNNING_MAX
-from warren.management.jobs.job import Job, JobKind, JobState
-from warren.management.jobs.jobs import Jobs
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
+from warren.arrow.columns import COLUMN_NAMES, parse_columns
+from warren.arrow.encoder import COMPRESSIONS, ArrowEncoder
+from warren.arrow.message_rows import MessageRows, rows_of_messages
 from warren.limits import ARROW_BATCH_SIZE_MAX, ARROW_DECODED_PER_TURN
-from warren.management.arrow.arrow_responses import END
-from warren.management.arrow.columns import COLUMN_NAMES, parse_columns
-from warren.management.arrow.encoder import COMPRESSIONS, ArrowEncoder
-from warren.management.arrow.message_rows import MessageRows, rows_of_messages
+from warren.management.arrow_responses import END
 from warren.model.message import Message, encode_address
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Int32
@@ -120,7 +120,7 @@ def test_messages_of_several_shapes_each_have_their_own() -> None:
 def test_interpreted_messages_that_are_all_unlike_each_other_are_decoded_some_in_a_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("warren.management.arrow.encoder.IS_COMPILED", False)
+    monkeypatch.setattr("warren.arrow.encoder.IS_COMPILED", False)
     count = 3 * ARROW_DECODED_PER_TURN
     rows = rows_of([message(b"x", BasicProperties(message_id=str(number))) for number in range(count)])
     batches = list(ArrowEncoder("q", COLUMN_NAMES).batches([rows]))

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from warren.management.staging.row_decoder import RowDecoder, RowRefused
 from warren.model.message import BODY_END, HAS_EXPIRATION, HAS_HEADERS, PERSISTENT, Message
+from warren.staging.row_decoder import RowDecoder, RowRefused
 from warren.store.streams.chunk import MessageRun
 
 

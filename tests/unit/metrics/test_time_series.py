@@ -1,7 +1,7 @@
 """Rates and samples of numbers, as RabbitMQ 3.10.8 showed them of the same ones."""
 
 from warren import limits
-from warren.management.time_series import CoarseTimeSeries, SampleTimes, TimeSeries, details
+from warren.metrics.time_series import CoarseTimeSeries, SampleTimes, TimeSeries, details
 
 T0 = 1_795_208_910_000
 STEP = limits.SAMPLE_INTERVAL_MS

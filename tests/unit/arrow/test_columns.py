@@ -2,7 +2,7 @@
 
 import pytest
 
-from warren.management.arrow.columns import COLUMN_NAMES, parse_columns
+from warren.arrow.columns import COLUMN_NAMES, parse_columns
 
 
 def test_all_are_asked_for_where_nothing_is_said() -> None:

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from warren.management.arrow.message_rows import MessageShape
+from warren.arrow.message_rows import MessageShape
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Table, decode_table
 from warren.wire.table_json import header_text, table_to_json
 
 try:
-    from warren.management.arrow.shape_columns import decode
+    from warren.arrow.shape_columns import decode
 except ImportError:
     IS_COMPILED = False
 else:
     IS_COMPILED = True
 
 if TYPE_CHECKING:
-    from warren.management.arrow.shape_columns import Column
+    from warren.arrow.shape_columns import Column
 
 # Nothing of Arrow says what it is to a type checker.
 Arrow: TypeAlias = Any

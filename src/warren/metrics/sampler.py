@@ -10,9 +10,9 @@ from typing import Protocol
 
 from warren import limits
 from warren.limits import SAMPLE_INTERVAL_MS, SAMPLED_PER_TURN
-from warren.management.time_series import CoarseTimeSeries, SampleRow, TimeSeries
 from warren.metadata.events import Event, QueueDeclared, QueueDeleted
 from warren.metadata.machine import Metadata
+from warren.metrics.time_series import CoarseTimeSeries, SampleRow, TimeSeries
 from warren.model.counters import Counters
 from warren.queues.local import LocalQueue
 from warren.routing.exchange import Exchange

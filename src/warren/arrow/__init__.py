@@ -1,0 +1,1 @@
+"""Messages as Arrow record batches, built column by column."""

@@ -1,1 +1,0 @@
-"""Messages as rows of Arrow: many at once, column by column, for who computes with them."""

@@ -1,0 +1,1 @@
+"""Counters of a node, sampled at fixed intervals into time series."""

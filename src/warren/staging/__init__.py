@@ -1,0 +1,1 @@
+"""Staged publishes: rows received as Arrow and published exactly once when their batch is committed."""
