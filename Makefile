@@ -52,7 +52,7 @@ test-all:  ## everything: also what takes long, older Sparks, more clients, all 
 	@$(MAKE) test LONG=all
 
 check: $(VENV)/.ready  ## the quick part, before a commit: lint, unit and tidy tests, interpreted
-	@$(VENV)/bin/python tests/run.py --build interpreted lint unit tidy
+	@$(VENV)/bin/python tests/run.py --build interpreted --long none lint unit tidy
 
 lint: $(VENV)/.ready  ## ruff, mypy --strict and the import contracts
 	@$(VENV)/bin/python tests/run.py --build interpreted lint
