@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from warren.node import settings
 from warren.node.config import DEPRECATED_KEYS
 from warren.node.config_file import ConfigEntry, ConfigError
-from warren.node.settings import Family, Setting
+from warren.node.setting_types import Family, Setting
 from warren.node.values import OneOf, boolean
 
 AnySetting = Setting[object] | Family[object]
@@ -22,7 +22,7 @@ _PORT = click.IntRange(0, 65_535)
 # What click calls the value of a setting's flag: nothing else begins like that.
 _NAME = "setting__"
 _USUAL = "data_dir"
-_SECRET = "; whoever lists processes sees it: better a variable"
+_SECRET = "; visible in the list of processes: prefer an environment variable"
 _DEFAULT_PORT, _DEFAULT_STREAM_PORT = 5672, 5552
 
 

@@ -8,6 +8,7 @@ from typing import TypeAlias, TypeVar
 from warren.node import settings
 from warren.node.config import Config
 from warren.node.errors import BootRefused
+from warren.node.setting_types import Family, HttpPortKeys, SocketKeys, TlsKeys
 from warren.node.values import Address
 from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
@@ -50,11 +51,11 @@ def connection_slots(config: Config, descriptors_share: int) -> ConnectionSlots:
 
 def _new_listeners(
     config: Config,
-    families: tuple[settings.Family[Address], settings.Family[Address]],
+    families: tuple[Family[Address], Family[Address]],
     shared: ListenerDependencies,
     connect: ClientFactory,
     *,
-    sockets: settings.SocketKeys,
+    sockets: SocketKeys,
 ) -> list[Listener]:
     in_the_clear, with_tls = families
     return [
@@ -79,7 +80,7 @@ def socket_options(config: Config) -> dict[str, object]:
     }
 
 
-def _listener_settings(config: Config, keys: settings.SocketKeys, address: Address) -> ListenerSettings:
+def _listener_settings(config: Config, keys: SocketKeys, address: Address) -> ListenerSettings:
     is_closing = config.get(keys.send_timeout_close)
     return ListenerSettings(
         host=address.host,
@@ -103,7 +104,7 @@ def _listener_settings(config: Config, keys: settings.SocketKeys, address: Addre
 
 
 def tls(config: Config) -> Tls | None:
-    """What TLS listeners share; None without any."""
+    """The TLS settings of the AMQP and stream listeners; None if there is no TLS listener."""
     if not config.family(settings.TLS) and not config.family(settings.STREAM_TLS):
         return None
     return Tls(
@@ -116,14 +117,14 @@ def tls(config: Config) -> Tls | None:
     )
 
 
-def http_tls(config: Config, port: settings.HttpPortKeys, keys: settings.TlsKeys) -> Tls | None:
-    """What a port of HTTP with TLS has; None if neither a place nor anything of its TLS is set."""
+def http_tls(config: Config, port: HttpPortKeys, keys: TlsKeys) -> Tls | None:
+    """The TLS settings of an HTTP port; None if none of its address, port and TLS keys is set."""
     if not any(map(config.is_set, (*port.all[:2], *keys.all))):
         return None
     return Tls(_tls_settings(config, keys))
 
 
-def _tls_settings(config: Config, keys: settings.TlsKeys) -> TlsSettings:
+def _tls_settings(config: Config, keys: TlsKeys) -> TlsSettings:
     return TlsSettings(
         prefix=keys.prefix,
         certificate_file=config.get(keys.certificate_file),

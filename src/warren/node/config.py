@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 from warren.node import config_file, no_effect, settings
 from warren.node.config_file import ConfigEntry, ConfigError
-from warren.node.settings import Family, Setting
+from warren.node.setting_types import Family, Setting
 from warren.node.values import InvalidValue
 
 Value = TypeVar("Value")

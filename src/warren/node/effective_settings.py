@@ -1,11 +1,11 @@
-"""What every setting is, as people may see it: its value, where that comes from, and no secret."""
+"""The settings in effect: each value, where it comes from, and secrets masked."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from warren.node import settings
 from warren.node.config import Config
-from warren.node.settings import Family
+from warren.node.setting_types import Family, Setting
 from warren.node.values import OneOf, format_value
 
 MASK = "********"
@@ -14,7 +14,7 @@ _DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSetting:
-    """One setting; a value of None is none at all, as if the key were not there."""
+    """A setting in effect; a value of None means that the key is not set."""
 
     key: str
     value: str | None
@@ -22,25 +22,25 @@ class EffectiveSetting:
 
 
 def effective_settings(config: Config) -> list[EffectiveSetting]:
-    """All of them, in the order in which they are declared."""
+    """All settings of `config`, in the order of declaration."""
     return [row for setting in settings.ALL for row in _rows(config, setting)]
 
 
-def _rows(config: Config, setting: settings.Setting[object] | Family[object]) -> list[EffectiveSetting]:
+def _rows(config: Config, setting: Setting[object] | Family[object]) -> list[EffectiveSetting]:
     if not isinstance(setting, Family):
-        value = _word(setting.parse, config.get(setting))
+        value = written_word(setting.parse, config.get(setting))
         return [_row(config, setting.key, value, is_secret=setting.is_secret)]
     values = config.family(setting)
     if not values:
         return [EffectiveSetting(setting.key, "none", config.place(setting.key) or _DEFAULT)]
     return [
-        _row(config, f"{setting.key}.{name}", _word(setting.parse, value), is_secret=False)
+        _row(config, f"{setting.key}.{name}", written_word(setting.parse, value), is_secret=False)
         for name, value in values.items()
     ]
 
 
-def _word(parse: Callable[[str], object], value: object) -> object:
-    """`value`, or the word for it where it is one of a few: what is shown can be written into a file."""
+def written_word(parse: Callable[[str], object], value: object) -> object:
+    """`value`, or the word that `parse` reads as it: what is shown can be written into a file."""
     if isinstance(parse, OneOf):
         return next((word for word, chosen in parse.choices.items() if chosen == value), value)
     return value

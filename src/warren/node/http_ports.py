@@ -15,6 +15,7 @@ from warren.node import settings
 from warren.node.client_listeners import http_tls, listen
 from warren.node.config import Config
 from warren.node.errors import BootRefused
+from warren.node.setting_types import HttpPortKeys
 from warren.transport.tls import Tls, TlsError
 
 logger = logging.getLogger("warren.node")
@@ -27,7 +28,7 @@ class _Port:
     """One of them; without TLS in the clear."""
 
     protocol: str
-    keys: settings.HttpPortKeys
+    keys: HttpPortKeys
     tls: Tls | None = None
 
 
@@ -98,7 +99,7 @@ class HttpPorts:
         for server in self._servers:
             await server.stop()
 
-    def _timeouts(self, keys: settings.HttpPortKeys) -> HttpTimeouts:
+    def _timeouts(self, keys: HttpPortKeys) -> HttpTimeouts:
         return HttpTimeouts(
             headers_s=self._config.get(keys.request) / _MS,
             idle_s=self._config.get(keys.idle) / _MS,

@@ -14,7 +14,7 @@ from warren.node.config import Config
 from warren.node.errors import BootRefused
 from warren.node.ldap_connection import LdapServer
 from warren.node.ldap_directory import LdapAccount, LdapDirectory, LdapSettings
-from warren.node.settings import Setting
+from warren.node.setting_types import Setting
 from warren.runtime.clock import Clock
 
 logger = logging.getLogger("warren.ldap")

@@ -14,7 +14,8 @@ from warren.node.config_file import ConfigError
 from warren.node.log_file import RotatedFile, Rotation
 from warren.node.log_formatters import LEVEL_NAMES, JsonFormatter, TextFormatter
 from warren.node.log_writer import LogWriter
-from warren.node.settings import LEVELS, Setting
+from warren.node.setting_types import Setting
+from warren.node.settings import LEVELS
 
 _ROOT = "warren"
 # Above everything: a level that lets nothing through.

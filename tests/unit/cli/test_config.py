@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from warren.cli.config import config
 from warren.node import settings
-from warren.node.settings import Family, Setting
+from warren.node.setting_types import Family, Setting
 from warren.node.values import InvalidValue, OneOf
 
 

@@ -14,7 +14,7 @@ from warren.cli.main import main
 from warren.cli.server import serve
 from warren.cli.setting_flags import FLAGS
 from warren.node import settings
-from warren.node.settings import Family, Setting
+from warren.node.setting_types import Family, Setting
 
 
 def show(*arguments: str, **environment: str) -> Result:

@@ -165,10 +165,21 @@ def test_none_empties_a_family() -> None:
     assert config.family(settings.LOOPBACK_USERS) == {"a.b": True}
 
 
-def test_every_setting_has_a_reason_and_a_key_of_its_own() -> None:
+def test_every_setting_has_a_description_and_a_key_of_its_own() -> None:
     keys = [setting.key for setting in settings.ALL]
     assert len(keys) == len(set(keys)) > 50
-    assert all(setting.reason for setting in settings.ALL)
+    # The reference and the help show each description without its neighbours.
+    assert not [key.key for key in settings.ALL if len(key.reason) < 20 or "the same" in key.reason]
+
+
+def test_every_default_of_the_settings_reference_can_be_used() -> None:
+    page = (Path(__file__).parents[3] / "docs/guide/settings.md").read_text()
+    rows = [row.split(" | ", 2)[:2] for row in page.splitlines() if row.startswith("| `")]
+    assert len(rows) == len(settings.ALL)
+    for key, default in ((key.strip("| `"), default) for key, default in rows):
+        for value in [] if default == "none" else default.split("<br>"):
+            name, _, of_family = value.strip("`").rpartition(" = ")
+            Config([ConfigEntry(key.replace("…", name), of_family, "the page")])
 
 
 def test_a_folder_is_read_in_the_order_of_its_names(tmp_path: Path) -> None:
