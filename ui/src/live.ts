@@ -30,7 +30,7 @@ export function useLive<T>(url: string): Live<T> {
       status === 200
         ? { url, data: body as T }
         : // A deleted object is no longer shown, nor are its actions.
-          { ...(before?.url === url && status !== 404 ? before : {}), url, error: new ApiError(status, reasonIn(body)) },
+          { ...(before?.url === url && status !== 404 ? before : {}), url, error: new ApiError(status, reasonIn(status, body)) },
     );
   useEffect(() => feed.subscribe(url, show), [url]);
   const current = state?.url === url ? state : undefined;
@@ -53,9 +53,9 @@ function openStream(paths: string[]): EventStream {
   return stream;
 }
 
-function reasonIn(body: unknown): string {
+function reasonIn(status: number, body: unknown): string {
   if (body instanceof Error) return body.message;
   const said = body as { message?: unknown; reason?: unknown } | null;
   const reason = said?.message ?? said?.reason;
-  return typeof reason === "string" ? reason : "unexpected response from the broker";
+  return typeof reason === "string" ? reason : `The broker answered with HTTP status ${status} and no reason.`;
 }
