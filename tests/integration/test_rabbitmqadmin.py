@@ -194,6 +194,7 @@ def test_a_file_says_where_the_broker_is(node: BrokerProcess, ours: str, tmp_pat
     assert (found.returncode, found.stdout) == (0, b"")
 
 
+@pytest.mark.long
 @pytest.mark.rabbitmq
 @pytest.mark.skipif(not is_installed(), reason="no rabbitmq-server here")
 def test_ours_does_the_same_with_rabbitmq(ours: str, tmp_path: Path) -> None:

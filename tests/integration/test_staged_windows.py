@@ -118,6 +118,7 @@ SHAPES = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.long
 @SHAPES
 def test_streams_have_each_row_once_wherever_a_broker_dies_in_a_commit(
     tmp_path: Path, rows: Callable[[int], bytes], count: int
@@ -148,6 +149,7 @@ def test_streams_have_each_row_once_wherever_a_broker_dies_in_a_commit(
             end(node)
 
 
+@pytest.mark.long
 @SHAPES
 def test_streams_have_each_row_once_however_often_a_broker_dies_while_it_goes_on(
     tmp_path: Path, rows: Callable[[int], bytes], count: int
@@ -175,6 +177,7 @@ def test_streams_have_each_row_once_however_often_a_broker_dies_while_it_goes_on
     assert deaths == len(STREAMS) * PIECES
 
 
+@pytest.mark.long
 @SHAPES
 @pytest.mark.parametrize("call", [f"pwrite:2:{STREAM}", f"fdatasync:2:{STREAM}", f"pwrite:1:{MARK}"])
 def test_a_row_that_chance_sent_to_one_stream_is_not_sent_to_another_after_a_kill(
