@@ -20,7 +20,6 @@ from warren.wire.table_json import table_from_json
 TRANSACTION_HEADER = b"\x0bx-spark-txnS"
 _FRAME = struct.Struct(">BHI")
 _METHOD, _HEADER, _BODY = 1, 2, 3
-_END = b"\xce"
 _OVERHEAD = 8
 _BASIC = b"\x00\x3c\x00\x00"
 _HEADERS = 1 << 13

@@ -2,11 +2,11 @@
 
 from contextlib import suppress
 
+from tests.stream_delivery import decode_deliver
 from tests.unit.session.streams.client import Node, StreamClient, data, with_filters
 
 from warren.wire.streams import commands
 from warren.wire.streams.codes import CommandKey, MalformedFrame, OffsetType
-from warren.wire.streams.delivery import decode_deliver
 from warren.wire.streams.fields import Offset, Version
 from warren.wire.streams.frames import framed
 from warren.wire.streams.publish import Publication, SubEntryBatch, encode_publish

@@ -3,11 +3,12 @@
 import socket
 import ssl
 
+from tests.stream_delivery import decode_deliver
+
 from warren.wire.streams import commands
 from warren.wire.streams.codes import CommandKey
 from warren.wire.streams.codes import OffsetType as Start
 from warren.wire.streams.commands import StreamCommand
-from warren.wire.streams.delivery import decode_deliver
 from warren.wire.streams.fields import Offset
 from warren.wire.streams.frames import framed
 from warren.wire.streams.publish import Publication, encode_publish

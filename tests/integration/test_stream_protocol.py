@@ -25,9 +25,9 @@ from rstream import (
 )
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.stream_client import RawStreamClient
+from tests.stream_delivery import decode_deliver
 
 from warren.wire.streams import commands
-from warren.wire.streams.delivery import decode_deliver
 from warren.wire.streams.frames import framed
 
 WAIT_S = 20

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator
 from itertools import product
 
 import pytest
+from tests.exported import export_definitions
 from tests.seeds import SEEDS
 from tests.sim.disk import SimulatedDisk
 
@@ -42,7 +43,6 @@ from warren.metadata.commands import (
     SetPolicy,
     Unbind,
 )
-from warren.metadata.definitions import export_definitions
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.machine import Metadata
 from warren.store.disk import CreateFile, SyncFile, WriteFile

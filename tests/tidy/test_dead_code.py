@@ -1,13 +1,14 @@
-"""What nobody calls is not kept."""
+"""What only tests use, or nobody, is not kept."""
 
 import ast
 import asyncio
 import re
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.tidy.sources import SOURCE, Function, files, is_generated, modules, place, report, text, tree
+from tests.tidy.sources import ROOT, SOURCE, Function, files, is_generated, modules, place, report, text, tree
 
 CALLED_BY_ASYNCIO = {*dir(asyncio.Protocol), *dir(asyncio.BufferedProtocol)}
 # Methods that aiohttp calls on a connection and on a resource.
@@ -19,67 +20,95 @@ CALLED_BY_SPARK = {
     "getDefaultReadLimit", "initialOffset", "prepareForTriggerAvailableNow", "pushFilters",
     "reportLatestOffset", "streamReader", "streamWriter",
 }  # fmt: skip
+# A method that click calls on a group of commands.
+CALLED_BY_CLICK = {"format_commands"}
+CALLED_BY_OTHERS = CALLED_BY_ASYNCIO | CALLED_BY_AIOHTTP | CALLED_BY_SPARK | CALLED_BY_CLICK
+# Tables that are kept whole: the reply codes of the specification, and the settings, which are collected by
+# their type. Constants of one statement (`HEADER, ANNOTATIONS, BODY = range(3)`) are a table, too.
+WHOLE = {SOURCE / "warren" / "errors.py", SOURCE / "warren" / "node" / "settings.py"}
+# Who uses what is in src/: what is shipped, measured, shown or generated, and what tells a build what to do.
+USERS = tuple(ROOT / folder for folder in ("src", "tools", "bench", "demo", "deploy"))
 WORD = re.compile(r"\w+")
-# A table of the specification, kept whole.
-WHOLE = SOURCE / "warren" / "errors.py"
+PRIVATE = re.compile(r"^ *(?:async def|def|class) (_[a-zA-Z]\w*)", re.MULTILINE)
+CONSTANT = re.compile(r"_*[A-Z][A-Z0-9_]*")
 
 
-def test_every_private_function_and_class_is_used_where_it_stands() -> None:
+def test_every_private_name_is_used_where_it_stands() -> None:
     found = [
-        f"{place(path, node.lineno)}: {node.name}"
-        for path in modules()
-        for node in _definitions(tree(path))
-        if node.name.startswith("_")
-        and not node.name.startswith("__")
-        and node.name not in _used_inside(path) | CALLED_BY_AIOHTTP
-    ]
-    assert not found, report(found)
-
-
-def test_every_public_function_and_class_of_the_broker_is_named_somewhere_else() -> None:
-    found = [
-        f"{place(path, node.lineno)}: {node.name}"
+        f"{place(path, line)}: {name}"
         for path in modules("src")
-        if path != WHOLE and not is_generated(path)
-        for node in _definitions(tree(path))
-        if not node.name.startswith("_")
-        and not node.decorator_list
-        and node.name not in CALLED_BY_ASYNCIO | CALLED_BY_AIOHTTP | CALLED_BY_SPARK
-        if _words()[node.name] < 2
+        for name, line in _defined(tree(path))
+        if name.startswith("_") and not name.startswith("__") and name not in CALLED_BY_OTHERS
+        if not _used_inside(path)[name]
     ]
     assert not found, report(found)
 
 
-def _definitions(module: ast.Module) -> list[ast.ClassDef | Function]:
-    """Module-level functions and classes, and the methods of the latter."""
-    top = [node for node in module.body if isinstance(node, ast.ClassDef | Function)]
-    inner = [
-        child
-        for node in top
-        if isinstance(node, ast.ClassDef)
-        for child in node.body
-        if isinstance(child, Function)
+def test_every_private_name_of_a_test_is_used_where_it_stands() -> None:
+    # Most names stand in many places, which is seen without a syntax tree.
+    found = [
+        f"{place(path)}: {name}"
+        for path in modules("tests", "tools", "bench", "demo")
+        for name in PRIVATE.findall(text(path))
+        if len(re.findall(rf"\b{name}\b", text(path))) < 2
     ]
-    return top + inner
+    assert not found, report(found)
+
+
+def test_every_public_name_of_the_broker_is_used_by_more_than_tests() -> None:
+    found = [
+        f"{place(path, line)}: {name}"
+        for path in modules("src")
+        if path not in WHOLE and not is_generated(path)
+        for name, line in _defined(tree(path))
+        if not name.startswith("_") and name not in CALLED_BY_OTHERS and not _used()[name]
+    ]
+    assert not found, report(found)
+
+
+def _defined(module: ast.Module) -> Iterator[tuple[str, int]]:
+    """Functions, classes, methods and constants, but for what a decorator may call."""
+    for node in module.body:
+        match node:
+            case ast.ClassDef():
+                yield node.name, node.lineno
+                for child in node.body:
+                    if isinstance(child, Function) and not child.decorator_list:
+                        yield child.name, child.lineno
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if not node.decorator_list:
+                yield node.name, node.lineno
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                if CONSTANT.fullmatch(name):
+                    yield name, node.lineno
 
 
 @cache
-def _used_inside(path: Path) -> set[str]:
-    """Every name, attribute and string of the module that is not a definition."""
-    found = set()
+def _used_inside(path: Path) -> Counter[str]:
+    """How often each name is used in the module: read, imported, or named in a string."""
+    found: Counter[str] = Counter()
     for node in ast.walk(tree(path)):
         match node:
-            case ast.Name():
-                found.add(node.id)
-            case ast.Attribute():
-                found.add(node.attr)
+            case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
+                found[name] += 1
             case ast.Constant(value=str() as value):
-                found.add(value)
+                # A type that is not there yet, or what getattr is given.
+                found.update(WORD.findall(value) if len(value) < 200 else ())
+            case ast.ImportFrom(names=names):
+                # Nobody has used it yet who has only imported it, unless to hand it on.
+                if path.name == "__init__.py":
+                    found.update(alias.name for alias in names)
     return found
 
 
 @cache
-def _words() -> Counter[str]:
-    """How often each word stands in code; a definition alone makes one."""
-    code = (path for path in files() if path.suffix in {".py", ".toml"})
-    return Counter(word for path in code for word in WORD.findall(text(path)))
+def _used() -> Counter[str]:
+    """How often each name is used by anybody but tests."""
+    found: Counter[str] = Counter()
+    for path in files():
+        if not any(path.is_relative_to(user) for user in USERS) and path.parent != ROOT:
+            continue
+        if path.suffix == ".py":
+            found.update(_used_inside(path))
+        elif path.suffix in {".toml", ".c", ".pyi"}:
+            found.update(WORD.findall(text(path)))
+    return found

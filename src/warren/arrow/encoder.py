@@ -11,7 +11,6 @@ Imports pyarrow, which takes a while and is not there everywhere: only `library`
 
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,8 +19,6 @@ from warren.arrow.columns import PER_MESSAGE_COLUMNS
 from warren.arrow.message_rows import MessageRows, MessageShape
 from warren.arrow.shapes import IS_COMPILED, TIME, TYPES, Arrow, as_text, columns_of
 from warren.limits import ARROW_BATCH_SIZE_MAX, ARROW_DECODED_PER_TURN
-
-COMPRESSIONS: Final = ("zstd", "lz4")
 
 _TYPES: dict[str, Arrow] = {
     **TYPES,

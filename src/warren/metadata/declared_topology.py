@@ -277,10 +277,6 @@ class DeclaredTopology:
         """True if `binding` exists."""
         return self._from.holds(binding.source, binding)
 
-    def exclusive_to(self, owner: str) -> list[str]:
-        """The names of the queues that are exclusive to the connection `owner`."""
-        return list(self._exclusive.get(owner, ()))
-
     def exclusive_part(self, command: DeleteExclusiveQueues) -> tuple[list[str], list[BindingRecord]]:
         """The queues that `command` deletes, and the bindings that it removes, perhaps of one queue more."""
         names: list[str] = []

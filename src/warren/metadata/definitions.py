@@ -17,21 +17,7 @@ from warren.model.names import RESERVED_PREFIX
 from warren.wire.table import Value, type_name
 
 DefinitionObject = dict[str, Json]
-
-
 Sections = Iterable[tuple[str, Iterable[DefinitionObject]]]
-
-
-def export_definitions(metadata: Metadata, *, version: str) -> DefinitionObject:
-    """Everything, as `rabbitmqctl export_definitions` and `GET /api/definitions` give it."""
-    sections = {name: list(entries) for name, entries in definition_sections(metadata)}
-    return {"rabbit_version": version, "rabbitmq_version": version, **sections}
-
-
-def export_vhost_definitions(vhost: VhostMetadata, *, version: str) -> DefinitionObject:
-    """What is in `vhost`, as `GET /api/definitions/vhost` gives it."""
-    sections = {name: list(entries) for name, entries in vhost_definition_sections(vhost)}
-    return {"rabbit_version": version, **sections}
 
 
 def definition_sections(metadata: Metadata) -> Sections:

@@ -9,7 +9,6 @@ from warren.wire.frames cimport FrameReader
 
 cdef int _HEARTBEAT
 cdef int _METHOD
-cdef int _BODY
 cdef int _WORK_MAX
 cdef int _DECLARATION_WORK
 

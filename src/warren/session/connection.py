@@ -32,7 +32,7 @@ from warren.vhost.coroutine_driver import drive
 from warren.vhost.vhost import VirtualHost
 from warren.wire import methods
 from warren.wire.erlang import frame_octets
-from warren.wire.frames import BODY, HEARTBEAT, METHOD, FrameReader
+from warren.wire.frames import HEARTBEAT, METHOD, FrameReader
 from warren.wire.method import index_of
 from warren.wire.methods import decode_method
 
@@ -40,7 +40,6 @@ _WORK_MAX = limits.WORK_PER_TURN_MAX
 _DECLARATION_WORK = limits.DECLARATION_WORK
 _HEARTBEAT = HEARTBEAT
 _METHOD = METHOD
-_BODY = BODY
 _CHANNEL_OPEN = methods.ChannelOpen.index
 _CHANNEL_OPEN_OK = methods.ChannelOpenOk().encode()
 

@@ -9,8 +9,6 @@ import struct
 import termios
 from dataclasses import dataclass
 
-# What "every interface" is called in configuration files.
-ANY_HOSTS = ("", "*", "::", "0.0.0.0")
 _ATTEMPTS = 8
 _INT = struct.Struct("i")
 _LINGER = struct.Struct("ii")

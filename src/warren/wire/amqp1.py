@@ -27,7 +27,6 @@ OPAQUE = "opaque"
 
 _DESCRIBED = 0x00
 _SMALL_CODE = 0x53
-_LONG_CODE = 0x80
 _SMALL_MAX = 255
 
 

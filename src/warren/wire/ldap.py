@@ -29,7 +29,6 @@ _LENGTH_OCTETS_MAX = 4
 
 SUCCESS = 0
 SIZE_LIMIT_EXCEEDED = 4
-NO_SUCH_OBJECT = 32
 # The user, or what they said about themselves: everything else is the server's or the operator's fault.
 _CREDENTIALS_WRONG = frozenset({32, 34, 48, 49, 50, 53})
 _NAMES = {

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from warren.arrow.columns import COLUMN_NAMES, parse_columns
-from warren.arrow.encoder import COMPRESSIONS, ArrowEncoder
+from warren.arrow.encoder import ArrowEncoder
 from warren.arrow.message_rows import MessageRows, rows_of_messages
 from warren.limits import ARROW_BATCH_SIZE_MAX, ARROW_DECODED_PER_TURN
 from warren.management.arrow_responses import END
@@ -60,7 +60,7 @@ def table_of(
     return table
 
 
-@pytest.mark.parametrize("compression", [None, *COMPRESSIONS])
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
 def test_a_row_has_all_that_a_message_has(compression: str | None) -> None:
     table = table_of([rows_of([message(b"\x00body", FULL)])], compression=compression)
     [row] = table.to_pylist()

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from tests.exported import export_definitions
+
 from warren.journal.file_format import NAME
 from warren.journal.recovery import recover
 from warren.journal.snapshot import JournalSnapshot
@@ -19,7 +21,6 @@ from warren.metadata.commands import (
     RenewLease,
     SetPolicy,
 )
-from warren.metadata.definitions import export_definitions
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.machine import Metadata
 from warren.store.disk import DiskStep, OnDone

@@ -168,15 +168,21 @@ def test_an_exchange_in_use_is_not_deleted_if_unused(apply: Apply) -> None:
     assert apply(DeleteExchange(vhost="v", name="x")) is MISSING
 
 
+def exclusive_to(metadata: Metadata, owner: str) -> list[str]:
+    """The names of the queues that are exclusive to the connection `owner`."""
+    command = DeleteExclusiveQueues(vhost="v", owner=owner, count_max=9)
+    return topology_of(metadata).exclusive_part(command)[0]
+
+
 def test_exclusive_queues_are_known_by_their_owner(apply: Apply, metadata: Metadata) -> None:
     apply(queue("a", owner="c1"))
     apply(queue("b", owner="c1"))
     apply(queue("c", owner="c2"))
-    assert topology_of(metadata).exclusive_to("c1") == ["a", "b"]
+    assert exclusive_to(metadata, "c1") == ["a", "b"]
     apply(DeleteQueue(vhost="v", name="a"))
     apply(DeleteQueue(vhost="v", name="c"))
-    assert topology_of(metadata).exclusive_to("c1") == ["b"]
-    assert topology_of(metadata).exclusive_to("c2") == []
+    assert exclusive_to(metadata, "c1") == ["b"]
+    assert exclusive_to(metadata, "c2") == []
 
 
 def test_a_restart_forgets_what_is_transient_and_keeps_what_is_durable(

@@ -4,10 +4,11 @@ import json
 from collections.abc import Callable
 
 import pytest
+from tests.exported import export_definitions, export_vhost_definitions
 
 from warren.metadata.commands import DeclareQueue, MetadataCommand, Reply
 from warren.metadata.defaults import DefaultsSettings, initial_commands
-from warren.metadata.definitions import export_definitions, export_vhost_definitions, json_value
+from warren.metadata.definitions import json_value
 from warren.metadata.definitions_import import DefinitionsError, import_commands
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals

@@ -5,11 +5,11 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.exported import export_definitions
 
 from warren.limits import PLAN_RELEASED_PER_TURN, PLANNED_PER_TURN
 from warren.metadata.commands import Bind, DeclareExchange, DeclareQueue, MetadataCommand, PutUser, PutVhost
 from warren.metadata.definition_entries import DefinitionKey, definition_key_of
-from warren.metadata.definitions import export_definitions
 from warren.metadata.definitions_import import import_commands
 from warren.metadata.import_plan import ImportPlan, PlanAction
 from warren.metadata.machine import Metadata

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.exported import export_definitions
 
 from warren.metadata.commands import (
     DONE,
@@ -45,7 +46,6 @@ from warren.metadata.commands import (
     Unbind,
 )
 from warren.metadata.declared_topology import DeclaredTopology
-from warren.metadata.definitions import export_definitions
 from warren.metadata.definitions_import import import_commands
 from warren.metadata.events import (
     Event,

@@ -35,7 +35,6 @@ Query = Mapping[str, object] | Sequence[tuple[str, object]]
 _CODE = "NOT_FOUND - "
 _ERRORS = (OSError, http.client.HTTPException)
 # Errors that say no more than the status.
-_ONLY_REASON = ("bad_request", "not_authorised", "not_authorized")
 _OTHER_USER = "use --uri http://USER:PASSWORD@HOST:PORT, or WARREN_USER and WARREN_PASSWORD"
 
 

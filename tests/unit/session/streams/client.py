@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 
 from tests.sim.disk import SimulatedDisk
+from tests.stream_delivery import decode_deliver
 from tests.unit.session.client import GUEST, Broker, CountingWake
 
 from warren.errors import AmqpError, LoginRefused, NotAllowed
@@ -18,7 +19,7 @@ from warren.store.streams.stream_log import StreamLogDependencies
 from warren.wire.streams import commands
 from warren.wire.streams.codes import RESPONSE, CommandKey
 from warren.wire.streams.commands import StreamCommand, decode
-from warren.wire.streams.delivery import DeliverFrame, decode_deliver
+from warren.wire.streams.delivery import DeliverFrame
 from warren.wire.streams.fields import Offset
 from warren.wire.streams.frames import framed
 from warren.wire.streams.publish import Publication, encode_publish

@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.stream_delivery import decode_deliver, encode_deliver
 
 from warren.wire.streams.codes import MalformedFrame
-from warren.wire.streams.delivery import DeliverFrame, decode_deliver, encode_deliver
+from warren.wire.streams.delivery import DeliverFrame
 
 
 @given(st.integers(0, 255), st.integers(0, 2**63), st.integers(0, 2**60), st.lists(st.binary(max_size=50)))
