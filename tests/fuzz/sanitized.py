@@ -5,8 +5,7 @@ import subprocess
 import sysconfig
 from pathlib import Path
 
-# What has the compiled module, and its source.
-PACKAGE = "warren.arrow"
+# The source of the module that is compiled, and the target that calls it.
 SOURCE = Path("warren/arrow/shape_columns.c")
 TARGET = "shapes"
 # Where a child finds the module; set only for one that is to load it.
