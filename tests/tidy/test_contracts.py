@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.tidy.sources import ROOT
+import grimp
+from tests.tidy.sources import ROOT, text
 
 COMMAND = [
     sys.executable,
@@ -39,3 +40,20 @@ def test_forbidden_imports_break_the_contracts(tmp_path: Path) -> None:
     assert result.returncode == 1
     broken = re.findall(r"^(The [\w ]+?)(?:: .*)? BROKEN\b", result.stdout, re.MULTILINE)
     assert broken == ["The stack", "The waterline", "The connector stands apart", "The broker needs no Spark"]
+
+
+def test_the_architecture_counts_the_pairs_of_packages_that_import_each_other() -> None:
+    graph = grimp.build_graph("warren", exclude_type_checking_imports=False)
+    pairs = {
+        (one, other)
+        for module in graph.modules
+        for imported in graph.find_modules_directly_imported_by(module)
+        if (one := _package(module)) and (other := _package(imported)) and one != other
+    }
+    found = re.search(r"(\d+) pairs", text(ROOT / "ARCHITECTURE.md"))
+    assert found is not None
+    assert int(found[1]) == len(pairs)
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[2].partition(".")[0]
