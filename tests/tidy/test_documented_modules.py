@@ -1,4 +1,4 @@
-"""The modules and bounds that the documents about the code name are there."""
+"""The modules, classes and bounds that documents and docstrings name are there."""
 
 import re
 
@@ -15,6 +15,10 @@ PACKAGES = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.p
 MODULE = re.compile(rf"(?<![\w/.-])((?:{'|'.join(PACKAGES)})(?:/\w+)+)(\.(?:py|pxd|c|h)\b)?")
 FILE = re.compile(r"`(\w+\.(?:py|pxd|c|h))`")
 BOUND = re.compile(r"`([A-Z]+(?:_[A-Z]+)*_(?:MAX|MIN|MS|S|SIZE))`")
+# A class in a docstring or comment, with at least two words in its name.
+CLASS = re.compile(r"`([A-Z][a-z]+(?:[A-Z][a-z]+)+)`")
+IDENTIFIER = re.compile(r"\b[A-Z]\w+\b")
+QUOTED = re.compile(r"`[^`\n]*`")
 # Paths in a data directory, whose first part is called like a package.
 DATA = {"metadata/metadata", "metadata/high", "metadata/stores"}
 
@@ -43,6 +47,18 @@ def test_every_bound_that_a_document_names_exists() -> None:
         f"{place(path)}: {name}"
         for path in DOCUMENTS
         for name in BOUND.findall(text(path))
+        if name not in known
+    ]
+    assert not found, report(found)
+
+
+def test_every_class_that_a_docstring_of_the_sources_names_exists() -> None:
+    sources = [path for path in files() if path.is_relative_to(SOURCE) and path.suffix in {".py", ".pxd"}]
+    known = {name for path in sources for name in IDENTIFIER.findall(QUOTED.sub("", text(path)))}
+    found = [
+        f"{place(path)}: {name}"
+        for path in sources
+        for name in CLASS.findall(text(path))
         if name not in known
     ]
     assert not found, report(found)

@@ -55,7 +55,7 @@ class Delivery:
     def __init__(self, queue: "Queue", message: Message, position: int, attempts: int) -> None:
         self.queue = queue
         self.message = message
-        # Of its body, which `message` may be without: see `HandedOut`.
+        # Size of its body in bytes; `message` may be without the body: see `UnackedPager`.
         self.octets = body_size_of(message)
         self.position = position
         # How often it was handed out before this time.

@@ -1,9 +1,9 @@
-"""Deliveries that a queue has too many of: those that the disk has, too, are kept without their bodies.
+"""Unacknowledged deliveries of a queue beyond its memory limit: their bodies are dropped once on disk.
 
-What a queue may have in memory, it may have handed out and not settled as well, at first whole. Each delivery
-beyond that is let go of as soon as it is written: in place of its message stands one that knows all but the
-content, and where that is (`message.LIGHT`). It is read again if somebody needs it: a consumer that it is
-redelivered to, or a dead-letter exchange.
+A queue keeps as many bytes of unacknowledged deliveries in memory as of ready messages. Each delivery beyond
+that loses its body as soon as it is written: a message with everything but the content, and the content's
+location (`message.BODY_ON_DISK`), takes its place. The body is read again when the message is redelivered or
+dead-lettered.
 """
 
 from warren.model.message import BODY_ON_DISK, PERSISTENT, StoredMessage, without_body
