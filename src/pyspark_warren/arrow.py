@@ -57,7 +57,8 @@ class ArrowStreams:
                 self._management,
                 self._path(wanted.queue) + "/rows",
                 query,
-                places=(wanted.start, wanted.end),
+                start=wanted.start,
+                end=wanted.end,
                 columns=columns,
                 retries=self._retries,
             )
@@ -81,12 +82,13 @@ def read_rows(
     place: str,
     query: Mapping[str, Any],
     *,
-    places: tuple[int, int],
+    start: int,
+    end: int,
     columns: Sequence[str],
     retries: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in [places[0], places[1]); an answer that is cut off is resumed with a new request."""
-    at, end = places
+    """Yield the rows in [start, end); an answer that is cut off is resumed with a new request."""
+    at = start
     attempts = 0
     while at < end:
         started = at

@@ -72,7 +72,8 @@ class LeasePartition(ReadPartition):
                 HttpApi(options.broker),
                 path("warren", "leases", self.lease, "rows"),
                 {"end": self.end},
-                places=(self.start, self.end),
+                start=self.start,
+                end=self.end,
                 columns=columns,
                 retries=options.broker.retries,
             )

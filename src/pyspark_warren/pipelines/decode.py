@@ -148,7 +148,7 @@ def start(
         else _FolderTarget(Path(to).absolute())
     )
     place = lake_folder(checkpoint) if checkpoint else target.checkpoint()
-    decoder = _Decoder(schema, (target, place), dead_letters, told)
+    decoder = _Decoder(schema, target, checkpoint=place, dead_letters=dead_letters, told=told)
     rows = spark.readStream.format("warren").options(**source).load()
     writer = rows.writeStream.option("checkpointLocation", str(place)).foreachBatch(decoder)
     return (writer.trigger(availableNow=True) if once else writer).start()
@@ -160,13 +160,15 @@ class _Decoder:
     def __init__(
         self,
         schema: StructType,
-        places: "tuple[_FolderTarget | _ObjectStoreTarget, Path]",
+        target: "_FolderTarget | _ObjectStoreTarget",
+        *,
+        checkpoint: Path,
         dead_letters: Mapping[str, str],
         told: Callable[[DecodeProgress], None],
     ) -> None:
-        """`places` are the target of the rows, and the checkpoint."""
         self._schema = schema
-        self._target, self._checkpoint = places
+        self._target = target
+        self._checkpoint = checkpoint
         self._dead_letters = dead_letters
         self._told = told
 

@@ -154,8 +154,8 @@ def replay(
         raise ValueError("a replay needs a name, by which a later run continues it")
     sent = {"selection": selection.told(), "address": address, "to": _place(broker)}
     folder = lake_folder(checkpoint) if checkpoint else own_folder(lake, "replays", name)
-    plan = _ReplayPlan(spark, lake, (name, folder), sent)
-    plan.open(selection, broker, exchange, (size, user_ids))
+    plan = _ReplayPlan(spark, lake, name=name, folder=folder, sent=sent)
+    plan.open(selection, broker, exchange, size=size, user_ids=user_ids)
     return plan.send(given, user_ids, rate, progress)
 
 
@@ -163,12 +163,13 @@ class _ReplayPlan:
     """The plan of a replay and its progress, stored in a folder."""
 
     def __init__(
-        self, spark: "SparkSession", lake: Lake, known: tuple[str, Path], sent: dict[str, Any]
+        self, spark: "SparkSession", lake: Lake, *, name: str, folder: Path, sent: dict[str, Any]
     ) -> None:
-        """`known` is the name of the replay and the folder of its plan."""
+        """`name` is that of the replay, and `folder` is where its plan is stored."""
         self._spark = spark
         self._lake = lake
-        self._name, self._folder = known
+        self._name = name
+        self._folder = folder
         self._sent = sent
         self._file = self._folder / "plan.json"
         self._known: dict[str, Any] = {}
@@ -178,7 +179,9 @@ class _ReplayPlan:
         selection: LakeSelection,
         broker: BrokerOptions,
         exchange: str | None,
-        publish_options: tuple[int, str],
+        *,
+        size: int,
+        user_ids: str,
     ) -> None:
         """Read the plan of an earlier run, or write a new one. Raises ValueError if the two differ."""
         if self._file.exists():
@@ -191,7 +194,6 @@ class _ReplayPlan:
                     f"of {self._sent[what]}. Use another name for another replay"
                 )
             return
-        size, user_ids = publish_options
         snapshot = self._lake.snapshot()
         folder = self._attempt()
         found = read_messages(self._spark, self._lake, prune_files(snapshot, selection))
@@ -228,7 +230,7 @@ class _ReplayPlan:
                 continue
             begun = time.monotonic()
             count = sum(end - start for start, end in ranges)
-            self._send(rows.where(_within(ranges)), number, snapshot, (given, user_ids))
+            self._send(rows.where(_within(ranges)), number, snapshot, given=given, user_ids=user_ids)
             self._known["done"] = number + 1
             self._note(self._file)
             if progress is not None:
@@ -247,12 +249,13 @@ class _ReplayPlan:
         places: "DataFrame",
         number: int,
         snapshot: LakeSnapshot,
-        publish_options: tuple[Mapping[str, str], str],
+        *,
+        given: Mapping[str, str],
+        user_ids: str,
     ) -> None:
         """Publish one batch, as one transaction for each exchange."""
         from pyspark.sql.functions import broadcast, coalesce, lit
 
-        given, user_ids = publish_options
         # Another lake can have a replay of this name, and so can this one after the folder was removed.
         own = self._known["id"]
         found = places.select(FILE, "exchange").distinct().collect()

@@ -92,7 +92,8 @@ async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamRes
     if page is None:
         shown = await _sorted(request, listing, records)
     elif listing.is_sorted:
-        shown = await _slice(request, listing, records, (page.start, min(page.start + page.size, found)))
+        end = min(page.start + page.size, found)
+        shown = await _slice(request, listing, records, start=page.start, end=end)
     else:
         shown = (await _sorted(request, listing, records))[page.start : page.start + page.size]
     if listing.prepare is not None:
@@ -240,10 +241,9 @@ def _drain(run: list[T]) -> Iterator[T]:
 
 
 async def _slice(
-    request: web.Request, listing: Listing[R], records: Sequence[R], shown: tuple[int, int]
+    request: web.Request, listing: Listing[R], records: Sequence[R], *, start: int, end: int
 ) -> Sequence[R]:
     """From one place to another of `records`, which are in order but for what the client sorts them by."""
-    start, end = shown
     is_reverse = request.query.get("sort_reverse", "") == "true"
     if is_reverse:
         start, end = len(records) - end, len(records) - start

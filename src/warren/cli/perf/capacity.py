@@ -67,14 +67,16 @@ def measure_connections(target: Target, *, count: int, observer: Observer) -> Re
 
 def measure_churn(target: Target, *, processes: int, duration: float, observer: Observer) -> Result:
     """Open and close connections with a channel repeatedly."""
-    return _measure_rate("churn", partial(_churn, target), processes, (duration, "connection", observer))
+    return _measure_rate(
+        "churn", partial(_churn, target), processes, duration_s=duration, unit="connection", observer=observer
+    )
 
 
 def measure_declares(target: Target, *, durable: bool, duration: float, observer: Observer) -> Result:
     """Declare queues one after the other on a channel, waiting for each answer; delete them afterwards."""
     name = "durable declares" if durable else "declares"
     member = partial(_declare, target, durable)
-    return _measure_rate(name, member, 1, (duration, "queue", observer))
+    return _measure_rate(name, member, 1, duration_s=duration, unit="queue", observer=observer)
 
 
 def measure_queues(target: Target, *, count: int, observer: Observer) -> Result:
@@ -176,10 +178,12 @@ def _measure_rate(
     name: str,
     member: Callable[[WorkerCounters], Callable[[], Histogram]],
     processes: int,
-    run: tuple[float, str, Observer],
+    *,
+    duration_s: float,
+    unit: str,
+    observer: Observer,
 ) -> Result:
     """Let `processes` repeat one operation; measure its rate and its latency."""
-    duration_s, unit, observer = run
     worker_group = WorkerGroup([member] * processes, observer)
     try:
         worker_group.start(0)
