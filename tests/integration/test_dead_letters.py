@@ -157,7 +157,10 @@ def test_an_exchange_routes_them_again_by_their_own_key_or_by_another(
     reject(channel, "orders")
     channel.queue_unbind("orders", "shop", "order.#")
     job = done(client, "dead", "redrive", to="exchange")
-    assert (job["moved"], job["refusals"][0]["reason"]) == (0, "no queue is bound for it")
+    assert (job["moved"], job["refusals"][0]["reason"]) == (
+        0,
+        "unroutable: no queue is bound with its routing key",
+    )
     channel.queue_bind("elsewhere", "shop", "other")
     assert done(client, "dead", "redrive", to="exchange", routing_key="other")["moved"] == 1
     [(method, _, body)] = take(channel, "elsewhere")
@@ -179,7 +182,7 @@ def test_what_cannot_go_stays_and_says_why(client: HttpClient, channel: Channel)
     job = done(client, "dead", "redrive")
     assert {(each["reason"], each["count"]) for each in job["refusals"]} == {
         ("no queue 'orders' in vhost '/'", 1),
-        ("it is no dead letter: nothing says where it came from", 1),
+        ("not a dead letter: its origin is unknown", 1),
     }
     found = take(channel, "dead")
     assert [body for _, _, body in found] == ["b", "alive"]

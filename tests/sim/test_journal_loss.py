@@ -80,7 +80,7 @@ def test_an_end_that_is_lost_is_noticed_at_every_octet(end: str, filling: str) -
         loss = told(simulation).loss
         assert loss is not None, at
         assert loss.is_end
-        assert f"and reached byte {found.end} (change" in str(loss)
+        assert f"it had reached byte {found.end} (change" in str(loss)
     put(simulation, whole[: found.end])
     assert told(simulation).loss is None
 
@@ -104,7 +104,7 @@ def test_a_missing_file_is_noticed() -> None:
     simulation = begun()
     del simulation.disk.files[NAME]
     loss = told(simulation).loss
-    assert str(loss).startswith("metadata, byte 0: the file is missing, and reached byte ")
+    assert str(loss).startswith("metadata, byte 0: the file is missing; it had reached byte ")
     assert loss is not None
     assert not loss.is_end
 
@@ -153,7 +153,7 @@ def test_without_the_mark_nobody_knows_and_that_is_told(damage: str) -> None:
         put(simulation, b"", MARK)
     else:
         put(simulation, bytes(8192), MARK)
-    assert "nobody knows whether this is its end: high-water-mark is" in str(told(simulation).loss)
+    assert "it cannot be verified that the log is complete: high-water-mark is" in str(told(simulation).loss)
 
 
 @pytest.mark.parametrize("slot", [0, 4096])

@@ -1,1 +1,1 @@
-"""The metadata on the disk."""
+"""Durable metadata: the log of the broker's definitions."""

@@ -1,9 +1,9 @@
-"""Commands as octets and back, without loss: the name of the class, and what is not as by default.
+"""Encodes commands as bytes without loss: the name of the class, and the fields that are not the default.
 
     entry │ JSON: [index, [name, {field: value, …}], …] │
 
-Octets and field tables stand in base64, a table as the wire has it, so that its values keep their types. Of
-what is restored there is a row for each thing, which is read five times as fast as a command for each.
+Bytes and field tables are encoded in base64, a table in its wire format, so that its values keep their types.
+Restored objects are encoded as rows, which are read five times as fast as a command for each object.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from warren.wire.table import Value, decode_table, encode_table
 
 _SIZE_OCTETS = 4
 
-# Where the arguments stand in the row of an exchange and of a queue.
+# The place of the arguments in the row of an exchange and of a queue.
 _EXCHANGE_ARGUMENTS_AT = 5
 _QUEUE_ARGUMENTS_AT = 4
 
@@ -33,17 +33,20 @@ Decode = Callable[[Any], object]
 
 
 class CodecError(Exception):
-    """What is read is no command that this version knows."""
+    """The bytes do not represent a command that this version knows."""
 
 
 def encode_entry(index: int, made: Iterable[MetadataCommand]) -> bytes:
-    """The commands that have the place `index` in the log."""
+    """Encode `made`, the commands at `index` of the log."""
     entry = [index, *(_encoded(command) for command in made)]
     return _to_json(entry).encode("ascii")
 
 
 def decode_entry(octets: bytes) -> tuple[int, list[MetadataCommand]]:
-    """What `encode_entry` was given; CodecError if these are not its octets."""
+    """The index and the commands that `encode_entry` was given.
+
+    CodecError if `octets` is not such an entry.
+    """
     try:
         index, *made = _from_json(octets.decode("ascii"))
         return int(index), [_decoded(name, fields) for name, fields in made]
@@ -56,7 +59,7 @@ def _encoded(command: MetadataCommand) -> Json:
     for field in _LAYOUTS[type(command).__name__].fields:
         value = getattr(command, field.name)
         default = field.default
-        # By type as well: 0, 0.0 and False are equal.
+        # The types are compared as well, since 0, 0.0 and False are equal.
         if type(value) is not type(default) or value != default:
             fields[field.name] = field.encode(value)
     return [type(command).__name__, fields]
@@ -141,7 +144,7 @@ def _encode_arguments(arguments: Mapping[str, Value]) -> Json:
 
 
 def _with_arguments(make: Callable[..., R], rows: list[list[Any]], at: int) -> tuple[R, ...]:
-    """What `make` makes of each row, with the arguments that stand at `at`: those that are equal once."""
+    """A record of each row, made by `make`, with the arguments at `at`; equal arguments are decoded once."""
     tables = {"": NO_ARGUMENTS}
     for row in rows:
         text = row[at]
@@ -178,7 +181,7 @@ def _encode_state(state: LeaseState) -> Json:
     return state.value
 
 
-# What is not a value of JSON, by its type.
+# The codecs of types that JSON does not have.
 _CODECS: dict[object, tuple[Encode, Decode]] = {
     bytes: (_encode_octets, b64decode),
     tuple[str, ...]: (list, tuple),

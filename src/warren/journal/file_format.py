@@ -1,18 +1,18 @@
-"""The file of the metadata: what existed when it was made, and what was asked for since.
+"""The metadata file: a snapshot of the metadata, and the commands applied since.
 
-    file  │ "WRNMET" │ version u16 │ salt, 8 octets │ checksum u32 │ ORIGIN │ state │ STATE_END │ batches …
-    state │ BATCH or ENTRY …, which make all that existed; since version 2 many things with one ENTRY,
-          │ since version 3 queues that are paused, since version 4 leases, since version 5 numbers in doubt
+    file  │ "WRNMET" │ version u16 │ salt, 8 bytes │ checksum u32 │ ORIGIN │ state │ STATE_END │ batches …
+    state │ BATCH or ENTRY …, which rebuild the snapshot; since version 2 with many objects in one ENTRY,
+          │ since version 3 paused queues, since version 4 leases, since version 5 numbers in doubt
     batch │ BATCH │ ENTRY …
 
-Records are those of the message store (`store/record`), with kinds of their own. As there, the salt is random
-and goes into each checksum, and a BATCH says that all before it was synced: recovery tells by it a torn end,
-which is no loss, from damage.
+Records have the format of the message store (`store/record`), with kinds of their own. As there, the salt is
+random and part of each checksum, and a BATCH states that everything before it was synced: with it recovery
+distinguishes a torn end, which loses nothing, from damage.
 
-    ENTRY      what `codec` makes of commands, all of them or none
-    STATE_END  index u64: the place in the log of the last command that is in the state
-    ORIGIN     log id, 8 octets; generation u64: which file of which log this is, since version 5. By these
-               the high-water mark, a file beside it, tells whether it is the one that it speaks of
+    ENTRY      commands encoded by `codec`; all of them or none are applied
+    STATE_END  index u64: the index in the log of the last command that is part of the snapshot
+    ORIGIN     log id, 8 bytes; generation u64: identifies the file and its log, since version 5. The
+               high-water mark, a file beside it, refers to these
 """
 
 from google_crc32c import value as checksum_of
@@ -21,7 +21,7 @@ from warren.store.record import checksum_seed, encode
 
 VERSION = 5
 NAME = "metadata"
-# What it is called until it is whole.
+# Its name while it is being written.
 UNFINISHED_NAME = "metadata.new"
 
 ENTRY = 1
@@ -37,21 +37,21 @@ _CHECKSUM_AT = 16
 
 
 class JournalError(Exception):
-    """The file cannot be used: where, and why."""
+    """The metadata file cannot be used; says where and why."""
 
     def __init__(self, at: int, reason: str) -> None:
         super().__init__(f"{NAME}, byte {at}: {reason}")
 
 
 def encode_head(salt: bytes) -> bytes:
-    """The head of a file."""
+    """The head of a file with `salt`."""
     head = _MAGIC + VERSION.to_bytes(2, "big") + salt
     checksum: int = checksum_of(head)
     return head + checksum.to_bytes(4, "big")
 
 
 def seed_of(head: bytes) -> int:
-    """What the checksums behind `head` start from; PageError if this version cannot read what has it."""
+    """The checksum seed of the records behind `head`; JournalError if this version cannot read the file."""
     if len(head) < HEAD_SIZE or head[: len(_MAGIC)] != _MAGIC:
         raise JournalError(0, "not a metadata file of Warren")
     if checksum_of(head[:_CHECKSUM_AT]) != int.from_bytes(head[_CHECKSUM_AT:HEAD_SIZE], "big"):
@@ -66,15 +66,15 @@ def seed_of(head: bytes) -> int:
 
 
 def version_of(head: bytes) -> int:
-    """The format of the file that begins with `head`, which `seed_of` takes."""
+    """The format version of the file with `head`, which must be valid."""
     return int.from_bytes(head[len(_MAGIC) : _SALT_AT], "big")
 
 
 def encode_origin(log_id: bytes, generation: int, seed: int) -> bytes:
-    """The record that says which file this is."""
+    """The record that identifies the file."""
     return encode(ORIGIN, log_id + generation.to_bytes(8, "big"), seed)
 
 
 def encode_batch(entries: list[bytes], seed: int) -> list[bytes]:
-    """The records of a batch."""
+    """The records of a batch with `entries`."""
     return [encode(BATCH, b"", seed), *(encode(ENTRY, entry, seed) for entry in entries)]

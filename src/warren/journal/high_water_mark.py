@@ -1,17 +1,18 @@
-"""How far the log of the metadata was synced: a second file, by which a lost end is told from a torn one.
+"""The high-water mark: how far the metadata log was synced, in a second file, to detect a lost end of the
+log.
 
     file │ slot at 0 │ slot at 4096
     slot │ "WRNHWM" │ version u16 │ sequence u64 │ log id 8 │ generation u64 │ end u64 │ index u64
-           │ checksum u32 │
+         │ checksum u32 │
 
-The slot with the highest sequence counts. It says that the log's file with this id and generation was synced
-up to the octet `end`, where the change `index` was the last. The id is that of the log as long as there
-is one; the generation grows each time its whole state is written to a new file.
+The slot with the highest sequence is valid. It states that the file of the log with this id and generation
+was synced up to the byte `end`, where `index` was the last change. The id never changes during the life of
+the log; the generation increases each time a snapshot is written to a new file.
 
-Invariants: a slot is written behind the sync of what it speaks of, so it is never ahead of the log, whatever
-a power cut takes. The slot that was synced last is not written to before the other one is synced, so there is
-always one that is whole. It is written with each batch, and synced once a second: what a killed process had
-answered is always in it, what was answered in the last second before a power cut need not be.
+Invariants: a slot is written after the sync that it describes, so it is never ahead of the log, whatever a
+power cut destroys. The slot that was synced last is not overwritten before the other one is synced, so one
+slot is always intact. The mark is written with each batch, and synced once a second: whatever a killed
+process had answered is covered; answers in the last second before a power cut need not be.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,25 +38,25 @@ _FILE_SIZE = 8192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HighWaterMark:
-    """What was certainly in the log."""
+    """A position that the log had certainly reached."""
 
     log_id: bytes
-    # 0 before the first file of the log was there.
+    # 0 before the log has its first file.
     generation: int = 0
     end: int = 0
     index: int = 0
 
 
 class HighWaterMarkFile:
-    """The file of the mark: gives the steps that write it, in an order that leaves one slot whole."""
+    """Writes the high-water mark to its file, so that one slot is always intact."""
 
     __slots__ = ("_is_made", "_sequence", "_slot", "found", "is_dirty")
 
     def __init__(self, octets: bytes | None) -> None:
-        """The file that has these `octets`; None: there is none."""
+        """The file with the content `octets`; None if there is no file."""
         slots = [] if octets is None else [(_decoded(octets, at), slot) for slot, at in enumerate(_SLOTS)]
         whole = [(*found, slot) for found, slot in slots if found is not None]
-        # What it says; None if there is nothing that can be read.
+        # The mark that was read; None if there is none that can be read.
         self.found: HighWaterMark | None = None
         self._sequence = 0
         self._slot = 0
@@ -63,17 +64,20 @@ class HighWaterMarkFile:
             self._sequence, self.found, newest = max(whole, key=lambda row: row[0])
             self._slot = 1 - newest
         self._is_made = bool(whole)
-        # True if something is written that was not synced.
+        # True if something was written that was not synced.
         self.is_dirty = False
 
     @classmethod
     def read(cls, disk: Disk) -> "HighWaterMarkFile":
-        """That of `disk`. OSError from the disk."""
+        """Read the file from `disk`. OSError from the disk."""
         names = disk.names()
         return cls(disk.read(NAME, 0, _FILE_SIZE) if NAME in names else None)
 
     def begin(self, log_id: bytes) -> list[DiskStep]:
-        """Have a file of which all that is written is synced: before a log that it is to speak of exists."""
+        """The steps that create the file, or sync an existing one.
+
+        Performed before the log that it describes exists.
+        """
         if self._is_made:
             return [SyncFile(NAME)]
         slot = _encoded(HighWaterMark(log_id=log_id), 0)
@@ -88,17 +92,19 @@ class HighWaterMarkFile:
         ]
 
     def write(self, make: Callable[[], HighWaterMark]) -> DiskStep:
-        """What writes the mark that `make` makes by then, into the slot that was not synced last."""
+        """The step that writes the mark that `make` returns at that time, to the slot that was not synced
+        last.
+        """
         self._sequence += 1
         self.is_dirty = True
         return WriteFile(NAME, _SLOTS[self._slot], _Slot(make, self._sequence))
 
     def sync(self) -> DiskStep:
-        """What makes it survive a power cut; `synced` when that is done."""
+        """The step that syncs the file; `synced` must be called when it is done."""
         return SyncFile(NAME)
 
     def synced(self) -> None:
-        """All that was written is synced: the other slot comes next."""
+        """Record that everything written was synced: the next write goes to the other slot."""
         self._is_made = True
         if self.is_dirty:
             self._slot = 1 - self._slot
@@ -106,7 +112,7 @@ class HighWaterMarkFile:
 
 
 class _Slot:
-    """The octets of a slot, made when they are asked for."""
+    """The bytes of a slot, made when they are written."""
 
     __slots__ = ("_make", "_sequence")
 
@@ -125,7 +131,7 @@ def _encoded(mark: HighWaterMark, sequence: int) -> bytes:
 
 
 def _decoded(octets: bytes, at: int) -> tuple[int, HighWaterMark] | None:
-    """The sequence and mark of the slot at `at`; None if it is damaged, or of another version."""
+    """The sequence and the mark of the slot at `at`; None if it is damaged, or of another version."""
     slot = octets[at : at + _SLOT_SIZE]
     if len(slot) < _SLOT_SIZE:
         return None

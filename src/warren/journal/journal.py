@@ -1,15 +1,16 @@
-"""Proposals that survive: a command is written and synced, then applied, then answered.
+"""The log of metadata commands: a command is written and synced, then applied, then answered.
 
-    propose ─▶ next ─ job ─▶ flying ─ synced ─▶ applied in order ─▶ answered
+    propose ─▶ next ─ job ─▶ in flight ─ synced ─▶ applied in order ─▶ answered
        └─ depends on one of these: held, until that is answered
 
-Behind each sync it is written beside the log how far that goes (high_water_mark), without a sync of its own.
-There is one job at a time; what comes meanwhile shares the next one and its sync. What leaves nothing that
-survives a restart is applied at once, unless its outcome and that of a waiting command depend on each other.
+After each sync the end of the log is written to the high-water mark, without a sync of its own. One job is in
+progress at a time; commands that arrive meanwhile share the next job and its sync. A command without durable
+effects is applied at once, unless its outcome and that of a waiting command depend on each other.
 
-Invariants: the log says exactly what surviving things became of, since what is written is decided on when
-nothing that matters for it is on its way. Nothing is applied that a crash could undo. After a failed write or
-sync nobody knows what the file holds, so it is never written to again: the whole state goes into a new one.
+Invariants: the log contains the exact outcome of all durable changes, since a command is written only when
+nothing it depends on is in flight. Nothing is applied that a crash could undo. After a failed write or sync
+the content of the file is unknown, so it is never written to again: a new file is written with the whole
+state.
 """
 
 import errno
@@ -35,18 +36,18 @@ from warren.metadata.commands import INTERNAL_USER, CommandContext, MetadataComm
 from warren.metadata.machine import Metadata
 from warren.store.disk import CreateFile, Disk, DiskStep, RenameFile, SyncDirectory, SyncFile, WriteFile
 
-# What a file system answers that is full, and has room again later.
+# The errors of a full file system, which may have room again later.
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ReplyFuture(Protocol):
-    """A future of the loop that runs above."""
+    """A future of the event loop above."""
 
     def set_result(self, result: None, /) -> None:
-        """Let who awaits this go on."""
+        """Complete the future."""
 
     def done(self) -> bool:
-        """True if nobody awaits this any more."""
+        """True if the future was completed or cancelled."""
 
     def __await__(self) -> Generator[object, None, None]:
         """Wait for the result."""
@@ -59,7 +60,7 @@ class JournalDependencies:
     now: Callable[[], int]
     random_octets: Callable[[int], bytes]
     make_future: Callable[[], ReplyFuture]
-    # Called with what went wrong, once until it is None: all is well again.
+    # Called with each first error, and with None when writing works again.
     report: Callable[[OSError | None], None]
 
 
@@ -79,40 +80,43 @@ class Journal:
         dependencies: JournalDependencies,
         found: RecoveredLog | None = None,
     ) -> None:
-        """A journal for what `metadata` becomes from `begin` on, in the place of what was `found`."""
+        """A journal for the changes of `metadata` after `begin`, continuing the log that was `found`."""
         found = found or RecoveredLog(mark=HighWaterMarkFile(None))
         known = found.mark.found
         self._metadata = metadata
         self._disk = disk
         self._dependencies = dependencies
-        # The last place in the log that was given away.
+        # The last index that was assigned.
         self._index = 0
-        # Where the log ends, up to where the file is zeroed, and the size of its state.
+        # The end of the log, the place up to which the file has zeros, and the size of its snapshot.
         self._end = 0
         self._zeroed_to = 0
         self._snapshot_size = 0
         self._seed = 0
-        # The id of the log, the last generation of its file, and the file that says how far it was synced.
+        # The id of the log, the last generation of its file, and the file with its high-water mark.
         self._log_id = found.log_id or (known.log_id if known else dependencies.random_octets(LOG_ID_SIZE))
         self._generation = max(found.generation, known.generation if known else 0)
         self._mark = found.mark
-        # When that was synced last.
+        # The time of the last sync of the mark (ms).
         self._synced_at = 0
         self._is_mark_syncing = False
         self._is_busy = False
-        # True if the file says that all of it was synced.
+        # True if the mark covers the whole log.
         self._is_marked = True
         self._failure: OSError | None = None
         self._retry_at = 0
         self._in_flight: list[_Proposal] = []
         self._next: list[_Proposal] = []
         self._held: deque[_Proposal] = deque()
-        # What those in `_in_flight` and `_next` have to do with.
+        # The names read and written by the commands in `_in_flight` and `_next`.
         self._pending_sets = PendingReadWriteSets()
         self._on_closed: Callable[[], None] | None = None
 
     def begin(self) -> None:
-        """Write all that exists, now; a failure is reported, and tried again when something is proposed."""
+        """Write a snapshot of all metadata, synchronously.
+
+        A failure is reported, and the next proposal tries again.
+        """
         snapshot = self._take_snapshot()
         try:
             self._disk.perform(self._rewrite(snapshot))
@@ -122,7 +126,10 @@ class Journal:
             self._switch_to(snapshot)
 
     async def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
-        """Have `command` written if any of it survives, then applied; AmqpError if it cannot be written."""
+        """Write `command` if any of its effects is durable, then apply it.
+
+        AmqpError if it cannot be written.
+        """
         metadata = self._metadata
         if not (self._is_busy or self._held or durable_commands(metadata, command)):
             return self._applied(command, metadata.index, user)
@@ -144,11 +151,11 @@ class Journal:
         self._start_next_job()
 
     def maintain(self) -> None:
-        """Have the disk keep how far the log was synced, if nothing else does: ask for it every second."""
+        """Sync the high-water mark if no other job does; called every second."""
         self._start_next_job()
 
     def _admit(self, proposal: "_Proposal") -> bool:
-        """Take up a command, unless it has to do with one that waits."""
+        """Start a command; False if it depends on one that waits."""
         is_alone = not (self._in_flight or self._next)
         command = proposal.command
         if not is_alone and self._pending_sets.conflicts_with(read_write_set(self._metadata, command)):
@@ -169,7 +176,7 @@ class Journal:
         return True
 
     def _start_next_job(self) -> None:
-        """Start the next job, if there is anything to do and none under way."""
+        """Start the next job, if there is work and no job in progress."""
         if self._is_busy:
             return
         if self._next and (self._failure is not None or self._is_too_long()):
@@ -211,7 +218,7 @@ class Journal:
         return steps + self._sync_mark() if self._is_mark_due() else steps
 
     def _is_mark_due(self) -> bool:
-        """True if the mark is to be synced: not with each batch, which would wait for two syncs then."""
+        """True if the mark is to be synced: not with each batch, which would then wait for two syncs."""
         return (
             self._on_closed is not None or self._dependencies.now() - self._synced_at >= JOURNAL_MARK_SYNC_MS
         )
@@ -230,7 +237,7 @@ class Journal:
         )
 
     def _rewrite(self, snapshot: JournalSnapshot) -> list[DiskStep]:
-        """Put `snapshot` in the place of what there is: a power cut leaves the one or the other."""
+        """The steps that replace the log by `snapshot`; after a power cut one or the other is there."""
         new = UNFINISHED_NAME
         return [
             *self._mark.begin(self._log_id),
@@ -239,13 +246,13 @@ class Journal:
             SyncFile(new),
             RenameFile(new, NAME),
             SyncDirectory(),
-            # How large the state is, is known when it is written.
+            # The size of the snapshot is known only after it was written.
             self._mark.write(snapshot.mark),
             self._mark.sync(),
         ]
 
     def _switch_to(self, snapshot: JournalSnapshot) -> None:
-        """What is written from now on goes behind `snapshot`."""
+        """Continue the log behind `snapshot`."""
         self._mark.synced()
         self._synced_at = self._dependencies.now()
         self._seed = snapshot.seed
@@ -277,7 +284,7 @@ class Journal:
             proposal.end(result)
 
     def _settle(self) -> None:
-        """A job has ended: take up what had to do with it."""
+        """Start the commands that waited for the job that has ended."""
         self._pending_sets = PendingReadWriteSets()
         for proposal in self._next:
             self._pending_sets.add(proposal.read_write_set)
@@ -286,13 +293,16 @@ class Journal:
                 if not self._admit(self._held[0]):
                     break
             except Exception as error:
-                # It is the proposer's: the others must not wait for ever because of it.
+                # The error belongs to this proposal; the others must not wait for ever because of it.
                 self._held[0].end(error)
             self._held.popleft()
         self._start_next_job()
 
     def _fail(self, error: OSError) -> None:
-        """Refuse all that wait for the disk; nothing is written until the state is safe in a new file."""
+        """Refuse all commands that wait for the disk.
+
+        Nothing is written until a new file holds the whole state.
+        """
         if self._failure is None:
             self._dependencies.report(error)
         self._failure = error
@@ -307,7 +317,7 @@ class Journal:
         try:
             return self._applied(proposal.command, proposal.index, proposal.user)
         except Exception as error:
-            # It is the proposer's: the others must not wait for ever because of it.
+            # The error belongs to this proposal; the others must not wait for ever because of it.
             return error
 
     def _applied(self, command: MetadataCommand, index: int, user: str) -> Reply:
@@ -317,7 +327,7 @@ class Journal:
 
 
 class _Proposal:
-    """A command, and whoever awaits what becomes of it."""
+    """A command, and the future of its caller."""
 
     __slots__ = ("command", "entry", "future", "index", "read_write_set", "result", "user")
 
@@ -331,7 +341,7 @@ class _Proposal:
         self.result: Reply | Exception | None = None
 
     def end(self, result: Reply | Exception) -> None:
-        """This became of it."""
+        """Set the result and complete the future."""
         self.result = result
         if self.future is not None and not self.future.done():
             self.future.set_result(None)

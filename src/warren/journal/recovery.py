@@ -1,8 +1,8 @@
-"""Reads the file of the metadata, and makes what it says exist.
+"""Reads the metadata file and rebuilds the metadata from it.
 
-A torn end is no loss: nothing of it was answered. Whether the end is torn or lost is told by the high-water
-mark, which says how far the log was synced: a log that ends before it, or is not there, or is another one
-than it speaks of, has lost something.
+A torn end loses nothing, since nothing of it was answered. The high-water mark, which says how far the log
+was synced, distinguishes a torn end from a lost one: if the log ends before it, is missing, or is another log
+than the mark describes, something was lost.
 """
 
 from dataclasses import dataclass, field
@@ -33,11 +33,11 @@ _MARKED_SINCE = 5
 
 
 class JournalLossError(JournalError):
-    """The log is not all there: where it ends, and what is missing."""
+    """A part of the log is missing; says where the log ends and what is missing."""
 
     def __init__(self, at: int, reason: str, *, is_end: bool = False) -> None:
         super().__init__(at, reason)
-        # True if the right file is there, and only its end is lost.
+        # True if the file is the right one, and only its end is lost.
         self.is_end = is_end
 
 
@@ -45,26 +45,26 @@ class JournalLossError(JournalError):
 class RecoveredLog:
     """What was found of the log."""
 
-    # The file of the mark, from which the journal goes on.
+    # The file of the high-water mark, which the journal continues.
     mark: HighWaterMarkFile
-    # None: there is no file, or one that does not say.
+    # None if there is no file, or if it does not contain the id.
     log_id: bytes | None = None
     generation: int = 0
     version: int = 0
-    # Whether there is a file, where its last intact record ends, and the last change in it.
+    # Whether there is a file, the end of its last intact record, and the index of the last change in it.
     is_there: bool = False
     end: int = 0
     index: int = 0
-    # What cannot be read before its end.
+    # Records before the end that cannot be read.
     damage: list[JournalError] = field(default_factory=list)
-    # What is missing of it; None if it is all there.
+    # What is missing; None if the log is complete.
     loss: JournalLossError | None = None
 
 
 def recover(disk: Disk, metadata: Metadata) -> RecoveredLog:
-    """Have in `metadata`, which is empty, what `disk` knows of; what is damaged is left out and told.
+    """Rebuild `metadata`, which must be empty, from `disk`; damaged records are left out and reported.
 
-    PageError for a newer format, or a file that is none of ours; OSError from the disk.
+    Raises JournalError for a newer format or a file of another kind; OSError from the disk.
     """
     found = RecoveredLog(mark=HighWaterMarkFile.read(disk))
     size = disk.names().get(NAME)
@@ -75,7 +75,7 @@ def recover(disk: Disk, metadata: Metadata) -> RecoveredLog:
 
 
 def read_log(octets: bytes, metadata: Metadata, found: RecoveredLog) -> None:
-    """Have in `metadata` what the file with these `octets` says; `found` is told what it is."""
+    """Rebuild `metadata` from the file with the content `octets`, and fill in `found`."""
     metadata.is_replaying = True
     try:
         _JournalReader(octets, metadata, found).read()
@@ -84,42 +84,46 @@ def read_log(octets: bytes, metadata: Metadata, found: RecoveredLog) -> None:
 
 
 def doubt_numbers(metadata: Metadata, found: RecoveredLog, number_max: int = 0) -> None:
-    """Go on without what is missing: what had a number up to there, or up to `number_max`, is in doubt."""
+    """Continue despite a loss: mark numbers that may have been assigned, up to `number_max` or more, as in
+    doubt.
+    """
     mark = found.mark.found
     until = max(metadata.index, mark.index if mark is not None else 0, number_max) + JOURNAL_SKIPPED_NUMBERS
     metadata.apply(DoubtNumbers(until=until), CommandContext(index=metadata.index, now=0))
 
 
 def find_loss(found: RecoveredLog, *, is_mark_there: bool) -> JournalLossError | None:
-    """What is missing of the log that was `found`, as the mark knows it."""
+    """The loss of the log that was `found`, according to the mark; None if it is complete."""
     mark = found.mark.found
     if mark is None:
         if not found.is_there or (found.version < _MARKED_SINCE and not is_mark_there):
             return None
         what = "is damaged" if is_mark_there else "is missing"
-        return JournalLossError(found.end, f"nobody knows whether this is its end: {MARK_NAME} {what}")
+        return JournalLossError(
+            found.end, f"it cannot be verified that the log is complete: {MARK_NAME} {what}"
+        )
     if not mark.generation:
-        # It was made before the first file of the log, which may have been made since, or be an older one's.
+        # The mark was made before the first file of the log, so it says nothing about an existing file.
         return None
     reach = f"byte {mark.end} (change {mark.index})"
     if not found.is_there:
-        return JournalLossError(0, f"the file is missing, and reached {reach}")
+        return JournalLossError(0, f"the file is missing; it had reached {reach}")
     return _lost_end(found, mark, reach)
 
 
 def _lost_end(found: RecoveredLog, mark: HighWaterMark, reach: str) -> JournalLossError | None:
     if found.log_id is None and found.version >= _MARKED_SINCE:
-        # Which file it is cannot be read, and is damage already.
-        return JournalLossError(found.end, f"the log ends here, and reached {reach}", is_end=True)
+        # The file cannot be identified, which is reported as damage already.
+        return JournalLossError(found.end, f"the log ends here; it had reached {reach}", is_end=True)
     if found.log_id is not None and found.log_id != mark.log_id:
-        return JournalLossError(found.end, "this is the file of another log than the one that was here")
+        return JournalLossError(found.end, "the file belongs to another log than the high-water mark")
     if found.generation < mark.generation:
         older = f"generation {found.generation} of the log, up to change {found.index}"
         return JournalLossError(
             found.end, f"this is an older file, {older}: generation {mark.generation} reached {reach}"
         )
     if found.generation == mark.generation and found.end < mark.end:
-        return JournalLossError(found.end, f"the log ends here, and reached {reach}", is_end=True)
+        return JournalLossError(found.end, f"the log ends here; it had reached {reach}", is_end=True)
     return None
 
 
@@ -133,7 +137,7 @@ class _JournalReader:
         found.is_there = True
         self._seed = seed_of(octets[:HEAD_SIZE])
         found.version = version_of(octets)
-        # The highest place in the log that was seen.
+        # The highest index in the log so far.
         self._index = 0
         self._is_whole = False
 
@@ -148,7 +152,7 @@ class _JournalReader:
                 self._take(at, size)
                 at += size
                 continue
-            # All before a BATCH was synced, and so was the state before the file had its name.
+            # Everything before a BATCH was synced, and so was the snapshot before the file was renamed.
             synced = octets.find(batch, at + 1)
             if synced >= 0 or not self._is_whole:
                 self._found.damage.append(JournalError(at, "a record is damaged"))
@@ -176,9 +180,9 @@ class _JournalReader:
             self._index = max(self._index, index)
             for command in commands:
                 reply = self._metadata.apply(command, CommandContext(index=index, now=0))
-                # One may take more places than its own.
+                # A command can take more than one index.
                 self._index = max(self._index, self._metadata.index)
-                # In the log there may be what was refused at the time as well.
+                # The log may contain commands that were refused when they were first applied.
                 if reply.outcome is Outcome.REFUSED and not self._is_whole:
                     refused = f"{type(command).__name__} is refused: {reply.text}"
                     self._found.damage.append(JournalError(at, refused))

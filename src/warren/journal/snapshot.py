@@ -1,7 +1,7 @@
-"""All that survives, as the first part of a file; encoded piece by piece by whoever writes it.
+"""A snapshot of all durable metadata: the first part of a metadata file.
 
-What exists is noted at once, which is quick, and made octets only when the octets are asked for: that takes
-a while for 100,000 queues, and happens in the thread that writes to the disk.
+References to the records are collected at once, which is quick. They are encoded piece by piece while the
+file is written, which takes a while for 100,000 queues and happens in the thread that writes to the disk.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +44,7 @@ R = TypeVar("R")
 
 
 class JournalSnapshot:
-    """What exists when this is made, as octets; `size` says how many once they were asked for."""
+    """The durable metadata at the time of creation, as bytes; `size` is their number after iteration."""
 
     def __init__(
         self, metadata: Metadata, index: int, salt: bytes, *, log_id: bytes, generation: int
@@ -66,13 +66,13 @@ class JournalSnapshot:
         self.size = 0
 
     def mark(self) -> HighWaterMark:
-        """What the high-water mark says once all of it is synced."""
+        """The high-water mark for the time when the snapshot was synced."""
         return HighWaterMark(
             log_id=self._log_id, generation=self.generation, end=self.size, index=self._index
         )
 
     def __iter__(self) -> Iterator[bytes]:
-        """The octets, the same each time."""
+        """The encoded snapshot; the same bytes at each iteration."""
         self.size = 0
         seed = self.seed
         waiting = [self._head]
@@ -83,7 +83,7 @@ class JournalSnapshot:
             size += len(record)
             if size >= JOURNAL_CHUNK_SIZE:
                 yield self._piece(waiting)
-                # Should the piece before be damaged, reading can go on here.
+                # If the piece before is damaged, reading can continue here.
                 waiting = [encode(BATCH, b"", seed)]
                 size = 0
         waiting.append(encode(STATE_END, self._index.to_bytes(8, "big"), seed))
@@ -102,7 +102,7 @@ class JournalSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TopologySnapshot:
-    """The topology of a vhost as it was."""
+    """The topology of a vhost at the time of the snapshot."""
 
     vhost: str
     exchanges: list[ExchangeRecord]
@@ -124,7 +124,7 @@ class _TopologySnapshot:
         )
 
     def commands(self) -> Iterator[MetadataCommand]:
-        """What makes that of it which survives."""
+        """The commands that restore the durable part of the topology."""
         vhost = self.vhost
         exchanges = {exchange.name: exchange for exchange in self.exchanges if exchange.durable}
         queues = {queue.name: queue for queue in self.queues if queue.survives_restart}
@@ -184,7 +184,7 @@ def _policies(vhost: str, policies: Policies, *, is_operator: bool) -> Iterable[
 
 
 def _removals(metadata: Metadata) -> Iterable[MetadataCommand]:
-    """What is gone, or may be, and may have left something behind."""
+    """The commands that restore the numbers of deleted objects that may have left files behind."""
     if metadata.vhosts.removed:
         yield RememberRemoved(names=tuple(metadata.vhosts.removed))
     if metadata.in_doubt_numbers.until:

@@ -1,1 +1,1 @@
-"""Where names meet things."""
+"""Virtual hosts: live exchanges, queues and bindings, and the operations on them."""

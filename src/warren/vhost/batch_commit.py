@@ -1,15 +1,16 @@
-"""Publishes the rows of a batch exactly once, whatever happens in between: slice by slice, each with a mark.
+"""Publishes the rows of a batch exactly once, even across crashes: in slices, each with a commit marker.
 
-    rows ─▶ slice: routed, published, and how many rows that makes ─▶ one group of the log ─ synced ─▶ safe
+    rows ─▶ slice: routed, published, and the row count so far ─▶ one commit group ─ synced ─▶ durable
 
-A slice is in the log with the number of rows that are published by then, or neither is (store/markers).
-So after a crash that number is true, and what comes behind it is published again. A row that a full queue
-would refuse ends the slice before it, and waits.
+A slice is in the log together with the number of rows published so far, or neither is (store/markers). So
+after a crash that number is right, and publishing continues behind it. A row that a full queue would refuse
+ends the slice before it, and waits.
 
-A stream has a log of its own. Rows that go to one are written there first, under the name of the query and
-with a number each, and are safe there before the slice is published anywhere else; when they come again after
-a crash the stream passes them over. Where a row goes is asked once for both, since bindings may change in
-between; an exchange that chooses by chance chooses by the number of the row, which goes where it went before.
+A stream has a log of its own. Rows that go to a stream are written there first, with the query as the
+producer and with a sequence number each, and are durable there before the slice is published anywhere else;
+after a crash the stream recognises repeated rows and drops them. The destinations of a row are determined
+once for both, since bindings may change in between; a random exchange chooses by the number of the row, and
+so chooses the same queue again.
 """
 
 from collections.abc import Callable
@@ -32,53 +33,56 @@ from warren.store.streams.chunk import Chunk
 from warren.vhost.move_router import FULL
 from warren.vhost.vhost import VirtualHost
 
-# What the query is called as a producer of streams, behind this: no client publishes by such a name.
+# The prefix of the producer name of a query in streams; clients cannot publish under it.
 STAGED_PRODUCER = "staged:"
-# Told of each message that is published, and where it goes.
+# Called with each published message and its destinations.
 OnPublished = Callable[[Message, tuple[object, ...]], None]
 
 
 class BatchCommit(ConfirmListener):
-    """One batch of one query on its way into queues."""
+    """The commit of one batch of one query."""
 
     def __init__(self, vhost: VirtualHost, query: str, progress: CommitProgress) -> None:
-        """From where `progress` says on; the virtual host keeps its messages."""
+        """Continue where `progress` says; the virtual host must have a store."""
         assert vhost.stores is not None
         self.progress = progress
-        # Called when something more is safe; and with each message, if somebody wants to know.
+        # Called when more rows are synced; and called with each message, if set.
         self.wake: Callable[[], None] = _nobody
         self.published: OnPublished | None = None
         self._vhost = vhost
         self._store: MessageStore = vhost.stores.persistent
         self._key = progress_key(query)
         self._producer = f"{STAGED_PRODUCER}{query}"
-        # Up to which row of the batch streams have what is theirs; by which route, if the last of those went
-        # nowhere else; and whether it is safe there.
+        # The row up to which streams have their rows; and the route of these rows, if it leads to streams
+        # only.
         self._streamed = 0
         self._route: Route | None = None
-        # Where those rows go, from row number `_routed_from` on.
+        # The destinations of these rows, from row number `_routed_from` on.
         self._routed: list[tuple[object, ...]] = []
         self._routed_from = 0
-        # The exchanges that choose by chance, as of a generation of the router.
+        # The exchanges that route at random, as of a generation of the router.
         self._random_exchanges: list[RandomExchange] = []
         self._generation = -1
         self._streams = _StreamConfirms(self)
-        # Numbers of the last slice that was published, and of the last that is safe.
+        # Numbers of the last slice published, and of the last slice synced.
         self._sent = 0
         self._safe = 0
 
     @property
     def is_full(self) -> bool:
-        """True if so many slices are not safe yet that no more may be published."""
+        """True if so many slices wait for a sync that no more may be published."""
         return self._streams.due > 0 or self._sent - self._safe >= STAGED_SLICES_MAX
 
     @property
     def is_safe(self) -> bool:
-        """True if all that was published is there after a crash, with what the mark says."""
+        """True if everything published was synced, together with its marker."""
         return self._sent == self._safe
 
     def publish(self, chunk: Chunk, place: int) -> tuple[int, str]:
-        """Publish rows of `chunk` from `place` on, as many as a turn has: up to which, and why no further."""
+        """Publish rows of `chunk` from `place` on, as many as fit into a turn.
+
+        Returns the place behind the last published row, and the reason for stopping, if any.
+        """
         self._store.begin_group()
         first, unroutable, reason = place, 0, ""
         before = self.progress.published - place
@@ -110,20 +114,22 @@ class BatchCommit(ConfirmListener):
         return place, reason
 
     def end(self, state: CommitState) -> None:
-        """It is committed, or given up: all that is published of it, as much as it is, stays."""
+        """End the commit with `state`; rows that were published stay published."""
         self._store.begin_group()
         self._end_slice(state, 0, 0)
 
     def expect(self, sequence: int) -> None:
-        """Slice number `sequence` is on its way to the disk."""
+        """Slice number `sequence` is being written."""
 
     def done(self, first: int, last: int) -> None:
-        """All slices up to `last` are safe."""
+        """All slices up to `last` were synced."""
         self._safe = last
         self.wake()
 
     def _stream(self, chunk: Chunk, place: int) -> None:
-        """Have streams keep rows of `chunk` from `place` on that go to them, up to one that cannot go."""
+        """Append rows of `chunk` from `place` on to the streams they go to, up to a row that cannot be
+        published.
+        """
         streams: dict[StreamQueue, None] = {}
         row = self._routed_from = self._streamed = self.progress.published
         end = min(chunk.count, place + STAGED_ROWS_PER_SLICE)
@@ -155,7 +161,7 @@ class BatchCommit(ConfirmListener):
             queue.confirm(self._streams, row)
 
     def _sole_route(self, message: Message) -> Route | None:
-        """Where all rows like `message` go, if those are streams alone."""
+        """The route of all rows like `message`, if it leads to streams only; else None."""
         if message.flags & HAS_HEADERS and has_copies(message.property_list):
             return None
         route = self._vhost.router.find(message.address, message)
@@ -163,7 +169,7 @@ class BatchCommit(ConfirmListener):
         return route if is_sole and route.decides != BY_CHANCE else None
 
     def _count_streamed(self, route: Route) -> int:
-        """How many rows streams have by `route`: they are published with that."""
+        """Count the rows that streams received by `route` as published, and return their number."""
         count = self._streamed - self.progress.published
         self._route = None
         route.source.published_in += count
@@ -172,11 +178,14 @@ class BatchCommit(ConfirmListener):
         return count
 
     def _number(self, row: int) -> int:
-        """What streams know `row` by: greater with each row, and with each batch."""
+        """The sequence number of `row` in streams; it increases with each row and each batch."""
         return self.progress.batch << STAGED_ROW_BITS | row + 1
 
     def _destinations_of(self, message: Message, row: int) -> tuple[tuple[object, ...], str]:
-        """Where `message`, which is `row` of the batch, goes, or why it cannot go now."""
+        """The destinations of `message`, row number `row` of the batch.
+
+        Or the reason why it cannot be published now.
+        """
         router = self._vhost.router
         if row < self._streamed:
             name = decode_name(message.address, 0)
@@ -200,7 +209,7 @@ class BatchCommit(ConfirmListener):
         return destinations, ""
 
     def _seed_random_exchanges(self, row: int | None) -> None:
-        """Have exchanges that choose by chance choose for `row` as they ever did; None: by chance again."""
+        """Make random exchanges choose the same destinations for `row` at each attempt; None ends this."""
         router = self._vhost.router
         if router.generation != self._generation:
             self._generation = router.generation
@@ -211,7 +220,7 @@ class BatchCommit(ConfirmListener):
             one.choice_seed = None if row is None else f"{self._key.hex()} {self._number(row)} ".encode()
 
     def _end_slice(self, state: CommitState, rows: int, unroutable: int) -> None:
-        """End the group with what is published by now."""
+        """End the commit group of this slice, with the new progress as its marker."""
         before = self.progress
         self.progress = replace(
             before,
@@ -226,19 +235,19 @@ class BatchCommit(ConfirmListener):
 
 
 class _StreamConfirms(ConfirmListener):
-    """Knows whether streams have safely what they were given."""
+    """Counts streams that have not synced their rows yet."""
 
     def __init__(self, committing: BatchCommit) -> None:
         self._committing = committing
-        # How many have not.
+        # The number of streams that have not confirmed.
         self.due = 0
 
     def expect(self, sequence: int) -> None:
-        """One more will answer."""
+        """Count a stream that will confirm."""
         self.due += 1
 
     def done(self, first: int, last: int) -> None:
-        """So many have answered."""
+        """Count confirms; wakes the commit when all streams have confirmed."""
         self.due -= last - first + 1
         if not self.due:
             self._committing.wake()
@@ -249,7 +258,7 @@ def _has_stream(destinations: tuple[object, ...]) -> bool:
 
 
 def _row(chunk: Chunk, place: int, now: int) -> Message:
-    """The message at `place` of `chunk`, published at `now`."""
+    """The message at `place` of `chunk`, published at `now` (ms)."""
     shape = chunk.shapes[chunk.shape_at(place)]
     make = new_stored_message if shape.flags & PERSISTENT else new_message
     message: Message = make(shape.address, shape.property_list, chunk.content(place), now)
@@ -259,4 +268,4 @@ def _row(chunk: Chunk, place: int, now: int) -> Message:
 
 
 def _nobody() -> None:
-    """Before somebody wants to be told."""
+    """The default callback, which does nothing."""

@@ -1,7 +1,7 @@
-"""Removes the bindings of a queue or of an exchange that is to be deleted, turn by turn if it has many.
+"""Removes the bindings of a queue or exchange that is to be deleted, over several turns if there are many.
 
-What deletes the queue or the exchange removes its bindings in the same turn. So that this turn is short for
-one with a million of them too, all but a turn's work are removed before, as queue.unbind would.
+The command that deletes the queue or exchange removes its remaining bindings in one turn. To keep this turn
+short even with a million bindings, all but one turn's work are removed before, as by queue.unbind.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from warren.vhost.coroutine_driver import Later, NextTurn, await_all
 async def remove_most_bindings(
     bindings: Sequence[BindingRecord], vhost: str, proposals: Proposals, later: Later, *, user: str
 ) -> None:
-    """Remove `bindings` but for what one turn can; raises what a proposal raises, as for a full disk."""
+    """Remove all of `bindings` but one turn's work; raises the error of a proposal, as for a full disk."""
     for begin in range(0, len(bindings) - REMOVED_PER_TURN, REMOVED_PER_TURN):
         removed = bindings[begin : begin + REMOVED_PER_TURN]
         await await_all(proposals.propose(unbind_of(vhost, binding), user) for binding in removed)

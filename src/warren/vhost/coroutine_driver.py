@@ -1,7 +1,7 @@
-"""Runs a coroutine of ours without a loop: as far as it goes now, and on when what it waits for is there.
+"""Runs coroutines below the waterline without an event loop.
 
-Below the waterline nothing knows of asyncio. What a coroutine yields is any future, since all of them can
-call back. On a node that agrees with itself alone, only those yield that have more than a turn's work to do.
+A coroutine runs until it yields a future, and continues when the future completes; any object with
+`add_done_callback` is a future. On a single node only coroutines with more than a turn's work yield.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
@@ -9,19 +9,19 @@ from typing import Protocol, TypeAlias
 
 from warren.errors import AmqpError
 
-# Port: has an action called in a later turn, with the time (ms), after everybody else had theirs.
+# Port: calls an action in a later turn, with the time (ms), after all connections had theirs.
 Later: TypeAlias = Callable[[Callable[[int], None]], None]
 
 
 class Pending(Protocol):
-    """What an awaitable that cannot answer yet yields."""
+    """What an awaitable yields while it has no result."""
 
     def add_done_callback(self, callback: Callable[[object], None], /) -> object:
-        """Call `callback` once, when the answer is there."""
+        """Call `callback` once, when the result is available."""
 
 
 class NextTurn:
-    """Awaited, it is over when everybody else had a turn."""
+    """An awaitable that completes in a later turn, after all connections had theirs."""
 
     __slots__ = ("_later",)
 
@@ -37,7 +37,7 @@ class NextTurn:
 
 
 def step(coroutine: Coroutine[Pending, None, None]) -> Pending | None:
-    """Run `coroutine` to its end, which is None, or to what it has to wait for."""
+    """Run `coroutine` until it ends, which returns None, or yields a future, which is returned."""
     try:
         return coroutine.send(None)
     except StopIteration:
@@ -45,14 +45,14 @@ def step(coroutine: Coroutine[Pending, None, None]) -> Pending | None:
 
 
 def drive(coroutine: Coroutine[Pending, None, None]) -> None:
-    """Run `coroutine` to its end, now or later; its exceptions come out where it stands."""
+    """Run `coroutine` to its end, now or later; an exception is raised from wherever it is running."""
     pending = step(coroutine)
     if pending is not None:
         pending.add_done_callback(lambda _: drive(coroutine))
 
 
 class _Unfinished:
-    """Awaited, it is over when none of those that were counted is left."""
+    """An awaitable that completes when a number of coroutines have ended."""
 
     __slots__ = ("_callback", "count")
 
@@ -61,7 +61,7 @@ class _Unfinished:
         self._callback: Callable[[object], None] | None = None
 
     def finish_one(self) -> None:
-        """One of them has ended."""
+        """Count a coroutine that has ended."""
         self.count -= 1
         if not self.count and self._callback is not None:
             self._callback(self)
@@ -76,7 +76,10 @@ class _Unfinished:
 
 
 async def await_all(awaitables: Iterable[Awaitable[object]]) -> None:
-    """Begin all `awaitables` at once, and wait until each has ended; the first AmqpError is raised then."""
+    """Start all `awaitables` at once, and wait until each has ended.
+
+    Then raise the first AmqpError, if any.
+    """
     unfinished = _Unfinished()
     errors: list[AmqpError] = []
 

@@ -1,7 +1,7 @@
-"""The one loop of the corridor: a message that died in a queue is routed again.
+"""Routes messages that were dead-lettered by a queue.
 
-It runs until nothing is left to route, and not deeper: a message that dies while another is being routed
-waits for its turn, so a chain of full queues costs no stack.
+It is a loop and not a recursion: a message that is dead-lettered while another is being routed waits for its
+turn, so that a chain of full queues does not grow the stack.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ from warren.routing.router import Router
 
 
 class DeadLetterRouter:
-    """The dead of one virtual host, on their way to the exchanges that their queues name."""
+    """Routes the dead-lettered messages of one virtual host to the exchanges that their queues name."""
 
     __slots__ = (
         "_dead",
@@ -32,22 +32,22 @@ class DeadLetterRouter:
     )
 
     def __init__(self, host: QueueHost, router: Router) -> None:
-        """`host` is the virtual host of the queues, whose time counts; `router` is its router."""
+        """`host` is the virtual host of the queues, which has the current time; `router` is its router."""
         self._host = host
         self._router = router
         self._dead: deque[tuple[LocalQueue, Message, str]] = deque()
         self._is_running = False
-        # Reason -> how many died of it since the start and were routed again, to whatever queues.
+        # Reason -> number of messages dead-lettered and routed since the start.
         self.counts: dict[str, int] = {}
-        # The same of those that were lost, because their queue names no exchange, or one that is not there.
+        # Reason -> number of messages lost, for want of an existing dead-letter exchange.
         self.discarded_counts: dict[str, int] = {}
-        # Told, now and then, of messages that were delivered too often, and then lost.
+        # Called, at a limited rate, when messages that exceeded the delivery limit were lost.
         self.log_discard: Callable[[str], None] = _nobody
         self._logged_at = -LOST_DEAD_LETTERS_LOG_MS
         self._unlogged_count = 0
 
     def take(self, queue: LocalQueue, message: Message, reason: str) -> None:
-        """`message` died in `queue`."""
+        """Route `message`, which `queue` has dead-lettered for `reason`."""
         self._dead.append((queue, message, reason))
         if self._is_running:
             return
@@ -59,7 +59,7 @@ class DeadLetterRouter:
             self._is_running = False
 
     def count_discarded(self, queue: LocalQueue, reason: str) -> None:
-        """A message died in `queue` for `reason`, and there is no exchange that routes it again."""
+        """Count a message lost by `queue` for `reason`, as no exchange could route it again."""
         self.discarded_counts[reason] = self.discarded_counts.get(reason, 0) + 1
         if reason == "delivery_limit":
             self._unlogged_count += 1
@@ -68,13 +68,15 @@ class DeadLetterRouter:
 
     def _log_discarded(self, queue: LocalQueue) -> None:
         exchange = queue.settings.dead_letter_exchange
-        why = "no dead-letter exchange" if exchange is None else f"no exchange '{exchange}', which it names"
+        why = "which has no dead-letter exchange"
+        if exchange is not None:
+            why = f"whose dead-letter exchange '{exchange}' does not exist"
         count, self._unlogged_count = self._unlogged_count, 0
         self._logged_at = self._host.now
         self.log_discard(
             f"{count} message{'s' * (count > 1)} delivered more often than the limit allows "
             f"{'were' if count > 1 else 'was'} lost in vhost '{queue.vhost_name}', the last one in queue "
-            f"'{queue.name}', for which there is {why}"
+            f"'{queue.name}', {why}"
         )
 
     def _route(self, queue: LocalQueue, message: Message, reason: str) -> None:
@@ -89,11 +91,11 @@ class DeadLetterRouter:
             now=self._host.now,
         )
         if not _is_name(death.exchange) or not _is_name(death.routing_key or ""):
-            self.count_discarded(queue, reason)  # arguments are long strings: these fit no message
+            self.count_discarded(queue, reason)  # the names are too long for a message
             return
         dead_letter = make_dead_letter(message, death)
         if dead_letter is None:
-            self.count_discarded(queue, reason)  # it has come too far
+            self.count_discarded(queue, reason)  # it was dead-lettered too often
             return
         try:
             destinations = self._router.route(dead_letter.message.address, dead_letter.message)
@@ -109,7 +111,7 @@ class DeadLetterRouter:
 
 
 def _nobody(text: str) -> None:
-    """Before somebody wants to be told."""
+    """The default callback, which does nothing."""
 
 
 def _is_name(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Dead letters: the queues that they may be in, and those of one queue by what they died of, and where."""
+"""Dead letters: the queues that can contain them, and the dead letters of one queue by cause."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,45 +12,45 @@ from warren.routing.exchange import BY_KEY, Exchange
 from warren.vhost.queue_scan import QueueScan
 from warren.vhost.vhost import VirtualHost
 
-# What is routed to find out where dead letters go.
+# An empty message, routed to find the queues that dead letters can reach.
 _NOTHING = Message(b"\0\0", NO_PROPERTIES, BODY_END, 0)
 
 
 @dataclass(slots=True)
 class DeadLetterGroup:
-    """Dead letters that died first in the same queue, of the same reason, and came by the same exchange."""
+    """Dead letters with the same first death: the same queue, reason and exchange."""
 
     first_death: FirstDeath
     count: int = 0
-    # When they came to where they are (ms).
+    # When they arrived in their present queue (ms).
     oldest: int = 0
     newest: int = 0
     octets: int = 0
-    # Some of the keys that they had been published with.
+    # Some of the routing keys with which they were published.
     routing_keys: list[str] = field(default_factory=list)
-    # The place of the first.
+    # The place of the first one.
     place: int = 0
 
 
 @dataclass(slots=True)
 class DeadLetterSummary:
-    """Those of one queue, as far as it was looked at."""
+    """The dead letters of one queue by cause, as far as the queue was examined."""
 
     causes: dict[FirstDeath, DeadLetterGroup] = field(default_factory=dict)
-    # Of causes beyond the bound, and messages that are no dead letters.
+    # Messages of causes beyond the bound, and messages that are not dead letters.
     other_count: int = 0
     non_dead_letter_count: int = 0
     examined: int = 0
-    # Where to go on; None when all were seen.
+    # The place to continue at; None when all messages were examined.
     place: int | None = 0
 
     @property
     def count(self) -> int:
-        """How many dead letters were seen."""
+        """The number of dead letters found."""
         return self.other_count + sum(cause.count for cause in self.causes.values())
 
     def add(self, message: Message, place: int) -> None:
-        """Count `message`, at `place`."""
+        """Count `message`, which is at `place`."""
         origin = origin_of(message)
         if origin is None:
             self.non_dead_letter_count += 1
@@ -75,7 +75,10 @@ class DeadLetterSummary:
 def scan_dead_letters(
     queue: LocalQueue, found: DeadLetterSummary, examined_max: int, per_turn: int
 ) -> Iterator[None]:
-    """Add the dead letters of `queue` to `found`, from its place on, in pieces; `examined_max` are seen."""
+    """Add the dead letters of `queue` to `found`, in pieces, from its place on.
+
+    Examines `examined_max` at most.
+    """
     queue_scan = QueueScan(queue, found.place or 0)
     while not queue_scan.is_over and queue_scan.examined < examined_max:
         for peeked in queue_scan.next_messages(min(per_turn, examined_max - queue_scan.examined)):
@@ -86,9 +89,9 @@ def scan_dead_letters(
 
 
 def reachable(vhost: VirtualHost) -> Iterator[dict[LocalQueue, None]]:
-    """The queues that a dead letter of `vhost` can come to, in pieces, some of them more than once.
+    """The queues that a dead letter of `vhost` can reach, in pieces, some of them repeatedly.
 
-    An exchange that looks at more than the routing key may send one to anything that is bound to it.
+    If an exchange on the way routes by more than the routing key, all its bindings count.
     """
     ends: dict[tuple[str, str | None], None] = {}
     for number, queue in enumerate(list(vhost.queues.values())):
@@ -107,7 +110,7 @@ def reachable(vhost: VirtualHost) -> Iterator[dict[LocalQueue, None]]:
 
 
 def _routed(vhost: VirtualHost, exchange: str, key: str | None) -> list[LocalQueue] | None:
-    """Where `key` leads, if it alone says so, and is known."""
+    """The queues that `key` leads to, if the destination depends on the key alone; else None."""
     if key is None or not (_is_name(exchange) and _is_name(key)):
         return None
     try:
@@ -120,12 +123,13 @@ def _routed(vhost: VirtualHost, exchange: str, key: str | None) -> list[LocalQue
 
 
 def _walk(vhost: VirtualHost, name: str, walked: set[str]) -> Iterator[dict[LocalQueue, None]]:
-    """Every queue behind the exchange `name`, and behind those that it is bound to."""
+    """All queues behind the exchange `name`, and behind the exchanges bound to it."""
     waiting = [name]
     while waiting:
         name = waiting.pop()
         exchange = vhost.router.exchanges.get(name)
-        # To the default exchange every queue is bound, and a letter keeps its key: it may be any.
+        # Every queue is bound to the default exchange, and a dead letter keeps its key, so it could reach any
+        # queue.
         if exchange is None or name in walked or not name:
             continue
         walked.add(name)

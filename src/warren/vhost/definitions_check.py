@@ -1,4 +1,4 @@
-"""Definitions, held against what Warren can do, before any of their commands is applied."""
+"""Checks definitions against what Warren supports, before any of them is applied."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,13 +29,13 @@ _INTERNAL_PURPOSE = "x-internal-purpose"
 
 @dataclass(frozen=True, slots=True)
 class CheckedDefinitions:
-    """What can be carried out of a document, and what of it cannot be, each in words."""
+    """The commands of a document that can be applied, and descriptions of those that cannot."""
 
     commands: list[MetadataCommand]
     left_out: list[str]
 
     def complete(self) -> list[MetadataCommand]:
-        """The commands if they are the whole document; DefinitionsError names what cannot be carried out."""
+        """The commands if all can be applied; DefinitionsError naming those that cannot."""
         if self.left_out:
             named = "; ".join(self.left_out[:DEFINITIONS_NAMED_MAX])
             more = len(self.left_out) - DEFINITIONS_NAMED_MAX
@@ -47,10 +47,10 @@ class CheckedDefinitions:
 
 
 def check_definitions(commands: Iterable[MetadataCommand], metadata: Metadata) -> CheckedDefinitions:
-    """`commands` without the bindings that their exchanges would refuse, which RabbitMQ passes over too.
+    """Check `commands`; bindings that their exchanges would refuse are dropped, as in RabbitMQ.
 
-    Left out is what a document of RabbitMQ has and Warren has not: queues of other types, shovels, federation
-    and what it made for itself. DefinitionsError for an exchange or a queue that can be made nowhere.
+    Left out is what RabbitMQ has and Warren does not support: queues of other types, shovels, federation and
+    the objects it declares. DefinitionsError for an exchange or queue that is invalid anywhere.
     """
     checked: list[MetadataCommand] = []
     left_out: list[str] = []
@@ -101,7 +101,7 @@ def _check_queue(command: DeclareQueue) -> None:
 def _is_valid(
     command: Bind, exchanges: dict[tuple[str, str], tuple[str, dict[str, Value]]], metadata: Metadata
 ) -> bool:
-    """True unless the source of `command` would refuse it; what is missing shows when it is applied."""
+    """True unless the source of `command` would refuse it; a missing source is found when it is applied."""
     vhost = metadata.vhost(command.vhost)
     record = None if vhost is None else vhost.topology.exchanges.get(command.source)
     if record is not None:

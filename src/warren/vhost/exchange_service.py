@@ -1,7 +1,7 @@
-"""Exchanges and bindings: every check, in the order and with the texts of RabbitMQ 3.10.8, measured.
+"""Exchanges and bindings: all checks, in the order and with the texts of RabbitMQ 3.10.8, measured.
 
-Binding and unbinding need write on the destination and read on the source, whether they exist or not. Better
-than RabbitMQ: a passive declaration, too, needs some permission on the exchange.
+Binding and unbinding need write permission on the destination and read permission on the source, whether they
+exist or not. Unlike in RabbitMQ, a passive declaration needs some permission on the exchange.
 """
 
 from typing import Generic, TypeVar
@@ -29,7 +29,7 @@ B = TypeVar("B", Bind, Unbind)
 
 
 class ExchangeService(Generic[Q]):
-    """Declares and deletes the exchanges of one vhost, and binds and unbinds, for whoever asks."""
+    """Declares, deletes, binds and unbinds the exchanges of one vhost."""
 
     __slots__ = ("_later", "_metadata", "_proposals", "_router", "_vhost")
 
@@ -41,7 +41,7 @@ class ExchangeService(Generic[Q]):
         self._vhost = topology.vhost
 
     async def declare_exchange(self, requester: Requester, method: methods.ExchangeDeclare) -> None:
-        """Make sure that the exchange of `method` exists."""
+        """Declare the exchange of `method`, or check that it exists if `method` is passive."""
         exchange = ExchangeName(self._vhost, stripped(method.exchange))
         if method.passive:
             self._check_found(requester, exchange)
@@ -75,7 +75,7 @@ class ExchangeService(Generic[Q]):
             # Someone else was faster: compare with what is there now.
 
     async def delete_exchange(self, requester: Requester, method: methods.ExchangeDelete) -> None:
-        """Delete an exchange; one that does not exist is no error."""
+        """Delete an exchange; does nothing if it does not exist."""
         exchange = ExchangeName(self._vhost, stripped(method.exchange))
         check_not_default(exchange)
         if exchange.name.startswith(RESERVED_PREFIX):
@@ -93,11 +93,11 @@ class ExchangeService(Generic[Q]):
             raise PreconditionFailed(f"{exchange} in use")
 
     async def bind_queue(self, requester: Requester, method: methods.QueueBind) -> None:
-        """Bind a queue; the channel's last queue and its name stand for what is empty."""
+        """Bind a queue; an empty queue name stands for the last queue that the channel declared."""
         await self._bind(requester, self._of_queue(Bind, requester, method))
 
     async def unbind_queue(self, requester: Requester, method: methods.QueueUnbind) -> None:
-        """Unbind a queue; what is not bound so is no error."""
+        """Unbind a queue; does nothing if there is no such binding."""
         await self._unbind(requester, self._of_queue(Unbind, requester, method))
 
     async def bind_exchange(self, requester: Requester, method: methods.ExchangeBind) -> None:
@@ -105,7 +105,7 @@ class ExchangeService(Generic[Q]):
         await self._bind(requester, self._of_exchange(Bind, method))
 
     async def unbind_exchange(self, requester: Requester, method: methods.ExchangeUnbind) -> None:
-        """Unbind an exchange from an exchange; what is not bound so is no error."""
+        """Unbind an exchange from an exchange; does nothing if there is no such binding."""
         await self._unbind(requester, self._of_exchange(Unbind, method))
 
     async def _bind(self, requester: Requester, command: Bind) -> None:
@@ -195,13 +195,13 @@ class ExchangeService(Generic[Q]):
 
 
 def check_not_default(exchange: ExchangeName) -> None:
-    """Raise AccessRefused for the exchange without a name, which nobody may change."""
+    """Raise AccessRefused for the default exchange, which cannot be changed."""
     if not exchange.name:
         raise AccessRefused("operation not permitted on the default exchange")
 
 
 def check_redeclared(exchange: ExchangeName, record: ExchangeRecord, command: DeclareExchange) -> None:
-    """Raise unless `command` asks for the exchange that is there."""
+    """Raise PreconditionFailed unless `command` declares the existing exchange with the same properties."""
     check_same(exchange, "type", current=printed_atom(record.type), received=printed_atom(command.type))
     check_same(exchange, "durable", current=record.durable, received=command.durable)
     check_same(exchange, "auto_delete", current=record.auto_delete, received=command.auto_delete)
@@ -212,7 +212,7 @@ def check_redeclared(exchange: ExchangeName, record: ExchangeRecord, command: De
 
 
 def check_declared(command: DeclareExchange, requester: Requester) -> None:
-    """Raise unless the new exchange of `command` may be made."""
+    """Raise unless the new exchange of `command` is permitted and valid."""
     exchange = ExchangeName(command.vhost, command.name)
     if exchange.name.startswith(RESERVED_PREFIX):
         raise AccessRefused(f"exchange name '{exchange.name}' contains reserved prefix 'amq.*'")

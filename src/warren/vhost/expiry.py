@@ -1,36 +1,36 @@
-"""What is due at `now`: the queues of a virtual host that asked to be woken, and its leases, by time."""
+"""Timers of one virtual host: queues and leases that are to be woken at a time."""
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
-# Times that were asked for and given up are swept out when they outnumber the others so many times.
+# Replaced entries are removed from the heap when they outnumber the others by this factor.
 _STALE_FACTOR = 2
 _STALE_MIN = 64
 
 
 class Expirable(Protocol):
-    """A queue, or another thing for which a time may come."""
+    """A queue, or another object that can be woken at a time."""
 
     def expire(self) -> None:
-        """A time that it asked to be woken at has come."""
+        """The scheduled time has come."""
 
 
 class Expiry:
-    """A heap of wake-up times. The last one that a queue asked for counts, and no other."""
+    """A heap of wake-up times; only the last time scheduled for an object counts."""
 
     __slots__ = ("_due", "_serial", "_times", "notify")
 
     def __init__(self) -> None:
         self._due: list[tuple[int, int, Expirable]] = []
-        # What each queue asked for last; entries of the heap that say otherwise are passed over.
+        # The time last scheduled for each object; other entries of the heap are ignored.
         self._times: dict[Expirable, int] = {}
         self._serial = 0
-        # Told the earliest time (ms) whenever that moves closer.
+        # Called with the earliest time (ms) whenever it becomes earlier.
         self.notify: Callable[[int], None] = _nobody
 
     def schedule(self, queue: Expirable, when: int) -> None:
-        """Wake `queue` at `when` (ms), and at no time that was given before."""
+        """Wake `queue` at `when` (ms) instead of an earlier scheduled time."""
         if self._times.get(queue) == when:
             return
         self._times[queue] = when
@@ -43,17 +43,20 @@ class Expiry:
             self.notify(when)
 
     def forget(self, queue: Expirable) -> None:
-        """Do not wake `queue`."""
+        """Cancel the wake-up of `queue`."""
         self._times.pop(queue, None)
 
     def earliest(self) -> int | None:
-        """The time (ms) of the next wake-up."""
+        """The time (ms) of the next wake-up; None if there is none."""
         while self._due and not self._is_current(self._due[0]):
             heappop(self._due)
         return self._due[0][0] if self._due else None
 
     def run(self, now: int) -> None:
-        """Wake every queue whose time has come; what it asks for meanwhile waits for another turn."""
+        """Wake all objects that are due at `now` (ms).
+
+        What they schedule meanwhile waits for another turn.
+        """
         serial = self._serial
         while self._due and self._due[0][0] <= now and self._due[0][1] <= serial:
             entry = heappop(self._due)
@@ -66,4 +69,4 @@ class Expiry:
 
 
 def _nobody(when: int) -> None:
-    """Before the node listens."""
+    """The default callback, which does nothing."""

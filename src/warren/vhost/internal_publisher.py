@@ -1,7 +1,7 @@
-"""Messages that the broker itself makes for one exchange: copies of traffic, events, lines of its log.
+"""Publishes messages that the broker itself makes: traces, events, log lines.
 
-They are made and published in a turn of their own, since whoever has something to say may be in the middle
-of handing a message out, or of applying a change. While nothing is bound to the exchange, nothing is made.
+They are made and published in a later turn, since the caller may be in the middle of a delivery or of a
+metadata change. No message is made while nothing is bound to the exchange.
 """
 
 from collections.abc import Callable
@@ -14,32 +14,32 @@ from warren.wire.properties import BasicProperties
 
 
 class InternalPublisher:
-    """What goes to one exchange."""
+    """Publishes to one internal exchange."""
 
     __slots__ = ("_find", "_later", "_noted", "exchange")
 
     def __init__(self, exchange: str, find: Callable[[], VirtualHost | None], later: Later) -> None:
         self.exchange = exchange
-        # The virtual host with the exchange in it, if it is alive.
+        # Finds the virtual host with the exchange; None if it is not running.
         self._find = find
         self._later = later
-        # What makes the messages of this turn: as many at most as a turn of each connection gives rise to.
+        # Functions that make the messages of the next turn.
         self._noted: list[Callable[[int], Message]] = []
 
     def is_heard(self) -> bool:
-        """Whether anything is bound to the exchange."""
+        """True if anything is bound to the exchange."""
         vhost = self._find()
         exchange = None if vhost is None else vhost.router.exchanges.get(self.exchange)
         return exchange is not None and exchange.bindings > 0
 
     def add(self, make: Callable[[int], Message]) -> None:
-        """Publish in the next turn what `make` makes then, given the time (ms)."""
+        """Publish the message that `make` returns in the next turn, given the time (ms)."""
         self._noted.append(make)
         if len(self._noted) == 1:
             self._later(self._publish)
 
     def composed(self, key: str, properties: BasicProperties, content: bytes, now: int) -> Message:
-        """A message for the exchange; a key that is too long is cut."""
+        """A message for the exchange; a routing key that is too long is cut."""
         octets = key.encode("utf-8", "surrogateescape")[:NAME_SIZE_MAX]
         address = encode_address(self.exchange, octets.decode("utf-8", "surrogateescape"))
         return Message.compose(address, properties, content, now=now)

@@ -1,11 +1,11 @@
-"""Messages that somebody has on lease: out of their queue until the lease ends, or is over.
+"""Leases: messages that one client holds exclusively, out of their queue, until the lease ends or expires.
 
-    taken ─ all written ─▶ granted (metadata) ─▶ read, again and again ─▶ ended (metadata) ─▶ settled
+    taken ─ all written ─▶ granted (metadata) ─▶ read, any number of times ─▶ ended (metadata) ─▶ settled
 
-Invariants: nobody is told of a lease before the metadata has it, and all its messages are as safe as they are
-going to be; what it ends with is in the metadata before any of its messages is acknowledged or goes back. So
-after a crash the metadata says what becomes of each: those of a lease are taken out of their queues again,
-those of one that was settled are acknowledged again, as far as they are there.
+Invariants: a lease is reported only after it is in the metadata and its messages are stored as durably as
+they will be; its end is in the metadata before any of its messages is acknowledged or requeued. So after a
+crash the metadata says what to do with each message: those of an active lease are taken out of their queues
+again, those of a settled lease are acknowledged again, as far as they exist.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ from warren.vhost.vhost import VirtualHost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRequest:
-    """What somebody wants to have on lease: no more messages, and octets of them, than this."""
+    """A request for a lease, with the maximum number of messages and bytes."""
 
     id: str
     user: str
@@ -47,7 +47,7 @@ class LeaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class LeasedMessages:
-    """The messages of a lease, by their place in it; None is one that did not survive a restart."""
+    """The messages of a lease by number; None for a message that did not survive a restart."""
 
     queue: ClassicQueue
     deliveries: list[Delivery | None]
@@ -55,17 +55,17 @@ class LeasedMessages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseServiceDependencies:
-    """What leasing needs beside its virtual host."""
+    """What leases need beside their virtual host."""
 
     metadata: Metadata
     proposals: Proposals
     later: Later
-    # Calls an action after so many milliseconds.
+    # Calls an action after a number of milliseconds.
     after: Callable[[int, Callable[[], None]], None]
 
 
 class LeaseService:
-    """The leases of one virtual host, as they live."""
+    """The leases of one virtual host."""
 
     __slots__ = (
         "_dependencies",
@@ -83,36 +83,38 @@ class LeaseService:
     def __init__(self, vhost: VirtualHost, dependencies: LeaseServiceDependencies) -> None:
         self._vhost = vhost
         self._dependencies = dependencies
-        # By the id of the lease, which the metadata may not have yet.
+        # By the id of the lease, which may not be in the metadata yet.
         self.held: dict[str, LeasedMessages] = {}
-        # Since the virtual host lives: how many were granted, and how many ended in which way.
+        # Since the virtual host was started: leases granted, and leases ended by state.
         self.granted_count = 0
         self.ended_counts: Counter[LeaseState] = Counter()
-        # Leases that are being granted, by what they go by in the metadata.
+        # Leases that are being granted, by queue, user and key.
         self._granting: dict[tuple[str, str, str], _PendingGrant] = {}
-        # Those that are being ended because their time is over.
+        # Leases that are being ended because they have expired.
         self._ending: set[str] = set()
-        # How many have ended of which the disk does not know yet what became of their messages.
+        # The number of ended leases whose messages are not yet settled on disk.
         self._releasing_count = 0
         self._is_closed = False
-        # Before that, the metadata is looked at only.
+        # False until the leases of the metadata were restored; events are ignored until then.
         self._is_restored = False
         dependencies.metadata.listen(self._on_event, vhost=vhost.name)
 
     @property
     def leases(self) -> Leases:
-        """What the metadata knows."""
+        """The leases in the metadata."""
         vhost = self._dependencies.metadata.vhost(self._vhost.name)
         return Leases() if vhost is None else vhost.topology.leases
 
     def close(self) -> None:
-        """The virtual host is gone, or is going to be another."""
+        """Stop; called when the virtual host is deleted or restarted."""
         if not self._is_closed:
             self._is_closed = True
             self._dependencies.metadata.ignore(self._on_event, vhost=self._vhost.name)
 
     def restore(self) -> Iterator[None]:
-        """Have the messages of leases again, after a restart, a turn's work with each step."""
+        """Take the messages of leases out of their queues again after a restart, a turn's work with each
+        step.
+        """
         for lease in list(self.leases.by_id.values()):
             queue = self._vhost.queues.get(lease.queue)
             if not isinstance(queue, ClassicQueue):
@@ -128,9 +130,9 @@ class LeaseService:
         self._schedule()
 
     async def grant(self, queue: ClassicQueue, lease_request: LeaseRequest) -> LeaseRecord | None:
-        """The lease that `lease_request` is for, which may be there already; None if nothing is ready.
+        """Grant the lease of `lease_request`, or return the existing one; None if no message is ready.
 
-        ResourceError if there are too many, or the disk cannot have one.
+        Raises ResourceError if there are too many leases, or if the disk is full.
         """
         key = queue.name, lease_request.user, lease_request.key
         while True:
@@ -160,7 +162,7 @@ class LeaseService:
         await self._dependencies.proposals.propose(EndLease(vhost=self._vhost.name, id=id, state=state), user)
 
     def expire(self) -> None:
-        """The time of some leases is over."""
+        """End the leases that have expired."""
         now = self._vhost.now
         for lease in list(self.leases.active()):
             if lease.expires_at <= now and lease.id not in self._ending:
@@ -171,7 +173,7 @@ class LeaseService:
     # --- private -------------------------------------------------------------------------------
 
     def _room(self) -> int:
-        """How many more messages may be on lease."""
+        """The number of messages that may still be leased."""
         held = sum(len(each.deliveries) for each in self.held.values())
         return LEASED_MESSAGES_MAX - held - sum(each.messages_max for each in self._granting.values())
 
@@ -206,7 +208,7 @@ class LeaseService:
             await self._give_back(self.held.pop(lease.id))
             raise
         if reply.outcome is not Outcome.DONE:
-            # Its queue has gone meanwhile.
+            # The queue was deleted meanwhile.
             await self._give_back(self.held.pop(lease.id, LeasedMessages(queue, [])))
             raise NotFound(f"no queue '{queue.name}' in vhost '{self._vhost.name}'")
         return self.leases.by_id.get(lease.id, lease)
@@ -218,10 +220,10 @@ class LeaseService:
         taken: list[Delivery | None],
         ranges: list[int],
     ) -> int:
-        """Take what is ready out of `queue`, as it goes out; answers its octets.
+        """Take ready messages out of `queue` in delivery order; returns their size in bytes.
 
-        `ranges` get where ranges of their places begin and end, in the order in which they were taken: so
-        they are found again after a restart.
+        The ranges of their places are added to `ranges` in this order, so that they are found again after a
+        restart.
         """
         octets = 0
         while (
@@ -247,7 +249,7 @@ class LeaseService:
             case LeaseGranted(lease=lease):
                 self.granted_count += 1
                 if lease.id not in self.held:
-                    # Whoever took its messages was shut down before the metadata had it.
+                    # The request was cut off by a shutdown before the metadata had the lease.
                     drive(self._take_leased(lease))
                 self._schedule()
             case LeaseRenewed():
@@ -274,7 +276,7 @@ class LeaseService:
                 await NextTurn(self._dependencies.later)
 
     async def _release(self, held: LeasedMessages, state: LeaseState) -> None:
-        """Settle all messages of a lease that has ended, once who is being told of that is."""
+        """Settle or requeue all messages of a lease that has ended."""
         try:
             await NextTurn(self._dependencies.later)
             if state is LeaseState.SETTLED:
@@ -301,7 +303,7 @@ class LeaseService:
             acknowledge_batch(held.queue, held.deliveries, at, at + LEASED_PER_TURN)
 
     async def _may_continue(self, at: int) -> bool:
-        """Whether the messages from number `at` on may be settled, in a turn of their own."""
+        """True if the messages from number `at` on may be settled; waits for a new turn."""
         if at:
             await NextTurn(self._dependencies.later)
         return not self._is_closed
@@ -310,7 +312,7 @@ class LeaseService:
         try:
             await self.end(id, LeaseState.EXPIRED, INTERNAL_USER)
         except (InternalError, ResourceError):
-            # It cannot be written now, and whoever looks after the disk was told.
+            # It cannot be written now, which was reported already.
             self._dependencies.after(REMOVAL_RETRY_MS, lambda: self._expire_again(id))
         else:
             self._ending.discard(id)
@@ -321,7 +323,7 @@ class LeaseService:
             self._schedule()
 
     def _schedule(self) -> None:
-        """Be woken when the next lease is over."""
+        """Schedule a wake-up for the next expiry."""
         times = [lease.expires_at for lease in self.leases.active() if lease.id not in self._ending]
         if times and not self._is_closed:
             self._vhost.expiry.schedule(self, min(times))
@@ -330,22 +332,22 @@ class LeaseService:
 
 
 class _PendingGrant:
-    """Something to await: a lease is there, or will not be."""
+    """An awaitable that completes when a lease was granted or refused."""
 
     __slots__ = ("_callbacks", "_is_over", "messages_max")
 
     def __init__(self, messages_max: int) -> None:
-        # What it may have.
+        # The maximum number of messages.
         self.messages_max = messages_max
         self._callbacks: list[Callable[[object], None]] = []
         self._is_over = False
 
     def add_done_callback(self, callback: Callable[[object], None], /) -> None:
-        """Call `callback` once, when it is so far."""
+        """Call `callback` once, when the lease was granted or refused."""
         self._callbacks.append(callback)
 
     def end(self) -> None:
-        """It is so far."""
+        """Complete the awaitable."""
         self._is_over = True
         for callback in self._callbacks:
             callback(self)
@@ -356,7 +358,7 @@ class _PendingGrant:
 
 
 def _take_again(lease: LeaseRecord, held: LeasedMessages) -> Iterator[None]:
-    """Take the messages of `lease` that are there out of their queue, a turn's work with each step."""
+    """Take the existing messages of `lease` out of their queue, a turn's work with each step."""
     queue = held.queue
     before = 0
     for begin, end in zip(lease.places[::2], lease.places[1::2], strict=True):

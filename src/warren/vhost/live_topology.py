@@ -1,10 +1,10 @@
 """The live exchanges, bindings and queues of one vhost, kept in step with the metadata.
 
-Nothing here decides: what the metadata says exists is made, and what it says is gone is removed, in the order
-of its events. Policies are applied here, since they bear on live things only.
+No decisions are made here: objects are created and removed as the events of the metadata say, in their order.
+Policies are applied here, since they concern live objects only.
 
-What exists when this begins is made piece by piece, as it may be much; what is heard of meanwhile is heeded
-when all of it is there, and nothing of it is lost or seen twice.
+Existing objects are created piece by piece, since there may be many; events that arrive meanwhile are
+deferred until all objects exist, so that none is lost or applied twice.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -48,45 +48,45 @@ _CLASSIC = "classic"
 
 
 class LiveQueue(Protocol):
-    """What is asked of a queue of any kind."""
+    """What a live queue of any kind must implement."""
 
     @property
     def settings(self) -> QueueSettings:
-        """What it was told to obey last."""
+        """The settings in effect."""
 
     @property
     def message_count(self) -> int:
-        """Messages that are ready."""
+        """The number of ready messages."""
 
     @property
     def consumer_count(self) -> int:
-        """Consumers that it gives messages to."""
+        """The number of consumers."""
 
     @property
     def is_empty(self) -> bool:
-        """No message is ready."""
+        """True if no message is ready."""
 
     @property
     def is_unused(self) -> bool:
-        """It has no consumers."""
+        """True if it has no consumers."""
 
     def apply_settings(self, settings: QueueSettings) -> None:
-        """Obey `settings` from now on."""
+        """Use `settings` from now on."""
 
     def pause(self) -> None:
-        """Hand nothing out until `resume`; a second time does nothing."""
+        """Stop deliveries until `resume`; does nothing if paused already."""
 
     def resume(self) -> None:
-        """Hand out again."""
+        """Resume deliveries."""
 
     def touch(self) -> None:
-        """It was declared again: its expiry starts anew."""
+        """Restart the expiry timer, since the queue was declared again."""
 
     def purge(self) -> int:
-        """Forget what is ready; answers how many messages that were."""
+        """Drop all ready messages; returns their number."""
 
     def delete(self) -> int:
-        """Be gone, cancelling consumers; answers how many messages were ready."""
+        """Delete the queue, cancelling its consumers; returns the number of ready messages."""
 
 
 Q = TypeVar("Q", bound=LiveQueue)
@@ -95,20 +95,20 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveTopologyDependencies(Generic[Q]):
-    """Where the live things of a vhost stand, and how they are made."""
+    """The live objects of a vhost, and how they are created."""
 
     router: Router
     queues: dict[str, Q]
     make_queue: Callable[[QueueRecord, QueueSettings], Q]
     random_octets: Callable[[int], bytes]
     later: Later
-    # Told of each queue that is there and as often as its settings change, and that it is gone.
+    # Called when a queue was created or its settings changed, and when it was deleted.
     on_queue_changed: Callable[[QueueRecord, Q], None] = lambda record, queue: None
     on_queue_deleted: Callable[[str, Q], None] = lambda name, queue: None
 
 
 class LiveTopology(Generic[Q]):
-    """Makes and removes what lives in a vhost as the metadata says."""
+    """Creates and removes the live objects of a vhost as the metadata says."""
 
     __slots__ = (
         "_deferred_events",
@@ -130,18 +130,21 @@ class LiveTopology(Generic[Q]):
         self.router = dependencies.router
         self.queues = dependencies.queues
         self.later = dependencies.later
-        # True when nothing of it lives any more, or is made.
+        # True when no objects are live or created any more.
         self.is_closed = False
-        # What the arguments of the queue before came to: after a restart, many share them.
+        # The settings of the previous queue, since after a restart many queues have the same arguments.
         self._latest: tuple[Arguments, QueueSettings] = (NO_ARGUMENTS, DEFAULT_SETTINGS)
-        # How often policies have changed.
+        # The number of policy changes.
         self._policy_changes = 0
-        # What was heard while things are made that were there before; None when all of them are.
+        # Events that arrived while existing objects are being created; None afterwards.
         self._deferred_events: list[Event] | None = []
         metadata.listen(self._on_event, vhost=vhost)
 
     def close(self) -> None:
-        """Hear nothing more, and end every queue, many of them turn by turn; a second time does nothing."""
+        """Stop listening, and end all queues, over several turns if there are many.
+
+        Does nothing if closed already.
+        """
         if self.is_closed:
             return
         self.is_closed = True
@@ -156,7 +159,7 @@ class LiveTopology(Generic[Q]):
                 await NextTurn(self.later)
 
     def recover(self, restore: Callable[[QueueRecord, Q], None]) -> Iterator[None]:
-        """Make what exists already, a turn's work with each step; `restore` is told of each queue."""
+        """Create the existing objects, a turn's work with each step; `restore` is called with each queue."""
 
         def make_queue(record: QueueRecord) -> None:
             queue = self._add_queue(record)
@@ -250,11 +253,14 @@ class LiveTopology(Generic[Q]):
         return Binding(exchanges[record.source], record.routing_key, record.arguments, destination)
 
     async def _apply_policies(self, change: int) -> None:
-        """Have policies hold as of `change`, for many queues turn by turn; the next change takes over."""
+        """Apply policies as of `change`, over several turns if there are many queues.
+
+        A later change supersedes it.
+        """
         vhost = self._metadata.vhost(self.vhost)
         assert vhost is not None
         topology = vhost.topology
-        # What is declared meanwhile obeys them already.
+        # Objects declared meanwhile use the new policies already.
         exchanges, queues = list(topology.exchanges), list(topology.queues)
         per_turn = self._per_turn(POLICIES_PER_TURN)
         for at in range(0, max(len(exchanges), len(queues)), per_turn):
@@ -262,7 +268,7 @@ class LiveTopology(Generic[Q]):
                 await NextTurn(self.later)
             if self.is_closed or change != self._policy_changes:
                 return
-            # They may be gone since, or be others.
+            # They may have been deleted or replaced since.
             for name in exchanges[at : at + per_turn]:
                 if name in topology.exchanges:
                     self._apply_alternate(topology.exchanges[name])
@@ -271,7 +277,7 @@ class LiveTopology(Generic[Q]):
                     self._apply_settings(topology.queues[name])
 
     def _per_turn(self, most: int) -> int:
-        """How many names are held against all policies in one turn, `most` of them if these are few."""
+        """The number of objects to match against all policies in one turn, at most `most`."""
         vhost = self._metadata.vhost(self.vhost)
         count = 0 if vhost is None else len(vhost.policies.by_name) + len(vhost.operator_policies.by_name)
         return max(1, min(most, POLICIES_MATCHED_PER_TURN // max(count, 1)))

@@ -1,4 +1,4 @@
-"""What is changed in messages on their way: headers, properties, and the body of one."""
+"""Edits of messages that are redriven: headers, properties and body."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from warren.wire.table import Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageEdit:
-    """What is set, and what goes; all values are valid."""
+    """Headers and properties to set and to remove, and a new body; all values are valid."""
 
     headers: Mapping[str, Value] = field(default_factory=dict)
     headers_removed: frozenset[str] = frozenset()
@@ -19,7 +19,7 @@ class MessageEdit:
     body: bytes | None = None
 
     def apply(self, properties: BasicProperties) -> None:
-        """Change `properties`."""
+        """Apply the edit to `properties`."""
         for name in self.properties_removed:
             setattr(properties, name, None)
         for name, value in self.properties.items():
@@ -30,7 +30,7 @@ class MessageEdit:
             properties.headers = {**kept, **self.headers}
 
     def content(self, message: Message) -> bytes:
-        """The content of `message`, or of what takes its place."""
+        """The content of `message`, or the content that replaces it."""
         return message.content if self.body is None else self.body + BODY_END
 
 

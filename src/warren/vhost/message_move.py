@@ -1,11 +1,11 @@
-"""Moves messages: out of a queue, by their ways to others, and away when these have them safely.
+"""Moves messages from one queue to others, and settles them when the destinations have stored them.
 
-    looking ─ fits ─▶ way ─ take out of the queue ─▶ publish ─ safe there, as a confirm says ─▶ let go of
-                        └─ cannot go: stays, and the reason is counted
+    scan ─ selected ─▶ route ─ take out of the queue ─▶ publish ─ stored, as a confirm says ─▶ released
+                         └─ cannot be moved: stays, and the reason is counted
 
-Invariants: a message is let go of only after every queue that it went to has it as safely as it is going to
-be; until then it is out of the line, and the disk has it for its own queue. So after a crash it may be in
-both, and is never in none. What cannot go is not taken out. They go in the order in which they waited.
+Invariants: a message is released only after every destination has stored it as durably as it will be; until
+then it is out of the queue but still on disk for it. So after a crash it may be in both queues, and is never
+in none. A message that cannot be moved is not taken out. Messages are moved in queue order.
 """
 
 from collections.abc import Callable
@@ -31,25 +31,25 @@ REFUSED_AFTER_ALL = "a queue refused it"
 
 
 class MessageFilter(Protocol):
-    """Whether a message is one of those that are to be moved."""
+    """Selects the messages that are to be moved."""
 
     def __call__(self, peeked: PeekedMessage, /) -> bool:
-        """True if it is."""
+        """True if `peeked` is to be moved."""
 
 
 class MoveFailures:
-    """Why messages could not go, how many, and where the first of them are."""
+    """Messages that could not be moved: their number by reason, and the places of the first."""
 
     __slots__ = ("count", "places", "reasons")
 
     def __init__(self) -> None:
         self.count = 0
-        # Reason -> how many; and the places of some.
+        # Reason -> number of messages; and reason -> the places of some.
         self.reasons: dict[str, int] = {}
         self.places: dict[str, list[int]] = {}
 
     def add(self, reason: str, place: int) -> None:
-        """The message at `place` stays, for `reason`."""
+        """Record that the message at `place` was not moved, for `reason`."""
         self.count += 1
         if reason not in self.reasons and len(self.reasons) >= PREVIEW_REASONS_MAX:
             reason = OTHER_REASONS
@@ -60,7 +60,7 @@ class MoveFailures:
 
 
 class MessageMove(ConfirmListener):
-    """Messages of one queue on their way."""
+    """A move of messages from one queue."""
 
     def __init__(
         self,
@@ -73,33 +73,33 @@ class MessageMove(ConfirmListener):
     ) -> None:
         self.source = source
         self.queue_scan = queue_scan
-        # Called when something that was under way is safe.
+        # Called when a message in flight was stored.
         self.wake: Callable[[], None] = _nobody
         self.move_failures = MoveFailures()
-        # Filled, if somebody wants to take messages back.
+        # Records where messages went, if the move can be undone.
         self.undo_log: UndoLog | None = None
         self.moved_count = 0
-        # Those that were sent, moved or not yet; the number of the last.
+        # The number of messages sent, which is also the number of the last one.
         self.sent_count = 0
         self._target = target
         self._fits = fits
         self._move_router = move_router
-        # Number -> what was taken out, and how many answers are due for it.
+        # Number -> the delivery taken from the source, and the number of confirms that are due.
         self._in_flight: dict[int, tuple[Delivery, list[int]]] = {}
         self._octets = 0
 
     @property
     def in_flight_count(self) -> int:
-        """How many were sent and are not safe yet."""
+        """The number of messages that were sent and are not stored yet."""
         return len(self._in_flight)
 
     @property
     def is_full(self) -> bool:
-        """True if so many are under way that no more may be."""
+        """True if so many messages are in flight that no more may be sent."""
         return self._octets >= MOVES_IN_FLIGHT_SIZE_MAX or len(self._in_flight) >= MOVES_IN_FLIGHT_MAX
 
     def move(self, look_max: int, send_max: int) -> None:
-        """Look at `look_max` messages more at most, and send `send_max` of them at most."""
+        """Examine up to `look_max` more messages, and send up to `send_max` of them."""
         sent_max = self.sent_count + send_max
         if send_max <= 0 or self.is_full:
             return
@@ -110,7 +110,7 @@ class MessageMove(ConfirmListener):
                     return
 
     def give_back(self) -> None:
-        """Whoever was to have what is under way is gone: it waits again where it did."""
+        """Return all messages in flight to their places in the source; called when the target is gone."""
         under_way, self._in_flight = self._in_flight, {}
         self._octets = 0
         for delivery, _ in under_way.values():
@@ -118,15 +118,15 @@ class MessageMove(ConfirmListener):
         self.source.pump()
 
     def expect(self, sequence: int) -> None:
-        """One more answer is due for number `sequence`."""
+        """Expect one more confirm for number `sequence`."""
         self._in_flight[sequence][1][0] += 1
 
     def done(self, first: int, last: int) -> None:
-        """One of the answers due for each number from `first` to `last`: it is safe."""
+        """Count one confirm for each number from `first` to `last`."""
         for number in range(first, last + 1):
             found = self._in_flight.get(number)
             if found is None:
-                continue  # It was given back.
+                continue  # It was returned to the source.
             delivery, due = found
             due[0] -= 1
             if not due[0]:
@@ -137,7 +137,7 @@ class MessageMove(ConfirmListener):
         self.wake()
 
     def refused(self, sequence: int) -> None:
-        """It is not safe, and never will be: as if it had not been sent."""
+        """A destination refused the message, which is returned to the source."""
         found = self._in_flight.pop(sequence, None)
         if found is not None:
             self._octets -= found[0].octets
@@ -156,13 +156,13 @@ class MessageMove(ConfirmListener):
             return
         delivery = self.source.take(peeked)
         if delivery is None:
-            return  # It left meanwhile, as by the overflow of a queue on the way.
+            return  # It left meanwhile, for example by the overflow of a queue on the way.
         self.sent_count += 1
-        # Until it is published everywhere, one more answer is due.
+        # One more confirm is due until the message was published to all destinations.
         self._in_flight[self.sent_count] = delivery, [1]
         self._octets += delivery.octets
         if self._publish(route) == REFUSED:
-            # One filled up just now, perhaps by what it had died of in another: better twice than never.
+            # The queue has just filled up, perhaps by a copy: a duplicate is better than a loss.
             self.move_failures.add(REFUSED_AFTER_ALL, peeked.place)
             self.refused(self.sent_count)
         else:
@@ -182,4 +182,4 @@ class MessageMove(ConfirmListener):
 
 
 def _nobody() -> None:
-    """Before somebody wants to be told."""
+    """The default callback, which does nothing."""

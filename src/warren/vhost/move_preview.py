@@ -1,4 +1,4 @@
-"""What would go where if messages were moved now, and what could not: nothing changes."""
+"""Previews of a move: where messages would go, and which could not be moved; nothing is changed."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from warren.vhost.queue_scan import QueueScan, SelectionScan
 
 @dataclass(frozen=True, slots=True)
 class MoveDestination:
-    """Where messages would come to: some queues, with an address."""
+    """A destination of messages: the queues, and the address used."""
 
     exchange: str
     routing_key: str
@@ -22,7 +22,7 @@ class MoveDestination:
 
 @dataclass(frozen=True, slots=True)
 class MovePreviewStep:
-    """One message, and where it would go; or why it would not."""
+    """One message with its destination, or with the reason why it cannot be moved."""
 
     peeked: PeekedMessage
     end: MoveDestination | None
@@ -30,7 +30,7 @@ class MovePreviewStep:
 
 
 class MovePreview:
-    """Goes through messages as if to move them."""
+    """Examines messages as a move would, without moving them."""
 
     def __init__(
         self,
@@ -42,17 +42,17 @@ class MovePreview:
         self.queue_scan = queue_scan
         self.move_failures = MoveFailures()
         self.movable_count = 0
-        # Ends that are told apart, and how many messages go to others.
+        # Destinations with their number of messages, and the number of messages for all others.
         self.ends: dict[MoveDestination, int] = {}
         self.other_count = 0
-        # The first of them.
+        # The first examined messages.
         self.steps: list[MovePreviewStep] = []
         self._fits = fits
         self._move_router = move_router
         self._steps_max = steps_max
 
     def advance(self, look_max: int, send_max: int) -> None:
-        """Look at `look_max` messages more at most, as long as no more than `send_max` of all would go."""
+        """Examine up to `look_max` more messages, until `send_max` of all can be moved."""
         for peeked in self.queue_scan.next_messages(look_max):
             if self._fits(peeked):
                 self._go(peeked)

@@ -1,8 +1,8 @@
-"""Where a message goes that is moved: to one queue, to the queue or exchange that it came from, or to any.
+"""Determines the destination of a moved message: a given queue, the queue it died in, or an exchange.
 
-Whoever moves it has the rights of a client who publishes: `admit` raises what a channel would be closed with.
-A queue is reached by its name, as with the default exchange, and the message keeps the exchange and the
-routing key that it has, or had before it died. An exchange routes it.
+The user who moves messages needs the permissions of a publisher: `admit` raises the error that would close a
+channel. A queue is addressed by its name, as through the default exchange, while the message keeps its
+exchange and routing key, or those that it had before it died. An exchange routes the message.
 """
 
 from collections.abc import Callable
@@ -26,12 +26,12 @@ from warren.vhost.message_edit import MessageEdit
 from warren.vhost.undo_log import UndoLog
 from warren.vhost.vhost import VirtualHost
 
-NO_ORIGIN = "it is no dead letter: nothing says where it came from"
-UNROUTABLE = "no queue is bound for it"
+NO_ORIGIN = "not a dead letter: its origin is unknown"
+UNROUTABLE = "unroutable: no queue is bound with its routing key"
 FULL = "queue '{}' is full and refuses it"
 TOO_LONG = "the name of an exchange or the routing key is too long"
 
-# Raises unless the user may publish to the address, as a channel would.
+# Raises an AmqpError unless the user may publish to the address.
 PublishCheck = Callable[[bytes], object]
 
 
@@ -41,55 +41,55 @@ class CannotMove(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MoveRoute:
-    """Where one message goes, and as what."""
+    """The destinations of one message, and the message as it is sent."""
 
     message: Message
-    # None of them: it is not needed any more.
+    # Empty if the message is not needed any more.
     destinations: tuple[object, ...]
-    # True if an exchange was asked, and counts it.
+    # True if an exchange routed it, and counts it.
     is_routed: bool = False
 
 
 class MoveRouter(Protocol):
-    """Says for each message where it goes."""
+    """Determines the destination of each message."""
 
     def route(self, message: Message, number: int) -> MoveRoute:
-        """Where `message` goes, as the `number`-th of those that are moved. Stays, or an AmqpError."""
+        """The route of `message`, number `number` of those moved. Raises CannotMove or an AmqpError."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueMoveRouter:
-    """All go to one queue, as they are."""
+    """Moves all messages unchanged to one queue."""
 
     vhost: VirtualHost
     name: str
     admit: PublishCheck
 
     def route(self, message: Message, number: int) -> MoveRoute:
-        """Where `message` goes."""
+        """The route of `message` to the queue. Raises CannotMove or an AmqpError."""
         queue = queue_named(self.vhost, self.name, self.admit)
         return queue_route(queue, message.anew(self.vhost.now))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedriveRouter:
-    """Dead letters go back to where they came from, or to where they should, and begin a new life."""
+    """Redrives dead letters to their origin or to a given destination, with a new life."""
 
     vhost: VirtualHost
-    # The id of the redrive, and the queue that the dead letters are in.
+    # The id of the redrive, and the queue with the dead letters.
     id: str
     source: str
     admit: PublishCheck
     edit: MessageEdit
-    # The queue that all go to; None: each to the one that it died in first.
+    # The destination of all messages; None: the queue in which each message died first.
     queue: str | None = None
-    # True: an exchange routes them again; one that is named, or each by its own.
+    # True if an exchange routes the messages: the given one, or the original one of each message.
     is_routed: bool = False
     exchange: str | None = None
     routing_key: str | None = None
 
     def route(self, message: Message, number: int) -> MoveRoute:
-        """Where `message` goes."""
+        """The route of `message` with its edits applied. Raises CannotMove or an AmqpError."""
         origin = origin_of(message)
         address = self._address(message, origin)
         properties = message.properties()
@@ -127,17 +127,17 @@ class RedriveRouter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoRouter:
-    """Messages of a redrive go back to the queue that they were in as dead letters, each once."""
+    """Returns the messages of a redrive to the dead-letter queue, each once."""
 
     vhost: VirtualHost
     redrive: str
     queue: str
     admit: PublishCheck
-    # Of what an exchange had put into several queues, one comes back, and the others just go.
+    # If an exchange had put a message into several queues, one copy is returned and the others are dropped.
     undo_log: UndoLog
 
     def route(self, message: Message, number: int) -> MoveRoute:
-        """Where `message`, one of the redrive, goes."""
+        """The route of `message`, which is part of the redrive. Raises CannotMove or an AmqpError."""
         which = redrive_number(message, self.redrive) or 0
         if self.undo_log.back.has(which):
             return MoveRoute(message, ())
@@ -148,7 +148,7 @@ class UndoRouter:
 
 
 def queue_named(vhost: VirtualHost, name: str, admit: PublishCheck) -> LocalQueue:
-    """The queue `name`, to which somebody may publish."""
+    """The queue `name`; CannotMove, NotFound or AccessRefused if the user cannot publish to it."""
     if not _is_name(name):
         raise CannotMove(TOO_LONG)
     admit(encode_address("", name))
@@ -159,7 +159,7 @@ def queue_named(vhost: VirtualHost, name: str, admit: PublishCheck) -> LocalQueu
 
 
 def queue_route(queue: LocalQueue, message: Message) -> MoveRoute:
-    """`message` goes to `queue`, unless that refuses it."""
+    """The route of `message` to `queue`; CannotMove if the queue would refuse it."""
     _check_room(queue, message)
     return MoveRoute(message, (queue,))
 

@@ -1,4 +1,4 @@
-"""The messages of a queue, looked at in pieces, each once: all that wait now, or some that were chosen."""
+"""Iterates over messages of a queue in pieces: all that are ready, or selected ones."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,21 +8,27 @@ from warren.queues.queue import PeekedMessage
 
 
 class QueueScan:
-    """All that waits in a queue when this begins, from place `place` on. What comes later is not seen."""
+    """The messages that are ready when the scan begins, from place `place` on.
+
+    Later messages are excluded.
+    """
 
     __slots__ = ("_extent", "_queue", "examined", "is_over", "place")
 
     def __init__(self, queue: LocalQueue, place: int = 0) -> None:
         self._queue = queue
         self._extent = queue.extent()
-        # Where the next look begins, and how many messages were seen.
+        # The place of the next message, and the number of messages examined.
         self.place = place
         self.examined = 0
-        # True when there is nothing more to see.
+        # True when all messages were examined.
         self.is_over = False
 
     def next_messages(self, count: int) -> Iterator[PeekedMessage]:
-        """Up to `count` messages more. Whoever stops in between goes on behind the last that was given."""
+        """Up to `count` more messages.
+
+        After a break in between, the next call continues behind the last one.
+        """
         count = min(count, scan_batch_max(self._queue))
         found = self._queue.peek(self.place, count)
         for peeked in found:
@@ -33,14 +39,14 @@ class QueueScan:
         self.is_over = len(found) < count or not self._extent or self._queue.is_deleted
 
     def _has(self, place: int) -> bool:
-        """True unless what is at `place`, which only grows, came later."""
+        """True unless the message at `place` arrived after the scan began; `place` must not decrease."""
         while self._extent and place >= self._extent[0].stop:
             del self._extent[0]
         return bool(self._extent) and place in self._extent[0]
 
 
 class SelectionScan:
-    """Messages at places that somebody chose, as far as they wait there still."""
+    """The messages at selected places, as far as they are still ready."""
 
     __slots__ = ("_places", "_queue", "examined", "is_over", "place")
 
@@ -52,7 +58,7 @@ class SelectionScan:
         self.is_over = not places
 
     def next_messages(self, count: int) -> Iterator[PeekedMessage]:
-        """Up to `count` of them; those that are gone count as seen."""
+        """Up to `count` of the messages; missing ones count as examined."""
         for place in self._places[self.examined : self.examined + count]:
             self.examined += 1
             self.is_over = self.examined == len(self._places) or self._queue.is_deleted
@@ -62,6 +68,6 @@ class SelectionScan:
 
 
 def scan_batch_max(queue: LocalQueue) -> int:
-    """How many messages of `queue` may be in memory at once to be looked at."""
+    """The number of messages of `queue` that may be in memory at once for a scan."""
     octets = queue.ready_octets // max(queue.message_count, 1)
     return max(SCAN_READ_SIZE_MAX // max(octets, 1), 1)

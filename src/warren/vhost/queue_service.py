@@ -1,7 +1,8 @@
-"""queue.declare, delete and purge: every check, in the order and with the texts of RabbitMQ 3.10.8, measured.
+"""Queues: declare, delete and purge with all checks, in the order and with the texts of RabbitMQ 3.10.8,
+measured.
 
-Permissions come before existence, so that what a user may not touch is not told apart from what is not there.
-Better than RabbitMQ: a passive declaration, too, needs some permission on the queue.
+Permissions are checked before existence, so that a user cannot find out which queues exist. Unlike in
+RabbitMQ, a passive declaration needs some permission on the queue.
 """
 
 from collections.abc import Callable
@@ -45,7 +46,7 @@ GENERATED_PREFIX = "amq.gen"
 
 @dataclass(frozen=True, slots=True)
 class DeclaredQueue:
-    """What queue.declare-ok says."""
+    """The values of queue.declare-ok."""
 
     name: str
     message_count: int
@@ -53,7 +54,7 @@ class DeclaredQueue:
 
 
 class QueueService(Generic[Q]):
-    """Declares, deletes and purges the queues of one vhost for whoever asks."""
+    """Declares, deletes and purges the queues of one vhost."""
 
     __slots__ = ("_metadata", "_proposals", "_random_octets", "_topology", "_vhost", "declared_count")
 
@@ -69,11 +70,11 @@ class QueueService(Generic[Q]):
         self._topology = topology
         self._random_octets = random_octets
         self._vhost = topology.vhost
-        # Declarations of queues that were granted, whether the queue was there or not.
+        # The number of successful declarations, of new and existing queues.
         self.declared_count = 0
 
     async def declare_queue(self, requester: Requester, method: methods.QueueDeclare) -> DeclaredQueue:
-        """The queue that `method` asks for, made if need be; the channel's last queue from now on."""
+        """Declare the queue of `method`, and make it the channel's last queue; returns its state."""
         if method.passive:
             state = self._found(requester, stripped(method.queue))
         else:
@@ -83,7 +84,7 @@ class QueueService(Generic[Q]):
         return DeclaredQueue(state.name, 0, 0) if method.no_wait else state
 
     async def delete_queue(self, requester: Requester, method: methods.QueueDelete) -> int:
-        """Delete a queue; answers how many messages were ready. One that does not exist is no error."""
+        """Delete a queue; returns the number of its ready messages, 0 if it does not exist."""
         queue = self._name(requester.stripped_queue(method.queue))
         requester.authorizer.check_configure(queue)
         record, live = self._record(queue.name), self._topology.queues.get(queue.name)
@@ -94,16 +95,16 @@ class QueueService(Generic[Q]):
             raise PreconditionFailed(f"{queue} not empty")
         if method.if_unused and not live.is_unused:
             raise PreconditionFailed(f"{queue} in use")
-        # What must still be true when the queue goes is asked and done in one turn.
+        # With these conditions the check and the deletion must happen in the same turn.
         in_one_turn = method.if_empty or method.if_unused
         return await self.remove_queue(queue.name, requester.user, in_one_turn=in_one_turn)
 
     async def purge_queue(self, requester: Requester, method: methods.QueuePurge) -> int:
-        """Forget what is ready in a queue; answers how many messages that were."""
+        """Drop the ready messages of a queue; returns their number."""
         return self.live_queue(requester, requester.queue(method.queue)).purge()
 
     async def pause_queue(self, requester: Requester, name: str, *, is_paused: bool) -> bool:
-        """Have a queue hand nothing out, or hand out again; False if it was so already."""
+        """Pause or resume deliveries of a queue; False if it was in that state already."""
         self.configurable_queue(requester, name)
         command = PauseQueue(vhost=self._vhost, name=name, is_paused=is_paused)
         reply = await self._proposals.propose(command, requester.user)
@@ -112,14 +113,14 @@ class QueueService(Generic[Q]):
         return reply.outcome is Outcome.DONE
 
     def configurable_queue(self, requester: Requester, name: str) -> Q:
-        """The queue `name`, which the user may configure and which belongs to no other connection."""
+        """The queue `name`; checks that the user may configure it and that no other connection owns it."""
         requester.authorizer.check_configure(self._name(name))
         return self._live(requester, name)
 
     async def remove_queue(self, name: str, user: str = INTERNAL_USER, *, in_one_turn: bool = False) -> int:
-        """Delete a queue without asking: it has expired, or lost its last consumer.
+        """Delete a queue without checks, because it has expired or lost its last consumer.
 
-        Its bindings go before it, turn by turn if they are many, but for `in_one_turn`.
+        Its bindings are removed before it, over several turns if there are many, unless `in_one_turn` is set.
         """
         vhost = self._metadata.vhost(self._vhost)
         if vhost is not None and not in_one_turn:
@@ -135,15 +136,19 @@ class QueueService(Generic[Q]):
         return count
 
     async def remove_exclusive(self, owner: Owner) -> None:
-        """Delete the queues that were exclusive to `owner`, which is gone; many of them turn by turn."""
+        """Delete the exclusive queues of `owner`, whose connection has closed.
+
+        Over several turns if there are many.
+        """
         command = DeleteExclusiveQueues(vhost=self._vhost, owner=owner.name, count_max=REMOVED_PER_TURN)
-        # An exchange may go along that the disk has to forget, and cannot: nobody is left to be told.
+        # An auto-delete exchange may fail to be deleted with the queue; there is no client left to report it
+        # to.
         with suppress(InternalError, ResourceError):
             while (await self._proposals.propose(command)).outcome is Outcome.PARTLY:
                 await NextTurn(self._topology.later)
 
     def live_queue(self, requester: Requester, name: str) -> Q:
-        """The queue `name`, which the user may read and which belongs to no other connection."""
+        """The queue `name`; checks that the user may read it and that no other connection owns it."""
         requester.authorizer.check_read(self._name(name))
         return self._live(requester, name)
 
@@ -172,7 +177,7 @@ class QueueService(Generic[Q]):
         command = DeclareQueue(
             vhost=self._vhost,
             name=queue.name,
-            # An exclusive queue ends with its connection, so RabbitMQ does not call it durable.
+            # An exclusive queue ends with its connection, so RabbitMQ does not treat it as durable.
             durable=method.durable and not method.exclusive,
             auto_delete=method.auto_delete,
             owner=requester.owner.name if method.exclusive else None,
@@ -188,7 +193,7 @@ class QueueService(Generic[Q]):
                 live.touch()
                 return _state(queue.name, live)
             if record is not None:
-                raise InternalError(f"{queue} exists and could not be made to live: the log says why")
+                raise InternalError(f"{queue} exists but could not be started: see the log for the reason")
             check_declared(vhost, command, requester)
             reply = await self._proposals.propose(command, requester.user)
             if reply.outcome is Outcome.DONE:
@@ -197,7 +202,7 @@ class QueueService(Generic[Q]):
                 raise PreconditionFailed(f"cannot declare {queue}: {reply.text}")
             if reply.outcome is not Outcome.EXISTING:
                 raise NotFound(f"{reply.text or 'cannot declare'}: {queue}")
-            # Someone else was faster: compare with what is there now.
+            # Another client was faster: compare with the queue that exists now.
 
     def _declared_name(self, name: str, arguments: Arguments) -> str:
         if name.startswith(RESERVED_PREFIX):
@@ -218,7 +223,7 @@ class QueueService(Generic[Q]):
 
 
 def queue_not_found(queue: QueueName) -> NotFound:
-    """What is said of a queue that does not exist."""
+    """The error for a queue that does not exist."""
     return NotFound(f"no {queue}")
 
 
@@ -229,7 +234,7 @@ def check_owner(queue: QueueName, record: QueueRecord, requester: Requester) -> 
 
 
 def queue_locked(queue: QueueName) -> ResourceLocked:
-    """What is said of a queue that is exclusive to another connection."""
+    """The error for a queue that is exclusive to another connection."""
     return ResourceLocked(
         f"cannot obtain exclusive access to locked {queue}. It could be originally declared on another "
         "connection or the exclusive property value does not match that of the original declaration."
@@ -237,7 +242,7 @@ def queue_locked(queue: QueueName) -> ResourceLocked:
 
 
 def check_redeclared(queue: QueueName, record: QueueRecord, command: DeclareQueue) -> None:
-    """Raise unless `command` asks for the queue that is there."""
+    """Raise PreconditionFailed or ResourceLocked unless `command` declares the existing queue alike."""
     if record.owner != command.owner:
         raise queue_locked(queue)
     check_same(queue, "durable", current=record.durable, received=command.durable)
@@ -247,7 +252,7 @@ def check_redeclared(queue: QueueName, record: QueueRecord, command: DeclareQueu
 
 
 def check_declared(vhost: VhostMetadata, command: DeclareQueue, requester: Requester) -> None:
-    """Raise unless the new queue of `command` may be made."""
+    """Raise unless the new queue of `command` is permitted and valid."""
     limit = vhost.limit("max-queues")
     if limit is not None and len(vhost.topology.queues) >= limit:
         raise PreconditionFailed(
@@ -276,9 +281,9 @@ def check_declared(vhost: VhostMetadata, command: DeclareQueue, requester: Reque
 def _check_dead_letter_key(
     vhost: VhostMetadata, name: str, command: DeclareQueue, requester: Requester
 ) -> None:
-    """Raise unless whoever declares may publish to the topic exchange `name` with the dead-letter key.
+    """Raise AccessRefused unless the user may publish to the topic exchange `name` with the dead-letter key.
 
-    The exchange need not be there yet, and may then become one.
+    The exchange need not exist yet; it could then be declared as a topic exchange.
     """
     key = command.arguments.get(queue_arguments.DEAD_LETTER_ROUTING_KEY)
     exchange = vhost.topology.exchanges.get(name)
@@ -291,7 +296,7 @@ def _state(name: str, live: LiveQueue) -> DeclaredQueue:
 
 
 def _with_default_type(vhost: VhostMetadata, method: methods.QueueDeclare) -> Arguments:
-    """The arguments, with the vhost's default queue type where that is possible and nothing else is said."""
+    """The arguments of `method`, with the vhost's default queue type if none is given and it is possible."""
     default = vhost.default_queue_type
     if default is None or QUEUE_TYPE in method.arguments:
         return method.arguments

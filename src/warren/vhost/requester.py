@@ -1,4 +1,4 @@
-"""Who asks: the channel as declarations see it."""
+"""The channel on whose behalf an operation is performed."""
 
 from warren.access.authorize import Authorizer
 from warren.errors import NotFound
@@ -6,21 +6,21 @@ from warren.model.names import stripped
 
 
 class Owner:
-    """One connection, as its exclusive queues know it."""
+    """A connection as the owner of exclusive queues."""
 
     __slots__ = ("has_declared", "name", "serial")
 
     def __init__(self, name: str, serial: int = 0) -> None:
-        # Unique among all connections there ever were.
+        # Unique among all connections of this node.
         self.name = name
-        # The number in it.
+        # The number in `name`.
         self.serial = serial
-        # True if an exclusive queue was asked for, which may be there, or be on its way.
+        # True if an exclusive queue was requested, which may exist or be about to.
         self.has_declared = False
 
 
 class Requester:
-    """One channel: its user's permissions, its connection, and the queue that it declared last."""
+    """A channel: the permissions of its user, its connection, and the queue that it declared last."""
 
     __slots__ = ("authorizer", "owner", "queue_declared")
 
@@ -43,5 +43,5 @@ class Requester:
         return self.queue_declared
 
     def stripped_queue(self, name: str) -> str:
-        """The same, without the line ends that RabbitMQ removes."""
+        """The result of `queue(name)` without the line ends that RabbitMQ removes."""
         return stripped(self.queue(name))

@@ -1,8 +1,8 @@
-"""The past of classic queues: what is published to one whose policy says `retain` goes to a stream as well.
+"""Retained streams: copies of what is published to classic queues whose policy has `retain`.
 
-The stream is known by its name, `amq.retained.` and the queue's. It is made when such a policy begins to
-hold, gets what is routed to the queue from then on, and is confirmed with it. It outlives the policy and the
-queue; whoever deletes it while the policy holds has it begin anew.
+The stream is named `amq.retained.` and the name of the queue. It is declared when the policy takes effect,
+receives what is routed to the queue from then on, and takes part in its confirms. It outlives the policy and
+the queue; if it is deleted while the policy is in effect, it is declared anew.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _STREAM = "stream"
 
 
 class RetainedStreams:
-    """Pairs the queues of one vhost that are retained with their streams."""
+    """Connects the retained queues of one vhost with their streams."""
 
     __slots__ = ("_after", "_later", "_proposals", "_queues", "_requested", "_router", "_wanted")
 
@@ -35,18 +35,18 @@ class RetainedStreams:
         later: Later,
         after: Callable[[int, Callable[[], None]], None],
     ) -> None:
-        """`after` calls an action after so many milliseconds."""
+        """`after` calls an action after a number of milliseconds."""
         self._router = router
         self._queues = queues
         self._proposals = proposals
         self._later = later
         self._after = after
-        # The queues that are to have a stream, and those for which one was asked.
+        # The queues that need a stream, and those for which one was requested.
         self._wanted: set[str] = set()
         self._requested: set[str] = set()
 
     def on_queue_changed(self, record: QueueRecord, queue: LocalQueue) -> None:
-        """`queue` is there, with the settings that hold for it now."""
+        """Update the stream of `queue`, which was declared or has new settings."""
         name = record.name
         if record.kind == _STREAM:
             origin = retained_by(name)
@@ -63,7 +63,7 @@ class RetainedStreams:
         self._router.copy_to(queue, stream)
 
     def on_queue_deleted(self, name: str, queue: LocalQueue) -> None:
-        """`queue`, which had the `name`, is deleted."""
+        """Disconnect `queue`, which was called `name` and is deleted."""
         self._wanted.discard(name)
         self._router.copy_to(queue, None)
         origin = retained_by(name)
@@ -72,7 +72,7 @@ class RetainedStreams:
             self._request_stream(origin)
 
     def _request_stream(self, name: str) -> None:
-        """Have the stream of the queue `name` made in a turn of its own."""
+        """Declare the stream of the queue `name` in a later turn."""
         if name not in self._requested:
             self._requested.add(name)
             self._later(lambda _: drive(self._declare(name)))
@@ -88,12 +88,12 @@ class RetainedStreams:
                 DeclareQueue(vhost=vhost, name=retained_name(name), durable=True, arguments=arguments)
             )
         except (InternalError, ResourceError):
-            # It cannot be written now, and whoever looks after the disk was told.
+            # It cannot be written now, which was reported already.
             self._after(REMOVAL_RETRY_MS, lambda: self._request_stream(name))
 
 
 def is_retained(record: QueueRecord, queue: LocalQueue) -> bool:
-    """Whether `queue` is to have a stream: not one of a connection, or that ends with the broker."""
+    """True if `queue` needs a stream; exclusive and transient queues do not."""
     return (
         queue.settings.is_retained
         and record.survives_restart

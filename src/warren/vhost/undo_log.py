@@ -1,4 +1,4 @@
-"""Where a redrive has put its messages, so that those can be taken back that nobody has had since."""
+"""The undo log of a redrive: where its messages were put, so that undelivered ones can be taken back."""
 
 from array import array
 
@@ -7,21 +7,21 @@ from warren.store.position_set import PositionSet
 
 
 class UndoLog:
-    """Where messages were put that may be taken back: queue -> places, as long as nobody had them there."""
+    """The places of redriven messages by queue, as long as they were not delivered."""
 
     __slots__ = ("back", "count", "places", "undone_count")
 
     def __init__(self) -> None:
-        # How many places it knows.
+        # The number of places.
         self.count = 0
-        # By the name of the queue: a queue that is opened anew has its messages where they were.
+        # By the name of the queue; places survive a restart of the queue.
         self.places: dict[str, array[int]] = {}
-        # The numbers of those that were taken back, and how many these are.
+        # The numbers of the messages taken back, and how many there are.
         self.back = PositionSet()
         self.undone_count = 0
 
     def add(self, queue: str, place: int) -> None:
-        """A message is at `place` of `queue`; of too many, the last are not remembered."""
+        """Record a message at `place` of `queue`; beyond the bound messages are not recorded."""
         if self.count >= UNDO_MESSAGES_MAX:
             return
         if queue not in self.places:
@@ -30,11 +30,11 @@ class UndoLog:
         self.count += 1
 
     def mark_undone(self, number: int) -> None:
-        """Message `number` is where it was before."""
+        """Record that message `number` was taken back."""
         self.back.add(number, number + 1)
         self.undone_count += 1
 
     def clear(self) -> None:
-        """Nothing is to be taken back any more."""
+        """Forget all places: nothing can be taken back any more."""
         self.places.clear()
         self.count = 0

@@ -1,4 +1,4 @@
-"""A virtual host: where names meet things, and a message meets its queues."""
+"""A virtual host: routes published messages to its queues."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from warren.vhost.dead_letter_router import DeadLetterRouter
 from warren.vhost.expiry import Expiry
 from warren.vhost.write_barrier import WriteBarrier
 
-# What `publish` answers: the first is 0, as for queues.
+# The results of `publish`; ROUTED is 0, as it is for queues.
 ROUTED = 0
 UNROUTED = 2
 
@@ -35,28 +35,29 @@ class VirtualHost(QueueHost):
         self.router = router
         self.queues: dict[str, LocalQueue] = {}
         self.expiry = Expiry()
-        # Advances when what a user may do here changes.
+        # Advances when the permissions of a user in this virtual host change.
         self.permission_generation = 0
-        # Of all its connections, as far as somebody has added them up.
+        # The totals of all its connections, as last added up.
         self.octets_received = 0
         self.octets_sent = 0
-        # Whoever samples its counters keeps them here, so that they go with it.
+        # The sampled history of its counters, kept here so that it is dropped with the virtual host.
         self.history: object = None
-        # Deletes a queue that has outlived its use, with its bindings; set by who declares.
+        # Deletes a queue that expired or is unused, with its bindings; set by the owner.
         self.queue_unused: Callable[[LocalQueue], None] = _nobody
         self._dead_letter_router = DeadLetterRouter(self, router)
-        # Where the persistent messages of durable queues are kept; None: nowhere.
+        # The stores of the messages of queues; None if messages are in memory only.
         self.stores: Stores | None = None
-        # And those of streams.
+        # The store of the messages of streams.
         self.streams: StreamStore | None = None
         self.has_store = False
-        # Makes copies of what is published and delivered; None while nobody asked for them.
+        # Publishes traces of messages; None while tracing is off.
         self.tracer: object = None
 
     def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
-        """Give `message` to each queue that it is routed to: ROUTED, UNROUTED, or REFUSED by any of them.
+        """Publish `message` to each queue that it is routed to; returns ROUTED, UNROUTED, or REFUSED if any
+        refused it.
 
-        NotFound when its exchange does not exist.
+        Raises NotFound if the exchange does not exist.
         """
         destinations = self.router.route(message.address, message)
         return self.publish_routed(destinations, message, confirmation, sequence)
@@ -68,7 +69,10 @@ class VirtualHost(QueueHost):
         confirmation: ConfirmListener | None,
         sequence: int,
     ) -> int:
-        """The same, for who knows already where `message` is routed to."""
+        """Publish `message` to `destinations`, to which its exchange has routed it.
+
+        Returns as `publish` does.
+        """
         exchange: Exchange = self.router.exchanges[decode_name(message.address, 0)]
         exchange.published_in += 1
         exchange.published_out += len(destinations)
@@ -77,7 +81,10 @@ class VirtualHost(QueueHost):
     def publish_by_route(
         self, route: Route, message: Message, confirmation: ConfirmListener | None, sequence: int
     ) -> int:
-        """The same for a message without copies, whose address is that of `route`."""
+        """Publish `message`, which has no CC or BCC copies, by the cached `route` of its address.
+
+        Returns as `publish` does.
+        """
         exchange = route.source
         exchange.published_in += 1
         if route.sole is None:
@@ -96,7 +103,10 @@ class VirtualHost(QueueHost):
         confirmation: ConfirmListener | None,
         sequence: int,
     ) -> int:
-        """Give `message` to all `destinations`, which no exchange has found."""
+        """Publish `message` to `destinations` without counting it for an exchange.
+
+        Returns as `publish` does.
+        """
         self.published += 1
         if not destinations:
             return _UNROUTED
@@ -108,9 +118,9 @@ class VirtualHost(QueueHost):
         return outcome
 
     def distribute(self, message: Message) -> None:
-        """Give `message`, which the broker itself has made, to each queue that it is routed to.
+        """Publish `message`, made by the broker itself, to each queue that it is routed to.
 
-        Nobody is told what becomes of it, and nobody counts as its publisher.
+        There is no confirm, and it does not count as published by a client.
         """
         for destination in self.router.route(message.address, message):
             queue: Queue = destination  # type: ignore[assignment]
@@ -119,22 +129,22 @@ class VirtualHost(QueueHost):
                 queue.broker_published_count += 1
 
     def trace_with(self, tracer: object) -> None:
-        """Have `tracer` make copies from now on, or nobody if it is None; publishers look again."""
+        """Trace messages with `tracer` from now on, or stop tracing if it is None."""
         self.tracer = tracer
         self.is_traced = tracer is not None
         self.permission_generation += 1
 
     def attach_store(self, stores: Stores) -> None:
-        """Have persistent messages kept in `stores` from here on."""
+        """Store persistent messages in `stores` from now on."""
         self.stores = stores
         self.has_store = True
 
     def attach_stream_store(self, store: StreamStore) -> None:
-        """Have the messages of streams kept in `store` from here on."""
+        """Store the messages of streams in `store` from now on."""
         self.streams = store
 
     async def written(self) -> None:
-        """Wait until everything that was published before is safe."""
+        """Wait until everything published before is synced."""
         stores, streams = self.stores, self.streams
         if stores is not None and not stores.persistent.is_idle:
             await WriteBarrier(stores.persistent)
@@ -142,47 +152,47 @@ class VirtualHost(QueueHost):
             await WriteBarrier(streams)
 
     def generation(self) -> int:
-        """A number that differs whenever a permission or the topology does."""
+        """A number that changes whenever a permission or the topology changes."""
         return self.router.generation + self.permission_generation
 
     def expire(self, now: int) -> None:
-        """Wake the queues that are due."""
+        """Wake the queues and leases that are due at `now` (ms)."""
         self.now = now
         self.expiry.run(now)
 
     @property
     def dead_letter_counts(self) -> dict[str, int]:
-        """Reason -> how many messages died of it and were routed again, since the start."""
+        """The number of dead-lettered messages by reason, since the start."""
         return self._dead_letter_router.counts
 
     def dead_letter(self, queue: Queue, message: Message, reason: str) -> None:
-        """`message` died in `queue`: route it again."""
+        """Route `message`, which `queue` has dead-lettered for `reason`."""
         self._dead_letter_router.take(queue, message, reason)  # type: ignore[arg-type]
 
     @property
     def discarded_counts(self) -> dict[str, int]:
-        """Reason -> how many messages died of it without an exchange to route them again, since the start."""
+        """The number of messages lost by reason for want of a dead-letter exchange, since the start."""
         return self._dead_letter_router.discarded_counts
 
     def set_discard_logger(self, log_discard: Callable[[str], None]) -> None:
-        """Have `log_discard` called, now and then, of messages that were delivered too often and lost."""
+        """Call `log_discard` when messages that exceeded the delivery limit were lost, at a limited rate."""
         self._dead_letter_router.log_discard = log_discard
 
     def count_discarded(self, queue: Queue, reason: str) -> None:
-        """A message died in `queue`, which has no dead-letter exchange."""
+        """Count a message lost by `queue`, which has no dead-letter exchange."""
         self._dead_letter_router.count_discarded(queue, reason)  # type: ignore[arg-type]
 
     def wake_at(self, queue: Queue, when: int) -> None:
-        """Call `queue.expire()` at `when` (ms) and at no time given before; -1: never."""
+        """Call `queue.expire()` at `when` (ms) instead of an earlier scheduled time; -1 cancels."""
         if when < 0:
             self.expiry.forget(queue)
         else:
             self.expiry.schedule(queue, when)
 
     def delete_queue(self, queue: Queue) -> None:
-        """`queue` has outlived its use."""
+        """Delete `queue`, which expired or is unused."""
         self.queue_unused(queue)  # type: ignore[arg-type]
 
 
 def _nobody(queue: LocalQueue) -> None:
-    """Before a topology is attached."""
+    """The default callback, which does nothing."""

@@ -1,4 +1,4 @@
-"""Something to await: everything that a store was given so far is safe."""
+"""An awaitable that completes when everything appended to a store before was synced."""
 
 from collections.abc import Callable, Generator
 
@@ -8,7 +8,7 @@ from warren.store.streams.stream_store import StreamStore
 
 
 class WriteBarrier(ConfirmListener):
-    """The publisher of nothing, who wants to know when what is before it is written."""
+    """A confirm listener without a message, which is called when all earlier writes were synced."""
 
     def __init__(self, store: MessageStore | StreamStore) -> None:
         self._callbacks: list[Callable[[object], None]] = []
@@ -16,14 +16,14 @@ class WriteBarrier(ConfirmListener):
         store.confirm(self, 0)
 
     def add_done_callback(self, callback: Callable[[object], None], /) -> None:
-        """Call `callback` once, when it is so far."""
+        """Call `callback` once, when all earlier writes were synced."""
         self._callbacks.append(callback)
 
     def expect(self, sequence: int) -> None:
-        """It waits already."""
+        """Nothing to do: it waits already."""
 
     def done(self, first: int, last: int) -> None:
-        """It is so far."""
+        """Complete the awaitable."""
         self._is_done = True
         for callback in self._callbacks:
             callback(self)

@@ -163,8 +163,8 @@ def test_those_that_no_exchange_routes_are_counted_as_lost() -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({}, "no dead-letter exchange"),
-        ({"dead_letter_exchange": "nosuch"}, "no exchange 'nosuch', which it names"),
+        ({}, "which has no dead-letter exchange"),
+        ({"dead_letter_exchange": "nosuch"}, "whose dead-letter exchange 'nosuch' does not exist"),
     ],
 )
 def test_those_that_were_delivered_too_often_and_lost_are_told_of_now_and_then(
@@ -181,7 +181,7 @@ def test_those_that_were_delivered_too_often_and_lost_are_told_of_now_and_then(
     count_discarded()
     assert told == [
         "1 message delivered more often than the limit allows was lost in vhost 'v', the last one in queue "
-        f"'q', for which there is {why}"
+        f"'q', {why}"
     ]
     count_discarded()
     place.vhost.now += LOST_DEAD_LETTERS_LOG_MS
