@@ -1,1 +1,1 @@
-"""What waits."""
+"""Queues: ready messages, consumers and deliveries."""

@@ -1,7 +1,7 @@
-"""Messages of a classic queue, many at a time: taken for a lease, acknowledged, and read into columns.
+"""Batches of messages of a classic queue: taken for a lease, acknowledged, and read into columns.
 
-Compiled, so that a message costs no call of the interpreter. Whoever calls bounds the batch: each function
-works until its count is done, without giving anybody else a turn.
+Compiled, so that a message costs no interpreted call. The caller bounds the batch: each function runs until
+the batch is done, without yielding to others.
 """
 
 from array import array
@@ -15,10 +15,11 @@ _UINT32_SIZE = 4
 
 
 class MessageColumns:
-    """Up to `capacity` messages as columns, in the layout of Arrow: a value of each message side by side.
+    """Up to `capacity` messages as columns in the layout of Arrow.
 
-    A shape is the address and the property list of a message; equal ones are kept once, and `kinds` has the
-    number of each message's shape. Bodies lie end to end; `ends` says where, from a 0 in front on.
+    A shape is the address and the property list of a message; equal shapes are stored once, and `kinds` has
+    the shape number of each message. Bodies are stored one after the other; `ends` has the end of each, with
+    a leading 0.
     """
 
     __slots__ = (
@@ -28,7 +29,7 @@ class MessageColumns:
     )  # fmt: skip
 
     def __init__(self, capacity: int) -> None:
-        # Of one message at least: compiled, nothing looks into an empty array.
+        # At least one entry: the compiled code takes no pointer to an empty array.
         room = max(capacity, 1)
         self.count = 0
         self.octets = 0
@@ -37,7 +38,7 @@ class MessageColumns:
         self._times_array = array("q", bytes(_INT64_SIZE * room))
         self._kinds_array = array("I", bytes(_UINT32_SIZE * room))
         self._ends_array = array("I", bytes(_UINT32_SIZE * (room + 1)))
-        # Compiled, these are views of the arrays.
+        # When compiled, these are views of the arrays.
         self._places = self._places_array
         self._times = self._times_array
         self._kinds = self._kinds_array
@@ -45,29 +46,29 @@ class MessageColumns:
         self._is_redelivered: list[bool] = []
         self._bodies: list[bytes] = []
         self._known: dict[tuple[bytes, bytes], int] = {}
-        # The shape of the message that was added last, most often also the next one's.
+        # The shape of the last added message, which is most often also that of the next one.
         self._address = b""
         self._property_list = b""
         self._kind = 0
 
     @property
     def places(self) -> "array[int]":
-        """Where the messages are in their queue, as they were given."""
+        """The places of the messages in their queue, in the order in which they were added."""
         return self._places_array[: self.count]
 
     @property
     def times(self) -> "array[int]":
-        """When each was published: Unix time in milliseconds."""
+        """The publishing time of each message (Unix time, ms)."""
         return self._times_array[: self.count]
 
     @property
     def kinds(self) -> "array[int] | None":
-        """The number of each message's shape; None if all have the first."""
+        """The shape number of each message; None if all have the first shape."""
         return self._kinds_array[: self.count] if len(self._known) > 1 else None
 
     @property
     def ends(self) -> "array[int]":
-        """Where each body ends among the octets of all; one number more than messages."""
+        """The end of each body within `bodies`, with a leading 0."""
         return self._ends_array[: self.count + 1]
 
     @property
@@ -77,20 +78,20 @@ class MessageColumns:
 
     @property
     def redelivered(self) -> list[bool] | None:
-        """Whether each was delivered before; None if none of them was."""
+        """Whether each message was delivered before; None if none of them was."""
         return self._is_redelivered if self.has_redelivered else None
 
     @property
     def bodies(self) -> bytes:
-        """The octets of all bodies."""
+        """All bodies one after the other."""
         return b"".join(self._bodies)
 
     def add(self, place: int, message: Message, is_redelivered: bool) -> None:
-        """Add `message`, which is at `place`. IndexError beyond the capacity."""
+        """Add `message`, which is at `place`. IndexError if the columns are full."""
         self._append(place, message, message.content[:-1], is_redelivered)
 
     def _append(self, place: int, message: Message, body: bytes, is_redelivered: bool) -> None:
-        """Add `message`, which has `body` or has it on the disk."""
+        """Add `message` with `body`."""
         count = self.count
         if count >= len(self._places_array):
             raise IndexError(count)
@@ -110,10 +111,10 @@ class MessageColumns:
     def add_deliveries(
         self, queue: ClassicQueue, deliveries: list[Delivery | None], first: int, octets_max: int
     ) -> int:
-        """Add those of `deliveries`, the first of which is at place `first`, that are there.
+        """Add those of `deliveries` that exist; the first of them is at place `first`.
 
-        Ends before a body that would make it more than `octets_max` octets, unless it is the first; answers
-        how many were looked at. ConnectionForced if one cannot be read from the disk.
+        Stops before a body with which the bodies would exceed `octets_max` bytes, unless it is the first;
+        returns the number of deliveries examined. ConnectionForced if a message cannot be read from disk.
         """
         octets = count = 0
         for each in deliveries:
@@ -127,17 +128,17 @@ class MessageColumns:
         return count
 
     def _number_shape(self, message: Message) -> None:
-        """Have the number of the shape of `message` for it, and for those like it that follow."""
+        """Assign the shape number of `message`, which the following messages with the same shape share."""
         self._address = message.address
         self._property_list = message.property_list
         self._kind = self._known.setdefault((message.address, message.property_list), len(self._known))
 
 
 def take_batch(queue: ClassicQueue, taken: list[Delivery | None], count: int, octets_max: int) -> int:
-    """Take up to `count` ready messages out of `queue`, and put them behind those in `taken`.
+    """Take up to `count` ready messages out of `queue`, and append them to `taken`.
 
-    Ends before a body that would make it more than `octets_max` octets, unless nothing was taken before;
-    answers the octets of what was taken. Fewer than `count` are taken only if it ends there, or nothing is
+    Stops before a body with which the bodies would exceed `octets_max` bytes, unless nothing was taken yet;
+    returns the size of the bodies taken. Fewer than `count` are taken only for this reason, or if no more are
     ready.
     """
     octets = 0
@@ -157,7 +158,7 @@ def take_batch(queue: ClassicQueue, taken: list[Delivery | None], count: int, oc
 def extend_ranges(
     queue: ClassicQueue, deliveries: list[Delivery | None], first: int, found: list[int]
 ) -> None:
-    """Add to `found` where ranges of the places of `deliveries`, from number `first` on, begin and end."""
+    """Append to `found` the begin and end of each range of places of `deliveries`, from number `first` on."""
     for number in range(first, len(deliveries)):
         delivery: Delivery = deliveries[number]  # type: ignore[assignment]
         place = queue.place_of(delivery)
@@ -169,7 +170,7 @@ def extend_ranges(
 
 
 def acknowledge_batch(queue: ClassicQueue, deliveries: list[Delivery | None], first: int, end: int) -> None:
-    """Acknowledge those of `deliveries` from number `first` to before `end` that are there."""
+    """Acknowledge those of `deliveries` from number `first` up to, not including, `end` that exist."""
     for number in range(first, min(end, len(deliveries))):
         delivery: Delivery | None = deliveries[number]
         if delivery is not None:

@@ -1,11 +1,12 @@
-"""The classic queue: ready messages, consumers and limits put together.
+"""The classic queue: ready messages, consumers and limits.
 
 Invariants:
-- while a message is ready, no consumer is (`pump` ends with one or the other used up), so a message that is
-  published to a queue where nothing waits goes straight to a consumer that can take it; none is, for as long
-  as the queue is paused;
-- `_sole`, if it is not None, is the only consumer and in its turn, and no message is ready: most queues have
-  one, and a publish to many queues in turn is as fast as the few places in memory that it visits.
+
+- While a message is ready, no consumer is ready (`pump` ends when one or the other is used up), so that a
+  message published to an empty queue goes directly to a ready consumer. While the queue is paused, no
+  consumer counts as ready.
+- `_sole`, if it is not None, is the only consumer and ready, and no message is ready. Most queues have one
+  consumer, and a publish to many queues in turn then touches few memory locations.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ _NONE = -1
 
 
 class ClassicQueue(LocalQueue):
-    """A queue whose messages live on this node, in memory."""
+    """A queue whose messages are on this node."""
 
     __slots__ = (
         "_attempts_max", "_consumers", "_expires_ms", "_has_kept_ttls", "_is_held_back", "_length_max",
@@ -43,22 +44,22 @@ class ClassicQueue(LocalQueue):
 
     def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
         super().__init__(name, vhost_name, host, settings)
-        # The earliest time that the host was asked to wake this queue at; _NONE: it was not.
+        # The earliest time for which the host was asked to wake this queue; _NONE if there is none.
         self._wake_when = _NONE
         self._consumers = ConsumerSet(is_single_active=settings.single_active_consumer)
         self._sole: Consumer | None = None
         self._is_held_back = False
         self._ready = self._new_backlog(lambda _: MessageBacklog())
-        # None while none of its messages is kept.
+        # None if none of its messages is stored on disk.
         self._unacked_pager: UnackedPager | None = None
         self._ttl_ms = _NONE
-        # True while some of its messages may have another time to live than those that come.
+        # True while messages may have another time to live than new ones.
         self._has_kept_ttls = False
         self._ttl_record: TtlRecord | None = None
         self.apply_settings(settings)
 
     def apply_settings(self, settings: QueueSettings) -> None:
-        """Obey `settings` from now on: declared arguments merged with the policies that match."""
+        """Use `settings` from now on: the declared arguments merged with the policies that match."""
         self.settings = settings
         if self._ready.count or self.unacked_count:
             self._keep_ttl(_NONE if settings.message_ttl_ms is None else settings.message_ttl_ms)
@@ -73,9 +74,10 @@ class ClassicQueue(LocalQueue):
         self._schedule()
 
     def attach_store(self, stores: Stores, number: int) -> None:
-        """Have messages of this queue, which is empty, on the disk where there is no room in memory.
+        """Page messages of this queue, which must be empty, to `stores` if memory is short.
 
-        The persistent ones are kept there if it is durable, and has a `number`, which is not 0.
+        If the queue is durable, its persistent messages are stored there under its `number`, which is not 0
+        then.
         """
 
         if number:
@@ -94,34 +96,34 @@ class ClassicQueue(LocalQueue):
         self._unacked_pager = UnackedPager(stores) if number else None
 
     def restore(self, level: int, found: RecoveredQueue) -> None:
-        """Have what a store has kept of priority `level`."""
+        """Restore the messages of priority `level` that a store has `found`."""
         self._ready.restore(level, found, self._ttl_ms)
         if not self.is_dirty:
             self.mark_stats_dirty()
         self._schedule()
 
     def shrink(self) -> None:
-        """Have no more in memory than a queue may now."""
+        """Page out messages that exceed the memory limit of a queue."""
         self._ready.shrink()
 
     @property
     def paged_count(self) -> int:
-        """How many of its ready messages are on the disk only."""
+        """The number of ready messages that are only on disk."""
         return self._ready.paged_count()
 
     @property
     def persistent_count(self) -> int:
-        """How many of its messages would survive a restart, ready or not settled."""
+        """The number of messages that would survive a restart, ready or unacknowledged."""
         return self._ready.persistent_count()
 
     @property
     def persistent_octets(self) -> int:
-        """The octets of the bodies of these."""
+        """The size in bytes of the bodies that would survive a restart."""
         return self._ready.persistent_octets()
 
     @property
     def head_timestamp(self) -> int | None:
-        """The property `timestamp` of the first ready message; None without it."""
+        """The property `timestamp` of the first ready message; None if it has none."""
         if not self._ready.count:
             return None
         message = self._ready.first()
@@ -129,54 +131,57 @@ class ClassicQueue(LocalQueue):
 
     @property
     def active_consumer(self) -> Consumer | None:
-        """The one that gets messages, where only one does."""
+        """The active consumer, if the queue has single active consumer; else None."""
         return self._consumers.active
 
     @property
     def is_paused(self) -> bool:
-        """True while nobody gets messages, which may come and go all the same."""
+        """True while deliveries are paused; messages are accepted all the same."""
         return self._consumers.is_paused
 
     @property
     def message_count(self) -> int:
-        """How many messages are ready."""
+        """The number of ready messages."""
         return self._ready.count
 
     @property
     def ready_octets(self) -> int:
-        """The octets of the bodies of the ready messages."""
+        """The size in bytes of the bodies of the ready messages."""
         return self._ready.octets
 
     @property
     def consumer_count(self) -> int:
-        """How many consumers it has, ready or not."""
+        """The number of consumers."""
         return self._consumers.count
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing is ready."""
+        """True if no message is ready."""
         return not self._ready.count
 
     @property
     def is_due_for_deletion(self) -> bool:
-        """True if nobody uses it, and it is to end when it was used and is not any more."""
+        """True if it has auto-delete, has had consumers, and has none now."""
         if self._consumers.count:
             return False
         is_expired = self._expires_ms >= 0 and self.used_at + self._expires_ms <= self._host.now
         return self.is_auto_delete or is_expired
 
     def consumers(self) -> Iterator[Consumer]:
-        """Its consumers, the eldest first."""
+        """Its consumers, oldest first."""
         return iter(self._consumers)
 
     def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
-        """Hand `message` to a consumer, or keep it; REFUSED by a full queue that was told to."""
+        """Deliver `message` to a consumer, or enqueue it.
+
+        REFUSED if the queue is full and rejects publishes.
+        """
         self.published_count += 1
         if not self.is_dirty:
             self.mark_stats_dirty()
         if self._refuses and self._is_full_for(message):
             settings = self.settings
-            # Without an exchange it is not lost: its publisher is told.
+            # If there is no dead-letter exchange the message is not lost: its publisher is told.
             is_dead = settings.overflow is Overflow.REJECT_PUBLISH_DLX
             if is_dead and settings.dead_letter_exchange is not None:
                 self._host.dead_letter(self, message, "maxlen")
@@ -197,7 +202,7 @@ class ClassicQueue(LocalQueue):
         return _ACCEPTED
 
     def _next_consumer(self) -> Consumer | None:
-        """Who gets a message that is published now; None when it has to wait."""
+        """The consumer for a message that is published now; None if the message has to wait."""
         consumer = None
         if not self._ready.count and self._consumers.count:
             consumer = self._consumers.next()
@@ -205,7 +210,7 @@ class ClassicQueue(LocalQueue):
         return consumer
 
     def _enqueue(self, message: Message) -> None:
-        """`message` waits."""
+        """Add `message` to the ready messages."""
         ready = self._ready
         if self._has_kept_ttls and not ready.count and not self.unacked_count:
             self._forget_ttls()
@@ -218,7 +223,7 @@ class ClassicQueue(LocalQueue):
             self.pump()
 
     def pump(self) -> None:
-        """Hand out what is ready to those who can take it."""
+        """Deliver ready messages to ready consumers."""
         ready = self._ready
         self._sole = None
         self._is_held_back = False
@@ -239,7 +244,7 @@ class ClassicQueue(LocalQueue):
                 self._deliver(consumer, ready.pop(self))
 
     def get(self, no_ack: bool = False) -> Delivery | None:
-        """The first ready message, handed out without a consumer (basic.get); None when nothing is ready."""
+        """Take the first ready message for basic.get; None if none is ready."""
         self.used_at = self._host.now
         if not self.is_dirty:
             self.mark_stats_dirty()
@@ -267,24 +272,24 @@ class ClassicQueue(LocalQueue):
         return delivery
 
     def peek(self, first: int, count: int) -> list[PeekedMessage]:
-        """Up to `count` ready messages from place `first` on, with their bodies; nothing changes.
+        """Up to `count` ready messages from place `first` on, with their bodies; nothing is changed.
 
-        ConnectionForced if one cannot be read from the disk.
+        Raises ConnectionForced if a message cannot be read from disk.
         """
         return self._ready.peek(first, count)
 
     def extent(self) -> list[range]:
-        """The places of all that is ready now, and of nothing that comes later: in ranges that grow."""
+        """The places of all messages that are ready now, as increasing ranges that exclude later messages."""
         return self._ready.extent()
 
     def last_place(self, message: Message) -> int:
-        """The place of `message`, which was published to it last."""
+        """The place of `message`, which was the last one published to the queue."""
         return self._ready.last_place(message)
 
     def take(self, peeked: PeekedMessage) -> Delivery | None:
-        """What was `peeked` at, out of the queue to nobody; None if it is not ready any more.
+        """Take the `peeked` message out of the queue for a move; None if it is not ready any more.
 
-        It is to be let go of, or given back.
+        The caller must `release` the delivery or `give_back` it.
         """
         delivery = self._ready.take(peeked, self)
         if delivery is not None:
@@ -294,7 +299,11 @@ class ClassicQueue(LocalQueue):
         return delivery
 
     def take_unacked(self, peeked: PeekedMessage) -> Delivery | None:
-        """The same, for who settles it as a consumer would: of many, the written ones are without bodies."""
+        """Take the `peeked` message as unacknowledged, to be settled like a delivery; None if it is not ready
+        any more.
+
+        If there are many, the bodies of those on disk are dropped from memory.
+        """
         delivery = self.take(peeked)
         unacked_pager = self._unacked_pager
         if unacked_pager is not None and delivery is not None:
@@ -304,30 +313,30 @@ class ClassicQueue(LocalQueue):
         return delivery
 
     def drop_bodies(self) -> None:
-        """Let go of the bodies of what was handed out, as far as that is too much, and written."""
+        """Drop bodies of unacknowledged messages that are on disk, as far as they exceed the memory limit."""
         if self._unacked_pager is not None:
             self._unacked_pager.shrink()
 
     def place_of(self, delivery: Delivery) -> int:
-        """Where `delivery`, which is out, was, and where it would be again; see `peek`."""
+        """The place of `delivery`, to which it would return; the places are those of `peek`."""
         return self._ready.place_of(delivery)
 
     def release(self, delivery: Delivery) -> None:
-        """`delivery`, taken before, is somewhere else now."""
+        """Settle `delivery`, which `take` returned and which is stored elsewhere now."""
         self._uncount_unacked(delivery)
         self._ready.settled(delivery)
 
     def give_back(self, delivery: Delivery) -> None:
-        """`delivery`, taken before, is at its place again as if it had not been out; see `pump`."""
+        """Return `delivery`, which `take` returned, to its place; `pump` makes it available to consumers."""
         self._uncount_unacked(delivery)
         self._put_back(delivery)
 
     def refuses(self, message: Message) -> bool:
-        """True if it would not have `message`: it is full, and was told to say so."""
+        """True if the queue is full for `message` and rejects publishes."""
         return self._refuses and self._is_full_for(message)
 
     def whole(self, delivery: Delivery) -> Message:
-        """The message of `delivery`, with its body. ConnectionForced if that cannot be read."""
+        """The message of `delivery` with its body. ConnectionForced if it cannot be read."""
         return self._ready.whole(delivery.message)
 
     def body(self, delivery: Delivery) -> bytes:
@@ -335,13 +344,16 @@ class ClassicQueue(LocalQueue):
         return self._ready.body(delivery.message)
 
     def acknowledge(self, delivery: Delivery) -> None:
-        """`delivery` is done with."""
+        """Settle `delivery`."""
         self.acknowledged_count += 1
         self._uncount_unacked(delivery)
         self._ready.settled(delivery)
 
     def requeue(self, delivery: Delivery) -> None:
-        """`delivery` goes back to its place; once too often, and it dies. `pump` hands it out again."""
+        """Return `delivery` to its place, or dead-letter it if it exceeds the delivery limit.
+
+        `pump` delivers it again.
+        """
         self._uncount_unacked(delivery)
         delivery.attempts += 1
         delivery.consumer = None
@@ -351,26 +363,27 @@ class ClassicQueue(LocalQueue):
             self._put_back(delivery)
 
     def reject(self, delivery: Delivery) -> None:
-        """`delivery` dies, rejected."""
+        """Dead-letter or drop `delivery`, which was rejected."""
         self._uncount_unacked(delivery)
         self._dead_letter_delivery(delivery, "rejected")
 
     def check_consumer(self, consumer: Consumer) -> None:
-        """AccessRefused if `consumer` would be exclusive beside others, or beside an exclusive one."""
+        """AccessRefused if `consumer` cannot be added because it, or an existing consumer, is exclusive."""
         is_alone = not self._consumers.count and not self._consumers.is_single_active
         if self._consumers.has_exclusive() or (consumer.is_exclusive and not is_alone):
             raise AccessRefused(f"queue '{self.name}' in vhost '{self.vhost_name}' in exclusive use")
 
     def add_consumer(self, consumer: Consumer) -> None:
-        """Let `consumer`, which was checked, take part."""
+        """Add `consumer`, which was checked with `check_consumer`."""
         self._consumers.add(consumer)
         self._host.consumer_count += 1
         self.pump()
 
     def remove_consumer(self, consumer: Consumer) -> None:
-        """Forget `consumer`; what it has unsettled stays with its channel. An unused queue may go.
+        """Remove `consumer`; its unacknowledged messages stay with its channel. The queue may be
+        auto-deleted.
 
-        Nobody is given more for it: that is for `pump`, when all that goes back with it is back.
+        Delivers nothing to others: `pump` does, after the channel has requeued its messages.
         """
         if not self._consumers.remove(consumer):
             return
@@ -385,33 +398,33 @@ class ClassicQueue(LocalQueue):
             self._schedule()
 
     def consumer_ready(self, consumer: Consumer) -> None:
-        """`consumer`, parked before, can take messages again."""
+        """Unpark `consumer`, which can take messages again, and deliver ready messages."""
         if (self._consumers.unpark(consumer) or self._is_held_back) and self._ready.count:
             self.pump()
 
     def hold_back(self) -> None:
-        """Hand nothing to a new active consumer yet, if there is one."""
+        """Deliver nothing to a new active consumer yet, if there is one."""
         if self._consumers.is_single_active and self._ready.count:
             self._is_held_back = True
         else:
             self.pump()
 
     def unpark(self, consumer: Consumer) -> None:
-        """Let `consumer`, parked before, take its turn again; `pump` hands out what is ready."""
+        """Unpark `consumer`; `pump` delivers ready messages."""
         self._consumers.unpark(consumer)
 
     def pause(self) -> None:
-        """Hand nothing out, neither to consumers nor to who gets, until `resume`."""
+        """Pause deliveries to consumers and basic.get until `resume`."""
         self._sole = None
         self._consumers.pause(True)
 
     def resume(self) -> None:
-        """Hand out again, what has come meanwhile first."""
+        """Resume deliveries."""
         self._consumers.pause(False)
         self.pump()
 
     def purge(self) -> int:
-        """Forget what is ready; answers how many messages that were."""
+        """Drop the ready messages; returns their number."""
         count = self._ready.count
         if count and not self.is_dirty:
             self.mark_stats_dirty()
@@ -419,7 +432,10 @@ class ClassicQueue(LocalQueue):
         return count
 
     def delete(self) -> int:
-        """Be gone: cancel the consumers, forget the messages; answers how many were ready."""
+        """Delete the queue: cancel its consumers and drop its messages.
+
+        Returns the number of ready messages.
+        """
         self.is_deleted = True
         self._sole = None
         self._host.wake_at(self, _NONE)
@@ -435,7 +451,7 @@ class ClassicQueue(LocalQueue):
         return count
 
     def expire(self) -> None:
-        """Drop each message whose time is over, and the queue itself when it was unused too long."""
+        """Drop expired messages, and delete the queue if it was unused for the time of x-expires."""
         now = self._host.now
         if self.is_deleted or self._wake_when < 0 or now < self._wake_when:
             return
@@ -455,7 +471,7 @@ class ClassicQueue(LocalQueue):
             self._schedule()
 
     def _keep_ttl(self, ttl_ms: int) -> None:
-        """What is here keeps its time to live, if that which comes has another, `ttl_ms`."""
+        """Keep the time to live of present messages if that of new ones, `ttl_ms`, differs."""
         if ttl_ms != self._ttl_ms:
             self._has_kept_ttls = True
             self._ready.keep_ttl(self._ttl_ms)
@@ -463,14 +479,14 @@ class ClassicQueue(LocalQueue):
                 self._ttl_record.write(self._ready.kept_ttls())
 
     def _forget_ttls(self) -> None:
-        """Nothing is left that has another time to live than what comes."""
+        """Forget earlier times to live, since no message has them any more."""
         self._has_kept_ttls = False
         self._ready.forget_ttls()
         if self._ttl_record is not None:
             self._ttl_record.write([])
 
     def _has_expired(self) -> bool:
-        """True if messages expired in front: those behind one may have a shorter time to live than it."""
+        """True if expired messages were dropped at the head; those behind may expire earlier."""
         count = self._ready.count
         self._wake_when = self._host.now
         self.expire()
@@ -523,14 +539,14 @@ class ClassicQueue(LocalQueue):
             self.mark_stats_dirty()
 
     def _is_full_for(self, message: Message) -> bool:
-        """True if `message` would be one too many."""
+        """True if the queue would exceed its limits with `message`."""
         ready = self._ready
         if self._length_max >= 0 and ready.count >= self._length_max:
             return True
         return self._octets_max >= 0 and ready.octets + body_size_of(message) > self._octets_max
 
     def _drop_overflow(self) -> None:
-        """Drop from the head until the limits hold (x-overflow: drop-head)."""
+        """Drop messages from the head until the limits hold (x-overflow: drop-head)."""
         ready = self._ready
         if self._refuses:
             return
@@ -552,7 +568,7 @@ class ClassicQueue(LocalQueue):
             self._host.count_discarded(self, reason)
 
     def _dead_letter_delivery(self, delivery: Delivery, reason: str) -> None:
-        """`delivery` dies."""
+        """Dead-letter or drop `delivery` for `reason`."""
         if not self.is_deleted:
             if self.settings.dead_letter_exchange is not None:
                 self._host.dead_letter(self, self._ready.whole(delivery.message), reason)
@@ -561,7 +577,7 @@ class ClassicQueue(LocalQueue):
         self._ready.settled(delivery)
 
     def _wake_by(self, when: int) -> None:
-        """Be woken at `when` at the latest."""
+        """Schedule a wake-up at `when` (ms) or earlier."""
         if when < 0 or (self._wake_when >= 0 and self._wake_when <= when):
             return
         self._wake_when = when
@@ -571,7 +587,7 @@ class ClassicQueue(LocalQueue):
             self._host.wake_at(self, when)
 
     def _schedule(self) -> None:
-        """Be woken for the next message that expires, and for the queue's own end."""
+        """Schedule a wake-up for the next expiring message and for the expiry of the queue."""
         when = self._ready.deadline(self._ttl_ms)
         if self._expires_ms >= 0 and self.is_unused:
             unused_until = self.used_at + self._expires_ms

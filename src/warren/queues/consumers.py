@@ -1,9 +1,9 @@
-"""The consumers of one queue: by priority, in turn, one exclusive or active at a time where asked for.
+"""The consumers of one queue: by priority, round-robin, with exclusive and single active consumers.
 
-Invariant: a consumer of the set is either in the turn of its priority, or `is_parked`. One that turns out
-not to be ready is parked, and costs nothing until its subscriber says that it can take messages again.
+Invariant: each consumer is either in the circle of its priority, or `is_parked`. A consumer that is found not
+to be ready is parked, and costs nothing until it reports that it can take messages again.
 
-That most sets are asked in turn, and some not, is one flag: a pause costs those nothing that know none.
+A single flag says whether consumers are chosen in the usual way, so that a pause costs nothing otherwise.
 """
 
 from bisect import bisect_left
@@ -12,13 +12,13 @@ from collections.abc import Iterator
 
 from warren.queues.queue import Consumer
 
-# Turns in which nobody is ready are passed over while there are so few, which is cheaper than to list them
-# again; with more, each is taken out of the list when it is found empty.
+# Empty priorities are skipped while there are this few, which is cheaper than to list them again; if there
+# are more, each is removed from the list when it is found empty.
 _LISTED_EMPTY_MAX = 8
 
 
 class ConsumerSet:
-    """Chooses who gets the next message, in constant time."""
+    """Chooses the consumer of the next message, in constant time."""
 
     __slots__ = (
         "_all", "_by_priority", "_is_special", "_listed", "active", "count", "is_paused", "is_single_active",
@@ -26,25 +26,25 @@ class ConsumerSet:
 
     def __init__(self, *, is_single_active: bool) -> None:
         self.is_single_active = is_single_active
-        # True while nobody gets anything.
+        # True while deliveries are paused.
         self.is_paused = False
-        # One of these.
+        # The kinds of consumers; exactly one is set.
         self._is_special = is_single_active
         # The consumer that a queue with single active consumer delivers to.
         self.active: Consumer | None = None
         self.count = 0
-        # In order of arrival: the eldest is asked for, which a plain dictionary finds only behind all places
-        # that its elders have left.
+        # In order of arrival. An OrderedDict, since finding the first entry of a plain dictionary takes time
+        # for each removed entry before it.
         self._all: OrderedDict[Consumer, None] = OrderedDict()
         self._by_priority: dict[int, _Turn] = {}
-        # Those in which somebody may be ready, highest priority first.
+        # The priorities with consumers that may be ready, highest first.
         self._listed: list[_Turn] = []
 
     def __iter__(self) -> Iterator[Consumer]:
         return iter(list(self._all))
 
     def add(self, consumer: Consumer) -> None:
-        """Let `consumer` take its turn from now on."""
+        """Add `consumer`, at the end of its priority."""
         self._all[consumer] = None
         self.count += 1
         consumer.is_parked = False
@@ -57,7 +57,7 @@ class ConsumerSet:
             self.active = consumer
 
     def remove(self, consumer: Consumer) -> bool:
-        """Forget `consumer`; False if it is not there."""
+        """Remove `consumer`; False if it is not in the set."""
         if consumer not in self._all:
             return False
         del self._all[consumer]
@@ -71,7 +71,8 @@ class ConsumerSet:
             if turn.is_listed:
                 del self._listed[self._place_of(turn)]
         if self.active is consumer:
-            # The eldest of the highest priority (RabbitMQ 3.10.8, measured): only the active one is parked.
+            # The oldest of the highest priority (RabbitMQ 3.10.8, measured): only the active consumer is
+            # parked.
             self.active = None
             if self._listed:
                 turn = self._listed[0]
@@ -79,7 +80,7 @@ class ConsumerSet:
         return True
 
     def unpark(self, consumer: Consumer) -> bool:
-        """Put a parked `consumer` back into its turn; False if there is nothing to do."""
+        """Put a parked `consumer` back; False if there is nothing to do."""
         if not consumer.is_parked or consumer not in self._all:
             return False
         consumer.is_parked = False
@@ -87,7 +88,7 @@ class ConsumerSet:
         return True
 
     def next(self) -> Consumer | None:
-        """Whose turn it is among those that are ready; None when nobody is."""
+        """The ready consumer whose turn it is; None if none is ready."""
         if self._is_special:
             return None if self.is_paused else self._next_active()
         listed = self._listed
@@ -110,12 +111,12 @@ class ConsumerSet:
         return None
 
     def pause(self, is_paused: bool) -> None:
-        """Have nobody get anything from now on, or all again."""
+        """Pause or resume all consumers."""
         self.is_paused = is_paused
         self._is_special = is_paused or self.is_single_active
 
     def has_exclusive(self) -> bool:
-        """True if its only consumer wants to stay the only one."""
+        """True if its only consumer is exclusive."""
         return self.count == 1 and next(iter(self._all)).is_exclusive
 
     def _next_active(self) -> Consumer | None:
@@ -132,32 +133,32 @@ class ConsumerSet:
         return self._by_priority[consumer.priority]
 
     def _append(self, turn: "_Turn", consumer: Consumer) -> None:
-        """`consumer` is the last in its `turn`."""
+        """Append `consumer` to `turn`."""
         turn.append(consumer)
         if not turn.is_listed:
             turn.is_listed = True
             self._listed.insert(self._place_of(turn), turn)
 
     def _place_of(self, turn: "_Turn") -> int:
-        """Where `turn` stands in the list, or belongs."""
+        """The index of `turn` in the list, or where it belongs."""
         return bisect_left(self._listed, -turn.priority, key=_order)
 
 
 class _Turn:
-    """Those of one priority that may be ready, in a circle, each of which knows its neighbours."""
+    """The consumers of one priority that may be ready, as a circular linked list."""
 
     __slots__ = ("first", "is_listed", "members", "priority")
 
     def __init__(self, priority: int) -> None:
         self.priority = priority
-        # How many are of this priority, ready or not.
+        # The number of consumers of this priority, ready or not.
         self.members = 0
         self.is_listed = False
-        # The next one; None when nobody is ready.
+        # The next consumer; None if none is ready.
         self.first: Consumer | None = None
 
     def append(self, consumer: Consumer) -> None:
-        """Let `consumer` come when all others have."""
+        """Insert `consumer` so that it comes after all others."""
         first = self.first
         if first is None:
             consumer.after = consumer.before = self.first = consumer
@@ -168,7 +169,7 @@ class _Turn:
         consumer.after = first
 
     def drop(self, consumer: Consumer) -> None:
-        """Take `consumer` out of the circle."""
+        """Remove `consumer` from the circle."""
         after: Consumer = consumer.after  # type: ignore[assignment]
         before: Consumer = consumer.before  # type: ignore[assignment]
         consumer.after = consumer.before = None

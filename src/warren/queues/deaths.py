@@ -1,10 +1,10 @@
-"""What a message that died says of it: x-death, the first and the last death, and whether it goes in circles.
+"""Dead-letter headers: x-death, the first and last death, and the detection of cycles.
 
-As RabbitMQ 3.10.8, measured, with 4.x's x-last-death headers: there is one entry for each pair of queue and
-reason, and the newest comes first; a second death of the same pair counts up and comes to the front, with
-its first time. Those behind it turn round at every death: [a], [b, a], [c, a, b], [d, b, a, c].
+As in RabbitMQ 3.10.8, measured, with the x-last-death headers of 4.x: there is one entry for each pair of
+queue and reason, newest first; another death of the same pair increments its count and moves it to the front,
+keeping its first time. The other entries are reversed at every death: [a], [b, a], [c, a, b], [d, b, a, c].
 
-As RabbitMQ 4, what a client says of deaths is not believed: a flag of the message knows who wrote it.
+As in RabbitMQ 4, death headers set by clients are ignored: a flag of the message says who wrote them.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from warren.wire.table import Table, Timestamp, Value
 
 DEATHS = "x-death"
 REJECTED = "rejected"
-# What x-first-death-* and x-last-death-* say of a death.
+# The properties of a death in the headers x-first-death-* and x-last-death-*.
 FACTS = ("reason", "queue", "exchange")
 
 _Pair = tuple[str, str] | tuple[str, str, None]
@@ -25,7 +25,7 @@ _Pair = tuple[str, str] | tuple[str, str, None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """Where, why and when a message died, and where it goes from there."""
+    """Where, why and when a message was dead-lettered, and the address that it is routed to."""
 
     queue: str
     reason: str
@@ -36,9 +36,10 @@ class Death:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message as it is published again, and the queues that it may not go to.
+    """A message to be republished after its death, and the queues excluded as a cycle.
 
-    It died there, and no client rejected it since: nobody but the broker would move it, for ever.
+    These are queues in which it died since a client last rejected it: without a client it would circulate for
+    ever.
     """
 
     message: Message
@@ -46,7 +47,7 @@ class DeadLetter:
 
 
 def make_dead_letter(message: Message, death: Death) -> DeadLetter | None:
-    """`message` after `death`: new address, death headers, no expiration. None after too many of them."""
+    """`message` after `death`: new address, death headers, no expiration; None if it died too often."""
     properties = message.properties()
     headers: Table = properties.headers or {}
     if not has_died(message):
@@ -75,7 +76,7 @@ def make_dead_letter(message: Message, death: Death) -> DeadLetter | None:
 
 
 def _forget(headers: Table) -> None:
-    """Take out of `headers` what a client says of deaths."""
+    """Remove death headers that a client has set from `headers`."""
     headers.pop(DEATHS, None)
     for which in ("first", "last"):
         for fact in FACTS:
@@ -98,13 +99,13 @@ def _entry(message: Message, headers: Table, death: Death) -> Table:
 
 
 def _entries(headers: Table) -> list[Table]:
-    """The deaths that `headers` tell of; what is no table is passed over: older stores believed clients."""
+    """The deaths in `headers`; entries that are not tables, which older stores may contain, are skipped."""
     deaths = headers.get(DEATHS)
     return [entry for entry in deaths if isinstance(entry, dict)] if isinstance(deaths, list) else []
 
 
 def _counted(entry: Table, entries: list[Table]) -> list[Table]:
-    """`entries` with one more death in front."""
+    """`entries` with another death, `entry`, in front."""
     groups: dict[_Pair, list[Table]] = {}
     for known in entries:
         groups.setdefault(_pair(known), []).append(known)
@@ -119,7 +120,7 @@ def _counted(entry: Table, entries: list[Table]) -> list[Table]:
 
 
 def _summed(group: list[Table]) -> Table:
-    """The deaths of one pair in one entry; those of older brokers say the same without a count."""
+    """The deaths of one pair merged into one entry; older brokers wrote several entries without a count."""
     return group[0] if "count" in group[0] else {"count": len(group), **group[0]}
 
 
@@ -133,7 +134,7 @@ def _pair(entry: Table) -> _Pair:
     queue, reason = entry.get("queue"), entry.get("reason")
     if isinstance(queue, str) and isinstance(reason, str):
         return queue, reason
-    # A client made it up, of values that may be tables, and an older store believed it.
+    # Set by a client, with values that may be tables, and accepted by an older version.
     return repr(queue), repr(reason), None
 
 

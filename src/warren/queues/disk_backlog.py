@@ -1,16 +1,17 @@
-"""Ready messages of which the persistent ones are kept in a store, and only the first need be in memory.
+"""Ready messages with persistent ones stored on disk, and paging: only the first messages need be in memory.
 
-What is handed out is marked as reached, so that it is redelivered after a crash; what is settled, or leaves
-for good, is released. What was handed out at once to a consumer that settles nothing was never kept.
+Delivered positions are recorded, so that messages are redelivered after a crash; settled messages are
+released. A message that was delivered at once with automatic acknowledgement is never stored.
 
-While all fit into the memory that the queue may take, they wait in the ring (alpha). Then it pages:
+While all messages fit into the memory limit of the queue, they are in the ring. Beyond it the queue starts
+paging:
 
-    ring, `_base` on │ row of locations, 8 octets each │ `_recent`, up to `_end`
-    in memory        │ on the disk only (delta)        │ in memory, until they are written
+    ring, `_base` on │ index of locations, 8 bytes each │ `_recent`, up to `_end`
+    in memory        │ on disk only                     │ in memory, until they are written
 
-What is pushed goes to `_recent`, and on into the row as soon as it is written; a transient message is written
-for this, to a store that no start reads. The ring is filled again from the row when its last message leaves,
-and when there is nothing in the row, `_recent` becomes the ring. Positions grow from left to right.
+Pushed messages go to `_recent`, and from there to the index as soon as they are written; transient messages
+are written for this to a store that is erased at start. The ring is refilled from the index when it is empty;
+when the index is empty too, `_recent` becomes the ring. Positions grow from left to right.
 """
 
 from warren.errors import ConnectionForced
@@ -39,15 +40,15 @@ _SPILLED = SPILLED
 _BODY_ON_DISK = BODY_ON_DISK
 _READ_AHEAD_SIZE = READ_AHEAD_SIZE
 _GAP_MAX = PAGED_GAP_MAX
-# What a message takes in memory beside its body: shifted by so much, 128 octets.
+# The memory of a message beside its body: 1 shifted by this, 128 bytes.
 _OVERHEAD_SHIFT = 7
 _UNREADABLE = "a message cannot be read from the disk"
 
 
 class DiskBacklog(MessageBacklog):
-    """What `MessageBacklog` is, for a queue, or one priority of it, on a node with a data directory.
+    """The backlog of a queue, or of one of its priority levels, on a node with a data directory.
 
-    `cursor` is None for a queue that is not durable: its messages may go to the disk, and none survives.
+    `cursor` is None for a queue that is not durable: its messages may be paged out, but do not survive.
     """
 
     __slots__ = (
@@ -59,36 +60,36 @@ class DiskBacklog(MessageBacklog):
         super().__init__()
         self._stores = stores
         self._cursor = stores.no_cursor if cursor is None else cursor
-        # The flag of messages that are kept; 0 if none are.
+        # The flag of messages that are stored durably; 0 if none are.
         self._persistent_flag = _PERSISTENT if cursor is not None else 0
-        # Of the messages that are kept, and of the transient ones that are on the disk, and their bodies.
+        # The number and bytes of durable messages, and of transient ones that are on disk.
         self._persistent_count = 0
         self._persistent_octets = 0
         self._spilled_count = 0
         self._spilled_octets = 0
-        # None while it does not page.
+        # None while the queue is not paging.
         self._paged: PagedIndex | None = None
         self._recent: Ring | None = None
         self._recent_base = 0
-        # Positions that were taken out of the middle, and are neither settled nor back; None: never any.
+        # Positions taken from the middle that are neither settled nor returned; None if there never were any.
         self._out: set[int] | None = None
-        # All before this position was handed out before the last start.
+        # All positions before this one were delivered before the last start.
         self._redelivered_below = 0
 
     def paged_count(self) -> int:
-        """How many of its messages are on the disk only."""
+        """The number of messages that are only on disk."""
         return 0 if self._paged is None else self._paged.count
 
     def persistent_count(self) -> int:
-        """How many messages would survive a restart: ready ones, and those handed out and not settled."""
+        """The number of messages that would survive a restart, ready or unacknowledged."""
         return self._persistent_count
 
     def persistent_octets(self) -> int:
-        """The octets of the bodies of these."""
+        """The size in bytes of the bodies that would survive a restart."""
         return self._persistent_octets
 
     def push_delivered(self, message: Message, queue: Queue) -> Delivery:
-        """`message` goes out of `queue` without having waited; only while nothing is ready."""
+        """Take `message` directly out of `queue` without enqueueing it; only while no message is ready."""
         delivery = MessageBacklog.push_delivered(self, message, queue)
         if message.flags & self._persistent_flag:
             self._persist(message, delivery.position)
@@ -96,7 +97,7 @@ class DiskBacklog(MessageBacklog):
         return delivery
 
     def push(self, message: Message) -> None:
-        """Add `message` behind all others."""
+        """Append `message`."""
         if self._paged is not None:
             self._push_behind(message)
             return
@@ -107,7 +108,7 @@ class DiskBacklog(MessageBacklog):
             self._begin_paging()
 
     def pop(self, queue: Queue) -> Delivery:
-        """Take the first message out of `queue`. Only while `count` is not 0."""
+        """Take the first message out of `queue` for delivery. Only while `count` is not 0."""
         if self._returned and self._is_returned_first():
             self._read_returned()
         delivery = MessageBacklog.pop(self, queue)
@@ -121,9 +122,9 @@ class DiskBacklog(MessageBacklog):
         return delivery
 
     def take(self, peeked: PeekedMessage, queue: Queue) -> Delivery | None:
-        """Take what was `peeked` at out of `queue`, wherever it waits; None if it does not any more.
+        """Take the `peeked` message out of `queue`, wherever it is; None if it is not ready any more.
 
-        It was not handed out for that: nothing is marked as reached.
+        It does not count as delivered.
         """
         delivery = MessageBacklog.take(self, peeked, queue)
         if delivery is None:
@@ -136,33 +137,33 @@ class DiskBacklog(MessageBacklog):
         return delivery
 
     def push_back(self, delivery: Delivery, ttl_ms: int) -> int:
-        """Put `delivery` back to its place; answers its deadline (ms), or -1."""
+        """Return `delivery` to its place; returns its deadline (ms), or -1."""
         if self._out:
             self._out.discard(delivery.position)
         return MessageBacklog.push_back(self, delivery, ttl_ms)
 
     def is_fresh(self) -> bool:
-        """True if what `pop` would take was never handed out before."""
+        """True if the message that `pop` would take was never delivered before."""
         return not self._returned and self._base >= self._redelivered_below
 
     def pop_message(self) -> Message:
-        """Hand the first message out for good. Only while `count` is not 0, and `is_fresh`."""
+        """Take the first message out and settle it. Only while `count` is not 0, and `is_fresh`."""
         position = self._base
         message = self._drop_first()
         if message.flags & self._persistent_flag:
-            # Until the release is written, it may come back.
+            # It may reappear after a crash until the release is written.
             self._stores.persistent.delivered_up_to(self._cursor, position + 1)
         return message
 
     def whole(self, message: Message) -> Message:
-        """`message`, which was handed out, with its content. ConnectionForced if that cannot be read."""
+        """`message`, which was delivered, with its content. ConnectionForced if it cannot be read."""
         if not message.flags & _BODY_ON_DISK:
             return message
         stored: StoredMessage = message  # type: ignore[assignment]
         return self._read(stored.location)
 
     def body(self, message: Message) -> bytes:
-        """The body of `message`, which was handed out. ConnectionForced if it cannot be read."""
+        """The body of `message`, which was delivered. ConnectionForced if it cannot be read."""
         if not message.flags & _BODY_ON_DISK:
             return MessageBacklog.body(self, message)
         stored: StoredMessage = message  # type: ignore[assignment]
@@ -176,7 +177,7 @@ class DiskBacklog(MessageBacklog):
         return read
 
     def settled(self, delivery: Delivery) -> None:
-        """`delivery`, taken out before, will not come back."""
+        """Forget `delivery`, which was taken out before and is settled."""
         if self._out:
             self._out.discard(delivery.position)
         self._release(delivery.message, delivery.position)
@@ -184,12 +185,12 @@ class DiskBacklog(MessageBacklog):
             self._persistent_octets -= delivery.octets
 
     def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
-        """Have `confirmation` told when everything that was pushed, or passed by, is on the disk."""
+        """Confirm to `confirmation` when everything pushed or delivered so far is on disk."""
         if self._persistent_flag:
             self._stores.persistent.confirm(confirmation, sequence)
 
     def drop(self) -> Message:
-        """Take the first message out for good, handed out before or not. Only while `count` is not 0."""
+        """Take the first message out and settle it, delivered before or not. Only while `count` is not 0."""
         if not self._returned or not self._is_returned_first():
             return self._drop_first()
         self._read_returned()
@@ -199,12 +200,12 @@ class DiskBacklog(MessageBacklog):
         return message
 
     def forget(self) -> None:
-        """The queue is gone, and empty."""
+        """Release everything; called when the queue was deleted and is empty."""
         if self._persistent_flag:
             self._stores.persistent.drop(self._cursor)
 
     def clear(self) -> None:
-        """Forget every message."""
+        """Drop all messages."""
         octets = self.octets
         if self._returned:
             for delivery in self._returned.values():
@@ -224,7 +225,7 @@ class DiskBacklog(MessageBacklog):
         self._base = end
 
     def shrink(self) -> None:
-        """Page out what is more than the queue may have in memory now, and has been written."""
+        """Page out messages that exceed the memory limit of the queue and have been written."""
         if self._paged is None:
             if not self._takes_too_much() or not self._places.count:
                 return
@@ -233,7 +234,7 @@ class DiskBacklog(MessageBacklog):
         self._page_out()
 
     def restore(self, level: int, found: RecoveredQueue, ttl_ms: int) -> None:
-        """Have what was `found`, while nothing was ever pushed here; what was handed out is redelivered."""
+        """Restore the messages that were `found`; delivered ones are redelivered. The backlog must be new."""
         self._redelivered_below = found.delivered_up_to
         self._base = found.end
         if not found.count:
@@ -260,12 +261,12 @@ class DiskBacklog(MessageBacklog):
         except OSError:
             read = None
         if read is None:
-            # Whoever looks after the disk was told: this queue will be built anew.
+            # The error was reported, and the virtual host will be restarted.
             raise ConnectionForced(_UNREADABLE)
         return read
 
     def _peek_line(self, first: int, count: int) -> list[PeekedMessage]:
-        """Up to `count` of what was never out, from place `first` on."""
+        """Up to `count` messages that were never delivered, from place `first` on."""
         found = MessageBacklog._peek_line(self, first, count)
         paged, recent = self._paged, self._recent
         if paged is not None and recent is not None:
@@ -284,7 +285,7 @@ class DiskBacklog(MessageBacklog):
         return self._base + self._places.count
 
     def _takes_too_much(self) -> bool:
-        """True if its messages, all in memory, take more of it than they may."""
+        """True if its messages, which are all in memory, exceed the memory limit."""
         return self.octets + (self.count << _OVERHEAD_SHIFT) > self._stores.queue_memory_max
 
     def _pop_first(self) -> Message:
@@ -296,7 +297,7 @@ class DiskBacklog(MessageBacklog):
         return message
 
     def _drop_first(self) -> Message:
-        """Take the first message that was never out, out for good."""
+        """Take out and settle the first message that was never delivered."""
         position = self._base
         message = self._pop_first()
         self._release(message, position)
@@ -314,7 +315,7 @@ class DiskBacklog(MessageBacklog):
         self._stores.paging.discard(self)
 
     def _push_behind(self, message: Message) -> None:
-        """Add `message` behind all others, of which some are on the disk only."""
+        """Append `message` while the queue is paging."""
         recent: Ring = self._recent  # type: ignore[assignment]
         if message.flags & self._persistent_flag:
             self._persist(message, self._recent_base + recent.count)
@@ -326,7 +327,7 @@ class DiskBacklog(MessageBacklog):
         self._page_out()
 
     def _page_out(self) -> None:
-        """Let go of the recent messages that are written."""
+        """Drop the recent messages that have been written from memory."""
         recent: Ring = self._recent  # type: ignore[assignment]
         paged: PagedIndex = self._paged  # type: ignore[assignment]
         while recent.count:
@@ -339,7 +340,7 @@ class DiskBacklog(MessageBacklog):
             self._recent_base += 1
 
     def _refill(self) -> None:
-        """Have the first messages in memory, now that none is; the queue stops paging when all are."""
+        """Load the first messages, since none is in memory; the queue stops paging when all are loaded."""
         paged: PagedIndex = self._paged  # type: ignore[assignment]
         if paged.count:
             self._load(paged)
@@ -353,7 +354,7 @@ class DiskBacklog(MessageBacklog):
             self._trim()
 
     def _load(self, paged: PagedIndex) -> None:
-        """Read the first messages of `paged`, as many as one read brings of those that lie together."""
+        """Read the first messages of `paged`: those stored together that one read can fetch."""
         places = self._places
         stores = self._stores
         reader: MessageReader | None = None
@@ -384,7 +385,7 @@ class DiskBacklog(MessageBacklog):
             size += body_size_of(message) + (1 << _OVERHEAD_SHIFT)
 
     def _unload(self) -> None:
-        """Move all but the first messages, which are more than may be in memory, behind the row."""
+        """Move the messages that exceed the memory limit from the ring to the end of the index."""
         places, recent = self._places, self._recent
         room = self._stores.queue_memory_max
         kept = Ring()
@@ -394,7 +395,7 @@ class DiskBacklog(MessageBacklog):
             if size <= room:
                 kept.append(message)
             elif message is None or message.flags & (self._persistent_flag | _SPILLED):
-                # One that is in a store already: what was recent is the ring when a queue has stopped paging.
+                # It may be stored already: when a queue stops paging, its recent messages become the ring.
                 recent.append(message)  # type: ignore[union-attr]
             else:
                 recent.append(self._spill(message))  # type: ignore[union-attr]
@@ -415,7 +416,7 @@ class DiskBacklog(MessageBacklog):
         return place < recent.count and recent.get(place) is not None
 
     def _read_returned(self) -> None:
-        """Have the first message that came back whole, while it is there still."""
+        """Read the content of the first requeued message."""
         delivery: Delivery = self._returned[self._first_returned()]  # type: ignore[index]
         delivery.message = self.whole(delivery.message)
 
@@ -436,7 +437,7 @@ class DiskBacklog(MessageBacklog):
         return message
 
     def _take_behind(self, position: int, known: Message | None) -> Message | None:
-        """Take the message at `position`, which is behind the ring."""
+        """Take the message at `position`, which is behind the ring; if it is `known` it need not be read."""
         if position >= self._recent_base:
             recent: Ring = self._recent  # type: ignore[assignment]
             return recent.take(position - self._recent_base)  # type: ignore[return-value]
@@ -459,7 +460,7 @@ class DiskBacklog(MessageBacklog):
         if message.flags & self._persistent_flag:
             stored: StoredMessage = message  # type: ignore[assignment]
             self._persistent_count -= 1
-            # Of one that is light, `settled` knows better.
+            # The place of a message without content is released by `settled`.
             self._persistent_octets -= body_size_of(message)
             if message.flags & _BODY_ON_DISK:
                 self._stores.persistent.release_at(stored.location, self._cursor, position)
@@ -469,7 +470,7 @@ class DiskBacklog(MessageBacklog):
             self._unspill(message)
 
     def _spill(self, message: Message) -> StoredMessage:
-        """A copy of the transient `message` that is going to the disk."""
+        """A copy of the transient `message` that is to be written to disk."""
         stored = spilled(message)
         self._spilled_count += 1
         self._spilled_octets += body_size_of(message)
@@ -478,7 +479,7 @@ class DiskBacklog(MessageBacklog):
         return stored
 
     def _unspill(self, message: Message) -> None:
-        """`message` leaves, and needs no place on the disk."""
+        """Release the place of the transient `message` on disk, which leaves the queue."""
         stored: StoredMessage = message  # type: ignore[assignment]
         self._stores.transient.release(stored, self._stores.no_cursor, 0)
         stored.flags &= ~_SPILLED
@@ -486,7 +487,7 @@ class DiskBacklog(MessageBacklog):
         self._spilled_octets -= body_size_of(message)
 
     def _finish(self, first: int, end: int) -> None:
-        """Have the store know that all from `first` up to `end` is done with, but what was taken out."""
+        """Settle the positions from `first` up to `end` in the store, except those taken out before."""
         for position in sorted(self._out or ()):
             if first <= position < end:
                 if first < position:
@@ -496,14 +497,14 @@ class DiskBacklog(MessageBacklog):
             self._stores.persistent.finish(self._cursor, first, end)
 
     def _forget_row(self, count: int, octets: int) -> None:
-        """The row, `count` messages of `octets` octets, is gone; all that was spilled was in it."""
+        """Subtract the messages of a dropped index, which contained all transient messages on disk."""
         self._persistent_count -= count - self._spilled_count
         self._persistent_octets -= octets - self._spilled_octets
         self._spilled_count = 0
         self._spilled_octets = 0
 
     def _clear_ring(self, ring: Ring, base: int) -> int:
-        """Release what is in `ring`; answers the octets of the bodies."""
+        """Settle the messages in `ring`; returns the size of their bodies in bytes."""
         octets = 0
         for place in range(ring.count):
             message: Message = ring.get(place)  # type: ignore[assignment]
@@ -513,7 +514,7 @@ class DiskBacklog(MessageBacklog):
         return octets
 
     def _note_deadlines(self, found: RecoveredQueue, ttl_ms: int) -> None:
-        """Know of the messages that were `found` and expire by themselves."""
+        """Record the deadlines of the messages that were `found` with an expiration of their own."""
         reader = self._stores.persistent.reader()
         for position, location in found.expiring:
             message = reader.read(location)

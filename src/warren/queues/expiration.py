@@ -1,4 +1,4 @@
-"""How long a message says that it may wait: the expiration property, in milliseconds."""
+"""The expiration property of a message, in milliseconds."""
 
 from warren.model.message import Message
 from warren.wire.properties import PropertyScan, text_at
@@ -7,7 +7,10 @@ _scan = PropertyScan()
 
 
 def expiration_ms(message: Message) -> int:
-    """The expiration of `message`, which has one; it was found valid when it was published."""
+    """The expiration of `message` in ms.
+
+    It must have a valid one, which was checked when it was published.
+    """
     octets = message.property_list
     _scan.scan(octets, 0, len(octets))
     return int(text_at(octets, _scan.expiration_at))

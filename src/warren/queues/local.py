@@ -1,4 +1,4 @@
-"""What queues of every kind that live on this node have in common: a name, settings, counters, an owner."""
+"""The base of all queues on this node: name, settings, counters and owner."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from warren.queues.queue import Consumer, Delivery, PeekedMessage, Queue, QueueH
 
 
 class LocalQueue(Queue):
-    """A queue of this node, of any kind."""
+    """A queue of any kind on this node."""
 
     __slots__ = (
         "_host", "acknowledged_count", "broker_published_count", "delivered_count", "delivered_no_ack_count",
@@ -21,15 +21,16 @@ class LocalQueue(Queue):
         self.name = name
         self.vhost_name = vhost_name
         self.settings = settings
-        # The connection that an exclusive queue belongs to; None for all others.
+        # The connection that owns an exclusive queue; None for other queues.
         self.owner: object = None
         self.is_auto_delete = False
         self.is_deleted = False
         self.unacked_count = 0
         self.unacked_octets = 0
-        # True when the host knows that its numbers have changed.
+        # True when the host knows that its statistics have changed.
         self.is_dirty = False
-        # All that came; and how many of them nobody has published: dead letters, and what the broker made.
+        # All messages published, and those among them published by the broker: dead letters and internal
+        # messages.
         self.published_count = 0
         self.broker_published_count = 0
         # As in `Counters`.
@@ -40,7 +41,7 @@ class LocalQueue(Queue):
         self.got_empty_count = 0
         self.redelivered_count = 0
         self.acknowledged_count = 0
-        # Whoever samples its numbers keeps them here, so that they go with it.
+        # The sampled history of its statistics, kept here so that it is dropped with the queue.
         self.history: object = None
         self._host = host
         self.used_at = host.now
@@ -49,144 +50,148 @@ class LocalQueue(Queue):
 
     @property
     def message_count(self) -> int:
-        """How many messages are ready, or may be read."""
+        """The number of messages that are ready, or can be read."""
         raise NotImplementedError
 
     @property
     def ready_octets(self) -> int:
-        """The octets of their bodies."""
+        """The size in bytes of the bodies of the ready messages."""
         raise NotImplementedError
 
     @property
     def paged_count(self) -> int:
-        """How many of its ready messages are on the disk only."""
+        """The number of ready messages that are only on disk."""
         raise NotImplementedError
 
     @property
     def persistent_count(self) -> int:
-        """How many of its messages would survive a restart, ready or not settled."""
+        """The number of messages that would survive a restart, ready or unacknowledged."""
         raise NotImplementedError
 
     @property
     def persistent_octets(self) -> int:
-        """The octets of the bodies of these."""
+        """The size in bytes of the bodies that would survive a restart."""
         raise NotImplementedError
 
     @property
     def head_timestamp(self) -> int | None:
-        """The property `timestamp` of the first ready message; None without it."""
+        """The property `timestamp` of the first ready message; None if it has none."""
         raise NotImplementedError
 
     @property
     def active_consumer(self) -> Consumer | None:
-        """The one that gets messages, where only one does."""
+        """The active consumer, if the queue has single active consumer; else None."""
         return None
 
     @property
     def is_paused(self) -> bool:
-        """True while nobody gets messages, which may come and go all the same."""
+        """True while deliveries are paused; messages are accepted all the same."""
         raise NotImplementedError
 
     @property
     def consumer_count(self) -> int:
-        """How many consumers it has, ready or not."""
+        """The number of consumers."""
         raise NotImplementedError
 
     @property
     def is_due_for_deletion(self) -> bool:
-        """True if nobody uses it, and it is to end when it was used and is not any more."""
+        """True if it has auto-delete, has had consumers, and has none now."""
         raise NotImplementedError
 
     def apply_settings(self, settings: QueueSettings) -> None:
-        """Obey `settings` from now on: declared arguments merged with the policies that match."""
+        """Use `settings` from now on: the declared arguments merged with the policies that match."""
         raise NotImplementedError
 
     def shrink(self) -> None:
-        """Have no more in memory than a queue may now."""
+        """Page out messages that exceed the memory limit of a queue."""
 
     def consumers(self) -> Iterator[Consumer]:
-        """Its consumers, the eldest first."""
+        """Its consumers, oldest first."""
         raise NotImplementedError
 
     def check_consumer(self, consumer: Consumer) -> None:
-        """Raise if `consumer` may not take part."""
+        """Raise an AmqpError if `consumer` cannot be added."""
         raise NotImplementedError
 
     def add_consumer(self, consumer: Consumer) -> None:
-        """Let `consumer`, which was checked, take part."""
+        """Add `consumer`, which was checked with `check_consumer`."""
         raise NotImplementedError
 
     def remove_consumer(self, consumer: Consumer) -> None:
-        """Forget `consumer`; what it has unsettled stays with its channel. An unused queue may go.
+        """Remove `consumer`; its unacknowledged messages stay with its channel. The queue may be
+        auto-deleted.
 
-        Nobody is given more for it: that is for `pump`, when all that goes back with it is back.
+        Delivers nothing to others: `pump` does, after the channel has requeued its messages.
         """
         raise NotImplementedError
 
     def unpark(self, consumer: Consumer) -> None:
-        """Let `consumer`, parked before, take its turn again; `pump` hands out what is ready."""
+        """Unpark `consumer`; `pump` delivers ready messages."""
         raise NotImplementedError
 
     def hold_back(self) -> None:
-        """The consumer that was removed holds messages still, which may come back in front of what waits.
+        """Called when a removed consumer still has unacknowledged messages, which may be requeued in front.
 
-        Where one consumer is active, the next one gets nothing until some of them are settled, or something
-        is published (RabbitMQ 3.10.8, measured). All others are handed out what is ready.
+        With single active consumer, the next consumer gets nothing until some of them are settled, or
+        something is published (RabbitMQ 3.10.8, measured). Other queues deliver ready messages.
         """
         self.pump()
 
     def pause(self) -> None:
-        """Hand nothing out, neither to consumers nor to who gets, until `resume`."""
+        """Pause deliveries to consumers and basic.get until `resume`."""
         raise NotImplementedError
 
     def resume(self) -> None:
-        """Hand out again, what has come meanwhile first."""
+        """Resume deliveries."""
         raise NotImplementedError
 
     def peek(self, first: int, count: int) -> list[PeekedMessage]:
-        """Up to `count` ready messages from place `first` on, with their bodies; nothing changes.
+        """Up to `count` ready messages from place `first` on, with their bodies; nothing is changed.
 
-        ConnectionForced if one cannot be read from the disk.
+        Raises ConnectionForced if a message cannot be read from disk.
         """
         raise NotImplementedError
 
     def extent(self) -> list[range]:
-        """The places of all that is ready now, and of nothing that comes later: in ranges that grow."""
+        """The places of all messages that are ready now, as increasing ranges that exclude later messages."""
         raise NotImplementedError
 
     def refuses(self, message: Message) -> bool:
-        """True if it would not have `message`: it is full, and was told to say so."""
+        """True if the queue is full for `message` and rejects publishes."""
         return False
 
     def whole(self, delivery: Delivery) -> Message:
-        """The message of `delivery`, with its body. ConnectionForced if that cannot be read."""
+        """The message of `delivery` with its body. ConnectionForced if it cannot be read."""
         return delivery.message
 
     def purge(self) -> int:
-        """Forget what is ready; answers how many messages that were."""
+        """Drop the ready messages; returns their number."""
         raise NotImplementedError
 
     def delete(self) -> int:
-        """Be gone: cancel the consumers, forget the messages; answers how many were ready."""
+        """Delete the queue: cancel its consumers and drop its messages.
+
+        Returns the number of ready messages.
+        """
         raise NotImplementedError
 
     # --- what does not --------------------------------------------------------------------------
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing is ready."""
+        """True if no message is ready."""
         return not self.message_count
 
     @property
     def is_unused(self) -> bool:
-        """True if it has no consumer."""
+        """True if it has no consumers."""
         return not self.consumer_count
 
     def touch(self) -> None:
-        """It was declared again: x-expires starts anew."""
+        """Restart the timer of x-expires, since the queue was declared again."""
         self.used_at = self._host.now
 
     def mark_stats_dirty(self) -> None:
-        """Have the host know that its numbers change, once for as long as nobody looks at them."""
+        """Tell the host that the statistics have changed, once until the host has read them."""
         self.is_dirty = True
         self._host.dirty[self] = None

@@ -1,9 +1,10 @@
-"""The ready messages of one queue, or of one priority of it, in order of their positions.
+"""The ready messages of one queue, or of one of its priority levels, in order of position.
 
-Invariants: positions only grow. What was never out lies in the ring, whose first place is position `_base`;
-what came back lies in `_returned`. What had been handed out in order has positions below `_base` and goes out
-first; what had been taken out of the middle has its place among the others. A place in the ring whose message
-expired, or was taken, holds None until the front passes it; the first place never does.
+Invariants: positions only grow. Messages that were never delivered are in the ring, whose first place is
+position `_base`; requeued messages are in `_returned`. Those that had been delivered in order have positions
+below `_base` and are delivered first; those that had been taken from the middle keep their place among the
+others. A place in the ring whose message expired or was taken holds None until the front passes it; the first
+place never does.
 """
 
 from heapq import heapify, heappop, heappush, nsmallest
@@ -18,13 +19,13 @@ from warren.queues.ttl_changes import LevelChange, TtlChanges
 from warren.store.recovered_queue import RecoveredQueue
 
 _HAS_EXPIRATION = HAS_EXPIRATION
-# Deadlines of messages that left before them are swept out when they outnumber the others so many times.
+# Deadlines of messages that left earlier are removed when they outnumber the others by this factor.
 _STALE_DEADLINES_FACTOR = 2
 _STALE_DEADLINES_MIN = 64
 
 
 class MessageBacklog:
-    """First in, first out, with a way back in and a way out in the middle."""
+    """A first-in, first-out backlog with requeue, and removal from the middle."""
 
     __slots__ = (
         "_base",
@@ -38,31 +39,34 @@ class MessageBacklog:
     )
 
     def __init__(self) -> None:
-        # Messages, and the octets of their bodies.
+        # The number of messages, and the size of their bodies in bytes.
         self.count = 0
         self.octets = 0
         self._places = Ring()
         self._base = 0
         self._returned: dict[int, Delivery] | None = None
         self._returned_order: list[int] | None = None
-        # (deadline, position) of the messages that carry an expiration of their own.
+        # (deadline, position) of messages with an expiration of their own.
         self._deadlines: list[tuple[int, int]] | None = None
-        # None if all that is here came since the time to live of the queue was changed last.
+        # None if all messages arrived after the time to live of the queue last changed.
         self.ttl_changes: TtlChanges | None = None
 
     def push_delivered(self, message: Message, queue: Queue) -> Delivery:
-        """`message` goes out of `queue` without having waited; only while nothing is ready."""
+        """Take `message` directly out of `queue` without enqueueing it; only while no message is ready."""
         self._base += 1
         return new_delivery(queue, message, self._base - 1)
 
     def push(self, message: Message) -> None:
-        """Add `message` behind all others."""
+        """Append `message`."""
         self._places.append(message)
         self.count += 1
         self.octets += body_size_of(message)
 
     def push_deadline(self, message: Message, ttl_ms: int) -> int:
-        """The deadline (ms) of `message`, pushed just now, in a queue with `ttl_ms` (-1: none); -1: none."""
+        """The deadline (ms) of `message`, which was just pushed; `ttl_ms` is that of the queue.
+
+        -1 means none.
+        """
         if not message.flags & _HAS_EXPIRATION:
             return published_at_of(message) + ttl_ms if ttl_ms >= 0 else -1
         deadline = self._deadline(message, ttl_ms)
@@ -70,7 +74,7 @@ class MessageBacklog:
         return deadline
 
     def push_back(self, delivery: Delivery, ttl_ms: int) -> int:
-        """Put `delivery` back to its place; answers its deadline (ms), or -1."""
+        """Return `delivery` to its place; returns its deadline (ms), or -1."""
         position = delivery.position
         if self._returned is None or self._returned_order is None:
             self._returned = {}
@@ -88,7 +92,7 @@ class MessageBacklog:
         return published_at_of(message) + ttl_ms if ttl_ms >= 0 else -1
 
     def pop(self, queue: Queue) -> Delivery:
-        """Take the first message out of `queue`. Only while `count` is not 0."""
+        """Take the first message out of `queue` for delivery. Only while `count` is not 0."""
         if self._returned and self._is_returned_first():
             self.count -= 1
             delivery = self._pop_returned()
@@ -98,7 +102,7 @@ class MessageBacklog:
         return new_delivery(queue, self._pop_first(), position)
 
     def take(self, peeked: PeekedMessage, queue: Queue) -> Delivery | None:
-        """Take what was `peeked` at out of `queue`, wherever it waits; None if it does not any more."""
+        """Take the `peeked` message out of `queue`, wherever it is; None if it is not ready any more."""
         position = peeked.place
         if not self._holds(position):
             return None
@@ -114,7 +118,7 @@ class MessageBacklog:
         return delivery
 
     def extent(self) -> list[range]:
-        """The places of all that waits now, and of nothing that is pushed later: in ranges that grow."""
+        """The places of all messages that are ready now, as increasing ranges that exclude later messages."""
         return [range(self._end())]
 
     def place_of(self, delivery: Delivery) -> int:
@@ -122,48 +126,50 @@ class MessageBacklog:
         return delivery.position
 
     def last_place(self, message: Message) -> int:
-        """The place of `message`, which came in last."""
+        """The place of `message`, which was the last one pushed."""
         return self._end() - 1
 
     def is_fresh(self) -> bool:
-        """True if what `pop` would take was never handed out before."""
+        """True if the message that `pop` would take was never delivered before."""
         return not self._returned
 
     def pop_message(self) -> Message:
-        """Take the first message out for good. Only while `count` is not 0, and `is_fresh`."""
+        """Take the first message out and settle it. Only while `count` is not 0, and `is_fresh`."""
         return self._pop_first()
 
     def whole(self, message: Message) -> Message:
-        """`message`, which was handed out, with its content."""
+        """`message`, which was delivered, with its content."""
         return message
 
     def body(self, message: Message) -> bytes:
-        """The body of `message`, which was handed out."""
+        """The body of `message`, which was delivered."""
         return message.content[:-1]
 
     def settled(self, delivery: Delivery) -> None:
-        """`delivery`, taken out before, will not come back."""
+        """Forget `delivery`, which was taken out before and is settled."""
 
     def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
-        """Have `confirmation` told when what was pushed, or passed by, is as safe as it is going to be."""
+        """Confirm to `confirmation` when everything pushed or delivered so far is stored as durably as it
+        will be.
+        """
 
     def paged_count(self) -> int:
-        """How many messages are on the disk only."""
+        """The number of messages that are only on disk."""
         return 0
 
     def persistent_count(self) -> int:
-        """How many messages would survive a restart: ready ones, and those handed out and not settled."""
+        """The number of messages that would survive a restart, ready or unacknowledged."""
         return 0
 
     def persistent_octets(self) -> int:
-        """The octets of the bodies of these."""
+        """The size in bytes of the bodies that would survive a restart."""
         return 0
 
     def shrink(self) -> None:
-        """Page out what is more than the queue may have in memory now."""
+        """Page out messages that exceed the memory limit of the queue."""
 
     def forget(self) -> None:
-        """The queue is gone, and empty."""
+        """Release everything; called when the queue was deleted and is empty."""
 
     def _pop_first(self) -> Message:
         places = self._places
@@ -176,7 +182,7 @@ class MessageBacklog:
         return message
 
     def drop(self) -> Message:
-        """Take the first message out for good, handed out before or not. Only while `count` is not 0."""
+        """Take the first message out and settle it, delivered before or not. Only while `count` is not 0."""
         if not self._returned or not self._is_returned_first():
             return self.pop_message()
         self.count -= 1
@@ -191,7 +197,7 @@ class MessageBacklog:
         return self._places.get(0)  # type: ignore[return-value]
 
     def peek(self, first: int, count: int) -> list[PeekedMessage]:
-        """Up to `count` of the messages from place `first` on, in the order in which they go out."""
+        """Up to `count` messages from place `first` on, in delivery order."""
         back = self._returned or {}
         positions = nsmallest(count, (position for position in back if position >= first))
         found = [PeekedMessage(at, self.whole(back[at].message), back[at].attempts) for at in positions]
@@ -202,7 +208,7 @@ class MessageBacklog:
         return found[:count]
 
     def deadline(self, ttl_ms: int) -> int:
-        """When the next message expires (ms), in a queue with `ttl_ms` (-1: none); -1: none will."""
+        """The time (ms) when the next message expires, with `ttl_ms` of the queue; -1 means none."""
         nearest = -1
         if self.count:
             ttl_ms = self._first_ttl(ttl_ms)
@@ -216,7 +222,7 @@ class MessageBacklog:
         return nearest
 
     def pop_expired(self, now: int, ttl_ms: int) -> Message | None:
-        """Take out one message whose time is over at `now`, wherever it is; None when there is none."""
+        """Take out one message that has expired at `now` (ms), wherever it is; None if there is none."""
         if not self.count:
             return None
         ttl_ms = self._first_ttl(ttl_ms)
@@ -230,7 +236,7 @@ class MessageBacklog:
         return None
 
     def clear(self) -> None:
-        """Forget every message."""
+        """Drop all messages."""
         self._base = self._end()
         self._places.clear()
         self._returned = None
@@ -240,29 +246,29 @@ class MessageBacklog:
         self.octets = 0
 
     def keep_ttl(self, ttl_ms: int) -> None:
-        """All that waits, or is out, has `ttl_ms` for good, whatever the queue has from here on."""
+        """Keep `ttl_ms` for all present and unacknowledged messages, whatever the queue's value becomes."""
         if self.ttl_changes is None:
             self.ttl_changes = TtlChanges()
         self.ttl_changes.add(self._end(), ttl_ms)
 
     def forget_ttls(self) -> None:
-        """Nothing is left that came before the last change of the time to live."""
+        """Forget earlier times to live, since no message has them any more."""
         self.ttl_changes = None
 
     def kept_ttls(self) -> list[LevelChange]:
-        """What `keep_ttl` was told, as far as it still counts."""
+        """The changes recorded by `keep_ttl` that still matter."""
         return [(0, *change) for change in self.ttl_changes or ()]
 
     def restore(self, level: int, found: RecoveredQueue, ttl_ms: int) -> None:
-        """Have what was `found` of priority `level`, while nothing was ever pushed here."""
+        """Restore the messages of priority `level` that were `found`; nothing may have been pushed before."""
         raise NotImplementedError
 
     def _peek_line(self, first: int, count: int) -> list[PeekedMessage]:
-        """Up to `count` of what was never out, from place `first` on."""
+        """Up to `count` messages that were never delivered, from place `first` on."""
         return self._peek_ring(self._places, self._base, first, count)
 
     def _peek_ring(self, ring: Ring, base: int, first: int, count: int) -> list[PeekedMessage]:
-        """Up to `count` of what is in `ring`, whose first place is position `base`, from `first` on."""
+        """Up to `count` messages in `ring`, whose first place is position `base`, from place `first` on."""
         found: list[PeekedMessage] = []
         place = max(first - base, 0)
         while place < ring.count and len(found) < count:
@@ -273,7 +279,7 @@ class MessageBacklog:
         return found
 
     def _attempts_at(self, position: int) -> int:
-        """How often what waits at `position`, and did not come back, was handed out."""
+        """The number of earlier deliveries of the message at `position`, which was not requeued."""
         return 0
 
     def _end(self) -> int:
@@ -292,11 +298,11 @@ class MessageBacklog:
         return delivery
 
     def _is_returned_first(self) -> bool:
-        """True if the first of what came back goes out before the ring. Only while something did."""
+        """True if the first requeued message comes before the ring. Only if there is a requeued message."""
         return self._first_returned() < self._base
 
     def _first_returned(self) -> int:
-        """The lowest position that came back; what expired, or was taken, since is passed over."""
+        """The lowest position of the requeued messages; positions that expired or were taken are skipped."""
         order: list[int] = self._returned_order  # type: ignore[assignment]
         returned: dict[int, Delivery] = self._returned  # type: ignore[assignment]
         while order[0] not in returned:
@@ -304,7 +310,7 @@ class MessageBacklog:
         return order[0]
 
     def _forget_order(self) -> None:
-        """Nothing that came back is left: the positions of what is gone need not be passed over."""
+        """Clear the order of requeued messages, since none is left."""
         self._returned_order = []
 
     def _holds(self, position: int) -> bool:
@@ -316,7 +322,7 @@ class MessageBacklog:
         return place < self._places.count and self._places.get(place) is not None
 
     def _take(self, position: int) -> Message | None:
-        """Take the message at `position` out for good; None if it cannot be read any more."""
+        """Take the message at `position` out and settle it; None if it cannot be read any more."""
         if self._returned and position in self._returned:
             self.count -= 1
             delivery = self._pop_from_returned(position)
@@ -325,7 +331,7 @@ class MessageBacklog:
         return self._remove(position, None)
 
     def _remove(self, position: int, known: Message | None) -> Message | None:
-        """Take the message at `position`, which was never out, away; it is not read if it is `known`.
+        """Remove the message at `position`, which was never delivered; if it is `known` it need not be read.
 
         None if it cannot be read any more.
         """
@@ -336,18 +342,18 @@ class MessageBacklog:
         return message
 
     def _trim(self) -> None:
-        """Let the front pass the places whose messages expired."""
+        """Advance the front over places whose messages expired or were taken."""
         while self._places.count and self._places.get(0) is None:
             self._places.popleft()
             self._base += 1
 
     def _ttl_at(self, position: int, ttl_ms: int) -> int:
-        """The time to live of what is at `position`, in a queue with `ttl_ms` now."""
+        """The time to live of the message at `position`, with `ttl_ms` of the queue."""
         changes = self.ttl_changes
         return ttl_ms if changes is None else changes.at(position, ttl_ms)
 
     def _first_ttl(self, ttl_ms: int) -> int:
-        """That of the first message. Only while `count` is not 0."""
+        """The time to live of the first message. Only while `count` is not 0."""
         if self.ttl_changes is None:
             return ttl_ms
         is_returned = self._returned and self._is_returned_first()

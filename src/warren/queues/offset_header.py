@@ -1,8 +1,8 @@
-"""The header `x-stream-offset` that a consumer of a stream gets with each message (RabbitMQ, measured).
+"""The header `x-stream-offset` in messages delivered from a stream (RabbitMQ, measured).
 
-It is a long (`l`), and takes the place of one that the publisher sent. The other headers stand before it as
-they were sent, so that readers over AMQP see them as all others do; RabbitMQ sorts all by name.
-All that comes before and behind the number is the same for messages of one property list.
+It is a long (`l`), and replaces one that the publisher set. The other headers stay before it in their order,
+as readers over AMQP expect; RabbitMQ sorts all of them by name. Everything around the number is the same for
+all messages with one property list.
 """
 
 from warren.wire.properties import BasicProperties
@@ -12,7 +12,7 @@ _NUMBER_SIZE = 8
 
 
 class OffsetHeader:
-    """A property list with a gap for the number."""
+    """A property list with a gap for the offset."""
 
     __slots__ = ("_after", "_before", "source")
 

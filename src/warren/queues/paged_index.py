@@ -1,9 +1,9 @@
-"""Messages of a queue that are only on the disk: where each lies, in order of their positions.
+"""The locations of messages that are only on disk, in order of position.
 
-Eight octets for each message. They stand in blocks of positions that follow one another; where positions are
-missing, because what had them is done with, a place holds 0, or a new block begins if many are.
+It takes eight bytes for each message. Locations are stored in blocks of consecutive positions; a missing
+position, whose message was settled, is stored as 0, or starts a new block if many are missing.
 
-    block   │ first position │ location, location, 0, location …
+    block  │ first position │ location, location, 0, location …
 """
 
 from array import array
@@ -17,30 +17,30 @@ _GAP_MAX = PAGED_GAP_MAX
 
 
 class IndexBlock:
-    """Locations of positions in a row."""
+    """The locations of consecutive positions."""
 
     __slots__ = ("first", "locations", "passed")
 
     def __init__(self, first: int) -> None:
         self.first = first
-        # How many places at the start were taken.
+        # The number of places at the start that were taken.
         self.passed = 0
         self.locations = Column()
 
 
 class PagedIndex:
-    """A row of (position, location); positions grow, and the first place always holds a location."""
+    """Rows of (position, location) in order of position; the first place always holds a location."""
 
     __slots__ = ("_blocks", "_last", "count")
 
     def __init__(self) -> None:
-        # Messages, and the blocks that their locations stand in.
+        # The number of messages, and the blocks with their locations.
         self.count = 0
         self._blocks = Ring()
         self._last: IndexBlock | None = None
 
     def append(self, position: int, location: int) -> None:
-        """The message at `position`, behind all others, lies at `location`."""
+        """Append the message at `position`, which lies at `location`."""
         last = self._last
         if last is not None:
             length = last.locations.count
@@ -62,12 +62,12 @@ class PagedIndex:
         return block.first + block.passed
 
     def first_location(self) -> int:
-        """Where the first message lies. Only while `count` is not 0."""
+        """The location of the first message. Only while `count` is not 0."""
         block: IndexBlock = self._blocks.get(0)  # type: ignore[assignment]
         return block.locations.get(block.passed)
 
     def pass_first(self) -> None:
-        """Take the first message away. Only while `count` is not 0."""
+        """Remove the first message. Only while `count` is not 0."""
         block: IndexBlock = self._blocks.get(0)  # type: ignore[assignment]
         block.passed += 1
         self.count -= 1
@@ -90,7 +90,7 @@ class PagedIndex:
         return found
 
     def take_some(self, count: int) -> "array[int]":
-        """Take about `count` messages away, the first; answers where they lie. Empty when none is left."""
+        """Remove about `count` messages from the front and return their locations; empty if none are left."""
         taken = array("Q")
         while self.count and len(taken) < count:
             block: IndexBlock = self._blocks.popleft()  # type: ignore[assignment]
@@ -106,12 +106,12 @@ class PagedIndex:
         return last.first + last.locations.count
 
     def holds(self, position: int) -> bool:
-        """True if the message at `position` is in the row."""
+        """True if the message at `position` is in the index."""
         block = self._block_of(position)
         return block is not None and block.locations.get(position - block.first) != 0
 
     def take(self, position: int) -> int:
-        """Take the message at `position`, which is in the row, away; answers where it lies."""
+        """Remove the message at `position`, which is in the index, and return its location."""
         block: IndexBlock = self._block_of(position)  # type: ignore[assignment]
         location = block.locations.get(position - block.first)
         block.locations.put(position - block.first, 0)
@@ -120,7 +120,7 @@ class PagedIndex:
         return location
 
     def _trim(self, block: IndexBlock) -> None:
-        """Let the front, which is in `block`, pass the places that hold nothing."""
+        """Advance the front, which is in `block`, over empty places."""
         while True:
             locations = block.locations
             while block.passed < locations.count and locations.get(block.passed) == 0:
@@ -134,7 +134,7 @@ class PagedIndex:
             block = self._blocks.get(0)  # type: ignore[assignment]
 
     def _block_of(self, position: int) -> IndexBlock | None:
-        """The block with a place for `position` that the front has not passed."""
+        """The block with the place of `position`, unless the front has passed it; else None."""
         number = self._first_behind(position)
         if number == self._blocks.count:
             return None
@@ -142,7 +142,7 @@ class PagedIndex:
         return None if position < block.first + block.passed else block
 
     def _first_behind(self, position: int) -> int:
-        """The number of the first block with a place for `position`, or for one behind it."""
+        """The number of the first block that ends behind `position`."""
         low, high = 0, self._blocks.count
         while low < high:
             middle = (low + high) >> 1

@@ -1,4 +1,7 @@
-"""Ready messages by priority: a `MessageBacklog` for each level in use; the highest is delivered first."""
+"""Ready messages by priority: a `MessageBacklog` for each level in use.
+
+The highest level is delivered first.
+"""
 
 from collections.abc import Callable
 
@@ -9,12 +12,12 @@ from warren.queues.queue import Delivery, PeekedMessage, Queue
 from warren.queues.ttl_changes import LevelChange
 from warren.store.recovered_queue import RecoveredQueue
 
-# A place is a position, and in front of it how many levels go out before.
+# A place is a position, prefixed by the number of levels that are delivered before.
 _RANK_SHIFT = 48
 
 
 class PriorityBacklog(MessageBacklog):
-    """What `MessageBacklog` is, for a queue with `x-max-priority`: first by priority, then by position."""
+    """The backlog of a queue with `x-max-priority`: ordered by priority, then by position."""
 
     __slots__ = ("_expiring", "_highest", "_levels", "_make_level", "_priority_max")
 
@@ -25,24 +28,27 @@ class PriorityBacklog(MessageBacklog):
         self._levels: list[MessageBacklog | None] = [None] * (priority_max + 1)
         # No message waits above this level.
         self._highest = 0
-        # Where a message was found last whose time was over: there may be more of them.
+        # The level where the last expired message was found: there may be more of them.
         self._expiring = 0
 
     def push_delivered(self, message: Message, queue: Queue) -> Delivery:
-        """`message` goes out of `queue` without having waited; only while nothing is ready."""
+        """Take `message` directly out of `queue` without enqueueing it; only while no message is ready."""
         return self._level(message).push_delivered(message, queue)
 
     def push(self, message: Message) -> None:
-        """Add `message` behind all others of its priority."""
+        """Append `message` to the messages of its priority."""
         self._level(message).push(message)
         self._count(message, 1)
 
     def push_deadline(self, message: Message, ttl_ms: int) -> int:
-        """The deadline (ms) of `message`, pushed just now; -1: none."""
+        """The deadline (ms) of `message`, which was just pushed; -1 means none."""
         return self._level(message).push_deadline(message, ttl_ms)
 
     def push_back(self, delivery: Delivery, ttl_ms: int) -> int:
-        """Put `delivery` back to its place among those of its priority."""
+        """Return `delivery` to its place among the messages of its priority.
+
+        Returns its deadline (ms), or -1.
+        """
         deadline = self._level(delivery.message).push_back(delivery, ttl_ms)
         self.count += 1
         self.octets += delivery.octets
@@ -56,7 +62,7 @@ class PriorityBacklog(MessageBacklog):
         return delivery
 
     def take(self, peeked: PeekedMessage, queue: Queue) -> Delivery | None:
-        """Take what was `peeked` at out of `queue`, wherever it waits; None if it does not any more."""
+        """Take the `peeked` message out of `queue`, wherever it is; None if it is not ready any more."""
         rank = peeked.place >> _RANK_SHIFT
         level = self._levels[-1 - rank]
         place = peeked.place - (rank << _RANK_SHIFT)
@@ -71,7 +77,7 @@ class PriorityBacklog(MessageBacklog):
         return delivery
 
     def extent(self) -> list[range]:
-        """The places of all that waits now, and of nothing that is pushed later: in ranges that grow."""
+        """The places of all messages that are ready now, as increasing ranges that exclude later messages."""
         found: list[range] = []
         for rank, level in enumerate(reversed(self._levels)):
             if level is not None:
@@ -80,7 +86,7 @@ class PriorityBacklog(MessageBacklog):
         return found
 
     def last_place(self, message: Message) -> int:
-        """The place of `message`, which came in last of those of its priority."""
+        """The place of `message`, which was the last one pushed with its priority."""
         return (self._rank(message) << _RANK_SHIFT) + self._level(message).last_place(message)
 
     def place_of(self, delivery: Delivery) -> int:
@@ -88,17 +94,17 @@ class PriorityBacklog(MessageBacklog):
         return (self._rank(delivery.message) << _RANK_SHIFT) + delivery.position
 
     def is_fresh(self) -> bool:
-        """True if what `pop` would take was never handed out before."""
+        """True if the message that `pop` would take was never delivered before."""
         return self._top().is_fresh()
 
     def pop_message(self) -> Message:
-        """Take the first message of the highest priority out for good."""
+        """Take the first message of the highest priority out and settle it."""
         message = self._top().pop_message()
         self._count(message, -1)
         return message
 
     def drop(self) -> Message:
-        """Take the first message of the highest priority out for good, handed out before or not."""
+        """Take the first message of the highest priority out and settle it, delivered before or not."""
         message = self._top().drop()
         self._count(message, -1)
         return message
@@ -108,12 +114,12 @@ class PriorityBacklog(MessageBacklog):
         return self._top().first()
 
     def deadline(self, ttl_ms: int) -> int:
-        """When the next message of any priority expires (ms); -1: none will."""
+        """The time (ms) when the next message of any priority expires; -1 means none."""
         deadlines = [level.deadline(ttl_ms) for level in self._levels if level is not None]
         return min((deadline for deadline in deadlines if deadline >= 0), default=-1)
 
     def pop_expired(self, now: int, ttl_ms: int) -> Message | None:
-        """Take out one message of any priority whose time is over at `now`; None when there is none."""
+        """Take out one message of any priority that has expired at `now` (ms); None if there is none."""
         for _ in self._levels:
             level = self._levels[self._expiring]
             message = None if level is None else level.pop_expired(now, ttl_ms)
@@ -124,7 +130,7 @@ class PriorityBacklog(MessageBacklog):
         return None
 
     def peek(self, first: int, count: int) -> list[PeekedMessage]:
-        """Up to `count` of the messages from place `first` on; places grow from the highest level down."""
+        """Up to `count` messages from place `first` on; places grow from the highest level down."""
         found: list[PeekedMessage] = []
         for rank, level in enumerate(reversed(self._levels)):
             base = rank << _RANK_SHIFT
@@ -135,19 +141,19 @@ class PriorityBacklog(MessageBacklog):
         return found
 
     def keep_ttl(self, ttl_ms: int) -> None:
-        """All that waits, or is out, has `ttl_ms` for good; a level to come has seen no change."""
+        """Keep `ttl_ms` for all present and unacknowledged messages of the existing levels."""
         for level in self._levels:
             if level is not None:
                 level.keep_ttl(ttl_ms)
 
     def forget_ttls(self) -> None:
-        """Nothing is left that came before the last change of the time to live."""
+        """Forget earlier times to live, since no message has them any more."""
         for level in self._levels:
             if level is not None:
                 level.forget_ttls()
 
     def kept_ttls(self) -> list[LevelChange]:
-        """What `keep_ttl` was told, by level."""
+        """The changes recorded by `keep_ttl`, by level."""
         return [
             (number, end, ttl_ms)
             for number, level in enumerate(self._levels)
@@ -156,7 +162,7 @@ class PriorityBacklog(MessageBacklog):
         ]
 
     def clear(self) -> None:
-        """Forget every message."""
+        """Drop all messages."""
         for level in self._levels:
             if level is not None:
                 level.clear()
@@ -164,29 +170,31 @@ class PriorityBacklog(MessageBacklog):
         self.octets = 0
 
     def whole(self, message: Message) -> Message:
-        """`message`, which was handed out, with its content."""
+        """`message`, which was delivered, with its content."""
         return self._level(message).whole(message)
 
     def body(self, message: Message) -> bytes:
-        """The body of `message`, which was handed out."""
+        """The body of `message`, which was delivered."""
         return self._level(message).body(message)
 
     def settled(self, delivery: Delivery) -> None:
-        """`delivery`, taken out before, will not come back."""
+        """Forget `delivery`, which was taken out before and is settled."""
         self._level(delivery.message).settled(delivery)
 
     def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
-        """Have `confirmation` told when what was pushed, or passed by, is as safe as it is going to be."""
+        """Confirm to `confirmation` when everything pushed or delivered so far is stored as durably as it
+        will be.
+        """
         self._levels[self._highest].confirm(confirmation, sequence)  # type: ignore[union-attr]
 
     def forget(self) -> None:
-        """The queue is gone, and empty."""
+        """Release everything; called when the queue was deleted and is empty."""
         for level in self._levels:
             if level is not None:
                 level.forget()
 
     def restore(self, level: int, found: RecoveredQueue, ttl_ms: int) -> None:
-        """Have what was `found` of priority `level`."""
+        """Restore the messages of priority `level` that were `found`."""
         self._highest = max(self._highest, level)
         restored = self._levels[level] = self._make_level(level)
         restored.restore(level, found, ttl_ms)
@@ -194,19 +202,19 @@ class PriorityBacklog(MessageBacklog):
         self.octets += restored.octets
 
     def paged_count(self) -> int:
-        """How many messages of all priorities are on the disk only."""
+        """The number of messages of all priorities that are only on disk."""
         return sum(level.paged_count() for level in self._levels if level is not None)
 
     def persistent_count(self) -> int:
-        """How many messages of all priorities would survive a restart."""
+        """The number of messages of all priorities that would survive a restart."""
         return sum(level.persistent_count() for level in self._levels if level is not None)
 
     def persistent_octets(self) -> int:
-        """The octets of the bodies of these."""
+        """The size in bytes of the bodies that would survive a restart."""
         return sum(level.persistent_octets() for level in self._levels if level is not None)
 
     def shrink(self) -> None:
-        """Page out what is more than the queue may have in memory now."""
+        """Page out messages that exceed the memory limit of the queue."""
         for level in self._levels:
             if level is not None:
                 level.shrink()
@@ -221,7 +229,7 @@ class PriorityBacklog(MessageBacklog):
         return level
 
     def _rank(self, message: Message) -> int:
-        """How many levels go out before that of `message`."""
+        """The number of levels that are delivered before that of `message`."""
         return self._priority_max - min(message.priority, self._priority_max)
 
     def _top(self) -> MessageBacklog:

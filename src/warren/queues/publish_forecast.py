@@ -1,4 +1,4 @@
-"""What a queue would do with one message more, told without giving it one."""
+"""Predicts what a queue would do with another message, without publishing one."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -8,30 +8,30 @@ from warren.queues.local import LocalQueue
 
 
 class PublishOutcome(Enum):
-    """What would become of the message."""
+    """The predicted outcome for the message."""
 
     ACCEPTED = "accepted"
-    # The publisher is told: a nack, if it asked for confirms.
+    # The publisher is told: a nack, if it uses confirms.
     REFUSED = "refused"
-    # It would be the one to go for being too much, or too late, unless a consumer takes it at once.
+    # The message itself would be dropped, unless a consumer takes it at once.
     DROPPED = "dropped"
     EXPIRED = "expired"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishForecast:
-    """What would become of it, and why."""
+    """The predicted outcome of a publish, with the reason."""
 
     outcome: PublishOutcome
     reason: str = ""
-    # True if messages at the head would have to go for it.
+    # True if messages at the head would be dropped for it.
     pushes_out: bool = False
-    # True if one that dies by this goes to the dead-letter exchange, if the queue has one.
+    # True if a dropped message is sent to the dead-letter exchange, if the queue has one.
     is_dead_lettered: bool = False
 
 
 def forecast_publish(queue: LocalQueue, size: int, expiration_ms: int | None) -> PublishForecast:
-    """What `queue`, as it is now, would do with a body of `size` octets, that expires after so long."""
+    """Predict what `queue` would do now with a body of `size` bytes that expires after `expiration_ms`."""
     settings = queue.settings
     if settings.kind == "stream":
         return PublishForecast(
@@ -39,7 +39,7 @@ def forecast_publish(queue: LocalQueue, size: int, expiration_ms: int | None) ->
         )
     excess = _excess(queue, size)
     if excess and settings.overflow is not Overflow.DROP_HEAD:
-        told = f"the queue is full: {excess}, and its overflow is {settings.overflow.value}"
+        told = f"the queue is full: {excess}; x-overflow is {settings.overflow.value}"
         is_dead_lettered = settings.overflow is Overflow.REJECT_PUBLISH_DLX
         return PublishForecast(outcome=PublishOutcome.REFUSED, reason=told, is_dead_lettered=is_dead_lettered)
     if is_taken_at_once(queue):
@@ -50,10 +50,10 @@ def forecast_publish(queue: LocalQueue, size: int, expiration_ms: int | None) ->
         told = "it may not wait: its time to live is 0"
         return PublishForecast(outcome=PublishOutcome.EXPIRED, reason=told, is_dead_lettered=True)
     if settings.length_max == 0 or _is_over(settings.length_bytes_max, size):
-        told = f"it does not fit at all: {excess}"
+        told = f"the message does not fit into the queue: {excess}"
         return PublishForecast(outcome=PublishOutcome.DROPPED, reason=told, is_dead_lettered=True)
     if excess:
-        told = f"the queue is full: {excess}, and the first of them go"
+        told = f"the queue is full: {excess}; messages at its head are dropped"
         return PublishForecast(
             outcome=PublishOutcome.ACCEPTED, reason=told, pushes_out=True, is_dead_lettered=True
         )
@@ -61,13 +61,13 @@ def forecast_publish(queue: LocalQueue, size: int, expiration_ms: int | None) ->
 
 
 def lifetime_ms(queue: LocalQueue, expiration_ms: int | None) -> int | None:
-    """How long a message may wait in `queue`: what the queue says, or the message, whichever is less."""
+    """The time to live of a message in `queue` (ms): the lower of the queue's value and the message's."""
     limits = [limit for limit in (queue.settings.message_ttl_ms, expiration_ms) if limit is not None]
     return min(limits, default=None)
 
 
 def is_taken_at_once(queue: LocalQueue) -> bool:
-    """True if a consumer waits for a message, as far as the queue knows."""
+    """True if a consumer is ready for a message, as far as the queue knows."""
     return (
         queue.is_empty
         and not queue.is_paused
@@ -76,13 +76,13 @@ def is_taken_at_once(queue: LocalQueue) -> bool:
 
 
 def _excess(queue: LocalQueue, size: int) -> str:
-    """Which limit a message of `size` octets would break, in words; nothing if there is room."""
+    """A description of the limit that a message of `size` bytes would exceed; empty if there is room."""
     settings = queue.settings
     if settings.length_max is not None and queue.message_count >= settings.length_max:
-        return f"{queue.message_count} messages wait of at most {settings.length_max}"
+        return f"{queue.message_count} of at most {settings.length_max} messages are ready"
     octets = queue.ready_octets
     if _is_over(settings.length_bytes_max, octets + size):
-        return f"{octets} octets wait of at most {settings.length_bytes_max}, and these are {size}"
+        return f"{octets} of at most {settings.length_bytes_max} bytes are ready, and the message has {size}"
     return ""
 
 

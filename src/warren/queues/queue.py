@@ -1,21 +1,21 @@
-"""The contract of every kind of queue, and the two ports through which a queue speaks upwards.
+"""The contract of every kind of queue, and the two ports through which a queue calls upwards.
 
-A queue is owned by its virtual host and touched by one thread. It gives messages to `Consumer`s, which the
-session subclasses, and asks its `QueueHost`, which the virtual host subclasses, for what needs other names:
-routing the dead, waking up later, and being deleted.
+A queue is owned by its virtual host and used by one thread. It delivers messages to `Consumer`s, which the
+session implements, and uses its `QueueHost`, which the virtual host implements, for dead-lettering, timers
+and deletion.
 """
 
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.counters import Counters
 from warren.model.message import Message, body_size_of
 
-# What `publish` answers.
+# The results of `publish`.
 ACCEPTED = 0
 REFUSED = 1
 
 
 class Consumer:
-    """Port: one basic.consume, as its queue sees it."""
+    """Port: a consumer (basic.consume), as its queue sees it."""
 
     __slots__ = ("after", "before", "is_exclusive", "is_parked", "no_ack", "priority", "tag")
 
@@ -24,31 +24,31 @@ class Consumer:
         self.no_ack = no_ack
         self.is_exclusive = is_exclusive
         self.priority = priority
-        # True while the queue has put it aside because it was not ready; see `ConsumerSet`.
+        # True while the queue has set it aside because it was not ready; see `ConsumerSet`.
         self.is_parked = False
-        # Its neighbours among those that take turns with it; None while it takes none.
+        # Its neighbours in the circle of consumers; None while it is not in it.
         self.after: Consumer | None = None
         self.before: Consumer | None = None
 
     def is_ready(self) -> bool:
-        """True if it can take one more message now."""
+        """True if it can take another message now."""
         raise NotImplementedError
 
     def deliver(self, delivery: "Delivery") -> None:
-        """Take `delivery`, which is to be settled later."""
+        """Take `delivery`, which will be settled later."""
         raise NotImplementedError
 
     def deliver_message(self, message: Message, redelivered: bool) -> None:
-        """Take `message` for good: nothing will be settled."""
+        """Take `message` with automatic acknowledgement: it will not be settled."""
         raise NotImplementedError
 
     def cancelled(self) -> None:
-        """The queue is gone, or has ended the consumer; it is in no set any more."""
+        """The queue was deleted, or has cancelled the consumer, which is in no set any more."""
         raise NotImplementedError
 
 
 class Delivery:
-    """A message between its queue and its settling: who got it, and where in the queue it belongs."""
+    """A message taken out of its queue and not settled yet: its message, its queue and its position."""
 
     __slots__ = ("attempts", "consumer", "delivered_at", "message", "octets", "position", "queue")
 
@@ -58,14 +58,17 @@ class Delivery:
         # Size of its body in bytes; `message` may be without the body: see `UnackedPager`.
         self.octets = body_size_of(message)
         self.position = position
-        # How often it was handed out before this time.
+        # The number of earlier deliveries.
         self.attempts = attempts
         self.delivered_at = 0
         self.consumer: Consumer | None = None
 
 
 def new_delivery(queue: "Queue", message: Message, position: int) -> Delivery:
-    """The same as calling Delivery for a first time, without the boxing that costs a compiled caller."""
+    """A Delivery that was not delivered before.
+
+    Avoids the boxing that the constructor costs compiled callers.
+    """
     delivery: Delivery = Delivery.__new__(Delivery)
     delivery.queue = queue
     delivery.message = message
@@ -78,103 +81,106 @@ def new_delivery(queue: "Queue", message: Message, position: int) -> Delivery:
 
 
 class PeekedMessage:
-    """A message that somebody looks at, where it waits: nothing changes by it."""
+    """A ready message that was read without taking it out of its queue."""
 
     __slots__ = ("attempts", "message", "place")
 
     def __init__(self, place: int, message: Message, attempts: int) -> None:
-        # Grows along the queue, and stays the same for as long as the message waits.
+        # Grows along the queue, and stays the same while the message is ready.
         self.place = place
         self.message = message
-        # How often it was handed out.
+        # The number of earlier deliveries.
         self.attempts = attempts
 
 
 class QueueHost(Counters):
-    """Port: what a queue needs from the virtual host that it lives in, which counts what all channels do."""
+    """Port: what a queue needs from its virtual host, which also counts the operations of all channels."""
 
     __slots__ = ("consumer_count", "dirty", "is_traced", "now", "work")
 
     def __init__(self, now: int) -> None:
         super().__init__()
-        # What the turn that is going on has done beside obeying frames one by one, in frames: copies of a
-        # message, deliveries settled at once, methods that take long. Whoever begins a turn sets it to 0.
+        # The work done in this turn beside handling frames one by one, in frames: copies of a message,
+        # deliveries settled at once, slow methods. Reset to 0 at the start of a turn.
         self.work = 0
-        # Unix time in milliseconds, as of the read or the timer that is being handled.
+        # Unix time in ms, as of the read or the timer that is being handled.
         self.now = now
-        # True while copies are made of what is published and delivered.
+        # True while published and delivered messages are traced.
         self.is_traced = False
-        # Consumers of all its queues.
+        # The number of consumers of all its queues.
         self.consumer_count = 0
-        # The queues whose numbers have changed since somebody took this: idle ones cost who samples nothing.
+        # The queues whose statistics have changed since they were last taken, so that idle ones cost nothing.
         self.dirty: dict[Queue, None] = {}
 
     def take_dirty(self) -> "list[Queue]":
-        """The queues whose numbers have changed since this was asked last."""
+        """The queues whose statistics have changed since the last call."""
         dirty = list(self.dirty)
         self.dirty = {}
         return dirty
 
     def dead_letter(self, queue: "Queue", message: Message, reason: str) -> None:
-        """`message` died in `queue`, which has a dead-letter exchange, for `reason`."""
+        """Dead-letter `message` of `queue`, which has a dead-letter exchange, for `reason`."""
         raise NotImplementedError
 
     def count_discarded(self, queue: "Queue", reason: str) -> None:
-        """A message died in `queue`, which has no dead-letter exchange, for `reason`: it is gone."""
+        """Count a message that `queue`, which has no dead-letter exchange, has lost for `reason`."""
 
     def wake_at(self, queue: "Queue", when: int) -> None:
-        """Call `queue.expire()` at `when` (ms), or a little later, and at no time given before; -1: never."""
+        """Call `queue.expire()` at or soon after `when` (ms) instead of an earlier scheduled time.
+
+        -1 cancels.
+        """
         raise NotImplementedError
 
     async def written(self) -> None:
-        """Wait until everything that was published before is as safe as it is going to be."""
+        """Wait until everything published before is stored as durably as it will be."""
         raise NotImplementedError
 
     def delete_queue(self, queue: "Queue") -> None:
-        """`queue` has outlived its use (auto-delete, x-expires) and is to be deleted."""
+        """Delete `queue`, which has expired or is auto-deleted."""
         raise NotImplementedError
 
 
 class Queue:
-    """What the virtual host, the router and the channels know of a queue of any kind."""
+    """The interface of any kind of queue for the virtual host, the router and the channels."""
 
     __slots__ = ()
 
     def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
-        """Take one more message: ACCEPTED or REFUSED.
+        """Publish `message` to the queue: ACCEPTED or REFUSED.
 
-        `confirmation` is None when nobody waits for a confirm; see `ConfirmListener` for the rest.
+        `confirmation` is None if the publisher does not use confirms; otherwise see `ConfirmListener`.
         """
         raise NotImplementedError
 
     def get(self, no_ack: bool = False) -> Delivery | None:
-        """The first ready message, handed out; None when nothing is ready (basic.get).
+        """Take the first ready message for basic.get; None if none is ready.
 
-        With `no_ack` it is done with.
+        With `no_ack` it is settled.
         """
         raise NotImplementedError
 
     def acknowledge(self, delivery: Delivery) -> None:
-        """`delivery` is done with."""
+        """Settle `delivery`."""
         raise NotImplementedError
 
     def requeue(self, delivery: Delivery) -> None:
-        """`delivery` goes back to its place, to be redelivered."""
+        """Return `delivery` to its place, to be redelivered."""
         raise NotImplementedError
 
     def reject(self, delivery: Delivery) -> None:
-        """`delivery` dies."""
+        """Dead-letter or drop `delivery`, which was rejected."""
         raise NotImplementedError
 
     def check_return(self) -> None:
-        """Raise if nothing that was handed out is ever taken back."""
+        """Raise an AmqpError if the queue takes no messages back."""
 
     def consumer_ready(self, consumer: Consumer) -> None:
-        """`consumer`, parked before, can take messages again."""
+        """Unpark `consumer`, which can take messages again."""
         raise NotImplementedError
 
     def pump(self) -> None:
-        """Hand out what is ready; called after requeues."""
+        """Deliver ready messages; called after requeues."""
 
     def expire(self) -> None:
-        """A time that it asked to be woken at has come."""
+        """Handle a wake-up that was scheduled."""

@@ -1,15 +1,14 @@
-"""What a dead letter says of where it came from, and what it says when it is sent back there, or taken back.
+"""The headers of redriven messages: how they record a dead letter's origin, and how a redrive is undone.
 
-A message that is redriven begins a new life: `x-death` and what else tells of its deaths goes, so that dying
-again it is not taken for one that goes in circles, and whoever counts its deaths begins at one. What went is
-kept, and nobody acts on it:
+A redriven message starts a new life: `x-death` and the other death headers are removed, so that another death
+is not taken for a cycle, and counting starts at one. What was removed is kept for information only:
 
-    x-past-deaths | the entries of x-death of all lives before, the newest first
-    x-redrive     | id: of the redrive       number: of the message in it    count: how often by now
+    x-past-deaths | the entries of x-death of all earlier lives, newest first
+    x-redrive     | id: of the redrive       number: of the message in it    count: of redrives so far
                   | queue, exchange, routing-key: where the dead letter was, and how it had come there
-                  | deaths: how many of the past ones are of its last life   first: x-first-death-* of it
+                  | deaths: the number of past deaths of its last life       first: its x-first-death-* headers
 
-A redrive knows the places of its messages, and by `x-redrive` that what stands there is one of them.
+A redrive knows the places of its messages, and recognises them there by `x-redrive`.
 """
 
 from collections.abc import Mapping
@@ -30,7 +29,7 @@ _FACTS = ("queue", "reason", "exchange")
 
 @dataclass(frozen=True, slots=True)
 class FirstDeath:
-    """What dead letters of one cause have in common: where they died first, why, and how they came there."""
+    """The first death of dead letters with the same cause: queue, reason, and how they came there."""
 
     queue: str
     reason: str
@@ -39,28 +38,28 @@ class FirstDeath:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterOrigin:
-    """Where a dead letter was before it died first."""
+    """The address of a dead letter before its first death."""
 
     first_death: FirstDeath
     routing_key: str
-    # Other keys that it was routed by.
+    # Other routing keys (CC) by which it was routed.
     copies: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RedriveHeader:
-    """What a redriven message is known by."""
+    """Identifies a redriven message."""
 
     id: str
-    # Of the message in its redrive.
+    # The number of the message in its redrive.
     number: int
-    # The queue that it was in.
+    # The queue with the dead letters.
     queue: str
     now: int
 
 
 def origin_of(message: Message) -> DeadLetterOrigin | None:
-    """Where `message` came from; None if it is no dead letter."""
+    """The origin of `message`; None if it is not a dead letter."""
     if not has_died(message):
         return None
     headers = message.headers()
@@ -79,7 +78,7 @@ def origin_of(message: Message) -> DeadLetterOrigin | None:
 def mark_redriven(
     properties: BasicProperties, message: Message, origin: DeadLetterOrigin | None, mark: RedriveHeader
 ) -> None:
-    """Make of `properties`, those of `message`, dead if it has an `origin`, what a new life needs."""
+    """Edit `properties` of `message` for a new life: past deaths, if it has an `origin`, and `mark`."""
     headers: Table = properties.headers or {}
     first, deaths = _take_deaths(headers) if has_died(message) else ({}, [])
     past: list[Value] = [*deaths, *_tables(headers.get(PAST_DEATHS))][:PAST_DEATHS_MAX]
@@ -106,7 +105,7 @@ def mark_redriven(
 
 
 def _take_deaths(headers: Table) -> tuple[Table, list[Table]]:
-    """Take out of `headers` what they say of the first death, and of all."""
+    """Remove the headers of the first death and of all deaths from `headers`, and return them."""
     first: Table = {}
     for fact in _FACTS:
         headers.pop(f"x-last-death-{fact}", None)
@@ -117,7 +116,7 @@ def _take_deaths(headers: Table) -> tuple[Table, list[Table]]:
 
 
 def redrive_number(message: Message, redrive: str) -> int | None:
-    """Which of the messages of `redrive` this is; None if it is none of them."""
+    """The number of `message` in the redrive with the id `redrive`; None if it is not part of it."""
     note = message.headers().get(REDRIVE)
     if not isinstance(note, dict) or note.get("id") != redrive:
         return None
@@ -126,7 +125,7 @@ def redrive_number(message: Message, redrive: str) -> int | None:
 
 
 def undo_redrive(message: Message, now: int) -> Message:
-    """`message`, which was redriven, as the dead letter that it was; what was edited stays edited."""
+    """The dead letter that the redriven `message` was before; edits are kept."""
     properties = message.properties()
     headers: Table = properties.headers or {}
     note = headers.pop(REDRIVE, None)

@@ -1,7 +1,7 @@
-"""The end of a direct reply-to: a name that is no queue, whose messages go to one channel at once.
+"""Direct reply-to: a name that is not a queue, whose messages go to one channel at once.
 
-RabbitMQ's `amq.rabbitmq.reply-to`: the requester consumes, the replier publishes to a name that only it was
-told. Nothing waits here: a reply whose requester does not read is dropped, as it is when that has gone.
+RabbitMQ's `amq.rabbitmq.reply-to`: the requester consumes, and the replier publishes to a name that only it
+was told. Nothing is queued: a reply is dropped if its requester does not read or is gone.
 """
 
 from warren.model.confirm_listener import ConfirmListener
@@ -10,7 +10,7 @@ from warren.queues.queue import ACCEPTED, Consumer, Queue
 
 
 class ReplyQueue(Queue):
-    """One requester, under the name that its requests carry."""
+    """The reply address of one requester."""
 
     __slots__ = ("consumer", "name")
 
@@ -19,7 +19,7 @@ class ReplyQueue(Queue):
         self.consumer = consumer
 
     def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
-        """Hand the reply over, or drop it when the requester has too many unread."""
+        """Deliver the reply, or drop it if the requester has too many unread replies."""
         if self.consumer.is_ready():
             self.consumer.deliver_message(message, False)
         return ACCEPTED

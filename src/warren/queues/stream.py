@@ -1,12 +1,14 @@
-"""A stream: a log that any number of consumers read, each from where it wants, and nobody empties.
+"""The stream queue: a log that any number of consumers read from any offset, without removing messages.
 
 Invariants:
-- nothing is handed out that is not synced: `log.committed` is the end of what anybody sees;
-- a reader is in one of three places: parked, because its consumer can take nothing (`Consumer.is_parked`);
-  in `_waiting`, because it has read everything; or in `_ready`, to be served by the next `pump`.
 
-A message is ready for ever, or until retention gives it up, so there are no limits, no dead letters and no
-redelivery here: whoever acknowledges says only that there is room for more.
+- Only synced messages are delivered: `log.committed` is the end of what consumers see.
+- A reader is in one of three states: parked, because its consumer cannot take messages
+  (`Consumer.is_parked`); in `_waiting`, because it has read everything; or in `_ready`, to be served by the
+  next `pump`.
+
+Messages are removed by retention only, so there are no limits, no dead-lettering and no redelivery: an
+acknowledgement only means that the consumer has room for more.
 """
 
 from collections.abc import Callable, Iterator
@@ -47,17 +49,17 @@ class StreamQueue(LocalQueue):
         self._readers: dict[Consumer, _Reader] = {}
         self._ready: dict[_Reader, None] = {}
         self._waiting: dict[_Reader, None] = {}
-        # How many read whole chunks, and take them by themselves.
+        # The number of readers of whole chunks, which are not consumers.
         self._chunk_readers = 0
-        # Called when more was written, and when it is gone.
+        # Called when more was written, and when the stream is deleted.
         self._watchers: dict[Callable[[], None], None] = {}
-        # To be called in turns to come, one in each.
+        # Called in later turns, one in each.
         self._deferred: dict[Callable[[], None], None] = {}
-        # Of the property list that was seen last: most are equal.
+        # For the last property list: most messages have the same one.
         self._offset_header = OffsetHeader(b"\0\0")
 
     def attach_store(self, store: StreamStore, number: int) -> None:
-        """Have its messages in `store`, as the stream with `number`; it may be there already."""
+        """Store its messages in `store` as the stream with `number`, which may exist already."""
         self._store = store
         self.log = store.log(number)
         store.begin(self.log)
@@ -65,7 +67,7 @@ class StreamQueue(LocalQueue):
         self._retain()
 
     def apply_settings(self, settings: QueueSettings) -> None:
-        """Obey `settings` from now on."""
+        """Use `settings` from now on."""
         self.settings = settings
         self._retain()
 
@@ -81,64 +83,64 @@ class StreamQueue(LocalQueue):
 
     @property
     def epoch(self) -> str:
-        """What tells it from a stream that had its name before, or has it after."""
+        """Identifies the stream: a deleted and recreated stream of the same name has another epoch."""
         return self.log.epoch.hex()
 
     @property
     def message_count(self) -> int:
-        """How many messages may be read."""
+        """The number of messages that can be read."""
         return self.log.committed - self.log.first
 
     @property
     def ready_octets(self) -> int:
-        """What they take on the disk."""
+        """The size of the stream on disk in bytes."""
         return self.log.octets
 
     @property
     def paged_count(self) -> int:
-        """All of them are on the disk."""
+        """The number of messages on disk only, which is all of them."""
         return self.message_count
 
     @property
     def persistent_count(self) -> int:
-        """All of them survive a restart."""
+        """The number of messages that survive a restart, which is all of them."""
         return self.message_count
 
     @property
     def persistent_octets(self) -> int:
-        """What they take on the disk."""
+        """The size of the stream on disk in bytes, all of which survives a restart."""
         return self.log.octets
 
     @property
     def head_timestamp(self) -> int | None:
-        """Not told of streams."""
+        """None: streams do not report it."""
         return None
 
     @property
     def is_paused(self) -> bool:
-        """True while nobody gets messages, which may come all the same."""
+        """True while deliveries are paused; messages are accepted all the same."""
         return self._is_paused
 
     @property
     def consumer_count(self) -> int:
-        """How many consumers it has, over any protocol."""
+        """The number of consumers over any protocol."""
         return len(self._readers) + self._chunk_readers
 
     @property
     def is_due_for_deletion(self) -> bool:
-        """It ends when somebody deletes it."""
+        """False: a stream is never auto-deleted."""
         return False
 
     def consumers(self) -> Iterator[Consumer]:
-        """Its consumers, the eldest first."""
+        """Its consumers, oldest first."""
         return iter(list(self._readers))
 
     def offset_of(self, consumer: Consumer) -> int:
-        """The offset of the next message that `consumer`, one of its own, gets."""
+        """The offset of the next message for `consumer`, which must be a consumer of this stream."""
         return int(self._readers[consumer].offset)
 
     def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
-        """Keep `message`, which is confirmed when it is synced, whether it is persistent or not."""
+        """Append `message`; it is confirmed when it is synced, whether it is persistent or not."""
         self.published_count += 1
         if not self.is_dirty:
             self.mark_stats_dirty()
@@ -150,7 +152,7 @@ class StreamQueue(LocalQueue):
         return _ACCEPTED
 
     def publish_as(self, message: Message, producer: str, sequence: int) -> bool:
-        """Keep `message`, unless it, or a later one, came from `producer` before; whether it did not."""
+        """Append `message`; False if `producer` has sent it or a later one before."""
         if message.flags & _HAS_HEADERS:
             message = without_bcc(message)
         if not self._store.append_as(self.log, message, producer, sequence):
@@ -161,7 +163,10 @@ class StreamQueue(LocalQueue):
         return True
 
     def publish_run_as(self, run: MessageRun, producer: str, sequence: int) -> None:
-        """The same for many, of which the first has the number `sequence`."""
+        """Append those messages of `run` that `producer` has not sent before.
+
+        The first has the given `sequence`.
+        """
         kept = self._store.append_run_as(self.log, run, producer, sequence)
         if kept:
             self.published_count += kept
@@ -169,62 +174,62 @@ class StreamQueue(LocalQueue):
                 self.mark_stats_dirty()
 
     def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
-        """Say to `confirmation` that `sequence` is done when all that came before is safe."""
+        """Call `confirmation` with `sequence` when everything appended before is synced."""
         self._store.confirm(confirmation, sequence)
         self._store.mark_dirty(self.log)
 
     def producer_sequence(self, producer: str) -> int | None:
-        """The sequence of the last message from `producer`; None if nothing is known of it."""
+        """The sequence of the last message from `producer`; None if it is not known."""
         return self.log.sequence_of(producer)
 
     def store_offset(self, reference: str, offset: int) -> None:
-        """Know that the consumer `reference` has come to `offset`."""
+        """Store `offset` for the consumer `reference`."""
         self._store.store_offset(self.log, reference, offset)
 
     def stored_offset(self, reference: str) -> int | None:
-        """How far the consumer `reference` has come; None if nothing is known of it."""
+        """The stored offset of the consumer `reference`; None if there is none."""
         return self.log.stored_offset(reference)
 
     def stored_offsets(self) -> dict[str, int]:
-        """How far each consumer has come of whom that is known."""
+        """The stored offsets of all consumers."""
         return self.log.stored_offsets()
 
     def producer_sequences(self) -> dict[str, int]:
-        """The sequence of the last message of each producer of whom that is known."""
+        """The sequence of the last message of each producer."""
         return self.log.sequences()
 
     def watch(self, watcher: Callable[[], None]) -> None:
-        """Have `watcher` called when more was written, when it goes on, and when it is gone."""
+        """Call `watcher` when more was written, on resume, and when the stream is deleted."""
         self._watchers[watcher] = None
 
     def unwatch(self, watcher: Callable[[], None]) -> None:
-        """Have `watcher` called no more."""
+        """Stop calling `watcher`."""
         self._watchers.pop(watcher, None)
 
     def defer(self, reader: Callable[[], None]) -> None:
-        """Have `reader`, which has looked at much in this turn, called in one to come."""
+        """Call `reader` in a later turn, since it has examined much in this one."""
         self._deferred[reader] = None
         self._host.wake_at(self, self._host.now)
 
     def count_reader(self, change: int) -> None:
-        """Somebody who reads whole chunks has come (1), or is gone (-1)."""
+        """Count a new reader of whole chunks (1), or one that has ended (-1)."""
         self._chunk_readers += change
         self._host.consumer_count += change
         self.used_at = self._host.now
 
     def count_delivered(self, count: int) -> None:
-        """`count` messages were sent to somebody who reads whole chunks."""
+        """Count `count` messages sent to a reader of whole chunks."""
         self.delivered_count += count
         if not self.is_dirty:
             self.mark_stats_dirty()
 
     def check_consumer(self, consumer: Consumer) -> None:
-        """Raise AmqpNotImplemented for automatic acknowledgement: who reads must say when there is room."""
+        """AmqpNotImplemented for automatic acknowledgement, since a reader must say when it has room."""
         if consumer.no_ack:
             raise self._unsupported("automatic acknowledgement")
 
     def set_read_options(self, consumer: Consumer, stream_read_options: StreamReadOptions) -> None:
-        """Deliver to `consumer`, which subscribes next, what `stream_read_options` select."""
+        """Deliver the messages that `stream_read_options` select to `consumer`, which is added next."""
         reader = self._readers[consumer] = _Reader(
             consumer, stream_read_options.offset(self.log, self._host.now)
         )
@@ -232,7 +237,7 @@ class StreamQueue(LocalQueue):
             reader.stream_read_options = stream_read_options
 
     def add_consumer(self, consumer: Consumer) -> None:
-        """Let `consumer`, which was checked, read."""
+        """Add `consumer`, which was checked with `check_consumer`."""
         consumer.is_parked = False
         reader = self._readers.get(consumer)
         if reader is None:
@@ -242,7 +247,7 @@ class StreamQueue(LocalQueue):
         self.pump()
 
     def remove_consumer(self, consumer: Consumer) -> None:
-        """Forget `consumer`."""
+        """Remove `consumer`."""
         reader = self._readers.pop(consumer, None)
         if reader is None:
             return
@@ -252,19 +257,19 @@ class StreamQueue(LocalQueue):
         self.used_at = self._host.now
 
     def consumer_ready(self, consumer: Consumer) -> None:
-        """`consumer`, parked before, can take messages again."""
+        """Unpark `consumer`, which can take messages again."""
         self.unpark(consumer)
         self.pump()
 
     def unpark(self, consumer: Consumer) -> None:
-        """Let `consumer`, parked before, have more with the next `pump`."""
+        """Unpark `consumer`; the next `pump` delivers messages."""
         reader = self._readers.get(consumer)
         if reader is not None and consumer.is_parked:
             consumer.is_parked = False
             self._ready[reader] = None
 
     def pump(self) -> None:
-        """Hand out what was written to those who can take it."""
+        """Deliver committed messages to ready consumers."""
         if self._is_paused:
             return
         ready = self._ready
@@ -277,7 +282,7 @@ class StreamQueue(LocalQueue):
             self._serve(reader, work_max)
 
     def expire(self) -> None:
-        """It is another turn: go on with what was left."""
+        """Continue work that was left for a later turn."""
         self.pump()
         if self._deferred:
             deferred = next(iter(self._deferred))
@@ -287,41 +292,41 @@ class StreamQueue(LocalQueue):
             self._host.wake_at(self, self._host.now)
 
     def pause(self) -> None:
-        """Hand nothing out until `resume`."""
+        """Pause deliveries until `resume`."""
         self._is_paused = True
 
     def resume(self) -> None:
-        """Hand out again."""
+        """Resume deliveries."""
         self._is_paused = False
         self.pump()
         self._tell_watchers()
 
     def acknowledge(self, delivery: Delivery) -> None:
-        """There is room for one more; the message stays."""
+        """Note that the consumer has room for another message; the message stays."""
         self.acknowledged_count += 1
         if not self.is_dirty:
             self.mark_stats_dirty()
 
     def requeue(self, delivery: Delivery) -> None:
-        """The consumer, or its channel, has gone: the message stays where it is."""
+        """Do nothing: the message stays in the stream."""
 
     def reject(self, delivery: Delivery) -> None:
-        """The message stays where it is."""
+        """Do nothing: the message stays in the stream."""
 
     def check_return(self) -> None:
-        """Raise AmqpNotImplemented: nothing goes back to a stream."""
+        """Raise AmqpNotImplemented: streams take no messages back."""
         raise self._unsupported("basic.nack and basic.reject")
 
     def get(self, no_ack: bool = False) -> Delivery | None:
-        """Raise AmqpNotImplemented."""
+        """Raise AmqpNotImplemented: streams do not support basic.get."""
         raise self._unsupported("basic.get")
 
     def purge(self) -> int:
-        """Raise AmqpNotImplemented."""
+        """Raise AmqpNotImplemented: streams do not support purging."""
         raise self._unsupported("queue.purge")
 
     def peek(self, first: int, count: int) -> list[PeekedMessage]:
-        """Up to `count` messages from offset `first` on; one that cannot be read is passed over."""
+        """Up to `count` messages from offset `first` on; unreadable ones are skipped."""
         peeked: list[PeekedMessage] = []
         while len(peeked) < count:
             chunk = self.log.read(first)
@@ -331,18 +336,18 @@ class StreamQueue(LocalQueue):
             end = min(chunk.end, first + count - len(peeked))
             messages = [chunk.message(at - chunk.first) for at in range(first, end)]
             for message in messages:
-                # Only looked at: nothing is dead-lettered or redriven from here, and older chunks do not say.
+                # Read only: nothing is dead-lettered or redriven from here, and older chunks lack the flag.
                 presume_died(message)
             peeked += [PeekedMessage(at, message, 0) for at, message in enumerate(messages, first)]
             first = end
         return peeked
 
     def extent(self) -> list[range]:
-        """The offsets of all that may be read now."""
+        """The offsets of all messages that can be read now."""
         return [range(self.log.first, self.log.committed)]
 
     def delete(self) -> int:
-        """Be gone, with all messages; answers how many there were."""
+        """Delete the stream with all messages; returns their number."""
         count = self.message_count
         self.is_deleted = True
         self._ready = {}
@@ -360,7 +365,7 @@ class StreamQueue(LocalQueue):
     # --- private -------------------------------------------------------------------------------
 
     def _committed(self) -> None:
-        """More was written."""
+        """Deliver newly committed messages."""
         if not self.is_dirty:
             self.mark_stats_dirty()
         self._ready |= self._waiting
@@ -373,7 +378,7 @@ class StreamQueue(LocalQueue):
             watcher()
 
     def _serve(self, reader: "_Reader", work_max: int) -> None:
-        """Hand out messages until the consumer can take no more, there are none, or the turn is over."""
+        """Deliver messages until the consumer is full, no more are left, or the turn is over."""
         consumer, log = reader.consumer, self.log
         chunk: Chunk | None = None
         while True:
@@ -384,7 +389,7 @@ class StreamQueue(LocalQueue):
                     self._waiting[reader] = None
                     return
                 reader.begin = chunk.first
-                # What was given up, or is damaged, is passed over.
+                # Skips messages that were trimmed or are damaged.
                 reader.offset = max(reader.offset, chunk.first)
             if not consumer.is_ready():
                 consumer.is_parked = True
@@ -428,22 +433,22 @@ class StreamQueue(LocalQueue):
 
 
 class _Reader:
-    """How far one consumer has come."""
+    """The position of one consumer in the stream."""
 
     __slots__ = ("_shape", "_wants", "begin", "consumer", "offset", "stream_read_options")
 
     def __init__(self, consumer: Consumer, offset: int) -> None:
         self.consumer = consumer
-        # Of the next message; and the first one of its chunk, as far as that is known (else -1).
+        # The offset of the next message; and the first offset of its chunk, if known (else -1).
         self.offset = offset
         self.begin = -1
-        # What it passes over, if it does; and whether messages of this shape.
+        # The filter, if any; and its result for the last shape.
         self.stream_read_options: StreamReadOptions | None = None
         self._shape: ChunkShape | None = None
         self._wants = False
 
     def wants(self, chunk: Chunk, offset: int) -> bool:
-        """True if the message at `offset` of `chunk` is one that `stream_read_options` asks for."""
+        """True if the message at `offset` of `chunk` is selected by `stream_read_options`."""
         assert self.stream_read_options is not None
         shape = chunk.shapes[chunk.shape_at(offset - chunk.first)]
         if shape is not self._shape:

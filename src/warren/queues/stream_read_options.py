@@ -1,10 +1,10 @@
-"""What a consumer of a stream asks for: where to begin, and which messages.
+"""The options of a stream consumer: where to start, and which messages to deliver.
 
-`x-stream-offset` is `first`, `last` (the last chunk), `next` (what comes from now on, the default), an
-offset, a time (`T`), or an age as `7D`: a chunk that was begun then, or the first one after.
-`x-stream-filter` is a value or several: messages whose header `x-stream-filter-value` is one of them, and
-with `x-stream-match-unfiltered` those without one, too. RabbitMQ filters whole chunks and leaves the rest to
-the client; here no other message comes.
+`x-stream-offset` is `first`, `last` (the last chunk), `next` (messages from now on, the default), an offset,
+a timestamp (`T`), or an age such as `7D`, which selects the first chunk of that time or later.
+`x-stream-filter` is one value or several: it selects messages whose header `x-stream-filter-value` is one of
+them, and with `x-stream-match-unfiltered` also messages without the header. RabbitMQ filters whole chunks and
+leaves the rest to the client; here only matching messages are delivered.
 """
 
 from collections.abc import Mapping
@@ -23,12 +23,15 @@ _SECOND_MS = 1000
 
 
 class StreamReadOptions:
-    """Where in a stream to begin, and what to pass over."""
+    """Where to start reading a stream, and which messages to skip."""
 
     __slots__ = ("_has_unfiltered", "_start", "_values")
 
     def __init__(self, arguments: Mapping[str, Value]) -> None:
-        """What `arguments` of basic.consume say. ValueError names one that is wrong, and what is allowed."""
+        """Read the `arguments` of basic.consume.
+
+        ValueError names an invalid argument and the permitted values.
+        """
         start = arguments.get(OFFSET_HEADER, "next")
         is_number = isinstance(start, int) and not isinstance(start, bool)
         if not is_number and not (isinstance(start, str) and (start in _NAMES or is_age(start))):
@@ -44,7 +47,7 @@ class StreamReadOptions:
         self._has_unfiltered = has_unfiltered
 
     def offset(self, log: StreamLog, now: int) -> int:
-        """The offset in `log` from which on to read, at `now` (ms)."""
+        """The offset in `log` at which to start, at the time `now` (ms)."""
         start = self._start
         if isinstance(start, Timestamp):
             return log.offset_at(start * _SECOND_MS)
@@ -61,11 +64,11 @@ class StreamReadOptions:
 
     @property
     def is_filtered(self) -> bool:
-        """True if there are messages that it passes over."""
+        """True if some messages are skipped."""
         return bool(self._values)
 
     def wants(self, shape: ChunkShape) -> bool:
-        """True if messages of `shape` are not passed over."""
+        """True if messages of `shape` are selected."""
         value = filter_value(shape.property_list)
         return self._has_unfiltered if value is None else value in self._values
 

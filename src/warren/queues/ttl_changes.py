@@ -1,8 +1,8 @@
-"""Which time to live the messages have that came before it was changed.
+"""The times to live of messages that arrived before the time to live of their queue was changed.
 
-When a message expires is fixed when it enters a queue (RabbitMQ 3.10.8, measured): a policy that comes later,
-changes or goes concerns what comes later. Most queues see no change, and a queue forgets it when nothing
-waits or is unsettled any more.
+The expiry of a message is fixed when it enters a queue (RabbitMQ 3.10.8, measured): a new, changed or removed
+policy concerns later messages only. Most queues see no change, and a queue forgets its changes when it has no
+ready or unacknowledged messages.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,17 +10,19 @@ from collections.abc import Iterable, Iterator
 from warren.limits import TTL_CHANGES_MAX
 from warren.store.message_store import MessageStore
 
-# On the disk: level u8, end of its positions u64, time to live i64 (ms; -1: none), each.
+# On disk, for each change: level u8, end of its positions u64, time to live i64 (ms; -1: none).
 _SIZE = 17
 _PREFIX = b"message-ttl "
 _NEVER = -1
 
-# Priority level, end of the positions, time to live.
+# (priority level, end of the positions, time to live in ms)
 LevelChange = tuple[int, int, int]
 
 
 class TtlChanges:
-    """For one row of positions: those below an end have the time to live that was in force until then."""
+    """The changes for one range of positions: positions below an end have the time to live in force until
+    then.
+    """
 
     __slots__ = ("_changes",)
 
@@ -32,18 +34,18 @@ class TtlChanges:
         return iter(self._changes)
 
     def add(self, end: int, ttl_ms: int) -> None:
-        """All positions below `end` that were not told of yet have `ttl_ms`."""
+        """Record `ttl_ms` for all positions below `end` that have no record yet."""
         changes = self._changes
         if changes and changes[-1][0] >= end:
             return
         changes.append((end, ttl_ms))
         if len(changes) > TTL_CHANGES_MAX:
-            # Nothing may go before its time: of two the longer one counts.
+            # No message may expire early: of two changes the longer time applies.
             (_, one), (end, other) = changes[:2]
             changes[:2] = [(end, _NEVER if _NEVER in (one, other) else max(one, other))]
 
     def at(self, position: int, ttl_ms: int) -> int:
-        """The time to live of what is at `position`, when it is `ttl_ms` now."""
+        """The time to live (ms) of the message at `position`, if the current one is `ttl_ms`."""
         for end, older_ms in self._changes:
             if position < end:
                 return older_ms
@@ -51,7 +53,7 @@ class TtlChanges:
 
 
 class TtlRecord:
-    """Where a store keeps the changes of one queue, so that a start knows of them."""
+    """Stores the changes of one queue, so that they are known after a restart."""
 
     __slots__ = ("_key", "_store")
 
@@ -60,22 +62,22 @@ class TtlRecord:
         self._key = _PREFIX + number.to_bytes(4, "big")
 
     def read(self) -> list[LevelChange]:
-        """What was written last."""
+        """The changes that were written last."""
         marker = self._store.markers.get(self._key)
         value = b"" if marker is None else marker.value
         return [_decoded(value[at : at + _SIZE]) for at in range(0, len(value) - _SIZE + 1, _SIZE)]
 
     def write(self, changes: list[LevelChange]) -> None:
-        """Keep `changes` and no others."""
+        """Store `changes`, replacing the earlier ones."""
         marker = self._store.markers.get(self._key)
         value = b"".join(map(_encoded, changes))
         if (b"" if marker is None else marker.value) != value:
-            # Not just forgotten when there are none: an older one would be found again.
+            # An empty value is written, since a merely forgotten one could reappear after a restart.
             self._store.begin_group()
             self._store.end_group(self._key, value)
 
     def forget(self) -> None:
-        """The queue is gone."""
+        """Forget the changes, since the queue was deleted."""
         if self._key in self._store.markers:
             self._store.forget(self._key)
 

@@ -16,18 +16,18 @@ _BODY_ON_DISK = BODY_ON_DISK
 
 
 class UnackedPager:
-    """Unsettled deliveries of one durable queue, more than it may have, until they are written."""
+    """The unacknowledged deliveries of one durable queue that are to be paged out when they are on disk."""
 
     __slots__ = ("_last", "_unwritten", "stores")
 
     def __init__(self, stores: Stores) -> None:
         self.stores = stores
         self._unwritten = Ring()
-        # What was made last: the next has the same address and properties most often.
+        # The last one made: the next has the same address and properties most often.
         self._last: StoredMessage | None = None
 
     def add(self, delivery: Delivery) -> None:
-        """Have `delivery` without its body from the next `shrink` on that finds it written."""
+        """Page out `delivery` at the next `shrink` that finds it on disk."""
         if not delivery.message.flags & _PERSISTENT:
             return
         if not self._unwritten.count:
@@ -35,7 +35,7 @@ class UnackedPager:
         self._unwritten.append(delivery)
 
     def shrink(self) -> None:
-        """Let go of the bodies of those that are written."""
+        """Drop the bodies of the deliveries that are on disk."""
         unwritten = self._unwritten
         while unwritten.count:
             delivery: Delivery = unwritten.get(0)  # type: ignore[assignment]
@@ -46,6 +46,6 @@ class UnackedPager:
                     delivery.message = self._last
             elif message.references:
                 return
-            # What was settled by then is never written.
+            # Messages settled before that are never written.
             unwritten.popleft()
         self.stores.paging.discard(self)

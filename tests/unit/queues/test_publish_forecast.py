@@ -75,9 +75,9 @@ def test_the_shorter_life_counts() -> None:
 def test_reasons_name_the_limit() -> None:
     full = filled(Host(), "a", "b", length_max=2, overflow=Overflow.REJECT_PUBLISH)
     assert forecast_publish(full, 1, None).reason == (
-        "the queue is full: 2 messages wait of at most 2, and its overflow is reject-publish"
+        "the queue is full: 2 of at most 2 messages are ready; x-overflow is reject-publish"
     )
     heavy = filled(Host(), "aaaa", length_bytes_max=5)
     assert forecast_publish(heavy, 2, None).reason == (
-        "the queue is full: 4 octets wait of at most 5, and these are 2, and the first of them go"
+        "the queue is full: 4 of at most 5 bytes are ready, and the message has 2; messages at its head are dropped"
     )

@@ -253,4 +253,4 @@ def test_a_queue_is_found_for_consuming_by_who_may_read_it(live: LiveVhost) -> N
 def test_a_queue_that_could_not_be_made_to_live_is_told_and_not_waited_for(live: LiveVhost) -> None:
     declare(live, "q")
     del live.queues["q"]
-    assert "the log says why" in error(InternalError, declare, live, "q")
+    assert "see the log for the reason" in error(InternalError, declare, live, "q")
