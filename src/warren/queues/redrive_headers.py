@@ -6,7 +6,7 @@ is not taken for a cycle, and counting starts at one. What was removed is kept f
     x-past-deaths | the entries of x-death of all earlier lives, newest first
     x-redrive     | id: of the redrive       number: of the message in it    count: of redrives so far
                   | queue, exchange, routing-key: where the dead letter was, and how it had come there
-                  | deaths: the number of past deaths of its last life       first: its x-first-death-* headers
+                  | deaths: the number of past deaths of its last life    first: its x-first-death-*
 
 A redrive knows the places of its messages, and recognises them there by `x-redrive`.
 """

@@ -79,5 +79,6 @@ def test_reasons_name_the_limit() -> None:
     )
     heavy = filled(Host(), "aaaa", length_bytes_max=5)
     assert forecast_publish(heavy, 2, None).reason == (
-        "the queue is full: 4 of at most 5 bytes are ready, and the message has 2; messages at its head are dropped"
+        "the queue is full: 4 of at most 5 bytes are ready, and the message has 2; "
+        "messages at its head are dropped"
     )
