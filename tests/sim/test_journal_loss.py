@@ -140,7 +140,7 @@ def test_the_file_of_another_log_is_noticed() -> None:
     put(one, octets_of(other))
     loss = told(one).loss
     assert loss is not None
-    assert "the file of another log" in str(loss)
+    assert "the file belongs to another log" in str(loss)
     assert not loss.is_end
 
 
