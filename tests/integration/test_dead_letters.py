@@ -243,7 +243,7 @@ def test_messages_are_edited_on_their_way(client: HttpClient, channel: Channel) 
     line = f"POST {path_of('dead', 'redrive')}"
     assert client.refusal(line, {"edit": {"payload": "x"}}) == (
         400,
-        "a payload is for one message: choose it by its place",
+        "a payload can replace that of one message only: select it by its place",
     )
     assert client.refusal(line, {"edit": {"properties": {"expiration": "soon"}}})[0] == 400
     assert client.refusal(line, {"edit": {"properties": {"user_id": "other"}}})[0] == 400

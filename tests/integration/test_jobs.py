@@ -180,12 +180,12 @@ def test_a_job_does_what_its_user_may_and_ends_when_that_is_taken_away(
 def test_a_move_into_itself_and_an_undo_of_a_move_are_refused(client: HttpClient, channel: Channel) -> None:
     assert client.refusal(f"POST {path_of('from', 'move')}", {"destination": "from"}) == (
         400,
-        "the messages are in this queue already",
+        "the target is the queue that the messages are in: choose another",
     )
     job = done(client, "from", "move", destination="to")
     assert client.refusal(f"POST /warren/jobs/{job['id']}/undo") == (
         400,
-        "only a redrive can be undone: move messages back instead",
+        "only a redrive can be undone: to undo a move, move the messages back",
     )
 
 

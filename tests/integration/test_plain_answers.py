@@ -110,7 +110,9 @@ def test_an_alarm_is_named(operator: Operator) -> None:
     finally:
         operator.gets("nodes", "limit-disk", "50MB")
     assert result.exit_code == 6
-    assert re.fullmatch(r"warren: alarm: disk space of node warren@\S+; publishers wait\n", result.stderr)
+    assert re.fullmatch(
+        r"warren: alarm: disk space of node warren@\S+; publishers are blocked\n", result.stderr
+    )
 
 
 def test_help_and_version_are_commands_and_a_group_may_be_called_by_one_of_its_kind(

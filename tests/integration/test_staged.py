@@ -187,7 +187,7 @@ def test_rows_are_persistent_and_their_headers_texts_unless_they_say_otherwise(
         ({"body": [b""], "expiration": ["soon"]},
          "row 0, column 'expiration': invalid expiration 'soon': no_integer"),
         ({"body": [b""], "reply_to": ["amq.rabbitmq.reply-to"]},
-         "row 0, column 'reply_to': nobody here takes replies"),
+         "row 0, column 'reply_to': direct reply-to is not supported in staged rows"),
         ({"body": [b""], "headers_json": ["[1]"]},
          "row 0, column 'headers_json': headers are not a JSON object"),
         ({"body": [b""], "colour": ["red"]}, "there is no property 'colour': leave this column out"),

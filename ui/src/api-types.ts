@@ -819,7 +819,7 @@ export interface PasswordHash {
   ok: string;
 }
 
-/** Whether a queue is paused. */
+/** The state of delivery from a queue. */
 export interface Pause {
   paused: boolean;
 }

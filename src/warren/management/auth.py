@@ -1,7 +1,7 @@
-"""Who asks, and what for: basic authentication against the broker's users, and the rights to a route.
+"""Authentication of HTTP requests against the broker's users, and authorization by route.
 
-RabbitMQ's rights and its texts. A method that a resource does not know is refused before anybody is asked who
-they are; what does not exist is told only to those who might see it.
+Rights and texts are RabbitMQ's. An unsupported method is refused before authentication; whether an object
+exists is only revealed to users who may see it.
 """
 
 import base64
@@ -24,9 +24,9 @@ MONITORING = "monitoring"
 POLICYMAKER = "policymaker"
 MANAGEMENT = "management"
 
-# RabbitMQ: whoever has one of these may log in here.
+# Users with one of these tags may use the management API, as in RabbitMQ.
 _TAGS = frozenset({ADMINISTRATOR, MONITORING, POLICYMAKER, MANAGEMENT})
-# And whoever has one of these sees what all others do, or sets policies.
+# Tags whose users see the objects of all users, and tags whose users set policies.
 _MONITOR_TAGS = frozenset({ADMINISTRATOR, MONITORING})
 _POLICY_TAGS = frozenset({ADMINISTRATOR, POLICYMAKER})
 _CHALLENGE = {"www-authenticate": 'Basic realm="RabbitMQ Management"'}
@@ -37,24 +37,24 @@ _NOT_OF_OBJECT = "User not authorised to access object"
 
 
 class Right(Enum):
-    """Who may ask for a route."""
+    """The right that a route requires."""
 
-    # Everybody, without saying who they are.
+    # No authentication.
     ANYBODY = "anybody"
-    # Whoever may log in here.
+    # Any user who may use the management API.
     USER = "user"
     MONITOR = "monitor"
     ADMINISTRATOR = "administrator"
-    # Of the route's virtual host: who has permissions in it, and administrators, or all who see everything.
+    # Permissions in the route's virtual host; or the tag administrator (also monitoring if visible).
     VHOST = "vhost"
     VISIBLE_VHOST = "visible vhost"
-    # Who makes policies, in the route's virtual host or for all of them.
+    # The tag policymaker or administrator, for the route's virtual host or for the whole broker.
     POLICIES = "policies"
     GLOBAL_PARAMETERS = "global parameters"
 
 
 async def authorize(request: web.Request, node: ManagedNode, right: Right) -> None:
-    """Note who asks, in `request["user"]`; Refused for anybody who may not."""
+    """Set `request["user"]` to the authenticated user; raises RequestRefused if `right` is missing."""
     if right is Right.ANYBODY:
         return
     user = await authenticate(request, node)
@@ -80,7 +80,7 @@ async def authorize(request: web.Request, node: ManagedNode, right: Right) -> No
 
 
 async def authenticate(request: web.Request, node: ManagedNode) -> User:
-    """The user who asks; Refused for anybody who may not log in here."""
+    """The user of the request; raises RequestRefused if they may not use the management API."""
     header = request.headers.get("authorization")
     if header is None:
         user = node.sessions.user_of(request, node.metadata.users.by_name)
@@ -91,7 +91,7 @@ async def authenticate(request: web.Request, node: ManagedNode) -> User:
 
 
 async def check_credentials(request: web.Request, node: ManagedNode, credentials: bytes | None) -> User:
-    """The user whose `name:password` these are; Refused if it is nobody, or may not log in here."""
+    """The user with the credentials `name:password`; raises RequestRefused if they are not accepted."""
     if credentials is None:
         raise _login_failed()
     try:
@@ -102,47 +102,47 @@ async def check_credentials(request: web.Request, node: ManagedNode, credentials
             protocol="http",
         )
     except ResourceError:
-        raise RequestRefused(error_reply(503, "service_unavailable", "too many log in at once")) from None
+        raise RequestRefused(error_reply(503, "service_unavailable", "too many logins at once")) from None
     except AmqpError:
         raise _login_failed() from None
     return _checked(user)
 
 
 def user_of(request: web.Request) -> User:
-    """Who asks, once admitted."""
+    """The authenticated user of the request; only after `authorize`."""
     user: User = request["user"]
     return user
 
 
 def is_administrator(user: User) -> bool:
-    """True if `user` may do everything here."""
+    """True if `user` has the tag administrator."""
     return ADMINISTRATOR in user.tags
 
 
 def is_monitor(user: User) -> bool:
-    """True if `user` may see what others do."""
+    """True if `user` may see objects of other users: tag monitoring or administrator."""
     return bool(_MONITOR_TAGS.intersection(user.tags))
 
 
 def is_policymaker(user: User) -> bool:
-    """True if `user` may set policies and parameters."""
+    """True if `user` may set policies and parameters: tag policymaker or administrator."""
     return bool(_POLICY_TAGS.intersection(user.tags))
 
 
 def check_owner(request: web.Request, owner: str) -> None:
-    """Refuse who is neither `owner`, whose object it is, nor an administrator."""
+    """Raise RequestRefused unless the user is `owner` or an administrator."""
     user = user_of(request)
     _check(is_administrator(user) or user.name == owner, _NOT_OF_OBJECT)
 
 
 def check_visible(request: web.Request, owner: str) -> None:
-    """Refuse who is neither `owner`, whose object it is, nor sees what others do."""
+    """Raise RequestRefused unless the user is `owner` or may see objects of other users."""
     user = user_of(request)
     _check(is_monitor(user) or user.name == owner, _NOT_OF_OBJECT)
 
 
 def login_vhosts(node: ManagedNode, user: User) -> list[str]:
-    """The virtual hosts whose contents are shown to `user`: all to administrators."""
+    """The virtual hosts in which `user` has permissions; all of them for administrators."""
     if is_administrator(user):
         return list(node.metadata.vhosts.by_name)
     granted = grants_of(node.metadata, user)
@@ -150,12 +150,12 @@ def login_vhosts(node: ManagedNode, user: User) -> list[str]:
 
 
 def visible_vhosts(node: ManagedNode, user: User) -> list[str]:
-    """The virtual hosts that `user` may know of."""
+    """The virtual hosts that `user` may list."""
     return list(node.metadata.vhosts.by_name) if is_monitor(user) else login_vhosts(node, user)
 
 
 def _is_of_vhost(node: ManagedNode, user: User, vhost: str | None) -> bool:
-    """True also where there is no virtual host: nothing is found in it then."""
+    """True if `user` has permissions in `vhost`, or if `vhost` does not exist (404 follows)."""
     if vhost is None or vhost not in node.metadata.vhosts.by_name:
         return True
     return grants_of(node.metadata, user).permission(vhost) is not None
@@ -167,16 +167,16 @@ def _check(is_allowed: bool, reason: str) -> None:
 
 
 def _checked(user: User | None) -> User:
-    """`user`, who may log in here."""
+    """`user`; raises RequestRefused without a tag of the management API."""
     if user is None or not _TAGS.intersection(user.tags):
         raise not_authorised("Not management user")
     return user
 
 
 def _unauthenticated(request: web.Request) -> RequestRefused:
-    """Nobody says who asks. A script of the web interface is not challenged: the browser would ask people."""
+    """The reply without credentials; scripts get no challenge, for which browsers open a dialog."""
     if request.headers.get("sec-fetch-dest") == "empty":
-        return not_authorised("nobody is signed in")
+        return not_authorised("no user is signed in")
     return RequestRefused(web.Response(status=401, headers=_CHALLENGE))
 
 
@@ -187,7 +187,7 @@ def _login_failed() -> RequestRefused:
 
 
 def _credentials(header: str) -> bytes | None:
-    """`user:password` of a basic authorization header; of a bearer's, its token as a password of nobody."""
+    """`user:password` of a Basic header; of a Bearer header, the token as password of an empty name."""
     scheme, _, encoded = header.partition(" ")
     if len(encoded) > _CREDENTIALS_SIZE_MAX:
         return None
@@ -203,7 +203,7 @@ def _credentials(header: str) -> bytes | None:
 
 
 def peer_of(request: web.Request) -> Peer:
-    """Both ends of the connection that `request` came by."""
+    """The addresses and ports of both ends of the connection of `request`."""
     transport = request.transport
     client = transport.get_extra_info("peername") if transport else None
     server = transport.get_extra_info("sockname") if transport else None

@@ -1,4 +1,4 @@
-"""The document of the API, OpenAPI 3.1: made of the table of routes and of what stands beside handlers."""
+"""The OpenAPI 3.1 document of the API, generated from the route table and the declared operations."""
 
 import inspect
 import re
@@ -23,41 +23,41 @@ _WITHOUT_COLUMNS = "x-required-without-columns"
 _PART = re.compile(r"\{([a-z_]+)\}")
 _OWN = "warren"
 _ABOUT = (
-    "RabbitMQ 3.10.8's management API, and what is Warren's own below `/warren`. "
-    "HEAD comes with GET, OPTIONS with everything."
+    "The management API of RabbitMQ 3.10.8, with Warren's own endpoints below `/warren`. "
+    "Every path that supports GET supports HEAD; every path supports OPTIONS."
 )
-# Who may ask, in a sentence.
+# Which users may make the request, in a sentence.
 _WHO: Mapping[Right, str] = {
-    Right.ANYBODY: "Anybody may ask.",
-    Right.USER: "Every user who has a tag may ask.",
-    Right.MONITOR: "Users with the tag monitoring or administrator may ask.",
-    Right.ADMINISTRATOR: "Users with the tag administrator may ask.",
-    Right.VHOST: "Users with permissions in the virtual host may ask, and administrators.",
-    Right.VISIBLE_VHOST: "Users with permissions in the virtual host may ask, and who sees all of them.",
-    Right.POLICIES: "Policymakers with permissions in the virtual host may ask, and administrators.",
-    Right.GLOBAL_PARAMETERS: "Users with the tag policymaker or administrator may ask.",
+    Right.ANYBODY: "No authentication is required.",
+    Right.USER: "Requires one of the user tags management, policymaker, monitoring and administrator.",
+    Right.MONITOR: "Requires the user tag monitoring or administrator.",
+    Right.ADMINISTRATOR: "Requires the user tag administrator.",
+    Right.VHOST: "Requires permissions in the virtual host, or the user tag administrator.",
+    Right.VISIBLE_VHOST: "Requires permissions in the virtual host, or the tag monitoring or administrator.",
+    Right.POLICIES: "Requires the tag policymaker and permissions in the virtual host, or administrator.",
+    Right.GLOBAL_PARAMETERS: "Requires the user tag policymaker or administrator.",
 }
-_PARTS = {"vhost": "A virtual host; `%2F` is the one that is called `/`."}
-# What a method answers when all went well, where nothing else is said.
+_PARTS = {"vhost": "Name of the virtual host, percent-encoded: `%2F` for `/`."}
+# Status codes of a successful request by method, unless the operation declares others.
 _DONE: Mapping[str, tuple[int, ...]] = {"GET": (200,), "PUT": (201, 204), "POST": (204,), "DELETE": (204,)}
 _MEANING = {
-    200: "As asked.",
-    201: "It is there from now on.",
-    204: "It is so now.",
-    303: "It is done, and the form is to go on elsewhere.",
-    400: "The request is wrong, and how.",
-    401: "Nobody says who asks, or that one may not.",
-    403: "This is for the web interface only.",
-    404: "There is no such thing.",
-    405: "Another method is wanted.",
-    410: "It was there, and is not any more.",
-    413: "That is too large.",
-    503: "Not now: a virtual host is down, or a check has found something.",
+    200: "The request succeeded.",
+    201: "Created.",
+    204: "The request succeeded; the response has no body.",
+    303: "The request succeeded; the browser is redirected.",
+    400: "The request is invalid; `reason` says why.",
+    401: "Authentication is required, or the user lacks the required tag or permission.",
+    403: "The request is forbidden: the user or client may not make it; `reason` says why.",
+    404: "The object does not exist.",
+    405: "The path does not support this method.",
+    410: "The object existed and is gone; `reason` says why.",
+    413: "The request or the response is too large.",
+    503: "The virtual host or the broker cannot serve the request now, or a health check failed.",
 }
 
 
 def document(routes: Iterable[HttpRoute]) -> Json:
-    """What `routes` take and give."""
+    """The OpenAPI document of `routes`."""
     routes = list(routes)
     shapes = _Shapes(shape for route in routes for shape in _shapes(route))
     paths = {
@@ -82,7 +82,7 @@ def document(routes: Iterable[HttpRoute]) -> Json:
                 str(status): _response(status, _JSON, shapes.of(ErrorShape))
                 for status in (400, 404, 413, 503)
             }
-            # Whoever asks as nobody is challenged, without words.
+            # A request without credentials gets a challenge without a body.
             | {"401": {"description": _MEANING[401]}},
             "securitySchemes": {
                 "basic": {"type": "http", "scheme": "basic"},
@@ -93,7 +93,7 @@ def document(routes: Iterable[HttpRoute]) -> Json:
 
 
 class _Shapes:
-    """The schemas of shapes."""
+    """The schemas of types, and the components that they share."""
 
     def __init__(self, shapes: Iterable[Shape]) -> None:
         known: list[Shape] = [ErrorShape]
@@ -103,11 +103,11 @@ class _Shapes:
         self._schemas = schemas
 
     def of(self, shape: Shape) -> Json:
-        """The schema of `shape`."""
+        """The JSON schema of the type `shape`."""
         return self._schemas[self._known.index(shape)]
 
     def loosen(self, schema: Json) -> None:
-        """No field has to be in what `schema` describes: clients may ask for some columns only."""
+        """Make all fields of `schema` optional, because a client may request some columns only."""
         for part in (schema, *schema.get("anyOf", ())):
             name = part.get("items", part).get("$ref", "").rpartition("/")[2]
             component = self.components.get(name, {})
@@ -131,7 +131,7 @@ def _parameters_of(said: Operation) -> dict[str, Shape]:
 def _responses(said: Operation, method: str) -> Mapping[int, Shape]:
     if said.responses is not None:
         return said.responses
-    # A GET of which nothing is said answers some JSON.
+    # A GET without a declared response returns some JSON.
     return dict.fromkeys(_DONE[method], Any if method == "GET" else None)
 
 
@@ -171,7 +171,7 @@ def _operation(route: HttpRoute, method: str, handler: Callable[..., object], sh
 
 
 def _refusals(route: HttpRoute, said: Operation, right: Right) -> list[int]:
-    """How the route may be refused, whatever the handler does."""
+    """The error status codes that the route can return before its handler runs."""
     takes = said.body is not None or said.query is not None
     parts = _PART.findall(route.path)
     found = {

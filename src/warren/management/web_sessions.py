@@ -1,7 +1,7 @@
 """Who is signed in to the web interface: a cookie that scripts cannot read, and no password in it.
 
 A session is 256 random bits, known to the browser, and here as their digest. It ends when its user signs out
-or in anew, is deleted, or gets another password, when nobody used it for a while, and after a day. What its
+or in anew, is deleted, or gets another password, when it was not used for a while, and after a day. What its
 user may do is looked up with each request.
 
 Sessions of users of the metadata are stored, and outlive the node; what has ended is stored before that is

@@ -218,7 +218,7 @@ class RowDecoder:
             reason = f"'{properties.user_id}' is not '{self._user}', who stages it"
             raise self._refused("user_id", reason)
         if properties.reply_to == REPLY_TO:
-            raise self._refused("reply_to", "nobody here takes replies")
+            raise self._refused("reply_to", "direct reply-to is not supported in staged rows")
         if properties.expiration is not None:
             try:
                 check_expiration(properties.expiration)

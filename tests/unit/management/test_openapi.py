@@ -91,7 +91,7 @@ def test_what_stands_beside_a_handler_is_in_the_document() -> None:
     operation = whole["paths"]["/warren/looks/{vhost}"]["post"]
     schema = {"$ref": "#/components/schemas/LooksBody"}
     assert operation["summary"] == "Look."
-    assert operation["description"].startswith("And look again.\n\nUsers with the tag monitoring")
+    assert operation["description"].startswith("And look again.\n\nRequires the user tag monitoring")
     assert [(part["name"], part["in"], part["required"]) for part in operation["parameters"]] == [
         ("vhost", "path", True),
         ("how", "query", True),

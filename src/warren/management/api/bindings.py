@@ -34,7 +34,7 @@ class BindingBody(TypedDict, total=False):
 
 @documented(query=ListQuery, response=list[BindingShape])
 async def bindings(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The bindings in all virtual hosts that the user may work in."""
+    """List the bindings in all virtual hosts in which the user has permissions."""
     vhosts = [node.metadata.vhosts.by_name[name] for name in login_vhosts(node, user_of(request))]
     found: list[VhostBinding] = []
     for vhost in vhosts:
@@ -45,13 +45,13 @@ async def bindings(request: web.Request, node: ManagedNode) -> web.StreamRespons
 
 @documented(query=ListQuery, response=list[BindingShape])
 async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The bindings in one virtual host."""
+    """List the bindings in a virtual host."""
     return await _reply(request, await _all(vhost_in_path(request, node)))
 
 
 @documented(query=ListQuery, response=list[BindingShape])
 async def to_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The bindings that lead to a queue."""
+    """List the bindings of a queue."""
     vhost, queue = vhost_in_path(request, node), request.match_info["queue"]
     if queue not in vhost.topology.queues:
         raise missing()
@@ -61,7 +61,7 @@ async def to_queue(request: web.Request, node: ManagedNode) -> web.StreamRespons
 
 @documented(query=ListQuery, response=list[BindingShape])
 async def from_exchange(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The bindings that lead from an exchange."""
+    """List the bindings whose source is the exchange."""
     vhost, name = vhost_in_path(request, node), exchange_in_path(request, "exchange")
     if name not in vhost.topology.exchanges:
         raise missing()
@@ -71,7 +71,7 @@ async def from_exchange(request: web.Request, node: ManagedNode) -> web.StreamRe
 
 @documented(query=ListQuery, response=list[BindingShape])
 async def to_exchange(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The bindings that lead to an exchange."""
+    """List the bindings whose destination is the exchange."""
     vhost, name = vhost_in_path(request, node), exchange_in_path(request, "exchange")
     if name not in vhost.topology.exchanges:
         raise missing()
@@ -80,14 +80,14 @@ async def to_exchange(request: web.Request, node: ManagedNode) -> web.StreamResp
 
 @documented(query=ListQuery, response=list[BindingShape])
 async def between(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The bindings that lead from one exchange to a queue (`q`) or to another exchange (`e`)."""
+    """List the bindings between an exchange and a queue (`q`) or another exchange (`e`)."""
     vhost = vhost_in_path(request, node)
     return await _reply(request, _bound(vhost, _between(request, vhost)))
 
 
 @documented(body=BindingBody, responses={201: None})
 async def bind(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Bind a queue (`q`) or an exchange (`e`) to an exchange; `location` says the key of the binding."""
+    """Bind a queue (`q`) or exchange (`e`) to an exchange; the header `location` has its properties key."""
     context = request_context(request, node)
     fields = await read_fields(request)
     key, arguments = fields.text("routing_key", ""), arguments_of(fields)
@@ -114,13 +114,13 @@ async def bind(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(query=ColumnsQuery, response=BindingShape)
 def binding(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """One binding, by its `properties_key`."""
+    """Get a binding by its `properties_key`."""
     vhost = vhost_in_path(request, node)
     return reply_one(request, binding_view((vhost.name, _found(request, vhost))))
 
 
 async def unbind(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Remove one binding, by its `properties_key`."""
+    """Delete a binding by its `properties_key`."""
     record = _found(request, vhost_in_path(request, node))
     context = request_context(request, node)
     key, arguments = record.routing_key, dict(record.arguments)
@@ -167,7 +167,7 @@ async def _reply(request: web.Request, found: Iterable[VhostBinding]) -> web.Str
 
 
 async def _all(vhost: VhostMetadata) -> list[VhostBinding]:
-    """Every binding of `vhost`; those that queues have by themselves are made in pieces."""
+    """All bindings of `vhost`, with the implicit ones of its queues to the default exchange."""
     names = list(vhost.topology.queues)
     found: list[VhostBinding] = []
     for at in range(0, len(names), NAMES_PER_TURN):
@@ -185,12 +185,12 @@ def _bound(vhost: VhostMetadata, found: Iterable[BindingRecord]) -> Iterator[Vho
 
 
 def _implicit(queue: str) -> BindingRecord:
-    """The binding that every queue has."""
+    """The implicit binding of a queue to the default exchange."""
     return BindingRecord("", True, queue, queue, b"")
 
 
 def _ends(request: web.Request) -> tuple[str, str, bool]:
-    """Source, destination, and whether that is a queue."""
+    """The source, the destination and whether the destination is a queue, from the path of the request."""
     is_to_queue = _KINDS.get(request.match_info["kind"])
     if is_to_queue is None:
         raise missing()
@@ -211,7 +211,7 @@ def _between(request: web.Request, vhost: VhostMetadata) -> list[BindingRecord]:
 
 
 def _found(request: web.Request, vhost: VhostMetadata) -> BindingRecord:
-    """By its key as it is shown, or as it is shown and put into the path without quoting it once more."""
+    """The binding with the properties key of the path, which may be percent-encoded once or twice."""
     asked = request.match_info["properties"]
     records = {properties_key(record): record for record in _between(request, vhost)}
     record = records.get(asked) or records.get(quote(asked, safe="").replace("%20", "+"))

@@ -21,13 +21,13 @@ class ClusterNameShape(TypedDict):
 
 @documented(response=ClusterNameShape)
 def cluster_name(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """What the cluster is called."""
+    """Get the cluster name."""
     return reply({"name": node.cluster_name})
 
 
 @documented(body=ClusterNameShape, responses={204: None})
 async def put_cluster_name(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Call the cluster something else."""
+    """Set the cluster name."""
     fields = await read_fields(request)
     await propose(node, SetGlobalParameter(name=CLUSTER_NAME, value=fields.text("name")))
     return done()

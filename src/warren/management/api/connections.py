@@ -59,13 +59,13 @@ _channels = documented(query=ConnectionsQuery, response=paged(ChannelShape))
 
 @_connections
 async def connections(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Every open connection; those who only manage see their own."""
+    """List open connections; users without the tag monitoring see their own."""
     return await reply_connections(request, node, _seen(request, node))
 
 
 @_connections
 async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The connections to a virtual host."""
+    """List the connections to a virtual host."""
     name = vhost_in_path(request, node).name
     found = [connection for connection in _seen(request, node) if home_of(connection) == name]
     return await reply_connections(request, node, found)
@@ -73,20 +73,20 @@ async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamRespons
 
 @_connections
 async def of_user(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The connections of a user."""
+    """List the connections of a user."""
     return await reply_connections(request, node, _of_user(request, node))
 
 
 @documented(query=ConnectionQuery, response=ConnectionShape)
 def connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """One connection."""
+    """Get a connection."""
     found = _named(request, node)
     check_visible(request, owner_of(found))
     return reply_one(request, connection_view(node, found, sample_ranges(request, node), is_alone=True))
 
 
 def close_connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Disconnect a client; the header `x-reason` says why."""
+    """Close a connection; the header `x-reason` is the reason sent to the client."""
     found = _named(request, node)
     check_owner(request, owner_of(found))
     close(request, found)
@@ -94,7 +94,7 @@ def close_connection(request: web.Request, node: ManagedNode) -> web.StreamRespo
 
 
 def close_connections(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Disconnect a user; the header `x-reason` says why."""
+    """Close all connections of a user; the header `x-reason` is the reason sent to the clients."""
     check_owner(request, request.match_info["user"])
     for found in _of_user(request, node):
         close(request, found)
@@ -103,13 +103,13 @@ def close_connections(request: web.Request, node: ManagedNode) -> web.StreamResp
 
 @_channels
 async def channels(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Every open channel; those who only manage see their own."""
+    """List open channels; users without the tag monitoring see their own."""
     return await _reply_channels(request, node, _channels_of(_seen(request, node)), is_paged=True)
 
 
 @_channels
 async def channels_of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The channels in a virtual host."""
+    """List the channels in a virtual host."""
     name = vhost_in_path(request, node).name
     found = [connection for connection in _seen(request, node) if home_of(connection) == name]
     return await _reply_channels(request, node, _channels_of(found), is_paged=True)
@@ -117,7 +117,7 @@ async def channels_of_vhost(request: web.Request, node: ManagedNode) -> web.Stre
 
 @documented(query=ChannelsQuery, response=list[ChannelShape])
 async def channels_of_connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The channels of a connection."""
+    """List the channels of a connection."""
     found = _named(request, node)
     check_visible(request, owner_of(found))
     return await _reply_channels(request, node, _channels_of([found]))
@@ -125,7 +125,7 @@ async def channels_of_connection(request: web.Request, node: ManagedNode) -> web
 
 @documented(query=ConnectionQuery, response=ChannelShape)
 def channel(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """One channel, with its consumers."""
+    """Get a channel with its consumers."""
     name = request.match_info["channel"]
     for opened in _channels_of(connections_of(node)):
         if channel_name(*opened) == name:
@@ -136,7 +136,7 @@ def channel(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(query=ListQuery, response=list[ConsumerShape])
 async def consumers(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Every consumer in the virtual hosts that the user may know of, or in one of them."""
+    """List the consumers in a virtual host, or in all that the user may list."""
     if "vhost" in request.match_info:
         vhosts = {vhost_in_path(request, node).name}
     else:
@@ -159,7 +159,7 @@ async def consumers(request: web.Request, node: ManagedNode) -> web.StreamRespon
 async def reply_connections(
     request: web.Request, node: ManagedNode, found: Iterable[AnyConnection]
 ) -> web.StreamResponse:
-    """The list of `found`."""
+    """The list response of the connections `found`."""
     wanted = sample_ranges(request, node)
 
     def view(connection: AnyConnection) -> JsonObject:
@@ -184,13 +184,13 @@ async def reply_connections(
 
 
 def visible_connections(request: web.Request, found: Sequence[C]) -> list[C]:
-    """Those of `found` that the user may see."""
+    """The connections of `found` that the user may see."""
     user: User = user_of(request)
     return list(found) if is_monitor(user) else [one for one in found if owner_of(one) == user.name]
 
 
 def close(request: web.Request, connection: AnyConnection) -> None:
-    """Disconnect a client, with the reason that `request` gives."""
+    """Close the connection of a client with the reason in the header `x-reason`."""
     reason = request.headers.get("x-reason") or _CLOSED
     if isinstance(connection, StreamConnection):
         connection.disconnect(reason)
@@ -227,7 +227,7 @@ def _seen(request: web.Request, node: ManagedNode) -> list[AnyConnection]:
 
 
 def _of_user(request: web.Request, node: ManagedNode) -> list[AnyConnection]:
-    """The connections of the user that the path names, as far as who asks may see them."""
+    """The connections of the user in the path that the user of the request may see."""
     name = request.match_info["user"]
     check_visible(request, name)
     return [found for found in connections_of(node) if owner_of(found) == name]

@@ -73,20 +73,20 @@ class AuthenticatedUserShape(TypedDict):
 
 @documented(response=list[SettingShape])
 def configuration(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Every setting with its value and where that comes from; no secret."""
+    """List the settings in effect, with value and origin; secrets are masked."""
     rows = node.controls.settings()
     return reply([{"key": row.key, "value": row.value, "origin": row.origin} for row in rows])
 
 
 @documented(response=LimitsShape)
 def limits(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """At how much memory, and how little disk, publishers wait."""
+    """Get the thresholds of the memory alarm and the disk alarm, in bytes."""
     return reply(dict(node.controls.limits()))
 
 
 @documented(body=ResourceLimitBody, response=LimitsShape)
 async def put_limit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Another limit of memory or disk, until the node stops or reads its settings again."""
+    """Set the threshold of the memory or disk alarm until the node stops or reloads its settings."""
     fields = await read_fields(request)
     resource = request.match_info["resource"]
     if resource not in ("memory", "disk"):
@@ -105,7 +105,7 @@ async def put_limit(request: web.Request, node: ManagedNode) -> web.StreamRespon
 
 @documented(response=LogShape)
 def log(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Where the log goes, and how much of it."""
+    """Get the outputs and the levels of the log."""
     found = node.controls.log()
     facts = {"file": found.file or None, "console": found.console, "exchange": found.exchange}
     return reply({**facts, "levels": dict(found.levels)})
@@ -113,7 +113,7 @@ def log(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(body=LogLevelBody, responses={204: None})
 async def put_level(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Log more, or less, until the node stops."""
+    """Set the log level until the node stops."""
     fields = await read_fields(request)
     try:
         node.controls.set_log_level(user_of(request).name, fields.text("level"), fields.text("category", ""))
@@ -124,7 +124,7 @@ async def put_level(request: web.Request, node: ManagedNode) -> web.StreamRespon
 
 @documented(responses={200: LogFileShape, 400: ErrorShape})
 def rotate(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Have the log file begin anew."""
+    """Rotate the log file."""
     try:
         return reply({"file": node.controls.rotate_log(user_of(request).name)})
     except ControlRefused as error:
@@ -133,17 +133,17 @@ def rotate(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(body=CredentialsBody, response=AuthenticatedUserShape)
 async def authenticate(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Tell whether a name and a password would let somebody in, from where the request comes from."""
+    """Check whether a user name and password would be accepted from the address of the request."""
     fields = await read_fields(request)
     octets = [fields.text(name).encode("utf-8", "surrogatepass") for name in ("username", "password")]
     if any(b"\x00" in part for part in octets):
-        raise bad_request("credentials have no NUL")
+        raise bad_request("the user name and password must not contain a NUL character")
     try:
         user = await node.server.admission_control.authenticate(
             "PLAIN", b"\x00" + b"\x00".join(octets), peer_of(request), protocol="http"
         )
     except LoginRefused:
-        raise bad_request("the broker lets nobody in with these; its log says why") from None
+        raise bad_request("the broker refuses this user name and password: see its log") from None
     except ResourceError:
-        raise RequestRefused(error_reply(503, "service_unavailable", "too many log in at once")) from None
+        raise RequestRefused(error_reply(503, "service_unavailable", "too many logins at once")) from None
     return reply({"name": user.name, "tags": list(user.tags)})

@@ -35,7 +35,7 @@ FromQuery = TypedDict(
 
 @documented(query=PageQuery, response=paged(DeadLetterQueueShape))
 async def dead_letters(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The queues that dead letters come to and that hold messages, each with some of what those died of."""
+    """List the queues with dead letters, each with causes of death sampled from its messages."""
     if "vhost" in request.match_info:
         vhosts = [vhost_in_path(request, node).name]
     else:
@@ -75,14 +75,14 @@ async def dead_letters(request: web.Request, node: ManagedNode) -> web.StreamRes
 
 @documented(query=FromQuery, response=DeadLettersShape)
 async def dead_letters_of_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Those of one queue, from a place on, and where to go on: null when all were seen."""
+    """List dead letters of a queue from a position; `next` is where to continue, null at the end."""
     queue = readable_queue(request_context(request, node), request.match_info["queue"])
     found = await _looked(queue, query_number(request, "from", 0, 1 << 62), PEEKED_PER_REQUEST_MAX)
     return reply_one(request, {"name": queue.name, "vhost": queue.vhost_name, **dead_letters_view(found)})
 
 
 async def _reachable(request: web.Request, node: ManagedNode, vhost: str) -> list[LocalQueue]:
-    """Of one virtual host, if it is alive, those that hold something, and that the user may read."""
+    """The queues of a running virtual host that hold messages and that the user may read."""
     services = node.server.vhost_services.get(vhost)
     if services is None:
         return []

@@ -52,7 +52,7 @@ DeleteQueueQuery = TypedDict("DeleteQueueQuery", {"if-unused": bool, "if-empty":
 
 @documented(body=ExchangeBody)
 async def put_exchange(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Make sure that an exchange exists."""
+    """Declare an exchange."""
     context = request_context(request, node)
     name, fields = exchange_in_path(request, "exchange"), await read_fields(request)
     kind = fields.get("type", "direct")
@@ -76,7 +76,7 @@ async def put_exchange(request: web.Request, node: ManagedNode) -> web.StreamRes
 
 @documented(query=DeleteQuery)
 async def delete_exchange(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Delete an exchange, perhaps only if nothing is bound to it."""
+    """Delete an exchange; with `if-unused=true` only if it has no bindings."""
     context = request_context(request, node)
     name = exchange_in_path(request, "exchange")
     if name not in context.records.exchanges:
@@ -88,7 +88,7 @@ async def delete_exchange(request: web.Request, node: ManagedNode) -> web.Stream
 
 @documented(body=QueueBody)
 async def put_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Make sure that a queue exists; never an exclusive one, as no connection would own it."""
+    """Declare a queue, which is never exclusive."""
     context = request_context(request, node)
     name, fields = request.match_info["queue"], await read_fields(request)
     where = fields.get("node")
@@ -108,7 +108,7 @@ async def put_queue(request: web.Request, node: ManagedNode) -> web.StreamRespon
 
 @documented(query=DeleteQueueQuery)
 async def delete_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Delete a queue, perhaps only if it is empty, or nobody consumes from it."""
+    """Delete a queue; with `if-empty=true` or `if-unused=true` only if it is empty or has no consumers."""
     context = _queue_context(request, node)
     method = methods.QueueDelete(
         queue=request.match_info["queue"],
@@ -120,7 +120,7 @@ async def delete_queue(request: web.Request, node: ManagedNode) -> web.StreamRes
 
 
 async def purge_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Throw away what is ready in a queue."""
+    """Purge a queue: delete its ready messages."""
     context = _queue_context(request, node)
     method = methods.QueuePurge(queue=request.match_info["queue"])
     await run_coroutine(context.services.queue_service.purge_queue(context.requester, method))
@@ -129,7 +129,7 @@ async def purge_queue(request: web.Request, node: ManagedNode) -> web.StreamResp
 
 @documented(body=ActionBody)
 async def act_on_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """What mirrored queues were told to do: nothing is left to be done."""
+    """Accept `sync` and `cancel_sync` of mirrored queues, which do nothing on a single node."""
     _queue_context(request, node)
     action = (await read_fields(request)).get("action")
     if action not in ("sync", "cancel_sync"):
@@ -138,7 +138,7 @@ async def act_on_queue(request: web.Request, node: ManagedNode) -> web.StreamRes
 
 
 def arguments_of(fields: BodyFields) -> dict[str, Value]:
-    """The field `arguments`, as a field table."""
+    """The field `arguments` as a field table."""
     try:
         return {key: table_value(value) for key, value in fields.table("arguments").items()}
     except TypeError as error:

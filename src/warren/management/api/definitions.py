@@ -45,14 +45,14 @@ _PRODUCT = {"product_name": PRODUCT, "product_version": COMPATIBLE_VERSION}
 
 @documented(response=dict[str, Any])
 async def definitions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Everything that exists, as one document that can be imported."""
+    """Export the definitions of the broker."""
     versions = {"rabbit_version": COMPATIBLE_VERSION, "rabbitmq_version": COMPATIBLE_VERSION, **_PRODUCT}
     return await _exported(request, versions, definition_sections(node.metadata))
 
 
 @documented(response=dict[str, Any])
 async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """What exists in one virtual host, as a document."""
+    """Export the definitions of a virtual host."""
     vhost = node.metadata.vhost(request.match_info["vhost"])
     if vhost is None:
         raise bad_request("vhost_not_found")
@@ -61,13 +61,13 @@ async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamRespons
 
 @documented(body=dict[str, Any], responses={204: None, 303: None})
 async def post_definitions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Have everything that a document says."""
+    """Import definitions."""
     return await _import(request, node, None)
 
 
 @documented(body=dict[str, Any], responses={204: None, 303: None})
 async def post_vhost_definitions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Have what a document says of a virtual host, in this one."""
+    """Import the definitions of a virtual host."""
     return await _import(request, node, vhost_in_path(request, node).name)
 
 
@@ -111,12 +111,12 @@ def _parse_commands(octets: bytes, node: ManagedNode, vhost: str | None) -> list
 
 
 def _kind(command: MetadataCommand) -> type[MetadataCommand] | None:
-    """Commands of one kind of topology may be under way together, and any other alone."""
+    """The group of `command`: commands of the same topology group may run concurrently."""
     return type(command) if isinstance(command, _TOPOLOGY) else None
 
 
 def _check(command: MetadataCommand, reply: Reply) -> None:
-    """Refuse the rest of a document when `command` could not be carried out."""
+    """Raise RequestRefused if `command` failed, which ends the import."""
     if reply.outcome is Outcome.REFUSED:
         raise bad_request(reply.text + _place(command))
     # RabbitMQ, too, passes over a binding of something that is not there.
@@ -129,7 +129,7 @@ def _check(command: MetadataCommand, reply: Reply) -> None:
 
 
 def _place(command: MetadataCommand) -> str:
-    """Which policy or parameter it is, as RabbitMQ adds it to its texts."""
+    """The name of the policy or parameter as RabbitMQ appends it to its texts."""
     if isinstance(command, SetPolicy):
         return f" ({command.vhost}/{command.name})"
     if isinstance(command, SetParameter):
@@ -138,7 +138,7 @@ def _place(command: MetadataCommand) -> str:
 
 
 def parsed(octets: bytes) -> Json:
-    """The document in `octets`."""
+    """The definitions document in the JSON text `octets`."""
     try:
         return decode(octets)
     except RequestRefused:
@@ -146,7 +146,7 @@ def parsed(octets: bytes) -> Json:
 
 
 async def _document(request: web.Request) -> tuple[bytes, str]:
-    """The document, and where to go when it is imported: a form that uploads a file says so."""
+    """The uploaded document of a form, and the location to redirect to after the import."""
     if not request.content_type.startswith("multipart/"):
         return await read_octets(request), ""
     octets, redirect, size = b"", "", 0
@@ -173,6 +173,6 @@ async def _document(request: web.Request) -> tuple[bytes, str]:
 
 
 def _local_redirect(location: str) -> str:
-    """`location` if it is a place in the interface, and no other site or header."""
+    """`location` if it is a page of the web interface, not another site or a second header."""
     is_fine = location.startswith(("../", "#")) and "\r" not in location and "\n" not in location
     return location if is_fine else ""

@@ -23,7 +23,7 @@ class ExchangeQuery(ColumnsQuery, SamplesQuery, total=False):
 
 @documented(query=ExchangesQuery, response=paged(ExchangeShape))
 async def exchanges(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The exchanges of all virtual hosts that the user may work in, or of one."""
+    """List the exchanges of a virtual host, or of all in which the user has permissions."""
     if "vhost" in request.match_info:
         vhosts = [vhost_in_path(request, node)]
     else:
@@ -49,7 +49,7 @@ async def exchanges(request: web.Request, node: ManagedNode) -> web.StreamRespon
 
 @documented(query=ExchangeQuery, response=ExchangeShape)
 def exchange(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """One exchange."""
+    """Get an exchange."""
     vhost = vhost_in_path(request, node)
     record = vhost.topology.exchanges.get(exchange_in_path(request, "exchange"))
     if record is None:

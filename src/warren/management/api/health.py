@@ -70,19 +70,19 @@ _described = documented(response=HealthCheckPassedShape, responses={503: HealthC
 
 @_described
 def alarms(request: web.Request, node: ManagedNode) -> web.Response:
-    """Whether any alarm holds publishers up."""
+    """Check that no alarm blocks publishers in the cluster."""
     return _alarms(node, "There are alarms in effect in the cluster")
 
 
 @_described
 def local_alarms(request: web.Request, node: ManagedNode) -> web.Response:
-    """Whether an alarm of this node holds publishers up."""
+    """Check that no alarm of this node blocks publishers."""
     return _alarms(node, "There are alarms in effect on the node")
 
 
 @_described
 def port_listener(request: web.Request, node: ManagedNode) -> web.Response:
-    """Whether something listens on a port."""
+    """Check that a listener uses the port."""
     written = request.match_info["port"]
     if not written.isascii() or not written.isdigit() or len(written) > 5:
         return error_reply(400, "bad_request", "Invalid port")
@@ -95,7 +95,7 @@ def port_listener(request: web.Request, node: ManagedNode) -> web.Response:
 
 @_described
 def protocol_listener(request: web.Request, node: ManagedNode) -> web.Response:
-    """Whether some listener speaks a protocol."""
+    """Check that a listener uses the protocol."""
     asked = request.match_info["protocol"]
     # RabbitMQ takes several since 4.1.
     wanted = [_PROTOCOLS.get(one.lower(), one) for one in asked.split(",")]
@@ -107,7 +107,7 @@ def protocol_listener(request: web.Request, node: ManagedNode) -> web.Response:
 
 @_described
 def virtual_hosts(request: web.Request, node: ManagedNode) -> web.Response:
-    """Whether every virtual host that exists is alive."""
+    """Check that all virtual hosts are running."""
     down = _down(node)
     if down:
         return failed("Some virtual hosts are down", **{"virtual-hosts": down})
@@ -116,38 +116,38 @@ def virtual_hosts(request: web.Request, node: ManagedNode) -> web.Response:
 
 @_described
 def losses(request: web.Request, node: ManagedNode) -> web.Response:
-    """Whether everything that was lost of messages is acknowledged."""
+    """Check that all losses of messages have been acknowledged by an operator."""
     lost = [asdict(loss) for loss in node.losses() if not loss.acknowledged]
     if lost:
-        return failed("Messages were lost, and nobody has acknowledged it", losses=lost)
+        return failed("Messages were lost, and the loss has not been acknowledged", losses=lost)
     return reply({"status": "ok"})
 
 
 @_described
 def quarantine(request: web.Request, node: ManagedNode) -> web.Response:
-    """Whether everything that is kept and the metadata do not name is acknowledged."""
+    """Check that all quarantined data (unknown to the metadata) has been acknowledged by an operator."""
     kept = [asdict(item) for item in unacknowledged(node.quarantine.items())]
     if kept:
-        text = "The metadata do not name what is on the disk, and nobody has acknowledged it"
+        text = "There is quarantined data on disk that has not been acknowledged"
         return failed(text, quarantine=kept)
     return reply({"status": "ok"})
 
 
 @_described
 def critical(request: web.Request, node: ManagedNode) -> web.Response:
-    """Whether this node may stop without a queue losing its majority: alone, there is none to lose."""
+    """Check that no queue loses its quorum if this node stops; always ok on a single node."""
     return reply({"status": "ok", "reason": "single node cluster"})
 
 
 @_described
 def in_service(request: web.Request, node: ManagedNode) -> web.Response:
-    """Whether this node serves: it answers when its metadata is there, and is never taken out of service."""
+    """Check that this node is in service."""
     return reply({"status": "ok"})
 
 
 @_described
 def connection_limit(request: web.Request, node: ManagedNode) -> web.Response:
-    """Whether more clients can connect."""
+    """Check that the connection limit of the node is not reached."""
     count, limit = node.server.connection_count, node.connections_max
     facts = {"limit": "infinity" if limit is None else limit, "connections": count}
     if limit is None or count < limit:
@@ -157,7 +157,7 @@ def connection_limit(request: web.Request, node: ManagedNode) -> web.Response:
 
 @_described
 def ready(request: web.Request, node: ManagedNode) -> web.Response:
-    """Whether clients of AMQP can connect and are served."""
+    """Check that the node has an AMQP listener and all virtual hosts are running."""
     if not any(listener.protocol.startswith("amqp") for listener in node.listeners):
         return failed("no listener for AMQP is active")
     return connection_limit(request, node)
@@ -165,7 +165,7 @@ def ready(request: web.Request, node: ManagedNode) -> web.Response:
 
 @_described
 def leaders(request: web.Request, node: ManagedNode) -> web.Response:
-    """Whether every quorum queue has a leader; there are none here."""
+    """Check that every quorum queue has a leader; always ok, as there are no quorum queues."""
     if "vhost" in request.match_info:
         vhost_in_path(request, node)
     return reply({"status": "ok"})
@@ -173,7 +173,7 @@ def leaders(request: web.Request, node: ManagedNode) -> web.Response:
 
 @_described
 def certificate_expiration(request: web.Request, node: ManagedNode) -> web.Response:
-    """Whether a certificate expires within so many days, weeks, months or years."""
+    """Check that no certificate expires within a number of days, weeks, months or years."""
     days = _DAYS.get(request.match_info["unit"])
     if days is None:
         return error_reply(
@@ -200,7 +200,7 @@ def certificate_expiration(request: web.Request, node: ManagedNode) -> web.Respo
 
 @documented(response=NodeHealthShape)
 def node_health(request: web.Request, node: ManagedNode) -> web.Response:
-    """What RabbitMQ's old health check of a node found: alarms, and virtual hosts that are down."""
+    """Check a node for alarms and stopped virtual hosts (RabbitMQ's deprecated health check)."""
     if request.match_info.get("node", node.node_name) != node.node_name:
         raise missing()
     found = [f"resource alarm(s) in effect: {RESOURCES[resource]}" for resource in node.alarms.low]
@@ -217,4 +217,4 @@ def _alarms(node: ManagedNode, reason: str) -> web.Response:
     if not resources:
         return reply({"status": "ok"})
     named = (f"{item['resource']} of node {item['node']}" for item in resources)
-    return failed(reason, alarms=resources, message=f"alarm: {', '.join(named)}; publishers wait")
+    return failed(reason, alarms=resources, message=f"alarm: {', '.join(named)}; publishers are blocked")

@@ -24,7 +24,7 @@ _STOPPED = "stopped by user '{}'"
 
 @documented(query=PageQuery, response=paged(JobShape))
 async def jobs(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Those of the virtual hosts that the user may look into, the newest first."""
+    """List the jobs of the virtual hosts in which the user has permissions, newest first."""
     now = node.now()
     listing = Listing(
         records=[job for job in reversed(node.jobs.by_id.values()) if _is_visible(request, node, job)],
@@ -42,12 +42,12 @@ async def jobs(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(query=ColumnsQuery, response=JobShape)
 def job(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """One of them."""
+    """Get a job."""
     return reply_one(request, job_view(_named(request, node), node.now()))
 
 
 def stop_job(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Stop it; one that is over is forgotten."""
+    """Stop a job, or remove a finished job from the list."""
     found = _named(request, node)
     check_owner(request, found.user)
     if found.is_over:
@@ -59,15 +59,15 @@ def stop_job(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(responses={201: JobShape})
 def undo_job(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Take back what a redrive has moved, and nobody was handed since: a job, too."""
+    """Undo a redrive: start a job that moves back the messages not delivered since."""
     redrive = _named(request, node)
     check_owner(request, redrive.user)
     if redrive.kind is not JobKind.REDRIVE:
-        raise bad_request("only a redrive can be undone: move messages back instead")
+        raise bad_request("only a redrive can be undone: to undo a move, move the messages back")
     if not redrive.is_over or (redrive.undone_by is not None and not redrive.undone_by.is_over):
-        raise bad_request("the redrive, or its undo, is going on: wait, or stop it first")
+        raise bad_request("the redrive or its undo is still running: wait, or stop it first")
     if redrive.undo_log is None or not redrive.undo_log.count:
-        raise bad_request("nothing of it can be taken back any more")
+        raise bad_request("nothing of this redrive can be undone any more")
     check_job_limit(node)
     services = live_domain(node, redrive.vhost)
     place = JobContext(node.server, user_of(request), services, services, node.now)
@@ -78,7 +78,7 @@ def undo_job(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 
 def _undoing(redrive: Job, undo_log: UndoLog, place: JobContext, id: str) -> Job:
-    """The job that takes back what `undo_log` leads to."""
+    """The job that moves back the messages in `undo_log`."""
 
     def fits(peeked: PeekedMessage) -> bool:
         return not peeked.attempts and redrive_number(peeked.message, redrive.id) is not None
@@ -113,15 +113,15 @@ def _undoing(redrive: Job, undo_log: UndoLog, place: JobContext, id: str) -> Job
 
 
 def check_job_limit(node: ManagedNode) -> None:
-    """Refuse what would be one job too many."""
+    """Raise RequestRefused if the maximum number of jobs is running."""
     if node.jobs.is_full:
         raise RequestRefused(
-            error_reply(503, "service_unavailable", "too many jobs are running: wait, or stop one")
+            error_reply(503, "service_unavailable", "too many jobs are running: wait for one, or stop one")
         )
 
 
 def live_domain(node: ManagedNode, vhost: str) -> VhostServices:
-    """The virtual host, which must be alive."""
+    """The services of the virtual host; raises RequestRefused if it is down."""
     services = node.server.vhost_services.get(vhost)
     if services is None:
         raise RequestRefused(error_reply(503, "service_unavailable", f"vhost '{vhost}' is down"))

@@ -77,7 +77,7 @@ class LeasedQuery(RowFormatQuery, total=False):
 
 @documented(query=PageQuery, response=paged(LeaseShape))
 async def leases(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The user's leases in all virtual hosts, ended ones among them; to who monitors, those of everybody."""
+    """List leases of all virtual hosts, also ended ones: all with the tag monitoring, else the user's own."""
     names = visible_vhosts(node, user_of(request))
     vhosts = [vhost for vhost in node.metadata.vhosts.by_name.values() if vhost.name in names]
     return await _listed(request, [(vhost, list(vhost.topology.leases.by_id.values())) for vhost in vhosts])
@@ -85,7 +85,7 @@ async def leases(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(query=PageQuery, response=paged(LeaseShape))
 async def leases_of_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The user's leases of one queue, ended ones among them; to who monitors, those of everybody."""
+    """List leases of a queue, also ended ones: all with the tag monitoring, else the user's own."""
     context = request_context(request, node)
     name = request.match_info["queue"]
     if name not in context.records.queues:
@@ -96,7 +96,7 @@ async def leases_of_queue(request: web.Request, node: ManagedNode) -> web.Stream
 
 @documented(body=LeaseBody, responses={200: LeaseGrantShape, 201: LeaseGrantShape})
 async def grant(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Have messages of a queue that nobody else gets for a while; no lease if nothing is ready.
+    """Lease messages of a queue: no consumer gets them until the lease ends; none if nothing is ready.
 
     201 says that they were taken now, 200 that the key has been here before.
     """
@@ -105,10 +105,10 @@ async def grant(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     name = request.match_info["queue"]
     queue = readable_queue(context, name)
     if not isinstance(queue, ClassicQueue):
-        raise bad_request(f"queue '{name}' is a stream, which is read without leases")
+        raise bad_request(f"queue '{name}' is a stream, which has no leases: read it by offset")
     key = fields.text("key")
     if not 0 < len(key.encode("utf-8", "surrogateescape")) <= LEASE_KEY_SIZE_MAX:
-        raise bad_request(f"key has 1 to {LEASE_KEY_SIZE_MAX} octets")
+        raise bad_request(f"key must have 1 to {LEASE_KEY_SIZE_MAX} bytes")
     lease_request = LeaseRequest(
         id=node.jobs.new_id(),
         user=context.requester.user,
@@ -126,7 +126,7 @@ async def grant(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(response=LeaseShape)
 def lease(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """One of them."""
+    """Get a lease."""
     vhost, found = _named(request, node, is_looked_at=True)
     _check_readable(request, node, vhost, found)
     return reply(lease_view(vhost.name, found))
@@ -134,7 +134,7 @@ def lease(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented_as(Operation(query=LeasedQuery, responses={**ROWS, 410: ErrorShape}, response_type=CONTENT_TYPE))
 async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The messages of a lease as rows; `offset` is the place in the lease, from 0 on."""
+    """Read the messages of a lease as rows; `offset` is the position in the lease, from 0."""
     vhost, found = _named(request, node)
     context = _check_readable(request, node, vhost, found)
     _check_active(found)
@@ -142,7 +142,7 @@ async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     held = lease_service.held.get(found.id)
     if held is None:
         raise RequestRefused(
-            error_reply(503, "service_unavailable", "the messages of the lease are not there yet")
+            error_reply(503, "service_unavailable", "the messages of the lease are still being read: retry")
         )
     start = query_number(request, "start", 0, LEASE_MESSAGES_MAX)
     end = query_number(request, "end", found.messages, LEASE_MESSAGES_MAX)
@@ -155,7 +155,7 @@ async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(body=SettleBody, response=LeaseShape, responses={409: ErrorShape, 410: ErrorShape})
 async def settle(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """End a lease: its messages are acknowledged, or go back. That is safe when it is answered.
+    """End a lease by acknowledging or requeueing its messages; durable when the response is sent.
 
     Ended so before, it is answered in the same way.
     """
@@ -165,7 +165,7 @@ async def settle(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     outcome = fields.get("outcome", "acknowledge")
     state = _OUTCOMES.get(outcome) if isinstance(outcome, str) else None
     if state is None:
-        raise bad_request(f"outcome is {' or '.join(_OUTCOMES)}")
+        raise bad_request(f"outcome must be {' or '.join(_OUTCOMES)}")
     if found.is_active:
         await run_coroutine(context.services.lease_service.end(found.id, state, context.requester.user))
         vhost, found = _named(request, node)
@@ -178,7 +178,7 @@ async def settle(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(body=RenewBody, response=LeaseShape, responses={410: ErrorShape})
 async def renew(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Have a lease last longer, or less long, from now on."""
+    """Set the remaining time of a lease, in seconds from now."""
     vhost, found = _named(request, node)
     _check_readable(request, node, vhost, found)
     fields = await read_fields(request)
@@ -230,7 +230,7 @@ async def _listed(
 def _named(
     request: web.Request, node: ManagedNode, *, is_looked_at: bool = False
 ) -> tuple[VhostMetadata, LeaseRecord]:
-    """The lease that is named: of who asks, or any if an administrator does, or who monitors looks at it.
+    """The lease in the path: the user's own, any for administrators, and to read also with monitoring.
 
     Anybody else's is answered as one that there never was.
     """
@@ -247,7 +247,7 @@ def _named(
 def _check_readable(
     request: web.Request, node: ManagedNode, vhost: VhostMetadata, lease: LeaseRecord
 ) -> RequestContext:
-    """Refuse who may not read the queue any more."""
+    """Raise RequestRefused if the user may no longer read the queue."""
     context = request_context_in(request, node, vhost)
     readable_queue(context, lease.queue)
     return context
@@ -259,10 +259,10 @@ def _check_active(lease: LeaseRecord) -> None:
 
 
 def _number(fields: BodyFields, name: str, default: int, most: int) -> int:
-    """A field from 1 to `most`."""
+    """The field `name` as a number from 1 to `most`; raises RequestRefused for others."""
     if name not in fields:
         return default
     number = fields.integer(name)
     if not 1 <= number <= most:
-        raise bad_request(f"{name} is a number from 1 to {most}")
+        raise bad_request(f"{name} must be a number from 1 to {most}")
     return number

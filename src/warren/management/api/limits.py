@@ -37,7 +37,7 @@ class UserLimitsShape(TypedDict):
 
 @documented(query=ListQuery, response=list[VhostLimitsShape])
 async def vhost_limits(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The limits of every virtual host that the user may know of, and that has any."""
+    """List the limits of the virtual hosts that the user may list and that have limits."""
     vhosts = [node.metadata.vhosts.by_name[name] for name in visible_vhosts(node, user_of(request))]
     found = [_facts("vhost", vhost.name, vhost.limits) for vhost in vhosts if vhost.limits]
     return await reply_list(request, _listing(found, "vhost"))
@@ -45,7 +45,7 @@ async def vhost_limits(request: web.Request, node: ManagedNode) -> web.StreamRes
 
 @documented(query=ListQuery, response=list[VhostLimitsShape])
 async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The limits of one virtual host."""
+    """Get the limits of a virtual host."""
     vhost = vhost_in_path(request, node)
     found = [_facts("vhost", vhost.name, vhost.limits)] if vhost.limits else []
     return await reply_list(request, _listing(found, "vhost"))
@@ -53,7 +53,7 @@ async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamRespons
 
 @documented(body=LimitBody, responses={204: None})
 async def put_vhost_limit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Set one limit of a virtual host: `max-connections` or `max-queues`."""
+    """Set a limit of a virtual host: `max-connections` or `max-queues`."""
     vhost, name = vhost_in_path(request, node), request.match_info["name"]
     value = (await read_fields(request)).get("value")
     await propose(node, SetVhostLimits(vhost=vhost.name, limits={**vhost.limits, name: value}))
@@ -61,7 +61,7 @@ async def put_vhost_limit(request: web.Request, node: ManagedNode) -> web.Stream
 
 
 async def delete_vhost_limit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Lift one limit of a virtual host."""
+    """Remove a limit of a virtual host."""
     vhost = vhost_in_path(request, node)
     limits = _without(vhost.limits, request.match_info["name"])
     await propose(node, SetVhostLimits(vhost=vhost.name, limits=limits))
@@ -70,7 +70,7 @@ async def delete_vhost_limit(request: web.Request, node: ManagedNode) -> web.Str
 
 @documented(query=ListQuery, response=list[UserLimitsShape])
 async def user_limits(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The limits of every user who has any."""
+    """List the limits of all users that have limits."""
     found = [
         _facts("user", user.name, user.limits) for user in node.metadata.users.by_name.values() if user.limits
     ]
@@ -79,7 +79,7 @@ async def user_limits(request: web.Request, node: ManagedNode) -> web.StreamResp
 
 @documented(query=ListQuery, response=list[UserLimitsShape])
 async def of_user(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The limits of one user."""
+    """Get the limits of a user."""
     user = user_in_path(request, node)
     found = [_facts("user", user.name, user.limits)] if user.limits else []
     return await reply_list(request, _listing(found, "user"))
@@ -87,7 +87,7 @@ async def of_user(request: web.Request, node: ManagedNode) -> web.StreamResponse
 
 @documented(body=LimitBody, responses={204: None})
 async def put_user_limit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Set one limit of a user: `max-connections` or `max-channels`."""
+    """Set a limit of a user: `max-connections` or `max-channels`."""
     value = (await read_fields(request)).get("value")
     name = request.match_info["user"]
     user = node.metadata.users.by_name.get(name)
@@ -99,7 +99,7 @@ async def put_user_limit(request: web.Request, node: ManagedNode) -> web.StreamR
 
 
 async def delete_user_limit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Lift one limit of a user."""
+    """Remove a limit of a user."""
     user = user_in_path(request, node)
     limits = _without(user.limits, request.match_info["name"])
     await propose(node, SetUserLimits(name=user.name, limits=limits))

@@ -49,22 +49,22 @@ class LiveQuery(TypedDict):
 
 
 def add_live(app: web.Application, ask: Fetch) -> None:
-    """Have `app` follow what `ask` answers."""
+    """Make `app` stream the responses that `ask` returns."""
     app[_EVENT_STREAMS] = EventStreams(ask)
 
 
 @documented_as(Operation(query=LiveQuery, responses={200: str}, response_type="text/event-stream"))
 async def live(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The answers of each `path`, at once and every five seconds, until the client goes.
+    """Stream the responses of each `path` as server-sent events, at once and every five seconds.
 
     A client that does not read what it is sent is let go of.
     """
     paths = request.query.getall("path", [])
     if not 0 < len(paths) <= LIVE_PATHS_MAX:
-        raise bad_request(f"one to {LIVE_PATHS_MAX} paths are wanted, not {len(paths)}")
+        raise bad_request(f"give 1 to {LIVE_PATHS_MAX} parameters path, not {len(paths)}")
     for path in paths:
         if not await _is_followable(request, path):
-            raise bad_request(f"'{path}' cannot be followed")
+            raise bad_request(f"'{path}' cannot be streamed: give a path of a GET request that returns JSON")
     event_streams, user = request.app[_EVENT_STREAMS], user_of(request)
     with event_streams.open_stream(user.name):
         response = web.StreamResponse(headers=_HEADERS)
@@ -81,7 +81,7 @@ async def live(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 
 def _shrink_send_buffer(request: web.Request) -> None:
-    """Have the kernel hold little for a client that does not read: what waits is to be seen, and counted."""
+    """Limit the kernel's send buffer, so that unread events of a client are visible and counted."""
     connected = request.transport.get_extra_info("socket") if request.transport is not None else None
     if connected is not None:
         with suppress(OSError):
@@ -89,7 +89,7 @@ def _shrink_send_buffer(request: web.Request) -> None:
 
 
 async def _is_followable(request: web.Request, path: str) -> bool:
-    """Whether `path`, decoded by the router, leads to a GET of the table that answers with JSON."""
+    """True if `path` matches a GET route that returns JSON."""
     if not path.startswith(request.app[PREFIX] + _API) or "#" in path:
         return False
     try:

@@ -36,12 +36,12 @@ class AcknowledgedLossesShape(TypedDict):
 
 @documented(query=LossesQuery, response=list[LossShape])
 def losses(request: web.Request, node: ManagedNode) -> web.Response:
-    """Every loss that is remembered, acknowledged or not."""
+    """List the losses of messages on record, acknowledged or not."""
     vhost = request.query.get("vhost")
     return reply([asdict(loss) for loss in node.losses() if vhost in (None, loss.vhost)])
 
 
 @documented(query=LossesQuery, response=AcknowledgedLossesShape)
 def acknowledge(request: web.Request, node: ManagedNode) -> web.Response:
-    """Know of all losses up to now: the health check is good again until there is another."""
+    """Acknowledge all losses so far: the health check passes until there is another."""
     return reply({"acknowledged": node.acknowledge_losses(request.query.get("vhost"))})

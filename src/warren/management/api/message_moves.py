@@ -109,7 +109,7 @@ class _MoveOptions:
 
 @documented(body=RedriveBody, responses={200: PreviewShape, 201: JobShape})
 async def redrive(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Send dead letters of a queue back to where they came from, or where they should go; or show what would.
+    """Redrive dead letters of a queue to their original queues or another target, or preview it.
 
     Fields: `to` (queue or exchange); `queue`, `exchange`, `routing_key` instead of its own; `edit`; and those
     of `_move_options`.
@@ -119,12 +119,12 @@ async def redrive(request: web.Request, node: ManagedNode) -> web.StreamResponse
     options = _move_options(fields, readable_classic_queue(context, request.match_info["queue"]))
     to = fields.text("to", _TO_QUEUE)
     if to not in (_TO_QUEUE, _TO_EXCHANGE):
-        raise bad_request(f"to is {_TO_QUEUE} or {_TO_EXCHANGE}, not '{to[:40]}'")
+        raise bad_request(f"to must be {_TO_QUEUE} or {_TO_EXCHANGE}, not '{to[:40]}'")
     target = {name: _name(fields, name) for name in (_TO_QUEUE, _TO_EXCHANGE, "routing_key")}
     if target[_TO_EXCHANGE] == DEFAULT_EXCHANGE_ALIAS:
         target[_TO_EXCHANGE] = ""
     if to == _TO_QUEUE and (target[_TO_EXCHANGE] is not None or target["routing_key"] is not None):
-        raise bad_request("exchange and routing_key are for to: exchange")
+        raise bad_request("exchange and routing_key require to = exchange")
     place = JobContext(node.server, user_of(request), context.services, context.services, node.now)
     permit = Permit(place, options.queue)
     id = node.jobs.new_id()
@@ -151,7 +151,7 @@ async def redrive(request: web.Request, node: ManagedNode) -> web.StreamResponse
 
 @documented(body=MoveBody, responses={200: PreviewShape, 201: JobShape})
 async def move(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Move messages of a queue to another, as they are, in their order; or show what would be.
+    """Move messages of a queue to another queue, unchanged and in order, or preview it.
 
     destination: its name; destination_vhost; and what `_move_options` reads.
     """
@@ -169,7 +169,7 @@ async def move(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         JobContext(node.server, user_of(request), context.services, target, node.now), options.queue
     )
     if queue_named(target.vhost, name, permit.admit) is options.queue:
-        raise bad_request("the messages are in this queue already")
+        raise bad_request("the target is the queue that the messages are in: choose another")
     move_router = QueueMoveRouter(target.vhost, name, permit.admit)
     if options.is_dry_run:
         return reply(await _preview(options, move_router))
@@ -207,7 +207,7 @@ def _started(job: Job, node: ManagedNode) -> web.StreamResponse:
 
 
 async def _preview(options: _MoveOptions, move_router: MoveRouter) -> dict[str, object]:
-    """What would happen, as far as one answer may look; `next` is the place where it did not any more."""
+    """The preview of a move within the bounds of one response; `next` is where it stopped looking."""
     preview = MovePreview(options.queue_scan(), options.fits, move_router, PREVIEWED_MAX)
     queue_scan = preview.queue_scan
     limit = options.limit if options.limit is not None else PEEKED_PER_REQUEST_MAX
@@ -226,7 +226,7 @@ def _move_options(fields: BodyFields, queue: ClassicQueue) -> _MoveOptions:
     """match: conditions; group: a cause of dead letters; places: of messages; limit; rate; dry_run."""
     texts = fields.get("match", [])
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise bad_request("match is a list of conditions")
+        raise bad_request("match must be a list of conditions")
     try:
         wanted = parse_conditions(texts)
     except ConditionError as error:
@@ -282,11 +282,11 @@ def _places(fields: BodyFields) -> list[int]:
     if not isinstance(places, list) or not all(
         isinstance(place, int) and not isinstance(place, bool) and 0 <= place < 1 << 62 for place in places
     ):
-        raise bad_request("places is a list of the places of messages")
+        raise bad_request("places must be a list of positions of messages")
     if len(places) > SELECTED_MESSAGES_MAX:
         raise bad_request(f"{len(places)} places are more than {SELECTED_MESSAGES_MAX}")
     if "places" in fields and not places:
-        raise bad_request("places is empty: nothing is chosen")
+        raise bad_request("places is empty: give at least one position, or leave the field out")
     return sorted(set(places))
 
 
@@ -295,7 +295,7 @@ def _number(fields: BodyFields, name: str, most: int) -> int | None:
         return None
     number = fields.integer(name)
     if not 0 < number <= most:
-        raise bad_request(f"{name} is a number from 1 to {most}, not {number}")
+        raise bad_request(f"{name} must be a number from 1 to {most}, not {number}")
     return number
 
 
@@ -304,7 +304,7 @@ def _rate(fields: BodyFields) -> float | None:
     if rate is None:
         return None
     if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 < rate <= JOB_RATE_MAX:
-        raise bad_request(f"rate is a number of messages per second up to {JOB_RATE_MAX}")
+        raise bad_request(f"rate must be a number of messages per second up to {JOB_RATE_MAX}")
     return float(rate)
 
 
@@ -336,7 +336,7 @@ def _edit(
     body = None
     if given.get("payload") is not None:
         if len(options.places) != 1:
-            raise bad_request("a payload is for one message: choose it by its place")
+            raise bad_request("a payload can replace that of one message only: select it by its place")
         body = payload_of(BodyFields({"payload_encoding": "string", **given.by_name}))
     changed = {name: value for name in names if (value := getattr(properties, name, None)) is not None}
     try:
@@ -353,7 +353,7 @@ def _edit(
 
 
 def _check(changed: dict[str, object], user: str, *, may_impersonate: bool) -> None:
-    """What a publisher may not say, nobody may write into a message."""
+    """Raise RequestRefused for a header or property that a publisher may not set either."""
     user_id, expiration, mode = (changed.get(name) for name in ("user_id", "expiration", "delivery_mode"))
     if user_id is not None and user_id != user and not may_impersonate:
         raise PreconditionFailed(f"user_id property set to '{user_id}' but authenticated user was '{user}'")
@@ -368,7 +368,7 @@ def _check(changed: dict[str, object], user: str, *, may_impersonate: bool) -> N
 def _texts(fields: BodyFields, name: str) -> frozenset[str]:
     texts = fields.get(name, [])
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise bad_request(f"{name} is a list of names")
+        raise bad_request(f"{name} must be a list of names")
     return frozenset(texts)
 
 

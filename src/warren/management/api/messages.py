@@ -94,7 +94,7 @@ class AlivenessShape(TypedDict):
 
 @documented(body=PublishBody, response=PublishedShape)
 async def publish_message(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Publish one message, also in an alarm; whether a queue has it, and has it safely."""
+    """Publish a message, also during an alarm; returns after it is confirmed, with `routed`."""
     context = request_context(request, node)
     fields = await read_fields(request)
     body, properties = payload_of(fields), properties_of(fields)
@@ -116,7 +116,7 @@ async def publish_message(request: web.Request, node: ManagedNode) -> web.Stream
 
 @documented(body=GetBody, response=list[FetchedMessageShape])
 async def get_messages(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The first messages of a queue, which go back to where they were, or are gone."""
+    """Get the first messages of a queue; `ackmode` requeues or removes them."""
     context = request_context(request, node)
     fields = await read_fields(request)
     mode, count, encoding = fields.get("ackmode"), fields.integer("count"), fields.get("encoding")
@@ -138,7 +138,7 @@ async def get_messages(request: web.Request, node: ManagedNode) -> web.StreamRes
 
 @documented(response=AlivenessShape)
 async def aliveness(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Whether a message gets through the virtual host: declared, published and got."""
+    """Check a virtual host: declare the queue `aliveness-test`, publish to it and get the message."""
     context = request_context(request, node)
     properties = BasicProperties()
     try:
@@ -160,12 +160,12 @@ async def aliveness(request: web.Request, node: ManagedNode) -> web.StreamRespon
         raise RequestRefused(error_reply(503, "service_unavailable", _unconfirmed(node))) from None
     queue = readable_classic_queue(context, _ALIVENESS_QUEUE)
     if not await _got(queue, 1, "ack_requeue_false", lambda delivery: {}):
-        raise RequestRefused(error_reply(503, "failed", "the message is not there"))
+        raise RequestRefused(error_reply(503, "failed", "the published message did not arrive in the queue"))
     return reply({"status": "ok"})
 
 
 async def _publish_confirmed(context: RequestContext, message: Message, properties: BasicProperties) -> bool:
-    """Publish `message`; refused if a queue will not have it, TimeoutError if it is not safe in time."""
+    """Publish `message`; RequestRefused if a queue rejects it, TimeoutError if unconfirmed in time."""
     publishing = run_coroutine(
         publish(context.services, context.rules, message, properties=properties, origin=context.origin)
     )
@@ -176,7 +176,7 @@ async def _publish_confirmed(context: RequestContext, message: Message, properti
 
 
 def _unconfirmed(node: ManagedNode) -> str:
-    """Why nobody knows what became of a message."""
+    """The reason for a publish without a confirm in time."""
     alarms = ", ".join(resource.value for resource in node.alarms.low)
     alarm = f"; alarm: {alarms}" if alarms else ""
     waits = f"not confirmed within {HTTP_CONFIRM_S_MAX} s: the message waits for its disk"
@@ -186,7 +186,7 @@ def _unconfirmed(node: ManagedNode) -> str:
 async def _got(
     queue: ClassicQueue, count: int, mode: str, view: Callable[[Delivery], dict[str, object]]
 ) -> list[dict[str, object]]:
-    """So many messages, as `view` shows them, or so much; what is to go back does so in the end."""
+    """Up to `count` messages as `view` shows them; messages to requeue go back at the end."""
     got: list[dict[str, object]] = []
     held: list[Delivery] = []
     octets = 0
@@ -216,15 +216,15 @@ def _trace(context: RequestContext, queue: LocalQueue, delivery: Delivery) -> No
 
 
 def readable_classic_queue(context: RequestContext, name: str) -> ClassicQueue:
-    """The queue `name`, which whoever asks may read, and out of which messages may be taken."""
+    """The queue `name`; raises RequestRefused if the user may not read it or it is a stream."""
     queue = readable_queue(context, name)
     if not isinstance(queue, ClassicQueue):
-        raise bad_request(f"queue '{name}' is a stream: nothing is taken out of it; peek, or consume it")
+        raise bad_request(f"queue '{name}' is a stream: use peek or a consumer")
     return queue
 
 
 def readable_queue(context: RequestContext, name: str) -> LocalQueue:
-    """The queue `name`, which whoever asks may read."""
+    """The queue `name`; raises RequestRefused if the user may not read it."""
     try:
         return context.services.queue_service.live_queue(context.requester, name)
     except AmqpError as error:
@@ -232,7 +232,7 @@ def readable_queue(context: RequestContext, name: str) -> LocalQueue:
 
 
 def _channel_error(error: AmqpError) -> RequestRefused:
-    """What a channel would have been closed with."""
+    """The error that a channel would be closed with, as an HTTP response."""
     if isinstance(error, AccessRefused):
         return RequestRefused(error_reply(401, "not_authorised", error.reply_text))
     if isinstance(error, NotFound):
@@ -259,7 +259,7 @@ def _message(
 
 
 def encoded_body(body: bytes, encoding: object) -> tuple[str, str]:
-    """`body` for JSON, and how it is written: as it is, if it is text and `encoding` is auto; else base64."""
+    """`body` for JSON and its encoding: string if it is UTF-8 and `encoding` is auto, else base64."""
     if encoding == "auto":
         try:
             return body.decode(), "string"
@@ -269,7 +269,7 @@ def encoded_body(body: bytes, encoding: object) -> tuple[str, str]:
 
 
 def shown_properties(properties: BasicProperties) -> object:
-    """Those that there are; none is an empty list, as RabbitMQ has it."""
+    """The properties that are set; an empty list if there are none, as in RabbitMQ."""
     found: dict[str, object] = {
         name: value for name in (*_NUMBERS, *_TEXTS) if (value := getattr(properties, name)) is not None
     }
@@ -279,7 +279,7 @@ def shown_properties(properties: BasicProperties) -> object:
 
 
 def payload_of(fields: BodyFields) -> bytes:
-    """The body that `payload` and `payload_encoding` write down."""
+    """The message body in the fields `payload` and `payload_encoding`."""
     payload, encoding = fields.get("payload"), fields.get("payload_encoding")
     if not isinstance(payload, str):
         raise bad_request("payload_not_string")

@@ -76,7 +76,7 @@ class LoginBody(TypedDict):
 
 @documented(query=ListQuery, response=list[FeatureFlagShape])
 async def feature_flags(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """All feature flags: nothing here is switched on later than it is there."""
+    """List the feature flags; a supported feature is always enabled."""
     listing: Listing[str] = Listing(
         records=_FLAGS, view=_flag, columns={"name": lambda name: name}, sort_keys=("name",)
     )
@@ -85,7 +85,7 @@ async def feature_flags(request: web.Request, node: ManagedNode) -> web.StreamRe
 
 @documented(responses={204: None})
 def enable_feature_flag(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Enable a feature flag: what is there is enabled already."""
+    """Enable a feature flag; supported ones are enabled already."""
     name = request.match_info["name"]
     if name not in _FLAGS or not _FLAGS[name][1]:
         raise bad_request("unsupported")
@@ -94,26 +94,26 @@ def enable_feature_flag(request: web.Request, node: ManagedNode) -> web.StreamRe
 
 @documented(response=list[dict[str, Any]])
 def extensions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """What RabbitMQ's own interface would load beside itself."""
+    """List extensions of the web interface: none."""
     return reply([{"javascript": "dispatcher.js"}])
 
 
 @documented(response=AuthSettingsShape)
 def auth(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """How an interface is to log in: by name and password."""
+    """Get the login method of the web interface: user name and password."""
     return reply({"oauth_enabled": False, "enable_uaa": False, "uaa_client_id": "", "uaa_location": ""})
 
 
 @documented(response=PasswordHashShape)
 async def hash_password(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The hash of a password that a user may be put with, where no `hashing_algorithm` is given."""
+    """Hash a password, for creating users with `password_hash` and no `hashing_algorithm`."""
     hashed = await asyncio.to_thread(node.default_hash, request.match_info["password"])
     return reply({"ok": b64encode(hashed.octets).decode("ascii")})
 
 
 @documented(query=ListQuery, response=list[AuthAttemptsShape])
 async def attempts(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """How often somebody tried to log in, by protocol."""
+    """Get the number of authentication attempts by protocol."""
     _check_node(request, node)
     listing: Listing[tuple[str, AuthAttempts]] = Listing(
         records=node.server.admission_control.attempts.items(),
@@ -126,25 +126,25 @@ async def attempts(request: web.Request, node: ManagedNode) -> web.StreamRespons
 
 @documented(response=list[AuthAttemptsShape])
 def attempts_by_source(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The same by user and address, which is not counted; nor is it in RabbitMQ unless it is told to."""
+    """Get authentication attempts by user and address: empty, as they are not counted separately."""
     _check_node(request, node)
     return reply([])
 
 
 def forget_attempts(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Count them from zero again."""
+    """Reset the number of authentication attempts."""
     _check_node(request, node)
     node.server.admission_control.forget_attempts()
     return done()
 
 
 def rebalance(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Spread the leaders of queues over the nodes: one node has them all."""
+    """Rebalance queue leaders; does nothing on a single node."""
     return done()
 
 
 def reset(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Forget statistics of nodes that are gone: there are none."""
+    """Reset the statistics database; does nothing on a single node."""
     if request.match_info.get("node", node.node_name) != node.node_name:
         raise missing()
     return done()
@@ -158,7 +158,7 @@ def reset(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     )
 )
 async def login(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Whether a name and a password are right; no cookie holds them, as RabbitMQ's would."""
+    """Check a user name and password; unlike RabbitMQ, sets no cookie with them."""
     form = _form(await read_octets(request))
     name, password = form.get(b"username"), form.get(b"password")
     credentials = None

@@ -36,7 +36,7 @@ _tables = documented(query=ColumnsQuery, response=NodeTablesShape)
 
 @documented(query=NodesQuery, response=list[NodeShape])
 async def nodes(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """This node, in a list of its own."""
+    """List the nodes: this node."""
     wanted = sample_ranges(request, node)
     listing: Listing[ManagedNode] = Listing(
         records=[node],
@@ -49,7 +49,7 @@ async def nodes(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(query=NodeQuery, response=NodeShape)
 def one_node(request: web.Request, node: ManagedNode) -> web.Response:
-    """This node, with its memory if that is wanted."""
+    """Get this node, with its memory use if requested."""
     _check(request, node)
     facts = node_view(node, sample_ranges(request, node))
     if request.query.get("memory") == "true":
@@ -62,25 +62,25 @@ def one_node(request: web.Request, node: ManagedNode) -> web.Response:
 
 @_memory
 def memory(request: web.Request, node: ManagedNode) -> web.Response:
-    """Where a node's memory is, in octets."""
+    """Get the memory use of a node by category, in bytes."""
     return _reply_memory(request, node, is_relative=False)
 
 
 @_memory
 def relative_memory(request: web.Request, node: ManagedNode) -> web.Response:
-    """Where a node's memory is, in parts of a hundred."""
+    """Get the memory use of a node by category, in percent."""
     return _reply_memory(request, node, is_relative=True)
 
 
 @_tables
 def tables(request: web.Request, node: ManagedNode) -> web.Response:
-    """How large a node's tables are, in octets."""
+    """Get the size of a node's tables, in bytes."""
     return _reply_tables(request, node, is_relative=False)
 
 
 @_tables
 def relative_tables(request: web.Request, node: ManagedNode) -> web.Response:
-    """How large a node's tables are, in parts of a hundred."""
+    """Get the size of a node's tables, in percent."""
     return _reply_tables(request, node, is_relative=True)
 
 

@@ -14,11 +14,11 @@ _DOCUMENT: web.AppKey[Callable[[], bytes]] = web.AppKey("document")
 
 
 def add_document(app: web.Application, written: Callable[[], bytes]) -> None:
-    """Have `app` show what `written` gives; it is asked once, when somebody wants it."""
+    """Serve the document that `written` returns; it is called once, at the first request."""
     app[_DOCUMENT] = written
 
 
 @documented(response=dict[str, Any])
 async def document(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The document of this API, OpenAPI 3.1."""
+    """Get the OpenAPI 3.1 document of this API."""
     return reply_octets(await asyncio.to_thread(request.app[_DOCUMENT]))

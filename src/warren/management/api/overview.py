@@ -26,12 +26,12 @@ class CurrentUserShape(TypedDict):
 
 @documented(response=CurrentUserShape)
 def who_am_i(request: web.Request, node: ManagedNode) -> web.Response:
-    """The name and the tags of who asks."""
+    """Get the name and the tags of the authenticated user."""
     user = user_of(request)
     return reply({"name": user.name, "tags": list(user.tags)})
 
 
 @documented(query=OverviewQuery, response=OverviewShape)
 def overview(request: web.Request, node: ManagedNode) -> web.Response:
-    """What runs here, how many of everything, and what is done."""
+    """Get an overview of the broker: versions, object totals, message rates and listeners."""
     return reply_one(request, overview_view(node, user_of(request), sample_ranges(request, node)))

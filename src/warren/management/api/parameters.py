@@ -47,7 +47,7 @@ class GlobalParameterShape(TypedDict):
 
 @documented(query=ListQuery, response=list[ParameterShape])
 async def parameters(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """All parameters, or those of one component, in all virtual hosts that the user may work in."""
+    """List parameters, of all components or one, in the virtual hosts in which the user has permissions."""
     vhosts = [node.metadata.vhosts.by_name[name] for name in login_vhosts(node, user_of(request))]
     component = request.match_info.get("component")
     return await _reply(request, [entry for vhost in vhosts for entry in _of(vhost, component)])
@@ -55,13 +55,13 @@ async def parameters(request: web.Request, node: ManagedNode) -> web.StreamRespo
 
 @documented(query=ListQuery, response=list[ParameterShape])
 async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The parameters of one component in one virtual host."""
+    """List the parameters of a component in a virtual host."""
     return await _reply(request, list(_of(vhost_in_path(request, node), request.match_info["component"])))
 
 
 @documented(query=ColumnsQuery, response=ParameterShape)
 async def parameter(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """One parameter."""
+    """Get a parameter."""
     return reply_one(request, _found(request, vhost_in_path(request, node)))
 
 
@@ -80,7 +80,7 @@ async def put_parameter(request: web.Request, node: ManagedNode) -> web.StreamRe
 
 
 async def delete_parameter(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Remove a parameter."""
+    """Delete a parameter."""
     vhost = vhost_in_path(request, node)
     _found(request, vhost)
     component, name = request.match_info["component"], request.match_info["name"]
@@ -90,7 +90,7 @@ async def delete_parameter(request: web.Request, node: ManagedNode) -> web.Strea
 
 @documented(query=ListQuery, response=list[GlobalParameterShape])
 async def global_parameters(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The parameters of the whole broker."""
+    """List the global parameters."""
     found = [
         {"name": name, "value": value} for name, value in node.metadata.global_parameters.by_name.items()
     ]
@@ -99,14 +99,14 @@ async def global_parameters(request: web.Request, node: ManagedNode) -> web.Stre
 
 @documented(query=ColumnsQuery, response=GlobalParameterShape)
 async def global_parameter(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """One parameter of the whole broker."""
+    """Get a global parameter."""
     name = _global_name(request, node)
     return reply_one(request, {"name": name, "value": node.metadata.global_parameters.by_name[name]})
 
 
 @documented(body=ParameterBody)
 async def put_global_parameter(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Set a parameter of the whole broker."""
+    """Set a global parameter."""
     name = request.match_info["name"]
     fields = await read_fields(request)
     is_new = name not in node.metadata.global_parameters.by_name
@@ -115,7 +115,7 @@ async def put_global_parameter(request: web.Request, node: ManagedNode) -> web.S
 
 
 async def delete_global_parameter(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Remove a parameter of the whole broker."""
+    """Delete a global parameter."""
     await propose_checked(node, ClearGlobalParameter(name=_global_name(request, node)))
     return done()
 
@@ -128,7 +128,7 @@ def _global_name(request: web.Request, node: ManagedNode) -> str:
 
 
 def _of(vhost: VhostMetadata, component: str | None) -> Iterator[JsonObject]:
-    """Policies are parameters, too, if they are asked for as such."""
+    """The policies as parameters of the components `policy` and `operator_policy`."""
     entries = policy_parameters(vhost) if component == POLICY else parameter_entries(vhost)
     return (entry for entry in entries if component is None or entry["component"] == component)
 

@@ -110,7 +110,7 @@ class _PeekScan:
 
 @documented(query=PeekQuery, response=PeekShape)
 async def peek(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Some messages of a queue, in order, and from which place on to go on looking: null at its end.
+    """Peek at messages of a queue in order; `next` is the position to continue from, null at the end.
 
     state: ready, or unacknowledged; from: a place; count; truncate: octets of each body; match: conditions.
     """
@@ -133,7 +133,7 @@ async def peek(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     elif state == _UNACKNOWLEDGED:
         after = await _unacknowledged(scan, node)
     else:
-        raise bad_request(f"state is {_READY} or {_UNACKNOWLEDGED}, not '{state}'")
+        raise bad_request(f"state must be {_READY} or {_UNACKNOWLEDGED}, not '{state}'")
     return reply({"messages": scan.found, "next": after, "examined": scan.examined})
 
 
@@ -154,7 +154,7 @@ async def _ready(scan: _PeekScan) -> int | None:
 
 
 async def _unacknowledged(scan: _PeekScan, node: ManagedNode) -> int | None:
-    """In the order of connections and channels: a place is how many stand before."""
+    """Unacknowledged messages in order of connections and channels; a position counts those before it."""
     place = 0
     for connection, channel in list(channels_of(node, scan.queue)):
         for tag, delivery in channel.subscriber.unacked.tagged():
@@ -185,7 +185,7 @@ async def _unacknowledged(scan: _PeekScan, node: ManagedNode) -> int | None:
 
 
 def channels_of(node: ManagedNode, queue: LocalQueue) -> Iterator[tuple[AmqpConnection, Channel]]:
-    """Every channel that may hold messages of `queue`, with its connection."""
+    """The channels that may hold unacknowledged messages of `queue`, with their connections."""
     for connection in node.server.connections:
         if connection.services is not None and connection.services.vhost.name == queue.vhost_name:
             for channel in connection.channels.values():
@@ -209,10 +209,10 @@ def _view(message: Message, truncate: int, now: int) -> dict[str, object]:
 
 
 def query_number(request: web.Request, name: str, default: int, most: int) -> int:
-    """The number that a request's `name` is, up to `most`."""
+    """The query parameter `name` as a number up to `most`; raises RequestRefused for others."""
     text = request.query.get(name)
     if text is None:
         return default
     if not text.isascii() or not text.isdecimal() or len(text) > 20 or int(text) > most:
-        raise bad_request(f"{name} is a number up to {most}, not '{text[:40]}'")
+        raise bad_request(f"{name} must be a number up to {most}, not '{text[:40]}'")
     return int(text)

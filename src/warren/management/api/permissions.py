@@ -73,27 +73,27 @@ _topics = documented(query=ListQuery, response=list[TopicPermissionShape])
 
 @_permissions
 async def permissions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Everybody's permissions, everywhere."""
+    """List the permissions of all users in all virtual hosts."""
     return await permissions_of(request, node, _any)
 
 
 @_permissions
 async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Everybody's permissions in one virtual host."""
+    """List the permissions of all users in a virtual host."""
     name = vhost_in_path(request, node).name
     return await permissions_of(request, node, lambda _, vhost: vhost == name)
 
 
 @_topics
 async def topics_of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Everybody's topic permissions in one virtual host."""
+    """List the topic permissions of all users in a virtual host."""
     name = vhost_in_path(request, node).name
     return await topic_permissions_of(request, node, lambda _, vhost: vhost == name)
 
 
 @documented(query=ColumnsQuery, response=PermissionShape)
 def permission(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """One user's permissions in one virtual host."""
+    """Get the permissions of a user in a virtual host."""
     key = _key(request, node)
     found = node.metadata.permissions.by_user_and_vhost.get(key)
     if found is None:
@@ -103,7 +103,7 @@ def permission(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(body=PermissionBody)
 async def put_permission(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Let a user into a virtual host."""
+    """Set the permissions of a user in a virtual host."""
     user, vhost = request.match_info["user"], request.match_info["vhost"]
     _check_both(node, user, vhost)
     fields = await read_fields(request)
@@ -114,7 +114,7 @@ async def put_permission(request: web.Request, node: ManagedNode) -> web.StreamR
 
 
 async def delete_permission(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Keep a user out of a virtual host."""
+    """Delete the permissions of a user in a virtual host."""
     user, vhost = key = _key(request, node)
     if key not in node.metadata.permissions.by_user_and_vhost:
         raise missing()
@@ -124,13 +124,13 @@ async def delete_permission(request: web.Request, node: ManagedNode) -> web.Stre
 
 @_topics
 async def topic_permissions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Everybody's topic permissions, everywhere."""
+    """List the topic permissions of all users in all virtual hosts."""
     return await topic_permissions_of(request, node, _any)
 
 
 @_topics
 async def topic_permission(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """One user's topics in one virtual host, of every exchange: RabbitMQ shows all, also if one is named."""
+    """List the topic permissions of a user in a virtual host, of all exchanges (as in RabbitMQ)."""
     key = _key(request, node)
     if key not in node.metadata.permissions.topics_by_user_and_vhost:
         raise missing()
@@ -139,7 +139,7 @@ async def topic_permission(request: web.Request, node: ManagedNode) -> web.Strea
 
 @documented(body=TopicPermissionBody)
 async def put_topic_permission(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Restrict a user of one exchange to topics."""
+    """Set the topic permissions of a user on an exchange."""
     user, vhost = request.match_info["user"], request.match_info["vhost"]
     _check_both(node, user, vhost)
     fields = await read_fields(request)
@@ -153,7 +153,7 @@ async def put_topic_permission(request: web.Request, node: ManagedNode) -> web.S
 
 
 async def delete_topic_permission(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Lift the restriction, of one exchange or of all in a virtual host."""
+    """Delete the topic permissions of a user on an exchange, or on all of a virtual host."""
     user, vhost = key = _key(request, node)
     if key not in node.metadata.permissions.topics_by_user_and_vhost:
         raise missing()
@@ -165,7 +165,7 @@ async def delete_topic_permission(request: web.Request, node: ManagedNode) -> we
 async def permissions_of(
     request: web.Request, node: ManagedNode, is_chosen: PermissionFilter
 ) -> web.StreamResponse:
-    """The permissions of those users in those virtual hosts."""
+    """The permissions of the given users in the given virtual hosts."""
     found = [entry for entry in node.metadata.permissions.by_user_and_vhost.items() if is_chosen(*entry[0])]
     columns = {"user": lambda entry: entry[0][0], "vhost": lambda entry: entry[0][1]}
     listing: Listing[tuple[tuple[str, str], Permission]] = Listing(
@@ -177,7 +177,7 @@ async def permissions_of(
 async def topic_permissions_of(
     request: web.Request, node: ManagedNode, is_chosen: PermissionFilter
 ) -> web.StreamResponse:
-    """The same of topics."""
+    """The topic permissions of the given users in the given virtual hosts."""
     found = [
         (user, vhost, exchange, topic)
         for (user, vhost), topics in node.metadata.permissions.topics_by_user_and_vhost.items()
@@ -196,7 +196,7 @@ async def topic_permissions_of(
 
 
 def permissions_command(user: str, vhost: str, entry: object) -> SetPermissions:
-    """What lets `user` into `vhost` with the patterns in `entry`, each of which must be one."""
+    """The command that grants `user` the patterns in `entry`; raises RequestRefused for an invalid one."""
     if not isinstance(entry, dict):
         raise bad_request(["not_object", entry])
     fields = BodyFields(entry)
@@ -213,7 +213,7 @@ async def _set(node: ManagedNode, command: MetadataCommand, user: str, vhost: st
 
 
 def _check_both(node: ManagedNode, user: str, vhost: str) -> None:
-    """Refuse the request unless there is the `user`, and the `vhost`."""
+    """Raise RequestRefused unless `user` and `vhost` exist."""
     has_user = user in node.metadata.users.by_name
     if has_user and vhost in node.metadata.vhosts.by_name:
         return
@@ -238,7 +238,7 @@ def _permission(entry: tuple[tuple[str, str], Permission]) -> JsonObject:
 
 
 def _suspended(*patterns: str) -> JsonObject:
-    """What is said of patterns of which one takes too long; nothing of others."""
+    """A warning if a pattern is too slow to match, else an empty text."""
     return {"suspended": TOO_SLOW} if any(map(is_suspended, patterns)) else {}
 
 

@@ -85,30 +85,30 @@ class PlanShape(TypedDict):
 
 @documented(query=PlanQuery, body=dict[str, Any], response=PlanShape)
 async def plan(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """What an import of a document would create, change and leave; nothing is made."""
+    """Plan an import of definitions: what it would create, change and leave; nothing is changed."""
     return await _plan(request, node, None)
 
 
 @documented(query=PlanQuery, body=dict[str, Any], response=PlanShape)
 async def plan_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """What an import of a document into one virtual host would come to; nothing is made."""
+    """Plan an import of definitions into a virtual host; nothing is changed."""
     return await _plan(request, node, vhost_in_path(request, node).name)
 
 
 @documented(query=ApplyQuery, body=dict[str, Any], response=PlanShape, responses={409: dict[str, str]})
 async def apply(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Carry out a plan, unless it would be another one by now: 409."""
+    """Apply a plan; 409 if the broker has changed so that the plan is no longer the same."""
     return await _apply(request, node, None)
 
 
 @documented(query=ApplyQuery, body=dict[str, Any], response=PlanShape, responses={409: dict[str, str]})
 async def apply_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Carry out a plan for one virtual host, unless it would be another one by now: 409."""
+    """Apply a plan for a virtual host; 409 if the plan is no longer the same."""
     return await _apply(request, node, vhost_in_path(request, node).name)
 
 
 class _PlanReview:
-    """A plan, and what is told of it."""
+    """A plan and its JSON form."""
 
     def __init__(self, plan: ImportPlan, found: CheckedDefinitions) -> None:
         self.plan = plan
@@ -199,12 +199,12 @@ async def _apply(request: web.Request, node: ManagedNode, vhost: str | None) -> 
 
 
 def _kind(item: PlanItem) -> tuple[PlanAction, str]:
-    """Items of one action, and about one kind of thing, may be under way together."""
+    """The group of an item: items of one action and one kind of object may run concurrently."""
     return item.action, item.key.section
 
 
 def _failure(command: MetadataCommand, answer: Reply | BaseException) -> str:
-    """Why `command` was not carried out; nothing if it was."""
+    """The reason why `command` failed; empty if it succeeded."""
     if isinstance(answer, AmqpError):
         return answer.message
     if isinstance(answer, BaseException):
@@ -277,5 +277,5 @@ def _with_known_hash(entry: Json, node: ManagedNode) -> Json:
 def _count(request: web.Request) -> int:
     text = request.query.get("count", str(PLANNED_SHOWN_MAX))
     if not text.isascii() or not text.isdecimal() or len(text) > 9 or int(text) > PLANNED_SHOWN_MAX:
-        raise bad_request(f"count is a number up to {PLANNED_SHOWN_MAX}, not '{text[:40]}'")
+        raise bad_request(f"count must be a number up to {PLANNED_SHOWN_MAX}, not '{text[:40]}'")
     return int(text)

@@ -32,19 +32,19 @@ class QuarantineKnownShape(TypedDict):
 
 @documented(response=list[QuarantinedItemShape])
 def quarantine(request: web.Request, node: ManagedNode) -> web.Response:
-    """All that is kept, virtual hosts first."""
+    """List quarantined data (kept on disk, unknown to the metadata), virtual hosts first."""
     return reply([_shown(item) for item in node.quarantine.items()])
 
 
 @documented(query=ColumnsQuery, response=QuarantineKnownShape)
 def acknowledge(request: web.Request, node: ManagedNode) -> web.Response:
-    """Know of all that is kept: the health check is good again until there is more."""
+    """Acknowledge all quarantined data: the health check passes until there is more."""
     return reply({"acknowledged": node.quarantine.acknowledge(user_of(request).name)})
 
 
 @documented(query=ColumnsQuery, responses={204: None})
 async def remove(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Remove something of it for good."""
+    """Delete quarantined data permanently."""
     if not await node.quarantine.remove(request.match_info["item"], user_of(request).name):
         raise missing()
     return done()

@@ -12,26 +12,26 @@ from warren.management.request_context import request_context
 
 
 class PauseShape(TypedDict):
-    """Whether a queue is paused."""
+    """The state of delivery from a queue."""
 
     paused: bool
 
 
 @documented(response=PauseShape)
 def pause(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Whether a queue is paused."""
+    """Get whether a queue is paused."""
     context = request_context(request, node)
     live = context.services.queue_service.live_queue(context.requester, request.match_info["queue"])
     return reply({"paused": live.is_paused})
 
 
 async def put_pause(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Pause a queue: nobody is handed messages, which go on to come, to expire and to be settled."""
+    """Pause delivery from a queue; publishing, expiry and acknowledgements continue."""
     return put(is_new=await _paused(request, node, is_paused=True))
 
 
 async def delete_pause(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Let a queue go on."""
+    """Resume delivery from a queue."""
     await _paused(request, node, is_paused=False)
     return done()
 

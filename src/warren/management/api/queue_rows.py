@@ -51,7 +51,7 @@ ROWS = {200: Any, 501: ErrorShape}
 
 @documented_as(Operation(query=BrowseQuery, responses=ROWS, response_type=CONTENT_TYPE))
 async def browse(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The messages that wait in a queue, in order, as rows; nothing changes by it.
+    """Read the ready messages of a queue in order, as rows, without removing them.
 
     What comes after the request is not among them. `offset` is the place of a message.
     """
@@ -77,7 +77,7 @@ def _waiting(queue: LocalQueue, first: int, wanted: RowFilter) -> Iterator[Messa
 
 
 def limit_rows(source: Iterator[MessageRows], count: int, octets_max: int) -> Iterator[MessageRows]:
-    """The first `count` rows of `source`, and of these no more than have `octets_max` octets, but one."""
+    """The first `count` rows of `source`, of at most `octets_max` bytes together, but at least one row."""
     has_any = False
     for rows in source:
         kept = rows if rows.count <= count else rows.part(0, count)
@@ -93,10 +93,10 @@ def limit_rows(source: Iterator[MessageRows], count: int, octets_max: int) -> It
 
 
 def row_format(request: web.Request) -> tuple[tuple[str, ...], str | None]:
-    """The columns and the compression that `request` wants."""
+    """The columns and the compression in the query of `request`."""
     compression = request.query.get("compression")
     if compression is not None and compression not in _COMPRESSIONS:
-        raise bad_request(f"compression is {' or '.join(_COMPRESSIONS)}, not '{compression[:40]}'")
+        raise bad_request(f"compression must be {' or '.join(_COMPRESSIONS)}, not '{compression[:40]}'")
     try:
         return parse_columns(request.query.get("columns")), compression
     except ValueError as error:
@@ -104,7 +104,7 @@ def row_format(request: web.Request) -> tuple[tuple[str, ...], str | None]:
 
 
 def row_filter(request: web.Request) -> RowFilter:
-    """Which rows `request` wants."""
+    """The range of rows in the query of `request`."""
     return RowFilter(exchanges=_names(request, "exchange"), routing_keys=_names(request, "routing_key"))
 
 

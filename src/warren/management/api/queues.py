@@ -51,7 +51,7 @@ class QueuesQuery(PageQuery, _Stats, total=False):
 
 @documented(query=QueuesQuery, response=paged(QueueShape))
 async def queues(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The queues of all virtual hosts that the user may work in, or of one."""
+    """List the queues of a virtual host, or of all in which the user has permissions."""
     if "vhost" in request.match_info:
         vhosts = [vhost_in_path(request, node)]
     else:
@@ -80,7 +80,7 @@ async def queues(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(query=QueueQuery, response=QueueShape)
 def queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """One queue, with who consumes from it."""
+    """Get a queue with its consumers."""
     vhost = vhost_in_path(request, node)
     record = vhost.topology.queues.get(request.match_info["queue"])
     if record is None:
@@ -108,7 +108,7 @@ class _View:
 
 
 def _consumers_of(node: ManagedNode, live: LocalQueue) -> list[JsonObject]:
-    """Who consumes from `live`: a queue does not know the connections."""
+    """The consumers of the queue `live`, found through the connections."""
     found = [
         consumer_view(node, consuming)
         for opened in channels_of(node, live)

@@ -86,9 +86,9 @@ class _DeliveryFilter:
 
 @documented(body=RequeueBody, response=RequeuedShape)
 async def requeue_unacked(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Have unacknowledged messages ready again, as if their consumers had requeued them.
+    """Requeue unacknowledged messages of a queue.
 
-    They go back to their places, marked as redelivered, and are handed to whoever has room, perhaps to the
+    They return to their positions, marked as redelivered, and are delivered to any consumer, perhaps to the
     same consumer. What the holder says of them later is passed over.
     """
     context = request_context(request, node)
@@ -129,18 +129,18 @@ def _choice(fields: BodyFields, now: int) -> _DeliveryFilter:
     conditions = (choice.connection, choice.channel, choice.consumer_tag, choice.before)
     is_narrowed = any(condition is not None for condition in conditions)
     if places is not None and is_narrowed:
-        raise bad_request("either deliveries, or what they have in common")
+        raise bad_request("give either deliveries or a selection such as connection, not both")
     if places is None and not is_narrowed and not fields.flag("all"):
-        raise bad_request("say which: deliveries, connection, channel, consumer_tag, older_than_ms, or all")
+        raise bad_request("give deliveries, connection, channel, consumer_tag, older_than_ms or all")
     return choice
 
 
 def _places(fields: BodyFields) -> frozenset[_DeliveryKey]:
     named = fields.get("deliveries")
     if not isinstance(named, list) or not all(isinstance(one, dict) for one in named):
-        raise bad_request("deliveries is not a list of objects")
+        raise bad_request("deliveries must be a list of objects")
     if len(named) > RETURNED_PER_REQUEST_MAX:
-        raise bad_request(f"{len(named)} deliveries are more than {RETURNED_PER_REQUEST_MAX}")
+        raise bad_request(f"{len(named)} deliveries are too many: at most {RETURNED_PER_REQUEST_MAX}")
     return frozenset(
         (
             str(one.get("connection")),
@@ -158,5 +158,5 @@ def _text(fields: BodyFields, name: str) -> str | None:
 def _number(values: dict[str, Any], name: str, most: int) -> int:
     value = values.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-        raise bad_request(f"{name} is a number up to {most}, not {value!r}")
+        raise bad_request(f"{name} must be a number up to {most}, not {value!r}")
     return value

@@ -134,7 +134,7 @@ class StagedBatchShape(TypedDict):
 
 @documented_as(Operation(query=StageQuery, body=bytes, body_type=ARROW_STREAM, responses={200: StagedShape}))
 async def stage(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Keep rows, an Arrow IPC stream, until their batch is committed.
+    """Stage rows (an Arrow IPC stream) until their batch is committed.
 
     A batch that is committed already is none the worse for a task that is run again: it is passed over.
     """
@@ -178,13 +178,13 @@ async def stage(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     except StagingFull as error:
         raise RequestRefused(error_reply(413, "too_large", str(error))) from None
     except OSError as error:
-        raise _unavailable(f"what is staged cannot be written: {error.strerror or error}") from None
+        raise _unavailable(f"staged rows cannot be written: {error.strerror or error}") from None
     return reply({"rows": staged.rows, "octets": staged.octets})
 
 
 @documented(body=CommitBody, responses={200: CommitShape, 202: CommitShape, 409: StagesMissingShape})
 async def commit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Publish all of a batch, once: 200 when it is safe in queues, 202 if that takes longer: ask again."""
+    """Publish a staged batch exactly once: 200 when all is confirmed, 202 while it continues (retry)."""
     context = request_context(request, node)
     vhost_staging = await _vhost_staging(node, context)
     fields = await read_fields(request)
@@ -212,9 +212,9 @@ async def commit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     try:
         is_done = await vhost_staging.wait(query, STAGED_COMMIT_S)
     except StoreFileError as error:
-        raise _conflict(f"what is staged is damaged: {error}") from None
+        raise _conflict(f"staged rows are damaged: {error}") from None
     except OSError as error:
-        raise _unavailable(f"what is staged cannot be read: {error.strerror or error}") from None
+        raise _unavailable(f"staged rows cannot be read: {error.strerror or error}") from None
     if not is_done or under_way.progress.state is CommitState.PUBLISHING:
         return _committing_reply(under_way)
     if under_way.progress.state is CommitState.GIVEN_UP:
@@ -224,7 +224,7 @@ async def commit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(query=BatchQuery)
 async def discard(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Give up what is staged of a batch; with `force` also the rest of one that is being published."""
+    """Discard the staged rows of a batch; with `force` also the rest of a batch being published."""
     context = request_context(request, node)
     vhost_staging = await _vhost_staging(node, context)
     query, batch = _query(request.query.get("query")), _number(request, "batch")
@@ -242,13 +242,13 @@ async def discard(request: web.Request, node: ManagedNode) -> web.StreamResponse
     except StagingConflict as error:
         raise _conflict(str(error)) from None
     except OSError as error:
-        raise _unavailable(f"what is staged cannot be deleted: {error.strerror or error}") from None
+        raise _unavailable(f"staged rows cannot be deleted: {error.strerror or error}") from None
     return done()
 
 
 @documented(response=list[StagedBatchShape])
 async def staged(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Batches that wait for their commit, or are being published: the user's own; all to who monitors."""
+    """List batches that are staged or being published: all with the tag monitoring, else the user's own."""
     user = user_of(request)
     seen = set(node.metadata.vhosts.by_name if is_monitor(user) else login_vhosts(node, user))
     vhost_stagings = [
@@ -272,17 +272,17 @@ async def _vhost_staging(node: ManagedNode, context: RequestContext) -> VhostSta
     vhost_staging = node.staging.vhost_stagings.get(context.services.vhost.name)
     if vhost_staging is None:
         raise RequestRefused(
-            error_reply(501, "not_implemented", "nothing is staged without a data directory")
+            error_reply(501, "not_implemented", "staged publish needs a data directory (data_dir)")
         )
     try:
         await vhost_staging.ready()
     except (OSError, StoreFileError) as error:
-        raise _unavailable(f"what is staged cannot be read: {error}") from None
+        raise _unavailable(f"staged rows cannot be read: {error}") from None
     return vhost_staging
 
 
 def _known_state(vhost_staging: VhostStaging, description: StageDescription) -> str | None:
-    """How a batch is of which all rows are known; None for one that takes more, or was given up."""
+    """The state of a batch whose rows are complete; None if it takes more rows or was discarded."""
     progress, under_way = (
         vhost_staging.progress(description.query),
         vhost_staging.commits.get(description.query),
@@ -298,13 +298,13 @@ def _known_state(vhost_staging: VhostStaging, description: StageDescription) -> 
 def _check_owned(
     context: RequestContext, vhost_staging: VhostStaging, query: str, *, takes_over: bool
 ) -> None:
-    """Refuse a query that is another user's, in the words in which one is refused that nobody has."""
+    """Raise RequestRefused for a query of another user, with the text for one that does not exist."""
     if not vhost_staging.is_open_to(query, context.requester.user, takes_over=takes_over):
         raise _not_of(context, query)
 
 
 def _check_may_write(context: RequestContext, query: str) -> None:
-    """Refuse a commit, also an empty one, of a user who may write to no exchange of the virtual host."""
+    """Raise RequestRefused, also for an empty commit, if the user may not write to any exchange."""
     for name in context.services.vhost.router.exchanges:
         with suppress(AccessRefused):
             context.requester.authorizer.check_write_exchange(name)
@@ -358,10 +358,10 @@ def _start_commit(
 
 
 def _partitions(fields: BodyFields) -> list[tuple[int, int]]:
-    """Partition and attempt of each stage that is named."""
+    """The partition and the attempt of each stage in the request."""
     named = fields.get("partitions")
     if not isinstance(named, list) or not all(isinstance(each, dict) for each in named):
-        raise bad_request("partitions is a list of objects with a partition and an attempt")
+        raise bad_request("partitions must be a list of objects with partition and attempt")
     if len(named) > STAGED_PARTITIONS_MAX:
         raise bad_request(f"a batch has {STAGED_PARTITIONS_MAX} partitions at most")
     found = []
@@ -374,7 +374,7 @@ def _partitions(fields: BodyFields) -> list[tuple[int, int]]:
 
 
 def _finished_reply(progress: CommitProgress, batch: int) -> web.Response:
-    """What there is to say of a batch that is over."""
+    """The response for a batch that is committed or discarded."""
     if progress.batch == batch and progress.state is CommitState.GIVEN_UP:
         reason = f"batch {batch} was given up when {progress.published} of its rows were published"
         return error_reply(409, "given_up", reason)
@@ -413,7 +413,7 @@ def _batch(vhost_staging: VhostStaging, query: str, batch: int) -> dict[str, obj
 
 
 def _check_exchange(context: RequestContext, name: str) -> None:
-    """Raise unless the user may write to the exchange `name`; its routing keys are looked at one by one."""
+    """Raise unless the user may write to the exchange `name`; routing keys are checked separately."""
     try:
         context.requester.authorizer.check_write_exchange(name)
     except AccessRefused as error:
@@ -423,13 +423,13 @@ def _check_exchange(context: RequestContext, name: str) -> None:
 
 
 def _check_blocked(context: RequestContext, node: ManagedNode) -> None:
-    """Refuse the request while publishers are blocked: what is staged takes room as what is published."""
+    """Raise RequestRefused while an alarm blocks publishers: staged rows take disk space, too."""
     if node.server.blocked_reason:
         raise _unavailable(f"publishers are blocked: {node.server.blocked_reason}")
 
 
 def _body_reader(request: web.Request) -> Read:
-    """Reads what the request brings; whoever brings nothing for long is given up."""
+    """Read the body of the request; a client that sends nothing for too long is disconnected."""
 
     async def read(size: int) -> bytes:
         try:
@@ -442,7 +442,7 @@ def _body_reader(request: web.Request) -> Read:
 
 def _query(name: object) -> str:
     if not isinstance(name, str) or not 0 < len(name.encode("utf-8", "surrogateescape")) <= _QUERY_SIZE_MAX:
-        raise bad_request(f"query is a name of up to {_QUERY_SIZE_MAX} octets")
+        raise bad_request(f"query must be a name of up to {_QUERY_SIZE_MAX} bytes")
     return name
 
 
@@ -456,7 +456,7 @@ def _integer_field(fields: BodyFields, name: str) -> int:
     number = fields.integer(name)
     most = _BATCH_MAX if name == "batch" else _NUMBER_MAX
     if not 0 <= number <= most:
-        raise bad_request(f"{name} is a number up to {most}, not {number}")
+        raise bad_request(f"{name} must be a number up to {most}, not {number}")
     return number
 
 

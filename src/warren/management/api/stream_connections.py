@@ -37,19 +37,19 @@ _consumers = documented(query=ListQuery, response=list[StreamConsumerShape])
 
 @_connections
 async def connections(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Every connection of the stream protocol, or those to a virtual host, that one may see."""
+    """List stream connections, all or of a virtual host, that the user may see."""
     return await reply_connections(request, node, _seen(request, node))
 
 
 @documented(query=ConnectionQuery, response=ConnectionShape)
 def connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """One of them."""
+    """Get a stream connection."""
     found = _visible(request, node)
     return reply_one(request, connection_view(node, found, sample_ranges(request, node), is_alone=True))
 
 
 def close_connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Disconnect a client; the header `x-reason` says why."""
+    """Close a stream connection; the header `x-reason` is the reason sent to the client."""
     found = _named(request, node)
     check_owner(request, found.user)
     close(request, found)
@@ -58,13 +58,13 @@ def close_connection(request: web.Request, node: ManagedNode) -> web.StreamRespo
 
 @_publishers
 async def publishers(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Every publisher of the stream protocol, or those in a virtual host."""
+    """List stream publishers, all or of a virtual host."""
     return await _reply_publishers(request, node, stream_publishers_on(_seen(request, node)))
 
 
 @_publishers
 async def publishers_of_stream(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The publishers of a stream."""
+    """List the publishers of a stream."""
     seen = _seen(request, node)
     services = node.server.vhost_services.get(request.match_info["vhost"])
     queue = None if services is None else services.vhost.queues.get(request.match_info["queue"])
@@ -76,19 +76,19 @@ async def publishers_of_stream(request: web.Request, node: ManagedNode) -> web.S
 
 @_publishers
 async def publishers_on(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The publishers on a connection."""
+    """List the publishers of a stream connection."""
     return await _reply_publishers(request, node, stream_publishers_on([_visible(request, node)]))
 
 
 @_consumers
 async def consumers(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Every consumer of the stream protocol, or those in a virtual host."""
+    """List stream consumers, all or of a virtual host."""
     return await _reply_consumers(request, node, stream_consumers_on(_seen(request, node)))
 
 
 @_consumers
 async def consumers_on(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The consumers on a connection."""
+    """List the consumers of a stream connection."""
     return await _reply_consumers(request, node, stream_consumers_on([_visible(request, node)]))
 
 
@@ -117,7 +117,7 @@ async def _reply_consumers(
 
 
 def _seen(request: web.Request, node: ManagedNode) -> list[StreamConnection]:
-    """Those that the user may see, to the virtual host that the path names, if it does."""
+    """The stream connections that the user may see, of the virtual host in the path if there is one."""
     found = stream_connections(node)
     if "vhost" in request.match_info:
         name = vhost_in_path(request, node).name

@@ -71,7 +71,7 @@ class OffsetGoneShape(ErrorShape):
 
 @documented(query=PageQuery, response=paged(ListedStreamShape))
 async def streams(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The streams of all virtual hosts that the user may work in, or of one."""
+    """List the streams of a virtual host, or of all in which the user has permissions."""
     if "vhost" in request.match_info:
         names = [vhost_in_path(request, node).name]
     else:
@@ -97,7 +97,7 @@ async def streams(request: web.Request, node: ManagedNode) -> web.StreamResponse
 
 @documented(query=StreamQuery, response=StreamShape)
 def stream(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Where a stream begins and ends, and its files. Another of the same name has another `epoch`."""
+    """Get the offsets and segments of a stream; a stream declared again has another `epoch`."""
     queue = _named(request, node)
     view = stream_view(queue)
     if "timestamp" in request.query:
@@ -107,7 +107,7 @@ def stream(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(response=StreamClientsShape)
 def clients(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Who reads a stream, and how far behind; who publishes to it; and what it remembers of both."""
+    """Get the consumers of a stream with their lag, its publishers, and its stored offsets and sequences."""
     queue = _named(request, node)
     consuming = [one for opened in channels_of(node, queue) for one in consumers_of(opened)]
     consuming = [one for one in consuming if one[2].queue is queue]
@@ -122,7 +122,7 @@ def clients(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     )
 )
 async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The messages of a stream at some offsets as rows: those that are safe, and the same each time.
+    """Read committed messages of a stream by offset, as rows; the same offsets give the same rows.
 
     The header `warren-next-offset` says where to go on, unless `octets_max` ends the rows before.
     """
@@ -131,7 +131,9 @@ async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     epoch = request.query.get("epoch")
     if epoch is not None and epoch != queue.epoch:
         raise RequestRefused(
-            error_reply(409, "conflict", f"stream '{queue.name}' is another one: {queue.epoch}")
+            error_reply(
+                409, "conflict", f"stream '{queue.name}' was declared again: its epoch is {queue.epoch}"
+            )
         )
     start = query_number(request, "start", log.first, NUMBER_MAX)
     end = min(query_number(request, "end", NUMBER_MAX, NUMBER_MAX), log.committed)
@@ -165,5 +167,5 @@ def _named(request: web.Request, node: ManagedNode) -> StreamQueue:
     name = request.match_info["queue"]
     queue = readable_queue(request_context(request, node), name)
     if not isinstance(queue, StreamQueue):
-        raise RequestRefused(error_reply(404, "not_found", f"queue '{name}' is no stream"))
+        raise RequestRefused(error_reply(404, "not_found", f"queue '{name}' is not a stream"))
     return queue

@@ -226,7 +226,7 @@ class _TopologyGraph:
 
 @documented(query=TopologyQuery, response=TopologyShape)
 async def topology_graph(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Exchanges, queues and consumers around one of them, and what leads from one to another."""
+    """Get the graph of exchanges, queues and consumers around an exchange or queue."""
     context = request_context(request, node)
     kind, name = request.query.get("kind", ""), request.query.get("name", "")
     found = _TopologyGraph(context)
@@ -237,7 +237,7 @@ async def topology_graph(request: web.Request, node: ManagedNode) -> web.StreamR
         if not found.things:
             raise missing()
     else:
-        raise bad_request(f"kind is {_EXCHANGE} or {_QUEUE}, not '{kind[:40]}'")
+        raise bad_request(f"kind must be {_EXCHANGE} or {_QUEUE}, not '{kind[:40]}'")
     return reply(
         {
             "things": list(found.things.values()),
@@ -250,7 +250,7 @@ async def topology_graph(request: web.Request, node: ManagedNode) -> web.StreamR
 async def _grouped(
     bindings: Iterable[BindingRecord], end: Callable[[BindingRecord], _GraphNode]
 ) -> dict[_GraphNode, list[BindingRecord]]:
-    """Bindings by what they lead to, or from; a turn's work at once."""
+    """Index bindings by source or destination, in slices of one turn of the event loop."""
     grouped: dict[_GraphNode, list[BindingRecord]] = {}
     for number, binding in enumerate(bindings, 1):
         grouped.setdefault(end(binding), []).append(binding)
@@ -268,7 +268,7 @@ def _destination(binding: BindingRecord) -> _GraphNode:
 
 
 def _key(binding: BindingRecord) -> str:
-    """What a binding asks for, in short."""
+    """The label of a binding: its routing key or arguments, shortened."""
     if not binding.arguments_octets:
         return binding.routing_key
     told = ", ".join(f"{name}={json_value(value)}" for name, value in binding.arguments.items())

@@ -35,7 +35,7 @@ class TraceBody(TypedDict):
 
 @documented(body=TraceBody, response=TraceShape)
 async def trace_route(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Which queues a message would reach, what they would do with it, and which bindings nearly match."""
+    """Trace the route of a message that is not published: queues, their actions, and near misses."""
     context = request_context(request, node)
     fields = await read_fields(request)
     key, properties = fields.text("routing_key"), properties_of(fields)
@@ -68,7 +68,7 @@ async def trace_route(request: web.Request, node: ManagedNode) -> web.StreamResp
 
 
 def _refusal(check: Callable[[], object]) -> list[str]:
-    """Why a publish would be refused, if `check` finds a reason."""
+    """The error with which a publish would be refused; None if `check` accepts it."""
     try:
         check()
     except AmqpError as error:
@@ -79,5 +79,5 @@ def _refusal(check: Callable[[], object]) -> list[str]:
 def _number(fields: BodyFields, name: str, default: int, most: int) -> int:
     number = fields.integer(name) if name in fields else default
     if not 0 <= number <= most:
-        raise bad_request(f"{name} is a number up to {most}, not {number}")
+        raise bad_request(f"{name} must be a number up to {most}, not {number}")
     return number

@@ -61,13 +61,13 @@ _users = documented(query=ListQuery, response=list[UserShape])
 
 @_users
 async def users(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """All users."""
+    """List all users."""
     return await reply_list(request, _listing(list(node.metadata.users.by_name.values())))
 
 
 @_users
 async def without_permissions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The users who may enter no virtual host."""
+    """List users without permissions in any virtual host."""
     permitted = {user for user, _ in node.metadata.permissions.by_user_and_vhost}
     found = [user for user in node.metadata.users.by_name.values() if user.name not in permitted]
     return await reply_list(request, _listing(found))
@@ -75,13 +75,13 @@ async def without_permissions(request: web.Request, node: ManagedNode) -> web.St
 
 @documented(query=ColumnsQuery, response=UserShape)
 def user(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """One user."""
+    """Get a user."""
     return reply_one(request, user_entry(user_in_path(request, node)))
 
 
 @documented(body=UserBody)
 async def put_user(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Create a user, or replace password and tags; permissions and limits too, as far as they are named."""
+    """Create a user, or set its password and tags, and permissions and limits if given."""
     name = request.match_info["user"]
     fields = await read_fields(request, is_checked=False)
     tags = _tags(fields)
@@ -107,14 +107,14 @@ async def put_user(request: web.Request, node: ManagedNode) -> web.StreamRespons
 
 
 async def delete_user(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Remove a user with all permissions; whoever is connected as that one is not any more."""
+    """Delete a user and its permissions; its connections are closed."""
     await propose(node, RemoveUser(name=user_in_path(request, node).name))
     return done()
 
 
 @documented(body=UsersBody)
 async def delete_users(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Remove many users; those that there are, if some are not."""
+    """Delete users by name; existing ones are deleted even if others do not exist."""
     fields = await read_fields(request)
     names = fields.get("users")
     if not isinstance(names, list):
@@ -132,20 +132,20 @@ async def delete_users(request: web.Request, node: ManagedNode) -> web.StreamRes
 
 @documented(query=ListQuery, response=list[PermissionShape])
 async def permissions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """What one user may do anywhere."""
+    """List the permissions of a user."""
     name = user_in_path(request, node).name
     return await permissions_of(request, node, lambda user, _: user == name)
 
 
 @documented(query=ListQuery, response=list[TopicPermissionShape])
 async def topic_permissions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The topics that one user is restricted to anywhere."""
+    """List the topic permissions of a user."""
     name = user_in_path(request, node).name
     return await topic_permissions_of(request, node, lambda user, _: user == name)
 
 
 def tags_of(fields: BodyFields) -> tuple[str, ...]:
-    """The field `tags`: a list, or a string with commas."""
+    """The field `tags`: a list, or a string separated by commas."""
     value = fields.get("tags", "")
     words = value.split(",") if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -154,7 +154,7 @@ def tags_of(fields: BodyFields) -> tuple[str, ...]:
 
 
 async def _hashed(fields: BodyFields, node: ManagedNode) -> PasswordHash:
-    """The hash to keep, and its algorithm; without a password nobody gets in with one."""
+    """The password hash to store and its algorithm; an empty hash matches no password."""
     if "password" in fields:
         return await asyncio.to_thread(node.hash_password, fields.text("password"))
     algorithm = fields.text("hashing_algorithm", DEFAULT_HASHING)
@@ -171,7 +171,7 @@ async def _hashed(fields: BodyFields, node: ManagedNode) -> PasswordHash:
 
 
 def _tags(fields: BodyFields) -> tuple[str, ...]:
-    """The tags, or what stood for them before there were any."""
+    """The field `tags`, or the older field `administrator`."""
     if "tags" in fields:
         return tags_of(fields)
     if "administrator" in fields:
@@ -180,7 +180,7 @@ def _tags(fields: BodyFields) -> tuple[str, ...]:
 
 
 def _permissions(user: str, fields: BodyFields, node: ManagedNode) -> list[SetPermissions]:
-    """What `user` may do in some virtual hosts, checked before anything is done."""
+    """The permissions of `user` in the request, checked before anything is changed."""
     by_vhost = fields.get("permissions")
     if by_vhost is None:
         return []
@@ -193,7 +193,7 @@ def _permissions(user: str, fields: BodyFields, node: ManagedNode) -> list[SetPe
 
 
 def _limits(user: str, fields: BodyFields, node: ManagedNode) -> dict[str, object] | None:
-    """The limits of `user` with those that are named; None if none are."""
+    """The limits of `user` with those in the request; None if the request has none."""
     if "limits" not in fields:
         return None
     limits = fields.get("limits")

@@ -60,7 +60,7 @@ VhostShape = shape(
 
 @documented(query=VhostsQuery, response=paged(VhostShape))
 async def vhosts(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The virtual hosts that the user may know of."""
+    """List the virtual hosts that the user may list."""
     found = [node.metadata.vhosts.by_name[name] for name in visible_vhosts(node, user_of(request))]
     wanted = sample_ranges(request, node)
     listing: Listing[VhostMetadata] = Listing(
@@ -75,7 +75,7 @@ async def vhosts(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(query=VhostQuery, response=VhostShape)
 def vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """One virtual host."""
+    """Get a virtual host."""
     found = vhost_in_path(request, node)
     return reply_one(
         request, vhost_view(node, found) | vhost_stats(node, found.name, sample_ranges(request, node))
@@ -84,7 +84,7 @@ def vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(body=VhostBody)
 async def put_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Create a virtual host in which the user may do everything, or describe one anew; the rest stays."""
+    """Create a virtual host with full permissions for the user, or update its description and tags."""
     name = request.match_info["vhost"]
     fields = await read_fields(request)
     before = node.metadata.vhost(name)
@@ -107,13 +107,13 @@ async def put_vhost(request: web.Request, node: ManagedNode) -> web.StreamRespon
 
 
 async def delete_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Remove a virtual host with everything in it."""
+    """Delete a virtual host and everything in it."""
     await propose(node, RemoveVhost(name=vhost_in_path(request, node).name))
     return done()
 
 
 async def start(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Start a virtual host again; 204 also if it runs."""
+    """Restart a virtual host that is down; 204 also if it is running."""
     where, name = request.match_info["node"], request.match_info["vhost"]
     if where != node.node_name:
         return _failed(where, "nodedown")
@@ -124,7 +124,7 @@ async def start(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 
 def vhost_view(node: ManagedNode, vhost: VhostMetadata) -> JsonObject:
-    """What is shown of a virtual host, beside what happens in it."""
+    """The fields of a virtual host without statistics."""
     kind = vhost.default_queue_type
     metadata: JsonObject = {"description": vhost.description, "tags": list(vhost.tags)}
     if kind is not None:

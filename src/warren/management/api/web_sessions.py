@@ -21,7 +21,7 @@ class SignInBody(TypedDict):
 
 @documented(body=SignInBody, responses={204: None, 401: ErrorShape, 403: ErrorShape})
 async def sign_in(request: web.Request, node: ManagedNode) -> web.Response:
-    """Begin a session for the user whose name and password are sent."""
+    """Sign in: create a session of the web interface for a user name and password."""
     if UI_HEADER not in request.headers:
         # A form of another site could sign somebody in as somebody else.
         return error_reply(403, "forbidden", f"sessions are for the web interface, which sends '{UI_HEADER}'")
@@ -40,7 +40,7 @@ async def sign_in(request: web.Request, node: ManagedNode) -> web.Response:
 
 
 async def sign_out(request: web.Request, node: ManagedNode) -> web.Response:
-    """End the session of who asks, if there is one; no restart brings it back."""
+    """Sign out: end the session of the request, if there is one, durably."""
     response = done()
     node.sessions.end(request, response)
     await node.sessions.stored()
