@@ -53,7 +53,7 @@ IN_STREAM = (STREAM, ("exchanges", "publish", "", "$", "hello"))
 PARTITIONS = (b"whole-eu", b"whole-us", b"whole-apac")
 SUPER = ("streams", "add-super-stream", "$", "--partitions", "2")
 CASES = (
-    Case("health quarantine", (), "nothing is kept that nobody knows of"),
+    Case("health quarantine", (), "no unacknowledged data in the quarantine"),
     Case("quarantine acknowledge", (), "quarantine: acknowledged"),
     Case("health answering", (), "the HTTP API answers"),
     Case("streams list", ("name", "committed"), "$", (STREAM,)),
@@ -76,7 +76,7 @@ CASES = (
     Case(
         "streams add-super-stream",
         ("$", "--partitions", "3"),
-        "there is exchange '$' already",
+        "exchange '$' exists already",
         (SUPER,),
         status=1,
     ),
@@ -100,7 +100,7 @@ CASES = (
     Case("queues get", ("$",), "hello", FULL),
     Case("queues peek", ("$", "--count", "3"), "hello", FULL),
     Case("queues pause", ("$",), "queue $: paused", (QUEUE,)),
-    Case("queues resume", ("$",), "queue $: goes on", (QUEUE, ("queues", "pause", "$"))),
+    Case("queues resume", ("$",), "queue $: resumed", (QUEUE, ("queues", "pause", "$"))),
     Case("queues requeue", ("$", "--all"), "queue $: 0 requeued", (QUEUE,)),
     Case("queues requeue", ("$",), "give deliveries", (QUEUE,), status=1),
     Case("queues requeue", ("$", "--delivery-tag", "1"), "goes with", (QUEUE,), status=2),
@@ -121,13 +121,19 @@ CASES = (
     Case("dead-letters list", ("$",), "not found: no queue '$' in vhost '/'", status=1),
     Case("dead-letters redrive", ("$", "--to-queue", "$-to", "--no-wait"), "redrive", (*FULL, PARKING)),
     Case("dead-letters redrive", ("$", "--dry-run"), "it is no dead letter", FULL),
-    Case("dead-letters redrive", ("$", "--routing-key", "k", "--to", "queue"), "go with", (QUEUE,), status=2),
+    Case(
+        "dead-letters redrive",
+        ("$", "--routing-key", "k", "--to", "queue"),
+        "require --to exchange",
+        (QUEUE,),
+        status=2,
+    ),
     Case("jobs list", (), "moved_per_second"),
     Case("jobs show", ("$",), "not found: '$'", status=1),
     Case("jobs stop", ("$",), "not found: '$'", status=1),
     Case("jobs undo", ("$",), "not found: '$'", status=1),
     Case("exchanges route", ("$", "a.b"), "the routing key is 'a.b'", BOUND),
-    Case("exchanges route", ("$", "a.c"), "no queue would have it", BOUND, status=1),
+    Case("exchanges route", ("$", "a.c"), "no queue would receive the message", BOUND, status=1),
     Case("exchanges show", ("$",), "direct", (EXCHANGE,)),
     Case("exchanges declare", ("$", "--type", "topic", "--transient"), "exchange $: declared"),
     Case("exchanges delete", ("$",), "exchange $: deleted", (EXCHANGE,)),
@@ -136,7 +142,7 @@ CASES = (
     Case("bindings list", (), "a.b", BOUND),
     Case("bindings add", ("$", "$"), "$: bound to $", (QUEUE, EXCHANGE)),
     Case("bindings add", ("amq.topic", "$", "--to", "exchange"), "bound to amq.topic", (EXCHANGE,)),
-    Case("bindings delete", ("$", "$", "--properties-key", "a.b"), "$: not bound to $", BOUND),
+    Case("bindings delete", ("$", "$", "--properties-key", "a.b"), "$: unbound from $", BOUND),
     Case("users list", (), "$", (USER,)),
     Case("users show", ("$",), "warren_password_hashing_argon2id", (USER,)),
     Case("users add", ("$", "secret", "--tags", "monitoring"), "user $: added"),
@@ -168,11 +174,11 @@ CASES = (
     Case(
         "permissions clear",
         ("$",),
-        "user $: kept out of vhost /",
+        "user $: permissions deleted in vhost /",
         (USER, ("permissions", "set", "$", "", "", "")),
     ),
     Case("topic-permissions list", ("user",), "user"),
-    Case("topic-permissions set", ("$", "amq.topic", "a", "b"), "user $: restricted", (USER,)),
+    Case("topic-permissions set", ("$", "amq.topic", "a", "b"), "user $: topic permissions set", (USER,)),
     Case(
         "topic-permissions clear",
         ("$", "amq.topic"),
@@ -259,13 +265,13 @@ CASES = (
     Case("users authenticate", ("$", "secret"), "may log in from here; tags: none", (USER,)),
     Case("users authenticate", ("$",), "may log in", (USER,), typed="secret\n"),
     Case("users authenticate", ("$", "wrong"), "refuses this user name", (USER,), status=1),
-    Case("nodes limit-memory", ("0.5",), "publishers wait above"),
-    Case("nodes limit-memory", ("absolute", "2GB"), "memory: publishers wait above 2000000000 octets"),
+    Case("nodes limit-memory", ("0.5",), "publishers are blocked above"),
+    Case("nodes limit-memory", ("absolute", "2GB"), "memory: publishers are blocked above 2000000000 bytes"),
     Case("nodes limit-memory", ("absolute", "much"), "must be a size", status=1),
-    Case("nodes limit-memory", ("half",), "a share is a number", status=2),
-    Case("nodes limit-memory", ("mem_relative", "1"), "the limit is VALUE or absolute VALUE", status=2),
-    Case("nodes limit-disk", ("60MB",), "disk: publishers wait below 60000000 octets"),
-    Case("nodes limit-disk", ("mem_relative", "0.01"), "publishers wait below"),
+    Case("nodes limit-memory", ("half",), "the fraction must be a number", status=2),
+    Case("nodes limit-memory", ("mem_relative", "1"), "the limit must be VALUE or absolute VALUE", status=2),
+    Case("nodes limit-disk", ("60MB",), "disk: publishers are blocked below 60000000 bytes"),
+    Case("nodes limit-disk", ("mem_relative", "0.01"), "publishers are blocked below"),
     Case("nodes limits", (), "memory"),
     Case("nodes memory", (), "total"),
     Case("nodes listeners", (), "127.0.0.1"),
@@ -479,7 +485,7 @@ def test_dead_letters_are_listed_sent_back_and_taken_back(operator: Operator, no
     assert job["id"] in operator.gets("jobs", "list")
     assert "done: 2 moved, 0 too late" in operator.gets("jobs", "undo", job["id"])
     assert operator.asks("jobs", "undo", job["id"]).exit_code == 1
-    assert "stopped, or forgotten" in operator.gets("jobs", "stop", job["id"])
+    assert "stopped, or removed" in operator.gets("jobs", "stop", job["id"])
 
 
 def test_definitions_are_in_a_file_that_its_owner_can_read(operator: Operator, tmp_path: Path) -> None:
@@ -566,7 +572,7 @@ def test_of_a_super_stream_that_cannot_be_nothing_stays(operator: Operator) -> N
     operator.gets("queues", "declare", "half-1")
     failed = operator.asks("streams", "add-super-stream", "half", "--partitions", "2")
     assert failed.exit_code == 1
-    assert "there is queue 'half-1' already" in failed.stderr
+    assert "queue 'half-1' exists already" in failed.stderr
     assert operator.asks("exchanges", "show", "half").exit_code == 1
     assert operator.asks("queues", "show", "half-0").exit_code == 1
     assert operator.asks("queues", "show", "half-1").exit_code == 0

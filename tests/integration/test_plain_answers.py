@@ -36,7 +36,7 @@ def operator(node: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> Operator:
         (
             ("queues", "list", "nme"),
             2,
-            "there is no column 'nme' (did you mean 'name'?); columns: ",
+            "unknown column 'nme' (did you mean 'name'?); columns: ",
         ),
         (
             ("bindings", "add", "amq.topic", "nosuch"),

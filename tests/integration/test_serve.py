@@ -158,7 +158,7 @@ def test_a_node_in_memory_says_so_and_writes_nothing(tmp_path: Path) -> None:
         assert get(started.ports["http"], "/api/overview")[1]["in_memory"] is True
         assert list(tmp_path.iterdir()) == []
         assert started.stop() == 0
-        assert "It keeps everything in memory: all is gone when it stops." in started.process.stdout.read()
+        assert "Everything is kept in memory only and is lost when it stops." in started.process.stdout.read()
 
 
 def test_memory_and_a_directory_at_once_are_refused(tmp_path: Path) -> None:

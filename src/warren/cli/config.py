@@ -1,4 +1,4 @@
-"""`warren config`: what every setting is and where it comes from, and whether a file is right."""
+"""`warren config`: shows settings with their origin, and checks configuration files."""
 
 import json
 import os
@@ -21,17 +21,17 @@ _REFUSED = 1
 
 @click.group(cls=SectionedGroup)
 def config() -> None:
-    """What the settings are, and whether a file is right; no broker is asked."""
+    """Show settings and check a configuration file; needs no broker."""
 
 
 @config.command(cls=SettingFlagsCommand)
 @with_setting_flags
-@click.option("--json", "is_json", is_flag=True, help="For programs.")
-@click.option("--changed", is_flag=True, help="Only what is not as it is by default.")
+@click.option("--json", "is_json", is_flag=True, help="Print JSON.")
+@click.option("--changed", is_flag=True, help="Only settings that differ from their defaults.")
 def show(*, is_json: bool, changed: bool, **flags: Any) -> None:
-    """Print every setting, its value and where that comes from, as a file that can be used.
+    """Print every setting with its value and origin, as a valid configuration file.
 
-    What is not set, and passwords, which are not shown, stand there as comments. Flags are those of warren
+    Settings without a value, and passwords, which are not shown, are comments. Takes the flags of warren
     serve.
     """
     found = [
@@ -51,12 +51,12 @@ def show(*, is_json: bool, changed: bool, **flags: Any) -> None:
 @config.command()
 @click.argument("file")
 def check(file: str) -> None:
-    """Say whether FILE can be used, and which of its keys have no effect."""
+    """Check whether FILE is valid, and list its keys that have no effect."""
     found = _loaded(file)
     for warning in found.warnings:
         click.echo(f"warning: {warning}", err=True)
     given = sum(row.origin.startswith(file) for row in effective_settings(found))
-    click.echo(f"{file}: can be used; settings in it: {given}")
+    click.echo(f"{file}: valid; settings in it: {given}")
 
 
 def _loaded(file: str, flags: Mapping[str, Any] | None = None) -> Config:
@@ -68,7 +68,7 @@ def _loaded(file: str, flags: Mapping[str, Any] | None = None) -> Config:
 
 
 def _line(row: EffectiveSetting) -> str:
-    """`row` as a line of a file; a comment of what a file could not say the same with."""
+    """`row` as a line of a configuration file; a comment if it has no value or a masked one."""
     if row.value is None:
         return f"# {row.key} ="
     if row.value == MASK:

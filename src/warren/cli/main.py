@@ -39,17 +39,17 @@ SECTIONS = {
 
 
 class RootGroup(SectionedGroup):
-    """All commands; the large ones are loaded when they are called, the others together."""
+    """The group of all commands; large ones are loaded when they are called, others together."""
 
     _is_loaded = False
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names."""
+        """The names of all commands."""
         self._load_operator_commands()
         return sorted([*super().list_commands(ctx), *_LARGE])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name."""
+        """The command `name`; None if there is none."""
         if cmd_name not in _LARGE:
             self._load_operator_commands()
             found = super().get_command(ctx, cmd_name)
@@ -85,14 +85,14 @@ def _without_collector() -> Iterator[None]:
 @click.group(cls=RootGroup, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="warren")
 def main(**given: object) -> None:
-    """A message broker that RabbitMQ's applications can switch to unchanged.
+    """A message broker that RabbitMQ applications can switch to without change.
 
-    Commands but serve, config, metadata, perf, openapi and spark ask a running broker over its HTTP API:
-    --uri, or WARREN_URI, WARREN_USER and WARREN_PASSWORD, say which and as whom. Names of rabbitmqctl work as
-    well: list_queues, add_user.
+    All commands except serve, config, metadata, perf, openapi and spark use the HTTP API of a running broker:
+    --uri, or WARREN_URI, WARREN_USER and WARREN_PASSWORD, set its address and the user. Names of rabbitmqctl
+    such as list_queues and add_user work as well.
 
-    They end with 0 if it is done, 1 if it was refused or is not there, 2 for wrong usage, 3 if the broker is
-    not reached, 4 if the user may not, 5 if the broker failed, 6 if a health check found something.
+    Exit status: 0 success, 1 refused or not found, 2 usage error, 3 broker not reached, 4 not authorized,
+    5 broker error, 6 failed health check.
     """
 
 
@@ -100,7 +100,7 @@ def main(**given: object) -> None:
 @click.argument("words", nargs=-1, metavar="[COMMAND]...")
 @click.pass_context
 def help_command(context: click.Context, words: tuple[str, ...]) -> None:
-    """Show what a command takes, as --help does."""
+    """Show the help of a command, as --help does."""
     found = context.find_root()
     command: click.Command = main
     for word in words:

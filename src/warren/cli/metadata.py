@@ -1,4 +1,4 @@
-"""`warren metadata recover`: what can be kept of metadata that are damaged or lost, while no broker runs."""
+"""`warren metadata recover`: recovers damaged or lost metadata of a stopped broker."""
 
 import sys
 from pathlib import Path
@@ -27,16 +27,20 @@ _WHAT = {
 
 @click.group(cls=SectionedGroup)
 def metadata() -> None:
-    """What is left of the metadata of a broker that is stopped."""
+    """Recover the metadata of a stopped broker."""
 
 
 @metadata.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
-    "--copy", type=click.Path(exists=True, path_type=Path), help="A copy of the metadata to look at."
+    "--copy", type=click.Path(exists=True, path_type=Path), help="A backup of the metadata to consider."
 )
-@click.option("--source", "choose", type=click.Choice(tuple(_WHAT)), help="What the next start shall find.")
-@click.option("--apply", "is_applied", is_flag=True, help="Put it in place; without, nothing is changed.")
+@click.option(
+    "--source", "choose", type=click.Choice(tuple(_WHAT)), help="The metadata to use at the next start."
+)
+@click.option(
+    "--apply", "is_applied", is_flag=True, help="Put it in place; without this flag nothing is changed."
+)
 def recover(directory: Path, copy: Path | None, choose: str | None, *, is_applied: bool) -> None:
     """Show what each choice keeps of the metadata in DIRECTORY; with --source and --apply, put one in place.
 
@@ -71,7 +75,7 @@ def _recover(directory: Path, copy: Path | None, choose: str | None, *, is_appli
         )
     if choose is None:
         if is_applied:
-            _refuse("--apply needs --source, and one of the names above")
+            _refuse("--apply requires --source with one of the names above")
         click.echo("\nnothing was changed; --source NAME --apply puts one in place")
         return
     chosen = next((choice for choice in found if choice.name == choose), None)

@@ -55,7 +55,7 @@ def serve(**flags: Any) -> None:
 
 
 def _welcome(config: Config, node: Node) -> None:
-    """What somebody who has just started it wants to know."""
+    """Print the addresses, the data directory and a command to try."""
     where = next((view for view in node.listeners if view.protocol == "amqp"), None)
     if where is None:
         return
@@ -63,23 +63,23 @@ def _welcome(config: Config, node: Node) -> None:
     is_guest = not config.is_set(settings.DEFAULT_USER) and "guest" in node.broker.metadata.users.by_name
     who = "guest:guest" if is_guest and not config.is_set(settings.DEFAULT_PASSWORD) else "USER:PASSWORD"
     command = command_name(sys.argv[0])
-    click.echo(f"Warren listens for AMQP on {where.host}, port {where.port}; Ctrl-C stops it.")
+    click.echo(f"Warren listens for AMQP on {where.host}, port {where.port}; press Ctrl-C to stop it.")
     if node.data_directory:
         click.echo(f"Its data is in {node.data_directory}.")
     else:
-        click.echo("It keeps everything in memory: all is gone when it stops.")
-    click.echo(f"The command for whatever it can do is {command}; {command} --help lists it. Try:")
+        click.echo("Everything is kept in memory only and is lost when it stops.")
+    click.echo(f"To manage it, use {command}; {command} --help lists the commands. Try:")
     click.echo(f"    {command} perf throughput --uri amqp://{who}@{host}:{where.port}/%2f")
 
 
 def check_build(environment: Mapping[str, str], module: str) -> None:
-    """BootRefused for the interpreted build where WARREN_COMPILED=1 insists on the other."""
+    """Raise BootRefused if WARREN_COMPILED=1 is set and the build is interpreted."""
     if environment.get("WARREN_COMPILED") == "1" and module.endswith(".py"):
         raise BootRefused("WARREN_COMPILED=1 is set, but this Warren is interpreted")
 
 
 def command_name(called: str) -> str:
-    """How to call this command again: by its name if that finds it, else as it was `called`."""
+    """The command line of this command: its name if the PATH has it, else as it was `called`."""
     found = shutil.which("warren")
     if os.path.basename(called) != "warren" or (found and os.path.samefile(found, called)):
         return "warren"

@@ -103,7 +103,7 @@ def test_a_file_that_can_be_used_is_checked_with_its_warnings(file: str) -> None
     checked = run("check", file)
     assert checked.exit_code == 0
     assert f"warning: {file}:4: hipe_compile has no effect: there is no Erlang here" in checked.output
-    assert f"{file}: can be used; settings in it: 3" in checked.output
+    assert f"{file}: valid; settings in it: 3" in checked.output
 
 
 def test_a_file_that_cannot_is_refused_with_its_line(tmp_path: Path) -> None:

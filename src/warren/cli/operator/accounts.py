@@ -23,7 +23,7 @@ def _add(session: Session, arguments: Arguments) -> None:
         session.api.send("PUT", path, body)
         session.say(f"user {user}: added; 'warren permissions set' lets it into a vhost")
         return
-    raise Failure(f"user {user!r} exists; 'warren users change-password' and 'set-tags' change it")
+    raise Failure(f"user {user!r} exists; 'warren users change-password' and 'set-tags' modify a user")
 
 
 def _change_password(session: Session, arguments: Arguments) -> None:
@@ -67,7 +67,7 @@ def _clear_limits(path: str) -> Run:
         where, chosen = filled(path, arguments), arguments["limit"]
         names = [name for row in session.api.get(where) for name in row["value"]]
         if chosen not in ("all", *names):
-            raise Failure(f"no limit {chosen!r} is set; 'warren limits list' shows those that are")
+            raise Failure(f"no limit {chosen!r} is set; 'warren limits list' shows the limits that are set")
         gone = names if chosen == "all" else [chosen]
         for name in gone:
             session.api.send("DELETE", where + filled("/{name}", {"name": name}))
@@ -82,11 +82,14 @@ def _user(session: Session, arguments: Arguments) -> Row:
 
 
 def _password(arguments: Arguments) -> str:
-    """What was given, or else typed; the empty one is refused, since it lets nobody in."""
+    """The given or prompted password; an empty one is refused, because it matches no login."""
     given = arguments["password"]
     password: str = secret(f"New password of {arguments['user']}") if given is None else given
     if not password:
-        raise Failure("a password is not empty; 'warren users clear-password' lets nobody in", USAGE)
+        raise Failure(
+            "the password must not be empty; to disable password login, use 'warren users clear-password'",
+            USAGE,
+        )
     return password
 
 
@@ -96,15 +99,19 @@ ACCOUNTS: tuple[OperatorCommand, ...] = (
         name="add",
         known_as="add_user",
         does=_add,
-        text="Add a user. The password is asked for, or read from standard input, if it is not given.",
-        takes=(named("user"), _PASSWORD, option("--tags", "as monitoring,policymaker", default="")),
+        text="Add a user. The password is prompted for, or read from standard input, if it is not given.",
+        takes=(
+            named("user"),
+            _PASSWORD,
+            option("--tags", "tags, separated by commas: monitoring,policymaker", default=""),
+        ),
     ),
     CustomCommand(
         group="users",
         name="change-password",
         known_as="change_password",
         does=_change_password,
-        text="Change a password, which is asked for, or read from standard input, if it is not given.",
+        text="Change a password, which is prompted for or read from standard input if it is not given.",
         takes=(USER, _PASSWORD),
     ),
     CustomCommand(
@@ -112,7 +119,7 @@ ACCOUNTS: tuple[OperatorCommand, ...] = (
         name="clear-password",
         known_as="clear_password",
         does=_clear_password,
-        text="Let no password get a user in.",
+        text="Remove the password of a user, which disables password login.",
         takes=(USER,),
     ),
     CustomCommand(
@@ -120,7 +127,7 @@ ACCOUNTS: tuple[OperatorCommand, ...] = (
         name="set-tags",
         known_as="set_user_tags",
         does=_set_tags,
-        text="Replace a user's tags; without any the user has none.",
+        text="Set the tags of a user; without TAGS, remove all.",
         takes=(USER, named("tags", nargs=-1)),
     ),
     CustomCommand(

@@ -91,12 +91,12 @@ class ListCommand(OperatorCommand):
         session.print_rows(names, [[value_at(row, where) for where in paths] for row in rows])
 
     def _check_column(self, name: str, where: str) -> None:
-        """Refuse a column that no row of this list can have: in an answer it looks like an empty one."""
+        """Raise Failure for an unknown column, which would otherwise print as an empty one."""
         possible = {*columns_of(self.path), *self.columns, *self.known_columns, *self.renamed, *self.fixed}
         if possible and name not in possible and where.partition(".")[0] not in possible:
             close = get_close_matches(name, possible, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
-            raise Failure(f"there is no column {name!r}{hint}; columns: {', '.join(sorted(possible))}", USAGE)
+            raise Failure(f"unknown column {name!r}{hint}; columns: {', '.join(sorted(possible))}", USAGE)
 
     def _rows(
         self, session: Session, path: str, query: Mapping[str, object], arguments: Arguments
@@ -158,7 +158,7 @@ def vhost_option(default: str | None) -> click.Option:
     """-p; without a default it is about all of them."""
     return click.Option(
         ["-p", "--vhost"], default=default, metavar="VHOST", envvar="WARREN_VHOST",
-        help="the virtual host" + (f" [default: {default}]" if default else "; all without it"),
+        help="virtual host" + (f" [default: {default}]" if default else " [default: all]"),
         shell_complete=name_completion("/vhosts"),
     )  # fmt: skip
 

@@ -49,7 +49,7 @@ def _route(session: Session, arguments: Arguments) -> None:
         session.print_rows(_MISSED, [_missed(miss) for miss in answer["misses"]])
         _note_rest(session, "bindings that do not match", len(answer["misses"]), answer["misses_total"])
     if not answer["is_routed"]:
-        raise Failure("no queue would have it")
+        raise Failure("no queue would receive the message")
 
 
 def _requeue(session: Session, arguments: Arguments) -> None:
@@ -57,7 +57,7 @@ def _requeue(session: Session, arguments: Arguments) -> None:
     body = {name: arguments[name] for name in names if arguments[name] is not None}
     if arguments["delivery_tag"]:
         if arguments["connection"] is None or arguments["channel"] is None or len(body) > 2:
-            raise Failure("--delivery-tag goes with --connection and --channel", USAGE)
+            raise Failure("--delivery-tag requires --connection and --channel", USAGE)
         body = {"deliveries": [body | {"delivery_tag": tag} for tag in arguments["delivery_tag"]]}
     if arguments["all"]:
         body["all"] = True
@@ -84,7 +84,7 @@ def _apply(session: Session, arguments: Arguments) -> None:
         if not session.is_json:
             _print_plan(session, answer)
         if _is_change(answer) and not arguments["yes"]:
-            raise Failure("nothing is changed without --fingerprint of a plan, or --yes", USAGE)
+            raise Failure("nothing was changed: give the --fingerprint of a plan, or --yes", USAGE)
         fingerprint = answer["fingerprint"]
     answer = _planned(session, arguments, "apply", definitions, fingerprint=fingerprint)
     if session.is_json:
@@ -167,13 +167,13 @@ def _note_rest(session: Session, what: str, count: int, total: int) -> None:
         session.note(f"{what}: {count} of {total}")
 
 
-_PRUNE = flag("--prune", text="what FILE has not goes, in those sections that it has")
+_PRUNE = flag("--prune", text="delete objects that FILE does not have, in the sections that it has")
 
 EXTENSIONS: tuple[OperatorCommand, ...] = (
     RequestCommand(
         group="queues",
         name="pause",
-        text="Hand no messages of a queue out; they go on to come, and to be settled.",
+        text="Pause delivery from a queue; publishing and acknowledgements continue.",
         method="PUT",
         path="/warren/queues/{vhost}/{queue}/pause",
         takes=(QUEUE,),
@@ -182,18 +182,18 @@ EXTENSIONS: tuple[OperatorCommand, ...] = (
     RequestCommand(
         group="queues",
         name="resume",
-        text="Hand messages of a queue out again.",
+        text="Resume delivery from a queue.",
         method="DELETE",
         path="/warren/queues/{vhost}/{queue}/pause",
         takes=(QUEUE,),
-        says="queue {queue}: goes on",
+        says="queue {queue}: resumed",
     ),
     CustomCommand(
         group="queues",
         name="requeue",
         is_in_vhost=True,
         does=_requeue,
-        text="Take back what consumers hold and do not settle: it is ready again, as after a requeue.",
+        text="Requeue unacknowledged messages of a queue.",
         takes=(
             QUEUE,
             option("--connection", "of this connection"),
@@ -201,7 +201,7 @@ EXTENSIONS: tuple[OperatorCommand, ...] = (
             option("--consumer-tag", "of this consumer"),
             option("--older-than-ms", "held for so long at least", type=click.IntRange(0)),
             option("--delivery-tag", "one of a channel; repeat", type=click.IntRange(1), multiple=True),
-            flag("--all", text="all of the queue"),
+            flag("--all", text="all unacknowledged messages of the queue"),
         ),
     ),
     CustomCommand(
@@ -209,7 +209,7 @@ EXTENSIONS: tuple[OperatorCommand, ...] = (
         name="route",
         is_in_vhost=True,
         does=_route,
-        text="Tell where a message would go, and which bindings nearly match; nothing is published.",
+        text="Show which queues a message would reach; nothing is published.",
         takes=(
             EXCHANGE,
             named("routing_key"),
@@ -228,25 +228,25 @@ EXTENSIONS: tuple[OperatorCommand, ...] = (
         group="definitions",
         name="plan",
         does=_plan,
-        text="Tell what importing FILE would create, change and, with --prune, delete; nothing is done.",
+        text="Show what importing FILE would create, change and, with --prune, delete; nothing is changed.",
         takes=(
             vhost_option(None),
             named("file", default="-"),
             _PRUNE,
-            flag("--detailed-exitcode", text="end with status 2 if anything would change"),
+            flag("--detailed-exitcode", text="exit with status 2 if there are changes"),
         ),
     ),
     CustomCommand(
         group="definitions",
         name="apply",
         does=_apply,
-        text="Do what a plan of FILE says, unless the broker has changed since.",
+        text="Apply the plan of FILE; refused if the broker has changed since the plan.",
         takes=(
             vhost_option(None),
             named("file", default="-"),
             _PRUNE,
             option("--fingerprint", "of the plan"),
-            flag("--yes", text="plan and do it at once"),
+            flag("--yes", text="plan and apply at once"),
         ),
     ),
 )

@@ -36,7 +36,7 @@ LISTS: tuple[OperatorCommand, ...] = (
     ShowCommand(
         group="queues",
         name="show",
-        text="All that is known of a queue.",
+        text="Show all fields of a queue.",
         path="/queues/{vhost}/{queue}",
         takes=(QUEUE,),
     ),
@@ -53,7 +53,7 @@ LISTS: tuple[OperatorCommand, ...] = (
     ShowCommand(
         group="exchanges",
         name="show",
-        text="All that is known of an exchange.",
+        text="Show all fields of an exchange.",
         path="/exchanges/{vhost}/{exchange}",
         takes=(EXCHANGE,),
     ),
@@ -98,12 +98,12 @@ LISTS: tuple[OperatorCommand, ...] = (
         known_columns=("user", "tags"),
         renamed={"user": "name"},
     ),
-    ShowCommand(group="users", name="show", text="One user.", path="/users/{user}", takes=(USER,)),
+    ShowCommand(group="users", name="show", text="Show a user.", path="/users/{user}", takes=(USER,)),
     ListCommand(
         group="users",
         name="permissions",
         known_as="list_user_permissions",
-        text="List where a user may do what.",
+        text="List the permissions of a user.",
         path="/users/{user}/permissions",
         takes=(USER,),
         columns=("vhost", *_PERMISSIONS),
@@ -112,7 +112,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="users",
         name="topic-permissions",
         known_as="list_user_topic_permissions",
-        text="List the topics that a user is restricted to.",
+        text="List the topic permissions of a user.",
         path="/users/{user}/topic-permissions",
         takes=(USER,),
         columns=("vhost", *_TOPIC),
@@ -127,13 +127,13 @@ LISTS: tuple[OperatorCommand, ...] = (
         known_columns=("name",),
     ),
     ShowCommand(
-        group="vhosts", name="show", text="One virtual host.", path="/vhosts/{vhost}", takes=(VHOST,)
+        group="vhosts", name="show", text="Show a virtual host.", path="/vhosts/{vhost}", takes=(VHOST,)
     ),
     ListCommand(
         group="permissions",
         name="list",
         known_as="list_permissions",
-        text="List who may do what.",
+        text="List permissions.",
         path="/permissions",
         within="/vhosts/{vhost}/permissions",
         columns=("vhost", "user", *_PERMISSIONS),
@@ -143,7 +143,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="topic-permissions",
         name="list",
         known_as="list_topic_permissions",
-        text="List who may use which topics.",
+        text="List topic permissions.",
         path="/topic-permissions",
         within="/vhosts/{vhost}/topic-permissions",
         columns=("vhost", "user", *_TOPIC),
@@ -161,7 +161,7 @@ LISTS: tuple[OperatorCommand, ...] = (
     ShowCommand(
         group="policies",
         name="show",
-        text="One policy.",
+        text="Show a policy.",
         path="/policies/{vhost}/{name}",
         takes=(named("name", "/policies/{vhost}"),),
     ),
@@ -177,7 +177,7 @@ LISTS: tuple[OperatorCommand, ...] = (
     ShowCommand(
         group="operator-policies",
         name="show",
-        text="One operator policy.",
+        text="Show an operator policy.",
         path="/operator-policies/{vhost}/{name}",
         takes=(named("name", "/operator-policies/{vhost}"),),
     ),
@@ -185,7 +185,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="parameters",
         name="list",
         known_as="list_parameters",
-        text="List parameters of every component.",
+        text="List parameters of all components.",
         is_filtered=True,
         known_columns=("component", "name", "value"),
         path="/parameters",
@@ -194,7 +194,7 @@ LISTS: tuple[OperatorCommand, ...] = (
     ShowCommand(
         group="parameters",
         name="show",
-        text="One parameter.",
+        text="Show a parameter.",
         path="/parameters/{component}/{vhost}/{name}",
         takes=(named("component"), named("name")),
     ),
@@ -202,7 +202,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="parameters",
         name="list-global",
         known_as="list_global_parameters",
-        text="List parameters of no virtual host.",
+        text="List global parameters.",
         path="/global-parameters",
         columns=("name", "value"),
     ),
@@ -240,7 +240,7 @@ LISTS: tuple[OperatorCommand, ...] = (
     ShowCommand(
         group="connections",
         name="show",
-        text="All that is known of a connection.",
+        text="Show all fields of a connection.",
         path="/connections/{name}",
         takes=(named("name", "/connections"),),
     ),
@@ -266,7 +266,7 @@ LISTS: tuple[OperatorCommand, ...] = (
     ShowCommand(
         group="channels",
         name="show",
-        text="All that is known of a channel.",
+        text="Show all fields of a channel.",
         path="/channels/{name}",
         takes=(named("name", "/channels"),),
     ),
@@ -324,10 +324,10 @@ LISTS: tuple[OperatorCommand, ...] = (
     ShowCommand(
         group="nodes",
         name="show",
-        text="All that is known of a node.",
+        text="Show all fields of a node.",
         path="/nodes/{node}",
         takes=(named("node", "/nodes"),),
     ),
-    ShowCommand(group="", name="overview", text="The broker as a whole.", path="/overview"),
-    ShowCommand(group="", name="whoami", text="Who asks, and with which tags.", path="/whoami"),
+    ShowCommand(group="", name="overview", text="Show totals and rates of the broker.", path="/overview"),
+    ShowCommand(group="", name="whoami", text="Show the authenticated user and its tags.", path="/whoami"),
 )

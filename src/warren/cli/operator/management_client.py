@@ -165,14 +165,16 @@ class ManagementClient:
         words, is_named = _words(answer)
         words = words or f"status {status} without a reason"
         if status in (401, 403):
-            return Failure(f"user {self.target.user} may not: {words}; {_OTHER_USER}", NOT_AUTHORISED)
+            return Failure(
+                f"user {self.target.user} is not permitted: {words}; {_OTHER_USER}", NOT_AUTHORISED
+            )
         if status == 404:
             return ObjectNotFound(words, is_named=is_named)
         if status == 503:
             return Failure(words, UNHEALTHY)
         if 400 <= status < 500:
             return Failure(f"refused: {words}")
-        return Failure(f"the broker failed with status {status}: {words}; its log says why", BROKEN)
+        return Failure(f"the broker failed with status {status}: {words}; see its log", BROKEN)
 
 
 def filled(template: str, arguments: Mapping[str, Any]) -> str:
@@ -192,7 +194,7 @@ def _decoded(answer: bytes) -> Any:
 
 
 def _strange() -> Failure:
-    return Failure("the answer is not one of this API: --uri names something else", BROKEN)
+    return Failure("the response is not from a management API: check --uri", BROKEN)
 
 
 def _words(answer: bytes) -> tuple[str, bool]:

@@ -118,7 +118,7 @@ def _redrive(session: Session, arguments: Arguments) -> None:
     body = _order(arguments)
     if arguments["exchange"] is not None or arguments["routing_key"] is not None:
         if arguments["to"] == "queue":
-            raise Failure("--exchange and --routing-key go with --to exchange", USAGE)
+            raise Failure("--exchange and --routing-key require --to exchange", USAGE)
         body |= {"exchange": arguments["exchange"], "routing_key": arguments["routing_key"]}
     to_queue = arguments["to_queue"]
     body |= {"to": arguments["to"] or "queue"} | ({} if to_queue is None else {"queue": to_queue})
@@ -190,7 +190,7 @@ def _wait(session: Session, job: Row) -> None:
             job = session.api.get(path)
             session.progress(job["moved"], job["examined"])
     except KeyboardInterrupt:
-        raise Failure(f"{job['kind']} goes on: 'warren jobs stop {job['id']}' stops it") from None
+        raise Failure(f"{job['kind']} is still running: 'warren jobs stop {job['id']}' stops it") from None
     _print_job(session, job)
     if job["state"] != "done":
         raise Failure(f"{job['kind']} {job['id']} {job['state']}: {job['reason']}")
@@ -208,7 +208,7 @@ def _print_job(session: Session, job: Row) -> None:
 
 def _stop(session: Session, arguments: Arguments) -> None:
     session.api.send("DELETE", filled("/warren/jobs/{job}", arguments))
-    session.say(f"job {arguments['job']}: stopped, or forgotten if it was over")
+    session.say(f"job {arguments['job']}: stopped, or removed if it had ended")
 
 
 def _undo(session: Session, arguments: Arguments) -> None:
@@ -224,12 +224,12 @@ def _when(milliseconds: int) -> str:
 
 
 _JOB = named("job")
-_NO_WAIT = flag("--no-wait", text="do not wait until it is over")
+_NO_WAIT = flag("--no-wait", text="do not wait until the job ends")
 _ORDER = (
-    option("--match", "a condition on the message; repeat", multiple=True, metavar="CONDITION"),
-    option("--limit", "how many at most", type=click.IntRange(1)),
-    option("--rate", "how many in a second", type=click.FloatRange(0, min_open=True)),
-    flag("--dry-run", text="only say what would go where, and what could not"),
+    option("--match", "condition on the message; can be repeated", multiple=True, metavar="CONDITION"),
+    option("--limit", "maximum number of messages", type=click.IntRange(1)),
+    option("--rate", "maximum messages per second", type=click.FloatRange(0, min_open=True)),
+    flag("--dry-run", text="show what would be moved where, and what could not; move nothing"),
     _NO_WAIT,
 )
 
@@ -238,7 +238,7 @@ MOVE_JOBS: tuple[OperatorCommand, ...] = (
         group="dead-letters",
         name="list",
         does=_dead_letters,
-        text="List dead letters by what they died of; of one QUEUE, all that it has.",
+        text="List dead letters by cause of death, of all queues or of QUEUE.",
         takes=(vhost_option(None), named("queue", "/queues/{vhost}", required=False)),
     ),
     CustomCommand(
@@ -246,21 +246,21 @@ MOVE_JOBS: tuple[OperatorCommand, ...] = (
         name="redrive",
         is_in_vhost=True,
         does=_redrive,
-        text="Send dead letters of QUEUE back to where they came from, or to where they should go.",
+        text="Redrive dead letters of QUEUE to where they came from, or to another target.",
         takes=(
             QUEUE,
             option(
-                "--to", "the queue where each died first [default], or its exchange",
+                "--to", "target: the queue where each message died first [default], or its exchange",
                 type=click.Choice(("queue", "exchange")),
             ),
-            option("--to-queue", "this queue for all of them"),
-            option("--exchange", "this exchange for all of them"),
-            option("--routing-key", "with this routing key"),
-            option("--first-death-queue", "those that died first in this queue"),
-            option("--reason", "those that died first of this: rejected, expired, maxlen, delivery_limit"),
-            option("--first-death-exchange", "those that had been published to this exchange"),
-            option("--set-header", "changed on the way; repeat", multiple=True, metavar="NAME=VALUE"),
-            option("--remove-header", "removed on the way; repeat", multiple=True, metavar="NAME"),
+            option("--to-queue", "target queue of all messages"),
+            option("--exchange", "target exchange of all messages"),
+            option("--routing-key", "routing key for the target exchange"),
+            option("--first-death-queue", "only messages that died first in this queue"),
+            option("--reason", "only with this first cause: rejected, expired, maxlen, delivery_limit"),
+            option("--first-death-exchange", "only messages published to this exchange"),
+            option("--set-header", "set a header; can be repeated", multiple=True, metavar="NAME=VALUE"),
+            option("--remove-header", "remove a header; can be repeated", multiple=True, metavar="NAME"),
             *_ORDER,
         ),
     ),
@@ -269,29 +269,29 @@ MOVE_JOBS: tuple[OperatorCommand, ...] = (
         name="move",
         is_in_vhost=True,
         does=_move,
-        text="Move messages of QUEUE to the queue DESTINATION, as they are and in their order.",
-        takes=(QUEUE, named("destination"), option("--to-vhost", "its virtual host"), *_ORDER),
+        text="Move messages of QUEUE to the queue DESTINATION, unchanged and in order.",
+        takes=(QUEUE, named("destination"), option("--to-vhost", "virtual host of DESTINATION"), *_ORDER),
     ),
     ListCommand(
         group="jobs",
         name="list",
-        text="List redrives, moves and undos, and how far they are.",
+        text="List redrive, move and undo jobs with their progress.",
         path="/warren/jobs",
         columns=_JOBS,
     ),
-    ShowCommand(group="jobs", name="show", text="One of them.", path="/warren/jobs/{job}", takes=(_JOB,)),
+    ShowCommand(group="jobs", name="show", text="Show a job.", path="/warren/jobs/{job}", takes=(_JOB,)),
     CustomCommand(
         group="jobs",
         name="stop",
         does=_stop,
-        text="Stop a job: what it has moved stays moved. One that is over is forgotten.",
+        text="Stop a job (moved messages stay moved), or remove a finished one from the list.",
         takes=(_JOB,),
     ),
     CustomCommand(
         group="jobs",
         name="undo",
         does=_undo,
-        text="Take back what a redrive has moved, and nobody was handed since.",
+        text="Undo a redrive: move back the messages that have not been delivered since.",
         takes=(_JOB, _NO_WAIT),
     ),
 )  # fmt: skip

@@ -35,10 +35,10 @@ def _limit(resource: str, words: dict[str, str]) -> Run:
         word = values.pop(0) if len(values) > 1 else ""
         if len(values) != 1 or word not in words:
             shapes = " or ".join(f"{one} VALUE".strip() for one in words)
-            raise Failure(f"the limit is {shapes}, not {' '.join(arguments['limit'])!r}", USAGE)
+            raise Failure(f"the limit must be {shapes}, not {' '.join(arguments['limit'])!r}", USAGE)
         body = {words[word]: _share(values[0]) if word == share else values[0]}
         limits: Row = session.api.send("PUT", f"/warren/limits/{resource}", body)
-        session.say(f"{resource}: publishers wait {_BOUNDS[resource]} {limits[resource]} octets")
+        session.say(f"{resource}: publishers are blocked {_BOUNDS[resource]} {limits[resource]} bytes")
 
     return does
 
@@ -50,7 +50,7 @@ def _share(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise Failure(f"a share is a number such as 0.4, not {text!r}", USAGE) from None
+        raise Failure(f"the fraction must be a number such as 0.4, not {text!r}", USAGE) from None
 
 
 def _limits(session: Session, arguments: Arguments) -> None:
@@ -153,7 +153,7 @@ NODE: tuple[OperatorCommand, ...] = (
         group="users",
         name="authenticate",
         known_as="authenticate_user",
-        text="Tell whether a password is a user's, of whatever backend.",
+        text="Check a user name and password.",
         takes=(USER, named("password", required=False)),
         does=_authenticate,
     ),
@@ -161,7 +161,7 @@ NODE: tuple[OperatorCommand, ...] = (
         group="nodes",
         name="limit-memory",
         known_as="set_vm_memory_high_watermark",
-        text="Have publishers wait above a share of memory: 0.4, or `absolute 2GB`.",
+        text="Set the memory alarm threshold: a fraction such as 0.4, or `absolute 2GB`.",
         takes=(_LIMIT,),
         does=_limit("memory", {"": "relative", "absolute": "absolute"}),
     ),
@@ -169,32 +169,40 @@ NODE: tuple[OperatorCommand, ...] = (
         group="nodes",
         name="limit-disk",
         known_as="set_disk_free_limit",
-        text="Have publishers wait below so much free disk: 2GB, or `mem_relative 1.0` of memory.",
+        text="Set the disk alarm threshold: 2GB, or `mem_relative 1.0` (a fraction of memory).",
         takes=(_LIMIT,),
         does=_limit("disk", {"": "absolute", "mem_relative": "relative"}),
     ),
     CustomCommand(
-        group="nodes", name="limits", text="At how much memory and disk publishers wait.", does=_limits
+        group="nodes", name="limits", text="Show the thresholds of the memory and disk alarms.", does=_limits
     ),
     CustomCommand(
-        group="nodes", name="memory", known_as="memory_breakdown", text="Where memory is.", does=_memory
+        group="nodes",
+        name="memory",
+        known_as="memory_breakdown",
+        text="Show memory use by category.",
+        does=_memory,
     ),
     CustomCommand(
         group="nodes",
         name="listeners",
         known_as="listeners",
-        text="Where the broker listens.",
+        text="List listeners.",
         does=_listeners,
     ),
     CustomCommand(
-        group="nodes", name="version", known_as="server_version", text="Which broker it is.", does=_version
+        group="nodes",
+        name="version",
+        known_as="server_version",
+        text="Show the version of the broker.",
+        does=_version,
     ),
-    CustomCommand(group="nodes", name="alarms", known_as="alarms", text="Alarms that are on.", does=_alarms),
+    CustomCommand(group="nodes", name="alarms", known_as="alarms", text="List active alarms.", does=_alarms),
     CustomCommand(
         group="nodes",
         name="await",
         known_as="await_startup",
-        text="Wait until the broker is there.",
+        text="Wait until the broker has started.",
         takes=(
             option("--within", "seconds", type=click.FloatRange(0, 86_400), default=300.0, show_default=True),
         ),
@@ -203,28 +211,28 @@ NODE: tuple[OperatorCommand, ...] = (
     CustomCommand(
         group="health",
         name="answering",
-        text="Whether the port of the HTTP API answers anybody, whoever that is: for containers.",
+        text="Check that the HTTP API responds, without credentials: for containers.",
         does=_answering,
     ),
     CustomCommand(
         group="nodes",
         name="auth-attempts",
         known_as="list_node_auth_attempt_stats",
-        text="How often somebody tried to log in.",
+        text="Show the number of authentication attempts.",
         does=_attempts,
     ),
     CustomCommand(
         group="nodes",
         name="reset-auth-attempts",
         known_as="reset_node_auth_attempt_metrics",
-        text="Count logins from zero.",
+        text="Reset the number of authentication attempts.",
         does=_forget_attempts,
     ),
     ListCommand(
         group="nodes",
         name="settings",
         known_as="environment",
-        text="Every setting of the running broker, and where its value comes from.",
+        text="List the settings of the running broker with their origin.",
         path="/warren/config",
         columns=("key", "value", "origin"),
     ),
@@ -232,21 +240,21 @@ NODE: tuple[OperatorCommand, ...] = (
         group="log",
         name="show",
         known_as="log_location",
-        text="Where the log goes, and how much of it.",
+        text="Show log outputs and levels.",
         does=_log,
     ),
     CustomCommand(
         group="log",
         name="set-level",
         known_as="set_log_level",
-        text="Log what is at least LEVEL, until the broker stops.",
+        text="Set the minimum log level until the broker stops.",
         takes=(
             click.Argument(["level"], type=click.Choice(_LEVELS), metavar="LEVEL"),
-            option("--category", "of this category alone: connection, audit …"),
+            option("--category", "only this category: connection, audit …"),
         ),
         does=_level,
     ),
     CustomCommand(
-        group="log", name="rotate", known_as="rotate_logs", text="Begin the log file anew.", does=_rotate
+        group="log", name="rotate", known_as="rotate_logs", text="Rotate the log file.", does=_rotate
     ),
 )

@@ -54,7 +54,7 @@ def common_options() -> list[click.Parameter]:
             default=DEFAULT_URI,
             envvar="WARREN_URI",
             show_default=True,
-            help="the broker's HTTP API; better in WARREN_URI if a password is in it",
+            help="address of the HTTP API; with a password, prefer WARREN_URI",
         ),
         *tls_options(),
         click.Option(
@@ -63,7 +63,7 @@ def common_options() -> list[click.Parameter]:
             default=60.0,
             show_default=True,
             metavar="SECONDS",
-            help="how long an answer may take",
+            help="timeout of a request in seconds",
         ),
         click.Option(["--json", "is_json"], help="print JSON", **flag),
         click.Option(
@@ -71,11 +71,13 @@ def common_options() -> list[click.Parameter]:
             type=click.Choice(("table", "tsv", "json")),
             default="table",
             show_default=True,
-            help="how it is printed",
+            help="output format",
         ),
         click.Option(["-q", "--quiet", "is_quiet"], help="print results only", **flag),
         click.Option(
-            ["-s", "--silent", "--no-table-headers", "is_silent"], help="and no names of columns", **flag
+            ["-s", "--silent", "--no-table-headers", "is_silent"],
+            help="results only, without column names",
+            **flag,
         ),
     ]
 

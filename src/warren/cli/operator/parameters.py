@@ -40,14 +40,14 @@ def json_of(text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise Failure(f"{what} is no JSON: {error}", USAGE) from None
+        raise Failure(f"{what} is not JSON: {error}", USAGE) from None
 
 
 def object_of(text: str, what: str) -> dict[str, Any]:
     """The object that `text` is in JSON."""
     value = json_of(text, what)
     if not isinstance(value, dict):
-        raise Failure(f"{what} is a JSON object, as in '{{\"max-length\": 1000}}'", USAGE)
+        raise Failure(f"{what} must be a JSON object such as '{{\"max-length\": 1000}}'", USAGE)
     return value
 
 
@@ -57,7 +57,7 @@ def pairs_of(written: tuple[str, ...], what: str) -> dict[str, Any]:
     for pair in written:
         name, equals, text = pair.partition("=")
         if not equals or not name:
-            raise Failure(f"{what} is NAME=VALUE, not {pair!r}", USAGE)
+            raise Failure(f"{what} must be NAME=VALUE, not {pair!r}", USAGE)
         try:
             pairs[name] = json.loads(text)
         except ValueError:
@@ -73,6 +73,6 @@ ARGUMENTS = click.Option(
     ["--argument", "-a", "arguments"],
     multiple=True,
     metavar="NAME=VALUE",
-    help="as x-max-length=1000; repeat",
+    help="such as x-max-length=1000; can be repeated",
 )
 PERMISSIONS = (named("configure"), named("write"), named("read"))

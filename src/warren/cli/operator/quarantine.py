@@ -15,14 +15,14 @@ QUARANTINE: tuple[OperatorCommand, ...] = (
     ListCommand(
         group="quarantine",
         name="list",
-        text="What is kept, how much it is, and where.",
+        text="List quarantined data, its size and its path.",
         path="/warren/quarantine",
         columns=("id", "kind", "vhost", "messages", "octets", "acknowledged", "path"),
     ),
     RequestCommand(
         group="quarantine",
         name="acknowledge",
-        text="Know of all of it: the check is good again until there is more.",
+        text="Acknowledge all quarantined data: the health check passes until there is more.",
         method="POST",
         path="/warren/quarantine/acknowledge",
         says="quarantine: acknowledged",
@@ -30,7 +30,7 @@ QUARANTINE: tuple[OperatorCommand, ...] = (
     CustomCommand(
         group="quarantine",
         name="remove",
-        text="Remove something of it for good.",
+        text="Delete a quarantined item permanently.",
         takes=(named("item"),),
         does=_remove,
     ),

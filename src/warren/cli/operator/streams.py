@@ -43,7 +43,7 @@ def _place(session: Session, arguments: Arguments) -> int:
         time = datetime.fromisoformat(where)
     except ValueError:
         what = "first, last, an offset, or a time as 2026-01-31T12:00"
-        raise Failure(f"--from is {what}, not {where!r}", USAGE) from None
+        raise Failure(f"--from must be {what}, not {where!r}", USAGE) from None
     milliseconds = max(int(time.timestamp() * 1000), 0)
     return int(session.api.get(path, {"timestamp": milliseconds})["offset"])
 
@@ -66,10 +66,12 @@ def _add_super(session: Session, arguments: Arguments) -> None:
     """The exchange and its streams; what was made before something fails is taken back."""
     count, keys = arguments["partitions"], arguments["routing_keys"]
     if (count is None) == (keys is None):
-        raise Failure("say --partitions or --routing-keys", USAGE)
+        raise Failure("give --partitions or --routing-keys", USAGE)
     keys = [str(number) for number in range(count)] if keys is None else keys.split(",")
     if not all(keys) or len(set(keys)) < len(keys):
-        raise Failure(f"--routing-keys are different ones, a comma between, not {','.join(keys)!r}", USAGE)
+        raise Failure(
+            f"--routing-keys must be distinct keys separated by commas, not {','.join(keys)!r}", USAGE
+        )
     given = {"x-queue-type": "stream", "x-max-age": arguments["max_age"]} | {
         f"x-{name.replace('_', '-')}": arguments[name]
         for name in ("max_length_bytes", "stream_max_segment_size_bytes")
@@ -108,7 +110,7 @@ def _delete_super(session: Session, arguments: Arguments) -> None:
     bindings: list[Row] = session.api.get(exchange + "/bindings/source")
     partitions = [one["destination"] for one in bindings if _ORDER in one["arguments"]]
     if not shown["arguments"].get("x-super-stream") and not partitions:
-        raise Failure(f"exchange {arguments['name']!r} is no super stream")
+        raise Failure(f"exchange {arguments['name']!r} is not a super stream")
     for partition in dict.fromkeys(partitions):
         session.api.send("DELETE", filled("/queues/{vhost}/{queue}", arguments | {"queue": partition}))
     session.api.send("DELETE", exchange)
@@ -119,7 +121,7 @@ def _check_new(session: Session, path: str) -> None:
     """Refuse what is there already, which would be taken for what was made here."""
     if session.api.exists(path):
         kind, name = path.split("/")[1][:-1], path.rsplit("/", 1)[1]
-        raise Failure(f"there is {kind} {name!r} already")
+        raise Failure(f"{kind} {name!r} exists already")
 
 
 def _size(name: str, text: str) -> Any:
@@ -148,14 +150,14 @@ STREAMS: tuple[OperatorCommand, ...] = (
     ShowCommand(
         group="streams",
         name="show",
-        text="Offsets, retention and files of a stream.",
+        text="Show the offsets, retention and segments of a stream.",
         path=_PATH,
         takes=(_STREAM,),
     ),
     ShowCommand(
         group="streams",
         name="clients",
-        text="Who reads a stream, how far behind, who publishes, and what it remembers of both.",
+        text="Show the consumers of a stream with their lag, its publishers, and stored offsets.",
         path=_PATH + "/clients",
         takes=(_STREAM,),
     ),
@@ -163,7 +165,7 @@ STREAMS: tuple[OperatorCommand, ...] = (
         group="streams",
         name="peek",
         is_in_vhost=True,
-        text="Look at messages of a stream, from anywhere on.",
+        text="Show messages of a stream from an offset or time, without consuming them.",
         takes=(
             _STREAM,
             COUNT,
@@ -172,7 +174,7 @@ STREAMS: tuple[OperatorCommand, ...] = (
                 default="last",
                 show_default=True,
                 metavar="WHERE",
-                help="first, last (so many as --count says), an offset, or a time as 2026-01-31T12:00",
+                help="first, last (the last --count messages), an offset, or a time such as 2026-01-31T12:00",
             ),
             MATCH,
         ),
@@ -183,8 +185,11 @@ STREAMS: tuple[OperatorCommand, ...] = (
         name="status",
         known_as="stream_status",
         is_in_vhost=True,
-        text="Where a stream ends and begins; or what it remembers of producers and consumers.",
-        takes=(_STREAM, flag("--tracking", text="sequences of producers, and stored offsets of consumers")),
+        text="Show the first and last offset of a stream, or with --tracking its stored offsets.",
+        takes=(
+            _STREAM,
+            flag("--tracking", text="show the sequences of publishers and the stored offsets of consumers"),
+        ),
         does=_status,
     ),
     ListCommand(
@@ -297,7 +302,7 @@ STREAMS: tuple[OperatorCommand, ...] = (
     ListCommand(
         group="leases",
         name="list",
-        text="List leases, those that have ended of late among them.",
+        text="List leases, including recently ended ones.",
         path="/warren/leases",
         is_filtered=True,
         columns=("lease", "vhost", "queue", "user", "key", "messages", "octets", "state", "expires_at"),
@@ -305,7 +310,7 @@ STREAMS: tuple[OperatorCommand, ...] = (
     RequestCommand(
         group="leases",
         name="release",
-        text="End a lease: its messages go back to their places, redelivered.",
+        text="End a lease: its messages are requeued, marked as redelivered.",
         method="POST",
         path="/warren/leases/{lease}/settle",
         takes=(named("lease"),),

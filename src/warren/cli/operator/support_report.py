@@ -54,7 +54,7 @@ SUPPORT_REPORT: tuple[OperatorCommand, ...] = (
         group="nodes",
         name="report",
         known_as="report",
-        text="All that somebody who helps would ask for: status, lists and settings.",
+        text="Print a support report: status, lists and settings, without secrets.",
         does=_report,
     ),
 )

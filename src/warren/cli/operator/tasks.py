@@ -45,7 +45,7 @@ def _publish(session: Session, arguments: Arguments) -> None:
     except Unanswered as failure:
         raise Failure(f"{failure.message}; it may have been published", failure.status) from None
     if not answer["routed"]:
-        raise Failure("not kept: no queue has it; 'warren bindings list' shows what is bound")
+        raise Failure("not routed: no queue received it; 'warren bindings list' shows the bindings")
     alarms = ", ".join(answer.get("alarms", ()))
     session.say(f"published, in an alarm ({alarms}): publishers of AMQP wait" if alarms else "published")
 
@@ -117,7 +117,7 @@ def read_definitions(name: str) -> object:
     except OSError as error:
         raise Failure(f"{name}: {error.strerror}", USAGE) from None
     except ValueError as error:
-        raise Failure(f"{name} is no JSON: {error}", USAGE) from None
+        raise Failure(f"{name} is not JSON: {error}", USAGE) from None
     return definitions
 
 
@@ -136,7 +136,7 @@ def _close(path: str) -> Run:
 def _reason_header(reason: str | None) -> dict[str, str]:
     """The header with the reason that a client is told."""
     if reason and not (reason.isascii() and reason.isprintable()):
-        raise Failure("REASON is one line of plain ASCII: it goes into a header", USAGE)
+        raise Failure("REASON must be one line of printable ASCII: it is sent in a header", USAGE)
     return {"x-reason": reason} if reason else {}
 
 
@@ -156,7 +156,7 @@ def _restart_vhost(session: Session, arguments: Arguments) -> None:
     node = arguments["node"] or session.api.get("/overview")["node"]
     vhost = arguments["vhost"] or arguments["in_vhost"] or ("/" if arguments["is_known_as"] else "")
     if not vhost:
-        raise Failure("no virtual host is given: warren vhosts restart VHOST", USAGE)
+        raise Failure("no virtual host given: use warren vhosts restart VHOST", USAGE)
     session.api.send("POST", filled("/vhosts/{vhost}/start/{node}", {"vhost": vhost, "node": node}))
     session.say(f"vhost {vhost}: started")
 
@@ -293,7 +293,7 @@ def _octets(path: Path) -> bytes:
 
 def _bounded(octets: bytes) -> bytes:
     if len(octets) > HTTP_BODY_SIZE_MAX:
-        raise Failure(f"more than the {HTTP_BODY_SIZE_MAX} octets that a request may have", USAGE)
+        raise Failure(f"larger than the {HTTP_BODY_SIZE_MAX} bytes that a request may have", USAGE)
     return octets
 
 
@@ -318,18 +318,18 @@ TASKS: tuple[OperatorCommand, ...] = (
         group="",
         name="status",
         known_as="cluster_status",
-        text="How the broker is, in short.",
+        text="Show a summary of the broker.",
         does=_status,
     ),
     CustomCommand(
-        group="nodes", name="ping", known_as="ping", text="Ask the broker for a sign of life.", does=_ping
+        group="nodes", name="ping", known_as="ping", text="Check that the broker responds.", does=_ping
     ),
     CustomCommand(
         group="exchanges",
         name="publish",
         is_in_vhost=True,
         does=_publish,
-        text="Publish a message: PAYLOAD, or what is on standard input. The default exchange is ''.",
+        text="Publish PAYLOAD, or standard input, as a message. The default exchange is ''.",
         takes=(
             EXCHANGE,
             named("routing_key"),
@@ -342,9 +342,9 @@ TASKS: tuple[OperatorCommand, ...] = (
         group="queues",
         name="get",
         is_in_vhost=True,
-        takes=(QUEUE, COUNT, flag("--requeue", text="and put them back, marked as redelivered")),
+        takes=(QUEUE, COUNT, flag("--requeue", text="requeue them, marked as redelivered")),
         does=_get,
-        text="Take messages out of a queue: they are gone from it.",
+        text="Get messages of a queue and remove them.",
     ),
     CustomCommand(
         group="queues",
@@ -353,11 +353,11 @@ TASKS: tuple[OperatorCommand, ...] = (
         takes=(
             QUEUE,
             COUNT,
-            flag("--unacknowledged", text="those that consumers have, rather than those that wait"),
+            flag("--unacknowledged", text="unacknowledged messages instead of ready ones"),
             MATCH,
         ),
         does=_peek,
-        text="Look at messages of a queue without touching them.",
+        text="Show messages of a queue without delivering them.",
     ),
     CustomCommand(
         group="definitions",
@@ -365,7 +365,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         known_as="export_definitions",
         takes=(_EVERYTHING, _FILE),
         does=_export,
-        text="Write users, virtual hosts, queues and so on into FILE, or to standard output.",
+        text="Export definitions to FILE or standard output.",
     ),
     CustomCommand(
         group="definitions",
@@ -373,21 +373,21 @@ TASKS: tuple[OperatorCommand, ...] = (
         known_as="import_definitions",
         takes=(_EVERYTHING, _FILE),
         does=_import,
-        text="Add what FILE, or standard input, holds to what there is.",
+        text="Import definitions from FILE or standard input.",
     ),
     CustomCommand(
         group="connections",
         name="close",
         known_as="close_connection",
         does=_close("/connections/{name}"),
-        text="Close a connection; its client is told REASON.",
+        text="Close a connection; REASON is sent to the client.",
         takes=(named("name", "/connections"), _REASON),
     ),
     CustomCommand(
         group="connections",
         name="close-user",
         known_as="close_all_user_connections",
-        text="Close all connections of a user, who is told REASON.",
+        text="Close all connections of a user; REASON is sent to the clients.",
         takes=(USER, _REASON),
         does=_close("/connections/username/{user}"),
     ),
@@ -395,7 +395,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         group="connections",
         name="close-all",
         known_as="close_all_connections",
-        text="Close all connections, or those of one virtual host; clients are told REASON.",
+        text="Close all connections, or those of a virtual host; REASON is sent to the clients.",
         takes=(_EVERYTHING, _REASON),
         does=_close_all,
     ),
@@ -404,7 +404,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         name="set-tags",
         known_as="set_vhost_tags",
         takes=(VHOST, click.Argument(["tags"], nargs=-1)),
-        text="Set the tags of a virtual host, which replace those it had.",
+        text="Set the tags of a virtual host, replacing its present ones.",
         does=_set_vhost_tags,
     ),
     CustomCommand(
@@ -414,17 +414,17 @@ TASKS: tuple[OperatorCommand, ...] = (
         # rabbitmqctl has it as an option.
         takes=(
             named("vhost", "/vhosts", required=False),
-            click.Option(["-p", "--vhost", "in_vhost"], metavar="VHOST", help="the same"),
-            option("--node", "where"),
+            click.Option(["-p", "--vhost", "in_vhost"], metavar="VHOST", help="same as the argument VHOST"),
+            option("--node", "name of the node"),
         ),
-        text="Start a virtual host that failed.",
+        text="Restart a virtual host that has failed.",
         does=_restart_vhost,
     ),
     CustomCommand(
         group="feature-flags",
         name="enable",
         known_as="enable_feature_flag",
-        text="Enable a feature flag, or `all` that there are.",
+        text="Enable a feature flag, or `all`.",
         takes=(named("name", "/feature-flags"),),
         does=_enable_feature_flag,
     ),
@@ -433,7 +433,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         name="clear",
         known_as="clear_topic_permissions",
         is_in_vhost=True,
-        text="Restrict a user at EXCHANGE, or anywhere in the virtual host, no more.",
+        text="Delete the topic permissions of a user on EXCHANGE, or on all exchanges of a virtual host.",
         takes=(USER, named("exchange", "/exchanges/{vhost}", required=False)),
         does=_clear_topics,
     ),

@@ -23,22 +23,20 @@ def tls_options() -> list[click.Parameter]:
             ["--cacert"],
             metavar="FILE",
             envvar="WARREN_CACERT",
-            help="what the broker's certificate is checked with [default: what the system trusts]",
+            help="CA certificates to verify the broker's certificate with [default: those of the system]",
         ),
-        click.Option(
-            ["--cert"], metavar="FILE", envvar="WARREN_CERT", help="the certificate to show to the broker"
-        ),
+        click.Option(["--cert"], metavar="FILE", envvar="WARREN_CERT", help="client certificate"),
         click.Option(
             ["--key"],
             metavar="FILE",
             envvar="WARREN_KEY",
-            help="its key, if it is not in the same file; WARREN_KEY_PASSWORD opens an encrypted one",
+            help="private key of --cert, if in another file; WARREN_KEY_PASSWORD is its passphrase",
         ),
         click.Option(
             ["--insecure", "is_insecure"],
             is_flag=True,
             envvar="WARREN_INSECURE",
-            help="take any certificate of the broker",
+            help="do not verify the broker's certificate",
         ),
     ]
 

@@ -63,7 +63,7 @@ def test_a_name_is_one_segment_of_a_path() -> None:
             "Login failed; use --uri",
         ),
         (405, b"", REFUSED, "without a reason"),
-        (500, b"<h1>oh\n\nno</h1>", BROKEN, "<h1>oh no</h1>; its log"),
+        (500, b"<h1>oh\n\nno</h1>", BROKEN, "<h1>oh no</h1>; see its log"),
         (503, b'{"status":"failed","reason":"alarm"}', UNHEALTHY, "alarm"),
         (301, b"", BROKEN, "status 301"),
     ],
@@ -99,7 +99,7 @@ def test_who_is_not_reached_is_said_with_what_to_do(error: Exception, said: str)
 
 @pytest.mark.parametrize("body", [b"<html>", b"3", b'{"a":1}'])
 def test_an_answer_of_something_else_is_said(body: bytes) -> None:
-    with pytest.raises(Failure, match="something else"):
+    with pytest.raises(Failure, match="check --uri"):
         list(Answering((200, body)).rows("/x", {}, lambda *_: None))
 
 
