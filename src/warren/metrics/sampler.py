@@ -14,6 +14,7 @@ from warren.metadata.events import Event, QueueDeclared, QueueDeleted
 from warren.metadata.machine import Metadata
 from warren.metrics.time_series import CoarseTimeSeries, SampleRow, TimeSeries
 from warren.model.counters import Counters
+from warren.model.samples import Samples
 from warren.queues.local import LocalQueue
 from warren.routing.exchange import Exchange
 from warren.session.amqp_connection import AmqpConnection
@@ -48,7 +49,7 @@ _ADDED_UP_MAX = 1_000
 class Sampled(Protocol):
     """What has a series of its own."""
 
-    history: object
+    history: Samples | None
 
 
 class Sampler:

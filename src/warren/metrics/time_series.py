@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warren.limits import SAMPLE_INTERVAL_MS, SAMPLE_RETENTION_MS
+from warren.model.samples import Samples
 
 SampleRow = Sequence[int]
 Details = dict[str, object]
 
 
-class TimeSeries:
+class TimeSeries(Samples):
     """Rows of `width` numbers, by the time at which they were so."""
 
     __slots__ = ("_before", "_before_time", "_coarse", "_numbers", "_times", "_width")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from warren.model.arguments import QueueSettings
 from warren.model.message import Message
+from warren.model.samples import Samples
 from warren.queues.queue import Consumer, Delivery, PeekedMessage, Queue, QueueHost
 
 
@@ -42,7 +43,7 @@ class LocalQueue(Queue):
         self.redelivered_count = 0
         self.acknowledged_count = 0
         # The sampled history of its statistics, kept here so that it is dropped with the queue.
-        self.history: object = None
+        self.history: Samples | None = None
         self._host = host
         self.used_at = host.now
 

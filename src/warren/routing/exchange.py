@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from warren.model.message import Message
 from warren.model.multimap import Multimap
+from warren.model.samples import Samples
 from warren.routing.verdict import Verdict
 
 # Where an unroutable message goes instead: RabbitMQ's argument, also a key of policies.
@@ -99,7 +100,7 @@ class Exchange:
         self.published_in = 0
         self.published_out = 0
         # Whoever samples these keeps them here, so that they go with it.
-        self.history: object = None
+        self.history: Samples | None = None
         self._bindings: Multimap[Binding] = Multimap()
         self._watcher: Callable[[], None] | None = None
         alternate = settings.arguments.get(ALTERNATE_EXCHANGE)

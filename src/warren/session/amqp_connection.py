@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from warren.errors import AmqpError
+from warren.model.samples import Samples
 from warren.session.channel import Channel
 from warren.session.events.connection_facts import ConnectionFacts
 from warren.session.login import Login
@@ -20,7 +21,7 @@ class AmqpConnection(ConnectionFacts, Protocol):
     # True while the connection is in `Server.moved`.
     is_dirty: bool
     # Samples of its counters, kept by whoever takes them.
-    history: object
+    history: Samples | None
 
     @property
     def services(self) -> VhostServices | None:

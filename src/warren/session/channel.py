@@ -19,6 +19,7 @@ from warren.errors import (
 )
 from warren.limits import DECLARATION_WORK, HELD_PIECE_SIZE, METHOD_WORK, WORK_PER_TURN_MAX
 from warren.model.counters import Counters
+from warren.model.samples import Samples
 from warren.queues.local import LocalQueue
 from warren.queues.queue import QueueHost
 from warren.session import consume_handler, declare_handler
@@ -75,7 +76,7 @@ class Channel:
         self.is_interrupted = False
         self.subscriber = parts.subscriber
         # Whoever samples its counters keeps them here, so that they go with it.
-        self.history: object = None
+        self.history: Samples | None = None
         self._host = parts.host
         self._outbox = parts.outbox
         self._throttle = parts.throttle

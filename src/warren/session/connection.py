@@ -11,6 +11,7 @@ from enum import Enum
 
 from warren import limits
 from warren.errors import AmqpError, ChannelNumberError, ConnectionForced, FrameError, InternalError
+from warren.model.samples import Samples
 from warren.session.channel import Channel, close_channels
 from warren.session.channel_factory import open_channel
 from warren.session.closing_handshake import CLOSE_OK, ClosingHandshake
@@ -96,7 +97,7 @@ class Connection:
         self.octets_received = self.read_count = self.write_count = 0
         # True when the server knows that its numbers have changed; who samples them keeps them here.
         self.is_dirty = False
-        self.history: object = None
+        self.history: Samples | None = None
         handshake = Handshake(server.admission_control, peer, server.offer, now)
         self._handshake_driver: HandshakeDriver | None = HandshakeDriver(
             handshake, self, server, self._resume_handshake

@@ -27,7 +27,6 @@ from warren.routing.router import Route
 from warren.session.channel_origin import ChannelOrigin
 from warren.session.confirms import Confirms
 from warren.session.outbox import Outbox
-from warren.session.tracer import Tracer
 from warren.session.transaction import Transaction
 from warren.vhost.vhost import UNROUTED, VirtualHost
 from warren.wire.erlang import frame_octets, octets_written
@@ -269,8 +268,8 @@ class ChannelPublisher(Counters):
         return vhost.publish_routed(destinations, message, confirms, sequence)
 
     def _trace(self, message: Message, destinations: tuple[object, ...]) -> None:
-        tracer: Tracer = self._vhost.tracer  # type: ignore[assignment]
-        if self.origin is not None:
+        tracer = self._vhost.tracer
+        if tracer is not None and self.origin is not None:
             tracer.published(message, destinations, self.origin)
 
     def _look_at_properties(self) -> None:

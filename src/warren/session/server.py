@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from warren import limits
+from warren.model.samples import Samples
 from warren.session.admission_control import AdmissionControl
 from warren.session.amqp_connection import AmqpConnection
 from warren.session.events.connection_log import ConnectionLog
@@ -54,7 +55,7 @@ class StreamClient(Protocol):
     # How many were received and sent when its virtual host has counted them.
     octets_counted: tuple[int, int]
     # Its samples.
-    history: object
+    history: Samples | None
 
     def block(self, reason: str) -> None:
         """Hold it up if it publishes, for `reason`; an empty one lets it go on."""

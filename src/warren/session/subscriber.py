@@ -12,7 +12,6 @@ from warren.queues.queue import Consumer, Delivery, Queue, QueueHost
 from warren.session.channel_origin import ChannelOrigin
 from warren.session.events.event_publisher import printed
 from warren.session.outbox import Outbox
-from warren.session.tracer import Tracer
 from warren.session.unacked import Unacked
 from warren.vhost.vhost import VirtualHost
 from warren.wire.methods import BasicCancel
@@ -331,8 +330,8 @@ class Subscriber(Counters):
     def _trace(self, queue: LocalQueue | None, message: Message, is_redelivered: bool) -> None:
         """Have it known that `message` was sent; that of a direct reply is no queue's, and is not traced."""
         vhost: VirtualHost = self._host  # type: ignore[assignment]
-        tracer: Tracer = vhost.tracer  # type: ignore[assignment]
-        if queue is not None and self.origin is not None:
+        tracer = vhost.tracer
+        if tracer is not None and queue is not None and self.origin is not None:
             tracer.delivered(queue.name, message, is_redelivered, self.origin)
 
     def _serve(self, consumer: "ChannelSubscription") -> None:

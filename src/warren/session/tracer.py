@@ -9,9 +9,9 @@ from warren.errors import AmqpSyntaxError
 from warren.model.blind_copies import without_bcc
 from warren.model.message import Message
 from warren.routing.copies import carbon_copies
-from warren.session.channel_origin import ChannelOrigin
 from warren.vhost.coroutine_driver import Later
 from warren.vhost.internal_publisher import InternalPublisher
+from warren.vhost.message_tracer import MessageOrigin
 from warren.vhost.vhost import VirtualHost
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Int32, Table, Value
@@ -38,7 +38,7 @@ class Tracer:
         self._node_name = node_name
         self._feed = InternalPublisher(EXCHANGE, lambda: vhost, later)
 
-    def published(self, message: Message, destinations: tuple[object, ...], origin: ChannelOrigin) -> None:
+    def published(self, message: Message, destinations: tuple[object, ...], origin: MessageOrigin) -> None:
         """`message` comes from `origin`, and goes to `destinations`."""
         if not self._feed.is_heard():
             return
@@ -50,7 +50,7 @@ class Tracer:
 
         self._feed.add(copy)
 
-    def delivered(self, queue: str, message: Message, is_redelivered: bool, origin: ChannelOrigin) -> None:
+    def delivered(self, queue: str, message: Message, is_redelivered: bool, origin: MessageOrigin) -> None:
         """`message` goes to `origin` from the queue called `queue`."""
         if not self._feed.is_heard() or message.address.startswith(_ADDRESS):
             return
@@ -61,7 +61,7 @@ class Tracer:
 
         self._feed.add(copy)
 
-    def _origin_headers(self, origin: ChannelOrigin) -> Table:
+    def _origin_headers(self, origin: MessageOrigin) -> Table:
         return {"vhost": self._vhost.name, **origin.facts()}
 
     def _copied(self, key: str, message: Message, facts: Table, now: int) -> Message:

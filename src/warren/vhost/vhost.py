@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import Message
+from warren.model.samples import Samples
 from warren.queues.local import LocalQueue
 from warren.queues.queue import Queue, QueueHost
 from warren.routing.exchange import Exchange
@@ -12,6 +13,7 @@ from warren.store.stores import Stores
 from warren.store.streams.stream_store import StreamStore
 from warren.vhost.dead_letter_router import DeadLetterRouter
 from warren.vhost.expiry import Expiry
+from warren.vhost.message_tracer import MessageTracer
 from warren.vhost.write_barrier import WriteBarrier
 
 # The results of `publish`; ROUTED is 0, as it is for queues.
@@ -41,7 +43,7 @@ class VirtualHost(QueueHost):
         self.octets_received = 0
         self.octets_sent = 0
         # The sampled history of its counters, kept here so that it is dropped with the virtual host.
-        self.history: object = None
+        self.history: Samples | None = None
         # Deletes a queue that expired or is unused, with its bindings; set by the owner.
         self.queue_unused: Callable[[LocalQueue], None] = _nobody
         self._dead_letter_router = DeadLetterRouter(self, router)
@@ -51,7 +53,7 @@ class VirtualHost(QueueHost):
         self.streams: StreamStore | None = None
         self.has_store = False
         # Publishes traces of messages; None while tracing is off.
-        self.tracer: object = None
+        self.tracer: MessageTracer | None = None
 
     def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
         """Publish `message` to each queue that it is routed to; returns ROUTED, UNROUTED, or REFUSED if any
@@ -128,7 +130,7 @@ class VirtualHost(QueueHost):
             if isinstance(queue, LocalQueue):
                 queue.broker_published_count += 1
 
-    def trace_with(self, tracer: object) -> None:
+    def trace_with(self, tracer: MessageTracer | None) -> None:
         """Trace messages with `tracer` from now on, or stop tracing if it is None."""
         self.tracer = tracer
         self.is_traced = tracer is not None

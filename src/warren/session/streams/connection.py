@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from enum import Enum
 
 from warren import limits
+from warren.model.samples import Samples
 from warren.session.events.event_publisher import STREAM
 from warren.session.heartbeat import Heartbeat, HeartbeatAction
 from warren.session.login import Login
@@ -66,7 +67,7 @@ class StreamConnection:
         self.octets_received = self.read_count = self.write_count = 0
         # What of them, and of what was sent, is counted for the virtual host; and samples of both.
         self.octets_counted = (0, 0)
-        self.history: object = None
+        self.history: Samples | None = None
         # What it does, once it is open.
         self.command_handler: StreamCommandHandler | None = None
         self._stream_server = stream_server
