@@ -75,7 +75,7 @@ def type_names(schemas: Iterable[str]) -> dict[str, str]:
 
 
 def declaration(name: str, schema: Schema, names: Mapping[str, str]) -> str:
-    """An interface; a type where `schema` is no object with fields."""
+    """An interface without deprecated fields; a type where `schema` is no object with fields."""
     comment = _comment(schema, "")
     if "properties" not in schema:
         return f"{comment}export type {name} = {expression(schema, names)};\n"
@@ -83,6 +83,7 @@ def declaration(name: str, schema: Schema, names: Mapping[str, str]) -> str:
     lines = [
         f"{_comment(field, '  ')}  {_key(key)}{'' if key in required else '?'}: {expression(field, names)};\n"
         for key, field in schema["properties"].items()
+        if not field.get("deprecated")
     ]
     return f"{comment}export interface {name} {{\n{''.join(lines)}}}\n"
 

@@ -36,12 +36,12 @@ class ArrowStreams:
     def bounds(self, queue: str, expected: int = 0) -> StreamBounds:
         """Return the current bounds of `queue`; `expected` is not needed."""
         told = self._management.get(self._path(queue))
-        count = told["committed"] - told["first"]
+        count = told["committed_offset"] - told["first_offset"]
         return StreamBounds(
             epoch=told["epoch"],
-            first=told["first"],
-            committed=told["committed"],
-            message_bytes=told.get("octets", 0) // count if count else 0,
+            first=told["first_offset"],
+            committed=told["committed_offset"],
+            message_bytes=told.get("bytes", 0) // count if count else 0,
         )
 
     def offset_at(self, queue: str, milliseconds: int) -> int:
@@ -63,7 +63,7 @@ class ArrowStreams:
                 retries=self._retries,
             )
         except HttpApiError as refused:
-            first = refused.body.get("first")
+            first = refused.body.get("first_offset")
             if refused.status == 409:
                 raise DataLoss(f"the stream {wanted.queue!r} was deleted and declared again") from None
             if refused.status != 410 or first is None:

@@ -85,7 +85,7 @@ class LeaseSource:
             {
                 "key": key,
                 "messages": count,
-                "octets": min(bytes_max or BYTES_MAX, BYTES_MAX),
+                "max_bytes": min(bytes_max or BYTES_MAX, BYTES_MAX),
                 "ttl": self._options.lease_s,
             },
         )

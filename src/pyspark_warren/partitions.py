@@ -96,7 +96,7 @@ class BrowsePartition(ReadPartition):
         from pyspark_warren.arrow import read_batches
 
         place = path("warren", "queues", options.broker.target.vhost, self.queue, "rows")
-        query = {"count": options.offsets_max, "octets_max": options.bytes_max, **self.only.query}
+        query = {"count": options.offsets_max, "max_bytes": options.bytes_max, **self.only.query}
         for batch, _ in read_batches(HttpApi(options.broker), place, query, columns):
             yield batch
 

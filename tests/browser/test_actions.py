@@ -470,7 +470,7 @@ def test_a_stream_is_created_and_peeked_at_from_any_position(node: BrokerProcess
     press(page, "Peek")
     expect(page.get_by_text("No messages, end of the queue")).to_be_visible()
     stream: Any = api(node, "GET /warren/streams/%2F/looked%20into")
-    assert (stream["first"], stream["committed"]) == (0, 50)
+    assert (stream["first_offset"], stream["committed_offset"]) == (0, 50)
     confirm(page, "Delete")
 
 

@@ -67,7 +67,12 @@ def test_dead_letters_are_grouped_by_where_and_why_they_died_first(
     publish(channel, "dead", ["alive"])
     wait_for(client, "dead", 6)
     found = client.get(path_of("dead", "dead-letters"))
-    assert (found["dead_letters"], found["not_dead"], found["next"], found["other_groups"]) == (6, 1, None, 0)
+    assert (found["dead_letters"], found["other_messages"], found["next"], found["other_dead_letters"]) == (
+        6,
+        1,
+        None,
+        0,
+    )
     groups = {
         (group["queue"], group["reason"]): (group["exchange"], group["count"], group["routing_keys"])
         for group in found["groups"]
@@ -107,7 +112,7 @@ def test_dead_letters_go_back_to_the_queue_that_they_died_in_and_begin_anew(
     publish(channel, "order.new", ["a", "b"], "shop", headers={"tenant": "acme"})
     reject(channel, "orders")
     job = done(client, "dead", "redrive")
-    assert (job["state"], job["moved"], job["refused"], job["kind"]) == ("done", 2, 0, "redrive")
+    assert (job["state"], job["moved"], job["not_moved"], job["kind"]) == ("done", 2, 0, "redrive")
     found = take(channel, "orders")
     assert [(method.exchange, method.routing_key, body) for method, _, body in found] == [
         ("shop", "order.new", "a"),
@@ -157,7 +162,7 @@ def test_an_exchange_routes_them_again_by_their_own_key_or_by_another(
     reject(channel, "orders")
     channel.queue_unbind("orders", "shop", "order.#")
     job = done(client, "dead", "redrive", to="exchange")
-    assert (job["moved"], job["refusals"][0]["reason"]) == (
+    assert (job["moved"], job["not_moved_reasons"][0]["reason"]) == (
         0,
         "unroutable: no queue is bound with its routing key",
     )
@@ -176,11 +181,11 @@ def test_what_cannot_go_stays_and_says_why(client: HttpClient, channel: Channel)
     reject(channel, "orders")
     publish(channel, "dead", ["alive"])
     job = done(client, "dead", "redrive", queue="full")
-    assert (job["moved"], job["refused"]) == (1, 2)
-    assert job["refusals"][0]["reason"] == "queue 'full' is full and refuses it"
+    assert (job["moved"], job["not_moved"]) == (1, 2)
+    assert job["not_moved_reasons"][0]["reason"] == "queue 'full' is full and refuses it"
     channel.queue_delete("orders")
     job = done(client, "dead", "redrive")
-    assert {(each["reason"], each["count"]) for each in job["refusals"]} == {
+    assert {(each["reason"], each["count"]) for each in job["not_moved_reasons"]} == {
         ("no queue 'orders' in vhost '/'", 1),
         ("not a dead letter: its origin is unknown", 1),
     }
@@ -201,7 +206,7 @@ def test_one_group_or_some_conditions_or_some_messages_are_chosen(
     assert bodies(channel, "elsewhere") == ["s1"]
     assert done(client, "dead", "redrive", match=["body~b"], limit=1)["moved"] == 1
     assert bodies(channel, "orders") == ["b1"]
-    places = [message["place"] for message in client.get(path_of("dead", "messages"))["messages"]]
+    places = [message["position"] for message in client.get(path_of("dead", "messages"))["messages"]]
     assert done(client, "dead", "redrive", places=[places[1], places[1], 1 << 40])["moved"] == 1
     assert bodies(channel, "orders") == ["a2"]
     assert bodies(channel, "dead") == ["a1", "b2"]
@@ -217,7 +222,12 @@ def test_a_preview_changes_nothing(client: HttpClient, channel: Channel) -> None
     assert preview["destinations"] == [
         {"exchange": "shop", "routing_key": "order.new", "queues": ["orders"], "count": 2}
     ]
-    assert (preview["would_go"], preview["refused"], preview["next"], preview["examined"]) == (2, 1, None, 3)
+    assert (preview["would_move"], preview["not_moved"], preview["next"], preview["examined"]) == (
+        2,
+        1,
+        None,
+        3,
+    )
     assert [message["queues"] for message in preview["messages"]] == [["orders"], ["orders"], []]
     assert bodies(channel, "orders") == []
     assert bodies(channel, "dead") == ["a", "b", "alive"]
@@ -226,7 +236,7 @@ def test_a_preview_changes_nothing(client: HttpClient, channel: Channel) -> None
 def test_messages_are_edited_on_their_way(client: HttpClient, channel: Channel) -> None:
     publish(channel, "order.new", ["a", "b"], "shop", headers={"bad": 1, "kept": True}, type="t", app_id="x")
     reject(channel, "orders")
-    place = client.get(path_of("dead", "messages"))["messages"][0]["place"]
+    place = client.get(path_of("dead", "messages"))["messages"][0]["position"]
     edit = {
         "headers": {"fixed": "yes"},
         "remove_headers": ["bad"],
@@ -264,11 +274,16 @@ def test_an_undo_takes_back_what_nobody_has_had(client: HttpClient, channel: Cha
     answer = client.ask(f"POST /warren/jobs/{redrive['id']}/undo")
     assert answer.status == 201
     undo = ended(client, answer.value)
-    assert (undo["state"], undo["moved"], undo["too_late"], undo["undoes"]) == ("done", 3, 1, redrive["id"])
+    assert (undo["state"], undo["moved"], undo["not_undone"], undo["undo_of"]) == (
+        "done",
+        3,
+        1,
+        redrive["id"],
+    )
     assert bodies(channel, "orders") == ["a", "younger"]
     after = client.get(path_of("dead", "messages"))["messages"]
     for message in (*before, *after):
-        del message["place"], message["published_at"], message["age_ms"]
+        del message["position"], message["place"], message["published_at"], message["age_ms"]
     assert after == before[1:]
     assert client.status(f"POST /warren/jobs/{redrive['id']}/undo") == 400
     assert client.get(f"/warren/jobs/{redrive['id']}")["undone_by"] == undo["id"]
@@ -283,7 +298,7 @@ def test_what_an_exchange_had_put_into_two_queues_is_taken_back_once(
     redrive = done(client, "dead", "redrive", to="exchange")
     assert (channel.basic_get("elsewhere", auto_ack=True)[2], redrive["moved"]) == (b"a", 2)
     undo = ended(client, client.ask(f"POST /warren/jobs/{redrive['id']}/undo").value)
-    assert (undo["state"], undo["too_late"]) == ("done", 0)
+    assert (undo["state"], undo["not_undone"]) == ("done", 0)
     assert bodies(channel, "dead") == ["a", "b"]
     assert bodies(channel, "orders") == bodies(channel, "elsewhere") == []
 
@@ -297,9 +312,9 @@ def test_orders_that_make_no_sense_are_refused(client: HttpClient, channel: Chan
         {"rate": "fast"},
         {"limit": 0},
         {"limit": "x"},
-        {"places": []},
-        {"places": ["x"]},
-        {"places": list(range(1_001))},
+        {"positions": []},
+        {"positions": ["x"]},
+        {"positions": list(range(1_001))},
         {"match": "body=1"},
         {"match": ["nothing"]},
         {"group": {"queue": 3}},

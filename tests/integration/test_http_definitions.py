@@ -158,7 +158,7 @@ def test_what_this_broker_cannot_have_is_named_and_nothing_is_imported(client: H
     assert client.get("/definitions") == before
     # A plan shows the rest; it is not carried out either.
     plan = client.ask("POST /warren/definitions/plan", document).value
-    assert sorted(plan["left_out"]) == sorted(text for _, text in IMPOSSIBLE.values())
+    assert sorted(plan["skipped"]) == sorted(text for _, text in IMPOSSIBLE.values())
     fingerprint = plan["fingerprint"]
     assert client.status(f"POST /warren/definitions/apply?fingerprint={fingerprint}", document) == 400
     assert client.get("/definitions") == before

@@ -38,7 +38,7 @@ def channel(node: BrokerProcess) -> Iterator[Channel]:
 def test_messages_are_moved_as_they_are_and_in_order(client: HttpClient, channel: Channel) -> None:
     publish(channel, "from", NUMBERS, headers={"tenant": "acme"}, expiration="60000")
     job = done(client, "from", "move", destination="to")
-    assert (job["state"], job["moved"], job["kind"], job["under_way"]) == ("done", len(NUMBERS), "move", 0)
+    assert (job["state"], job["moved"], job["kind"], job["unconfirmed"]) == ("done", len(NUMBERS), "move", 0)
     assert job["target"] == {"vhost": "/", "queue": "to"}
     found = take(channel, "to")
     assert [body for _, _, body in found] == NUMBERS
@@ -135,7 +135,7 @@ def test_a_job_ends_when_a_queue_is_deleted(client: HttpClient, channel: Channel
         assert job["reason"] == "no queue 'from' in vhost '/'"
     else:
         assert len(bodies(channel, "from")) == len(NUMBERS) - job["moved"]
-        assert {each["reason"] for each in job["refusals"]} <= {"no queue 'to' in vhost '/'"}
+        assert {each["reason"] for each in job["not_moved_reasons"]} <= {"no queue 'to' in vhost '/'"}
 
 
 def test_a_job_does_what_its_user_may_and_ends_when_that_is_taken_away(
@@ -192,7 +192,7 @@ def test_a_move_into_itself_and_an_undo_of_a_move_are_refused(client: HttpClient
 def test_a_preview_of_a_move_says_what_would_be(client: HttpClient, channel: Channel) -> None:
     publish(channel, "from", NUMBERS[:3])
     answer = client.ask(f"POST {path_of('from', 'move')}", {"destination": "to", "dry_run": True, "limit": 2})
-    assert (answer.status, answer.value["would_go"], answer.value["next"]) == (200, 2, None)
+    assert (answer.status, answer.value["would_move"], answer.value["next"]) == (200, 2, None)
     assert answer.value["destinations"][0]["queues"] == ["to"]
     assert bodies(channel, "from") == NUMBERS[:3]
 

@@ -90,7 +90,7 @@ def test_leased_messages_are_read_again_and_again_and_settled_at_once(work: Work
     bodies = work.numbers(300)
     lease = work.lease(messages=200)
     assert lease["status"] == 201
-    assert (lease["messages"], lease["octets"], lease["state"]) == (
+    assert (lease["messages"], lease["bytes"], lease["state"]) == (
         200,
         sum(map(len, bodies[:200])),
         "active",
@@ -237,7 +237,7 @@ def test_leases_are_listed(work: Work) -> None:
 @pytest.mark.parametrize(
     "body",
     [{}, {"key": ""}, {"key": 5}, {"key": "k" * 1_025}, {"key": "k", "messages": 0},
-     {"key": "k", "messages": 500_001}, {"key": "k", "ttl": 86_401}, {"key": "k", "octets": "x"}],
+     {"key": "k", "max_messages": 500_001}, {"key": "k", "ttl": 86_401}, {"key": "k", "max_bytes": "x"}],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(work: Work, body: dict[str, object]) -> None:
     assert work.client.status("POST " + LEASES.format(quoted(work.queue)), body) == 400

@@ -74,7 +74,7 @@ def test_pages_show_every_message_and_leave_each_as_it_was(node: BrokerProcess, 
     first = peek(node, count=1)["messages"][0]
     assert first["properties"]["message_id"] == "m0"
     assert first["properties"]["headers"] == {"tenant": "t0"}
-    assert (first["state"], first["attempts"], first["is_persistent"]) == ("ready", 0, True)
+    assert (first["state"], first["delivery_count"], first["is_persistent"]) == ("ready", 0, True)
     for number in range(COUNT):
         method, _, body = channel.basic_get("orders")
         assert not method.redelivered
@@ -98,10 +98,10 @@ def test_what_is_handed_out_is_shown_with_its_holder(node: BrokerProcess, channe
     answer = peek(node, state="unacknowledged")
     assert seen(answer) == [0]
     message = answer["messages"][0]
-    assert message["attempts"] == 2
-    assert message["holder"]["user"] == "guest"
-    assert message["holder"]["channel"] == channel.channel_number
-    assert message["holder"]["delivery_tag"] == held.delivery_tag
+    assert message["delivery_count"] == 2
+    assert message["delivery"]["user"] == "guest"
+    assert message["delivery"]["channel"] == channel.channel_number
+    assert message["delivery"]["delivery_tag"] == held.delivery_tag
     channel.basic_ack(held.delivery_tag)
     channel.queue_declare("orders", passive=True)
     assert peek(node, state="unacknowledged")["messages"] == []

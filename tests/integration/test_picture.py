@@ -25,8 +25,8 @@ def channel(node: BrokerProcess, client: HttpClient) -> Iterator[Any]:
 
 def drawn(client: HttpClient, query: str = "") -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:
     answer = client.get(f"/warren/topology/drawn{query}")
-    things = {thing["id"]: thing for thing in answer["things"]}
-    lines = {(line["from"], line["to"]): line for line in answer["lines"]}
+    things = {thing["id"]: thing for thing in answer["nodes"]}
+    lines = {(line["from"], line["to"]): line for line in answer["edges"]}
     assert all(start in things and end in things for start, end in lines)
     return things, lines
 
@@ -44,7 +44,7 @@ def test_two_steps_each_way_are_drawn(client: HttpClient, channel: Any) -> None:
     channel.basic_consume("q", lambda *_: None, consumer_tag="eater")
     client.ask("PUT /warren/queues/drawn/q/pause")
     things, lines = drawn(client, "?kind=exchange&name=c")
-    columns = {name: thing["column"] for name, thing in things.items()}
+    columns = {name: thing["layer"] for name, thing in things.items()}
     assert columns == {
         "exchange c": 0, "exchange b": -1, "exchange d": -1, "exchange a": -2, "queue q": 1, "queue q 0": 2,
         "exchange e": 1,
@@ -57,7 +57,7 @@ def test_two_steps_each_way_are_drawn(client: HttpClient, channel: Any) -> None:
     assert things["queue q"]["paused"]
     assert things["queue q 0"]["name"] == "eater"
     things, _ = drawn(client, "?kind=queue&name=q")
-    assert {name for name, thing in things.items() if thing["column"] < 0} == {
+    assert {name for name, thing in things.items() if thing["layer"] < 0} == {
         "exchange c", "exchange b", "exchange d",
     }  # fmt: skip
 
@@ -71,8 +71,8 @@ def test_of_many_the_first_are_drawn_and_the_rest_is_counted(client: HttpClient,
         channel.basic_consume("q000", lambda *_: None, consumer_tag=f"c{number}")
     for query, most in (("", PICTURED_EACH_MAX), ("?kind=exchange&name=hub", PICTURED_AROUND_MAX)):
         things, _ = drawn(client, query)
-        assert things["exchange hub"]["more_behind"] == MANY - most
-        assert things["queue q000"]["more_behind"] == 2
+        assert things["exchange hub"]["more_downstream"] == MANY - most
+        assert things["queue q000"]["more_downstream"] == 2
         assert len(things) == 1 + most + PICTURED_CONSUMERS_MAX
 
 
@@ -86,7 +86,7 @@ def test_exchanges_stand_behind_those_that_lead_to_them(client: HttpClient, chan
         channel.exchange_bind(destination, source)
     channel.queue_bind("q", "last")
     things, _ = drawn(client)
-    columns = {thing["name"]: thing["column"] for thing in things.values()}
+    columns = {thing["name"]: thing["layer"] for thing in things.values()}
     assert columns["first"] < columns["middle"] < columns["last"] < columns["q"]
     assert set(columns) == {"first", "middle", "last", "q", "one", "other"}
 

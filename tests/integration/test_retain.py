@@ -133,7 +133,7 @@ def test_how_long_it_is_kept_follows_the_policy(
 
     def kept() -> tuple[object, object]:
         found = HttpClient(node).get(retention)["retention"]
-        return found["age_ms_max"], found["octets_max"]
+        return found["max_age_ms"], found["max_bytes"]
 
     assert kept() == (7 * 86_400_000, None)
     assert retain(node, name, 1_000_000) == 204

@@ -34,7 +34,7 @@ def fill(channel: Any, count: int) -> None:
 
 
 def holders(client: HttpClient) -> list[dict[str, Any]]:
-    return [message["holder"] for message in client.get(HELD)["messages"]]
+    return [message["delivery"] for message in client.get(HELD)["messages"]]
 
 
 def delivery(holder: dict[str, Any]) -> dict[str, Any]:
@@ -54,8 +54,12 @@ def test_one_of_many_goes_back_to_its_place(
     tags = [holding.basic_get("t")[0].delivery_tag for _ in range(3)]
     first = next(holder for holder in holders(client) if holder["delivery_tag"] == tags[1])
     answer = client.ask(RETURN, {"deliveries": [delivery(first)]})
-    assert answer.value == {"returned": 1, "missing": 0}
-    assert client.ask(RETURN, {"deliveries": [delivery(first)]}).value == {"returned": 0, "missing": 1}
+    assert answer.value == {"requeued": 1, "returned": 1, "missing": 0}
+    assert client.ask(RETURN, {"deliveries": [delivery(first)]}).value == {
+        "requeued": 0,
+        "returned": 0,
+        "missing": 1,
+    }
     assert [got(channel), got(channel)] == [(b"1", True), (b"3", False)]
     # The holder acknowledges what it has not any more, and what it has.
     for tag in (tags[1], tags[0], tags[2]):
@@ -76,7 +80,7 @@ def test_the_prefetch_has_room_again_and_the_channel_stays_open(
     )
     connection.process_data_events(time_limit=1)
     assert taken == [(1, b"0", False)]
-    assert client.ask(RETURN, {"consumer_tag": "slow"}).value["returned"] == 1
+    assert client.ask(RETURN, {"consumer_tag": "slow"}).value["requeued"] == 1
     while len(taken) < 2:
         connection.process_data_events(time_limit=5)
     assert taken[1] == (2, b"0", True)
@@ -101,7 +105,7 @@ def test_all_go_back_each_once_though_another_channel_takes_them(
         holding.basic_consume("t", lambda c, m, p, body: taken.append(body))
     while len(taken) < MANY:
         connection.process_data_events(time_limit=5)
-    assert client.ask(RETURN, {"all": True}).value == {"returned": MANY, "missing": 0}
+    assert client.ask(RETURN, {"all": True}).value == {"requeued": MANY, "returned": MANY, "missing": 0}
     while len(taken) < 2 * MANY:
         connection.process_data_events(time_limit=5)
     assert sorted(taken) == sorted(2 * [b"%d" % number for number in range(MANY)])
@@ -111,9 +115,9 @@ def test_all_go_back_each_once_though_another_channel_takes_them(
 def test_only_what_was_held_for_long_enough_goes_back(client: HttpClient, channel: Any) -> None:
     fill(channel, 2)
     channel.basic_get("t")
-    assert client.ask(RETURN, {"older_than_ms": 60_000}).value["returned"] == 0
-    assert client.ask(RETURN, {"older_than_ms": 0, "channel": channel.channel_number}).value["returned"] == 1
-    assert client.ask(RETURN, {"older_than_ms": 0, "connection": "nobody"}).value["returned"] == 0
+    assert client.ask(RETURN, {"older_than_ms": 60_000}).value["requeued"] == 0
+    assert client.ask(RETURN, {"older_than_ms": 0, "channel": channel.channel_number}).value["requeued"] == 1
+    assert client.ask(RETURN, {"older_than_ms": 0, "connection": "nobody"}).value["requeued"] == 0
 
 
 def test_a_message_that_comes_back_too_often_dies(
@@ -126,7 +130,7 @@ def test_a_message_that_comes_back_too_often_dies(
     fill(channel, 1)
     for returned in range(2):
         assert channel.basic_get("t")[0].redelivered == bool(returned)
-        assert client.ask(RETURN, {"all": True}).value["returned"] == 1
+        assert client.ask(RETURN, {"all": True}).value["requeued"] == 1
     assert channel.basic_get("t")[0] is None
     assert channel.basic_get("t.dead", auto_ack=True)[2] == b"0"
     channel.queue_delete("t")

@@ -54,9 +54,11 @@ def test_what_is_told_is_what_happens_and_nothing_happens_by_it(client: HttpClie
     alternate = route(client, "r.shop", "else")
     assert [visit["name"] for visit in alternate["exchanges"]] == ["r.shop", "r.rest"]
     assert alternate["exchanges"][1]["is_alternate"]
-    reasons = {miss["destination"]: miss["reason"] for miss in route(client, "r.shop", "order.a.b")["misses"]}
+    reasons = {
+        miss["destination"]: miss["reason"] for miss in route(client, "r.shop", "order.a.b")["unmatched"]
+    }
     assert reasons == {"r.next": "the pattern 'order.*' wants its end as word 3, which is 'b'"}
-    reasons = {miss["destination"]: miss["reason"] for miss in route(client, "r.next", "")["misses"]}
+    reasons = {miss["destination"]: miss["reason"] for miss in route(client, "r.next", "")["unmatched"]}
     assert reasons["r.eu"] == "x-match is all: header 'region' is missing"
 
 
@@ -93,7 +95,7 @@ def test_chance_is_said(client: HttpClient, channel: Any) -> None:
     answer = route(client, "r.random", "k")
     assert names(answer) == ["r.heads", "r.tails"]
     assert [queue["is_certain"] for queue in answer["queues"]] == [False, False]
-    assert {queue["through"][0]["chance"] for queue in answer["queues"]} == {0.5}
+    assert {queue["matched_bindings"][0]["probability"] for queue in answer["queues"]} == {0.5}
 
 
 def test_of_thousands_the_nearest_are_told_and_all_are_counted(client: HttpClient, channel: Any) -> None:
@@ -102,9 +104,9 @@ def test_of_thousands_the_nearest_are_told_and_all_are_counted(client: HttpClien
     for number in range(BINDINGS):
         channel.queue_bind("r.target", "r.many", f"shop.{number}.order")
     answer = route(client, "r.many", "shop.7.orders", misses=5)
-    assert (len(answer["misses"]), answer["misses_total"], answer["is_routed"]) == (5, BINDINGS, False)
-    assert answer["misses"][0]["binding_key"] == "shop.7.order"
-    assert not answer["is_changed"]
+    assert (len(answer["unmatched"]), answer["unmatched_total"], answer["is_routed"]) == (5, BINDINGS, False)
+    assert answer["unmatched"][0]["binding_key"] == "shop.7.order"
+    assert not answer["is_topology_changed"]
 
 
 def test_why_a_publish_would_be_refused(client: HttpClient, channel: Any) -> None:
@@ -120,7 +122,7 @@ def test_why_a_publish_would_be_refused(client: HttpClient, channel: Any) -> Non
 def test_a_direct_reply_is_told_to_nobody_who_does_not_know_it(client: HttpClient, channel: Any) -> None:
     channel.basic_consume("amq.rabbitmq.reply-to", lambda *_: None, auto_ack=True)
     answer = route(client, "amq.default", "amq.rabbitmq.reply-to.g", misses=1000)
-    assert "reply-to." not in json.dumps(answer["misses"])
+    assert "reply-to." not in json.dumps(answer["unmatched"])
 
 
 @pytest.mark.parametrize(
@@ -129,8 +131,8 @@ def test_a_direct_reply_is_told_to_nobody_who_does_not_know_it(client: HttpClien
         ("r.nowhere", {"routing_key": "k"}, 404),
         ("amq.topic", {}, 400),
         ("amq.topic", {"routing_key": "k" * 256}, 400),
-        ("amq.topic", {"routing_key": "k", "misses": 1001}, 400),
-        ("amq.topic", {"routing_key": "k", "misses": "x"}, 400),
+        ("amq.topic", {"routing_key": "k", "unmatched": 1001}, 400),
+        ("amq.topic", {"routing_key": "k", "unmatched": "x"}, 400),
         ("amq.topic", {"routing_key": "k", "properties": {"headers": {"a": None}}}, 400),
     ],
 )

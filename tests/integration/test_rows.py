@@ -83,10 +83,10 @@ def test_so_many_rows_come_from_a_place_on(node: BrokerProcess, channel: Any) ->
 
 def test_rows_end_where_they_have_so_many_octets(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 600, size=97)
-    assert browse(node, octets_max=98 * 10, columns="offset").num_rows == 10
-    assert browse(node, octets_max=0, columns="offset").num_rows == 1
-    assert browse(node, octets_max=980 + 99 * 90 + 100 * 251 - 1, columns="body").num_rows == 350
-    assert browse(node, octets_max=1_000_000, columns="body").num_rows == 600
+    assert browse(node, max_bytes=98 * 10, columns="offset").num_rows == 10
+    assert browse(node, max_bytes=0, columns="offset").num_rows == 1
+    assert browse(node, max_bytes=980 + 99 * 90 + 100 * 251 - 1, columns="body").num_rows == 350
+    assert browse(node, max_bytes=1_000_000, columns="body").num_rows == 600
 
 
 def test_only_what_was_published_so_is_there(node: BrokerProcess, channel: Any) -> None:
@@ -112,7 +112,7 @@ def test_whoever_was_handed_it_before_is_seen(node: BrokerProcess, channel: Any)
 
 @pytest.mark.parametrize(
     "query",
-    ["columns=nothing", "columns=", "compression=gzip", "first=-1", "count=x", "octets_max=1e3",
+    ["columns=nothing", "columns=", "compression=gzip", "first=-1", "count=x", "max_bytes=1e3",
      "exchange=" + "x" * 256, "first=9223372036854775808"],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused_with_the_reason(

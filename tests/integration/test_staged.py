@@ -63,7 +63,7 @@ def test_nothing_is_in_a_queue_before_the_commit_and_all_of_it_afterwards(
     staged = job(client)
     answer = staged.stage(0, 0, bodies(texts(600, "a"), "q"))
     octets = sum(map(len, texts(600, "a")))
-    assert (answer.status, answer.value) == (200, {"rows": 600, "octets": octets})
+    assert (answer.status, answer.value) == (200, {"rows": 600, "bytes": octets, "octets": octets})
     staged.stage(0, 1, bodies(texts(5, "b"), "q"))
     assert count(channel) == 0
     [batch] = client.get("/warren/staged")
@@ -90,7 +90,10 @@ def test_the_same_commit_again_publishes_nothing(client: HttpClient, channel: An
     assert staged.commit(2, 0).value["state"] == "already committed"
     # A task that is run again, however much it sends, is none the worse for it.
     late = staged.stage(3, 0, bodies([bytes(1_000)] * 5_000, "q"))
-    assert (late.status, late.value) == (200, {"rows": 0, "octets": 0, "state": "already committed"})
+    assert (late.status, late.value) == (
+        200,
+        {"rows": 0, "bytes": 0, "octets": 0, "state": "already committed"},
+    )
     assert count(channel) == 10
 
 
@@ -130,7 +133,7 @@ def test_a_batch_of_nothing_is_committed_too(client: HttpClient, channel: Any) -
     staged = job(client, query="empty")
     assert staged.commit(0).value == {"state": "committed", "rows": 0, "unroutable": 0}
     assert staged.commit(0).value["state"] == "already committed"
-    assert staged.stage(1, 0, bodies([], "q")).value == {"rows": 0, "octets": 0}
+    assert staged.stage(1, 0, bodies([], "q")).value == {"rows": 0, "bytes": 0, "octets": 0}
     assert staged.commit(1, 0).status == 200
 
 

@@ -74,7 +74,7 @@ def test_who_reads_and_who_publishes_is_shown_with_how_far_they_are(
     assert found["offsets"] == [{"reference": "audit", "offset": 12, "lag": 7}]
     assert found["sequences"] == [{"reference": "ref", "sequence": 20}]
     (listed,) = client.get(f"/warren/streams/{VHOST}")
-    assert (listed["readers"], listed["lag_max"], listed["publishers"], listed["messages"]) == (2, 15, 1, 20)
+    assert (listed["readers"], listed["max_lag"], listed["publishers"], listed["messages"]) == (2, 15, 1, 20)
     reads.close()
     writes.close()
 
@@ -94,7 +94,7 @@ def test_a_consumer_that_waits_for_another_of_its_group_has_no_offset(
     assert [(reader["subscription"], reader["offset"], reader["lag"]) for reader in found] == [
         (1, None, None), (2, None, None),
     ]  # fmt: skip
-    assert client.get(f"/warren/streams/{VHOST}")[0]["lag_max"] is None
+    assert client.get(f"/warren/streams/{VHOST}")[0]["max_lag"] is None
     reads.close()
 
 
@@ -105,11 +105,15 @@ def test_streams_are_listed_in_pages_and_by_column(
     channel.queue_declare("t", durable=True, arguments={"x-queue-type": "stream"})
     assert [found["name"] for found in client.get(f"/warren/streams/{VHOST}")] == ["s", "t"]
     page = client.get(f"/warren/streams/{VHOST}?page=1&page_size=1&sort=messages&sort_reverse=true")
-    assert (page["total_count"], page["items"][0]["name"], page["items"][0]["committed"]) == (2, "s", 3)
-    empty = client.get(f"/warren/streams/{VHOST}?sort=name&sort_reverse=true&columns=name,first_time,lag_max")
-    assert empty[0] == {"name": "t", "first_time": None, "lag_max": None}
-    kept = {"age_ms_max": 7 * 86_400_000, "octets_max": 1_000_000, "segment_size": 500_000_000}
-    assert client.get(STREAM)["retention"] == kept
+    assert (page["total_count"], page["items"][0]["name"], page["items"][0]["committed_offset"]) == (
+        2,
+        "s",
+        3,
+    )
+    empty = client.get(f"/warren/streams/{VHOST}?sort=name&sort_reverse=true&columns=name,first_time,max_lag")
+    assert empty[0] == {"name": "t", "first_time": None, "max_lag": None}
+    kept = {"max_age_ms": 7 * 86_400_000, "max_bytes": 1_000_000, "segment_size": 500_000_000}
+    assert client.get(STREAM)["retention"].items() >= kept.items()
     assert client.get("/warren/streams?columns=name,vhost")[:2] == [
         {"name": "s", "vhost": VHOST},
         {"name": "t", "vhost": VHOST},

@@ -32,11 +32,11 @@ def declare(channel: Any, **arguments: object) -> None:
 
 
 def publish(node: BrokerProcess, channel: Any, count: int = COUNT, size: int = 0) -> None:
-    before = HttpClient(node).get(STREAM)["committed"]
+    before = HttpClient(node).get(STREAM)["committed_offset"]
     for number in range(count):
         channel.basic_publish("", "events", b"%d" % (before + number) + bytes(size))
     deadline = time.monotonic() + 30
-    while HttpClient(node).get(STREAM)["committed"] < before + count:
+    while HttpClient(node).get(STREAM)["committed_offset"] < before + count:
         assert time.monotonic() < deadline
 
 
@@ -58,11 +58,16 @@ def test_any_range_is_read_as_often_as_one_likes(node: BrokerProcess, channel: A
 
 
 def test_a_stream_says_where_it_begins_and_ends(node: BrokerProcess, channel: Any) -> None:
-    assert HttpClient(node).get(STREAM)["committed"] == 0
+    assert HttpClient(node).get(STREAM)["committed_offset"] == 0
     before = int(time.time() * 1000)
     publish(node, channel)
     shown = HttpClient(node).get(STREAM)
-    assert (shown["name"], shown["vhost"], shown["first"], shown["committed"]) == ("events", "/", 0, COUNT)
+    assert (shown["name"], shown["vhost"], shown["first_offset"], shown["committed_offset"]) == (
+        "events",
+        "/",
+        0,
+        COUNT,
+    )
     [segment] = shown["segments"]
     assert (segment["first"], segment["end"], segment["is_sealed"]) == (0, COUNT, False)
     assert before - 1_000 <= segment["first_time"] <= segment["last_time"] <= int(time.time() * 1000) + 1_000
@@ -72,10 +77,10 @@ def test_a_stream_says_where_it_begins_and_ends(node: BrokerProcess, channel: An
 
 def test_rows_end_where_they_have_so_many_octets(node: BrokerProcess, channel: Any) -> None:
     publish(node, channel, 10)
-    table, response = read(node, "/streams/%2F/events/rows", octets_max=5)
+    table, response = read(node, "/streams/%2F/events/rows", max_bytes=5)
     assert table["offset"].to_pylist() == [0, 1, 2, 3, 4]
     assert "warren-next-offset" not in response.headers
-    assert read(node, "/streams/%2F/events/rows", start=4, octets_max=0)[0]["offset"].to_pylist() == [4]
+    assert read(node, "/streams/%2F/events/rows", start=4, max_bytes=0)[0]["offset"].to_pylist() == [4]
 
 
 def test_only_what_was_published_so_is_there(node: BrokerProcess, channel: Any) -> None:
@@ -85,7 +90,7 @@ def test_only_what_was_published_so_is_there(node: BrokerProcess, channel: Any) 
     for key in "abcab":
         channel.basic_publish("shop", key, key.encode())
     deadline = time.monotonic() + 30
-    while HttpClient(node).get(STREAM)["committed"] < 8:
+    while HttpClient(node).get(STREAM)["committed_offset"] < 8:
         assert time.monotonic() < deadline
     rows = "/streams/%2F/events/rows"
     assert read(node, rows, routing_key="a")[0]["offset"].to_pylist() == [3, 6]

@@ -64,13 +64,13 @@ export interface BindingBody {
 export interface BindingMatch {
   arguments?: Record<string, unknown>;
   binding_key?: string;
-  chance: number;
   destination?: string;
   destination_type?: "exchange" | "queue";
-  nearness?: number;
+  probability: number;
   properties_key?: string;
   reason: string;
   routing_key?: string;
+  similarity?: number;
   source?: string;
 }
 
@@ -254,7 +254,7 @@ export interface DeadLetterGroup {
   /** When the first came here (ms) */
   oldest: number;
   /** Of the first that was seen */
-  place: number;
+  position: number;
   /** Where they died first */
   queue: string;
   reason: string;
@@ -278,11 +278,11 @@ export interface DeadLetterQueue {
   messages_ready: number;
   messages_unacknowledged: number;
   name: string;
-  /** The place to look on from; null if all were seen */
+  /** The position to continue from; null if all were seen */
   next: number | null;
-  not_dead: number;
   /** Dead letters of causes beyond the first hundred */
-  other_groups: number;
+  other_dead_letters: number;
+  other_messages: number;
   vhost: string;
 }
 
@@ -292,11 +292,11 @@ export interface DeadLetters {
   examined: number;
   groups: DeadLetterGroup[];
   name: string;
-  /** The place to look on from; null if all were seen */
+  /** The position to continue from; null if all were seen */
   next: number | null;
-  not_dead: number;
   /** Dead letters of causes beyond the first hundred */
-  other_groups: number;
+  other_dead_letters: number;
+  other_messages: number;
   vhost: string;
 }
 
@@ -427,23 +427,23 @@ export interface Job {
   limit: number | null;
   moved: number;
   moved_per_second: number;
+  not_moved: number;
+  not_moved_reasons: NotMoved[];
+  /** Of an undo that is over: messages that could not be taken back */
+  not_undone: number | null;
   /** Whose messages are moved; of an undo, where they come back to */
   queue: string;
   /** Messages per second */
   rate: number | null;
   /** Why it waits, failed, or was stopped */
   reason: string;
-  refusals: NotMoved[];
-  refused: number;
   started_at: number;
   state: "done" | "failed" | "running" | "stopped" | "waiting";
   target: JobTarget;
-  /** Of an undo that is over: messages that could not be taken back */
-  too_late: number | null;
   /** Sent, and not safe yet */
-  under_way: number;
+  unconfirmed: number;
+  undo_of: string | null;
   undoable: boolean;
-  undoes: string | null;
   undone_by: string | null;
   user: string;
   vhost: string;
@@ -460,12 +460,12 @@ export interface JobTarget {
 
 /** Messages of a queue that one user works on. */
 export interface Lease {
+  bytes: number;
   expires_at: number;
   granted_at: number;
   key: string;
   lease: string;
   messages: number;
-  octets: number;
   queue: string;
   state: "active" | "expired" | "requeued" | "settled";
   user: string;
@@ -476,22 +476,22 @@ export interface Lease {
 export interface LeaseBody {
   /** Asked for again, the same key is the same lease */
   key: string;
+  /** Bytes of all bodies at most; there is one message at least */
+  max_bytes?: number;
   /** How many at most */
-  messages?: number;
-  /** Octets of all bodies at most; there is one message at least */
-  octets?: number;
+  max_messages?: number;
   /** Seconds after which they go back */
   ttl?: number;
 }
 
 /** A lease, or nothing, when nothing is ready. */
 export interface LeaseGrant {
+  bytes: number;
   expires_at?: number;
   granted_at?: number;
   key?: string;
   lease: string | null;
   messages: number;
-  octets: number;
   queue: string;
   state?: "active" | "expired" | "requeued" | "settled";
   user?: string;
@@ -511,15 +511,15 @@ export interface Limits {
 
 /** A stream in a list; times are of its first and last chunk, null if there is none. */
 export interface ListedStream {
-  committed: number;
-  first: number;
+  bytes: number;
+  committed_offset: number;
+  first_offset: number;
   first_time: number | null;
   is_paused: boolean;
-  lag_max: number | null;
   last_time: number | null;
+  max_lag: number | null;
   messages: number;
   name: string;
-  octets: number;
   publishers: number;
   readers: number;
   retention: Retention;
@@ -626,8 +626,8 @@ export interface MoveBody {
   limit?: number | string | null;
   /** Conditions, all of which must hold: `routing_key=orders` */
   match?: string[];
-  /** Of messages, as looking into the queue shows them */
-  places?: number[];
+  /** Of messages, as peeking into the queue shows them */
+  positions?: number[];
   /** Messages per second */
   rate?: number | null;
 }
@@ -711,9 +711,9 @@ export interface Node {
   proc_used?: number;
   proc_used_details?: RateDetails;
   processors?: number;
+  quarantined_bytes?: number;
   quarantined_items?: number;
   quarantined_messages?: number;
-  quarantined_octets?: number;
   quarantined_unacknowledged?: number;
   queue_created?: number;
   queue_created_details?: RateDetails;
@@ -756,14 +756,14 @@ export interface NodeTables {
 export interface NotMoved {
   count: number;
   /** Of the first of them */
-  places: number[];
+  positions: number[];
   reason: string;
 }
 
-/** What was asked for has been given up; `first` is there still. */
+/** What was asked for has been deleted; `first_offset` is the oldest that is left. */
 export interface OffsetGone {
   error: string;
-  first: number;
+  first_offset: number;
   message?: string;
   reason: unknown;
 }
@@ -834,20 +834,20 @@ export interface Peek {
 /** A message where it is. */
 export interface PeekedMessage {
   age_ms: number;
-  attempts: number;
+  delivery?: UnackedDelivery;
+  delivery_count: number;
   exchange: string;
-  held_for_ms?: number | null;
-  holder?: UnackedDelivery;
   is_persistent: boolean;
   is_truncated: boolean;
   payload: string;
   payload_bytes: number;
   payload_encoding: "base64" | "string";
-  place: number;
+  position: number;
   properties: Record<string, unknown> | unknown[];
   published_at: number;
   routing_key: string;
   state: "ready" | "unacknowledged";
+  unacknowledged_ms?: number | null;
 }
 
 /** What a user may do in a virtual host. */
@@ -874,8 +874,8 @@ export interface Plan {
   fingerprint: string;
   items: PlanItem[];
   items_total: number;
-  left_out: string[];
   losses: Record<string, number>;
+  skipped: string[];
   totals: Record<string, number>;
 }
 
@@ -922,13 +922,13 @@ export interface Preview {
   examined: number;
   /** The first of them */
   messages: PreviewMessage[];
-  /** The place where this ends; null if all were seen */
+  /** The position where this ends; null if all were seen */
   next: number | null;
+  not_moved: number;
+  not_moved_reasons: NotMoved[];
   /** Messages that would go elsewhere */
   other_destinations: number;
-  refusals: NotMoved[];
-  refused: number;
-  would_go: number;
+  would_move: number;
 }
 
 /** Where messages would come to. */
@@ -942,7 +942,7 @@ export interface PreviewDestination {
 /** One message, and where it would go. */
 export interface PreviewMessage {
   exchange: string | null;
-  place: number;
+  position: number;
   queues: string[];
   /** Why it would stay */
   reason: string;
@@ -977,11 +977,11 @@ export interface QuarantineKnown {
 /** A virtual host, stream or queue that is kept; `number` says which, as nobody knows its name. */
 export interface QuarantinedItem {
   acknowledged: boolean;
+  bytes: number;
   id: string;
   kind: string;
   messages: number;
   number: number;
-  octets: number;
   path: string;
   vhost: string;
 }
@@ -1085,8 +1085,8 @@ export interface RedriveBody {
   limit?: number | string | null;
   /** Conditions, all of which must hold: `routing_key=orders` */
   match?: string[];
-  /** Of messages, as looking into the queue shows them */
-  places?: number[];
+  /** Of messages, as peeking into the queue shows them */
+  positions?: number[];
   /** This queue instead */
   queue?: string | null;
   /** Messages per second */
@@ -1116,9 +1116,9 @@ export interface RequeueBody {
 
 /** What became of it. */
 export interface Requeued {
-  /** Of the deliveries that were named: settled, or given back, before */
+  /** Of the deliveries that were named: settled, or requeued, before */
   missing: number;
-  returned: number;
+  requeued: number;
 }
 
 /** One of both: a size such as 2GB, or a share of the memory there is. */
@@ -1129,23 +1129,23 @@ export interface ResourceLimitBody {
 
 /** How much is kept at least, null for ever: milliseconds, octets; and octets of one file. */
 export interface Retention {
-  age_ms_max: number | null;
-  octets_max: number | null;
+  max_age_ms: number | null;
+  max_bytes: number | null;
   segment_size: number;
 }
 
 export interface RoutedExchange {
   alternate: string | null;
   bindings: number;
-  decides_by: "chance" | "key" | "properties";
   from: string | null;
   internal: boolean;
   is_alternate: boolean;
   is_alternate_missing: boolean;
   matched: number;
-  missed: number;
   name: string;
+  routed_by: "chance" | "key" | "properties";
   type: string;
+  unmatched: number;
 }
 
 /** A queue that the message would come to, and what it would do with it. */
@@ -1153,15 +1153,15 @@ export interface RoutedQueue {
   bindings: number;
   consumers?: number;
   dead_letter?: DeadLetter | null;
+  drops_head?: boolean;
   expires_after_ms?: number | null;
   is_certain: boolean;
+  matched_bindings: BindingMatch[];
   messages_ready?: number;
   name: string;
   outcome: "accepted" | "dropped" | "expired" | "refused";
   paused?: boolean;
-  pushes_out?: boolean;
   reason: string;
-  through: BindingMatch[];
 }
 
 /** What a number was. */
@@ -1190,7 +1190,7 @@ export interface SignInBody {
 
 /** What was staged: nothing of a batch that is decided, which `state` says then. */
 export interface Staged {
-  octets: number;
+  bytes: number;
   rows: number;
   state?: "already committed" | "committing";
 }
@@ -1198,7 +1198,7 @@ export interface Staged {
 /** One batch that is staged, or being committed. */
 export interface StagedBatch {
   batch: number;
-  octets: number;
+  bytes: number;
   published: number;
   query: string;
   reason: string;
@@ -1226,11 +1226,11 @@ export interface StoredOffset {
 
 /** What of a stream can be read. */
 export interface Stream {
-  committed: number;
+  bytes: number;
+  committed_offset: number;
   epoch: string;
-  first: number;
+  first_offset: number;
   name: string;
-  octets: number;
   offset?: number;
   retention: Retention;
   segments: StreamSegment[];
@@ -1301,12 +1301,12 @@ export interface StreamReader {
 
 /** One file of a stream; times are in milliseconds, of its first and last chunk. */
 export interface StreamSegment {
-  end: number;
-  first: number;
+  bytes: number;
+  end_offset: number;
+  first_offset: number;
   first_time: number;
   is_sealed: boolean;
   last_time: number;
-  octets: number;
 }
 
 /** The topics of an exchange that a user is restricted to. */
@@ -1328,9 +1328,9 @@ export interface TopicPermissionBody {
 
 /** Things, and what leads from one to another. */
 export interface Topology {
+  edges: TopologyEdge[];
   exchanges_total: number;
-  lines: TopologyEdge[];
-  things: TopologyNode[];
+  nodes: TopologyNode[];
 }
 
 export interface TopologyEdge {
@@ -1343,16 +1343,16 @@ export interface TopologyEdge {
 
 /** An exchange, a queue or a consumer. */
 export interface TopologyNode {
-  /** How many steps behind what stands in the middle; before it, below 0 */
-  column: number;
   consumers?: number;
   id: string;
   kind: "consumer" | "exchange" | "queue";
+  /** Steps downstream of the object in the middle; negative upstream of it */
+  layer: number;
   messages?: number;
-  /** Things that lead to it and are not in the picture */
-  more_before?: number;
-  /** Things that it leads to and that are not in the picture */
-  more_behind?: number;
+  /** Nodes with an edge from it that are not in the graph */
+  more_downstream?: number;
+  /** Nodes with an edge to it that are not in the graph */
+  more_upstream?: number;
   name: string;
   paused?: boolean;
   type?: string;
@@ -1361,23 +1361,23 @@ export interface TopologyNode {
 /** Where a message would go, and why nowhere else. */
 export interface Trace {
   exchanges: RoutedExchange[];
-  is_changed: boolean;
   is_routed: boolean;
+  is_topology_changed: boolean;
   keys: string[];
-  misses: BindingMatch[];
-  misses_total: number;
   queues: RoutedQueue[];
   queues_total: number;
   refusals: string[];
+  unmatched: BindingMatch[];
+  unmatched_total: number;
 }
 
 /** A message that is not published. */
 export interface TraceBody {
-  /** How many bindings that do not match are told: 50, or less */
-  misses?: number;
   payload_bytes?: number;
   properties?: Record<string, unknown> | unknown[];
   routing_key: string;
+  /** How many bindings that do not match are shown: 50, or less */
+  unmatched?: number;
 }
 
 /** Who has a message that is not settled. */

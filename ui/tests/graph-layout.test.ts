@@ -2,11 +2,11 @@ import { expect, test } from "vitest";
 import type { TopologyEdge, TopologyNode } from "../src/api-types";
 import { HEIGHT, layoutGraph, WIDTH } from "../src/components/graph-layout";
 
-const node = (id: string, column: number): TopologyNode => ({ id, kind: "queue", name: id, column });
+const node = (id: string, layer: number): TopologyNode => ({ id, kind: "queue", name: id, layer });
 const edge = (from: string, to: string): TopologyEdge => ({ from, to, kind: "binding", keys: [], count: 1 });
-const orderOf = (graph: ReturnType<typeof layoutGraph>, column: number): string[] =>
+const orderOf = (graph: ReturnType<typeof layoutGraph>, layer: number): string[] =>
   graph.boxes
-    .filter(({ node }) => node.column === column)
+    .filter(({ node }) => node.layer === layer)
     .sort((one, other) => one.y - other.y)
     .map(({ node }) => node.id);
 
@@ -16,14 +16,14 @@ test("an empty graph has a size that can be graph", () => {
   expect(graph.height).toBeGreaterThan(0);
 });
 
-test("nodes of one column stand below each other without touching", () => {
+test("nodes of one layer stand below each other without touching", () => {
   const { boxes } = layoutGraph([node("a", 0), node("b", 0), node("c", 0)], []);
   const tops = boxes.map(({ y }) => y).sort((one, other) => one - other);
   expect(new Set(boxes.map(({ x }) => x)).size).toBe(1);
   for (const [index, y] of tops.slice(1).entries()) expect(y - (tops[index] ?? 0)).toBeGreaterThan(HEIGHT);
 });
 
-test("columns stand from left to right by their numbers, and leave none out", () => {
+test("layers stand from left to right by their numbers, and leave none out", () => {
   const { boxes } = layoutGraph([node("right", 7), node("left", -3), node("middle", 0)], []);
   const byX = [...boxes].sort((one, other) => one.x - other.x);
   expect(byX.map(({ node }) => node.id)).toEqual(["left", "middle", "right"]);
@@ -32,7 +32,7 @@ test("columns stand from left to right by their numbers, and leave none out", ()
 });
 
 test("every node is inside of the drawing", () => {
-  const nodes = [0, 1, 2].flatMap((column) => [...Array(column * 3 + 1).keys()].map((row) => node(`${column} ${row}`, column)));
+  const nodes = [0, 1, 2].flatMap((layer) => [...Array(layer * 3 + 1).keys()].map((row) => node(`${layer} ${row}`, layer)));
   const { boxes, width, height } = layoutGraph(nodes, []);
   for (const { x, y } of boxes) {
     expect(x).toBeGreaterThanOrEqual(0);

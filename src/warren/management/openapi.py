@@ -150,6 +150,8 @@ def _operation(route: HttpRoute, method: str, handler: Callable[..., object], sh
         "parameters": [_part(name) for name in parts]
         + [_parameter(name, said, shapes.of(shape)) for name, shape in _parameters_of(said).items()],
     }
+    if route.is_deprecated:
+        operation["deprecated"] = True
     if said.body is not None:
         schema = shapes.of(said.body)
         operation["requestBody"] = {"required": True, "content": {said.body_type: {"schema": schema}}}
@@ -200,6 +202,8 @@ def _parameter(name: str, said: Operation, schema: Json) -> Json:
     parameter: Json = {"name": name, "in": "query", "required": name in said.query.__required_keys__}
     if "description" in schema:
         parameter["description"] = schema.pop("description")
+    if schema.pop("deprecated", False):
+        parameter["deprecated"] = True
     return parameter | {"schema": schema}
 
 

@@ -15,6 +15,7 @@ from warren.limits_http import (
     HTTP_STALLED_SIZE_MIN,
     JSON_DEPTH_MAX,
 )
+from warren.management.deprecated_fields import with_current
 from warren.management.operation import OPERATION, Operation, required_fields
 from warren.management.replies import RequestRefused, bad_request, error_reply
 from warren.model.nesting import is_deeper
@@ -110,7 +111,7 @@ async def read_fields(request: web.Request, *required: str, is_checked: bool = T
         fields = BodyFields(value or {})
         fields.require(*required)
         return fields
-    fields = BodyFields(value or {}, said.body.__annotations__)
+    fields = BodyFields(with_current(said.body, value or {}), said.body.__annotations__)
     if is_checked:
         fields.require(*required_fields(said.body))
     return fields

@@ -72,6 +72,8 @@ class HttpRoute:
     right: Right
     # Where some methods need another right than the rest.
     rights: Mapping[str, Right] = field(default_factory=dict)
+    # A path that has another name now.
+    is_deprecated: bool = False
 
     @property
     def methods(self) -> list[str]:
@@ -378,7 +380,13 @@ ROUTES: tuple[HttpRoute, ...] = (
         {"GET": queue_pause.pause, "PUT": queue_pause.put_pause, "DELETE": queue_pause.delete_pause},
         Right.VHOST,
     ),
-    HttpRoute("/warren/queues/{vhost}/{queue}/return", {"POST": requeue.requeue_unacked}, Right.VHOST),
+    HttpRoute("/warren/queues/{vhost}/{queue}/requeue", {"POST": requeue.requeue_unacked}, Right.VHOST),
+    HttpRoute(
+        "/warren/queues/{vhost}/{queue}/return",
+        {"POST": requeue.requeue_unacked},
+        Right.VHOST,
+        is_deprecated=True,
+    ),
     HttpRoute("/warren/exchanges/{vhost}/{exchange}/route", {"POST": tracing.trace_route}, Right.VHOST),
     HttpRoute("/warren/dead-letters", _get(dead_letters.dead_letters), Right.VHOST),
     HttpRoute("/warren/dead-letters/{vhost}", _get(dead_letters.dead_letters), Right.VHOST),

@@ -23,7 +23,7 @@ def read(answer: object, range_: OffsetRange) -> tuple[list[bytes], list[dict[st
 
 
 def test_bounds_are_those_of_the_stream() -> None:
-    told = {"epoch": "e", "first": 5, "committed": 15, "octets": 2_000, "offset": 7}
+    told = {"epoch": "e", "first_offset": 5, "committed_offset": 15, "bytes": 2_000, "offset": 7}
     with answering(lambda _: (200, told)) as double:
         streams = ArrowStreams(double.options().broker)
         assert streams.bounds("q") == StreamBounds(epoch="e", first=5, committed=15, message_bytes=200)
@@ -59,7 +59,7 @@ def test_an_answer_that_always_breaks_off_is_given_up() -> None:
 def test_what_is_gone_is_told_or_left_out() -> None:
     def answer(asked: Asked) -> Answer:
         if int(asked.query["start"]) < 4:
-            return 410, {"error": "gone", "reason": "retention", "first": 4}
+            return 410, {"error": "gone", "reason": "retention", "first_offset": 4}
         return 200, stream_of(offsets(4, 10))
 
     with pytest.raises(DataLoss, match="0 to 3 of the stream 'q'"):

@@ -43,8 +43,8 @@ export function layoutGraph(nodes: TopologyNode[], edges: TopologyEdge[]): Graph
 }
 
 function inColumns(nodes: TopologyNode[]): TopologyNode[][] {
-  const numbers = [...new Set(nodes.map(({ column }) => column))].sort((one, other) => one - other);
-  return numbers.map((number) => nodes.filter(({ column }) => column === number));
+  const numbers = [...new Set(nodes.map(({ layer }) => layer))].sort((one, other) => one - other);
+  return numbers.map((number) => nodes.filter(({ layer }) => layer === number));
 }
 
 /** Order each column by the mean position of the neighbours, alternating the direction. */

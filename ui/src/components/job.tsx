@@ -34,7 +34,7 @@ export function JobState({ job }: { job: Job }) {
     <>
       <Badge tone={TONES[job.state]}>{job.is_stopping ? "stopping" : job.state}</Badge>
       {job.reason && <small>{job.reason}</small>}
-      {job.too_late !== null && <small>{count(job.too_late)} already delivered</small>}
+      {job.not_undone !== null && <small>{count(job.not_undone)} already delivered</small>}
       {job.undone_by && <small>undone</small>}
     </>
   );
@@ -87,12 +87,12 @@ export function JobProgress({ id, ended }: { id: string; ended: () => void }) {
           <p role="status">
             <Badge tone={TONES[job.state]}>{job.is_stopping ? "stopping" : job.state}</Badge> {count(job.moved)}{" "}
             {job.kind === "undo" ? "moved back" : "moved"}
-            {job.refused > 0 && `, ${count(job.refused)} not moved`}
-            {job.too_late !== null && `, ${count(job.too_late)} already delivered`}
+            {job.not_moved > 0 && `, ${count(job.not_moved)} not moved`}
+            {job.not_undone !== null && `, ${count(job.not_undone)} already delivered`}
             {!isOver(job) && `, ${rate(job.moved_per_second)}`}
             {job.reason && `: ${job.reason}`}
           </p>
-          <RefusalTable refusals={job.refusals} />
+          <RefusalTable refusals={job.not_moved_reasons} />
           <p class="form-end">
             <JobActions job={job} started={(undo) => setCurrent(undo.id)} />
           </p>
@@ -122,7 +122,7 @@ export function PreviewCard({ preview, children }: { preview: Preview; children:
   return (
     <section aria-label="Preview" class="preview">
       <p role="status">
-        {count(preview.would_go)} would be moved, {count(preview.refused)} would not; {count(preview.examined)} scanned
+        {count(preview.would_move)} would be moved, {count(preview.not_moved)} would not; {count(preview.examined)} scanned
         {preview.next !== null && ", and there are more"}.
       </p>
       {preview.destinations.length > 0 && (
@@ -138,7 +138,7 @@ export function PreviewCard({ preview, children }: { preview: Preview; children:
           ]}
         />
       )}
-      <RefusalTable refusals={preview.refusals} />
+      <RefusalTable refusals={preview.not_moved_reasons} />
       <p class="form-end">{children}</p>
     </section>
   );

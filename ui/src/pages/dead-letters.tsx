@@ -69,7 +69,7 @@ function DeadLetterCounts({ queue }: { queue: DeadLetters }) {
   return (
     <p class="quiet">
       {plural(queue.dead_letters, "dead letter")}
-      {queue.not_dead > 0 && `, ${plural(queue.not_dead, "other message")}`}, in virtual host {queue.vhost}
+      {queue.other_messages > 0 && `, ${plural(queue.other_messages, "other message")}`}, in virtual host {queue.vhost}
       {queue.next !== null && `; only the first ${count(queue.examined)} messages were scanned`}
     </p>
   );
@@ -195,10 +195,10 @@ function Messages({ vhost, name, cause, selected, select }: MessagesProps) {
       <SearchState search={search} more={selected.size > 0 ? `; ${count(selected.size)} selected` : ""} />
       <ol class="messages">
         {found.map((message) => (
-          <li key={message.place}>
+          <li key={message.position}>
             <label class="check">
-              <input type="checkbox" checked={selected.has(message.place)} onChange={() => toggle(message.place)} /> Select, in
-              this queue for {formatDuration(message.age_ms)}
+              <input type="checkbox" checked={selected.has(message.position)} onChange={() => toggle(message.position)} /> Select,
+              in this queue for {formatDuration(message.age_ms)}
             </label>
             <PeekedMessageCard message={message} />
           </li>

@@ -24,7 +24,7 @@ export const Jobs = () => (
         { label: "Type", show: (job) => job.kind },
         { label: "Destination", show: (job) => describeTarget(job) },
         { label: "Moved", isNumber: true, show: (job) => count(job.moved) },
-        { label: "Not moved", isNumber: true, show: (job) => count(job.refused) },
+        { label: "Not moved", isNumber: true, show: (job) => count(job.not_moved) },
         { label: "Actions", show: (job) => <JobActions job={job} /> },
         { label: "User", show: (job) => job.user },
         { label: "Started", sort: "started_at", show: (job) => time(job.started_at) },

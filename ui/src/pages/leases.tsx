@@ -38,7 +38,7 @@ export function Leases({ vhost, name, changed }: LeasesProps) {
             { label: "Key", show: ({ key }) => key },
             { label: "Holder", show: ({ user }) => user },
             { label: "Messages", isNumber: true, show: ({ messages }) => count(messages) },
-            { label: "Size", isNumber: true, show: (it) => formatBytes(it.octets) },
+            { label: "Size", isNumber: true, show: (it) => formatBytes(it.bytes) },
             { label: "Held for", isNumber: true, show: ({ granted_at }) => formatDuration(Date.now() - granted_at) },
             { label: "Expires in", isNumber: true, show: ({ expires_at }) => formatDuration(expires_at - Date.now()) },
             {

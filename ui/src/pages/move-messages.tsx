@@ -54,7 +54,7 @@ export function Move({ vhost, name, changed }: { vhost: string; name: string; ch
         </Form>
         {preview && (
           <PreviewCard preview={preview}>
-            <Button kind="main" disabled={!preview.would_go} onClick={move}>
+            <Button kind="main" disabled={!preview.would_move} onClick={move}>
               Move
             </Button>
           </PreviewCard>

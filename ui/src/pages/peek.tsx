@@ -60,10 +60,10 @@ export function Peek({ vhost, name, start }: { vhost: string; name: string; star
   useEffect(() => void search.start({ state: "ready", conditions: [] }, first), [vhost, name]);
 
   const requeue = async (which: object) => {
-    const { returned } = await post<{ returned: number }>(path("warren", "queues", vhost, name, "return"), which);
+    const { requeued } = await post<{ requeued: number }>(path("warren", "queues", vhost, name, "requeue"), which);
     notify(
-      returned ? `${plural(returned, "message")} requeued.` : "Nothing was requeued: the message is no longer unacknowledged.",
-      returned ? "good" : "bad",
+      requeued ? `${plural(requeued, "message")} requeued.` : "Nothing was requeued: the message is no longer unacknowledged.",
+      requeued ? "good" : "bad",
     );
     if (search.data) await search.start(search.data.filter, first, true);
   };
@@ -94,7 +94,7 @@ export function Peek({ vhost, name, start }: { vhost: string; name: string; star
       <SearchState search={search} />
       <ol class="messages">
         {found.map((message) => (
-          <li key={`${message.state} ${message.place}`}>
+          <li key={`${message.state} ${message.position}`}>
             <PeekedMessageCard
               message={message}
               hasOffset={start.hasOffsets}
@@ -115,33 +115,33 @@ interface PeekedMessageCardProps {
   /** Show its position as a stream offset. */
   hasOffset?: boolean;
   /** Requeues it, where that is possible. */
-  requeue?: (holder: NonNullable<PeekedMessage["holder"]>) => Promise<void>;
+  requeue?: (delivery: NonNullable<PeekedMessage["delivery"]>) => Promise<void>;
 }
 
 export function PeekedMessageCard({ message, hasOffset, requeue }: PeekedMessageCardProps) {
   const { headers, properties } = splitProperties(message.properties);
-  const { holder } = message;
+  const { delivery } = message;
   return (
     <MessageCard
       payload={message.payload}
       isText={message.payload_encoding === "string"}
       facts={[
-        ["Offset", hasOffset ? count(message.place) : undefined],
+        ["Offset", hasOffset ? count(message.position) : undefined],
         ["Exchange", message.exchange || "(default)"],
         ["Routing key", <code>{message.routing_key}</code>],
         ["Published", `${time(message.published_at)} (${formatDuration(message.age_ms)} ago)`],
         [
           "Held by",
-          holder && (
+          delivery && (
             <>
-              <a href={link("connections", holder.connection)}>{holder.connection}</a>, channel {holder.channel}
-              {holder.consumer_tag ? `, consumer ${holder.consumer_tag}` : ", by basic.get"}
-              {message.held_for_ms ? `, for ${formatDuration(message.held_for_ms)}` : ""}{" "}
-              {requeue && <Button onClick={() => requeue(holder)}>Requeue</Button>}
+              <a href={link("connections", delivery.connection)}>{delivery.connection}</a>, channel {delivery.channel}
+              {delivery.consumer_tag ? `, consumer ${delivery.consumer_tag}` : ", by basic.get"}
+              {message.unacknowledged_ms ? `, for ${formatDuration(message.unacknowledged_ms)}` : ""}{" "}
+              {requeue && <Button onClick={() => requeue(delivery)}>Requeue</Button>}
             </>
           ),
         ],
-        ["Deliveries", message.attempts ? <Badge tone="warn">{`${message.attempts}`}</Badge> : undefined],
+        ["Deliveries", message.delivery_count ? <Badge tone="warn">{`${message.delivery_count}`}</Badge> : undefined],
         ["Properties", Object.keys(properties).length ? <Arguments table={properties} /> : undefined],
         ["Headers", headers && <Arguments table={headers} />],
         ["Size", `${formatBytes(message.payload_bytes)}${message.is_truncated ? ", truncated here" : ""}`],

@@ -96,7 +96,7 @@ function PlanReview({ planned, done }: { planned: Planned; done: () => void }) {
           {count(plan.items.length)} of {count(plan.items_total)} shown.
         </p>
       )}
-      {plan.left_out.map((text) => (
+      {plan.skipped.map((text) => (
         <p key={text} class="quiet">
           Skipped: {text}
         </p>

@@ -45,7 +45,7 @@ function RedriveForm({ vhost, name, cause, selected, started, close }: RedrivePr
   const requestPreview = async (values: FormValues) => {
     const wanted = {
       ...bodyOf(values, selected.size === 1),
-      ...(selected.size ? { places: [...selected] } : cause ? { group: cause } : {}),
+      ...(selected.size ? { positions: [...selected] } : cause ? { group: cause } : {}),
     };
     setPreview(undefined);
     setPreview(await post<Preview>(address, { ...wanted, dry_run: true }));
@@ -80,7 +80,7 @@ function RedriveForm({ vhost, name, cause, selected, started, close }: RedrivePr
       </Form>
       {preview && (
         <PreviewCard preview={preview}>
-          <Button kind="main" disabled={!preview.would_go} onClick={redrive}>
+          <Button kind="main" disabled={!preview.would_move} onClick={redrive}>
             Redrive
           </Button>
         </PreviewCard>

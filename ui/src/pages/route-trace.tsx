@@ -29,7 +29,7 @@ export function RouteTrace({ vhost, name }: { vhost: string; name: string }) {
         ...parseArguments(values.properties ?? ""),
         ...(Object.keys(headers).length ? { headers } : {}),
       },
-      misses: MISSES,
+      unmatched: MISSES,
     });
     setTrace(answer);
   };
@@ -49,7 +49,7 @@ export function RouteTrace({ vhost, name }: { vhost: string; name: string }) {
 }
 
 function TraceResult({ vhost, trace }: { vhost: string; trace: Trace }) {
-  const { queues, misses } = trace;
+  const { queues, unmatched } = trace;
   return (
     <div class="found">
       {trace.refusals.map((text) => (
@@ -74,15 +74,15 @@ function TraceResult({ vhost, trace }: { vhost: string; trace: Trace }) {
         />
       )}
       <ShownOf shown={queues.length} total={trace.queues_total} />
-      {misses.length > 0 && (
+      {unmatched.length > 0 && (
         <>
           <h3>
-            {plural(trace.misses_total, "binding")} without a match
-            {trace.misses_total > misses.length && ` (the closest ${count(misses.length)})`}
+            {plural(trace.unmatched_total, "binding")} without a match
+            {trace.unmatched_total > unmatched.length && ` (the closest ${count(unmatched.length)})`}
           </h3>
           <Table<BindingMatch>
             label="Bindings that do not match"
-            items={misses}
+            items={unmatched}
             itemKey={(it) => `${it.source} ${it.destination_type} ${it.destination} ${it.properties_key}`}
             columns={[
               { label: "Destination", show: (it) => <Destination vhost={vhost} binding={it} /> },
@@ -109,7 +109,7 @@ function Outcome({ queue }: { queue: RoutedQueue }) {
     <>
       <Badge tone={tone}>{text}</Badge>
       {!queue.is_certain && <Badge tone="warn">possible</Badge>}
-      {queue.pushes_out && <Badge tone="warn">drops older messages</Badge>}
+      {queue.drops_head && <Badge tone="warn">drops older messages</Badge>}
       {queue.paused && <Badge tone="warn">paused</Badge>}
       {queue.dead_letter && (
         <small>
@@ -126,14 +126,14 @@ function MatchingBindings({ queue }: { queue: RoutedQueue }) {
     <>
       {queue.reason && <p class="reason">{queue.reason}</p>}
       <ul class="arguments">
-        {queue.through.map((binding) => (
+        {queue.matched_bindings.map((binding) => (
           <li key={`${binding.source} ${binding.properties_key}`}>
             {binding.source !== undefined && <span class="quiet">{binding.source || "(default)"}: </span>}
             {binding.reason}
           </li>
         ))}
       </ul>
-      <ShownOf shown={queue.through.length} total={queue.bindings} />
+      <ShownOf shown={queue.matched_bindings.length} total={queue.bindings} />
     </>
   );
 }

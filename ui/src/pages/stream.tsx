@@ -30,10 +30,10 @@ export function StreamFigures({ vhost, name }: StreamName) {
   const lags = (clients?.readers ?? []).map(({ lag }) => lag ?? 0);
   return (
     <Figures>
-      <Figure label="Messages" value={count(data && data.committed - data.first)} />
-      <Figure label="First offset" value={count(data?.first)} />
-      <Figure label="End offset" value={count(data?.committed)} />
-      <Figure label="Size on disk" value={formatBytes(data?.octets)} />
+      <Figure label="Messages" value={count(data && data.committed_offset - data.first_offset)} />
+      <Figure label="First offset" value={count(data?.first_offset)} />
+      <Figure label="End offset" value={count(data?.committed_offset)} />
+      <Figure label="Size on disk" value={formatBytes(data?.bytes)} />
       <Figure label="Consumers" value={count(clients?.readers.length)} />
       <Figure label="Max lag" value={count(lags.length ? Math.max(...lags) : undefined)} />
     </Figures>
@@ -49,7 +49,12 @@ export function StreamFacts({ vhost, name }: StreamName) {
       <Card title="Stream">
         <Facts
           facts={[
-            ["Offsets", data.committed > data.first ? `${count(data.first)} to ${count(data.committed - 1)}` : "no messages yet"],
+            [
+              "Offsets",
+              data.committed_offset > data.first_offset
+                ? `${count(data.first_offset)} to ${count(data.committed_offset - 1)}`
+                : "no messages yet",
+            ],
             ["Oldest message", segments[0] ? `${time(segments[0].first_time)} (${ago(segments[0].first_time)} ago)` : undefined],
             ["Retention", describeRetention(retention)],
             ["Segment size", formatBytes(retention.segment_size)],
@@ -66,12 +71,12 @@ export function StreamFacts({ vhost, name }: StreamName) {
         <Table
           label="Segments"
           items={segments.slice(-SEGMENTS_SHOWN).reverse()}
-          itemKey={({ first }) => String(first)}
+          itemKey={(it) => String(it.first_offset)}
           empty="There are no segments yet."
           columns={[
-            { label: "First offset", isNumber: true, show: ({ first }) => count(first) },
-            { label: "Last offset", isNumber: true, show: ({ end }) => count(end - 1) },
-            { label: "Size", isNumber: true, show: (it) => formatBytes(it.octets) },
+            { label: "First offset", isNumber: true, show: (it) => count(it.first_offset) },
+            { label: "Last offset", isNumber: true, show: (it) => count(it.end_offset - 1) },
+            { label: "Size", isNumber: true, show: (it) => formatBytes(it.bytes) },
             { label: "From", show: ({ first_time }) => time(first_time) },
             { label: "To", show: ({ last_time }) => time(last_time) },
             {
@@ -175,7 +180,7 @@ export const streamStart: PeekStart = {
   from: async ({ start, offset, time: text }, vhost, name) => {
     const address = streamAt(vhost, name);
     if (start === "offset") return Number(offset);
-    if (start === "first") return (await get<Stream>(address)).first;
+    if (start === "first") return (await get<Stream>(address)).first_offset;
     if (start === "last") return lastOf(vhost, name);
     const timestamp = new Date(text ?? "").getTime();
     return (await get<Stream>(withQuery(address, { timestamp: Math.max(timestamp, 0) }))).offset ?? 0;
@@ -184,7 +189,7 @@ export const streamStart: PeekStart = {
 };
 
 async function lastOf(vhost: string, name: string): Promise<number> {
-  const { first, committed } = await get<Stream>(streamAt(vhost, name));
+  const { first_offset: first, committed_offset: committed } = await get<Stream>(streamAt(vhost, name));
   return Math.max(first, committed - PAGE_SIZE);
 }
 

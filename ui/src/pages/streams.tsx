@@ -30,14 +30,14 @@ export function Streams() {
               </>
             ),
           },
-          { label: "First offset", sort: "first", isNumber: true, show: (it) => count(it.first) },
-          { label: "End offset", sort: "committed", isNumber: true, show: (it) => count(it.committed) },
-          { label: "Size", sort: "octets", isNumber: true, show: (it) => formatBytes(it.octets) },
+          { label: "First offset", sort: "first_offset", isNumber: true, show: (it) => count(it.first_offset) },
+          { label: "End offset", sort: "committed_offset", isNumber: true, show: (it) => count(it.committed_offset) },
+          { label: "Size", sort: "bytes", isNumber: true, show: (it) => formatBytes(it.bytes) },
           { label: "Segments", sort: "segments", isNumber: true, show: (it) => count(it.segments) },
           { label: "Oldest", sort: "first_time", isNumber: true, show: (it) => ago(it.first_time) },
           { label: "Retention", show: (it) => describeRetention(it.retention) },
           { label: "Consumers", sort: "readers", isNumber: true, show: (it) => count(it.readers) },
-          { label: "Max lag", sort: "lag_max", isNumber: true, show: (it) => count(it.lag_max ?? undefined) },
+          { label: "Max lag", sort: "max_lag", isNumber: true, show: (it) => count(it.max_lag ?? undefined) },
           { label: "Publishers", sort: "publishers", isNumber: true, show: (it) => count(it.publishers) },
         ]}
       />
@@ -49,7 +49,7 @@ export function Streams() {
 export const ago = (time: number | null): string => (time === null ? "–" : formatDuration(Date.now() - time));
 
 /** The limits of a retention in words. */
-export function describeRetention({ age_ms_max: age, octets_max: size }: Retention): string {
+export function describeRetention({ max_age_ms: age, max_bytes: size }: Retention): string {
   const limits = [size === null ? "" : formatBytes(size), age === null ? "" : formatDuration(age)].filter(Boolean);
   return limits.join(", ") || "unlimited";
 }

@@ -110,8 +110,8 @@ function Search({ vhost }: { vhost: string }) {
 
 function TopologyView({ vhost, kind, name }: { vhost: string; kind: string; name: string }) {
   const { data, error } = useLive<Graph>(withQuery(path("warren", "topology", vhost), { kind, name }));
-  const nodes = data?.things ?? [];
-  const shown = useMemo(() => (data ? layoutGraph(data.things, data.lines) : undefined), [data]);
+  const nodes = data?.nodes ?? [];
+  const shown = useMemo(() => (data ? layoutGraph(data.nodes, data.edges) : undefined), [data]);
   if (!data || !shown) return error ? <ErrorMessage error={error} /> : <Loading />;
   const exchanges = nodes.filter((node) => node.kind === "exchange").length;
   return (
@@ -199,14 +199,14 @@ function NodeShape({ vhost, box, isMiddle }: { vhost: string; box: PlacedNode; i
 
 const More = ({ node }: { node: TopologyNode }) => (
   <>
-    {node.more_behind !== undefined && (
+    {node.more_downstream !== undefined && (
       <text x={WIDTH - 8} y={HEIGHT + 12} text-anchor="end" class="more">
-        +{count(node.more_behind)} more →
+        +{count(node.more_downstream)} more →
       </text>
     )}
-    {node.more_before !== undefined && (
+    {node.more_upstream !== undefined && (
       <text x="8" y={HEIGHT + 12} class="more">
-        ← +{count(node.more_before)} more
+        ← +{count(node.more_upstream)} more
       </text>
     )}
   </>
@@ -240,7 +240,7 @@ const Legend = () => (
 );
 
 function TopologyTable({ vhost, graph }: { vhost: string; graph: Graph }) {
-  const nodes = new Map(graph.things.map((node) => [node.id, node]));
+  const nodes = new Map(graph.nodes.map((node) => [node.id, node]));
   const named = (id: string) => {
     const node = nodes.get(id);
     if (!node || node.kind === "consumer") return <>{node?.name}</>;
@@ -250,7 +250,7 @@ function TopologyTable({ vhost, graph }: { vhost: string; graph: Graph }) {
     <Card title="Links">
       <Table
         label="Links"
-        items={graph.lines}
+        items={graph.edges}
         itemKey={(edge) => `${edge.from} ${edge.to} ${edge.kind}`}
         empty="There are no links."
         columns={[

@@ -30,7 +30,7 @@ def _route(session: Session, arguments: Arguments) -> None:
     body = {
         "routing_key": arguments["routing_key"],
         "properties": properties | ({"headers": headers} if headers else {}),
-        "misses": arguments["unmatched"],
+        "unmatched": arguments["unmatched"],
     }
     # The default exchange has no name, and an empty segment is none.
     where = arguments | {"exchange": arguments["exchange"] or "amq.default"}
@@ -43,11 +43,11 @@ def _route(session: Session, arguments: Arguments) -> None:
     if answer["is_routed"]:
         session.print_rows(_REACHED, [_reached(queue) for queue in answer["queues"]])
         _note_rest(session, "queues", len(answer["queues"]), answer["queues_total"])
-    if answer["misses"]:
+    if answer["unmatched"]:
         if answer["is_routed"]:
             session.say("")
-        session.print_rows(_MISSED, [_missed(miss) for miss in answer["misses"]])
-        _note_rest(session, "bindings that do not match", len(answer["misses"]), answer["misses_total"])
+        session.print_rows(_MISSED, [_missed(miss) for miss in answer["unmatched"]])
+        _note_rest(session, "bindings that do not match", len(answer["unmatched"]), answer["unmatched_total"])
     if not answer["is_routed"]:
         raise Failure("no queue would receive the message")
 
@@ -61,12 +61,12 @@ def _requeue(session: Session, arguments: Arguments) -> None:
         body = {"deliveries": [body | {"delivery_tag": tag} for tag in arguments["delivery_tag"]]}
     if arguments["all"]:
         body["all"] = True
-    answer = session.api.send("POST", filled("/warren/queues/{vhost}/{queue}/return", arguments), body)
+    answer = session.api.send("POST", filled("/warren/queues/{vhost}/{queue}/requeue", arguments), body)
     if session.is_json:
         session.print_json(answer)
     if answer["missing"]:
-        raise Failure(f"{answer['returned']} requeued, {answer['missing']} no longer unacknowledged")
-    session.say(f"queue {arguments['queue']}: {answer['returned']} requeued")
+        raise Failure(f"{answer['requeued']} requeued, {answer['missing']} no longer unacknowledged")
+    session.say(f"queue {arguments['queue']}: {answer['requeued']} requeued")
 
 
 def _plan(session: Session, arguments: Arguments) -> None:
@@ -118,7 +118,7 @@ def _print_plan(session: Session, answer: Row) -> None:
     if items:
         session.print_rows(_PLANNED, [_planned_row(entry) for entry in items])
         _note_rest(session, "entries", len(items), answer["items_total"])
-    for text in answer["left_out"]:
+    for text in answer["skipped"]:
         session.note(f"left out: {text}")
     totals = (f"{count} {_TOLD.get(action, f'to {action}')}" for action, count in answer["totals"].items())
     session.say(", ".join(totals))
@@ -147,7 +147,7 @@ def _counts(losses: Row) -> str:
 
 
 def _reached(queue: Row) -> list[object]:
-    through = queue["through"][0]
+    through = queue["matched_bindings"][0]
     more = f" and {queue['bindings'] - 1} more" if queue["bindings"] > 1 else ""
     fate = queue["outcome"] if queue["is_certain"] else f"{queue['outcome']}, perhaps"
     return [

@@ -42,7 +42,7 @@ _JOBS = (
     "user",
     "state",
     "moved",
-    "refused",
+    "not_moved",
     "moved_per_second",
     "reason",
 )
@@ -100,7 +100,7 @@ def _holding(session: Session, arguments: Arguments) -> list[Row]:
 
 def _add(whole: Row, more: Row) -> None:
     """Have `whole` say also what `more` of the same queue does."""
-    for name in ("dead_letters", "not_dead", "examined", "other_groups"):
+    for name in ("dead_letters", "other_messages", "examined", "other_dead_letters"):
         whole[name] += more[name]
     groups = {(each["queue"], each["reason"], each["exchange"]): each for each in whole["groups"]}
     for group in more["groups"]:
@@ -170,14 +170,14 @@ def _print_preview(session: Session, answer: Row) -> None:
         _ENDS, [[end["exchange"], end["routing_key"], end["queues"], end["count"]] for end in ends]
     )
     _print_refusals(session, answer)
-    session.say(f"{answer['would_go']} would go, {answer['refused']} would stay; nothing was changed")
+    session.say(f"{answer['would_move']} would move, {answer['not_moved']} would stay; nothing was changed")
     if answer["next"] is not None:
         session.note(f"{answer['examined']} messages were looked at, and there are more")
 
 
 def _print_refusals(session: Session, answer: Row) -> None:
-    if answer["refusals"]:
-        rows = [[each["reason"], each["count"], each["places"]] for each in answer["refusals"]]
+    if answer["not_moved_reasons"]:
+        rows = [[each["reason"], each["count"], each["positions"]] for each in answer["not_moved_reasons"]]
         session.print_rows(_REFUSALS, rows)
 
 
@@ -201,8 +201,8 @@ def _print_job(session: Session, job: Row) -> None:
         session.print_json(job)
         return
     _print_refusals(session, job)
-    late = "" if job["too_late"] is None else f", {job['too_late']} too late"
-    stay = f", {job['refused']} stay" if job["refused"] else ""
+    late = "" if job["not_undone"] is None else f", {job['not_undone']} already delivered"
+    stay = f", {job['not_moved']} stay" if job["not_moved"] else ""
     session.say(f"{job['kind']} {job['id']} {job['state']}: {job['moved']} moved{stay}{late}")
 
 

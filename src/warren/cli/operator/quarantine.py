@@ -17,7 +17,7 @@ QUARANTINE: tuple[OperatorCommand, ...] = (
         name="list",
         text="List quarantined data, its size and its path.",
         path="/warren/quarantine",
-        columns=("id", "kind", "vhost", "messages", "octets", "acknowledged", "path"),
+        columns=("id", "kind", "vhost", "messages", "bytes", "acknowledged", "path"),
     ),
     RequestCommand(
         group="quarantine",

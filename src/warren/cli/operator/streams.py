@@ -38,7 +38,8 @@ def _place(session: Session, arguments: Arguments) -> int:
     if where in ("first", "last"):
         stream: Row = session.api.get(path)
         is_last = where == "last"
-        return int(max(stream["first"], stream["committed"] - arguments["count"] if is_last else 0))
+        first, end = stream["first_offset"], stream["committed_offset"]
+        return int(max(first, end - arguments["count"] if is_last else 0))
     try:
         time = datetime.fromisoformat(where)
     except ValueError:
@@ -57,9 +58,9 @@ def _status(session: Session, arguments: Arguments) -> None:
         session.print_rows(_TRACKED, rows)
         return
     node = session.api.get("/overview", {"columns": "node"})["node"]
-    end = stream["committed"]
+    end = stream["committed_offset"]
     readers, files = len(clients["readers"]), len(stream["segments"])
-    session.print_rows(_STATUS, [("writer", node, end, end, stream["first"], readers, files)])
+    session.print_rows(_STATUS, [("writer", node, end, end, stream["first_offset"], readers, files)])
 
 
 def _add_super(session: Session, arguments: Arguments) -> None:
@@ -138,12 +139,12 @@ STREAMS: tuple[OperatorCommand, ...] = (
         columns=(
             "vhost",
             "name",
-            "first",
-            "committed",
-            "octets",
+            "first_offset",
+            "committed_offset",
+            "bytes",
             "segments",
             "readers",
-            "lag_max",
+            "max_lag",
             "publishers",
         ),
     ),
@@ -305,7 +306,7 @@ STREAMS: tuple[OperatorCommand, ...] = (
         text="List leases, including recently ended ones.",
         path="/warren/leases",
         is_filtered=True,
-        columns=("lease", "vhost", "queue", "user", "key", "messages", "octets", "state", "expires_at"),
+        columns=("lease", "vhost", "queue", "user", "key", "messages", "bytes", "state", "expires_at"),
     ),
     RequestCommand(
         group="leases",

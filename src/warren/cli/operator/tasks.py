@@ -22,7 +22,7 @@ from warren.limits_http import (
 )
 
 _GOT = ("exchange", "routing_key", "redelivered", "message_count", "payload")
-_PEEKED = ("place", "exchange", "routing_key", "attempts", "age_ms", "payload_bytes", "payload")
+_PEEKED = ("position", "exchange", "routing_key", "delivery_count", "age_ms", "payload_bytes", "payload")
 # Definitions hold what passwords can be guessed from.
 _OWNER_ONLY = 0o600
 

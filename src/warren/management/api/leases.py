@@ -20,6 +20,7 @@ from warren.management.api.peek import query_number
 from warren.management.api.queue_rows import ROWS, RowFormatQuery, row_format
 from warren.management.arrow_responses import CONTENT_TYPE, RowsGone
 from warren.management.auth import is_administrator, is_monitor, user_of, visible_vhosts
+from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.listing import Listing, reply_list
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import propose, run_coroutine
@@ -51,9 +52,12 @@ class LeaseBody(TypedDict):
     """Which messages somebody wants."""
 
     key: Annotated[str, doc("Asked for again, the same key is the same lease")]
-    messages: NotRequired[Annotated[int, doc("How many at most")]]
-    octets: NotRequired[Annotated[int, doc("Octets of all bodies at most; there is one message at least")]]
+    max_messages: NotRequired[Annotated[int, doc("How many at most")]]
+    max_bytes: NotRequired[Annotated[int, doc("Bytes of all bodies at most; there is one message at least")]]
     ttl: NotRequired[Annotated[int, doc("Seconds after which they go back")]]
+
+
+deprecate(LeaseBody, messages="max_messages", octets="max_bytes")
 
 
 class SettleBody(TypedDict):
@@ -113,14 +117,15 @@ async def grant(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         id=node.jobs.new_id(),
         user=context.requester.user,
         key=key,
-        messages=_number(fields, "messages", LEASE_MESSAGES_MAX, LEASE_MESSAGES_MAX),
-        octets=_number(fields, "octets", LEASE_OCTETS_MAX, LEASE_OCTETS_MAX),
+        messages=_number(fields, "max_messages", LEASE_MESSAGES_MAX, LEASE_MESSAGES_MAX),
+        octets=_number(fields, "max_bytes", LEASE_OCTETS_MAX, LEASE_OCTETS_MAX),
         ttl_ms=_number(fields, "ttl", LEASE_TTL_S, LEASE_TTL_S_MAX) * _MS,
     )
     lease = await run_coroutine(context.services.lease_service.grant(queue, lease_request))
     vhost = context.services.vhost.name
     if lease is None:
-        return reply({"lease": None, "vhost": vhost, "queue": name, "messages": 0, "octets": 0})
+        nothing = {"lease": None, "vhost": vhost, "queue": name, "messages": 0, "bytes": 0}
+        return reply(with_deprecated(LeaseGrantShape, nothing))
     return reply(lease_view(vhost, lease), 201 if lease.id == lease_request.id else 200)
 
 

@@ -17,6 +17,7 @@ from warren.management.api.jobs import check_job_limit, live_domain
 from warren.management.api.messages import payload_of, properties_of, readable_classic_queue
 from warren.management.auth import user_of
 from warren.management.conditions import ConditionError, parse_conditions
+from warren.management.deprecated_fields import deprecate
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import Flag, JsonTable, doc, documented
 from warren.management.replies import bad_request, missing, reply
@@ -57,7 +58,7 @@ class OrderBody(TypedDict, total=False):
 
     match: Annotated[list[str], doc("Conditions, all of which must hold: `routing_key=orders`")]
     group: DeadLetterGroupBody
-    places: Annotated[list[int], doc("Of messages, as looking into the queue shows them")]
+    positions: Annotated[list[int], doc("Of messages, as peeking into the queue shows them")]
     limit: int | str | None
     rate: Annotated[float | None, doc("Messages per second")]
     dry_run: Annotated[Flag, doc("Only say what would go where")]
@@ -89,6 +90,10 @@ class MoveBody(OrderBody):
 
     destination: Annotated[str, doc("A queue")]
     destination_vhost: NotRequired[str]
+
+
+for _body in (RedriveBody, MoveBody):
+    deprecate(_body, places="positions")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -223,7 +228,7 @@ async def _preview(options: _MoveOptions, move_router: MoveRouter) -> dict[str, 
 
 
 def _move_options(fields: BodyFields, queue: ClassicQueue) -> _MoveOptions:
-    """match: conditions; group: a cause of dead letters; places: of messages; limit; rate; dry_run."""
+    """match: conditions; group: a cause of dead letters; positions: of messages; limit; rate; dry_run."""
     texts = fields.get("match", [])
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise bad_request("match must be a list of conditions")
@@ -278,15 +283,15 @@ def _group(fields: BodyFields) -> _DeadLetterGroup | None:
 
 
 def _places(fields: BodyFields) -> list[int]:
-    places = fields.get("places", [])
+    places = fields.get("positions", [])
     if not isinstance(places, list) or not all(
         isinstance(place, int) and not isinstance(place, bool) and 0 <= place < 1 << 62 for place in places
     ):
-        raise bad_request("places must be a list of positions of messages")
+        raise bad_request("positions must be a list of positions of messages")
     if len(places) > SELECTED_MESSAGES_MAX:
-        raise bad_request(f"{len(places)} places are more than {SELECTED_MESSAGES_MAX}")
-    if "places" in fields and not places:
-        raise bad_request("places is empty: give at least one position, or leave the field out")
+        raise bad_request(f"{len(places)} positions are more than {SELECTED_MESSAGES_MAX}")
+    if "positions" in fields and not places:
+        raise bad_request("positions is empty: give at least one position, or leave the field out")
     return sorted(set(places))
 
 

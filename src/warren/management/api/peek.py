@@ -10,6 +10,7 @@ from aiohttp import web
 from warren.limits_http import HTTP_GET_SIZE_MAX, LISTED_PER_TURN, PEEKED_MAX, PEEKED_PER_REQUEST_MAX
 from warren.management.api.messages import encoded_body, readable_queue, shown_properties
 from warren.management.conditions import Condition, ConditionError, parse_conditions
+from warren.management.deprecated_fields import deprecate, query_text, with_deprecated
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import JsonTable, doc, documented
 from warren.management.replies import bad_request, reply
@@ -30,7 +31,7 @@ PeekQuery = TypedDict(
     "PeekQuery",
     {
         "state": Literal["ready", "unacknowledged"],
-        "from": Annotated[int, doc("A place: `next` of an earlier answer")],
+        "from": Annotated[int, doc("A position: `next` of an earlier answer")],
         "count": Annotated[int, doc("How many at most")],
         "truncate": Annotated[int, doc("Octets of each body that are shown")],
         "match": Annotated[list[str], doc("Conditions, all of which must hold: `routing_key=orders`")],
@@ -63,10 +64,19 @@ class PeekedMessageShape(TypedDict, total=False):
     published_at: Required[int]
     age_ms: Required[int]
     state: Required[Literal["ready", "unacknowledged"]]
-    place: Required[int]
-    attempts: Required[int]
-    held_for_ms: int | None
-    holder: UnackedDeliveryShape
+    position: Required[int]
+    delivery_count: Required[int]
+    unacknowledged_ms: int | None
+    delivery: UnackedDeliveryShape
+
+
+deprecate(
+    PeekedMessageShape,
+    place="position",
+    attempts="delivery_count",
+    held_for_ms="unacknowledged_ms",
+    holder="delivery",
+)
 
 
 class PeekShape(TypedDict):
@@ -105,7 +115,8 @@ class _PeekScan:
         self.examined += 1
         if all(condition.fits(message) for condition in self.conditions):
             self.octets += min(message.body_size, self.truncate)
-            self.found.append(_view(message, self.truncate, self.now) | more)
+            view = _view(message, self.truncate, self.now) | more
+            self.found.append(with_deprecated(PeekedMessageShape, view))
 
 
 @documented(query=PeekQuery, response=PeekShape)
@@ -145,7 +156,7 @@ async def _ready(scan: _PeekScan) -> int | None:
             if scan.is_enough:
                 return place
             place = each.place + 1
-            more = {"state": _READY, "place": each.place, "attempts": each.attempts}
+            more = {"state": _READY, "position": each.place, "delivery_count": each.attempts}
             scan.examine(each.message, more)
         if len(peeked) < LISTED_PER_TURN:
             return None
@@ -166,12 +177,13 @@ async def _unacknowledged(scan: _PeekScan, node: ManagedNode) -> int | None:
             if scan.is_enough:
                 return place - 1
             consumer = delivery.consumer
+            age_ms = max(scan.now - delivery.delivered_at, 0) if delivery.delivered_at else None
             more = {
                 "state": _UNACKNOWLEDGED,
-                "place": place - 1,
-                "attempts": delivery.attempts + 1,
-                "held_for_ms": max(scan.now - delivery.delivered_at, 0) if delivery.delivered_at else None,
-                "holder": {
+                "position": place - 1,
+                "delivery_count": delivery.attempts + 1,
+                "unacknowledged_ms": age_ms,
+                "delivery": {
                     "connection": connection.peer.name,
                     "channel": channel.number,
                     "consumer_tag": consumer.tag if consumer is not None else None,
@@ -210,7 +222,7 @@ def _view(message: Message, truncate: int, now: int) -> dict[str, object]:
 
 def query_number(request: web.Request, name: str, default: int, most: int) -> int:
     """The query parameter `name` as a number up to `most`; raises RequestRefused for others."""
-    text = request.query.get(name)
+    text = query_text(request, name)
     if text is None:
         return default
     if not text.isascii() or not text.isdecimal() or len(text) > 20 or int(text) > most:

@@ -20,6 +20,7 @@ from warren.limits_http import (
 )
 from warren.management.api.definitions import parsed
 from warren.management.auth import user_of
+from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import parallel_batches, propose_all, vhost_in_path
 from warren.management.operation import doc, documented
@@ -78,9 +79,12 @@ class PlanShape(TypedDict):
     losses: dict[str, int]
     items: list[PlanItemShape]
     items_total: int
-    left_out: list[str]
+    skipped: list[str]
     applied: NotRequired[int]
     failed: NotRequired[int]
+
+
+deprecate(PlanShape, left_out="skipped")
 
 
 @documented(query=PlanQuery, body=dict[str, Any], response=PlanShape)
@@ -149,14 +153,15 @@ class _PlanReview:
     def facts(self, items: list[dict[str, Json]]) -> dict[str, Json]:
         """It, with `items` of it."""
         totals = self.counts | {"keep": self.plan.kept}
-        return {
+        facts: dict[str, Json] = {
             "fingerprint": self.fingerprint,
             "totals": totals,
             "losses": self.losses,
             "items": items,
             "items_total": len(self.plan.items),
-            "left_out": self.left_out,
+            "skipped": self.left_out,
         }
+        return with_deprecated(PlanShape, facts)
 
 
 async def _plan(request: web.Request, node: ManagedNode, vhost: str | None) -> web.StreamResponse:

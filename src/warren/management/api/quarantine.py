@@ -5,6 +5,7 @@ from typing import TypedDict
 from aiohttp import web
 
 from warren.management.auth import user_of
+from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import ColumnsQuery, documented
 from warren.management.quarantine_view import QuarantinedItem
@@ -20,8 +21,11 @@ class QuarantinedItemShape(TypedDict):
     number: int
     path: str
     messages: int
-    octets: int
+    bytes: int
     acknowledged: bool
+
+
+deprecate(QuarantinedItemShape, octets="bytes")
 
 
 class QuarantineKnownShape(TypedDict):
@@ -50,14 +54,15 @@ async def remove(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     return done()
 
 
-def _shown(item: QuarantinedItem) -> QuarantinedItemShape:
-    return QuarantinedItemShape(
+def _shown(item: QuarantinedItem) -> dict[str, object]:
+    shown = QuarantinedItemShape(
         id=item.id,
         kind=item.kind,
         vhost=item.vhost,
         number=item.number,
         path=item.path,
         messages=item.messages,
-        octets=item.octets,
+        bytes=item.octets,
         acknowledged=item.acknowledged,
     )
+    return with_deprecated(QuarantinedItemShape, shown)

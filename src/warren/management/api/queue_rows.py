@@ -11,6 +11,7 @@ from warren.limits import ARROW_BROWSED_PER_TURN, NAME_SIZE_MAX
 from warren.management.api.messages import readable_queue
 from warren.management.api.peek import query_number
 from warren.management.arrow_responses import CONTENT_TYPE
+from warren.management.deprecated_fields import deprecate
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import ErrorShape, Operation, doc, documented_as
 from warren.management.replies import bad_request
@@ -33,9 +34,12 @@ class RowFormatQuery(TypedDict, total=False):
 class RowFilterQuery(RowFormatQuery, total=False):
     """Which rows are sent."""
 
-    octets_max: Annotated[int, doc("Octets of the bodies of all rows; there is one row at least")]
+    max_bytes: Annotated[int, doc("Bytes of the bodies of all rows; there is one row at least")]
     exchange: Annotated[list[str], doc("Only what was published to one of these")]
     routing_key: Annotated[list[str], doc("Only what was published with one of these")]
+
+
+deprecate(RowFilterQuery, octets_max="max_bytes")
 
 
 class BrowseQuery(RowFilterQuery, total=False):
@@ -43,6 +47,9 @@ class BrowseQuery(RowFilterQuery, total=False):
 
     first: Annotated[int, doc("A place: the first that is looked at")]
     count: Annotated[int, doc("How many rows at most")]
+
+
+deprecate(BrowseQuery, octets_max="max_bytes")
 
 
 # No JSON: nothing says more of it than its type.
@@ -60,7 +67,7 @@ async def browse(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     queue = readable_queue(context, name)
     first = query_number(request, "first", 0, NUMBER_MAX)
     count = query_number(request, "count", NUMBER_MAX, NUMBER_MAX)
-    octets_max = query_number(request, "octets_max", NUMBER_MAX, NUMBER_MAX)
+    octets_max = query_number(request, "max_bytes", NUMBER_MAX, NUMBER_MAX)
     wanted = row_filter(request)
     columns, compression = row_format(request)
     encoder = (await node.arrow_responses.encoder())(name, columns, compression)

@@ -14,6 +14,7 @@ from warren.limits_http import (
     RETURNED_PER_REQUEST_MAX,
 )
 from warren.management.api.peek import channels_of
+from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import Flag, doc, documented
 from warren.management.replies import bad_request, reply
@@ -51,8 +52,11 @@ class RequeueBody(TypedDict, total=False):
 class RequeuedShape(TypedDict):
     """What became of it."""
 
-    returned: int
-    missing: Annotated[int, doc("Of the deliveries that were named: settled, or given back, before")]
+    requeued: int
+    missing: Annotated[int, doc("Of the deliveries that were named: settled, or requeued, before")]
+
+
+deprecate(RequeuedShape, returned="requeued")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +105,7 @@ async def requeue_unacked(request: web.Request, node: ManagedNode) -> web.Stream
         for connection, channel in channels_of(node, queue)
         if choice.may_be_of(connection, channel)
     ]
-    returned = 0
+    requeued = 0
     for connection, channel, last in last_tags:
         name, number = connection.peer.name, channel.number
         tags = [
@@ -110,10 +114,10 @@ async def requeue_unacked(request: web.Request, node: ManagedNode) -> web.Stream
             if tag <= last and delivery.queue is queue and choice.has((name, number, tag), delivery)
         ]
         for at in range(0, len(tags), LISTED_PER_TURN):
-            returned += channel.revoke(tags[at : at + LISTED_PER_TURN])
+            requeued += channel.revoke(tags[at : at + LISTED_PER_TURN])
             await asyncio.sleep(0)
-    missing = 0 if choice.places is None else len(choice.places) - returned
-    return reply({"returned": returned, "missing": missing})
+    missing = 0 if choice.places is None else len(choice.places) - requeued
+    return reply(with_deprecated(RequeuedShape, {"requeued": requeued, "missing": missing}))
 
 
 def _choice(fields: BodyFields, now: int) -> _DeliveryFilter:

@@ -16,6 +16,7 @@ from warren.limits import (
 )
 from warren.management.api.peek import query_number
 from warren.management.auth import is_administrator, is_monitor, login_vhosts, user_of
+from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import Operation, doc, documented, documented_as
 from warren.management.replies import RequestRefused, bad_request, done, error_reply, reply
@@ -66,8 +67,11 @@ class StagedShape(TypedDict, total=False):
     """What was staged: nothing of a batch that is decided, which `state` says then."""
 
     rows: Required[int]
-    octets: Required[int]
+    bytes: Required[int]
     state: Literal["already committed", "committing"]
+
+
+deprecate(StagedShape, octets="bytes")
 
 
 class PartitionShape(TypedDict):
@@ -126,10 +130,13 @@ class StagedBatchShape(TypedDict):
     state: Literal["staged", "committing"]
     stages: int
     rows: int
-    octets: int
+    bytes: int
     published: int
     reason: str
     staged_at: int
+
+
+deprecate(StagedBatchShape, octets="bytes")
 
 
 @documented_as(Operation(query=StageQuery, body=bytes, body_type=ARROW_STREAM, responses={200: StagedShape}))
@@ -158,7 +165,7 @@ async def stage(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     decided = _known_state(vhost_staging, description)
     if decided is not None:
         await request.release()
-        return reply({"rows": 0, "octets": 0, "state": decided})
+        return reply(with_deprecated(StagedShape, {"rows": 0, "bytes": 0, "state": decided}))
     try:
         arrow = await vhost_staging.load_pyarrow()
     except ImportError:
@@ -179,7 +186,7 @@ async def stage(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         raise RequestRefused(error_reply(413, "too_large", str(error))) from None
     except OSError as error:
         raise _unavailable(f"staged rows cannot be written: {error.strerror or error}") from None
-    return reply({"rows": staged.rows, "octets": staged.octets})
+    return reply(with_deprecated(StagedShape, {"rows": staged.rows, "bytes": staged.octets}))
 
 
 @documented(body=CommitBody, responses={200: CommitShape, 202: CommitShape, 409: StagesMissingShape})
@@ -397,7 +404,7 @@ def _batch(vhost_staging: VhostStaging, query: str, batch: int) -> dict[str, obj
     stages = list(vhost_staging.stage_index.of(query, batch).values())
     under_way = vhost_staging.commits.get(query)
     is_committing = under_way is not None and under_way.plan.batch == batch
-    return {
+    view = {
         "vhost": vhost_staging.services.vhost.name,
         "query": query,
         "batch": batch,
@@ -405,11 +412,12 @@ def _batch(vhost_staging: VhostStaging, query: str, batch: int) -> dict[str, obj
         "state": "committing" if is_committing else "staged",
         "stages": len(stages),
         "rows": sum(each.rows for each in stages),
-        "octets": sum(each.octets for each in stages),
+        "bytes": sum(each.octets for each in stages),
         "published": under_way.progress.published if is_committing and under_way is not None else 0,
         "reason": under_way.reason if is_committing and under_way is not None else "",
         "staged_at": max(each.description.created_at for each in stages),
     }
+    return with_deprecated(StagedBatchShape, view)
 
 
 def _check_exchange(context: RequestContext, name: str) -> None:

@@ -18,6 +18,7 @@ from warren.management.api.queue_rows import (
 )
 from warren.management.arrow_responses import CONTENT_TYPE, RowsGone
 from warren.management.auth import login_vhosts, user_of
+from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.listing import Listing, reply_list
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import vhost_in_path
@@ -63,10 +64,16 @@ class RangeQuery(RowFilterQuery, total=False):
     epoch: Annotated[str, doc("Only if the stream is the one that had this epoch")]
 
 
-class OffsetGoneShape(ErrorShape):
-    """What was asked for has been given up; `first` is there still."""
+deprecate(RangeQuery, octets_max="max_bytes")
 
-    first: int
+
+class OffsetGoneShape(ErrorShape):
+    """What was asked for has been deleted; `first_offset` is the oldest that is left."""
+
+    first_offset: int
+
+
+deprecate(OffsetGoneShape, first="first_offset")
 
 
 @documented(query=PageQuery, response=paged(ListedStreamShape))
@@ -84,10 +91,10 @@ async def streams(request: web.Request, node: ManagedNode) -> web.StreamResponse
         columns={
             "name": lambda queue: queue.name,
             "vhost": lambda queue: queue.vhost_name,
-            "first": lambda queue: queue.log.first,
-            "committed": lambda queue: queue.log.committed,
+            "first_offset": lambda queue: queue.log.first,
+            "committed_offset": lambda queue: queue.log.committed,
             "messages": lambda queue: queue.message_count,
-            "octets": lambda queue: queue.log.octets,
+            "bytes": lambda queue: queue.log.octets,
             "segments": lambda queue: len(queue.log.segments),
         },
         is_paged=True,
@@ -124,7 +131,7 @@ def clients(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Read committed messages of a stream by offset, as rows; the same offsets give the same rows.
 
-    The header `warren-next-offset` says where to go on, unless `octets_max` ends the rows before.
+    The header `warren-next-offset` says where to go on, unless `max_bytes` ends the rows before.
     """
     queue = _named(request, node)
     log = queue.log
@@ -137,7 +144,7 @@ async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         )
     start = query_number(request, "start", log.first, NUMBER_MAX)
     end = min(query_number(request, "end", NUMBER_MAX, NUMBER_MAX), log.committed)
-    octets_max = query_number(request, "octets_max", NUMBER_MAX, NUMBER_MAX)
+    octets_max = query_number(request, "max_bytes", NUMBER_MAX, NUMBER_MAX)
     wanted = row_filter(request)
     columns, compression = row_format(request)
     encoder = (await node.arrow_responses.encoder())(queue.name, columns, compression)
@@ -151,9 +158,9 @@ def _range(queue: StreamQueue, start: int, end: int, wanted: RowFilter) -> Itera
     cursor = log.cursor()
     while True:
         if queue.is_deleted:
-            raise RowsGone(f"stream '{queue.name}' is deleted", first=end)
+            raise RowsGone(f"stream '{queue.name}' is deleted", **_gone(end))
         if start < log.first:
-            raise RowsGone(f"what is before offset {log.first} has been given up", first=log.first)
+            raise RowsGone(f"what is before offset {log.first} has been given up", **_gone(log.first))
         if start >= end:
             return
         found = cursor.read(start, end) or log.read(start)
@@ -161,6 +168,10 @@ def _range(queue: StreamQueue, start: int, end: int, wanted: RowFilter) -> Itera
             return
         yield rows_of_chunk(queue.name, found, start, end, wanted=wanted)
         start = max(found.end, start + 1)
+
+
+def _gone(first: int) -> dict[str, object]:
+    return with_deprecated(OffsetGoneShape, {"first_offset": first})
 
 
 def _named(request: web.Request, node: ManagedNode) -> StreamQueue:

@@ -13,6 +13,7 @@ from warren.limits_http import (
     PICTURED_EACH_MAX,
     PICTURED_EXCHANGES_MAX,
 )
+from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import doc, documented
 from warren.management.replies import bad_request, missing, reply
@@ -42,13 +43,16 @@ class TopologyNodeShape(TypedDict):
     id: str
     kind: Literal["exchange", "queue", "consumer"]
     name: str
-    column: Annotated[int, doc("How many steps behind what stands in the middle; before it, below 0")]
+    layer: Annotated[int, doc("Steps downstream of the object in the middle; negative upstream of it")]
     type: NotRequired[str]
     messages: NotRequired[int]
     consumers: NotRequired[int]
     paused: NotRequired[bool]
-    more_before: NotRequired[Annotated[int, doc("Things that lead to it and are not in the picture")]]
-    more_behind: NotRequired[Annotated[int, doc("Things that it leads to and that are not in the picture")]]
+    more_upstream: NotRequired[Annotated[int, doc("Nodes with an edge to it that are not in the graph")]]
+    more_downstream: NotRequired[Annotated[int, doc("Nodes with an edge from it that are not in the graph")]]
+
+
+deprecate(TopologyNodeShape, column="layer", more_before="more_upstream", more_behind="more_downstream")
 
 
 TopologyEdgeShape = TypedDict(
@@ -66,9 +70,12 @@ TopologyEdgeShape = TypedDict(
 class TopologyShape(TypedDict):
     """Things, and what leads from one to another."""
 
-    things: list[TopologyNodeShape]
-    lines: list[TopologyEdgeShape]
+    nodes: list[TopologyNodeShape]
+    edges: list[TopologyEdgeShape]
     exchanges_total: int
+
+
+deprecate(TopologyShape, things="nodes", lines="edges")
 
 
 class _TopologyGraph:
@@ -77,13 +84,13 @@ class _TopologyGraph:
     def __init__(self, context: RequestContext) -> None:
         self._vhost = context.services.vhost
         self._records = context.records
-        self.things: dict[str, TopologyNodeShape] = {}
-        self.lines: dict[tuple[str, str, str], TopologyEdgeShape] = {}
+        self.nodes: dict[str, TopologyNodeShape] = {}
+        self.edges: dict[tuple[str, str, str], TopologyEdgeShape] = {}
 
     async def around(self, middle: _GraphNode) -> None:
         """Have what leads to `middle` and what it leads to, two steps each way."""
         self._add(middle, 0)
-        if not self.things:
+        if not self.nodes:
             return
         await self._add_upstream(middle, -1)
         for place in self._exchanges_in(-1):
@@ -104,8 +111,8 @@ class _TopologyGraph:
         names = [name for _, name in sorted(bound)[:PICTURED_EXCHANGES_MAX]]
         for name, column in self._depths(names).items():
             self._add((_EXCHANGE, name), column)
-        for thing in list(self.things.values()):
-            await self._add_downstream((_EXCHANGE, thing["name"]), thing["column"] + 1, PICTURED_EACH_MAX)
+        for thing in list(self.nodes.values()):
+            await self._add_downstream((_EXCHANGE, thing["name"]), thing["layer"] + 1, PICTURED_EACH_MAX)
         self._ends()
 
     def _depths(self, names: list[str]) -> dict[str, int]:
@@ -126,8 +133,8 @@ class _TopologyGraph:
     def _exchanges_in(self, column: int) -> list[_GraphNode]:
         return [
             (_EXCHANGE, thing["name"])
-            for thing in self.things.values()
-            if thing["column"] == column and thing["kind"] == _EXCHANGE
+            for thing in self.nodes.values()
+            if thing["layer"] == column and thing["kind"] == _EXCHANGE
         ]
 
     async def _add_downstream(self, place: _GraphNode, column: int, most: int = PICTURED_AROUND_MAX) -> None:
@@ -147,7 +154,7 @@ class _TopologyGraph:
         self, place: _GraphNode, grouped: dict[_GraphNode, list[BindingRecord]], column: int, most: int
     ) -> None:
         """Lines between `place` and the first of `grouped`, which are put into `column` if they are new."""
-        is_behind = column > self.things[_id(place)]["column"]
+        is_behind = column > self.nodes[_id(place)]["layer"]
         shown = list(grouped)[:most]
         for other in shown:
             if not self._exists(other):
@@ -158,43 +165,43 @@ class _TopologyGraph:
         if len(grouped) > len(shown):
             rest = len(grouped) - len(shown)
             if is_behind:
-                self.things[_id(place)]["more_behind"] = rest
+                self.nodes[_id(place)]["more_downstream"] = rest
             else:
-                self.things[_id(place)]["more_before"] = rest
+                self.nodes[_id(place)]["more_upstream"] = rest
 
     def _exists(self, place: _GraphNode) -> bool:
         return place[1] in (self._records.queues if place[0] == _QUEUE else self._records.exchanges)
 
     def _add(self, place: _GraphNode, column: int) -> None:
         kind, name = place
-        if _id(place) in self.things or not self._exists(place):
+        if _id(place) in self.nodes or not self._exists(place):
             return
         if kind == _EXCHANGE:
-            self.things[_id(place)] = {
-                "id": _id(place), "kind": "exchange", "name": name, "column": column,
+            self.nodes[_id(place)] = {
+                "id": _id(place), "kind": "exchange", "name": name, "layer": column,
                 "type": self._records.exchanges[name].type,
             }  # fmt: skip
             return
-        thing: TopologyNodeShape = {"id": _id(place), "kind": "queue", "name": name, "column": column}
+        thing: TopologyNodeShape = {"id": _id(place), "kind": "queue", "name": name, "layer": column}
         live = self._vhost.queues.get(name)
         if live is not None:
             thing["messages"] = live.message_count + live.unacked_count
             thing["consumers"] = live.consumer_count
             if live.is_paused:
                 thing["paused"] = True
-        self.things[_id(place)] = thing
+        self.nodes[_id(place)] = thing
 
     def _add_edge(
         self, start: _GraphNode, end: _GraphNode, kind: _Kind, bindings: list[BindingRecord]
     ) -> None:
         keys = list(dict.fromkeys(_key(binding) for binding in bindings[:_KEYS_SHOWN_MAX]))
-        self.lines[_id(start), _id(end), kind] = {
+        self.edges[_id(start), _id(end), kind] = {
             "from": _id(start), "to": _id(end), "kind": kind, "keys": keys, "count": max(1, len(bindings)),
         }  # fmt: skip
 
     def _ends(self) -> None:
         """Alternates, dead letters and consumers of what is in the picture."""
-        for thing in list(self.things.values()):
+        for thing in list(self.nodes.values()):
             place = (thing["kind"], thing["name"])
             if thing["kind"] == _EXCHANGE:
                 exchange = self._vhost.router.exchanges.get(thing["name"])
@@ -207,21 +214,21 @@ class _TopologyGraph:
         """A line to an exchange that is not bound, but named."""
         if name:
             other = (_EXCHANGE, name)
-            self._add(other, self.things[_id(place)]["column"] + 1)
-            if _id(other) in self.things:
+            self._add(other, self.nodes[_id(place)]["layer"] + 1)
+            if _id(other) in self.nodes:
                 self._add_edge(place, other, kind, [])
 
     def _consumers(self, place: _GraphNode, live: LocalQueue) -> None:
         consumers = list(live.consumers())
         for number, consumer in enumerate(consumers[:PICTURED_CONSUMERS_MAX]):
             name = f"{_id(place)} {number}"
-            column = self.things[_id(place)]["column"] + 1
-            self.things[name] = {"id": name, "kind": "consumer", "name": consumer.tag, "column": column}
-            self.lines[_id(place), name, "consumer"] = {
+            column = self.nodes[_id(place)]["layer"] + 1
+            self.nodes[name] = {"id": name, "kind": "consumer", "name": consumer.tag, "layer": column}
+            self.edges[_id(place), name, "consumer"] = {
                 "from": _id(place), "to": name, "kind": "consumer", "keys": [], "count": 1,
             }  # fmt: skip
         if len(consumers) > PICTURED_CONSUMERS_MAX:
-            self.things[_id(place)]["more_behind"] = len(consumers) - PICTURED_CONSUMERS_MAX
+            self.nodes[_id(place)]["more_downstream"] = len(consumers) - PICTURED_CONSUMERS_MAX
 
 
 @documented(query=TopologyQuery, response=TopologyShape)
@@ -234,17 +241,16 @@ async def topology_graph(request: web.Request, node: ManagedNode) -> web.StreamR
         await found.most_bound()
     elif kind in (_EXCHANGE, _QUEUE):
         await found.around((kind, name))
-        if not found.things:
+        if not found.nodes:
             raise missing()
     else:
         raise bad_request(f"kind must be {_EXCHANGE} or {_QUEUE}, not '{kind[:40]}'")
-    return reply(
-        {
-            "things": list(found.things.values()),
-            "lines": list(found.lines.values()),
-            "exchanges_total": sum(map(context.records.has_bindings_from, context.records.exchanges)),
-        }
-    )
+    graph = {
+        "nodes": [with_deprecated(TopologyNodeShape, shown) for shown in found.nodes.values()],
+        "edges": list(found.edges.values()),
+        "exchanges_total": sum(map(context.records.has_bindings_from, context.records.exchanges)),
+    }
+    return reply(with_deprecated(TopologyShape, graph))
 
 
 async def _grouped(

@@ -10,6 +10,7 @@ from aiohttp import web
 from warren.errors import AmqpError
 from warren.limits import MESSAGE_SIZE_MAX, NAME_SIZE_MAX, TRACED_MISSES_MAX
 from warren.management.api.messages import properties_of
+from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import JsonTable, doc, documented
 from warren.management.replies import bad_request, missing, reply
@@ -30,7 +31,10 @@ class TraceBody(TypedDict):
     routing_key: str
     properties: NotRequired[JsonTable | list[Any]]
     payload_bytes: NotRequired[int]
-    misses: NotRequired[Annotated[int, doc("How many bindings that do not match are told: 50, or less")]]
+    unmatched: NotRequired[Annotated[int, doc("How many bindings that do not match are shown: 50, or less")]]
+
+
+deprecate(TraceBody, misses="unmatched")
 
 
 @documented(body=TraceBody, response=TraceShape)
@@ -42,7 +46,7 @@ async def trace_route(request: web.Request, node: ManagedNode) -> web.StreamResp
     if len(key.encode("utf-8", "surrogateescape")) > NAME_SIZE_MAX:
         raise bad_request("routing_key_too_long")
     size = _number(fields, "payload_bytes", 0, MESSAGE_SIZE_MAX)
-    misses = _number(fields, "misses", _MISSES, TRACED_MISSES_MAX)
+    misses = _number(fields, "unmatched", _MISSES, TRACED_MISSES_MAX)
     vhost = context.services.vhost
     exchange = vhost.router.exchanges.get(exchange_in_path(request, "exchange"))
     if exchange is None:
@@ -63,8 +67,8 @@ async def trace_route(request: web.Request, node: ManagedNode) -> web.StreamResp
     for _ in trace.steps(exchange):
         await asyncio.sleep(0)
     # Of many bindings, the first were looked at some turns ago.
-    facts = {"refusals": refusals, "is_changed": vhost.router.generation != generation}
-    return reply(facts | trace_view(vhost, trace, message, size))
+    facts = {"refusals": refusals, "is_topology_changed": vhost.router.generation != generation}
+    return reply(with_deprecated(TraceShape, facts | trace_view(vhost, trace, message, size)))
 
 
 def _refusal(check: Callable[[], object]) -> list[str]:

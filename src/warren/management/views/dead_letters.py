@@ -2,6 +2,7 @@
 
 from typing import Annotated, TypedDict
 
+from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.operation import doc
 from warren.vhost.dead_letter_summary import DeadLetterSummary
 
@@ -17,7 +18,10 @@ class DeadLetterGroupShape(TypedDict):
     oldest: Annotated[int, doc("When the first came here (ms)")]
     newest: int
     routing_keys: Annotated[list[str], doc("Some of those that they had been published with")]
-    place: Annotated[int, doc("Of the first that was seen")]
+    position: Annotated[int, doc("Of the first that was seen")]
+
+
+deprecate(DeadLetterGroupShape, place="position")
 
 
 class DeadLettersShape(TypedDict):
@@ -26,11 +30,14 @@ class DeadLettersShape(TypedDict):
     name: str
     vhost: str
     dead_letters: int
-    not_dead: int
+    other_messages: int
     examined: int
-    next: Annotated[int | None, doc("The place to look on from; null if all were seen")]
+    next: Annotated[int | None, doc("The position to continue from; null if all were seen")]
     groups: list[DeadLetterGroupShape]
-    other_groups: Annotated[int, doc("Dead letters of causes beyond the first hundred")]
+    other_dead_letters: Annotated[int, doc("Dead letters of causes beyond the first hundred")]
+
+
+deprecate(DeadLettersShape, not_dead="other_messages", other_groups="other_dead_letters")
 
 
 class DeadLetterQueueShape(DeadLettersShape):
@@ -41,27 +48,34 @@ class DeadLetterQueueShape(DeadLettersShape):
     messages_unacknowledged: int
 
 
+deprecate(DeadLetterQueueShape, not_dead="other_messages", other_groups="other_dead_letters")
+
+
 def dead_letters_view(found: DeadLetterSummary) -> dict[str, object]:
     """What was found, by cause, the largest first; `next` is where to look on, null if all were seen."""
     causes = sorted(found.causes.values(), key=lambda cause: -cause.count)
-    return {
+    view = {
         "dead_letters": found.count,
-        "not_dead": found.non_dead_letter_count,
+        "other_messages": found.non_dead_letter_count,
         "examined": found.examined,
         "next": found.place,
         "groups": [
-            {
-                "queue": cause.first_death.queue,
-                "reason": cause.first_death.reason,
-                "exchange": cause.first_death.exchange,
-                "count": cause.count,
-                "bytes": cause.octets,
-                "oldest": cause.oldest,
-                "newest": cause.newest,
-                "routing_keys": cause.routing_keys,
-                "place": cause.place,
-            }
+            with_deprecated(
+                DeadLetterGroupShape,
+                {
+                    "queue": cause.first_death.queue,
+                    "reason": cause.first_death.reason,
+                    "exchange": cause.first_death.exchange,
+                    "count": cause.count,
+                    "bytes": cause.octets,
+                    "oldest": cause.oldest,
+                    "newest": cause.newest,
+                    "routing_keys": cause.routing_keys,
+                    "position": cause.place,
+                },
+            )
             for cause in causes
         ],
-        "other_groups": found.other_count,
+        "other_dead_letters": found.other_count,
     }
+    return with_deprecated(DeadLettersShape, view)

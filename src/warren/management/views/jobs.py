@@ -3,9 +3,10 @@
 from typing import Annotated, Literal, TypedDict
 
 from warren.jobs.job import Job, JobState
+from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.operation import doc
 from warren.vhost.message_move import MoveFailures
-from warren.vhost.move_preview import MovePreview
+from warren.vhost.move_preview import MovePreview, MovePreviewStep
 
 
 class NotMovedShape(TypedDict):
@@ -13,7 +14,10 @@ class NotMovedShape(TypedDict):
 
     reason: str
     count: int
-    places: Annotated[list[int], doc("Of the first of them")]
+    positions: Annotated[list[int], doc("Of the first of them")]
+
+
+deprecate(NotMovedShape, places="positions")
 
 
 class JobTargetShape(TypedDict, total=False):
@@ -44,14 +48,24 @@ class JobShape(TypedDict):
     ended_at: int | None
     examined: int
     moved: int
-    under_way: Annotated[int, doc("Sent, and not safe yet")]
+    unconfirmed: Annotated[int, doc("Sent, and not safe yet")]
     moved_per_second: float
-    refused: int
-    refusals: list[NotMovedShape]
+    not_moved: int
+    not_moved_reasons: list[NotMovedShape]
     undoable: bool
     undone_by: str | None
-    undoes: str | None
-    too_late: Annotated[int | None, doc("Of an undo that is over: messages that could not be taken back")]
+    undo_of: str | None
+    not_undone: Annotated[int | None, doc("Of an undo that is over: messages that could not be taken back")]
+
+
+deprecate(
+    JobShape,
+    under_way="unconfirmed",
+    refused="not_moved",
+    refusals="not_moved_reasons",
+    undoes="undo_of",
+    too_late="not_undone",
+)
 
 
 class PreviewDestinationShape(TypedDict):
@@ -66,24 +80,30 @@ class PreviewDestinationShape(TypedDict):
 class PreviewMessageShape(TypedDict):
     """One message, and where it would go."""
 
-    place: int
+    position: int
     exchange: str | None
     routing_key: str | None
     queues: list[str]
     reason: Annotated[str, doc("Why it would stay")]
 
 
+deprecate(PreviewMessageShape, place="position")
+
+
 class PreviewShape(TypedDict):
     """What would go where, and what could not."""
 
     examined: int
-    would_go: int
+    would_move: int
     destinations: list[PreviewDestinationShape]
     other_destinations: Annotated[int, doc("Messages that would go elsewhere")]
-    refused: int
-    refusals: list[NotMovedShape]
+    not_moved: int
+    not_moved_reasons: list[NotMovedShape]
     messages: Annotated[list[PreviewMessageShape], doc("The first of them")]
-    next: Annotated[int | None, doc("The place where this ends; null if all were seen")]
+    next: Annotated[int | None, doc("The position where this ends; null if all were seen")]
+
+
+deprecate(PreviewShape, would_go="would_move", refused="not_moved", refusals="not_moved_reasons")
 
 
 def job_view(job: Job, now: int) -> dict[str, object]:
@@ -91,7 +111,7 @@ def job_view(job: Job, now: int) -> dict[str, object]:
     ended = job.ended_at if job.ended_at is not None else now
     seconds = max(ended - job.started_at, 1) / 1000
     counts = job.counts()
-    return {
+    view = {
         "id": job.id,
         "kind": job.kind.value,
         "user": job.user,
@@ -107,23 +127,26 @@ def job_view(job: Job, now: int) -> dict[str, object]:
         "ended_at": job.ended_at,
         "examined": counts.examined,
         "moved": counts.moved,
-        "under_way": counts.under_way,
+        "unconfirmed": counts.under_way,
         "moved_per_second": round(counts.moved / seconds, 1),
-        "refused": counts.refused,
-        "refusals": [
+        "not_moved": counts.refused,
+        "not_moved_reasons": [
             reason for move_failures in counts.move_failures for reason in move_failures_view(move_failures)
         ],
         "undoable": job.is_over and job.undo_log is not None and job.undo_log.count > 0,
         "undone_by": None if job.undone_by is None else job.undone_by.id,
-        "undoes": None if job.undoes is None else job.undoes.id,
-        "too_late": job.too_late,
+        "undo_of": None if job.undoes is None else job.undoes.id,
+        "not_undone": job.too_late,
     }
+    return with_deprecated(JobShape, view)
 
 
 def move_failures_view(move_failures: MoveFailures) -> list[dict[str, object]]:
     """Why messages stay, how many, and where some of them are."""
     return [
-        {"reason": reason, "count": count, "places": move_failures.places[reason]}
+        with_deprecated(
+            NotMovedShape, {"reason": reason, "count": count, "positions": move_failures.places[reason]}
+        )
         for reason, count in move_failures.reasons.items()
     ]
 
@@ -131,9 +154,9 @@ def move_failures_view(move_failures: MoveFailures) -> list[dict[str, object]]:
 def preview_view(preview: MovePreview) -> dict[str, object]:
     """What would happen."""
     queue_scan = preview.queue_scan
-    return {
+    view = {
         "examined": queue_scan.examined,
-        "would_go": preview.movable_count,
+        "would_move": preview.movable_count,
         "destinations": [
             {
                 "exchange": end.exchange,
@@ -144,16 +167,19 @@ def preview_view(preview: MovePreview) -> dict[str, object]:
             for end, count in preview.ends.items()
         ],
         "other_destinations": preview.other_count,
-        "refused": preview.move_failures.count,
-        "refusals": move_failures_view(preview.move_failures),
-        "messages": [
-            {
-                "place": step.peeked.place,
-                "exchange": None if step.end is None else step.end.exchange,
-                "routing_key": None if step.end is None else step.end.routing_key,
-                "queues": [] if step.end is None else list(step.end.queues),
-                "reason": step.reason,
-            }
-            for step in preview.steps
-        ],
+        "not_moved": preview.move_failures.count,
+        "not_moved_reasons": move_failures_view(preview.move_failures),
+        "messages": [_preview_message(step) for step in preview.steps],
     }
+    return with_deprecated(PreviewShape, view)
+
+
+def _preview_message(step: MovePreviewStep) -> dict[str, object]:
+    view = {
+        "position": step.peeked.place,
+        "exchange": None if step.end is None else step.end.exchange,
+        "routing_key": None if step.end is None else step.end.routing_key,
+        "queues": [] if step.end is None else list(step.end.queues),
+        "reason": step.reason,
+    }
+    return with_deprecated(PreviewMessageShape, view)

@@ -2,6 +2,7 @@
 
 from typing import Literal, NotRequired, TypedDict
 
+from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.metadata.leases import LeaseRecord
 
 
@@ -14,7 +15,7 @@ class LeaseShape(TypedDict):
     user: str
     key: str
     messages: int
-    octets: int
+    bytes: int
     granted_at: int
     expires_at: int
     state: Literal["active", "settled", "requeued", "expired"]
@@ -27,7 +28,7 @@ class LeaseGrantShape(TypedDict):
     vhost: str
     queue: str
     messages: int
-    octets: int
+    bytes: int
     user: NotRequired[str]
     key: NotRequired[str]
     granted_at: NotRequired[int]
@@ -35,17 +36,22 @@ class LeaseGrantShape(TypedDict):
     state: NotRequired[Literal["active", "settled", "requeued", "expired"]]
 
 
+for _shape in (LeaseShape, LeaseGrantShape):
+    deprecate(_shape, octets="bytes")
+
+
 def lease_view(vhost: str, lease: LeaseRecord) -> dict[str, object]:
     """`lease`, of a queue of `vhost`."""
-    return {
+    view = {
         "lease": lease.id,
         "vhost": vhost,
         "queue": lease.queue,
         "user": lease.user,
         "key": lease.key,
         "messages": lease.messages,
-        "octets": lease.octets,
+        "bytes": lease.octets,
         "granted_at": lease.granted_at,
         "expires_at": lease.expires_at,
         "state": lease.state.value,
     }
+    return with_deprecated(LeaseShape, view)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, Required, TypedDict
 
 from warren.flow.alarms import Resource
+from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import JsonTable, shape
@@ -86,7 +87,7 @@ class _Fields(TypedDict, total=False):
     processors: int
     quarantined_items: int
     quarantined_messages: int
-    quarantined_octets: int
+    quarantined_bytes: int
     quarantined_unacknowledged: int
     ra_open_file_metrics: dict[str, int]
     rates_mode: str
@@ -100,6 +101,7 @@ class _Fields(TypedDict, total=False):
 NodeShape = shape(
     "NodeShape", "A node.", _Fields.__annotations__, with_details((*NODE_COLUMNS, *CHURN, *_NEVER))
 )
+deprecate(NodeShape, quarantined_octets="quarantined_bytes")
 
 
 class NodeMemoryShape(TypedDict, total=False):
@@ -167,7 +169,7 @@ def node_view(node: ManagedNode, ranges: SampleRanges) -> JsonObject:
     kept = node.quarantine.items()
     items, messages, octets = totals_of(kept)
     facts |= {
-        "quarantined_items": items, "quarantined_messages": messages, "quarantined_octets": octets,
+        "quarantined_items": items, "quarantined_messages": messages, "quarantined_bytes": octets,
         "quarantined_unacknowledged": len(unacknowledged(kept)),
     }  # fmt: skip
     for resource, (limit, alarm) in _LIMITS.items():
@@ -176,6 +178,7 @@ def node_view(node: ManagedNode, ranges: SampleRanges) -> JsonObject:
         facts[alarm] = node.alarms.is_low(resource)
     for name in _NEVER:
         facts |= {name: 0.0 if name in _AVERAGES else 0, f"{name}_details": {"rate": 0.0}}
+    facts = with_deprecated(NodeShape, facts)
     facts |= with_rates(NODE_COLUMNS, sampler.node_usage(), past, ranges.node_stats)
     return facts | with_rates(CHURN, sampler.churn_row(), (sampler.churn, ranges.time), ranges.node_stats)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NotRequired, TypedDict
 
+from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
 from warren.management.queue_index import existing_queues
@@ -12,6 +13,7 @@ from warren.queues.stream import StreamQueue
 from warren.session.streams.connection import StreamConnection
 from warren.session.streams.publishers import DeclaredPublisher
 from warren.session.streams.subscriptions import StreamSubscription
+from warren.store.streams.segment import StreamSegment
 from warren.vhost.vhost import VirtualHost
 
 # A publisher with the connection that it is on.
@@ -24,20 +26,26 @@ _NAME = "name"
 class RetentionShape(TypedDict):
     """How much is kept at least, null for ever: milliseconds, octets; and octets of one file."""
 
-    age_ms_max: int | None
-    octets_max: int | None
+    max_age_ms: int | None
+    max_bytes: int | None
     segment_size: int
+
+
+deprecate(RetentionShape, age_ms_max="max_age_ms", octets_max="max_bytes")
 
 
 class StreamSegmentShape(TypedDict):
     """One file of a stream; times are in milliseconds, of its first and last chunk."""
 
-    first: int
-    end: int
-    octets: int
+    first_offset: int
+    end_offset: int
+    bytes: int
     first_time: int
     last_time: int
     is_sealed: bool
+
+
+deprecate(StreamSegmentShape, first="first_offset", end="end_offset", octets="bytes")
 
 
 class StreamShape(TypedDict):
@@ -46,12 +54,15 @@ class StreamShape(TypedDict):
     name: str
     vhost: str
     epoch: str
-    first: int
-    committed: int
-    octets: int
+    first_offset: int
+    committed_offset: int
+    bytes: int
     retention: RetentionShape
     segments: list[StreamSegmentShape]
     offset: NotRequired[int]
+
+
+deprecate(StreamShape, first="first_offset", committed="committed_offset", octets="bytes")
 
 
 class ListedStreamShape(TypedDict):
@@ -59,18 +70,27 @@ class ListedStreamShape(TypedDict):
 
     name: str
     vhost: str
-    first: int
-    committed: int
+    first_offset: int
+    committed_offset: int
     messages: int
-    octets: int
+    bytes: int
     segments: int
     first_time: int | None
     last_time: int | None
     retention: RetentionShape
     readers: int
-    lag_max: int | None
+    max_lag: int | None
     publishers: int
     is_paused: bool
+
+
+deprecate(
+    ListedStreamShape,
+    first="first_offset",
+    committed="committed_offset",
+    octets="bytes",
+    lag_max="max_lag",
+)
 
 
 class StreamReaderShape(TypedDict):
@@ -165,59 +185,65 @@ class StreamClientIndex:
 def retention(queue: StreamQueue) -> JsonObject:
     """How much of `queue` is kept."""
     kept = queue.log.retention
-    return {
-        "age_ms_max": kept.age_ms_max,
-        "octets_max": kept.octets_max,
+    view = {
+        "max_age_ms": kept.age_ms_max,
+        "max_bytes": kept.octets_max,
         "segment_size": kept.segment_size,
     }
+    return with_deprecated(RetentionShape, view)
 
 
 def stream_view(queue: StreamQueue) -> JsonObject:
     """What of `queue` can be read."""
     log = queue.log
-    return {
+    view = {
         "name": queue.name,
         "vhost": queue.vhost_name,
         "epoch": queue.epoch,
-        "first": log.first,
-        "committed": log.committed,
-        "octets": log.octets,
+        "first_offset": log.first,
+        "committed_offset": log.committed,
+        "bytes": log.octets,
         "retention": retention(queue),
         "segments": [
-            {
-                "first": segment.first,
-                "end": min(segment.end, log.committed),
-                "octets": segment.size,
-                "first_time": segment.first_time,
-                "last_time": segment.last_time,
-                "is_sealed": segment.is_sealed,
-            }
-            for segment in log.segments
-            if segment.first < log.committed
+            _segment_view(segment, log.committed) for segment in log.segments if segment.first < log.committed
         ],
     }
+    return with_deprecated(StreamShape, view)
+
+
+def _segment_view(segment: StreamSegment, committed: int) -> JsonObject:
+    view = {
+        "first_offset": segment.first,
+        "end_offset": min(segment.end, committed),
+        "bytes": segment.size,
+        "first_time": segment.first_time,
+        "last_time": segment.last_time,
+        "is_sealed": segment.is_sealed,
+    }
+    return with_deprecated(StreamSegmentShape, view)
 
 
 def listed_stream_view(queue: StreamQueue, clients: StreamClientIndex) -> JsonObject:
     """`queue` in a list."""
     log = queue.log
     written = [segment for segment in log.segments if segment.last_time]
-    return {
+    view = {
         "name": queue.name,
         "vhost": queue.vhost_name,
-        "first": log.first,
-        "committed": log.committed,
+        "first_offset": log.first,
+        "committed_offset": log.committed,
         "messages": queue.message_count,
-        "octets": log.octets,
+        "bytes": log.octets,
         "segments": len(log.segments),
         "first_time": written[0].first_time if written else None,
         "last_time": written[-1].last_time if written else None,
         "retention": retention(queue),
         "readers": queue.consumer_count,
-        "lag_max": lag_max(queue, clients),
+        "max_lag": lag_max(queue, clients),
         "publishers": len(clients.publishing(queue)),
         "is_paused": queue.is_paused,
     }
+    return with_deprecated(ListedStreamShape, view)
 
 
 def lag_max(queue: StreamQueue, clients: StreamClientIndex) -> int | None:

@@ -3,6 +3,7 @@
 from typing import Literal, Required, TypeAlias, TypedDict
 
 from warren.limits import TRACED_QUEUES_MAX
+from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.operation import JsonTable
 from warren.management.views.bindings import properties_key
 from warren.metadata.definitions import json_value
@@ -31,8 +32,11 @@ class BindingMatchShape(TypedDict, total=False):
     properties_key: str
     routing_key: str
     reason: Required[str]
-    chance: Required[float]
-    nearness: float
+    probability: Required[float]
+    similarity: float
+
+
+deprecate(BindingMatchShape, chance="probability", nearness="similarity")
 
 
 class DeadLetterShape(TypedDict):
@@ -48,16 +52,19 @@ class RoutedQueueShape(TypedDict, total=False):
 
     name: Required[str]
     is_certain: Required[bool]
-    through: Required[list[BindingMatchShape]]
+    matched_bindings: Required[list[BindingMatchShape]]
     bindings: Required[int]
     outcome: Required[Literal["accepted", "refused", "dropped", "expired"]]
     reason: Required[str]
-    pushes_out: bool
+    drops_head: bool
     paused: bool
     expires_after_ms: int | None
     messages_ready: int
     consumers: int
     dead_letter: DeadLetterShape | None
+
+
+deprecate(RoutedQueueShape, through="matched_bindings", pushes_out="drops_head")
 
 
 RoutedExchangeShape = TypedDict(
@@ -66,10 +73,10 @@ RoutedExchangeShape = TypedDict(
         "name": str,
         "type": str,
         "internal": bool,
-        "decides_by": Literal["key", "properties", "chance"],
+        "routed_by": Literal["key", "properties", "chance"],
         "bindings": int,
         "matched": int,
-        "missed": int,
+        "unmatched": int,
         "from": str | None,
         "is_alternate": bool,
         "alternate": str | None,
@@ -77,19 +84,24 @@ RoutedExchangeShape = TypedDict(
     },
 )
 
+deprecate(RoutedExchangeShape, decides_by="routed_by", missed="unmatched")
+
 
 class TraceShape(TypedDict):
     """Where a message would go, and why nowhere else."""
 
     refusals: list[str]
-    is_changed: bool
+    is_topology_changed: bool
     keys: list[str]
     is_routed: bool
     queues: list[RoutedQueueShape]
     queues_total: int
     exchanges: list[RoutedExchangeShape]
-    misses: list[BindingMatchShape]
-    misses_total: int
+    unmatched: list[BindingMatchShape]
+    unmatched_total: int
+
+
+deprecate(TraceShape, is_changed="is_topology_changed", misses="unmatched", misses_total="unmatched_total")
 
 
 def is_shown(binding: Binding) -> bool:
@@ -106,35 +118,37 @@ def trace_view(vhost: VirtualHost, trace: RouteTrace, message: Message, size: in
         "queues": [_reached(vhost, one, message, size) for one in reached[:TRACED_QUEUES_MAX]],
         "queues_total": len(reached),
         "exchanges": [_visit(visit) for visit in trace.visits.values()],
-        "misses": [_judged(miss) | {"nearness": miss.verdict.nearness} for miss in trace.misses],
-        "misses_total": trace.missed,
+        "unmatched": [_judged(miss, miss.verdict.nearness) for miss in trace.misses],
+        "unmatched_total": trace.missed,
     }
 
 
 def _reached(vhost: VirtualHost, reached: ReachedQueue, message: Message, size: int) -> JsonObject:
     facts: JsonObject = {
         "is_certain": reached.is_certain,
-        "through": [_judged(judged) for judged in reached.through],
+        "matched_bindings": [_judged(judged) for judged in reached.through],
         "bindings": reached.count,
     }
     queue = reached.queue
     if not isinstance(queue, LocalQueue):
-        return {"name": _REPLY, "outcome": "accepted", "reason": "a client that waits for a reply"} | facts
+        answered = {"name": _REPLY, "outcome": "accepted", "reason": "a client that waits for a reply"}
+        return with_deprecated(RoutedQueueShape, answered | facts)
     expiration = message.properties().expiration
     expiration_ms = int(expiration) if expiration and expiration.isdecimal() else None
     forecast = forecast_publish(queue, size, expiration_ms)
-    return {
+    view = {
         "name": queue.name,
         **facts,
         "outcome": forecast.outcome.value,
         "reason": forecast.reason,
-        "pushes_out": forecast.pushes_out,
+        "drops_head": forecast.pushes_out,
         "paused": queue.is_paused,
         "expires_after_ms": lifetime_ms(queue, expiration_ms),
         "messages_ready": queue.message_count,
         "consumers": queue.consumer_count,
         "dead_letter": _dead_letter(vhost, queue) if forecast.is_dead_lettered else None,
     }
+    return with_deprecated(RoutedQueueShape, view)
 
 
 def _dead_letter(vhost: VirtualHost, queue: LocalQueue) -> JsonObject | None:
@@ -152,27 +166,36 @@ def _dead_letter(vhost: VirtualHost, queue: LocalQueue) -> JsonObject | None:
 def _visit(visit: ExchangeVisit) -> JsonObject:
     exchange = visit.exchange
     before = visit.alternate_of or (visit.binding.source if visit.binding is not None else None)
-    return {
+    view = {
         "name": exchange.name,
         "type": exchange.type_name,
         "internal": exchange.settings.internal,
-        "decides_by": {BY_KEY: "key", BY_CHANCE: "chance"}.get(exchange.decides, "properties"),
+        "routed_by": {BY_KEY: "key", BY_CHANCE: "chance"}.get(exchange.decides, "properties"),
         "bindings": exchange.bindings,
         "matched": visit.matched,
-        "missed": visit.missed,
+        "unmatched": visit.missed,
         "from": None if before is None else before.name,
         "is_alternate": visit.alternate_of is not None,
         "alternate": visit.alternate,
         "is_alternate_missing": visit.is_alternate_missing,
     }
+    return with_deprecated(RoutedExchangeShape, view)
 
 
-def _judged(judged: BindingVerdict) -> JsonObject:
+def _judged(judged: BindingVerdict, similarity: float | None = None) -> JsonObject:
+    view = _binding_facts(judged)
+    view |= {"reason": judged.verdict.reason, "probability": judged.verdict.chance}
+    if similarity is not None:
+        view["similarity"] = similarity
+    return with_deprecated(BindingMatchShape, view)
+
+
+def _binding_facts(judged: BindingVerdict) -> JsonObject:
     binding = judged.binding
     destination = binding.destination
     if not is_shown(binding):
         # It is named only to who named it.
-        return {"reason": judged.verdict.reason, "chance": judged.verdict.chance}
+        return {}
     name = str(getattr(destination, "name", ""))
     is_to_queue = not isinstance(destination, Exchange)
     # The metadata has it as a record; what lives has the same arguments, decoded.
@@ -192,6 +215,4 @@ def _judged(judged: BindingVerdict) -> JsonObject:
         "arguments": json_value(arguments),
         "properties_key": properties_key(record),
         "routing_key": judged.routing_key,
-        "reason": judged.verdict.reason,
-        "chance": judged.verdict.chance,
     }
