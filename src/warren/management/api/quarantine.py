@@ -37,7 +37,7 @@ class QuarantineKnownShape(TypedDict):
 @documented(response=list[QuarantinedItemShape])
 def quarantine(request: web.Request, node: ManagedNode) -> web.Response:
     """List quarantined data (kept on disk, unknown to the metadata), virtual hosts first."""
-    return reply([_shown(item) for item in node.quarantine.items()])
+    return reply([quarantined_item_view(item) for item in node.quarantine.items()])
 
 
 @documented(query=ColumnsQuery, response=QuarantineKnownShape)
@@ -54,7 +54,8 @@ async def remove(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     return done()
 
 
-def _shown(item: QuarantinedItem) -> dict[str, object]:
+def quarantined_item_view(item: QuarantinedItem) -> dict[str, object]:
+    """What is shown of `item`."""
     shown = QuarantinedItemShape(
         id=item.id,
         kind=item.kind,
