@@ -10,7 +10,7 @@ from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
 
 from warren.cli.main import main
-from warren.management.deprecated_fields import deprecated_names
+from warren.management.deprecated_fields import DEPRECATED_FIELDS
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,8 @@ def test_an_answer_has_renamed_fields_under_both_names(
     assert answer.status in (200, 201), answer.value
     found = answer.value if inside in ("", "*") else answer.value[inside]
     known = found[0] if isinstance(found, list) else found
-    renamed = {old: new for (_, old), new in deprecated_names().items() if {old, new} <= set(known)}
+    pairs = (pair for names in DEPRECATED_FIELDS.values() for pair in names.items())
+    renamed = {old: new for old, new in pairs if {old, new} <= set(known)}
     assert renamed
     assert {old: known[old] for old in renamed} == {old: known[new] for old, new in renamed.items()}
 

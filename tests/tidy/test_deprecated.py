@@ -3,7 +3,7 @@
 from tests.tidy.sources import ROOT, report, text
 
 from warren.cli.deprecated_names import COMMANDS, OPTIONS
-from warren.management.deprecated_fields import deprecated_names
+from warren.management.deprecated_fields import DEPRECATED_FIELDS
 from warren.management.prometheus.sources import UNPREFIXED
 from warren.management.routes import ROUTES
 from warren.node.config import DEPRECATED_KEYS
@@ -45,6 +45,6 @@ def test_deprecated_commands_and_options_stand_in_the_guide() -> None:
 def test_deprecated_fields_and_paths_stand_in_the_guide() -> None:
     # Handlers declare them, and routes name the handlers.
     assert any(route.is_deprecated for route in ROUTES)
-    pairs = {(old, new) for (_, old), new in deprecated_names().items()}
+    pairs = {pair for renamed in DEPRECATED_FIELDS.values() for pair in renamed.items()}
     assert not missing(pairs), report(missing(pairs))
     assert "…/queues/{vhost}/{queue}/return" in text(PAGE)

@@ -14,7 +14,7 @@ from warren.management.operation import OPERATION, Operation, Shape
 from warren.management.replies import bad_request
 
 # By shape, the deprecated name of a field and the current one.
-_by_shape: dict[Shape, Mapping[str, str]] = {}
+DEPRECATED_FIELDS: dict[Shape, Mapping[str, str]] = {}
 _WRAPPERS = (Required, NotRequired, Annotated)
 
 
@@ -30,25 +30,18 @@ def deprecate(shape: Shape, **current_by_old: str) -> None:
             shape.__required_keys__ |= {old}
         else:
             shape.__optional_keys__ |= {old}
-    _by_shape[shape] = current_by_old
-
-
-def deprecated_names() -> dict[tuple[str, str], str]:
-    """By the name of a shape and a deprecated field, the current one; for tests and documents."""
-    return {
-        (shape.__name__, old): current for shape, names in _by_shape.items() for old, current in names.items()
-    }
+    DEPRECATED_FIELDS[shape] = current_by_old
 
 
 def with_deprecated(shape: Shape, answer: Mapping[str, object]) -> dict[str, Any]:
     """`answer`, which is a `shape`, with its fields under their deprecated names as well."""
-    old = {old: answer[current] for old, current in _by_shape[shape].items() if current in answer}
+    old = {old: answer[current] for old, current in DEPRECATED_FIELDS[shape].items() if current in answer}
     return {**answer, **old}
 
 
 def with_current(shape: Shape, given: Mapping[str, object]) -> dict[str, object]:
     """The fields of a request under their current names."""
-    names = _by_shape.get(shape, {})
+    names = DEPRECATED_FIELDS.get(shape, {})
     found = {name: value for name, value in given.items() if name not in names}
     for old, current in names.items():
         if old in given:
@@ -62,7 +55,7 @@ def query_text(request: web.Request, name: str) -> str | None:
     """A parameter of the query, which may be given under a deprecated name."""
     operation: Operation = request[OPERATION]
     value = request.query.get(name)
-    for old, current in _by_shape.get(operation.query, {}).items():
+    for old, current in DEPRECATED_FIELDS.get(operation.query, {}).items():
         if current == name and old in request.query:
             if value is not None and value != request.query[old]:
                 raise _contradiction(old, current)

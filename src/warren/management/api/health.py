@@ -6,6 +6,7 @@ from typing import Literal, NotRequired, Required, TypedDict
 
 from aiohttp import web
 
+from warren.management.api.quarantine import quarantined_item_view
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import vhost_in_path
 from warren.management.operation import documented
@@ -126,7 +127,7 @@ def losses(request: web.Request, node: ManagedNode) -> web.Response:
 @_described
 def quarantine(request: web.Request, node: ManagedNode) -> web.Response:
     """Check that all quarantined data (unknown to the metadata) has been acknowledged by an operator."""
-    kept = [asdict(item) for item in unacknowledged(node.quarantine.items())]
+    kept = [quarantined_item_view(item) for item in unacknowledged(node.quarantine.items())]
     if kept:
         text = "There is quarantined data on disk that has not been acknowledged"
         return failed(text, quarantine=kept)
