@@ -119,4 +119,4 @@ def test_a_request_takes_either_name_and_refuses_two_values(client: HttpClient) 
     assert client.ask(f"{rows}?octets_max=1&max_bytes=2").status == 400
     for name in ("octets_max", "max_bytes"):
         answer = client.ask(f"{rows}?{name}=x")
-        assert (answer.status, "max_bytes is a number" in answer.value["reason"]) == (400, True)
+        assert (answer.status, "max_bytes" in answer.value["reason"]) == (400, True)
