@@ -1,1 +1,1 @@
-"""What exists: a deterministic machine over commands."""
+"""The metadata: users, vhosts, permissions, policies and topology, as a deterministic machine."""

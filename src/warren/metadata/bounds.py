@@ -1,7 +1,7 @@
-"""How much may exist: a command that would make more than that is refused, and the text names the bound.
+"""Limits on the number of metadata objects: a command beyond a limit is refused with a text that names it.
 
-What is there already is not looked at: a log from before there were bounds is read as it is, and what it has
-may be changed and deleted.
+Existing objects are not checked: a log from before the limits is read as it is, and its objects can be
+changed and deleted.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ from warren.metadata.vhosts import VhostMetadata, Vhosts
 
 
 class ExistingMetadata(Protocol):
-    """What exists before a command is applied."""
+    """The objects that exist before a command is applied."""
 
     users: Users
     vhosts: Vhosts
@@ -47,22 +47,20 @@ class ExistingMetadata(Protocol):
     global_parameters: GlobalParameters
 
     def vhost(self, name: str) -> VhostMetadata | None:
-        """The virtual host `name`; None if there is none."""
+        """The virtual host `name`; None if it does not exist."""
 
 
 Check = Callable[[ExistingMetadata, MetadataCommand], str | None]
 
 
 def beyond_bounds(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
-    """Why `command` would make more than there may be; None if it does not."""
+    """The reason why `command` would exceed a limit; None if it does not."""
     check = _CHECKS.get(type(command))
     return None if check is None else check(metadata, command)
 
 
 def _is_full(what: str, known: Mapping[str, object], name: str, most: int) -> str | None:
-    return (
-        f"there are {most} {what}, and may not be more" if name not in known and len(known) >= most else None
-    )
+    return f"the limit of {most} {what} is reached" if name not in known and len(known) >= most else None
 
 
 def _policy(metadata: ExistingMetadata, vhost: str, name: str, *, is_operator: bool) -> str | None:
@@ -111,7 +109,7 @@ def _bind(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
         return None
     if found.topology.has_binding(binding_of(command)):
         return None
-    return f"there are {BINDINGS_MAX} bindings in vhost '{command.vhost}', and may not be more"
+    return f"the limit of {BINDINGS_MAX} bindings in vhost '{command.vhost}' is reached"
 
 
 def _put_user(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
@@ -129,7 +127,7 @@ def _set_permissions(metadata: ExistingMetadata, command: MetadataCommand) -> st
     known = metadata.permissions.by_user_and_vhost
     if len(known) < PERMISSIONS_MAX or (command.user, command.vhost) in known:
         return None
-    return f"there are {PERMISSIONS_MAX} permissions, and may not be more"
+    return f"the limit of {PERMISSIONS_MAX} permissions is reached"
 
 
 def _set_topic_permissions(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
@@ -138,7 +136,7 @@ def _set_topic_permissions(metadata: ExistingMetadata, command: MetadataCommand)
     known = all_of_them.get((command.user, command.vhost))
     if known is None:
         is_full = len(all_of_them) >= PERMISSIONS_MAX
-        return f"there are {PERMISSIONS_MAX} topic permissions, and may not be more" if is_full else None
+        return f"the limit of {PERMISSIONS_MAX} topic permissions is reached" if is_full else None
     what = f"topic permissions of user '{command.user}' in vhost '{command.vhost}'"
     return _is_full(what, known, command.exchange, TOPIC_PERMISSIONS_MAX)
 

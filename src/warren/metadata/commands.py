@@ -1,4 +1,4 @@
-"""Everything that can be asked of the metadata: one frozen class per command, and the answers."""
+"""The commands of the metadata, one frozen class for each, and their replies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,29 +8,29 @@ from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 from warren.wire.table import Value
 
-# A value that JSON can hold.
+# A value that JSON can represent.
 
 Json = object
 
-# RabbitMQ's name of the broker itself, where a user is said to have done something.
+# RabbitMQ's name for the broker itself as the user who performed an operation.
 INTERNAL_USER = "rmq-internal"
 
 
 class Outcome(Enum):
-    """How a command ended."""
+    """The outcome of a command."""
 
     DONE = "done"
-    # It was there before, perhaps otherwise than asked: the asker compares.
+    # The object existed before, perhaps with other properties: the caller compares them.
     EXISTING = "existing"
     MISSING = "missing"
-    # So much was done as was asked for at once, and there is more to do.
+    # The command has done as much as it may at once, and there is more to do.
     PARTLY = "partly"
     REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What became of a command; `text` says why it was refused."""
+    """The reply to a command; `text` gives the reason of a refusal."""
 
     outcome: Outcome = Outcome.DONE
     text: str = ""
@@ -44,11 +44,11 @@ PARTLY = Reply(Outcome.PARTLY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    """What the log says about a command: its place, and the time at which it was proposed."""
+    """The context of a command: its index in the log, and the time at which it was proposed."""
 
     index: int
     now: int
-    # Who asked for it.
+    # The user who requested it.
     user: str = INTERNAL_USER
 
 
@@ -66,7 +66,7 @@ class VhostCommand(MetadataCommand):
 
 
 class PermissionCommand(VhostCommand):
-    """A change of what a user may do in a vhost; both must exist."""
+    """A change of a user's permissions in a vhost; both must exist."""
 
     __slots__ = ()
     user: str
@@ -74,7 +74,7 @@ class PermissionCommand(VhostCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutVhost(MetadataCommand):
-    """Create a vhost with its default exchanges, or describe an existing one anew."""
+    """Create a vhost with its default exchanges, or replace the description of an existing one."""
 
     name: str
     description: str = ""
@@ -85,14 +85,14 @@ class PutVhost(MetadataCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveVhost(MetadataCommand):
-    """Remove a vhost with everything in it."""
+    """Remove a vhost with all its objects."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetVhostLimits(VhostCommand):
-    """Replace the limits of a vhost; none at all clears them."""
+    """Replace the limits of a vhost; an empty mapping clears them."""
 
     vhost: str
     limits: Mapping[str, Json]
@@ -100,7 +100,7 @@ class SetVhostLimits(VhostCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutUser(MetadataCommand):
-    """Create or replace a user; limits None keeps what they were."""
+    """Create or replace a user; limits None keeps the existing limits."""
 
     name: str
     password_hash: bytes
@@ -126,7 +126,7 @@ class SetUserTags(MetadataCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetUserLimits(MetadataCommand):
-    """Replace the limits of a user; none at all clears them."""
+    """Replace the limits of a user; an empty mapping clears them."""
 
     name: str
     limits: Mapping[str, Json]
@@ -134,7 +134,7 @@ class SetUserLimits(MetadataCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetPermissions(PermissionCommand):
-    """Let a user into a vhost, to configure, write and read what three patterns match."""
+    """Set the permissions of a user in a vhost: patterns of the names to configure, write and read."""
 
     user: str
     vhost: str
@@ -145,7 +145,7 @@ class SetPermissions(PermissionCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearPermissions(PermissionCommand):
-    """Keep a user out of a vhost."""
+    """Remove a user's permissions in a vhost."""
 
     user: str
     vhost: str
@@ -164,7 +164,7 @@ class SetTopicPermissions(PermissionCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearTopicPermissions(PermissionCommand):
-    """Lift the restriction on one topic exchange, or, if `exchange` is None, on all of a vhost."""
+    """Remove the topic permissions on one exchange, or, if `exchange` is None, on all of a vhost."""
 
     user: str
     vhost: str
@@ -195,7 +195,7 @@ class ClearPolicy(VhostCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetParameter(VhostCommand):
-    """Set a parameter of a vhost: what shovels, federation and plugins are configured with."""
+    """Set a parameter of a vhost: the configuration of shovels, federation and plugins."""
 
     vhost: str
     component: str
@@ -229,7 +229,7 @@ class ClearGlobalParameter(MetadataCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclareExchange(VhostCommand):
-    """Create an exchange unless there is one of the name."""
+    """Create an exchange unless one with the name exists."""
 
     vhost: str
     name: str
@@ -252,7 +252,7 @@ class DeleteExchange(VhostCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclareQueue(VhostCommand):
-    """Create a queue unless there is one of the name; `owner` is the connection it is exclusive to."""
+    """Create a queue unless one with the name exists; `owner` is the connection it is exclusive to."""
 
     vhost: str
     name: str
@@ -265,7 +265,7 @@ class DeclareQueue(VhostCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseQueue(VhostCommand):
-    """Have a queue hand nothing out, or, if `is_paused` is false, hand out again."""
+    """Pause the deliveries of a queue, or resume them if `is_paused` is false."""
 
     vhost: str
     name: str
@@ -274,7 +274,7 @@ class PauseQueue(VhostCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantLease(VhostCommand):
-    """Have somebody, and nobody else, work on the messages at some places of a queue."""
+    """Grant a lease: exclusive use of the messages at some places of a queue."""
 
     vhost: str
     lease: LeaseRecord
@@ -282,7 +282,7 @@ class GrantLease(VhostCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenewLease(VhostCommand):
-    """Have a lease end later, or earlier."""
+    """Change the time when a lease expires."""
 
     vhost: str
     id: str
@@ -291,7 +291,7 @@ class RenewLease(VhostCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndLease(VhostCommand):
-    """End a lease: what becomes of its messages follows from `state`."""
+    """End a lease; `state` determines what happens to its messages."""
 
     vhost: str
     id: str
@@ -308,9 +308,9 @@ class DeleteQueue(VhostCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteExclusiveQueues(VhostCommand):
-    """Delete the queues that are exclusive to the connection `owner`, which is gone.
+    """Delete the queues that are exclusive to the connection `owner`, which was closed.
 
-    PARTLY once it was `count_max` queues and bindings.
+    The outcome is PARTLY after `count_max` queues and bindings.
     """
 
     vhost: str
@@ -320,7 +320,7 @@ class DeleteExclusiveQueues(VhostCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bind(VhostCommand):
-    """Bind a queue, or an exchange, to an exchange unless it is bound so already."""
+    """Bind a queue, or an exchange, to an exchange unless the binding exists."""
 
     vhost: str
     source: str
@@ -344,7 +344,7 @@ class Unbind(VhostCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreTopology(VhostCommand):
-    """Have what existed when this was noted, queues with their numbers; what is there already stays."""
+    """Restore the objects of a snapshot, queues with their numbers; existing objects are kept."""
 
     vhost: str
     exchanges: tuple[ExchangeRecord, ...] = ()
@@ -354,25 +354,25 @@ class RestoreTopology(VhostCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RememberRemoved(MetadataCommand):
-    """Have vhosts, which do not exist, count as removed by a command: their files may still be there."""
+    """Record vhosts that do not exist as removed by a command: their files may still exist."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoubtNumbers(MetadataCommand):
-    """A part of the log is lost: nobody knows what had numbers up to `until`; none of them is used again."""
+    """Mark all numbers up to `until` as in doubt after a loss of the log; none of them is used again."""
 
     until: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleNumbers(MetadataCommand):
-    """Numbers that are in doubt are nobody's: what is kept for them may go."""
+    """Record that numbers in doubt belong to no queue: their files may be deleted."""
 
     numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetTransient(MetadataCommand):
-    """Remove what does not survive a restart: exclusive and transient queues, transient exchanges."""
+    """Remove what does not survive a restart: exclusive and transient queues, and transient exchanges."""

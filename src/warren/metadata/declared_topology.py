@@ -1,9 +1,10 @@
-"""The exchanges, queues and bindings of one vhost, and the rules by which one takes others with it.
+"""The exchanges, queues and bindings of one vhost, with the rules of cascading deletion.
 
 Invariants:
-- both ends of every binding exist, and it is known from both;
-- deleting costs what is deleted, whatever else there is;
-- an auto-delete exchange goes with the last binding from it, and takes the bindings to it along.
+
+- Both ends of every binding exist, and it can be found from both.
+- The cost of a deletion is proportional to what is deleted.
+- An auto-delete exchange is deleted with the last binding from it, together with the bindings to it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -53,7 +54,7 @@ from warren.metadata.records import (
 )
 from warren.model.multimap import Multimap
 
-# RabbitMQ makes these in every vhost: name, type and whether clients may not publish to it.
+# The exchanges that RabbitMQ creates in every vhost: name, type, and whether it is internal.
 DEFAULT_EXCHANGES: Final = (
     ("", "direct", False),
     ("amq.direct", "direct", False),
@@ -67,7 +68,7 @@ DEFAULT_EXCHANGES_USER = "rmq-internal"
 
 
 class DeclaredTopology:
-    """What exists in one vhost, and how it hangs together."""
+    """The topology of one vhost."""
 
     __slots__ = (
         "_exclusive",
@@ -95,12 +96,12 @@ class DeclaredTopology:
         self._to_exchange: Multimap[BindingRecord] = Multimap()
         # Names of exclusive queues by the connection that owns them.
         self._exclusive: dict[str, dict[str, None]] = {}
-        # Names of queues that hand nothing out.
+        # Names of paused queues.
         self.paused: dict[str, None] = {}
         self.leases = Leases()
 
     def declare_exchange(self, command: DeclareExchange) -> Reply:
-        """Create an exchange; EXISTING if there is one of the name."""
+        """Create an exchange; EXISTING if one with the name exists."""
         if command.name in self.exchanges:
             return EXISTING
         record = ExchangeRecord(
@@ -116,7 +117,7 @@ class DeclaredTopology:
         return DONE
 
     def delete_exchange(self, command: DeleteExchange, is_cascading: bool = True) -> Reply:
-        """Delete an exchange; REFUSED if it is in use and only an unused one was meant."""
+        """Delete an exchange; REFUSED if it is in use and `if_unused` is set."""
         if command.name not in self.exchanges:
             return MISSING
         if command.if_unused and self.has_bindings_from(command.name):
@@ -125,7 +126,7 @@ class DeclaredTopology:
         return DONE
 
     def declare_queue(self, command: DeclareQueue, number: int = 0) -> Reply:
-        """Create a queue, which `number` is for if it survives; EXISTING if there is one of the name."""
+        """Create a queue, with `number` if it is durable; EXISTING if one with the name exists."""
         if command.name in self.queues:
             return EXISTING
         record = QueueRecord(
@@ -141,7 +142,7 @@ class DeclaredTopology:
         return DONE
 
     def pause_queue(self, command: PauseQueue) -> Reply:
-        """Pause a queue, or let it go on; EXISTING if it is so already."""
+        """Pause a queue or resume it; EXISTING if it is in that state already."""
         queue = self.queues.get(command.name)
         if queue is None:
             return MISSING
@@ -155,7 +156,7 @@ class DeclaredTopology:
         return DONE
 
     def grant_lease(self, command: GrantLease) -> Reply:
-        """Have a lease; EXISTING if there is one of its key."""
+        """Grant a lease; EXISTING if there is one with its key."""
         if command.lease.queue not in self.queues:
             return MISSING
         if not self.leases.add(command.lease):
@@ -164,7 +165,7 @@ class DeclaredTopology:
         return DONE
 
     def renew_lease(self, command: RenewLease) -> Reply:
-        """Have a lease end at another time; MISSING if it has ended."""
+        """Change the expiry of a lease; MISSING if it has ended."""
         if not self.leases.renew(command.id, command.expires_at):
             return MISSING
         self._notify(LeaseRenewed(self.vhost, command.id))
@@ -179,14 +180,14 @@ class DeclaredTopology:
         return DONE
 
     def delete_queue(self, command: DeleteQueue, is_cascading: bool = True) -> Reply:
-        """Delete a queue, the bindings to it and the exchanges that only these kept."""
+        """Delete a queue, the bindings to it, and the auto-delete exchanges that lose their last binding."""
         if command.name not in self.queues:
             return MISSING
         self._delete_queue(command.name, is_cascading=is_cascading)
         return DONE
 
     def delete_exclusive(self, command: DeleteExclusiveQueues, is_cascading: bool = True) -> Reply:
-        """Delete what is exclusive to a connection, as `delete_queue` does, the eldest first."""
+        """Delete the exclusive queues of a connection, oldest first, as `delete_queue` does."""
         names, bindings = self.exclusive_part(command)
         self._remove(bindings, is_cascading=is_cascading)
         for name in names:
@@ -194,11 +195,11 @@ class DeclaredTopology:
         return PARTLY if command.owner in self._exclusive else DONE
 
     def bind(self, command: Bind) -> Reply:
-        """Add a binding; MISSING if one of its ends is."""
+        """Add a binding; MISSING if one of its ends does not exist."""
         return self._bind(binding_of(command))
 
     def unbind(self, command: Unbind, is_cascading: bool = True) -> Reply:
-        """Remove a binding, and its source if that goes with its last one."""
+        """Remove a binding, and its source if that is an auto-delete exchange without further bindings."""
         binding = binding_of(command)
         if not self._from.holds(binding.source, binding):
             return MISSING
@@ -206,7 +207,7 @@ class DeclaredTopology:
         return DONE
 
     def restore(self, command: RestoreTopology) -> Reply:
-        """Have what is not there already; a binding is left out if one of its ends is missing."""
+        """Add what does not exist already; a binding is left out if one of its ends is missing."""
         for exchange in command.exchanges:
             if exchange.name not in self.exchanges:
                 self._add_exchange(exchange)
@@ -218,20 +219,20 @@ class DeclaredTopology:
         return DONE
 
     def forget_transient(self) -> None:
-        """Remove what does not survive a restart; an exchange that it leaves without bindings stays."""
+        """Remove what does not survive a restart; an exchange that loses its last binding by this stays."""
         for queue in [queue for queue in self.queues.values() if not queue.survives_restart]:
             self._delete_queue(queue.name, is_cascading=False)
         for exchange in [exchange for exchange in self.exchanges.values() if not exchange.durable]:
             self._delete_exchange(exchange.name, is_cascading=False)
 
     def bindings(self) -> Iterator[BindingRecord]:
-        """Every binding, exchange by exchange."""
+        """All bindings, exchange by exchange."""
         for name in self.exchanges:
             yield from self._from.get(name)
 
     @property
     def binding_count(self) -> int:
-        """How many bindings there are."""
+        """The number of bindings."""
         return self._from.count
 
     def bindings_from(self, exchange: str) -> list[BindingRecord]:
@@ -239,7 +240,7 @@ class DeclaredTopology:
         return list(self._from.get(exchange))
 
     def binding_count_from(self, exchange: str) -> int:
-        """How many these are."""
+        """The number of bindings of which `exchange` is the source."""
         return self._from.size(exchange)
 
     def bindings_to_queue(self, queue: str) -> list[BindingRecord]:
@@ -251,7 +252,7 @@ class DeclaredTopology:
         return list(self._to_exchange.get(exchange))
 
     def orphans(self, bindings: Iterable[BindingRecord]) -> list[ExchangeRecord]:
-        """The auto-delete exchanges that would go if `bindings` did, as `_remove` finds them."""
+        """The auto-delete exchanges that would be deleted if `bindings` were removed."""
         going: dict[str, ExchangeRecord] = {}
         waiting = list(bindings)
         removed = set(waiting)
@@ -278,7 +279,9 @@ class DeclaredTopology:
         return self._from.holds(binding.source, binding)
 
     def exclusive_part(self, command: DeleteExclusiveQueues) -> tuple[list[str], list[BindingRecord]]:
-        """The queues that `command` deletes, and the bindings that it removes, perhaps of one queue more."""
+        """The queues that `command` deletes, and the bindings that it removes, perhaps including another
+        queue's.
+        """
         names: list[str] = []
         bindings: list[BindingRecord] = []
         left = command.count_max
@@ -330,13 +333,13 @@ class DeclaredTopology:
     def _delete_exchange(self, name: str, *, is_cascading: bool = True) -> None:
         for binding in list(self._from.get(name)):
             self._discard(binding)
-        # Out of the way before the cascade: a cycle of auto-delete exchanges comes back here.
+        # Removed before the cascade, since a cycle of auto-delete exchanges leads back here.
         exchange = self.exchanges.pop(name)
         self._remove(list(self._to_exchange.get(name)), is_cascading=is_cascading)
         self._notify(ExchangeDeleted(self.vhost, exchange))
 
     def _remove(self, bindings: Iterable[BindingRecord], *, is_cascading: bool = True) -> None:
-        """Remove `bindings`, and the auto-delete exchanges that have none left."""
+        """Remove `bindings`, and the auto-delete exchanges that lose their last one."""
         sources: dict[str, None] = {}
         for binding in bindings:
             self._discard(binding)
@@ -353,7 +356,7 @@ class DeclaredTopology:
 
 
 def binding_of(command: Bind | Unbind) -> BindingRecord:
-    """What `command` adds or removes."""
+    """The binding that `command` adds or removes."""
     return BindingRecord(
         command.source,
         command.is_to_queue,

@@ -1,4 +1,4 @@
-"""What an empty broker starts with: a vhost, and a user who may do everything in it."""
+"""The initial metadata of a new broker: a vhost, and a user with all permissions in it."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ DEFAULT_VHOST_DESCRIPTION = "Default virtual host"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultsSettings:
-    """RabbitMQ's `default_vhost`, `default_user` and their kin."""
+    """The settings `default_vhost`, `default_user` and so on, as in RabbitMQ."""
 
     vhost: str = "/"
     user: str = "guest"

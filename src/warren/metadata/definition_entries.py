@@ -1,6 +1,6 @@
-"""Entries of definitions by what tells them apart: of a document, by its commands, and of what exists.
+"""The entries of definitions by identity: of a document, from its commands, and of the existing metadata.
 
-What they say is in the words of the document, in which an argument has no width, and without passwords.
+Their facts are in the form of the document, in which numbers have no width, and without passwords.
 """
 
 import json
@@ -44,9 +44,9 @@ _NO_FACTS: Facts = {}
 
 
 class DefinitionKey(NamedTuple):
-    """What tells an entry from all others."""
+    """The identity of an entry."""
 
-    # As the sections of a document are called.
+    # The name of its section in the document.
     section: str
     vhost: str
     name: str
@@ -56,14 +56,14 @@ class DefinitionKey(NamedTuple):
 
 
 class DefinitionEntry(NamedTuple):
-    """What exists: what it says, and what would remove it."""
+    """An existing object: its facts, and the command that removes it."""
 
     facts: Facts
     removal: MetadataCommand
 
 
 def definition_key_of(command: MetadataCommand) -> DefinitionKey:
-    """Which entry `command`, of an import, is about."""
+    """The key of the entry that `command`, of an import, sets."""
     match command:
         case PutUser(name=name):
             return DefinitionKey("users", "", name)
@@ -95,7 +95,7 @@ def definition_key_of(command: MetadataCommand) -> DefinitionKey:
 
 
 def facts_of(command: MetadataCommand) -> Facts:
-    """What the entry of `command` says."""
+    """The facts of the entry that `command` sets."""
     match command:
         case PutUser():
             return {"tags": list(command.tags), "limits": dict(command.limits or {})}
@@ -124,12 +124,14 @@ def facts_of(command: MetadataCommand) -> Facts:
 
 
 def is_empty_setting(command: MetadataCommand) -> bool:
-    """True for what is there where nothing is: limits of a virtual host that say none."""
+    """True for an entry that equals its absence, such as empty limits of a virtual host."""
     return isinstance(command, SetParameter) and command.component == VHOST_LIMITS and not command.value
 
 
 def existing_entries(metadata: Metadata, only: str | None) -> Iterator[tuple[DefinitionKey, DefinitionEntry]]:
-    """Every entry that an export would have, of all or of one virtual host, as it is when it is come to."""
+    """All entries that an export of everything, or of one virtual host, would contain, read as the iterator
+    advances.
+    """
     if only is None:
         yield from _users(metadata)
     for vhost in list(metadata.vhosts.by_name.values()):
@@ -210,7 +212,7 @@ def _binding_key(vhost: str, binding: BindingRecord) -> DefinitionKey:
 
 
 def _written(arguments: Mapping[str, Value]) -> str:
-    """Equal for arguments that a document cannot tell apart."""
+    """A text that is equal for arguments that a document cannot distinguish."""
     return json.dumps(json_value(arguments), sort_keys=True) if arguments else ""
 
 
@@ -235,7 +237,7 @@ def _declared_facts(declared: ExchangeRecord | QueueRecord | DeclareExchange | D
 
 
 def _policy_facts(value: Mapping[str, Json]) -> Facts:
-    """With what is taken for granted where nothing is said."""
+    """The facts of a policy with default values filled in."""
     definition = value.get("definition")
     return {
         "pattern": value.get("pattern"),

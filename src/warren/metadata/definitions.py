@@ -1,6 +1,6 @@
-"""RabbitMQ's definitions document, written: the whole metadata, or what is in one vhost, as JSON values.
+"""Exports RabbitMQ's definitions document: all metadata, or those of one vhost, as JSON values.
 
-What nobody could import is not in it: exclusive queues, and exchanges and queues called `amq.`.
+Objects that could not be imported are left out: exclusive queues, and exchanges and queues named `amq.`.
 """
 
 from base64 import b64encode
@@ -21,7 +21,7 @@ Sections = Iterable[tuple[str, Iterable[DefinitionObject]]]
 
 
 def definition_sections(metadata: Metadata) -> Sections:
-    """The parts of the document on everything: each as it is when it is come to, however long it takes."""
+    """The sections of the document on everything; each is read when the iterator reaches it."""
     vhosts = list(metadata.vhosts.by_name.values())
     yield "users", list(map(user_entry, metadata.users.by_name.values()))
     yield "vhosts", map(_vhost, vhosts)
@@ -38,7 +38,7 @@ def definition_sections(metadata: Metadata) -> Sections:
 
 
 def vhost_definition_sections(vhost: VhostMetadata) -> Sections:
-    """The parts of the document on one vhost."""
+    """The sections of the document on one vhost."""
     yield "parameters", list(parameter_entries(vhost))
     yield "policies", list(_policies(vhost))
     yield "queues", _queues(vhost)
@@ -55,13 +55,13 @@ def json_value(value: Value) -> Json:
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, int) and not isinstance(value, bool):
-        # Of one of AMQP's sizes, which JSON does not know.
+        # A number in one of AMQP's sizes, which JSON does not have.
         return int(value)
     return float(value) if isinstance(value, float) or type_name(value) == "decimal" else value
 
 
 def policy_entry(vhost: str, policy: Policy) -> DefinitionObject:
-    """A policy, as the definitions and `GET /api/policies` have it."""
+    """A policy as in the definitions and in `GET /api/policies`."""
     return {
         "vhost": vhost,
         "name": policy.name,
@@ -73,7 +73,7 @@ def policy_entry(vhost: str, policy: Policy) -> DefinitionObject:
 
 
 def parameter_entries(vhost: VhostMetadata) -> Iterable[DefinitionObject]:
-    """Parameters, limits and operator policies, as the definitions and `GET /api/parameters` have them."""
+    """Parameters, limits and operator policies as in the definitions and in `GET /api/parameters`."""
     for (component, name), value in vhost.parameters.by_key.items():
         yield {"value": value, "vhost": vhost.name, "component": component, "name": name}
     if vhost.limits:
@@ -82,12 +82,12 @@ def parameter_entries(vhost: VhostMetadata) -> Iterable[DefinitionObject]:
 
 
 def policy_parameters(vhost: VhostMetadata) -> Iterable[DefinitionObject]:
-    """Policies, as `GET /api/parameters/policy` has them."""
+    """Policies as in `GET /api/parameters/policy`."""
     return _policies_as_parameters(vhost, POLICY, vhost.policies)
 
 
 def user_entry(user: User) -> DefinitionObject:
-    """A user, as the definitions and `GET /api/users` have it."""
+    """A user as in the definitions and in `GET /api/users`."""
     return {
         "name": user.name,
         "password_hash": b64encode(user.password_hash).decode("ascii"),
@@ -187,5 +187,5 @@ def _bindings(vhost: VhostMetadata) -> Iterable[DefinitionObject]:
 
 
 def is_exported(queue: QueueRecord | None) -> bool:
-    """True unless nobody could import it."""
+    """True if the queue can be imported."""
     return queue is not None and queue.owner is None and not queue.name.startswith(RESERVED_PREFIX)

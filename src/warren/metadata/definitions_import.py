@@ -1,4 +1,4 @@
-"""RabbitMQ's definitions document, read: the commands that make what it says exist."""
+"""Imports RabbitMQ's definitions document: the commands that create what it contains."""
 
 import json
 from base64 import b64decode
@@ -23,26 +23,27 @@ from warren.metadata.users import PasswordHash
 from warren.model.names import RESERVED_PREFIX
 from warren.wire.table import Value
 
-# Hashes a password given in the clear, with a salt of its own.
+# Port: hashes a plain-text password with a random salt.
 PasswordHasher = Callable[[str], PasswordHash]
 
-# Of a hash that comes without the name of what it was made with.
+# The algorithm of a hash that comes without one.
 DEFAULT_HASHING = "rabbit_password_hashing_sha256"
-# What RabbitMQ hashed with before it said so, up to 3.5.
+# The algorithm of RabbitMQ up to 3.5, which did not name it.
 OLDEST_HASHING = "rabbit_password_hashing_md5"
 IMPORTER = "rmq-internal"
 
 
 class DefinitionsError(Exception):
-    """A document that cannot be imported; its text says which entry is wrong."""
+    """The document cannot be imported; the text names the invalid entry."""
 
 
 def import_commands(
     document: Json, hash_password: PasswordHasher, *, vhost: str | None = None
 ) -> list[MetadataCommand]:
-    """The commands that make what `document` says exist; with `vhost`, only its topology, all in that one.
+    """The commands that import `document`; with `vhost`, only its topology, all into that vhost.
 
-    What exists already is left as it is, unless it is a user, a permission, a parameter or a policy.
+    Existing exchanges, queues and bindings are kept; users, permissions, parameters and policies are
+    replaced.
     """
     if not isinstance(document, Mapping):
         raise DefinitionsError("not_json")
@@ -79,7 +80,7 @@ def import_commands(
 
 
 class _Fields:
-    """One entry of a document, read field by field; a wrong one names itself."""
+    """The fields of one entry of a document; errors name the entry and the field."""
 
     __slots__ = ("_entry", "_section", "_vhost")
 
@@ -111,7 +112,7 @@ class _Fields:
 
     def mapping(self, key: str) -> Mapping[str, Json]:
         value = self._entry.get(key)
-        # RabbitMQ writes an empty table as an empty list here and there.
+        # RabbitMQ writes an empty table as an empty list in some places.
         if value is None or value == []:
             return {}
         if not isinstance(value, Mapping):
@@ -119,7 +120,7 @@ class _Fields:
         return value
 
     def strings(self, key: str) -> tuple[str, ...]:
-        """A list of strings, or one string with commas in it, as documents before RabbitMQ 3.9 have it."""
+        """A list of strings, or one comma-separated string, as in documents from before RabbitMQ 3.9."""
         value = self._entry.get(key, [])
         if isinstance(value, str):
             return tuple(filter(None, (word.strip() for word in value.split(","))))
@@ -142,7 +143,9 @@ class _Fields:
 
 
 def table_value(value: Json) -> Value:
-    """A JSON value as RabbitMQ puts it into a field table: integers are `long`, there is no null."""
+    """A JSON value as RabbitMQ converts it to a field table: integers become `long`, and null is not
+    permitted.
+    """
     if isinstance(value, Mapping):
         return {str(key): table_value(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What the metadata tells its listeners after each command: past facts, in the order in which they came."""
+"""The events of the metadata: what a command has changed, in order, as sent to listeners."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,28 +10,28 @@ from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 
 @dataclass(frozen=True, slots=True)
 class VhostAdded:
-    """A vhost exists; its default exchanges do too, without events of their own."""
+    """A vhost was created; its default exchanges exist too, without events of their own."""
 
     vhost: str
 
 
 @dataclass(frozen=True, slots=True)
 class VhostDescribed:
-    """What describes a vhost may be otherwise, and whether it is traced."""
+    """The description of a vhost, or whether it is traced, may have changed."""
 
     vhost: str
 
 
 @dataclass(frozen=True, slots=True)
 class VhostRemoved:
-    """A vhost is gone, and all that was in it, without events of their own."""
+    """A vhost was removed with all its objects, without events of their own."""
 
     vhost: str
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeDeclared:
-    """An exchange exists."""
+    """An exchange was created."""
 
     vhost: str
     exchange: ExchangeRecord
@@ -39,7 +39,7 @@ class ExchangeDeclared:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeDeleted:
-    """An exchange is gone; its bindings went before it."""
+    """An exchange was deleted; the events of its bindings came before."""
 
     vhost: str
     exchange: ExchangeRecord
@@ -47,7 +47,7 @@ class ExchangeDeleted:
 
 @dataclass(frozen=True, slots=True)
 class QueueDeclared:
-    """A queue exists."""
+    """A queue was created."""
 
     vhost: str
     queue: QueueRecord
@@ -55,7 +55,7 @@ class QueueDeclared:
 
 @dataclass(frozen=True, slots=True)
 class QueuePaused:
-    """A queue hands nothing out, or does so again."""
+    """A queue was paused or resumed."""
 
     vhost: str
     queue: QueueRecord
@@ -64,7 +64,7 @@ class QueuePaused:
 
 @dataclass(frozen=True, slots=True)
 class LeaseGranted:
-    """Somebody has a lease."""
+    """A lease was granted."""
 
     vhost: str
     lease: LeaseRecord
@@ -72,7 +72,7 @@ class LeaseGranted:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRenewed:
-    """A lease ends at another time."""
+    """The expiry of a lease was changed."""
 
     vhost: str
     id: str
@@ -80,7 +80,7 @@ class LeaseRenewed:
 
 @dataclass(frozen=True, slots=True)
 class LeaseEnded:
-    """A lease, as it was, has come to the end `state`."""
+    """A lease, as it was, has ended with `state`."""
 
     vhost: str
     lease: LeaseRecord
@@ -89,7 +89,7 @@ class LeaseEnded:
 
 @dataclass(frozen=True, slots=True)
 class QueueDeleted:
-    """A queue is gone, and its leases with it; its bindings went before it."""
+    """A queue was deleted with its leases; the events of its bindings came before."""
 
     vhost: str
     queue: QueueRecord
@@ -97,7 +97,7 @@ class QueueDeleted:
 
 @dataclass(frozen=True, slots=True)
 class BindingAdded:
-    """A binding exists."""
+    """A binding was added."""
 
     vhost: str
     binding: BindingRecord
@@ -105,7 +105,7 @@ class BindingAdded:
 
 @dataclass(frozen=True, slots=True)
 class BindingRemoved:
-    """A binding is gone."""
+    """A binding was removed."""
 
     vhost: str
     binding: BindingRecord
@@ -113,14 +113,14 @@ class BindingRemoved:
 
 @dataclass(frozen=True, slots=True)
 class PoliciesChanged:
-    """What policies say about queues and exchanges of a vhost may have changed."""
+    """The policies for queues and exchanges of a vhost may have changed."""
 
     vhost: str
 
 
 @dataclass(frozen=True, slots=True)
 class VhostLimitsChanged:
-    """The limits of a vhost are others."""
+    """The limits of a vhost were changed."""
 
     vhost: str
 
@@ -136,21 +136,21 @@ class ParameterChanged:
 
 @dataclass(frozen=True, slots=True)
 class UserChanged:
-    """A user was put, or has other tags or limits."""
+    """A user was created or replaced, or has other tags or limits."""
 
     user: str
 
 
 @dataclass(frozen=True, slots=True)
 class UserRemoved:
-    """A user is gone."""
+    """A user was removed."""
 
     user: str
 
 
 @dataclass(frozen=True, slots=True)
 class PermissionsChanged:
-    """What a user may do in a vhost may have changed."""
+    """The permissions of a user in a vhost may have changed."""
 
     user: str
     vhost: str

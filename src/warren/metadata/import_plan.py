@@ -1,8 +1,8 @@
-"""What an import of definitions would come to: what it makes, changes and leaves, and what else there is.
+"""The plan of an import of definitions: what it would create, change, keep and, with pruning, delete.
 
-The commands of a document are held against what exists, entry by entry. With pruning, what an export would
-have and the document has not goes, in those sections that the document has: one without users leaves users
-alone.
+The commands of the document are compared with what exists, entry by entry. Pruning deletes what an export
+would contain and the document does not, in the sections that the document has: a document without users
+deletes no users.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -33,7 +33,7 @@ from warren.metadata.definition_entries import (
 from warren.metadata.machine import Metadata
 from warren.metadata.policies import checked_policy
 
-# What goes first does not hold up what goes later.
+# The order of deletions: an earlier one does not block a later one.
 _REMOVAL_ORDER = (
     "bindings", "queues", "exchanges", "policies", "parameters", "global_parameters", "topic_permissions",
     "permissions", "users", "vhosts",
@@ -43,7 +43,7 @@ _EXISTS_DIFFERENTLY = "it exists otherwise, and an import leaves it as it is: de
 
 
 class PlanAction(Enum):
-    """What becomes of an entry."""
+    """What the import does with an entry."""
 
     CREATE = "create"
     CHANGE = "change"
@@ -54,19 +54,19 @@ class PlanAction(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanItem:
-    """An entry that is not as the document has it: what is there, what is to be there, and what does it."""
+    """An entry that differs from the document: its current and its new state, and the command."""
 
     action: PlanAction
     key: DefinitionKey
     before: Facts | None = None
     after: Facts | None = None
-    # Why it is blocked.
+    # The reason why it is blocked.
     reason: str = ""
     command: MetadataCommand | None = None
 
 
 class ImportPlan:
-    """A document held against what exists; complete when `steps` is through."""
+    """A comparison of a document with what exists; complete when `steps` has been exhausted."""
 
     __slots__ = (
         "_commands",
@@ -89,9 +89,10 @@ class ImportPlan:
         pruned: Collection[str],
         spared: Collection[DefinitionKey] = (),
     ) -> None:
-        """`pruned` are the sections in which goes what `commands` have not; with `vhost`, of that one.
+        """`pruned` are the sections in which entries without a command are deleted, with `vhost` only in that
+        one.
 
-        But what is `spared` stays.
+        Entries in `spared` are kept.
         """
         self._metadata = metadata
         self._commands = list(commands)
@@ -100,13 +101,13 @@ class ImportPlan:
         self._spared = spared
         self._existing: dict[DefinitionKey, DefinitionEntry] = {}
         self._wanted: set[DefinitionKey] = set()
-        # In the order in which it is done.
+        # In the order of execution.
         self.items: list[PlanItem] = []
-        # How many entries of the document are there already.
+        # The number of entries of the document that exist unchanged.
         self.kept = 0
 
     def steps(self) -> Iterator[None]:
-        """Find out, a turn's work with each step."""
+        """Compute the plan, a turn's work with each step."""
         for number, (key, entry) in enumerate(existing_entries(self._metadata, self._vhost), 1):
             self._existing[key] = entry
             if not number % PLANNED_PER_TURN:
@@ -114,7 +115,7 @@ class ImportPlan:
         wanted: dict[DefinitionKey, MetadataCommand] = {}
         for number, command in enumerate(self._commands, 1):
             key = definition_key_of(command)
-            # Of what a document says twice, what was declared first stays, and what was set last holds.
+            # If a document has an entry twice, the first declaration counts, and the last setting.
             if key not in wanted or not isinstance(command, _FIRST_STAYS):
                 wanted[key] = command
             if not number % PLANNED_PER_TURN:
@@ -127,7 +128,7 @@ class ImportPlan:
         yield
 
     def end(self) -> Iterator[None]:
-        """Let go of all of it, a turn's work with each step: of very much at once it takes long."""
+        """Free the plan, a turn's work with each step, since freeing very much at once takes long."""
         while self._existing:
             for _ in range(min(len(self._existing), PLAN_RELEASED_PER_TURN)):
                 self._existing.popitem()
@@ -138,7 +139,7 @@ class ImportPlan:
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing would be made, changed or deleted."""
+        """True if nothing would be created, changed or deleted."""
         return all(item.action is PlanAction.BLOCKED for item in self.items)
 
     def _compare(self, key: DefinitionKey, command: MetadataCommand) -> None:
@@ -168,7 +169,10 @@ class ImportPlan:
             )
 
     def _refusal(self, command: MetadataCommand) -> str:
-        """Why `command` cannot be carried out, as far as that shows before."""
+        """The reason why `command` cannot be executed, as far as it is known in advance.
+
+        Empty if there is none.
+        """
         if isinstance(command, VhostCommand) and not self._is_vhost(command.vhost):
             return f"no vhost '{command.vhost}'"
         if isinstance(command, PermissionCommand) and not self._is_there(
@@ -189,7 +193,7 @@ class ImportPlan:
         return key in self._existing or key in self._wanted
 
     def _missing_end(self, command: Bind) -> str:
-        """Which end of a binding is not there, and will not be."""
+        """The end of a binding that does not exist and will not be created; empty if both will exist."""
         vhost = self._metadata.vhost(command.vhost)
         # Some exchanges and queues are in no document.
         exchanges = {} if vhost is None else vhost.topology.exchanges
@@ -237,12 +241,12 @@ class ImportPlan:
                     yield
 
 
-# What takes others along when it goes.
+# Deleting these deletes others with them.
 _OWNERS = ("vhosts", "users", "exchanges", "queues")
 
 
 def _owners(key: DefinitionKey) -> list[DefinitionKey]:
-    """The entries with which that of `key` goes anyway."""
+    """The entries whose deletion deletes the entry with `key` as well."""
     owners = [DefinitionKey("vhosts", "", key.vhost)] if key.vhost else []
     if key.section in ("permissions", "topic_permissions"):
         owners.append(DefinitionKey("users", "", key.name))

@@ -1,8 +1,8 @@
-"""Leases of one vhost: which messages of a queue somebody works on, and until when nobody else gets them.
+"""The leases of one vhost: which messages of a queue a client holds exclusively, and until when.
 
-Invariants: a queue has one lease of a key and user, ended ones that are remembered included; a lease ends
-once. Of one that ended by acknowledging the places are remembered, as long as the lease is: after a crash
-some of its messages may be there, and are not to be handed out again.
+Invariants: a queue has one lease for each user and key, including ended ones that are remembered; a lease
+ends once. The places of a settled lease are remembered as long as the lease is: after a crash some of its
+messages may reappear, and must not be delivered again.
 """
 
 from collections.abc import Iterator
@@ -13,26 +13,26 @@ from warren.limits import LEASES_ENDED_MAX
 
 
 class LeaseState(Enum):
-    """How a lease is; all but the first are ends."""
+    """The state of a lease; all but the first are final."""
 
     ACTIVE = "active"
-    # Its messages are done with.
+    # Its messages are acknowledged.
     SETTLED = "settled"
-    # They went back, as somebody wanted it, or as nobody wanted anything in time.
+    # Its messages were returned to the queue, on request or because the lease expired.
     REQUEUED = "requeued"
     EXPIRED = "expired"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRecord:
-    """A lease as it was granted, and what became of it."""
+    """A lease as it was granted, and its state."""
 
     id: str
     queue: str
-    # Who has it, and what for: asked for again by the same user, the same key is the same lease.
+    # The user, and a key chosen by the user: another request with the same key returns the same lease.
     user: str
     key: str
-    # Pairs: where places of the queue begin that belong to it, and where they end.
+    # Pairs: begin and end of each range of places of the queue that belong to it.
     places: tuple[int, ...]
     messages: int
     octets: int
@@ -42,7 +42,7 @@ class LeaseRecord:
 
     @property
     def is_active(self) -> bool:
-        """True while nobody else gets its messages."""
+        """True while its messages are reserved."""
         return self.state is LeaseState.ACTIVE
 
 
@@ -54,23 +54,23 @@ class Leases:
     def __init__(self) -> None:
         self.by_id: dict[str, LeaseRecord] = {}
         self._by_key: dict[tuple[str, str, str], LeaseRecord] = {}
-        # Those that ended, in this order.
+        # Ended leases, in the order of ending.
         self._ended: dict[str, None] = {}
 
     def of_key(self, queue: str, user: str, key: str) -> LeaseRecord | None:
-        """The lease of `queue` that `user` got for `key`."""
+        """The lease of `queue` that `user` got for `key`; None if there is none."""
         return self._by_key.get((queue, user, key))
 
     def of_queue(self, queue: str) -> list[LeaseRecord]:
-        """The leases of `queue`, the eldest first."""
+        """The leases of `queue`, oldest first."""
         return [lease for lease in self.by_id.values() if lease.queue == queue]
 
     def active(self) -> Iterator[LeaseRecord]:
-        """Those that have not ended."""
+        """The leases that have not ended."""
         return (lease for lease in self.by_id.values() if lease.is_active)
 
     def add(self, lease: LeaseRecord) -> bool:
-        """Have `lease`; False if there is one of its key, or id, already."""
+        """Add `lease`; False if there is one with its key or id already."""
         if lease.id in self.by_id or self.of_key(lease.queue, lease.user, lease.key) is not None:
             return False
         self._put(lease)
@@ -79,7 +79,7 @@ class Leases:
         return True
 
     def renew(self, id: str, expires_at: int) -> bool:
-        """Have an active lease end at `expires_at`, unless it is ended before."""
+        """Set the expiry of an active lease to `expires_at` (ms); False if there is none with the id."""
         lease = self.by_id.get(id)
         if lease is None or not lease.is_active:
             return False
@@ -87,7 +87,7 @@ class Leases:
         return True
 
     def end(self, id: str, state: LeaseState) -> LeaseRecord | None:
-        """End an active lease; answers it as it was, None if there is no such."""
+        """End an active lease; returns it as it was, None if there is none with the id."""
         lease = self.by_id.get(id)
         if lease is None or not lease.is_active:
             return None
@@ -99,7 +99,7 @@ class Leases:
         return lease
 
     def forget_queue(self, queue: str) -> None:
-        """`queue` is gone, and its leases with it."""
+        """Remove the leases of `queue`, which was deleted."""
         for lease in self.of_queue(queue):
             self._forget(lease)
 

@@ -1,7 +1,7 @@
-"""The metadata as a deterministic machine: the same commands make the same state, on every node.
+"""The metadata as a deterministic state machine: the same commands lead to the same state on every node.
 
-Listeners hear what changed after the command is wholly applied and before its reply is returned, so that a
-queue lives when its declarer is told so. They must not apply commands themselves.
+Listeners are called after a command is completely applied and before its reply is returned, so that a queue
+is running when its declaration is answered. They must not apply commands themselves.
 """
 
 from collections.abc import Callable
@@ -68,7 +68,7 @@ _OF_NO_VHOST = (UserChanged, UserRemoved)
 
 
 class Metadata:
-    """What exists in the broker: read freely, changed by `apply` alone."""
+    """The metadata of the broker: read freely, changed by `apply` only."""
 
     __slots__ = (
         "_events",
@@ -87,11 +87,11 @@ class Metadata:
     def __init__(self) -> None:
         self._events: list[Event] = []
         self._listeners: dict[str | None, list[Listener]] = {}
-        # The place in the log of the last command applied.
+        # The log index of the last command applied.
         self.index = 0
-        # While a log is replayed, nothing goes along with what is deleted: the log says what went along.
+        # While a log is replayed, deletions do not cascade: the log contains all their consequences.
         self.is_replaying = False
-        # Told of every command with what became of it, after the listeners; None: nobody.
+        # Called with every command and its reply, after the listeners; None if it is not needed.
         self.observer: Observer | None = None
         self.vhosts = Vhosts(self._events.append)
         self.users = Users(self._events.append)
@@ -102,10 +102,10 @@ class Metadata:
         self._register()
 
     def apply(self, command: MetadataCommand, context: CommandContext) -> Reply:
-        """Carry out `command`, tell the listeners what changed, and answer."""
+        """Apply `command`, call the listeners with the events, and return the reply."""
         assert not self._events, "a listener applied a command"
         self.index = context.index
-        # What a log has was within the bounds of its time.
+        # Commands in a log were within the limits of their time.
         beyond = None if self.is_replaying else beyond_bounds(self, command)
         if beyond is None:
             reply = self._handlers[type(command)](command)
@@ -114,7 +114,7 @@ class Metadata:
         if self.in_doubt_numbers.until:
             self.in_doubt_numbers.settle_deleted(self._events)
         try:
-            # While a log is replayed, nobody listens yet.
+            # No listeners exist yet while a log is replayed.
             for event in self._events if self._listeners else ():
                 for listener in self._listeners_of(event):
                     listener(event)
@@ -125,21 +125,21 @@ class Metadata:
         return reply
 
     def listen(self, listener: Listener, *, vhost: str | None = None) -> None:
-        """Tell `listener` of every change from now on, or of those in one vhost."""
+        """Call `listener` with every event from now on, or with those of one vhost."""
         self._listeners.setdefault(vhost, []).append(listener)
 
     def ignore(self, listener: Listener, *, vhost: str | None = None) -> None:
-        """Tell `listener` nothing more."""
+        """Stop calling `listener`."""
         self._listeners[vhost].remove(listener)
         if not self._listeners[vhost]:
             del self._listeners[vhost]
 
     def vhost(self, name: str) -> VhostMetadata | None:
-        """The vhost `name`."""
+        """The vhost `name`; None if it does not exist."""
         return self.vhosts.by_name.get(name)
 
     def _listeners_of(self, event: Event) -> list[Listener]:
-        # A copy, since a listener may ask to be told nothing more.
+        # A copy, since a listener may remove itself.
         of_all = self._listeners.get(None, ())
         if isinstance(event, _OF_NO_VHOST):
             return [*of_all]
@@ -182,7 +182,7 @@ class Metadata:
         on(ForgetTransient, self._forget_transient)
 
     def _on(self, command: type[C], handler: Callable[[C], Reply]) -> None:
-        # The dispatch by type above is what makes the argument a C.
+        # The dispatch by type above guarantees that the argument is a C.
         self._handlers[command] = handler  # type: ignore[assignment]
 
     def _in_vhost(self, handler: Callable[[VhostMetadata, V], Reply]) -> Callable[[V], Reply]:
@@ -211,12 +211,12 @@ class Metadata:
         return handle
 
     def _doubt_numbers(self, command: DoubtNumbers) -> Reply:
-        # No queue gets one of them.
+        # No queue gets one of these numbers.
         self.index = max(self.index, command.until)
         return self.in_doubt_numbers.doubt(command)
 
     def was_deleted(self, number: int) -> bool:
-        """True if `number` is that of no queue because a command has deleted the one that had it."""
+        """True if `number` belongs to no queue because a command has deleted its queue."""
         return self.in_doubt_numbers.is_deleted(number, self.index)
 
     def _remove_vhost(self, command: RemoveVhost) -> Reply:

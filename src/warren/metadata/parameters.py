@@ -1,4 +1,4 @@
-"""Parameters: what shovels, federation, plugins and operators keep under a component and a name."""
+"""Parameters of shovels, federation, plugins and operators, by component and name."""
 
 from collections.abc import Mapping
 
@@ -16,17 +16,17 @@ from warren.metadata.commands import (
 )
 from warren.metadata.events import Listener, ParameterChanged
 
-# Parameters that RabbitMQ keeps as such and Warren keeps where they belong.
+# Parameters in RabbitMQ that Warren stores as objects of their own.
 POLICY = "policy"
 OPERATOR_POLICY = "operator_policy"
 VHOST_LIMITS = "vhost-limits"
 VHOST_LIMITS_NAME = "limits"
-# The global parameter that the cluster is called by, if somebody has set it.
+# The global parameter with the name of the cluster, if it was set.
 CLUSTER_NAME = "cluster_name"
-# And the one that tells it from every other, whatever it is called; made at its first start.
+# The global parameter with the internal id of the cluster, created at its first start.
 CLUSTER_ID = "internal_cluster_id"
 
-# Of parameters that an older log may hold; new ones are refused by `unsupported`.
+# Parameters that an older log may contain; new ones are refused by `unsupported`.
 _COMPONENTS = frozenset(("shovel", "federation-upstream", "federation-upstream-set"))
 
 _VHOST_LIMITS: dict[str, validation.Check] = {
@@ -46,7 +46,7 @@ class Parameters:
         self.by_key: dict[tuple[str, str], Json] = {}
 
     def put(self, command: SetParameter) -> Reply:
-        """Set a parameter; REFUSED if nothing knows its component."""
+        """Set a parameter; REFUSED if its component is unknown."""
         if command.component not in _COMPONENTS:
             text = validation.failed([f"component {command.component} not found"])
             return Reply(Outcome.REFUSED, text)
@@ -87,12 +87,12 @@ class GlobalParameters:
 
 
 def limits_refusal(limits: Json) -> Reply | None:
-    """Why `limits` cannot be those of a vhost; None if they can."""
+    """The refusal if `limits` are not valid limits of a vhost; None if they are."""
     errors = validation.fields(VHOST_LIMITS_NAME, limits, _VHOST_LIMITS)
     return Reply(Outcome.REFUSED, validation.failed(errors)) if errors else None
 
 
 def as_limits(value: Json) -> Mapping[str, Json]:
-    """`value` as limits, which `limits_refusal` had nothing against."""
+    """`value` as limits; it must have passed `limits_refusal`."""
     assert isinstance(value, Mapping)
     return value

@@ -1,4 +1,4 @@
-"""Who may configure, write and read what in which vhost, and which topics of which exchange."""
+"""The permissions and topic permissions of users."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from warren.model.patterns import pattern_error
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """Patterns of the names that a user may configure, write to and read from."""
+    """The patterns of the names that a user may configure, write to and read from."""
 
     configure: str
     write: str
@@ -26,7 +26,7 @@ class Permission:
 
 @dataclass(frozen=True, slots=True)
 class TopicPermission:
-    """Patterns of the routing keys with which a user may publish, and bind."""
+    """The patterns of the routing keys with which a user may publish and bind."""
 
     write: str
     read: str
@@ -41,20 +41,20 @@ class Permissions:
         self._notify = notify
         self.by_user_and_vhost: dict[tuple[str, str], Permission] = {}
         self.topics_by_user_and_vhost: dict[tuple[str, str], dict[str, TopicPermission]] = {}
-        # Advances with every change: who keeps an answer keeps this number beside it.
+        # Advances with every change; a cached result is stored with this number.
         self.generation = 0
 
     def get(self, user: str, vhost: str) -> Permission | None:
-        """What `user` may do in `vhost`; None if not even enter."""
+        """The permissions of `user` in `vhost`; None if the user has no access."""
         return self.by_user_and_vhost.get((user, vhost))
 
     def get_topic(self, user: str, vhost: str, exchange: str) -> TopicPermission | None:
-        """The restriction of `user` on a topic exchange; None if there is none."""
+        """The topic permission of `user` on an exchange; None if there is none."""
         topics = self.topics_by_user_and_vhost.get((user, vhost))
         return None if topics is None else topics.get(exchange)
 
     def put(self, command: SetPermissions) -> Reply:
-        """Set permissions; REFUSED if one is not a regular expression."""
+        """Set permissions; REFUSED if a pattern is not a regular expression."""
         refusal = _refusal(command.configure, command.write, command.read)
         if refusal is not None:
             return refusal
@@ -70,7 +70,7 @@ class Permissions:
         return DONE
 
     def put_topic(self, command: SetTopicPermissions) -> Reply:
-        """Set topic permissions; REFUSED if one is not a regular expression."""
+        """Set topic permissions; REFUSED if a pattern is not a regular expression."""
         refusal = _refusal(command.write, command.read)
         if refusal is not None:
             return refusal
@@ -93,11 +93,11 @@ class Permissions:
         return DONE
 
     def forget_user(self, user: str) -> None:
-        """Remove whatever `user` may do anywhere."""
+        """Remove all permissions of `user`."""
         self._forget([key for key in self._keys() if key[0] == user])
 
     def forget_vhost(self, vhost: str) -> None:
-        """Remove whatever anyone may do in `vhost`."""
+        """Remove all permissions in `vhost`."""
         self._forget([key for key in self._keys() if key[1] == vhost])
 
     def _keys(self) -> dict[tuple[str, str], None]:

@@ -1,4 +1,4 @@
-"""Policies and operator policies of a vhost: what they may say, and which one a queue or exchange gets."""
+"""The policies and operator policies of a vhost, their validation, and the match for a queue or exchange."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from warren.model.patterns import Pattern, pattern_of
 
 _SEGMENT_SIZE_MAX = 3_000_000_000
 
-# What `apply-to` may be, and the kinds of object it means. RabbitMQ 4 added the last three.
+# The values of `apply-to`, and the kinds of objects they mean. RabbitMQ 4 added the last three.
 _APPLIES_TO: Final[Mapping[str, frozenset[str]]] = {
     "all": frozenset(("exchange", "classic", "quorum", "stream")),
     "exchanges": frozenset(("exchange",)),
@@ -22,12 +22,12 @@ _APPLIES_TO: Final[Mapping[str, frozenset[str]]] = {
     "streams": frozenset(("stream",)),
 }
 
-# A policy that says one of these is not for such a queue at all (as in RabbitMQ 3.10.8).
+# A policy with one of these keys does not match such a queue at all (as in RabbitMQ 3.10.8).
 _UNSUPPORTED: Final[Mapping[str, frozenset[str]]] = {
     "classic": frozenset(
         ("max-age", "stream-max-segment-size-bytes", "initial-cluster-size", "dead-letter-strategy")
     ),
-    # A key of ours, for classic queues.
+    # A key of Warren's own, for classic queues.
     "quorum": frozenset((RETAIN,)),
     "stream": frozenset((RETAIN,)),
 }
@@ -36,21 +36,21 @@ _NOTHING: Final[frozenset[str]] = frozenset()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What holds for the queues and exchanges whose name has `pattern` in it."""
+    """A policy for the queues and exchanges whose names its pattern matches."""
 
     name: str
     pattern: str
     definition: Mapping[str, Json]
     priority: int | float
     apply_to: str
-    # It stays compiled as long as the policy is there, however many others are.
+    # Compiled once, for as long as the policy exists.
     matcher: Pattern = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "matcher", pattern_of(self.pattern))
 
     def holds_for(self, name: str, kind: str) -> bool:
-        """True for `name`, an `exchange` or a queue of that kind."""
+        """True if the policy applies to `name`, an `exchange` or a queue of that kind."""
         return (
             kind in _APPLIES_TO[self.apply_to]
             and _UNSUPPORTED.get(kind, _NOTHING).isdisjoint(self.definition)
@@ -59,7 +59,10 @@ class Policy:
 
 
 class Policies:
-    """The policies of a vhost, or its operator policies; of several that match the highest priority holds."""
+    """The policies of a vhost, or its operator policies.
+
+    Of those that match, the highest priority applies.
+    """
 
     __slots__ = ("_sorted", "by_name")
 
@@ -68,7 +71,7 @@ class Policies:
         self._sorted: list[Policy] = []
 
     def put(self, policy: Policy) -> None:
-        """Add `policy` or replace the one of its name."""
+        """Add `policy`, replacing one with the same name."""
         self.by_name[policy.name] = policy
         self._sort()
 
@@ -80,19 +83,19 @@ class Policies:
         return True
 
     def match(self, name: str, kind: str) -> Policy | None:
-        """The policy that holds for `name`, an `exchange` or a queue of that kind."""
+        """The policy that applies to `name`, an `exchange` or a queue of that kind; None if there is none."""
         for policy in self._sorted:
             if policy.holds_for(name, kind):
                 return policy
         return None
 
     def _sort(self) -> None:
-        # RabbitMQ leaves equal priorities to chance; by name is the same on every node.
+        # RabbitMQ does not define the order of equal priorities; by name it is the same on every node.
         self._sorted = sorted(self.by_name.values(), key=lambda policy: (-policy.priority, policy.name))
 
 
 def checked_policy(command: SetPolicy) -> Policy | Reply:
-    """The policy that `command` describes, or the refusal with RabbitMQ's text."""
+    """The policy that `command` describes, or a refusal with RabbitMQ's text."""
     checks: dict[str, validation.Check] = {
         "priority": validation.number,
         "pattern": validation.pattern,
@@ -200,7 +203,7 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     "overflow": _Setting("overflow value", _among(*(overflow.value for overflow in Overflow))),
     "consumer-timeout": _Setting("consumer timeout", _at_least(0)),
     "max-age": _Setting("max age", _age),
-    # By age or by octets, in a stream beside the queue; RabbitMQ has no such key.
+    # By age or by bytes, in a stream beside the queue; RabbitMQ has no such key.
     RETAIN: _Setting("retention: an age as 7D, or octets", lambda value: _octets(value) or _age(value)),
     "queue-leader-locator": _Setting(
         "queue leader locator value", _among("client-local", "balanced", "random", "least-leaders")
@@ -208,17 +211,17 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     "queue-master-locator": _Setting("queue master locator value", _string),
     "initial-cluster-size": _Setting("cluster size", _at_least(0)),
     "stream-max-segment-size-bytes": _Setting("segment size", _at_least(0, _SEGMENT_SIZE_MAX)),
-    # Mirrored queues are gone since RabbitMQ 4; policies that speak of them keep working.
+    # Mirrored queues were removed in RabbitMQ 4; policies that mention them remain valid.
     "ha-mode": _Setting("ha-mode value", _among("all", "exactly", "nodes")),
     "ha-params": _Setting("ha-params value", _anything),
     "ha-sync-mode": _Setting("ha-sync-mode value", _among("manual", "automatic")),
     "ha-sync-batch-size": _Setting("ha-sync-batch-size value", _at_least(1)),
     "ha-promote-on-shutdown": _Setting("ha-promote-on-shutdown value", _among("always", "when-synced")),
     "ha-promote-on-failure": _Setting("ha-promote-on-failure value", _among("always", "when-synced")),
-    # Of policies that an older log may hold; new ones are refused by `unsupported`.
+    # Keys of policies that an older log may contain; new ones are refused by `unsupported`.
     "federation-upstream": _Setting("federation upstream", _string),
     "federation-upstream-set": _Setting("federation upstream set", _string),
     "federation-upstream-pattern": _Setting("federation upstream pattern", _string),
 }
-# Whatever may be set by a policy.
+# All keys that a policy can have.
 SETTING_NAMES: Final = tuple(_SETTINGS)

@@ -1,4 +1,4 @@
-"""How a change of the metadata is asked for: a port, and what a node alone puts behind it."""
+"""Port: proposes changes of the metadata; with the implementation for a single node without a log."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -8,14 +8,14 @@ from warren.metadata.machine import Metadata
 
 
 class Proposals(Protocol):
-    """Asks that a command be applied on every node; the answer comes once it is on this one."""
+    """Port: has a command applied on every node; the reply comes when it was applied on this one."""
 
     def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Awaitable[Reply]:
-        """Have `command` applied for `user`, and await its reply."""
+        """Propose `command` for `user`, and await its reply."""
 
 
 class LocalProposals:
-    """Applies at once: a node alone agrees with itself, so that awaiting never waits."""
+    """Applies commands at once, so that awaiting never suspends."""
 
     __slots__ = ("_metadata", "_now")
 
@@ -28,6 +28,6 @@ class LocalProposals:
         return self.apply(command, user)
 
     def apply(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
-        """The same for who has no coroutine to await in, as at start."""
+        """Apply `command` and return its reply; for callers that cannot await, as at start."""
         context = CommandContext(index=self._metadata.index + 1, now=self._now(), user=user)
         return self._metadata.apply(command, context)

@@ -1,4 +1,4 @@
-"""What exists in a vhost, as small values: exchanges, queues and bindings."""
+"""The declared exchanges, queues and bindings of a vhost, as immutable records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from warren.model.arguments import queue_kind
 from warren.wire.table import Value, decode_table, encode_table
 
-# One for all that have none.
+# Shared by all records without arguments.
 NO_ARGUMENTS: Mapping[str, Value] = {}
 _SIZE_OCTETS = 4
 
@@ -29,7 +29,7 @@ class ExchangeRecord:
 class QueueRecord:
     """A queue as it was declared; `owner` is the connection it is exclusive to.
 
-    `number` is what it goes by on the disk, and is never used twice; 0 if nothing of it survives a restart.
+    `number` identifies it on disk and is never reused; 0 if nothing of it survives a restart.
     """
 
     name: str
@@ -42,7 +42,7 @@ class QueueRecord:
 
     @property
     def survives_restart(self) -> bool:
-        """True if it is there again after a restart."""
+        """True if it exists again after a restart."""
         return self.durable and self.owner is None
 
     @property
@@ -52,7 +52,7 @@ class QueueRecord:
 
 
 class BindingRecord(NamedTuple):
-    """A binding; its arguments take part in its identity with their types, but not in their order."""
+    """A binding; its arguments are part of its identity with their types, but not their order."""
 
     source: str
     is_to_queue: bool
@@ -74,5 +74,5 @@ class BindingRecord(NamedTuple):
 
 
 def arguments_octets(arguments: Mapping[str, Value]) -> bytes:
-    """What stands for `arguments` in the identity of a binding."""
+    """The encoded `arguments`, sorted by key, which are part of the identity of a binding."""
     return encode_table(dict(sorted(arguments.items()))) if arguments else b""

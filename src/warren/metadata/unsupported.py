@@ -1,6 +1,6 @@
-"""Commands that are refused for what they cost, or because there is no shovel, federation or quorum queue.
+"""Refuses commands that are too costly, or need shovels, federation or quorum queues.
 
-They are refused before they reach the metadata, which goes on reading those that an older log holds.
+They are refused before they reach the metadata, which still reads those in an older log.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,10 @@ _QUORUM = "quorum"
 
 
 def unsupported(command: MetadataCommand) -> str | None:
-    """Why `command` cannot be carried out, in the words of a RabbitMQ without the plugin; None if it can."""
+    """The reason why `command` is refused, with the text of a RabbitMQ without the plugin.
+
+    None if it is not.
+    """
     for pattern in _patterns(command):
         if is_too_large(pattern):
             return validation.failed([validation.invalid_pattern("pattern", TOO_LARGE, 0)])
@@ -39,12 +42,12 @@ def unsupported(command: MetadataCommand) -> str | None:
 
 
 def _patterns(command: MetadataCommand) -> list[str]:
-    """The regular expressions that `command` has."""
+    """The regular expressions in `command`."""
     found: list[object] = []
     if isinstance(command, SetPolicy):
         found = [command.pattern]
     elif isinstance(command, SetParameter) and isinstance(command.value, Mapping):
-        # Policies are parameters to RabbitMQ.
+        # RabbitMQ treats policies as parameters.
         found = [command.value.get("pattern")]
     elif isinstance(command, SetPermissions):
         found = [command.configure, command.write, command.read]

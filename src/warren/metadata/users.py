@@ -26,7 +26,7 @@ _LIMITS: dict[str, validation.Check] = {
 
 @dataclass(frozen=True, slots=True)
 class PasswordHash:
-    """What is kept of a password, and what it was made with, by RabbitMQ's name or one like it."""
+    """The stored hash of a password, and the algorithm by RabbitMQ's name or a similar one."""
 
     octets: bytes
     algorithm: str
@@ -34,7 +34,7 @@ class PasswordHash:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Someone who may log in; an empty hash matches no password."""
+    """A user who can log in; an empty hash matches no password."""
 
     name: str
     password_hash: bytes
@@ -44,11 +44,11 @@ class User:
 
     @property
     def password(self) -> PasswordHash:
-        """What a password of this user is compared with."""
+        """The stored hash of the user's password."""
         return PasswordHash(self.password_hash, self.hashing_algorithm)
 
     def limit(self, name: str) -> int | None:
-        """`max-connections` or `max-channels`; None if there is no such limit."""
+        """The limit `max-connections` or `max-channels`; None if it is not set."""
         return natural_limit(self.limits, name)
 
 
@@ -62,7 +62,7 @@ class Users:
         self.by_name: dict[str, User] = {}
 
     def put(self, command: PutUser) -> Reply:
-        """Create a user, or replace all but the limits that are not given."""
+        """Create or replace a user; limits that are None are kept."""
         limits = command.limits
         known = self.by_name.get(command.name)
         if limits is None:
@@ -82,7 +82,7 @@ class Users:
         return DONE if known is None else EXISTING
 
     def remove(self, command: RemoveUser) -> Reply:
-        """Remove a user; the permissions are the machine's to remove."""
+        """Remove a user; the machine removes the permissions."""
         if self.by_name.pop(command.name, None) is None:
             return MISSING
         self._notify(UserRemoved(command.name))
@@ -113,7 +113,7 @@ class Users:
 
 
 def natural_limit(limits: Mapping[str, Json], name: str) -> int | None:
-    """The limit `name`; None if it is absent or negative, which means the same."""
+    """The limit `name`; None if it is absent or negative, which has the same meaning."""
     limit = limits.get(name)
     return limit if isinstance(limit, int) and limit >= 0 else None
 

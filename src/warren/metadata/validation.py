@@ -9,14 +9,17 @@ Check = Callable[[str, object], str | None]
 
 
 def failed(errors: list[str]) -> str:
-    """The whole text for `errors`."""
+    """The text of a refusal because of `errors`."""
     return "Validation failed\n\n" + "".join(error + "\n" for error in errors)
 
 
 def fields(
     name: str, term: object, checks: Mapping[str, Check], *, mandatory: tuple[str, ...] = ()
 ) -> list[str]:
-    """What is wrong with the fields of `term`, a parameter called `name`: last things first, as RabbitMQ."""
+    """The errors in the fields of `term`, the parameter called `name`.
+
+    The last ones first, as in RabbitMQ.
+    """
     if not isinstance(term, Mapping):
         return [f"{name} not a list {printed_json(term)}"]
     errors: list[str] = []
@@ -34,21 +37,21 @@ def fields(
 
 
 def number(name: str, term: object) -> str | None:
-    """A number of any kind."""
+    """The error if `term` is not a number; None if it is one."""
     if isinstance(term, int | float) and not isinstance(term, bool):
         return None
     return f"{name} should be a number, actually was {printed_json(term)}"
 
 
 def integer(name: str, term: object) -> str | None:
-    """A whole number."""
+    """The error if `term` is not a number; None if it is one. Used where RabbitMQ expects an integer."""
     if isinstance(term, int) and not isinstance(term, bool):
         return None
     return f"{name} should be a number, actually was {printed_json(term)}"
 
 
 def pattern(name: str, term: object) -> str | None:
-    """A regular expression."""
+    """The error if `term` is not a regular expression; None if it is one."""
     if not isinstance(term, str):
         return f"{name} should be a binary but was {printed_json(term)}"
     error = pattern_error(term)
@@ -58,5 +61,5 @@ def pattern(name: str, term: object) -> str | None:
 
 
 def invalid_pattern(name: str, message: str, place: int) -> str:
-    """What is said of a pattern that is none."""
+    """The error for an invalid regular expression."""
     return f'{name} should be regular expression but is invalid: {{"{message}",{place}}}'

@@ -1,1 +1,1 @@
-"""Where a message goes."""
+"""Routing: exchanges, bindings and the destinations of a message."""

@@ -1,8 +1,8 @@
-"""The consistent hash exchange, `x-consistent-hash`: each message to one destination, by weight.
+"""The consistent hash exchange, `x-consistent-hash`: each message goes to one destination, chosen by weight.
 
-The binding key is the weight of the destination, written as a number. Messages with the same routing key,
-or the same header or property if the exchange was declared so, go to the same destination until the
-bindings change, and then only as many of them move as must (see `hashing`).
+The binding key is the weight of the destination, as a number. Messages with the same routing key (or the same
+header or property, if the exchange was declared so) go to the same destination until the bindings change, and
+then only as many of them move as must (see `hashing`).
 """
 
 import re
@@ -26,7 +26,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 class ConsistentHashExchange(Exchange):
-    """One destination for equal keys, in proportion to the weights."""
+    """Routes equal keys to one destination, in proportion to the weights."""
 
     __slots__ = ("_by_destination", "_candidates", "_header", "_owners", "_property", "_seeds", "_weights")
 
@@ -37,7 +37,7 @@ class ConsistentHashExchange(Exchange):
         self._header = arguments.get(HASH_HEADER)
         self._property = arguments.get(HASH_PROPERTY)
         self._by_destination: Multimap[Binding] = Multimap()
-        # Drawn when first asked for, forgotten when the bindings change.
+        # Computed on first use, and dropped when the bindings change.
         self._owners: list[object] = []
         self._candidates: list[object] = []
         self._seeds: list[int] = []
@@ -45,12 +45,15 @@ class ConsistentHashExchange(Exchange):
 
     @property
     def decides(self) -> int:
-        """By the key, unless it hashes a header or a property."""
+        """BY_KEY, unless it hashes a header or a property."""
         return BY_KEY if self._header is None and self._property is None else BY_PROPERTIES
 
     @staticmethod
     def validate_arguments(arguments: Mapping[str, object]) -> None:
-        """Raise PreconditionFailed with RabbitMQ 3.10.8's texts; where it answers 541, with ours."""
+        """Raise PreconditionFailed with RabbitMQ 3.10.8's texts.
+
+        With our own where RabbitMQ closes with 541.
+        """
         header, name = arguments.get(HASH_HEADER), arguments.get(HASH_PROPERTY)
         for argument in (HASH_HEADER, HASH_PROPERTY):
             if argument in arguments and not isinstance(arguments[argument], str):
@@ -71,7 +74,7 @@ class ConsistentHashExchange(Exchange):
             raise PreconditionFailed(f"The binding key must not be greater than {CONSISTENT_HASH_WEIGHT_MAX}")
 
     def route(self, routing_key: str, message: Message) -> Iterable[object]:
-        """The one destination that owns what is hashed; none if nothing is bound."""
+        """The destination that owns the slot of the hash; none if nothing is bound."""
         if not self._owners and not self._draw_anew():
             return ()
         slot = key_slot(self._hashed(routing_key, message))
@@ -81,7 +84,10 @@ class ConsistentHashExchange(Exchange):
         return (owner,)
 
     def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
-        """By who owns the slot that the hash falls into; of several bindings of one, the oldest counts."""
+        """Explains which destination owns the slot of the hash.
+
+        Of several bindings to one the oldest counts.
+        """
         oldest = next(iter(self._by_destination.get(binding.destination)))
         if oldest is not binding:
             return Verdict(
@@ -95,7 +101,7 @@ class ConsistentHashExchange(Exchange):
         return Verdict(False, f"{told}, which another owns; its weight is {binding.key}", 0.0)
 
     def _hashed_name(self, routing_key: str, message: Message) -> str:
-        """What is hashed, in words."""
+        """A description of what is hashed."""
         if self._header is not None:
             return f"the header {shown(self._header)}, {shown(self._hashed_value(routing_key, message))},"
         if self._property is not None:
@@ -114,7 +120,7 @@ class ConsistentHashExchange(Exchange):
         value = self._hashed_value(routing_key, message)
         if isinstance(value, str):
             return value.encode("utf-8", "surrogateescape")
-        # What lacks the header or the property goes to one destination together, as in RabbitMQ.
+        # Messages without the header or the property all go to one destination, as in RabbitMQ.
         return encode_table({"": value})
 
     def _draw_anew(self) -> bool:

@@ -1,7 +1,7 @@
-"""The headers CC and BCC: further routing keys of a message, the second hidden from who consumes it.
+"""The headers CC and BCC: further routing keys of a message; BCC is hidden from consumers.
 
-Both are arrays of strings; what else stands in the array is passed over, and anything but an array is
-refused (RabbitMQ 3.10.8, measured).
+Both are arrays of strings; other members of the array are ignored, and anything but an array is refused
+(RabbitMQ 3.10.8, measured).
 """
 
 from collections.abc import Mapping
@@ -13,21 +13,21 @@ from warren.wire.table import type_name
 
 CARBON_COPY = "CC"
 
-# How their names stand in a headers table.
+# The encoded names of the headers in a field table.
 _CC = b"\x02CC"
 _BCC = b"\x03BCC"
 
 
 def has_copies(property_list: bytes) -> bool:
-    """False if `property_list` holds neither CC nor BCC for certain, without decoding it."""
-    # Not `in`, which first takes what it looks for for a number, and makes an exception of it.
+    """False if `property_list` certainly has neither CC nor BCC; it is not decoded."""
+    # Not `in`, which first tries to interpret its operand as a number.
     if property_list.find(b"CC") < 0:
         return False
     return property_list.find(_CC) >= 0 or property_list.find(_BCC) >= 0
 
 
 def carbon_copies(headers: Mapping[str, object]) -> list[str]:
-    """The routing keys in the CC and BCC headers; members that are no strings are passed over."""
+    """The routing keys in the CC and BCC headers; members that are not strings are ignored."""
     keys: list[str] = []
     for name in (CARBON_COPY, BLIND_CARBON_COPY):
         if name not in headers:
@@ -42,10 +42,9 @@ def carbon_copies(headers: Mapping[str, object]) -> list[str]:
 
 
 def addresses_of(message: Message) -> list[bytes]:
-    """Every address that `message` is published to: its own, and that of each copy.
+    """All addresses that `message` is published to: its own, and that of each copy.
 
-    Who may publish it may publish to all of them. A key of a copy may be longer than the octet in front of
-    it can say.
+    The publisher needs permission for all of them. The key of a copy may be longer than a short string.
     """
     if not message.flags & HAS_HEADERS or not has_copies(message.property_list):
         return [message.address]

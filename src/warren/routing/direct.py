@@ -1,4 +1,4 @@
-"""The direct exchange: to every binding whose key is the routing key (0-9-1 §3.1.3.1)."""
+"""The direct exchange: routes to the bindings whose key equals the routing key (0-9-1 §3.1.3.1)."""
 
 from collections.abc import Iterable
 
@@ -6,12 +6,12 @@ from warren.model.message import Message
 from warren.routing.exchange import Binding, Exchange
 from warren.routing.verdict import Verdict, likeness, shown
 
-# Nearer than keys that differ in a character.
+# Closer than keys that differ in other characters.
 _ALL_BUT = 0.999
 
 
 class DirectExchange(Exchange):
-    """One dict lookup by routing key."""
+    """Routes by one dict lookup of the routing key."""
 
     __slots__ = ()
 
@@ -23,7 +23,7 @@ class DirectExchange(Exchange):
         return [binding.destination for binding in self._bindings.get(routing_key)]
 
     def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
-        """By its key, which is the routing key or is not."""
+        """Explains whether the binding's key equals the routing key."""
         key = binding.key
         if key == routing_key:
             return Verdict(True, f"the routing key is {shown(key)}")

@@ -1,7 +1,8 @@
-"""The contract of every exchange: bind, unbind, route; beside it, what a binding is.
+"""The interface of all exchange types (bind, unbind, route), and bindings.
 
-An exchange keeps its bindings by their key, since direct, topic and the deletion of one binding all ask
-by key. A destination is an exchange or anything else, usually a queue: routing compares it by identity.
+An exchange stores its bindings by key, since direct and topic exchanges and the deletion of a binding all
+look up by key. A destination is an exchange or any other object, usually a queue; destinations are compared
+by identity.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -12,12 +13,12 @@ from warren.model.multimap import Multimap
 from warren.model.samples import Samples
 from warren.routing.verdict import Verdict
 
-# Where an unroutable message goes instead: RabbitMQ's argument, also a key of policies.
+# The argument with the alternate exchange, which is also a key of policies.
 ALTERNATE_EXCHANGE = "alternate-exchange"
 
 
-# What the answer of an exchange depends on beside its bindings: the routing key; the properties of the
-# message as well; or more than can be known, so that the next message like it may go elsewhere.
+# What the result of an exchange depends on beside its bindings: the routing key; the message's properties as
+# well; or chance, so that an equal message may be routed elsewhere.
 BY_KEY = 0
 BY_PROPERTIES = 1
 BY_CHANCE = 2
@@ -28,7 +29,7 @@ NO_ARGUMENTS: Mapping[str, object] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeSettings:
-    """What exchange.declare asked for, beside name and type."""
+    """The properties given in exchange.declare, beside name and type."""
 
     durable: bool = False
     auto_delete: bool = False
@@ -37,7 +38,7 @@ class ExchangeSettings:
 
 
 class Binding:
-    """One rule of an exchange; equal if source, key, arguments with their types and destination are."""
+    """A binding of an exchange; equal if source, key, typed arguments and destination are equal."""
 
     __slots__ = ("_hash", "arguments", "destination", "key", "source")
 
@@ -48,7 +49,7 @@ class Binding:
         self.key = key
         self.arguments = arguments or NO_ARGUMENTS
         self.destination = destination
-        # With the arguments in it: one queue may be bound often with the same key and other arguments.
+        # Includes the arguments, since a queue can be bound repeatedly with the same key and other arguments.
         self._hash = hash((key, id(destination), fingerprint(arguments) if arguments else None))
 
     def __eq__(self, other: object) -> bool:
@@ -65,7 +66,7 @@ class Binding:
         return self._hash
 
     def has_arguments_of(self, other: "Binding") -> bool:
-        """The arguments are equal, and so are their types."""
+        """True if the arguments and their types are equal to those of `other`."""
         if self.arguments is other.arguments:
             return True
         return fingerprint(self.arguments) == fingerprint(other.arguments)
@@ -75,7 +76,7 @@ class Binding:
 
 
 class Exchange:
-    """Names the destinations of a message; knows its own bindings and nothing of other exchanges."""
+    """Determines the destinations of a message by its own bindings, without knowing other exchanges."""
 
     __slots__ = (
         "_alternate", "_bindings", "_watcher", "history", "name", "published_in", "published_out",
@@ -84,7 +85,7 @@ class Exchange:
 
     # The name of the type, as in exchange.declare.
     type_name = ""
-    # The keys in the CC and BCC headers are routed like the routing key itself.
+    # True if the keys in the CC and BCC headers are routed like the routing key.
     is_routed_by_copies = False
 
     def __init__(
@@ -96,10 +97,10 @@ class Exchange:
         self.name = name
         self.settings = settings
         self.random_octets = random_octets
-        # Messages that clients published to it, and how often it had one put into a queue.
+        # Messages published to it by clients, and the number of times it routed one to a queue.
         self.published_in = 0
         self.published_out = 0
-        # Whoever samples these keeps them here, so that they go with it.
+        # The sampled history of these, kept here so that it is dropped with the exchange.
         self.history: Samples | None = None
         self._bindings: Multimap[Binding] = Multimap()
         self._watcher: Callable[[], None] | None = None
@@ -109,7 +110,7 @@ class Exchange:
 
     @property
     def decides(self) -> int:
-        """BY_KEY, BY_PROPERTIES or BY_CHANCE: for which messages the answer of `route` may be kept."""
+        """BY_KEY, BY_PROPERTIES or BY_CHANCE: for which messages the result of `route` may be cached."""
         return BY_KEY
 
     @staticmethod
@@ -117,16 +118,16 @@ class Exchange:
         """Raise PreconditionFailed unless an exchange of this type may be declared with `arguments`."""
 
     def validate_binding(self, key: str, arguments: Mapping[str, object]) -> None:
-        """Raise PreconditionFailed unless a binding with `key` and `arguments` may exist."""
+        """Raise PreconditionFailed unless a binding with `key` and `arguments` is valid."""
 
     @property
     def bindings(self) -> int:
-        """How many bindings it has."""
+        """The number of its bindings."""
         return self._bindings.count
 
     @property
     def alternate(self) -> str | None:
-        """The exchange that takes what this one routes nowhere; by its argument or, set later, by policy."""
+        """The alternate exchange for unroutable messages, from its argument or a policy."""
         return self._alternate
 
     @alternate.setter
@@ -135,7 +136,7 @@ class Exchange:
         self._changed()
 
     def bind(self, binding: Binding) -> bool:
-        """Add `binding`; False if an equal one is there already."""
+        """Add `binding`; False if an equal one exists already."""
         if not self._bindings.add(binding.key, binding):
             return False
         self.added(binding)
@@ -152,33 +153,36 @@ class Exchange:
         return True
 
     def route(self, routing_key: str, message: Message) -> Iterable[object]:
-        """The destinations of `message` in the order of binding; one may come more than once."""
+        """The destinations of `message` in the order of binding; one may occur repeatedly."""
         raise NotImplementedError
 
     def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
-        """Whether `binding`, one of its own, takes `message`, and why: what `route` does, in words."""
+        """Whether `binding`, which must be one of its own, matches `message`, with the reason.
+
+        Agrees with `route`.
+        """
         raise NotImplementedError
 
     def holds(self, binding: Binding) -> bool:
-        """True if `binding` is one of its own, still."""
+        """True if `binding` is still one of its own."""
         return self._bindings.holds(binding.key, binding)
 
     def each_binding(self) -> Iterator[Binding]:
-        """Every binding, those with one key together."""
+        """All bindings, grouped by key."""
         return self._bindings.each()
 
     def watch(self, watcher: Callable[[], None] | None) -> None:
-        """Call `watcher` after every change of what is routed where."""
+        """Call `watcher` after every change of the bindings or the alternate exchange."""
         self._watcher = watcher
 
     def prepare(self) -> None:
-        """A type with attributes of its own gives them their first values."""
+        """Hook: a type with attributes of its own initialises them."""
 
     def added(self, binding: Binding) -> None:
-        """A type that keeps an index of its own adds `binding` to it."""
+        """Hook: a type with an index of its own adds `binding` to it."""
 
     def removed(self, binding: Binding) -> None:
-        """A type that keeps an index of its own removes `binding` from it."""
+        """Hook: a type with an index of its own removes `binding` from it."""
 
     def _changed(self) -> None:
         if self._watcher is not None:
@@ -189,7 +193,7 @@ class Exchange:
 
 
 def fingerprint(value: object) -> Hashable:
-    """Equal for equal values of equal AMQP types: bindings with 1 as int32 and 1 as int64 are two."""
+    """Equal for equal values of equal AMQP types: 1 as int32 and 1 as int64 differ."""
     if isinstance(value, dict):
         return dict, tuple((name, fingerprint(value[name])) for name in sorted(value))
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The fanout exchange: to every binding, whatever the key (0-9-1 §3.1.3.2)."""
+"""The fanout exchange: routes to all bindings, whatever the key (0-9-1 §3.1.3.2)."""
 
 from collections.abc import Iterable
 
@@ -8,22 +8,22 @@ from warren.routing.verdict import Verdict
 
 
 class FanoutExchange(Exchange):
-    """All its destinations, always."""
+    """Routes every message to all its destinations."""
 
     __slots__ = ("_destinations",)
 
     type_name = "fanout"
 
     def prepare(self) -> None:
-        # Each destination with the number of its bindings, so that one bound often is walked once.
+        # Each destination with the number of its bindings, so that each is visited once.
         self._destinations: dict[object, int] = {}
 
     def route(self, routing_key: str, message: Message) -> Iterable[object]:
-        """Every destination bound."""
+        """All bound destinations."""
         return self._destinations
 
     def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
-        """Always."""
+        """Explains that every binding of a fanout exchange matches."""
         return Verdict(True, "a fanout exchange sends everything along every binding")
 
     def added(self, binding: Binding) -> None:

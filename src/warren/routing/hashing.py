@@ -1,9 +1,9 @@
 """Hashes that are the same in every process, on every node and after every restart.
 
-A key falls into one of `SLOTS` slots. The owner of a slot is drawn by rendezvous: each candidate gets a
-number from the slot and its own seed, an exponential waiting time divided by its weight, and the shortest
-wins. Who wins depends on the set of candidates alone, not on the order in which they came; one more takes
-slots from all others in proportion and moves no slot between them, one less gives up only its own.
+A key falls into one of `SLOTS` slots. The owner of a slot is determined by weighted rendezvous hashing: each
+candidate draws an exponential waiting time, divided by its weight, from the slot and its own seed; the
+shortest wins. The result depends only on the set of candidates, not on their order. An additional candidate
+takes slots from all others in proportion and moves no slot between them; a removed one gives up only its own.
 """
 
 from hashlib import blake2b
@@ -27,21 +27,24 @@ def key_slot(octets: bytes) -> int:
 
 
 def key_hash(octets: bytes) -> int:
-    """64 bits of a key, all of them usable."""
+    """A 64-bit hash of a key, with all bits usable."""
     return mix(crc32(octets))
 
 
 def seed(name: str) -> int:
-    """64 bits of the name of a candidate: enough that no two of them are alike."""
+    """A 64-bit hash of the name of a candidate, wide enough to make collisions negligible."""
     return int.from_bytes(blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "big")
 
 
 def draw(slot: int, seeds: list[int], weights: list[float]) -> int:
-    """The position of the candidate that owns `slot`, one at least; without weights they are all alike."""
+    """The index of the candidate that owns `slot`; there must be at least one.
+
+    Without weights all are equal.
+    """
     spread = (slot + 1) * _SPREAD & _MASK
     winner = 0
     if not weights:
-        # The shortest wait is then that of the largest number.
+        # The shortest waiting time is then that of the largest number.
         most = 0
         for at in range(len(seeds)):
             candidate = seeds[at]
@@ -52,7 +55,7 @@ def draw(slot: int, seeds: list[int], weights: list[float]) -> int:
         return winner
     best = -1.0
     for at in range(len(seeds)):
-        # In (0, 1): 53 bits and a half, so that the logarithm is never of zero.
+        # In (0, 1), with 53 bits and an offset of a half, so that the logarithm is finite.
         candidate = seeds[at]
         unit = ((mix(spread ^ candidate) >> 11) + 0.5) * _UNIT
         weight = weights[at]
@@ -64,7 +67,7 @@ def draw(slot: int, seeds: list[int], weights: list[float]) -> int:
 
 
 def mix(value: int) -> int:
-    """The finaliser of splitmix64: every bit of `value` changes half of the bits of the result."""
+    """The finaliser of splitmix64: each bit of `value` affects half of the bits of the result."""
     value = (value ^ (value >> 30)) * _FIRST & _MASK
     value = (value ^ (value >> 27)) * _SECOND & _MASK
     return value ^ (value >> 31)

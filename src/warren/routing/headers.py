@@ -29,17 +29,17 @@ _RESERVED = "x-"
 _EMPTY = (dict, list)
 _HAS_HEADERS = HAS_HEADERS
 
-# Of what a binding misses, so much is told.
+# The maximum number of missing headers that are named.
 _LACKING_SHOWN_MAX = 5
 
-# In place of a value: any value will do.
+# Represents any value.
 _PRESENT = object()
-# A header, and its value made comparable.
+# (header, comparable value)
 Fact = tuple[str, Hashable]
 
 
 class HeadersExchange(Exchange):
-    """To every binding whose facts agree with the message's headers; its routing key is ignored."""
+    """Routes by the message's headers; the routing key is ignored."""
 
     __slots__ = ("_always", "_index", "_rules", "_turn", "_wanted")
 
@@ -48,16 +48,16 @@ class HeadersExchange(Exchange):
     def prepare(self) -> None:
         self._rules: dict[Rule, Rule] = {}
         self._index: dict[str, HeaderIndex] = {}
-        # The headers that rules ask for, each with their number; no other is decoded.
+        # The headers that rules refer to, each with a number; only these are decoded.
         self._wanted: dict[str, int] = {}
-        # The rule that asks for nothing, and so is met by every message.
+        # The rule without conditions, which every message satisfies.
         self._always: Rule | None = None
-        # The number of the message.
+        # The number of the current message.
         self._turn = 0
 
     @property
     def decides(self) -> int:
-        """By the headers: the same key may come with others."""
+        """BY_PROPERTIES: messages with the same key may have other headers."""
         return BY_PROPERTIES
 
     def validate_binding(self, key: str, arguments: Mapping[str, object]) -> None:
@@ -94,7 +94,9 @@ class HeadersExchange(Exchange):
         return found
 
     def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
-        """By each header that it asks for: there with that value, missing, or other."""
+        """Explains for each header of the binding whether it is present with that value, missing or
+        different.
+        """
         rule = rule_for(binding.arguments)
         headers = message.headers()
         unmet = sorted(
@@ -114,7 +116,7 @@ class HeadersExchange(Exchange):
         return Verdict(False, f"x-match is {mode}: {lacking}{more}", met / (count + 1))
 
     def _try(self, filed: object, headers: dict[str, object], found: list[object]) -> None:
-        """Take the rules of one place that `headers` satisfy."""
+        """Add the rules of one header's index that `headers` satisfy to `found`."""
         if isinstance(filed, dict):
             for rule in filed:
                 self._try_one(rule, headers, found)
@@ -177,13 +179,13 @@ class HeadersExchange(Exchange):
             header_index.add(value, rule)
 
     def _indexed_count(self, fact: Fact) -> int:
-        """How many rules are filed under `fact`."""
+        """The number of rules indexed under `fact`."""
         header_index = self._index.get(fact[0])
         return 0 if header_index is None else header_index.size(fact[1])
 
 
 class HeaderIndex:
-    """The rules filed under one header. Most places have one rule: it stands there without a dict."""
+    """The rules indexed under one header. Most values have one rule, which is stored without a dict."""
 
     __slots__ = ("by_value", "present")
 
@@ -192,7 +194,7 @@ class HeaderIndex:
         self.by_value: dict[Hashable, Rule | dict[Rule, None]] = {}
 
     def add(self, value: Hashable, rule: "Rule") -> None:
-        """File `rule` under `value`."""
+        """Add `rule` under `value`."""
         filed = self._get(value)
         if isinstance(filed, dict):
             filed[rule] = None
@@ -200,7 +202,7 @@ class HeaderIndex:
             self._put(value, rule if filed is None else {filed: None, rule: None})
 
     def remove(self, value: Hashable, rule: "Rule") -> None:
-        """Remove `rule`, which is filed under `value`."""
+        """Remove `rule`, which is indexed under `value`."""
         filed = self._get(value)
         if isinstance(filed, dict) and len(filed) > 1:
             del filed[rule]
@@ -208,14 +210,14 @@ class HeaderIndex:
             self._put(value, None)
 
     def size(self, value: Hashable) -> int:
-        """How many rules are filed under `value`."""
+        """The number of rules under `value`."""
         filed = self._get(value)
         if filed is None:
             return 0
         return len(filed) if isinstance(filed, dict) else 1
 
     def is_empty(self) -> bool:
-        """True when nothing is filed here."""
+        """True if it has no rules."""
         return self.present is None and not self.by_value
 
     def _get(self, value: Hashable) -> "Rule | dict[Rule, None] | None":
@@ -231,18 +233,18 @@ class HeaderIndex:
 
 
 class Rule:
-    """Bindings with the same facts and mode. Most rules have one: it stands there without a dict."""
+    """Bindings with the same facts and mode. Most rules have one binding, which is stored without a dict."""
 
     __slots__ = ("_hash", "_others", "_place", "bindings", "facts", "is_any", "turn")
 
     def __init__(self, is_any: bool, facts: frozenset[Fact]) -> None:
         self.is_any = is_any
         self.facts = facts
-        # Of an `all` rule: the fact that it is filed under, and the others.
+        # For an `all` rule: the fact it is indexed under, and the other facts.
         self._place: Fact | None = None
         self._others: tuple[Fact, ...] = ()
         self.bindings: Binding | dict[Binding, None] | None = None
-        # What an `any` rule was marked with last: the number of a message that it took.
+        # For an `any` rule: the number of the last message that it matched.
         self.turn = 0
         self._hash = hash((is_any, facts))
 
@@ -253,7 +255,7 @@ class Rule:
         return self._hash
 
     def add(self, binding: Binding) -> None:
-        """Hold `binding`, which is none of those held."""
+        """Add `binding`, which is not in the rule yet."""
         held = self.bindings
         if isinstance(held, dict):
             held[binding] = None
@@ -261,7 +263,7 @@ class Rule:
             self.bindings = binding if held is None else {held: None, binding: None}
 
     def remove(self, binding: Binding) -> None:
-        """Hold `binding` no longer; `bindings` is None after the last."""
+        """Remove `binding`; `bindings` is None after the last."""
         held = self.bindings
         if isinstance(held, dict) and len(held) > 1:
             del held[binding]
@@ -269,12 +271,12 @@ class Rule:
             self.bindings = None
 
     def index_under(self, place: Fact) -> None:
-        """Be filed under `place`: a message that looks there states that fact."""
+        """Index the rule under `place`: messages found there state that fact."""
         self._place = place
         self._others = tuple(fact for fact in self.facts if fact[0] != place[0])
 
     def places(self) -> Iterable[Fact]:
-        """The facts that it is filed under."""
+        """The facts that the rule is indexed under."""
         if self.is_any:
             return self.facts
         return () if self._place is None else (self._place,)
@@ -290,7 +292,7 @@ class Rule:
 
 
 def rule_for(arguments: Mapping[str, object]) -> Rule:
-    """What the arguments of a binding ask for."""
+    """A rule with the conditions in the arguments of a binding."""
     mode = str(arguments.get(MATCH_ARGUMENT, "all"))
     counts_reserved = mode.endswith("-with-x")
     facts = frozenset(
@@ -302,12 +304,12 @@ def rule_for(arguments: Mapping[str, object]) -> Rule:
 
 
 def _mismatch(name: str, wanted: object, headers: Mapping[str, object]) -> str:
-    """What a binding that asks for `name` to be `wanted` misses in `headers`."""
+    """A description of how `headers` fail the condition that `name` is `wanted`."""
     if name not in headers:
         return f"header {shown(name)} is missing"
     found = headers[name]
     told = f"header {shown(name)} is {shown(found)}, not {shown(wanted)}"
-    # What puzzles most: it looks the same.
+    # They look equal, so the types are named.
     is_alike = shown(found).strip("'") == shown(wanted).strip("'")
     return f"{told} ({type_name(found)}, not {type_name(wanted)})" if is_alike else told
 

@@ -1,7 +1,7 @@
 """The modulus hash exchange, `x-modulus-hash`: one of N bindings, by the hash of the routing key modulo N.
 
-As RabbitMQ 4.3 documents it: the same key goes to the same destination for as long as the bindings stay the
-same, also after a restart; binding keys mean nothing. A destination bound twice counts twice.
+As documented for RabbitMQ 4.3: the same key goes to the same destination while the bindings are unchanged,
+also after a restart; binding keys are ignored. A destination bound twice counts twice.
 """
 
 from collections.abc import Iterable
@@ -13,23 +13,23 @@ from warren.routing.verdict import Verdict, shown
 
 
 class ModulusHashExchange(Exchange):
-    """One destination for equal routing keys, all bindings alike."""
+    """Routes equal routing keys to one destination; all bindings are equal."""
 
     __slots__ = ("_ordered",)
 
     type_name = "x-modulus-hash"
 
     def prepare(self) -> None:
-        # The destinations by name, or None after a change.
+        # The destinations in order of name; None after a change.
         self._ordered: list[object] | None = None
 
     def route(self, routing_key: str, message: Message) -> Iterable[object]:
-        """The one destination that `routing_key` falls to; none if nothing is bound."""
+        """The destination that `routing_key` selects; none if nothing is bound."""
         ordered = self._in_order()
         return (ordered[_remainder(routing_key, len(ordered))],) if ordered else ()
 
     def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
-        """By the place that the routing key falls on; binding keys mean nothing."""
+        """Explains which position the routing key selects; binding keys are ignored."""
         ordered = self._in_order()
         place = _remainder(routing_key, len(ordered))
         told = f"the hash of {shown(routing_key)} modulo {len(ordered)} is {place}"
@@ -38,7 +38,7 @@ class ModulusHashExchange(Exchange):
         return Verdict(False, f"{told}: another destination's place in the order of names", 0.0)
 
     def _in_order(self) -> list[object]:
-        """The destinations in the order of their names."""
+        """The destinations in order of name."""
         ordered = self._ordered
         if ordered is None:
             ordered = [binding.destination for binding in self.each_binding()]

@@ -9,28 +9,29 @@ microsecond for ten thousand. The trie costs more for each place that is reached
 import re
 from array import array
 
-# What is `*` for one word, and `#` for any number.
+# Wildcards: `*` stands for one word, `#` for any number of words.
 ONE = "*"
 ANY = "#"
 
-# The bits of a word are made of its places, of which there may be many: those of the last words are kept.
+# The bits of a word are computed from its places, of which there may be many; those of recent words are
+# cached.
 _KEPT_MAX = 16
 _NOT_EMPTY = re.compile(rb"[^\0]")
 
 
 class PatternBits:
-    """A set of patterns."""
+    """A set of topic patterns."""
 
     __slots__ = ("_any", "_bases", "_dead", "_ends", "_kept", "_literal", "_one", "_size", "_starts")
 
     def __init__(self) -> None:
-        # How many bits there are, and how many of them are of patterns that were taken out.
+        # The number of bits, and how many of them belong to removed patterns.
         self._size = 0
         self._dead = 0
         self._starts = bytearray()
         self._one = bytearray()
         self._any = bytearray()
-        # The places of each word; where each pattern begins, and by its last place which one it is.
+        # The places of each word; the first place of each pattern; and the pattern of each last place.
         self._literal: dict[str, array[int]] = {}
         self._bases: dict[str, int] = {}
         self._ends: dict[int, str] = {}
@@ -38,16 +39,16 @@ class PatternBits:
 
     @property
     def is_mostly_dead(self) -> bool:
-        """True if most of it is of patterns that were taken out: one that is made anew is smaller."""
+        """True if most bits belong to removed patterns, so that rebuilding makes it smaller."""
         return self._dead > self._size - self._dead
 
     def add(self, pattern: str) -> None:
-        """One pattern more."""
+        """Add `pattern`."""
         base = self._size
         at = base
         before = ""
         for word in pattern.split(".") if pattern else ():
-            # `#` behind `#` means the same: without it, no place is entered from one that was just entered.
+            # `##` is equivalent to `#`: merged, so that no place is entered from one that was just entered.
             if word == before == ANY:
                 continue
             before = word
@@ -67,7 +68,7 @@ class PatternBits:
         self._kept.clear()
 
     def remove(self, pattern: str) -> None:
-        """One pattern less: nothing enters it any more."""
+        """Remove `pattern`: no bit enters it any more."""
         base = self._bases.pop(pattern)
         self._starts[base >> 3] &= ~(1 << (base & 7))
         end = base
@@ -78,7 +79,7 @@ class PatternBits:
         self._kept.clear()
 
     def match(self, words: list[str]) -> list[str]:
-        """The patterns that exactly `words` match."""
+        """The patterns that match exactly `words`."""
         one, loops = (int.from_bytes(bits, "little") for bits in (self._one, self._any))
         places = int.from_bytes(self._starts, "little")
         places |= (places & loops) << 1
@@ -99,13 +100,13 @@ class PatternBits:
         return [self._ends[place] for place in reached if place in self._ends]
 
     def _grow(self, place: int) -> None:
-        """Have room for the bit `place`."""
+        """Make room for the bit `place`."""
         if place >> 3 >= len(self._starts):
             for bits in (self._starts, self._one, self._any):
                 bits.append(0)
 
     def _bits_of(self, word: str) -> int:
-        """The places that `word` leads on from."""
+        """The places that are left by `word`."""
         places = self._literal.get(word)
         if places is None:
             return 0

@@ -1,7 +1,7 @@
-"""The random exchanges: each message to one binding, drawn with equal chances; keys mean nothing.
+"""The random exchanges: each message goes to one binding, chosen at random; binding keys are ignored.
 
-`x-random` is RabbitMQ's plugin. `x-local-random` is RabbitMQ 4's: only queues of this node take part, and
-here every destination that the router knows is one.
+`x-random` is RabbitMQ's plugin. `x-local-random` is RabbitMQ 4's: only queues of the local node take part,
+which here are all destinations.
 """
 
 from collections.abc import Iterable
@@ -15,22 +15,22 @@ _OCTETS = 8
 
 
 class RandomExchange(Exchange):
-    """One destination by chance; it was given `random_octets` to draw with."""
+    """Routes to one destination at random; draws with its `random_octets`."""
 
     __slots__ = ("_drawn_from", "choice_seed")
 
     type_name = "x-random"
 
     def prepare(self) -> None:
-        # The destinations of all bindings, or None after a change.
+        # The destinations of all bindings; None after a change.
         self._drawn_from: list[object] | None = None
-        # While it has one, the choice follows from it, from the name of the exchange and from the bindings:
-        # also on another day, in whichever order they were made.
+        # If set, the choice is determined by it, the name of the exchange and the bindings, whatever their
+        # order.
         self.choice_seed: bytes | None = None
 
     @property
     def decides(self) -> int:
-        """By chance: the next message with the same key may go elsewhere."""
+        """BY_CHANCE: the next message with the same key may be routed elsewhere."""
         return BY_CHANCE
 
     def route(self, routing_key: str, message: Message) -> Iterable[object]:
@@ -46,7 +46,7 @@ class RandomExchange(Exchange):
         return (destinations[int.from_bytes(self.random_octets(_OCTETS), "big") % len(destinations)],)
 
     def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
-        """Perhaps, if there is another."""
+        """Explains that the binding is one of several that can be drawn."""
         if self.bindings < 2:
             return Verdict(True, "the only binding of an exchange that chooses by chance")
         return Verdict(
@@ -66,7 +66,7 @@ class RandomExchange(Exchange):
 
 
 class LocalRandomExchange(RandomExchange):
-    """One destination of this node by chance."""
+    """Routes to one destination of this node at random."""
 
     __slots__ = ()
 

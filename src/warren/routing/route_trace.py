@@ -1,7 +1,7 @@
-"""Where a message would go, and why nowhere else: the walk of the router, explained binding by binding.
+"""Traces where a message would be routed, with the reason for each binding.
 
-Nothing is published or kept, and no cache of the router is used. What an exchange says of its bindings is all
-that counts here: that it agrees with what it does is what the tests hold it to.
+Nothing is published, and no cache of the router is used. The trace relies on what exchanges say about their
+bindings; tests verify that this agrees with what they do.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ CERTAIN = 1.0
 
 @dataclass(frozen=True, slots=True)
 class BindingVerdict:
-    """A binding, with what it says to which of the message's routing keys."""
+    """A binding with its verdict, and the routing keys of the message that it concerns."""
 
     binding: Binding
     routing_key: str
@@ -27,34 +27,34 @@ class BindingVerdict:
 
 @dataclass(slots=True, eq=False)
 class ExchangeVisit:
-    """One exchange on the way."""
+    """An exchange on the way of the message."""
 
     exchange: Exchange
-    # What led to it first: a binding, or the exchange that it is the alternate of; None of that, the publish.
+    # What led to it first: a binding, or the exchange whose alternate it is; None for both: the publish.
     binding: Binding | None = None
     alternate_of: Exchange | None = None
-    # Of its bindings.
+    # The number of its bindings.
     matched: int = 0
     missed: int = 0
-    # What takes what no binding does, if it came to that; the name is there if the exchange is not.
+    # The alternate exchange, if it was used; its name is set even if it does not exist.
     alternate: str | None = None
     is_alternate_missing: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class ReachedQueue:
-    """A queue that the message comes to."""
+    """A queue that the message reaches."""
 
     queue: object
-    # The bindings that lead to it, the first of them.
+    # The first bindings that lead to it.
     through: list[BindingVerdict] = field(default_factory=list)
     count: int = 0
-    # False if chance has a say.
+    # False if it depends on chance.
     is_certain: bool = False
 
 
 class RouteTrace:
-    """One message on its way through `exchanges`; complete when `steps` is through."""
+    """The trace of one message through `exchanges`; complete when `steps` has been exhausted."""
 
     __slots__ = (
         "_exchanges", "_is_shown", "_message", "_misses", "_misses_max", "_number", "_steps", "keys",
@@ -76,23 +76,23 @@ class RouteTrace:
         self._message = message
         self.visits: dict[Exchange, ExchangeVisit] = {}
         self.queues: dict[object, ReachedQueue] = {}
-        # How many bindings were looked at that do not match; the nearest of them are kept.
+        # The number of bindings examined that do not match, of which the nearest are kept.
         self.missed = 0
         self._misses: list[tuple[float, int, BindingVerdict]] = []
         self._misses_max = misses_max
-        # Whether a binding that does not match may be told of.
+        # True for a binding whose mismatch may be reported.
         self._is_shown = is_shown
         self._number = 0
-        # Every step from an exchange, and whether it is certain.
+        # All edges from exchanges, and whether they are certain.
         self._steps: list[tuple[Exchange, object, bool]] = []
 
     @property
     def misses(self) -> list[BindingVerdict]:
-        """The bindings that nearly match, the nearest first."""
+        """The bindings that nearly match, nearest first."""
         return [judged for _, _, judged in sorted(self._misses, key=lambda miss: miss[:2], reverse=True)]
 
     def steps(self, start: Exchange) -> Iterator[None]:
-        """Walk from `start`, a turn's work with each step."""
+        """Trace from `start`, a turn's work with each step."""
         self._visit(ExchangeVisit(start))
         waiting = list(self.visits.values())
         for visit in waiting:
@@ -105,7 +105,7 @@ class RouteTrace:
         exchange = visit.exchange
         keys = self.keys if exchange.is_routed_by_copies else self.keys[:1]
         for number, binding in enumerate(list(exchange.each_binding()), 1):
-            # It may be gone since the turn before.
+            # It may have been deleted since the last turn.
             if exchange.holds(binding):
                 self._judge(visit, self._judged(exchange, binding, keys))
             if not number % EXPLAINED_PER_TURN:
@@ -120,7 +120,7 @@ class RouteTrace:
                 self._visit(ExchangeVisit(alternate, alternate_of=exchange))
 
     def _judged(self, exchange: Exchange, binding: Binding, keys: Sequence[str]) -> BindingVerdict:
-        """What `binding` says to the key that it likes best."""
+        """The verdict of `binding` for the routing key that it matches best."""
         best: BindingVerdict | None = None
         for key in keys:
             judged = BindingVerdict(binding, key, exchange.explain(binding, key, self._message))
@@ -161,7 +161,7 @@ class RouteTrace:
         self.visits.setdefault(visit.exchange, visit)
 
     def _find_certain(self, start: Exchange) -> None:
-        """Mark the queues that are reached whatever chance says."""
+        """Mark the queues that are reached without depending on chance."""
         certain: dict[object, list[object]] = {}
         for source, destination, is_certain in self._steps:
             if is_certain:

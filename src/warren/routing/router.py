@@ -1,11 +1,12 @@
-"""Where a message goes: all exchanges of a vhost as one graph, with a cache of the answers.
+"""The router of a vhost: all exchanges as one graph, with a cache of routes.
 
 Invariants:
-- what `route` answers is what a walk of the graph would answer now: every change empties the cache;
-- each exchange is visited once and each queue is named once, in an order that the bindings determine, and
-  behind all of them what accompanies one of them;
-- an answer is kept here only if every exchange on its walk decides by the key alone, and the message has
-  no CC and no BCC header.
+
+- `route` returns what a walk of the graph would return now: every change empties the cache.
+- Each exchange is visited once and each queue is returned once, in an order determined by the bindings,
+  followed by the copies of `copy_to`.
+- A route is cached here only if every exchange on its walk decides by the key alone, and the message has no
+  CC and no BCC header.
 """
 
 from collections.abc import Iterable
@@ -32,26 +33,26 @@ class Router:
     def __init__(self, vhost_name: str) -> None:
         self.vhost_name = vhost_name
         self.exchanges: dict[str, Exchange] = {}
-        # Advances with every change: who keeps a `Route` keeps this number beside it.
+        # Advances with every change; a cached `Route` is stored with this number.
         self.generation = 0
         self._by_destination: Multimap[Binding] = Multimap()
-        # Destination -> what gets all that it gets.
+        # Destination -> the destination that gets a copy of each message.
         self._copy_targets: dict[object, object] = {}
         self._young: dict[bytes, Route] = {}
         self._old: dict[bytes, Route] = {}
         self._kept = 0
 
     def add(self, exchange: Exchange) -> None:
-        """Make `exchange` known by its name, which no other has."""
+        """Add `exchange`, whose name must be new."""
         assert exchange.name not in self.exchanges
         self.exchanges[exchange.name] = exchange
         exchange.watch(self.forget)
         self.forget()
 
     def remove(self, name: str) -> list[Binding]:
-        """Remove the exchange `name`; return the bindings from it and to it, which go with it."""
+        """Remove the exchange `name`; returns the bindings from it and to it, which are removed as well."""
         exchange = self.exchanges.pop(name)
-        # One from the exchange to itself stands in both lists, and is unbound once.
+        # A binding of the exchange to itself is in both lists, and is unbound once.
         touching = [*exchange.each_binding(), *self.bindings_of(exchange)]
         gone = [binding for binding in touching if self.unbind(binding)]
         exchange.watch(None)
@@ -59,7 +60,7 @@ class Router:
         return gone
 
     def bind(self, binding: Binding) -> bool:
-        """Add `binding` to its source; False if an equal one is there already."""
+        """Add `binding` to its source; False if an equal one exists already."""
         if not binding.source.bind(binding):
             return False
         self._by_destination.add(binding.destination, binding)
@@ -73,11 +74,11 @@ class Router:
         return True
 
     def bindings_of(self, destination: object) -> list[Binding]:
-        """Every binding to `destination`, oldest first."""
+        """All bindings to `destination`, oldest first."""
         return list(self._by_destination.get(destination))
 
     def copy_to(self, destination: object, target: object) -> None:
-        """Have `target` get from here on what `destination` gets; None is nobody."""
+        """Route a copy of each message for `destination` to `target` from now on; None ends this."""
         if self._copy_targets.get(destination) is target:
             return
         if target is None:
@@ -87,7 +88,7 @@ class Router:
         self.forget()
 
     def forget(self) -> None:
-        """Empty the cache, since an answer may have changed."""
+        """Empty the cache, since a route may have changed."""
         self.generation += 1
         if self._young or self._old:
             self._young = {}
@@ -96,11 +97,11 @@ class Router:
 
     @property
     def cached_count(self) -> int:
-        """How many answers are kept."""
+        """The number of cached routes."""
         return len(self._young) + len(self._old)
 
     def known(self, address: bytes) -> "Route | None":
-        """The kept answer for messages to `address` without copies; None if there is none."""
+        """The cached route for messages to `address` without copies; None if there is none."""
         route = self._young.get(address)
         if route is None and self._old:
             route = self._old.get(address)
@@ -109,13 +110,16 @@ class Router:
         return route
 
     def route(self, address: bytes, message: Message) -> tuple[object, ...]:
-        """Each queue that `message` goes to, once; `address` is its exchange and its routing key."""
+        """The queues that `message` is routed to, each once; `address` is its exchange and routing key."""
         if message.flags & _HAS_HEADERS and has_copies(message.property_list):
             return self._walk(address, message, carbon_copies(message.headers())).destinations
         return self.find(address, message).destinations
 
     def find(self, address: bytes, message: Message) -> "Route":
-        """The route of `message`, which has no copies; see `Route.decides` for how long it is true."""
+        """The route of `message`, which has no copies.
+
+        `Route.decides` says for which messages it is valid.
+        """
         route = self.known(address)
         if route is None:
             route = self._walk(address, message, [])
@@ -133,13 +137,13 @@ class Router:
         found = walk.from_exchange(exchange)
         if self._copy_targets:
             beside = [self._copy_targets[one] for one in found if one in self._copy_targets]
-            # One may accompany several, or be found by itself.
+            # It may be a copy of several, or be a destination itself.
             found = tuple(dict.fromkeys((*found, *beside)))
         return Route(address, exchange, found, walk.decides)
 
     def _keep(self, route: "Route") -> None:
-        # Two halves: when the young one is full it becomes the old one, and what was in neither use for
-        # that long is dropped. A hit in the old half brings the answer back into the young one.
+        # Two generations: when the young one is full it becomes the old one, whose unused routes are dropped.
+        # A hit in the old generation moves the route to the young one.
         if len(self._young) >= ROUTES_CACHED_MAX // 2 or self._kept > ROUTE_DESTINATIONS_CACHED_MAX // 2:
             self._old = self._young
             self._young = {}
@@ -149,9 +153,10 @@ class Router:
 
 
 class Route:
-    """Where messages to one address go: true for as long as the router's `generation` stays what it is.
+    """The destinations of messages to one address; valid while the router's `generation` is unchanged.
 
-    BY_KEY it is true for all of them, BY_PROPERTIES for those with equal property lists, BY_CHANCE for one.
+    It is valid for all messages if BY_KEY, for those with equal property lists if BY_PROPERTIES, for one if
+    BY_CHANCE.
     """
 
     __slots__ = ("address", "decides", "destinations", "sole", "source")
@@ -159,18 +164,19 @@ class Route:
     def __init__(
         self, address: bytes, source: Exchange, destinations: tuple[object, ...], decides: int
     ) -> None:
-        # The messages to it can share these octets.
+        # The encoded address, which the messages can share.
         self.address = address
         # The exchange that they are published to.
         self.source = source
         self.destinations = destinations
-        # The destination, if there is one and no other: most often, and two fewer places in memory to visit.
+        # The only destination, if there is exactly one: the usual case, which touches two memory locations
+        # fewer.
         self.sole = destinations[0] if len(destinations) == 1 else None
         self.decides = decides
 
 
 class Walk:
-    """One message on its way through the graph of exchanges."""
+    """The walk of one message through the graph of exchanges."""
 
     __slots__ = ("_exchanges", "_keys", "_message", "decides")
 
@@ -178,11 +184,11 @@ class Walk:
         self._exchanges = exchanges
         self._keys = keys
         self._message = message
-        # What the exchanges visited have decided by, the least to be foreseen of them.
+        # The least predictable `decides` of the exchanges visited.
         self.decides = BY_KEY
 
     def from_exchange(self, start: Exchange) -> tuple[object, ...]:
-        """Each queue reached from `start`, once."""
+        """The queues reached from `start`, each once."""
         seen: dict[Exchange, None] = {start: None}
         queues: dict[object, None] = {}
         waiting = [start]
@@ -196,7 +202,7 @@ class Walk:
         return tuple(queues)
 
     def _step(self, exchange: Exchange) -> Iterable[object]:
-        """Where `exchange` sends the message, its alternate exchange if it would send it nowhere."""
+        """The destinations of `exchange` for the message, or its alternate exchange if there are none."""
         decides = exchange.decides
         if decides > self.decides:
             self.decides = decides
@@ -213,6 +219,6 @@ class Walk:
 
 
 def decode_name(octets: bytes, at: int) -> str:
-    """The short string that starts at `at`."""
+    """The short string at `at`."""
     start = at + 1
     return octets[start : start + octets[at]].decode("utf-8", "surrogateescape")

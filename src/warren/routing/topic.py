@@ -28,7 +28,7 @@ _ANY = "#"
 
 
 class TopicExchange(Exchange):
-    """To every binding whose pattern matches the routing key."""
+    """Routes to the bindings whose pattern matches the routing key."""
 
     __slots__ = ("_bits", "_root", "_turn")
 
@@ -37,9 +37,9 @@ class TopicExchange(Exchange):
 
     def prepare(self) -> None:
         self._root = TrieNode(False)
-        # Counts the words of all keys ever matched: what a `#` node was last marked with.
+        # The number of words matched so far; `#` nodes are marked with it when they are entered.
         self._turn = 0
-        # All patterns together, from the first key on that costs too much in the trie.
+        # All patterns together, created when the first key visits too many nodes of the trie.
         self._bits: PatternBits | None = None
 
     def route(self, routing_key: str, message: Message) -> Iterable[object]:
@@ -53,7 +53,10 @@ class TopicExchange(Exchange):
         return [binding.destination for pattern in patterns for binding in self._bindings.get(pattern)]
 
     def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
-        """By its pattern alone, without the trie: where the routing key parts from it."""
+        """Explains whether the pattern matches, and where the routing key deviates from it.
+
+        Does not use the trie.
+        """
         return TopicPattern(binding.key).explain(routing_key)
 
     def _match(self, words: list[str]) -> list["TrieNode"] | None:
@@ -88,7 +91,7 @@ class TopicExchange(Exchange):
         return nodes
 
     def _all(self) -> PatternBits:
-        """All patterns together."""
+        """All patterns as `PatternBits`."""
         bits = self._bits
         if bits is None:
             bits = self._bits = PatternBits()
@@ -97,14 +100,14 @@ class TopicExchange(Exchange):
         return bits
 
     def added(self, binding: Binding) -> None:
-        """The pattern of a first binding is planted."""
+        """Add the pattern of a first binding to the trie."""
         if self._bindings.size(binding.key) == 1:
             insert_pattern(self._root, binding.key)
             if self._bits is not None:
                 self._bits.add(binding.key)
 
     def removed(self, binding: Binding) -> None:
-        """The pattern of a last binding is cut out."""
+        """Remove the pattern of a last binding from the trie."""
         if self._bindings.size(binding.key) == 0:
             remove_pattern(self._root, binding.key)
             if self._bits is not None:
@@ -114,7 +117,7 @@ class TopicExchange(Exchange):
 
 
 class TrieNode:
-    """A place in the trie: the words that lead on from it, and the pattern that ends at it."""
+    """A node of the trie: the words that lead on from it, and the pattern that ends at it."""
 
     __slots__ = ("any", "children", "is_loop", "one", "pattern", "turn")
 
@@ -127,7 +130,7 @@ class TrieNode:
         self.turn = 0
 
     def get_or_add_child(self, word: str) -> "TrieNode":
-        """The node that `word` leads to, made if there is none."""
+        """The child for `word`, created if it does not exist."""
         if word == _ANY:
             if self.any is None:
                 self.any = TrieNode(True)
@@ -144,7 +147,7 @@ class TrieNode:
         return node
 
     def remove_child(self, word: str) -> None:
-        """Remove the node that `word` leads to."""
+        """Remove the child for `word`."""
         if word == _ANY:
             self.any = None
         elif word == _ONE:
@@ -156,18 +159,18 @@ class TrieNode:
                 self.children = None
 
     def is_bare(self) -> bool:
-        """True when nothing ends here and nothing leads on."""
+        """True if no pattern ends here and it has no children."""
         return self.pattern is None and self.children is None and self.one is None and self.any is None
 
 
 class TopicPattern:
-    """One pattern by itself: a bit for each place in it that the words so far can have led to."""
+    """One pattern by itself: a bit for each place that the words so far can have reached."""
 
     __slots__ = ("_any", "_end", "_literal", "_one", "_words", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        # `#` behind `#` means the same: without it, no place is entered from one that was just entered.
+        # `##` is equivalent to `#`: merged, so that no place is entered from one that was just entered.
         words = split_words(text)
         self._words = [
             word for at, word in enumerate(words) if word != _ANY or not at or words[at - 1] != _ANY
@@ -186,7 +189,7 @@ class TopicPattern:
         self._end = place
 
     def explain(self, key: str) -> Verdict:
-        """Whether `key` matches, and if not, at which of its words it parted."""
+        """Whether `key` matches, and if not, at which of its words it deviates."""
         words = split_words(key)
         places = self._entered(1)
         for at, word in enumerate(words):
@@ -200,11 +203,11 @@ class TopicPattern:
         return self._parted(places, len(words), words)
 
     def _entered(self, places: int) -> int:
-        """With those behind a `#`, which may stand for no word."""
+        """`places` with those behind a `#`, which can stand for no word."""
         return places | (places & self._any) << 1
 
     def _parted(self, places: int, at: int, words: list[str]) -> Verdict:
-        """Up to the word `at` of the key it was well."""
+        """The verdict for a key that matches up to the word `at`."""
         wanted = []
         for word in self._words:
             if places & 1 and word != _ANY:
@@ -227,7 +230,7 @@ def enter_loops(nodes: list[TrieNode], turn: int) -> None:
 
 
 def insert_pattern(root: TrieNode, pattern: str) -> None:
-    """Let `pattern` end in the trie."""
+    """Add `pattern` to the trie."""
     node = root
     for word in split_words(pattern):
         node = node.get_or_add_child(word)
@@ -235,7 +238,7 @@ def insert_pattern(root: TrieNode, pattern: str) -> None:
 
 
 def planted(root: TrieNode) -> list[str]:
-    """All patterns that end in the trie."""
+    """All patterns in the trie."""
     patterns = []
     nodes = [root]
     while nodes:
@@ -249,7 +252,7 @@ def planted(root: TrieNode) -> list[str]:
 
 
 def remove_pattern(root: TrieNode, pattern: str) -> None:
-    """Take `pattern` out of the trie, with all nodes that only it needed."""
+    """Remove `pattern` from the trie, with all nodes that only it needed."""
     node = root
     words = split_words(pattern)
     path = [node]

@@ -1,4 +1,4 @@
-"""The exchange types by the names that exchange.declare knows them by."""
+"""The exchange types by their names in exchange.declare."""
 
 from warren.errors import CommandInvalid
 from warren.routing.consistent_hash import ConsistentHashExchange

@@ -1,24 +1,24 @@
-"""What a binding says to a message, in words: for people who ask why one came, or did not."""
+"""Verdicts: whether a binding matches a message, with a reason for people to read."""
 
 from typing import NamedTuple
 
-# As much of a value as one reads.
+# The maximum length of a value in a reason.
 _SHOWN_MAX = 80
 
 
 class Verdict(NamedTuple):
-    """Whether the message goes along, and why."""
+    """Whether a binding matches the message, and why."""
 
     is_match: bool
     reason: str
-    # Of one that does not match: how little is missing, from 0 to below 1.
+    # For a mismatch: how nearly it matches, from 0 to below 1.
     nearness: float = 1.0
-    # Of one that matches: how often it is chosen among such.
+    # For a match: how often it is chosen among several.
     chance: float = 1.0
 
 
 def shown(value: object) -> str:
-    """`value` for a reason, no longer than one reads; it may be as large as a message."""
+    """`value` as text for a reason, shortened, since it may be as large as a message."""
     if isinstance(value, bytes):
         value = value[: _SHOWN_MAX + 1].decode("utf-8", "replace")
     if isinstance(value, str):
@@ -31,7 +31,7 @@ def shown(value: object) -> str:
 
 
 def likeness(one: str, other: str) -> float:
-    """How much of two different texts is the same at their begin and at their end: from 0 to below 1."""
+    """How much of the beginning and the end two different texts have in common: from 0 to below 1."""
     longest, shortest = max(len(one), len(other)), min(len(one), len(other))
     begin = 0
     while begin < shortest and one[begin] == other[begin]:

@@ -82,7 +82,7 @@ def test_one_more_than_there_may_be_is_refused_and_what_is_there_may_change(
     done = (Outcome.DONE, Outcome.EXISTING)
     assert [apply(make(number)).outcome for number in range(2)] == [Outcome.DONE] * 2
     refused = apply(make(2))
-    text = f"there are {most} {what.partition(',')[0]}, and may not be more"
+    text = f"the limit of {most} {what.partition(',')[0]} is reached"
     assert (refused.outcome, refused.text) == (Outcome.REFUSED, text)
     assert apply(make(1)).outcome in done
     # A log that has more was written before there were bounds.
@@ -101,7 +101,7 @@ def test_permissions_of_all_users_have_one_bound(apply: Apply, monkeypatch: pyte
         (lambda vhost: SetTopicPermissions(user="u", vhost=vhost, exchange="", write="", read=""), "topic "),
     ):
         assert [apply(make("v")).outcome for _ in range(2)] == [Outcome.DONE] * 2
-        assert apply(make("w")).text == f"there are 1 {kind}permissions, and may not be more"
+        assert apply(make("w")).text == f"the limit of 1 {kind}permissions is reached"
 
 
 def test_what_needs_a_vhost_that_is_not_there_says_so(apply: Apply) -> None:
