@@ -1,1 +1,1 @@
-"""The world behind ports: clock, chance, supervision."""
+"""The operating system behind ports: clock, disk, threads, supervision."""

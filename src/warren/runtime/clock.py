@@ -1,4 +1,4 @@
-"""The time: Unix milliseconds that never go backwards."""
+"""The clock: Unix time in milliseconds that never goes backwards."""
 
 import time
 
@@ -6,7 +6,7 @@ _NANOSECONDS = 1_000_000
 
 
 class Clock:
-    """Advances with the machine's uptime, and follows the wall clock only when that is ahead."""
+    """Advances with the uptime of the machine, and follows the wall clock only when that is ahead."""
 
     __slots__ = ("_offset_ms",)
 
@@ -15,19 +15,19 @@ class Clock:
 
     def now(self) -> int:
         """Unix time in milliseconds, never less than before."""
-        # What `_uptime_ms` does, without the call: it is asked twice for each read.
+        # The body of `_uptime_ms`, inlined: it is called twice for each read.
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // _NANOSECONDS + self._offset_ms
 
     def follow(self) -> None:
-        """Catch up with a wall clock that was set forward; one that was set back is waited for."""
+        """Catch up with a wall clock that was set forward; one that was set back is ignored."""
         self._offset_ms = max(self._offset_ms, wall_ms() - _uptime_ms())
 
 
 def _uptime_ms() -> int:
-    # Boot time and not monotonic time: a suspended laptop's messages expire while it sleeps.
+    # Boot time and not monotonic time, so that messages expire while a laptop is suspended.
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // _NANOSECONDS
 
 
 def wall_ms() -> int:
-    """Unix time in milliseconds, as it is said: it may go backwards."""
+    """Unix time in milliseconds by the wall clock, which may go backwards."""
     return time.time_ns() // _NANOSECONDS

@@ -1,7 +1,6 @@
-"""The files of one directory, written by a thread: the loop never waits for a disk.
+"""The files of one directory, written by a thread, so that the event loop never waits for a disk.
 
-Files are found by the directory that was opened and not by its path, so that a directory may be given another
-name while it is written to.
+Files are opened relative to the directory's descriptor, so that the directory can be renamed meanwhile.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ from warren.store.disk import (
 logger = logging.getLogger("warren.disk")
 
 _ZEROS = bytes(1 << 20)
-# Files that stay open to be written to, and as many to be read from.
+# The number of files kept open for writing, and for reading.
 _OPEN_FILES_MAX = 8
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
@@ -54,7 +53,7 @@ class DirectoryDisk:
         self._loop = loop
         self._worker = worker
         self._writer = writer
-        # True while the writer has a job of this directory; what is called when it is done.
+        # True while the writer has a job of this directory; and the callback for when it is done.
         self._is_writing = False
         self._on_written: Callable[[], None] | None = None
         self._guard = guard
@@ -69,7 +68,7 @@ class DirectoryDisk:
         self._directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     async def close_after_jobs(self) -> None:
-        """Let go of the files when the jobs that were submitted have ended."""
+        """Close the files when the submitted jobs have ended."""
         closed = self._loop.create_future()
         # At once: whoever notes does so in the loop, and must not find these numbers in another's use.
         self._is_closed = True
@@ -89,17 +88,17 @@ class DirectoryDisk:
         await closed
 
     def close(self) -> None:
-        """Let go of the files; no job may be under way."""
+        """Close the files; no job may be in progress."""
         for name in [*self._files, *self._read_from, *self._noted]:
             self._forget(name)
         os.close(self._directory)
 
     def names(self) -> Mapping[str, int]:
-        """Its files, and their sizes in octets."""
+        """The names of the files, with their sizes in bytes."""
         return {entry.name: entry.stat().st_size for entry in os.scandir(self._directory) if entry.is_file()}
 
     def read(self, name: str, at: int, size: int) -> bytes:
-        """Up to `size` octets of `name` from `at` on."""
+        """Up to `size` bytes of `name` from `at` on. OSError if it cannot be read."""
         file = self._read_from.get(name)
         if file is None:
             file = self._open_to_read(name)
@@ -112,18 +111,18 @@ class DirectoryDisk:
         return octets
 
     def perform(self, steps: Sequence[DiskStep]) -> None:
-        """Do `steps` in order, now."""
+        """Perform `steps` in order, before returning."""
         for step in steps:
             try:
                 self._do(step)
             except OSError as error:
-                # Which file it was is not known to a call that was handed a descriptor.
+                # The failed call had only a descriptor, so the error does not name the file.
                 if error.filename is None and not isinstance(step, SyncDirectory):
                     error.filename = step.old if isinstance(step, RenameFile) else step.name
                 raise
 
     def note(self, name: str, at: int, octets: bytes) -> None:
-        """Write `octets` into `name` at once: a few of them, which the system takes without waiting."""
+        """Write `octets` into `name` at once: few bytes, which the kernel accepts without waiting."""
         file = self._noted.get(name)
         if file is None:
             file = self._open_to_note(name)
@@ -132,9 +131,9 @@ class DirectoryDisk:
             self._write(file, at + written, octets[written:])
 
     def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
-        """Do `steps` in order in a thread, then call `done` in the loop."""
+        """Perform `steps` in order in a thread, then call `done` in the loop."""
         match steps:
-            # No job is under way, so the thread of the jobs leaves these files alone.
+            # No job is in progress, so the thread does not use these files.
             case [WriteFile(name, at, list(chunks)), SyncFile(synced)] if (
                 self._writer is not None and name == synced and name in self._files
             ):
@@ -145,10 +144,10 @@ class DirectoryDisk:
                 self._worker.do(partial(self._perform_and_tell, steps, done))
 
     def drop_page_cache(self) -> None:
-        """Have files read from the device from here on.
+        """Read files from the device from now on, not from the page cache.
 
-        After a failed sync the kernel takes what it could not write for written: what it remembers of a file
-        is not what a power cut would leave.
+        After a failed sync the kernel considers the lost pages written: the cached content of a file is not
+        what a power cut would leave.
         """
         for name in self.names():
             file = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory)
@@ -158,21 +157,21 @@ class DirectoryDisk:
                 os.close(file)
 
     def _perform_and_tell(self, steps: Sequence[DiskStep], done: OnDone) -> None:
-        """One job, in the thread."""
+        """Perform one job, in the thread."""
         error: OSError | None = None
         try:
             self.perform(steps)
         except OSError as failure:
             error = failure
         except Exception as unexpected:
-            # Nobody may wait for ever for a job that ended in a way that nobody expected.
+            # A job must always report an end, even after an unexpected exception.
             name = type(unexpected).__name__
             logger.exception("unexpected %s in a job of the disk", name)
             error = OSError(errno.EIO, f"unexpected {name}: {unexpected}")
         self._loop.call_soon_threadsafe(self._guard, partial(done, error))
 
     def _written(self, name: str, done: OnDone, number: int) -> None:
-        """The writer is done with a job, which failed with the errno `number` if that is not 0."""
+        """Handle the end of a job of the writer; `number` is its errno, or 0."""
         self._is_writing = False
         error = OSError(number, os.strerror(number), name) if number else None
         self._guard(partial(done, error))
@@ -239,7 +238,7 @@ class DirectoryDisk:
         return file
 
     def _opened(self, name: str, flags: int, others: dict[str, int]) -> int:
-        """A descriptor of `name`; if there is none to be had, in place of those of `others`."""
+        """A descriptor of `name`; if none is available, after closing those of `others`."""
         try:
             return os.open(name, flags, 0o600, dir_fd=self._directory)
         except OSError as error:
@@ -261,7 +260,7 @@ class DirectoryDisk:
 
 
 def _close(files: dict[str, int], name: str) -> None:
-    """Close `name`, if it is among `files` still."""
+    """Close `name`, if it is still in `files`."""
     file = files.pop(name, None)
     if file is not None:
         os.close(file)

@@ -1,8 +1,8 @@
-"""What is written and synced most often: one piece of one open file, by a thread that never stops the loop.
+"""Writes and syncs single pieces of open files in a thread that does not need the interpreter lock.
 
-A thread of Python's takes the interpreter's lock from the loop, and gives it back, around each call of the
-system that a job makes: between a write and its sync, and from the sync to whoever waits for it, that took
-longer than the calls themselves. Interpreted there is no such thread, and `Worker` does these jobs as well.
+A Python thread takes the interpreter lock from the event loop around each system call of a job, between a
+write and its sync and before the callback, which took longer than the calls themselves. This thread exists in
+the compiled version only; otherwise `WorkerThread` does these jobs.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ else:
 
 @dataclass(slots=True)
 class WriteRequest:
-    """`chunks` belong into the open `file` from octet `at` on; `done` is told the errno, or 0."""
+    """Write `chunks` into the open `file` from byte `at` on; `done` is called with the errno, or 0."""
 
     file: int
     at: int
@@ -30,23 +30,23 @@ class WriteRequest:
 
 
 class FileWriter:
-    """Writes pieces one after the other, from now until `close`; belongs to `loop`."""
+    """Writes pieces one after the other until `close`; belongs to `loop`."""
 
     def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._thread = WriteThread(name)
-        # The first of them is being written.
+        # The first of them is in progress.
         self._pieces: deque[WriteRequest] = deque()
         loop.add_reader(self._thread.fileno(), self._tell)
 
     def write(self, request: WriteRequest) -> None:
-        """Write `request`, after all before it, and then tell its `done`."""
+        """Write `request` after all earlier ones, then call its `done`."""
         self._pieces.append(request)
         if len(self._pieces) == 1:
             self._begin(request)
 
     def close(self) -> None:
-        """Have no thread any more; what is being written is waited for, and nobody is told."""
+        """End the thread after the write in progress; its `done` is not called."""
         self._loop.remove_reader(self._thread.fileno())
         self._thread.close()
 

@@ -23,20 +23,21 @@ _OLDEST = 2
 
 
 class GarbageCollector:
-    """Decides when old objects are looked through; the collections of young ones go on by themselves."""
+    """Decides when old objects are collected; collections of young objects are automatic."""
 
     __slots__ = ("_aside", "_base", "_count")
 
     def __init__(self) -> None:
-        """Have nothing collected before `begin`."""
+        """Disable collections until `begin`."""
         gc.disable()
-        # Objects that were there when all were looked through; those aside then, and how many came since.
+        # The number of objects at the last full collection, the number frozen then, and the number added
+        # since.
         self._count = 0
         self._base = 0
         self._aside = 0
 
     def begin(self) -> None:
-        """What was made so far stays for good, and need not be looked at each time."""
+        """Freeze all objects created so far, so that they are not examined again."""
         gc.freeze()
         _forget_how_many()
         self._base = gc.get_freeze_count()
@@ -45,16 +46,16 @@ class GarbageCollector:
         gc.enable()
 
     def end(self) -> None:
-        """Set nothing aside any more; also if it never began."""
+        """Stop freezing objects; also if `begin` was never called."""
         if self._collected in gc.callbacks:
             gc.callbacks.remove(self._collected)
 
     def collect_if_due(self) -> None:
-        """Look through everything if enough has come to stay since the last time; ask each second."""
+        """Run a full collection if enough objects were frozen since the last one; called every second."""
         enough = max(self._count, COLLECTION_OBJECTS_MIN)
         if self._aside < enough:
             return
-        # Those that have died since are not among them any more, but counting takes a few milliseconds.
+        # Frozen objects that have died are not counted, but counting takes a few milliseconds.
         self._aside = gc.get_freeze_count() - self._base
         if self._aside < enough:
             return

@@ -1,4 +1,4 @@
-"""The data directory: made if it is missing, and locked so that one process alone has it."""
+"""The data directory: created if it is missing, and locked so that only one process uses it."""
 
 import fcntl
 import os
@@ -6,22 +6,22 @@ import stat
 from pathlib import Path
 
 _LOCK_NAME = "warren.lock"
-# Messages, password hashes and logs are nobody else's.
+# Messages, password hashes and logs are private to the user of the broker.
 _OWNER_ONLY = 0o700
 _OTHERS = 0o007
 _MODE = 0o7777
 
 
 def make_directory(path: Path) -> None:
-    """Have a directory at `path`, and whatever it lies in, that a power cut does not take away again."""
+    """Create the directory `path` with its parents, durably."""
     if not path.parent.exists():
         make_directory(path.parent)
     path.mkdir(mode=_OWNER_ONLY, exist_ok=True)
-    # Also when it was there: whoever made it may have been killed before this.
+    # Also if it existed: its creator may have been killed before the sync.
     try:
         parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
-        # It was made for us, by somebody who may read what it lies in.
+        # It may have been created for us by a user who can read its parent.
         return
     try:
         os.fsync(parent)
@@ -30,18 +30,21 @@ def make_directory(path: Path) -> None:
 
 
 def _close_to_others(path: Path) -> None:
-    """Take from strangers what they were let have, by an older version too; a group is somebody's choice."""
+    """Remove the permissions of others, which an older version may have given.
+
+    Those of the group are kept.
+    """
     status = path.stat()
     if status.st_uid == os.geteuid() and status.st_mode & _OTHERS:
         path.chmod(status.st_mode & ~_OTHERS & _MODE)
 
 
 class DirectoryUnusable(Exception):
-    """The data directory cannot be used; the text says why."""
+    """The data directory cannot be used; the text gives the reason."""
 
 
 class LockedDirectory:
-    """A data directory, held until `close` or the end of the process."""
+    """A data directory, locked until `close` or the end of the process."""
 
     def __init__(self, name: str) -> None:
         self.path = Path(name)
@@ -63,7 +66,7 @@ class LockedDirectory:
         os.pwrite(self._lock, f"{os.getpid()}\n".encode("ascii"), 0)
 
     def _open_lock(self) -> int:
-        """The file of the lock, which must be a file: what else has its name says nothing of who is there."""
+        """Open the lock file, which must be a regular file."""
         try:
             lock = os.open(self.path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -76,5 +79,5 @@ class LockedDirectory:
         return lock
 
     def close(self) -> None:
-        """Let another process have it."""
+        """Release the lock."""
         os.close(self._lock)

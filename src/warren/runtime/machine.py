@@ -1,47 +1,47 @@
-"""How much memory this process uses, how much it may use, and how much of a disk is free."""
+"""The memory used by this process, its limit, and free disk space."""
 
 import ctypes
 import os
 from pathlib import Path
 
 _PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
-# Files of control groups with a limit of memory: version 2, and 1.
+# The memory limits of control groups: version 2, and version 1.
 _LIMITS = ("memory.max", "memory.limit_in_bytes")
 
 
 class Machine:
-    """The machine as the kernel describes it; `root` is where its files are found."""
+    """The machine as described by the kernel; `root` is the root of its files."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._process = root / "proc" / "self"
         self._groups = root / "sys" / "fs" / "cgroup"
-        # Only in the GNU library; others give memory back by themselves, or not at all.
+        # Only in glibc; other libraries release memory by themselves, or not at all.
         self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
     def memory_used(self) -> int | None:
-        """Octets of this process that are in memory; None where nobody says."""
+        """The resident memory of this process in bytes; None if it is not known."""
         try:
             return int((self._process / "statm").read_bytes().split()[1]) * _PAGE_SIZE
         except OSError:
             return None
 
     def memory_total(self) -> int:
-        """Octets of memory that this process could use: the machine's, or its control group's if less."""
+        """The memory of the machine in bytes, or the limit of the control group if that is lower."""
         total = os.sysconf("SC_PHYS_PAGES") * _PAGE_SIZE
         return min([total, *self._group_limits()])
 
     def trim_memory(self) -> None:
-        """Give the kernel back what is free inside of this process, between other things."""
+        """Return free memory inside this process to the kernel."""
         if self._trim is not None:
             self._trim(0)
 
     def disk_free(self, path: Path) -> int:
-        """Octets free for this user on the disk of `path`. OSError if nobody says."""
+        """The free bytes for this user on the disk of `path`. OSError if they are not known."""
         disk = os.statvfs(path)
         return disk.f_bavail * disk.f_frsize
 
     def _group_limits(self) -> list[int]:
-        """The limits of this process's control group and of those that it is in."""
+        """The limits of this process's control group and of its parents."""
         try:
             lines = (self._process / "cgroup").read_text().splitlines()
         except OSError:
@@ -52,7 +52,7 @@ class Machine:
             if controllers and "memory" not in controllers.split(","):
                 continue
             folder = self._groups / "memory" if controllers else self._groups
-            # In a container, its own group is mounted as the root, whatever the path says.
+            # In a container its own group is mounted as the root, whatever the path is.
             group = folder / path.lstrip("/")
             for place in (group, *group.parents):
                 limits += [limit for name in _LIMITS if (limit := _limit(place / name)) is not None]
@@ -62,7 +62,7 @@ class Machine:
 
 
 def _limit(file: Path) -> int | None:
-    """The number in `file`; None without one, as for "max"."""
+    """The number in `file`; None if there is none, as for "max"."""
     try:
         return int(file.read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Files that are in memory only: where streams are while a broker has no data directory."""
+"""A directory in memory, for streams of a broker without a data directory."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -7,31 +7,31 @@ from warren.store.disk import CreateFile, DeleteFile, Disk, DiskStep, OnDone, Re
 
 
 class MemoryDisk(Disk):
-    """A directory that is gone with the process. Belongs to one loop."""
+    """A directory that is lost with the process. Belongs to one loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._files: dict[str, bytearray] = {}
 
     def names(self) -> Mapping[str, int]:
-        """Its files, and their sizes in octets."""
+        """The names of the files, with their sizes in bytes."""
         return {name: len(octets) for name, octets in self._files.items()}
 
     def read(self, name: str, at: int, size: int) -> bytes:
-        """Up to `size` octets of `name` from `at` on."""
+        """Up to `size` bytes of `name` from `at` on."""
         return bytes(self._files[name][at : at + size])
 
     def perform(self, steps: Sequence[DiskStep]) -> None:
-        """Do `steps` in order now."""
+        """Perform `steps` in order, before returning."""
         for step in steps:
             self._do(step)
 
     def note(self, name: str, at: int, octets: bytes) -> None:
-        """Write `octets` into `name` from octet `at` on."""
+        """Write `octets` into `name` from byte `at` on."""
         self._do(WriteFile(name, at, [octets]))
 
     def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
-        """Do `steps` in order, then call `done`, in a turn of its own."""
+        """Perform `steps` in order, then call `done` in a later turn."""
         self.perform(steps)
         self._loop.call_soon(done, None)
 

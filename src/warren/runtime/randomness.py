@@ -1,8 +1,8 @@
-"""Random octets from the operating system, handed to everything below the waterline that needs chance."""
+"""Random bytes from the operating system, for everything below the waterline that needs randomness."""
 
 import os
 
 
 def random_octets(size: int) -> bytes:
-    """`size` octets that nobody can guess."""
+    """`size` random bytes, suitable for secrets."""
     return os.urandom(size)

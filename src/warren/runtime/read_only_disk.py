@@ -1,4 +1,4 @@
-"""A directory of files that are only looked at."""
+"""A directory of files that is opened read-only."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from warren.store.disk import Disk, DiskStep, OnDone
 
 
 class ReadOnlyDisk(Disk):
-    """The files in one directory; nothing can be written."""
+    """The files in one directory; writing is refused."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -16,11 +16,11 @@ class ReadOnlyDisk(Disk):
         self._file = -1
 
     def names(self) -> Mapping[str, int]:
-        """Its files, and their sizes in octets."""
+        """The names of the files, with their sizes in bytes."""
         return {entry.name: entry.stat().st_size for entry in os.scandir(self._path) if entry.is_file()}
 
     def read(self, name: str, at: int, size: int) -> bytes:
-        """Up to `size` octets of `name` from `at` on."""
+        """Up to `size` bytes of `name` from `at` on."""
         if name != self._name:
             self.close()
             self._file = os.open(self._path / name, os.O_RDONLY | os.O_CLOEXEC)
@@ -34,19 +34,19 @@ class ReadOnlyDisk(Disk):
         return octets
 
     def perform(self, steps: Sequence[DiskStep]) -> None:
-        """Refuse to."""
+        """Refuse to write."""
         raise PermissionError("nothing is written here")
 
     def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
-        """Refuse to."""
+        """Refuse to write."""
         raise PermissionError("nothing is written here")
 
     def note(self, name: str, at: int, octets: bytes) -> None:
-        """Refuse to."""
+        """Refuse to write."""
         raise PermissionError("nothing is written here")
 
     def close(self) -> None:
-        """Let go of the file that is open."""
+        """Close the open file."""
         if self._file >= 0:
             os.close(self._file)
         self._name, self._file = "", -1

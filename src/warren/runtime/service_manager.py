@@ -1,4 +1,4 @@
-"""Tells systemd, or who else asks as it does, that the node is ready, reads its settings again, or stops.
+"""Notifies systemd, or a compatible service manager, of start, reload and stop.
 
 The protocol is sd_notify(3): datagrams of `NAME=value` lines to the socket that `NOTIFY_SOCKET` names.
 """
@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from warren.runtime.timers import PeriodicTimer
 
 _US_PER_S = 1_000_000
-# A socket without a file: its name begins with NUL, which the variable writes as @.
+# An abstract socket: its name begins with NUL, which the variable writes as @.
 _ABSTRACT = "@"
 
 
 class ServiceManager:
-    """Who started this process and wants to hear of it; nobody, unless `environment` says so."""
+    """The service manager that `environment` names; does nothing if there is none."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         name = environment.get("NOTIFY_SOCKET", "")
@@ -26,18 +26,18 @@ class ServiceManager:
         self._alive: PeriodicTimer | None = None
 
     def ready(self, status: str) -> None:
-        """It serves: `status` is a line for people. From then on its loop says so, if watched."""
+        """Report that the node is ready, with a `status` text, and start the watchdog if requested."""
         self._tell(f"READY=1\nSTATUS={status}")
         if self._address and self._watchdog_s and self._alive is None:
             # Twice as often as needed, as sd_watchdog_enabled(3) advises.
             self._alive = PeriodicTimer(asyncio.get_running_loop(), self._watchdog_s / 2, self._still_alive)
 
     def reloading(self) -> None:
-        """Its settings are read again; `ready` ends that."""
+        """Report that the settings are being reloaded; `ready` ends that."""
         self._tell(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self) -> None:
-        """It takes leave of its clients."""
+        """Report that the node is stopping."""
         if self._alive is not None:
             self._alive.stop()
         self._tell("STOPPING=1\nSTATUS=stopping")
@@ -53,13 +53,13 @@ class ServiceManager:
             try:
                 told.sendto(text.encode(), self._address)
             except OSError:
-                # Whoever does not listen does not care; the broker goes on.
+                # The service manager does not listen, which does not affect the broker.
                 return
 
 
 def _watchdog_s(environment: Mapping[str, str]) -> float:
-    """Seconds of silence after which this process is thought to hang; 0 if nobody minds."""
-    # The variables are inherited: they may be meant for a parent.
+    """The watchdog timeout in seconds; 0 if there is none."""
+    # The variables are inherited: they may be meant for a parent process.
     if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return 0
     text = environment.get("WATCHDOG_USEC", "")

@@ -20,7 +20,7 @@ _MS = 1000
 
 
 class UnitState(Enum):
-    """How a unit is."""
+    """The state of a unit."""
 
     RUNNING = "running"
     RESTARTING = "restarting"
@@ -28,11 +28,11 @@ class UnitState(Enum):
 
 
 class PermanentFailure(Exception):
-    """A unit cannot be started, and trying again would not help."""
+    """A unit cannot be started, and another attempt would fail too."""
 
 
 class TemporaryFailure(Exception):
-    """A unit cannot be started now, by no fault of its own: trying again is no restart."""
+    """A unit cannot be started now for an external reason; attempts do not count as restarts."""
 
     def __init__(self, text: str, pause_ms: int) -> None:
         super().__init__(text)
@@ -40,19 +40,19 @@ class TemporaryFailure(Exception):
 
 
 class Unit(Protocol):
-    """What is stopped and started as a whole."""
+    """A part of the node that is stopped and started as a whole."""
 
     async def stop(self, error: Exception) -> None:
-        """Let go of everything, because of `error`; also after half a start."""
+        """Release all resources because of `error`; also after an incomplete start."""
 
     async def start(self) -> None:
-        """Be there again; any exception is one more failure, except NotYet and Hopeless."""
+        """Start; any exception but TemporaryFailure and PermanentFailure counts as another failure."""
 
     def restarted(self) -> None:
-        """It runs again."""
+        """Called when the unit runs again."""
 
     def given_up(self, error: Exception) -> None:
-        """It stays down; `error` was the last straw."""
+        """Called when the unit stays down; `error` was the last failure."""
 
 
 class RestartIntensity:
@@ -69,7 +69,7 @@ class RestartIntensity:
         self._restarts: deque[int] = deque()
 
     def restart(self, now: int) -> int | None:
-        """It failed at `now` (ms): the pause before it is started again; None if it failed too often."""
+        """The pause (ms) before a restart after a failure at `now` (ms); None if it failed too often."""
         restarts = self._restarts
         while restarts and restarts[0] <= now - self._window_ms:
             restarts.popleft()
@@ -79,12 +79,12 @@ class RestartIntensity:
         return self._pauses_ms[min(len(restarts), len(self._pauses_ms)) - 1]
 
     def forget(self) -> None:
-        """What has happened so far does not count any more."""
+        """Forget all earlier failures."""
         self._restarts.clear()
 
 
 def contain(action: Callable[[], None], failed: Callable[[Exception], None]) -> None:
-    """Do `action`, which belongs to a unit: what it did not expect is told to `failed`, and no further."""
+    """Run `action` of a unit; an unexpected exception is passed to `failed` and goes no further."""
     try:
         action()
     except Exception as error:
@@ -92,7 +92,7 @@ def contain(action: Callable[[], None], failed: Callable[[Exception], None]) -> 
 
 
 class Supervisor:
-    """One unit and how it is."""
+    """One unit and its state."""
 
     def __init__(self, unit: Unit, intensity: RestartIntensity, now: Callable[[], int]) -> None:
         self._unit = unit
@@ -103,23 +103,23 @@ class Supervisor:
         self.state = UnitState.RUNNING
 
     def begin(self) -> None:
-        """Start the unit for the first time; what is in the way of that is a failure."""
+        """Start the unit for the first time; an exception counts as a failure."""
         self.state = UnitState.RESTARTING
         self._task = asyncio.get_running_loop().create_task(self._begin())
 
     def failed(self, error: Exception) -> None:
-        """The unit does not work any more. While that is being seen to, or at the end, it is no news."""
+        """Report a failure of the unit; ignored while it is being restarted, or after the end."""
         if self.state is UnitState.RUNNING and not self._ended.is_set():
             self.state = UnitState.RESTARTING
             self._task = asyncio.get_running_loop().create_task(self._restart(error))
 
     def down(self, error: Exception) -> None:
-        """The unit could not even be started for the first time."""
+        """Report that the first start of the unit was not possible."""
         self.state = UnitState.DOWN
         self._unit.given_up(error)
 
     async def start_again(self) -> Exception | None:
-        """Start the unit once more if it is down, as somebody wishes; answers what is in the way."""
+        """Start the unit again if it is down, on request; returns the reason if that fails."""
         if self.state is not UnitState.DOWN or self._ended.is_set():
             return None
         self.state = UnitState.RESTARTING
@@ -134,7 +134,7 @@ class Supervisor:
         return None
 
     async def end(self) -> None:
-        """See to nothing any more; what is being stopped or started now is, and nothing after it."""
+        """Stop supervising; a stop or start in progress is completed."""
         self._ended.set()
         if self._task is not None:
             await asyncio.wait([self._task])
@@ -152,7 +152,7 @@ class Supervisor:
             try:
                 await self._unit.stop(error)
             except Exception as reason:
-                # What cannot even be stopped must not be started beside itself.
+                # A unit that cannot be stopped must not be started a second time.
                 self.down(reason)
                 return
             pause = self._pause(error)
@@ -171,7 +171,7 @@ class Supervisor:
                 return
 
     def _pause(self, error: Exception) -> int | None:
-        """How long to wait (ms) after `error`; None when it is not to be started again."""
+        """The pause (ms) before a restart after `error`; None if it is not restarted."""
         match error:
             case TemporaryFailure(pause_ms=pause):
                 return pause

@@ -1,4 +1,4 @@
-"""Threads for what computes long, such as comparing passwords: a few, and a bounded line before them."""
+"""A pool of a few threads for long computations, such as password hashes, with a bounded queue."""
 
 import asyncio
 from collections.abc import Callable, Generator
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 class PendingResult(Generic[Result]):
-    """A job under way; several may await it, and one of them who gives up stops nobody else."""
+    """The result of a job; several coroutines can await it, and cancelling one does not affect the others."""
 
     __slots__ = ("_future",)
 
@@ -22,12 +22,12 @@ class PendingResult(Generic[Result]):
         return asyncio.shield(self._future).__await__()
 
     def add_done_callback(self, callback: Callable[[object], None], /) -> None:
-        """Call `callback` in a later turn, once it is done."""
+        """Call `callback` in a later turn, when the job is done."""
         self._future.add_done_callback(callback)
 
 
 class ThreadPool:
-    """Up to `thread_count` jobs at once, and `waiting_max` that wait; threads begin when they are needed."""
+    """Runs up to `thread_count` jobs at once, with up to `waiting_max` waiting; threads start on demand."""
 
     def __init__(self, *, thread_count: int, waiting_max: int) -> None:
         self._executor = ThreadPoolExecutor(thread_count, thread_name_prefix="labour")
@@ -35,7 +35,7 @@ class ThreadPool:
         self._count = 0
 
     def do(self, job: Callable[[], Result]) -> PendingResult[Result]:
-        """Have `job` done in a thread; ResourceError if too much waits already."""
+        """Run `job` in a thread; ResourceError if too many jobs wait already."""
         if self._count >= self._count_max:
             raise ResourceError("too much waits to be computed")
         self._count += 1
@@ -44,7 +44,7 @@ class ThreadPool:
         return PendingResult(future)
 
     def close(self) -> None:
-        """End without what waits."""
+        """End without running the waiting jobs."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _done(self, _: object) -> None:

@@ -12,12 +12,12 @@ from heapq import heappop, heappush
 
 from warren.runtime.clock import Clock
 
-# A deadline that is nearer than two to the power of this has a slot of one millisecond (ms).
+# A deadline nearer than two to the power of this (ms) has a slot of one millisecond.
 _EXACTNESS_BITS = 11
 
 
 class DeadlineOwner:
-    """What has a deadline: `slot` is when it is called (ms; 0: never), `expire` is what is called then."""
+    """An object with a deadline: `slot` is the time of the call (ms; 0: none) of `expire`."""
 
     __slots__ = ("slot",)
 
@@ -25,12 +25,12 @@ class DeadlineOwner:
         self.slot = 0
 
     def expire(self, now: int) -> None:
-        """The slot has come; the owner looks whether anything is really due, and schedules again."""
+        """The slot has come; the owner checks whether anything is due, and schedules again."""
         raise NotImplementedError
 
 
 class Deadlines:
-    """All deadlines of one loop."""
+    """The deadlines of one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
@@ -41,12 +41,12 @@ class Deadlines:
         self._timer_slot = 0
 
     def schedule(self, owner: DeadlineOwner, due: int) -> None:
-        """Call `owner.expire` at `due` or a thousandth of the way later; an earlier appointment stays."""
+        """Call `owner.expire` at `due` or up to a thousandth later; an earlier slot is kept."""
         if 0 < owner.slot <= due:
             return
         distance = max(0, due - self._clock.now())
         width_bits = max(0, distance.bit_length() - _EXACTNESS_BITS)
-        # Rounded up: nobody is called early.
+        # Rounded up, so that no call is early.
         slot = -(-due >> width_bits) << width_bits
         if 0 < owner.slot <= slot:
             return
@@ -62,7 +62,7 @@ class Deadlines:
             self._arm()
 
     def forget(self, owner: DeadlineOwner) -> None:
-        """`owner` waits for nothing any more, and is not held in memory."""
+        """Cancel the deadline of `owner`, and release the reference to it."""
         if owner.slot:
             entries = self._entries.get(owner.slot)
             if entries is not None:
@@ -70,7 +70,7 @@ class Deadlines:
             owner.slot = 0
 
     def stop(self) -> None:
-        """No further calls."""
+        """Make no further calls."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -90,7 +90,7 @@ class Deadlines:
         while self._slots and self._slots[0] <= now:
             slot = heappop(self._slots)
             for owner in self._entries.pop(slot):
-                # One that expired before it in this loop may have ended it.
+                # An owner that expired before it in this loop may have cancelled it.
                 if owner.slot == slot:
                     owner.slot = 0
                     owner.expire(now)
@@ -99,20 +99,20 @@ class Deadlines:
 
 
 class Timer:
-    """One deadline that is met to the millisecond, and may be moved."""
+    """A deadline met to the millisecond, which can be moved."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, clock: Clock, ring: Callable[[int], int | None]
     ) -> None:
         self._loop = loop
         self._clock = clock
-        # Called with the time; answers when it wants to be called again.
+        # Called with the time; returns the time of the next call.
         self._ring = ring
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0
 
     def set(self, due: int) -> None:
-        """Ring at `due`, unless it rings before."""
+        """Call at `due` (ms), unless an earlier call is scheduled."""
         if self._timer is not None:
             if self._due <= due:
                 return
@@ -121,7 +121,7 @@ class Timer:
         self._timer = self._loop.call_later(max(0, due - self._clock.now()) / 1000, self._run)
 
     def stop(self) -> None:
-        """Do not ring any more."""
+        """Cancel the call."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -129,14 +129,14 @@ class Timer:
     def _run(self) -> None:
         self._timer = None
         now = self._clock.now()
-        # The loop's clock and ours are not one: rather ring twice than early.
+        # The event loop has another clock: a second call is better than an early one.
         due = self._ring(now) if now >= self._due else self._due
         if due is not None:
             self.set(due)
 
 
 class PeriodicTimer:
-    """Calls a function every so often until it is stopped."""
+    """Calls a function periodically until it is stopped."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, interval_s: float, act: Callable[[], None]) -> None:
         self._loop = loop
@@ -145,7 +145,7 @@ class PeriodicTimer:
         self._timer = loop.call_later(interval_s, self._run)
 
     def stop(self) -> None:
-        """No further calls."""
+        """Make no further calls."""
         self._timer.cancel()
 
     def _run(self) -> None:
@@ -154,7 +154,7 @@ class PeriodicTimer:
 
 
 def wait(pause_ms: int) -> "asyncio.Future[None]":
-    """Over after `pause_ms`."""
+    """A future that completes after `pause_ms`."""
     loop = asyncio.get_running_loop()
     over = loop.create_future()
     loop.call_later(pause_ms / 1000, lambda: None if over.done() else over.set_result(None))

@@ -1,4 +1,4 @@
-"""What is too much for one turn of the loop: a piece of it in each, so that nobody waits for all of it."""
+"""Splits long work over turns of the event loop, so that other connections need not wait for all of it."""
 
 import asyncio
 from collections import deque
@@ -8,7 +8,7 @@ from warren.runtime.clock import Clock
 
 
 class TurnQueue:
-    """Actions in the order in which they came, one in each turn of the loop."""
+    """Actions in order, one in each turn of the loop."""
 
     __slots__ = ("_clock", "_waiting")
 
@@ -17,7 +17,7 @@ class TurnQueue:
         self._waiting: deque[Callable[[int], None]] = deque()
 
     def later(self, action: Callable[[int], None]) -> None:
-        """Call `action` with the time (ms), once those that came before had their turns."""
+        """Call `action` with the time (ms) in a turn of its own, after earlier actions."""
         self._waiting.append(action)
         if len(self._waiting) == 1:
             asyncio.get_running_loop().call_soon(self._run)
@@ -34,7 +34,10 @@ class TurnQueue:
 def in_pieces(
     actions: list[Callable[[], None]], per_turn: int, later: Callable[[Callable[[int], None]], None]
 ) -> "asyncio.Future[None]":
-    """Do all `actions`, `per_turn` of them in each turn from the next on; over when they are."""
+    """Do `actions`, `per_turn` of them in each turn from the next on.
+
+    The future completes when all are done.
+    """
     over = asyncio.get_running_loop().create_future()
 
     def do_some(_: int) -> None:
@@ -53,7 +56,10 @@ def in_pieces(
 def piece_by_piece(
     pieces: Iterator[object], later: Callable[[Callable[[int], None]], None]
 ) -> "asyncio.Future[None]":
-    """Have `pieces` do one in each turn from the next on; over when it is, or with what it raised."""
+    """Advance `pieces` by one in each turn from the next on.
+
+    The future has the exception it raised, if any.
+    """
     over = asyncio.get_running_loop().create_future()
 
     def go_on(_: int) -> None:

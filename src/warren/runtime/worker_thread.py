@@ -1,7 +1,7 @@
-"""One thread that does jobs in the order in which they came.
+"""One thread that runs jobs in order.
 
-An executor would make a future for each, with a lock and a condition of its own: that took longer than a
-small write.
+An executor would create a future with a lock and a condition for each job, which took longer than a small
+write.
 """
 
 import logging
@@ -13,20 +13,20 @@ logger = logging.getLogger("warren.worker")
 
 
 class WorkerThread:
-    """A thread named `name`, from now until `close`."""
+    """A thread named `name`, running until `close`."""
 
     def __init__(self, name: str) -> None:
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        # A start that is refused, or a crash, ends without it: nothing that it has not done was confirmed.
+        # A daemon thread: at a refused start or a crash its jobs are dropped, none of which was confirmed.
         self._thread = Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
     def do(self, job: Callable[[], None]) -> None:
-        """Have `job` called in the thread, after all before it. Whatever it raises is logged."""
+        """Run `job` in the thread, after all earlier ones. An exception is logged."""
         self._jobs.put(job)
 
     def close(self) -> None:
-        """Wait until everything is done, and have no thread any more."""
+        """Wait until all jobs are done, and end the thread."""
         self._jobs.put(None)
         self._thread.join()
 

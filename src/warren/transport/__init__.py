@@ -1,1 +1,1 @@
-"""In from clients: listeners, TLS, bytes in and bytes out."""
+"""The network side of AMQP: listeners, TLS, reading and writing of sockets."""

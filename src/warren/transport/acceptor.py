@@ -1,7 +1,7 @@
-"""Accepts the clients of a listening socket, each asked about before anything is spent on it.
+"""Accepts the clients of a listening socket, and admits each before any resources are spent on it.
 
-asyncio's servers tell of a client when its TLS handshake is done; here it is known from the first moment, so
-that handshakes under way count, too. Accepting goes on whatever happens.
+asyncio's servers report a client when its TLS handshake is complete; here it is known from the first moment,
+so that handshakes in progress count as well. Accepting never stops because of errors.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ from time import monotonic
 
 logger = logging.getLogger("warren.listener")
 
-# What begins with a client, told its socket and its address; None if it may not come in.
+# Port: starts the handshake of a client, given its socket and address; None if it is refused.
 OnAccept = Callable[[socket.socket, str], Coroutine[object, object, None] | None]
 
-# With no file descriptor left, accepting again at once would only spin.
+# Without a free file descriptor, accepting again at once would only spin.
 _RETRY_S = 0.1
-# And one line in so long is enough to say so.
+# The interval of log lines about it.
 _LINE_S = 10.0
 
 
@@ -32,12 +32,12 @@ class Acceptor:
         self._keep(self._accept())
 
     def close(self) -> None:
-        """Take no more clients, and drop those that are still beginning."""
+        """Stop accepting, and drop clients whose handshake is not complete."""
         for task in self._tasks:
             task.cancel()
 
     async def wait_closed(self) -> None:
-        """Until every task has ended."""
+        """Wait until all tasks have ended."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._listening.close()
 

@@ -13,18 +13,18 @@ _SEQUENCE = 0x30
 _VERSION = 0xA0
 _UTC_TIME = 0x17
 _FORMATS = {_UTC_TIME: "%y%m%d%H%M%SZ", 0x18: "%Y%m%d%H%M%SZ"}
-# RFC 5280: two digits from 50 on are of the last century; Python's own rule says 69.
+# RFC 5280: two-digit years from 50 on are of the last century; Python's own rule says 69.
 _CENTURY_FROM = 2050
 
 
 def expiry_ms(pem: str) -> int | None:
-    """When the first of the certificates in `pem` to expire does (Unix time, ms); None if there is none."""
+    """The earliest expiry of the certificates in `pem` (Unix time, ms); None if there is none."""
     ends = [_not_after(ssl.PEM_cert_to_DER_cert(found)) for found in _PEM.findall(pem)]
     return min(ends, default=None)
 
 
 def _not_after(certificate: bytes) -> int:
-    """ValueError if it is no certificate."""
+    """The end of validity of `certificate`. ValueError if it is not a certificate."""
     _, body, _ = _element(certificate, 0)
     _, at, _ = _element(certificate, body)
     kind, _, end = _element(certificate, at)
@@ -47,7 +47,7 @@ def _not_after(certificate: bytes) -> int:
 
 
 def _element(octets: bytes, at: int) -> tuple[int, int, int]:
-    """Tag, and where the contents of the element at `at` start and end."""
+    """The tag of the element at `at`, and the start and end of its contents."""
     if at + 2 > len(octets):
         raise ValueError("a certificate cut short")
     size, start = octets[at + 1], at + 2

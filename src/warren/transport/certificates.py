@@ -27,7 +27,7 @@ Certificate = dict[str, object]
 
 
 class LoginFrom(Enum):
-    """Where in a certificate the user's name is; the values are those of the configuration file."""
+    """The part of a certificate with the user's name; the values are those of the configuration file."""
 
     DISTINGUISHED_NAME = "distinguished_name"
     COMMON_NAME = "common_name"
@@ -37,7 +37,7 @@ class LoginFrom(Enum):
 def login_name(
     certificate: Certificate, source: LoginFrom, san_type: str = "dns", san_index: int = 0
 ) -> str | None:
-    """The user's name, or None if the certificate has nothing at that place."""
+    """The user's name; None if that part of the certificate is missing."""
     match source:
         case LoginFrom.DISTINGUISHED_NAME:
             return distinguished_name(certificate) or None
@@ -69,7 +69,7 @@ def _pairs(value: object) -> list[tuple[str, str]]:
 
 
 def _escape(value: str) -> str:
-    """RFC 4514 §2.4."""
+    """`value` escaped as in RFC 4514 §2.4."""
     escaped = "".join(f"\\{octet}" if octet in ',+"\\<>;' else octet for octet in value)
     if escaped.startswith(("#", " ")):
         escaped = "\\" + escaped

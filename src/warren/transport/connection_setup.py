@@ -1,4 +1,4 @@
-"""Has clients begin that shake hands before they speak: a PROXY header, TLS, or one after the other."""
+"""Performs the handshakes before the AMQP protocol: a PROXY header, TLS, or both."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ logger = logging.getLogger("warren.listener")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionSetup:
-    """What happens to a socket before its protocol has it."""
+    """The handshakes of a socket before its protocol starts."""
 
     make_protocol: Callable[[ProxiedEnds | None], AmqpProtocol]
     is_proxied: bool
@@ -24,7 +24,10 @@ class ConnectionSetup:
     tls_handshake_ms: int
 
     async def begin(self, connected: socket.socket) -> None:
-        """Have `connected` come to its protocol; whatever is in the way closes it."""
+        """Perform the handshakes of `connected`, and start its protocol.
+
+        The socket is closed on any error.
+        """
         loop = asyncio.get_running_loop()
         tls, ends = self.tls, None
         try:

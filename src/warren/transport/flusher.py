@@ -1,21 +1,21 @@
-"""One write per connection and turn of the loop, however many messages made its output."""
+"""Combines output into one write per connection and turn of the event loop."""
 
 import asyncio
 from typing import Protocol
 
 
 class Flushable(Protocol):
-    """What the flusher calls once after it was marked."""
+    """An object that the flusher calls once after it was marked."""
 
     def flush(self) -> None:
-        """Write what there is."""
+        """Write the pending output."""
 
     def process_more(self) -> None:
-        """Do another turn's work of what was read."""
+        """Process another turn's work of what was read."""
 
 
 class Flusher:
-    """Remembers who has output, and calls each once when everything readable has been read."""
+    """Calls each marked connection once, when everything readable has been read."""
 
     __slots__ = ("_busy", "_dirty", "_full", "_loop")
 
@@ -32,14 +32,14 @@ class Flusher:
         self._dirty.append(owner)
 
     def mark_full(self, owner: Flushable) -> None:
-        """Flush `owner` when the read that is being obeyed is over."""
+        """Flush `owner` when the current read has been processed."""
         self._full.append(owner)
 
     def flush_full(self) -> None:
-        """Flush those that can take no more, once each.
+        """Flush the connections whose outbox is full, once each.
 
-        One socket may be read many times in a turn, which a fast publisher keeps up for ever: without this,
-        its consumer would get one outbox for all that was read.
+        One socket may be read many times in a turn by a fast publisher; without this, its consumer would get
+        one outbox for all that was read.
         """
         if self._full:
             full, self._full = self._full, []
@@ -47,20 +47,20 @@ class Flusher:
                 owner.flush()
 
     def mark_busy(self, owner: Flushable) -> None:
-        """Let `owner` go on in the next turn, after everybody else had theirs."""
+        """Continue `owner` in the next turn, after all others had theirs."""
         if not self._busy:
             self._loop.call_soon(self._process_busy)
         self._busy.append(owner)
 
     def _process_busy(self) -> None:
-        # What others are owed does not wait for the work of those who have too much.
+        # Output for other clients does not wait for connections with too much work.
         self._flush()
         busy, self._busy = self._busy, []
         for owner in busy:
             owner.process_more()
 
     def _flush(self) -> None:
-        # Who is marked from here on is flushed in the turn after: nobody can keep this one busy.
+        # Connections marked from here on are flushed in the next turn, so that none can prolong this one.
         dirty, self._dirty = self._dirty, []
         for owner in dirty:
             owner.flush()

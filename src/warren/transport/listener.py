@@ -23,7 +23,7 @@ from warren.transport.tls import Tls
 
 logger = logging.getLogger("warren.listener")
 
-# Of a listener by itself: what a process may have descriptors for on most machines.
+# The default limit of one listener, which fits the usual limit of file descriptors.
 _CONNECTIONS_MAX = 1_000_000
 _DEFAULTS = SocketOptions()
 
@@ -37,7 +37,7 @@ class ListenerSettings:
     backlog: int = 1024
     is_proxied: bool = False
     options: SocketOptions = _DEFAULTS
-    # How long a client may take nothing of what waits for it; None is for ever.
+    # How long a client may accept no output before it is dropped; None means no limit.
     send_timeout_ms: int | None = limits.SEND_TIMEOUT_MS
     half_open_max: int = limits.HALF_OPEN_PER_ADDRESS_MAX
     handshake_ms: int = limits.HANDSHAKE_MS
@@ -45,7 +45,7 @@ class ListenerSettings:
 
 
 class ConnectionSlots:
-    """How many connections there may be at once, of several listeners together."""
+    """The limit on the number of connections, shared by several listeners."""
 
     __slots__ = ("maximum", "taken")
 
@@ -66,7 +66,7 @@ class Listener:
         *,
         connection_slots: ConnectionSlots | None = None,
     ) -> None:
-        """`connection_slots` are those that its connections share with others; as many as come without."""
+        """`connection_slots` are shared with other listeners; without them the listener has its own limit."""
         self.settings = settings
         self._connection_slots = connection_slots or ConnectionSlots(_CONNECTIONS_MAX)
         self._loop_context = loop_context
@@ -81,39 +81,40 @@ class Listener:
 
     @property
     def is_tls(self) -> bool:
-        """Clients shake hands with TLS here."""
+        """True if clients connect with TLS."""
         return self._tls is not None
 
     @property
     def connection_count(self) -> int:
-        """Sockets that are open."""
+        """The number of open sockets."""
         return len(self._connections)
 
     async def start(self) -> None:
-        """Listen; an OSError says why the address cannot be had."""
+        """Listen; OSError if the address cannot be used."""
         settings = self.settings
         for listening in bind(settings.host, settings.port, settings.backlog):
             self.addresses.append(listening.getsockname()[:2])
             self._servers.append(await self._serve(listening))
 
     async def stop(self) -> None:
-        """Take no more clients; those that are here stay."""
+        """Stop accepting clients; existing connections stay open."""
         for server in self._servers:
             server.close()
             if isinstance(server, Acceptor):
                 await server.wait_closed()
 
     def abort(self) -> None:
-        """Drop every client at once."""
+        """Drop all clients at once."""
         for protocol in list(self._connections):
             protocol.abort()
 
     # --- Doorman: what the protocols ask ------------------------------------------------------
 
     def admit(self, protocol: AmqpProtocol, transport: asyncio.Transport) -> Client | None:
-        """A connection for a new socket; None when there are too many."""
+        """A connection for a new socket; None if there are too many."""
         peer = protocol.peer = self._peer(transport, protocol.ends)
-        # Who has shaken hands has a place, and was asked about by its address unless a proxy stood before it.
+        # After a handshake the client has a slot already, and its address was checked unless a proxy precedes
+        # it.
         if self._setup is None and self._is_full(peer.name):
             return None
         is_asked_about = self._setup is not None and not self.settings.is_proxied
@@ -126,12 +127,12 @@ class Listener:
         return self._connect(peer, protocol, self._loop_context.clock.now())
 
     def opened(self, protocol: AmqpProtocol) -> None:
-        """A client has come through its handshake."""
+        """The client has completed its handshake."""
         assert protocol.peer is not None
         self._uncount_half_open(protocol.peer.host)
 
     def connection_closed(self, protocol: AmqpProtocol) -> None:
-        """A socket is gone."""
+        """A socket was closed."""
         if protocol in self._connections:
             self._connections.discard(protocol)
             self._connection_slots.taken -= 1
@@ -158,15 +159,15 @@ class Listener:
         return await loop.create_server(self._protocol, sock=listening, backlog=settings.backlog)
 
     def _begin(self, connected: socket.socket, host: str) -> Coroutine[object, object, None] | None:
-        """What a client has before it that shakes hands first; None if there is no place for it."""
+        """The handshake of a new client; None if there is no slot for it."""
         if self._is_full(host) or (not self.settings.is_proxied and self._has_too_many_half_open(host, host)):
             return None
         return self._shake_hands(connected, host)
 
     async def _shake_hands(self, connected: socket.socket, host: str) -> None:
-        """It has a place meanwhile; its protocol takes one when it is connected."""
+        """Perform the handshake; the protocol takes over the slot when it is connected."""
         assert self._setup is not None
-        # Of a proxy's address there are as many as it has clients.
+        # A proxy's address has as many connections as the proxy has clients.
         who = "" if self.settings.is_proxied else host
         self._connection_slots.taken += 1
         self._count_half_open(who)
@@ -199,7 +200,7 @@ class Listener:
     def _peer(self, transport: asyncio.Transport, ends: ProxiedEnds | None) -> Peer:
         if ends is None:
             client, server = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-            # A client that is gone already has no name any more.
+            # The address of a client that has gone already is not known.
             client, server = client or ("0.0.0.0", 0), server or ("0.0.0.0", 0)
             ends = ProxiedEnds(client[0], client[1], server[0], server[1])
         connected = transport.get_extra_info("ssl_object")
