@@ -12,17 +12,17 @@ HTTP_ADDRESS_SHARE = 2
 HTTP_HEADERS_S = 10.0
 # How long a connection may be without a request (s): as RabbitMQ's idle_timeout.
 HTTP_IDLE_S = 60.0
-# The octets of a request's line and headers together: four large tokens.
+# The bytes of a request's line and headers together: four large tokens.
 HTTP_HEADERS_SIZE_MAX = 65_536
 # One header: a token of TOKEN_SIZE_MAX in base64, and its name.
 HTTP_HEADER_SIZE_MAX = 24_576
 # How many headers a request may have: as Apache's LimitRequestFields.
 HTTP_HEADERS_MAX = 100
-# The octets of the line of a request: as nginx, and many names of RabbitMQ's length.
+# The bytes of the line of a request: as nginx, and many names of RabbitMQ's length.
 HTTP_LINE_SIZE_MAX = 8_190
 # What of an answer or of a body must move within so long (s), else nobody is there ...
 HTTP_STALLED_S = 30.0
-# ... namely so many octets: a modem's worth. Bodies and answers may be megabytes, and take as long as that.
+# ... namely so many bytes: a modem's worth. Bodies and answers may be megabytes, and take as long as that.
 HTTP_STALLED_SIZE_MIN = 30_000
 # Streams of answers of one user at once: a wall of screens.
 LIVE_USER_STREAMS_MAX = 200
@@ -32,7 +32,7 @@ LIVE_ASKED_AT_ONCE_MAX = 4
 LIVE_EVENT_SIZE_MAX = 1_048_576
 # What the kernel holds of a stream, about; by itself it would take megabytes for each.
 LIVE_SOCKET_SIZE = 65_536
-# Octets that one user's streams wait to be read; a stream that would have more of them wait ends.
+# Bytes that one user's streams wait to be read; a stream that would have more of them wait ends.
 LIVE_USER_SIZE_MAX = 16_777_216
 # And those of all users of a port.
 LIVE_SIZE_MAX = 67_108_864
@@ -64,7 +64,7 @@ PICTURED_AROUND_MAX = 12
 PICTURED_EACH_MAX = 6
 # And consumers of one queue: each is a line that crosses others.
 PICTURED_CONSUMERS_MAX = 3
-# Octets of messages that are got with one request; the answer, which is longer, is made in memory.
+# Bytes of messages that are got with one request; the answer, which is longer, is made in memory.
 HTTP_GET_SIZE_MAX = 33_554_432
 # Messages of one answer when somebody looks into a queue; some kilobytes of JSON each.
 PEEKED_MAX = 1_000
@@ -91,5 +91,5 @@ SESSION_EXTERNAL_MS_MAX = 3_600_000
 LIVE_STREAMS_MAX = 1_000
 # Answers that one stream follows: a page of the web interface looks at some four.
 LIVE_PATHS_MAX = 16
-# Answers of fewer octets are not compressed: as RabbitMQ's, which gain nothing by it.
+# Answers of fewer bytes are not compressed: as RabbitMQ's, which gain nothing by it.
 GZIP_SIZE_MIN = 300
