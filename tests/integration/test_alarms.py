@@ -184,6 +184,6 @@ def test_consumers_that_take_what_waits_clear_the_alarm(tmp_path: Path) -> None:
 
 
 def test_a_wrong_configuration_changes_nothing(node: BrokerProcess, tmp_path: Path) -> None:
-    reconfigure(node, tmp_path, "vm_memory_high_watermark.absolute = none of it", "stay as they are")
+    reconfigure(node, tmp_path, "vm_memory_high_watermark.absolute = none of it", "thresholds are unchanged")
     assert resources(node) == []
     assert "must be a size" in node.lines[-1]

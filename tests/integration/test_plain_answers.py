@@ -66,7 +66,7 @@ def operator(node: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> Operator:
         (
             ("perf", "throughput", "--uri", "amqp://127.0.0.1:{amqp}/"),
             1,
-            "Error: the broker answered 530 NOT_ALLOWED - vhost  not found; a URI that ends with the slash",
+            "Error: the broker answered 530 NOT_ALLOWED - vhost  not found; a URI that ends with a slash",
         ),
     ],
 )

@@ -106,7 +106,7 @@ def test_a_taken_port_is_named() -> None:
         port = str(taken.getsockname()[1])
         status, errors = refusal("--port", port)
     assert status == 1
-    assert errors.splitlines()[-1] == f"warren: cannot listen on 127.0.0.1, port {port}: the port is taken"
+    assert errors.splitlines()[-1] == f"warren: cannot listen on 127.0.0.1, port {port}: the port is in use"
 
 
 def test_a_port_for_http_is_needed_only_if_it_was_chosen() -> None:
@@ -114,7 +114,7 @@ def test_a_port_for_http_is_needed_only_if_it_was_chosen() -> None:
         port = str(taken.getsockname()[1])
         status, errors = refusal("--management-port", port)
     assert status == 1
-    assert errors.splitlines()[-1].endswith(f"port {port}: the port is taken")
+    assert errors.splitlines()[-1].endswith(f"port {port}: the port is in use")
 
 
 def test_a_data_directory_serves_one_process(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_a_damaged_file_of_sign_ins_signs_everybody_out_and_is_in_nobodys_way(tm
     octets[60] ^= 1
     file.write_bytes(octets)
     with started(tmp_path) as node:
-        said = f"everybody is signed out: {file}: it is damaged; kept as 'sessions.unreadable'"
+        said = f"cannot read {file}: it is damaged; kept as 'sessions.unreadable'"
         assert any(said in line for line in node.lines)
         assert who(node, cookie) is None
         cookie = signed_in(node)

@@ -258,7 +258,7 @@ def test_nobody_becomes_somebody_else_on_an_open_stream_connection(node: BrokerP
         ),
         (
             {"WARREN_AUTH_BACKENDS_1": "oauth2", "WARREN_AUTH_OAUTH2_SIGNING_KEYS_A": "nothing.pem"},
-            "no key in",
+            "cannot read a public key from",
         ),
     ],
 )

@@ -29,10 +29,10 @@ class Acknowledgements:
             pass
         except (OSError, ValueError, TypeError) as error:
             # Everything is told once more.
-            logger.error("what is known of the quarantine cannot be read: %s: %s", self._path, error)
+            logger.error("cannot read the acknowledgements of the quarantine: %s: %s", self._path, error)
 
     def has(self, id: str) -> bool:
-        """Whether an operator knows of `id`."""
+        """Whether an operator has acknowledged the item `id`."""
         return id in self._ids
 
     def add(self, ids: Iterable[str]) -> int:
@@ -59,7 +59,7 @@ class Acknowledgements:
                 os.fsync(file.fileno())
             new.replace(self._path)
         except OSError as error:
-            logger.error("what is known of the quarantine cannot be written: %s: %s", self._path, error)
+            logger.error("cannot write the acknowledgements of the quarantine: %s: %s", self._path, error)
 
 
 def _private(path: str, flags: int) -> int:

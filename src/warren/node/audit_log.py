@@ -1,9 +1,10 @@
-"""Who changed what, with which result: events for whoever is bound to them, and lines of the audit log.
+"""The audit log: which user changed what, with which result, as log lines and as events.
 
-What applications make and remove all the time, queues and bindings, is logged at debug level only.
+Changes of queues, exchanges and bindings, which applications make often, are logged at debug level.
 """
 
 import logging
+import re
 
 from warren.management.plain_reasons import plain
 from warren.metadata.commands import CommandContext, MetadataCommand, Outcome, Reply
@@ -16,11 +17,14 @@ from warren.session.events.event_publisher import EventPublisher
 # beside it as well.
 _LEFT_OUT = ("value", "metadata")
 
+# SetPolicy is logged as "set policy".
+_WORD_START = re.compile("(?<!^)(?=[A-Z])")
+
 logger = logging.getLogger("warren.audit")
 
 
 class AuditLog:
-    """Hears of every command that was applied."""
+    """Observes every applied metadata command, and logs and publishes it."""
 
     def __init__(self, metadata: Metadata, event_publisher: EventPublisher) -> None:
         self._event_publisher = event_publisher
@@ -30,14 +34,14 @@ class AuditLog:
     def observe(
         self, command: MetadataCommand, context: CommandContext, reply: Reply, events: tuple[Event, ...]
     ) -> None:
-        """Tell of `command`, which `context.user` has asked for."""
+        """Log and publish the result of `command`, which `context.user` requested."""
         level = logging.DEBUG if is_topology_command(command) else logging.INFO
         is_logged = logger.isEnabledFor(level)
         is_heard = self._event_publisher.is_heard()
         if not (is_logged or is_heard):
             return
         if reply.outcome is Outcome.REFUSED:
-            asked = type(command).__name__
+            asked = _WORD_START.sub(" ", type(command).__name__).lower()
             refusal: dict[str, object] = {"event": asked, "user": context.user, "result": "refused"}
             text = "user '%s': %s refused: %s"
             logger.log(level, text, context.user, asked, plain(reply.text), extra={"fields": refusal})
@@ -55,7 +59,7 @@ class AuditLog:
 
 
 def _plainly(value: object) -> object:
-    """What stands in an event as Erlang prints it, in words."""
+    """The values of an event with Erlang terms replaced by plain words."""
     if isinstance(value, list):
         return [_plainly(item) for item in value]
     return plain(value) if isinstance(value, str) else value

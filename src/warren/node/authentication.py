@@ -84,7 +84,7 @@ def _backends(config: Config) -> tuple[Backend, ...]:
             raise BootRefused(f"auth_backends.{number}.authn is not set")
         what = parts.get("authz", parts.get("", who))
         if what not in (who, BackendKind.INTERNAL):
-            raise BootRefused(f"auth_backends.{number}.authz: can be that of authn, or internal")
+            raise BootRefused(f"auth_backends.{number}.authz: must be the backend of authn, or internal")
         found.append(Backend(who, what))
     return tuple(found)
 

@@ -192,7 +192,7 @@ class Node:
         """Everything, in order; BootRefused says what is in the way."""
         logger.info("Warren %s on Python %s", __version__, platform.python_version())
         if self._folder is None:
-            logger.warning("in memory only: queues, messages and users are gone when this node stops")
+            logger.warning("in memory only: queues, messages and users are lost when this node stops")
         self.broker.populate()
         if self._config.get(settings.LOG_EXCHANGE):
             self._log.publish(self.broker.log_exchange(), self._config)
@@ -245,10 +245,10 @@ class Node:
         try:
             self._monitors.configure(self._config.again())
         except ConfigError as error:
-            logger.error("the limits of memory and disk stay as they are: %s", error)
+            logger.error("the memory and disk thresholds are unchanged: %s", error)
 
     async def stop(self) -> None:
-        """Take leave of the clients and end; also after half a start."""
+        """Close client connections and stop, also after an incomplete start."""
         for listener in self._listeners:
             await listener.stop()
         await self._managed.jobs.close()
@@ -299,7 +299,11 @@ class Node:
                 place = self._config.place(f"{settings.STREAM_TCP.key}.default")
                 if listener.is_tls or place not in ("", "--host"):
                     raise
-                logger.warning("no stream protocol: %s; choose one with %s", error, settings.STREAM_TCP.key)
+                logger.warning(
+                    "the stream listener is disabled: %s; set another port with %s",
+                    error,
+                    settings.STREAM_TCP.key,
+                )
                 continue
             self._listeners.append(listener)
             protocol = "stream/ssl" if listener.is_tls else "stream"
@@ -348,6 +352,6 @@ def _node_name() -> str:
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-    """What the loop caught and nobody else: one line with its cause."""
+    """Log an exception that only the event loop caught, in one line."""
     error = context.get("exception")
     logger.error("%s", context.get("message"), exc_info=error if isinstance(error, BaseException) else None)

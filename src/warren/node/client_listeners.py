@@ -140,11 +140,11 @@ def _tls_settings(config: Config, keys: TlsKeys) -> TlsSettings:
 
 
 async def listen(starting: Awaitable[None], host: str, port: int) -> None:
-    """Await `starting`; BootRefused says why nobody can listen there."""
+    """Await `starting`; raises BootRefused if the address cannot be listened on."""
     try:
         await starting
     except OSError as error:
-        reason = "the port is taken" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+        reason = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
         raise BootRefused(f"cannot listen on {host or 'every interface'}, port {port}: {reason}") from error
 
 

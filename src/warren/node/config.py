@@ -38,7 +38,7 @@ _ALIASES = {
 
 
 class Config:
-    """What every setting is, and what the operator should be told about it."""
+    """The values of all settings, with where they were set and warnings for the operator."""
 
     def __init__(self, entries: Iterable[ConfigEntry] = ()) -> None:
         self._values: dict[str, object] = {}
@@ -61,16 +61,16 @@ class Config:
         return cast(dict[str, Value], self._families.get(family.key, family.default))
 
     def is_set(self, setting: Setting[Value] | Family[Value]) -> bool:
-        """Somebody has chosen a value."""
+        """True if a file, a variable or a flag sets `setting`."""
         return setting.key in self._values or setting.key in self._families
 
     def given(self, key: str) -> str | None:
-        """What somebody wrote for `key`; None if nobody did."""
+        """The text that was given for `key`; None if it is not set."""
         entry = self._given.get(key)
         return None if entry is None else entry.value
 
     def place(self, key: str) -> str:
-        """Where that stands: a line of a file, a variable, an option; nothing if nobody did."""
+        """Where `key` is set: a line of a file, a variable or a flag; empty if it is not set."""
         entry = self._given.get(key)
         return "" if entry is None else entry.place
 
@@ -107,7 +107,7 @@ def load(file: str, environment: Mapping[str, str], flags: Iterable[ConfigEntry]
 
 
 def _files(environment: Mapping[str, str]) -> list[str]:
-    """Ours, or what RabbitMQ would read: a file, whose name may lack its end, and then a folder of them."""
+    """The files of WARREN_CONFIG, else those that RabbitMQ's variables name."""
     own = environment.get(ENVIRONMENT_PREFIX + "CONFIG")
     if own:
         return [own]
@@ -118,7 +118,7 @@ def _files(environment: Mapping[str, str]) -> list[str]:
 
 
 def _completed(entry: ConfigEntry, environment: Mapping[str, str]) -> ConfigEntry:
-    """With the variables of the environment that its value names as $(NAME)."""
+    """`entry` with $(NAME) in its value replaced by environment variables."""
 
     def value(match: re.Match[str]) -> str:
         if match[1] not in environment:
@@ -142,7 +142,7 @@ def _environment(environment: Mapping[str, str]) -> tuple[list[ConfigEntry], lis
         if key is not None:
             entries.append(ConfigEntry(key, value, variable))
         elif name not in _OTHER_VARIABLES and not name.startswith(("PORT_", "SERVICE_")):
-            warnings.append(f"{variable}: no such setting")
+            warnings.append(f"{variable}: unknown setting")
     return entries, warnings
 
 
@@ -161,8 +161,8 @@ def _family(key: str) -> Family[object] | None:
 def _parse(setting: Setting[object] | Family[object], entry: ConfigEntry) -> object:
     if entry.value.startswith(_ENCRYPTED):
         raise ConfigError(
-            f"{entry.place}: {entry.key} is encrypted by RabbitMQ, with a key that is not here: "
-            "name a variable of the environment instead, as $(NAME)"
+            f"{entry.place}: {entry.key} is encrypted by RabbitMQ, whose key Warren does not have: "
+            "use an environment variable instead: $(NAME)"
         )
     try:
         return setting.parse(entry.value)

@@ -42,7 +42,7 @@ def default_directory(environment: Mapping[str, str], user_id: int) -> Path:
     home = Path(environment.get("HOME", ""))
     if home.is_absolute():
         return home / _OF_USERS / _NAME
-    raise BootRefused("there is no home directory for data: say where with --data-dir, or choose --in-memory")
+    raise BootRefused("no home directory for the data: set --data-dir, or choose --in-memory")
 
 
 def _precedence(place: str) -> int:

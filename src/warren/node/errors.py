@@ -2,7 +2,7 @@
 
 
 class BootRefused(Exception):
-    """The node cannot start; the text is one line for whoever started it."""
+    """The node cannot start; the text is one line for the operator."""
 
 
 class NodeFailed(Exception):

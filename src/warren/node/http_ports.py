@@ -76,7 +76,12 @@ class HttpPorts:
                 # Several brokers on one machine need not all be told where not to listen.
                 if self._config.is_set(port.keys.port) or port.tls is not None:
                     raise
-                logger.warning("no %s: %s; choose one with %s", port.protocol, error, port.keys.port.key)
+                logger.warning(
+                    "the %s listener is disabled: %s; set another port with %s",
+                    port.protocol,
+                    error,
+                    port.keys.port.key,
+                )
                 continue
             self._servers.append(server)
 

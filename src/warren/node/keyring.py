@@ -81,10 +81,12 @@ class Keyring:
         try:
             keys = _key_set(await self._answer())
         except (aiohttp.ClientError, OSError, TimeoutError, JoseError, ValueError, TypeError) as error:
-            logger.warning("no keys from %s: %s", self._settings.url, error or type(error).__name__)
+            logger.warning(
+                "cannot fetch signing keys from %s: %s", self._settings.url, error or type(error).__name__
+            )
             return
         self._served = keys
-        logger.info("%d keys from %s", len(keys), self._settings.url)
+        logger.info("fetched %d signing keys from %s", len(keys), self._settings.url)
 
     async def _answer(self) -> bytes:
         timeout = aiohttp.ClientTimeout(total=KEY_SET_TIMEOUT_MS / 1000)
@@ -138,7 +140,7 @@ def _read(path: Path) -> Key:
                 continue
         raise ValueError("neither RSA nor EC nor EdDSA")
     except (OSError, ValueError) as error:
-        raise BootRefused(f"no key in {str(path)!r}: {error}") from error
+        raise BootRefused(f"cannot read a public key from {str(path)!r}: {error}") from error
 
 
 def _tls(settings: KeyringSettings) -> ssl.SSLContext | None:
@@ -147,11 +149,11 @@ def _tls(settings: KeyringSettings) -> ssl.SSLContext | None:
     if scheme == "http" and _is_here(rest):
         return None
     if scheme != "https":
-        raise BootRefused(f"the key server {settings.url!r} must be asked by https")
+        raise BootRefused(f"auth_oauth2.jwks_url must be an https address, not {settings.url!r}")
     try:
         context = ssl.create_default_context(cafile=settings.authority_file or None)
     except OSError as error:
-        raise BootRefused(f"no certificates in {settings.authority_file!r}: {error}") from error
+        raise BootRefused(f"cannot read CA certificates from {settings.authority_file!r}: {error}") from error
     if not settings.verifies_server:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

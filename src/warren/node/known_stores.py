@@ -46,7 +46,7 @@ class KnownStores:
         except FileNotFoundError:
             pass
         except (OSError, ValueError, TypeError, RecursionError) as error:
-            logger.error("which stores there were cannot be read: %s: %s", self._path, error)
+            logger.error("cannot read the list of known stores: %s: %s", self._path, error)
 
     def missing(self, name: str, path: Path, queues: Iterable[int]) -> list[StoreFileError]:
         """What is gone of the store of the virtual host `name`, whose directory is `path`, with `queues`."""
@@ -70,7 +70,7 @@ class KnownStores:
             try:
                 self._write()
             except OSError as error:
-                logger.error("which stores there are cannot be written: %s: %s", self._path, error)
+                logger.error("cannot write the list of known stores: %s: %s", self._path, error)
 
     def _write(self) -> None:
         """Have the file name them, whole or not at all."""

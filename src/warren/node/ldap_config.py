@@ -34,12 +34,12 @@ def ldap_directory(config: Config, clock: Clock) -> LdapDirectory:
     lookup_attribute = config.get(settings.LDAP_LOOKUP_ATTRIBUTE)
     lookup_base = config.get(settings.LDAP_LOOKUP_BASE)
     if lookup_attribute and not lookup_base:
-        raise BootRefused("auth_ldap.dn_lookup_base is not set, and names are to be looked up")
+        raise BootRefused("auth_ldap.dn_lookup_base is not set, but auth_ldap.dn_lookup_attribute is")
     groups_base = config.get(settings.LDAP_GROUPS_BASE) or lookup_base
     chosen = directory_rules(config)
     groups = [group for _, group in chosen.tags] + [grant.group for grant in chosen.grants]
     if any(groups) and not groups_base:
-        raise BootRefused("auth_ldap.group_lookup_base is not set, and groups are named")
+        raise BootRefused("auth_ldap.group_lookup_base is not set, but tags or grants name groups")
     found = LdapSettings(
         servers=servers,
         user_pattern=config.get(settings.LDAP_USER_PATTERN),
@@ -119,7 +119,7 @@ def _servers(config: Config) -> tuple[LdapServer, ...]:
         raise BootRefused("auth_ldap.servers.1 is not set")
     is_tls, is_asked_for = config.get(settings.LDAP_TLS), config.get(settings.LDAP_START_TLS)
     if is_tls and is_asked_for:
-        raise BootRefused("auth_ldap.use_ssl and auth_ldap.use_starttls: one of them")
+        raise BootRefused("auth_ldap.use_ssl and auth_ldap.use_starttls are both set: choose one")
     port = config.get(settings.LDAP_PORT) or (_TLS_PORT if is_tls else _PORT)
     context = _context(config) if is_tls or is_asked_for else None
     return tuple(LdapServer(host=host, port=port, tls=context, uses_start_tls=is_asked_for) for host in hosts)
@@ -146,11 +146,14 @@ def _context(config: Config) -> ssl.SSLContext:
 def _warn(servers: tuple[LdapServer, ...], chosen: DirectoryRules) -> None:
     for server in servers:
         if server.tls is None and not _is_here(server.host):
-            logger.warning("passwords go to %s in the clear: use_ssl or use_starttls hides them", server)
+            logger.warning(
+                "passwords are sent to %s in clear text: set use_ssl or use_starttls",
+                server,
+            )
         elif server.tls is not None and server.tls.verify_mode is ssl.CERT_NONE:
-            logger.warning("%s need not prove who it is: anybody between could be it", server)
+            logger.warning("the certificate of %s is not verified: it can be impersonated", server)
     if not chosen.grants:
-        logger.warning("no auth_ldap.grants: users of LDAP may enter no virtual host")
+        logger.warning("auth_ldap.grants is not set: LDAP users have no permissions in any virtual host")
 
 
 def _is_here(host: str) -> bool:

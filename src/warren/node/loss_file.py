@@ -37,10 +37,10 @@ class LossFile:
             pass
         except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             # What is still missing is found again; only who has acknowledged what is not known any more.
-            logger.error("what was said of lost messages cannot be read: %s: %s", self._path, error)
+            logger.error("cannot read the record of lost messages: %s: %s", self._path, error)
 
     def all(self) -> list[Loss]:
-        """Every loss that is remembered."""
+        """All losses on record."""
         return list(self._losses)
 
     def add(self, vhost: str, errors: Iterable[StoreFileError]) -> list[Loss]:
@@ -89,7 +89,7 @@ class LossFile:
                 os.fsync(file.fileno())
             new.replace(self._path)
         except OSError as error:
-            logger.error("what is known of lost messages cannot be written: %s: %s", self._path, error)
+            logger.error("cannot write the record of lost messages: %s: %s", self._path, error)
 
 
 def _is_within(loss: Loss, known: Loss) -> bool:

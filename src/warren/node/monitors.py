@@ -60,7 +60,7 @@ class MemoryMonitor:
         else:
             self.limit(absolute)
         if self._probe.memory_used() is None:
-            logger.warning("nobody says how much memory is used here: there is no memory alarm")
+            logger.warning("memory use cannot be measured on this system: there is no memory alarm")
 
     @property
     def octets(self) -> int:
@@ -71,10 +71,10 @@ class MemoryMonitor:
         """Use `value`: octets, or a share of the memory if it has a fraction."""
         self._limit = int(self._total * value) if isinstance(value, float) else value
         logger.info(
-            "publishers wait above %d MiB of memory, of %d MiB", self._limit // _MIB, self._total // _MIB
+            "memory alarm threshold: %d MiB, of %d MiB in total", self._limit // _MIB, self._total // _MIB
         )
         if self._limit >= self._total:
-            logger.warning("that is all the memory there is: the alarm would come too late")
+            logger.warning("the memory alarm threshold is not below total memory: set a lower one")
 
     def check(self) -> int:
         """Measure; answers in how many ms to look again."""
@@ -132,7 +132,7 @@ class DiskMonitor:
     def limit(self, value: float) -> None:
         """Use `value`: octets, or a share of the memory if it has a fraction."""
         self._limit = int(self._total * value) if isinstance(value, float) else value
-        logger.info("publishers wait below %d MiB free on the disk of %s", self._limit // _MIB, self._folder)
+        logger.info("disk alarm threshold: %d MiB free on the disk of %s", self._limit // _MIB, self._folder)
 
     def check(self) -> int:
         """Measure; answers in how many ms to look again."""
@@ -140,7 +140,7 @@ class DiskMonitor:
             level = ResourceLevel(Resource.DISK, self._probe.disk_free(self._folder), self._limit)
         except OSError as error:
             if not self._is_failing:
-                logger.error("cannot tell how much of the disk of %s is free: %s", self._folder, error)
+                logger.error("cannot measure the free space on the disk of %s: %s", self._folder, error)
             self._is_failing = True
             return DISK_CHECK_MS_MAX
         self._is_failing = False

@@ -77,12 +77,12 @@ class NodeLog:
         root.addHandler(exchange)
 
     def reopen(self) -> None:
-        """Go on in a new file if the one that was written has been renamed."""
+        """Open the log file anew if it has been renamed."""
         if self.file is not None:
             self.file.reopen()
 
     def levels(self) -> dict[str, str]:
-        """The least that is logged, by category; of those that have a level of their own."""
+        """The minimum level by category, for categories with a level of their own, and the default."""
         default = min([handler.level for handler in self._followers], default=logging.getLogger(_ROOT).level)
         own = {name: _category(name).level for name in CATEGORIES}
         return {"default": _name(default)} | {name: _name(level) for name, level in own.items() if level}
@@ -102,7 +102,7 @@ class NodeLog:
         return True
 
     def stop(self) -> None:
-        """Write what waits, and nothing more."""
+        """Write queued messages, then stop logging."""
         root = logging.getLogger(_ROOT)
         root.handlers[:] = []
         root.propagate = True

@@ -67,7 +67,7 @@ class SessionFile:
         if checksum_of(content) != int.from_bytes(checksum, "big"):
             raise SessionFileError("it is damaged")
         if not content.startswith(self._head):
-            logger.info("nobody is signed in: other settings say who may log in")
+            logger.info("all sessions of the web interface ended: the authentication settings have changed")
             return []
         try:
             return msgspec.json.decode(content[_HEAD_SIZE:], type=list[StoredWebSession])
@@ -86,7 +86,11 @@ class SessionFile:
         try:
             await asyncio.to_thread(self._write, sessions)
         except OSError as error:
-            logger.error("a restart signs everybody out: %s: %s", self._path, error.strerror)
+            logger.error(
+                "cannot save the sessions of the web interface, a restart ends them: %s: %s",
+                self._path,
+                error.strerror,
+            )
 
     def _write(self, sessions: list[StoredWebSession]) -> None:
         content = self._head + msgspec.json.encode(sessions)
@@ -110,7 +114,12 @@ def restore_sessions(sessions: WebSessions, folder: Path, config: Config, metada
     try:
         stored = file.read()
     except SessionFileError as error:
-        logger.warning("everybody is signed out: %s: %s; kept as '%s'", folder / _NAME, error, _UNREADABLE)
+        logger.warning(
+            "all sessions of the web interface ended, cannot read %s: %s; kept as '%s'",
+            folder / _NAME,
+            error,
+            _UNREADABLE,
+        )
         file.set_aside()
         stored = []
     sessions.restore(stored, metadata.users.by_name, file.write)

@@ -37,7 +37,7 @@ def test_changes_are_logged_with_who_made_them(caplog: pytest.LogCaptureFixture,
     found = lines(caplog, metadata, commands.PutVhost(name="/"), user, uri, bad)
     assert "INFO user 'alice': user.created: name 'bob'" in found
     assert "INFO user 'alice': parameter.set: name 'upstream', component 'global'" in found
-    assert found[-1].startswith("INFO user 'alice': SetPermissions refused: ")
+    assert found[-1].startswith("INFO user 'alice': set permissions refused: ")
     assert MARKER not in "".join(found)
 
 
@@ -50,7 +50,7 @@ def test_why_something_was_refused_is_logged_without_terms_of_erlang(
     caplog.set_level(logging.INFO, "warren.audit")
     found = lines(caplog, metadata, commands.PutVhost(name="/"), wrong)
     assert found[-1] == (
-        "INFO user 'alice': SetPolicy refused: no such policy setting: max-lenght (did you mean max-length?)"
+        "INFO user 'alice': set policy refused: no such policy setting: max-lenght (did you mean max-length?)"
     )
 
 

@@ -38,7 +38,7 @@ def test_what_rabbitmq_takes_is_taken(entries: dict[str, str]) -> None:
     ("entries", "text"),
     [
         ({"_1_authz": "internal"}, r"auth_backends\.1\.authn is not set"),
-        ({"_1_authn": "internal", "_1_authz": "oauth2"}, "can be that of authn, or internal"),
+        ({"_1_authn": "internal", "_1_authz": "oauth2"}, "must be the backend of authn, or internal"),
         ({"_1_who": "internal"}, "must end with a number, authn or authz"),
     ],
 )

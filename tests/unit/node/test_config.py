@@ -112,7 +112,7 @@ def test_an_unknown_variable_is_only_warned_of_and_those_of_kubernetes_are_not()
         "WARREN_PORT_5672_TCP": "tcp://10.0.0.1:5672",
         "WARREN_SERVICE_HOST": "10.0.0.1",
     }
-    assert load("", environment).warnings == ["WARREN_NONSENSE: no such setting"]
+    assert load("", environment).warnings == ["WARREN_NONSENSE: unknown setting"]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_what_is_no_key_is_refused(text: str | None, tmp_path: Path) -> None:
     path = tmp_path / "key.pem"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(BootRefused, match="no key in"):
+    with pytest.raises(BootRefused, match="cannot read a public key from"):
         Keyring(KeyringSettings(files={"a": str(path)}), HandClock())
 
 
@@ -52,12 +52,12 @@ def test_what_is_no_key_is_refused(text: str | None, tmp_path: Path) -> None:
     "url", ["http://keys.example.org/", "http://192.0.2.1:80/", "ftp://localhost/", "keys"]
 )
 def test_a_key_server_elsewhere_is_asked_by_https_alone(url: str) -> None:
-    with pytest.raises(BootRefused, match="by https"):
+    with pytest.raises(BootRefused, match="must be an https address"):
         Keyring(KeyringSettings(url=url), HandClock())
 
 
 def test_a_file_of_authorities_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(BootRefused, match="no certificates in"):
+    with pytest.raises(BootRefused, match="cannot read CA certificates from"):
         Keyring(KeyringSettings(url="https://localhost/", authority_file=str(tmp_path / "none")), HandClock())
 
 

@@ -69,6 +69,6 @@ def test_a_file_that_cannot_be_read_is_told_and_made_anew(
 ) -> None:
     (tmp_path / "stores").write_bytes(octets)
     stores = known(tmp_path)
-    assert "cannot be read" in caplog.text
+    assert "cannot read" in caplog.text
     stores.add("v")
     assert len(known(tmp_path).missing("v", tmp_path / "x", [])) == 1

@@ -56,7 +56,7 @@ SERVER = {"servers__1": "localhost"}
         ({**SERVER, "grants__1__who": "a"}, r"grants\.1\.who: must be"),
         ({**SERVER, "grants__1": "a"}, r"grants\.1: must be"),
         ({**SERVER, "grants__1__group": "everybody", "grants__1__read": "("}, r"grants\.1\.read: missing \)"),
-        ({**SERVER, "use_ssl": "true", "use_starttls": "true"}, "one of them"),
+        ({**SERVER, "use_ssl": "true", "use_starttls": "true"}, "both set: choose one"),
         ({**SERVER, "use_ssl": "true", "ssl_options__cacertfile": "nothing.pem"}, r"ssl_options: .*No such"),
         ({**SERVER, "use_ssl": "true", "ssl_options__certfile": "nothing.pem"}, r"ssl_options: .*No such"),
     ],
@@ -69,9 +69,9 @@ def test_what_does_not_go_together_is_refused(entries: dict[str, str], text: str
 @pytest.mark.parametrize(
     ("entries", "text"),
     [
-        ({"servers__1": "ldap.example.org"}, "in the clear"),
-        ({**SERVER, "use_ssl": "true", "ssl_options__verify": "verify_none"}, "need not prove"),
-        (SERVER, "may enter no virtual host"),
+        ({"servers__1": "ldap.example.org"}, "in clear text"),
+        ({**SERVER, "use_ssl": "true", "ssl_options__verify": "verify_none"}, "is not verified"),
+        (SERVER, "no permissions in any virtual host"),
     ],
 )
 def test_what_is_dangerous_or_in_vain_is_warned_of(

@@ -163,7 +163,7 @@ def test_a_limit_that_is_never_reached_is_warned_of(
     share: str, is_warned: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     Told().memory(vm_memory_high_watermark=share)
-    assert ("the alarm would come too late" in caplog.text) == is_warned
+    assert ("set a lower one" in caplog.text) == is_warned
 
 
 def test_a_machine_that_does_not_say_has_no_memory_alarm(caplog: pytest.LogCaptureFixture) -> None:
@@ -200,10 +200,11 @@ def test_the_log_says_the_figures_and_what_to_do(caplog: pytest.LogCaptureFixtur
     disk.check()
     lines = [record.getMessage() for record in caplog.records]
     assert [line.partition(":")[0] for line in lines] == [
-        "publishers wait above 100 MiB of memory, of 9536 MiB",
-        "publishers wait below 47 MiB free on the disk of /data",
+        "memory alarm threshold", "disk alarm threshold",
         "memory alarm set", "disk alarm set", "memory alarm cleared", "disk alarm cleared",
     ]  # fmt: skip
+    assert lines[0].endswith(": 100 MiB, of 9536 MiB in total")
+    assert lines[1].endswith(": 47 MiB free on the disk of /data")
     assert "200 MiB used, 100 MiB allowed" in lines[2]
     assert "raise vm_memory_high_watermark and send SIGHUP" in lines[2]
     assert "1 MiB free on the disk of /data, 47 MiB must be" in lines[3]

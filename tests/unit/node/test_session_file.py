@@ -108,4 +108,4 @@ def test_what_cannot_be_written_is_said_and_no_ended_session_comes_back(
     (tmp_path / "sessions.new").mkdir()
     write(file)
     assert file.read() == []
-    assert "a restart signs everybody out" in caplog.text
+    assert "a restart ends them" in caplog.text

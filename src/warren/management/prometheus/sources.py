@@ -395,27 +395,37 @@ UNPREFIXED = (
     MetricSource(
         "vhost_status",
         (
-            MetricFamily("warren_vhost_running", GAUGE, "Whether clients can work in the virtual host"),
-            MetricFamily("warren_vhost_disk_full", GAUGE, "Whether confirms wait for room on the disk"),
-            MetricFamily("warren_vhost_damaged_records", GAUGE, "Places that could not be read at its start"),
+            MetricFamily("warren_vhost_running", GAUGE, "1 if the virtual host is running, else 0"),
+            MetricFamily(
+                "warren_vhost_disk_full",
+                GAUGE,
+                "1 if confirms wait for free disk space, else 0",
+            ),
+            MetricFamily(
+                "warren_vhost_damaged_records",
+                GAUGE,
+                "Damaged records found at the last start",
+            ),
             MetricFamily(
                 "warren_vhost_unacknowledged_losses",
                 GAUGE,
-                "Losses of messages that no operator has acknowledged",
+                "Losses of messages that have not been acknowledged by an operator",
                 "warren_vhost_losses",
             ),
-            MetricFamily("warren_vhost_lost_messages", GAUGE, "Messages that are lost by these, at most"),
+            MetricFamily(
+                "warren_vhost_lost_messages", GAUGE, "Upper bound of the messages in unacknowledged losses"
+            ),
         ),
         rows.vhosts,
     ),
     MetricSource(
         "",
         (
-            MetricFamily("warren_streams", GAUGE, "Streams"),
+            MetricFamily("warren_streams", GAUGE, "Number of streams"),
             MetricFamily("warren_stream_bytes", GAUGE, "Bytes of streams on disk", "warren_stream_octets"),
-            MetricFamily("warren_leases", GAUGE, "Leases that have not ended"),
-            MetricFamily("warren_leased_messages", GAUGE, "Messages that are on lease"),
-            MetricFamily("warren_leases_granted_total", COUNTER, "Leases that were granted since the start"),
+            MetricFamily("warren_leases", GAUGE, "Active leases"),
+            MetricFamily("warren_leased_messages", GAUGE, "Messages in active leases"),
+            MetricFamily("warren_leases_granted_total", COUNTER, "Leases granted since the node started"),
         ),
         rows.streams_and_leases,
     ),
@@ -423,7 +433,7 @@ UNPREFIXED = (
         "",
         (
             MetricFamily(
-                "warren_leases_ended_total", COUNTER, "Leases that have ended since the start, by how"
+                "warren_leases_ended_total", COUNTER, "Leases ended since the node started, by outcome"
             ),
         ),
         rows.ended_leases,
@@ -431,11 +441,11 @@ UNPREFIXED = (
     MetricSource(
         "",
         (
-            MetricFamily("warren_staged_stages", GAUGE, "Stages that wait to be committed"),
+            MetricFamily("warren_staged_stages", GAUGE, "Uploaded stages that are not committed"),
             MetricFamily(
                 "warren_staged_bytes",
                 GAUGE,
-                "Bytes of all stages, including those that are being uploaded",
+                "Size of all stages in bytes, including those being uploaded",
                 "warren_staged_octets",
             ),
         ),
@@ -445,14 +455,21 @@ UNPREFIXED = (
         "",
         (
             MetricFamily(
-                "warren_quarantined_items", GAUGE, "Things on the disk that the metadata do not name"
+                "warren_quarantined_items",
+                GAUGE,
+                "Data on disk that the metadata does not name",
             ),
-            MetricFamily("warren_quarantined_messages", GAUGE, "Messages in these"),
+            MetricFamily("warren_quarantined_messages", GAUGE, "Messages in quarantined items"),
             MetricFamily(
-                "warren_quarantined_bytes", GAUGE, "Bytes of quarantined items", "warren_quarantined_octets"
+                "warren_quarantined_bytes",
+                GAUGE,
+                "Size of quarantined items in bytes",
+                "warren_quarantined_octets",
             ),
             MetricFamily(
-                "warren_quarantined_unacknowledged", GAUGE, "Those of them that no operator knows of"
+                "warren_quarantined_unacknowledged",
+                GAUGE,
+                "Quarantined items that have not been acknowledged by an operator",
             ),
         ),
         rows.quarantined,
