@@ -1,6 +1,6 @@
 """Password hashes: those that RabbitMQ stores, and argon2id, with which new ones are made.
 
-RabbitMQ   | salt 4 octets | digest of (salt, password as UTF-8) …
+RabbitMQ   | salt 4 bytes | digest of (salt, password as UTF-8) …
 argon2id   | $argon2id$v=19$m=19456,t=2,p=1$salt$digest, both in base64 (the PHC string format)
 """
 

@@ -21,7 +21,7 @@ class Resource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceLevel:
-    """How much of a resource there was at the last look (octets used of memory, free on the disk)."""
+    """How much of a resource there was at the last look (bytes used of memory, free on the disk)."""
 
     resource: Resource
     octets: int

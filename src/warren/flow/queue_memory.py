@@ -4,7 +4,7 @@ from warren.limits import QUEUE_MEMORY_MAX, QUEUE_MEMORY_STEPS
 
 
 def queue_memory(used: int, plenty: int, limit: int) -> int:
-    """Octets for each queue when `used` octets of memory are.
+    """Bytes for each queue when `used` bytes of memory are.
 
     It is all that a queue ever has up to `plenty`, and from there to `limit`, where publishers wait, half as
     much again and again. RabbitMQ's vm_memory_high_watermark_paging_ratio says where that begins.

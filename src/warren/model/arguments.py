@@ -127,7 +127,7 @@ class QueueSettings:
     consumer_timeout_ms: int | None = None
     # Whether what is published to it is kept in a stream beside it.
     is_retained: bool = False
-    # Of streams: how old messages get, and octets of a file.
+    # Of streams: how old messages get, and bytes of a file.
     age_ms_max: int | None = None
     segment_size_max: int | None = None
 

@@ -60,7 +60,7 @@ def _class(value: Value) -> type:
 
 
 def _octets(value: Value) -> Value:
-    """A string as the octets it is: RabbitMQ does not tell a string from a byte array."""
+    """A string as the bytes it is: RabbitMQ does not tell a string from a byte array."""
     return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
 
 

@@ -1,4 +1,4 @@
-"""A message as it travels: three strings of octets, most of them shared, and a few numbers.
+"""A message as it travels: three strings of bytes, most of them shared, and a few numbers.
 
 Exchange, routing key, properties and body stay as the publisher sent them; a delivery copies them out
 again, and only those who ask decode them. A message is immutable once published: queues share it.
@@ -8,9 +8,9 @@ again, and only those who ask decode them. A message is immutable once published
     content       | body | 0xCE |                                          as in a body frame
 
 Most publishers send one property list again and again, and so it stands apart: one is kept for all equal
-ones in a row. A message of 16 or 1024 octets then takes 104 more where it waits: 48 for this object, 34 and
+ones in a row. A message of 16 or 1024 bytes then takes 104 more where it waits: 48 for this object, 34 and
 what the allocator rounds up for the content, and 8 in its queue. What we give up: a list of its own, with an
-id or a time in it, is an object more, of 33 octets beside its own.
+id or a time in it, is an object more, of 33 bytes beside its own.
 """
 
 from warren.wire.properties import BasicProperties, decode_headers
@@ -25,7 +25,7 @@ SPILLED = 8
 # A persistent message without its content, which only the disk has, at its location.
 BODY_ON_DISK = 16
 # One that came by the stream protocol, as AMQP 1.0; whether its body is all that stood behind its head, and
-# not octets in a data section; and whether it named its exchange and routing key itself.
+# not bytes in a data section; and whether it named its exchange and routing key itself.
 FROM_STREAM = 32
 UNWRAPPED = 64
 ADDRESSED = 128
@@ -77,7 +77,7 @@ class Message:
 
     @property
     def body_size(self) -> int:
-        """The size of its body in octets."""
+        """The size of its body in bytes."""
         return body_size_of(self)
 
     @property
@@ -197,7 +197,7 @@ def without_body(message: StoredMessage, like: StoredMessage) -> StoredMessage:
 
 
 def body_size_of(message: Message) -> int:
-    """The size of the body of `message` in octets."""
+    """The size of the body of `message` in bytes."""
     return len(message.content) - 1
 
 
@@ -219,7 +219,7 @@ def presume_died(message: Message) -> None:
 
 
 def encode_address(exchange: str, routing_key: str) -> bytes:
-    """The address of a message, as basic.publish spells it. ValueError over 255 octets."""
+    """The address of a message, as basic.publish spells it. ValueError over 255 bytes."""
     name = exchange.encode("utf-8", "surrogateescape")
     key = routing_key.encode("utf-8", "surrogateescape")
     return bytes((len(name),)) + name + bytes((len(key),)) + key

@@ -9,7 +9,7 @@ RESERVED_PREFIX = "amq."
 _RETAINED_PREFIX = RESERVED_PREFIX + "retained."
 # What permissions call the exchange whose name is empty.
 DEFAULT_EXCHANGE_ALIAS = "amq.default"
-# Octets of chance in a name that the broker makes up: 22 characters of base64.
+# Bytes of chance in a name that the broker makes up: 22 characters of base64.
 GENERATED_OCTETS = 16
 
 

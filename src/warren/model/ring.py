@@ -13,7 +13,7 @@ short, though: a block that is alone is a ring, and doubles until it has the siz
 """
 
 _SIZE_MIN = 8
-# 8 octets for each reference, and some 90 for the block: larger ones would save little.
+# 8 bytes for each reference, and some 90 for the block: larger ones would save little.
 _SHIFT = 9
 _SIZE_MAX = 1 << _SHIFT
 _MASK_MAX = _SIZE_MAX - 1

@@ -50,20 +50,20 @@ class Client(Protocol):
 
 
 class ConnectionRegistry(Protocol):
-    """Who keeps the list of connections: the listener."""
+    """Port: keeps the list of connections; implemented by the listener."""
 
     def admit(self, protocol: "AmqpProtocol", transport: asyncio.Transport) -> Client | None:
-        """A connection for this socket; None if it is one too many."""
+        """A connection for this socket; None if there are too many."""
 
     def opened(self, protocol: "AmqpProtocol") -> None:
-        """The handshake is complete: the client is known."""
+        """Called when the handshake of a client is complete."""
 
     def connection_closed(self, protocol: "AmqpProtocol") -> None:
-        """The socket is gone."""
+        """Called when the socket was closed."""
 
 
 class LoopContext:
-    """What all protocols of one loop share."""
+    """The objects that all protocols of one event loop share."""
 
     __slots__ = (
         "_alone_since",
@@ -93,7 +93,7 @@ class LoopContext:
         self.now = 0
 
     def begin_read(self, reader: "AmqpProtocol") -> memoryview:
-        """Where `reader` may put its octets: a turn is short unless nobody else has sent for long."""
+        """The buffer for the next read of `reader`; small unless no other client has sent for long."""
         self.now = self.clock.now()
         if reader is not self._last:
             self._last = reader
@@ -107,7 +107,7 @@ class LoopContext:
 
 
 class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
-    """One client's socket."""
+    """The asyncio protocol of one client's socket."""
 
     __slots__ = (
         "_client",
@@ -180,7 +180,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         return self._loop_context.begin_read(self)
 
     def buffer_updated(self, nbytes: int) -> None:
-        """So many octets came."""
+        """`nbytes` bytes were read into the buffer."""
         client, loop_context = self._client, self._loop_context
         if client is None or self._is_closing:
             return
@@ -197,7 +197,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
             self._update_socket(client)
 
     def process_more(self) -> None:
-        """Another turn's work of what was read, while the socket waits."""
+        """Process another turn's work of what was read, while reading is paused."""
         self._is_busy = False
         client, transport = self._client, self._transport
         if client is None or transport is None:
@@ -217,12 +217,12 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
             transport.resume_reading()
 
     def eof_received(self) -> bool:
-        """The client will send no more; what it is owed is written, then the socket closes."""
+        """The client sends no more: pending output is written, then the socket is closed."""
         self.flush()
         return False
 
     def pause_writing(self) -> None:
-        """The client reads too slowly: its output stays where it is bounded."""
+        """The client reads too slowly: output stays in the connection, where it is bounded."""
         self._is_paused = True
         if self._client is not None:
             self._client.pause_output()
@@ -235,7 +235,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
             self.flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The socket is gone, for whatever reason."""
+        """The socket was closed, for whatever reason."""
         client, self._client = self._client, None
         self._transport = None
         self._loop_context.deadlines.forget(self)
@@ -256,7 +256,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         self._loop_context.flusher.mark_full(self)
 
     def flush(self) -> None:
-        """Write what the connection has to say."""
+        """Write the pending output of the connection."""
         self._is_marked = False
         client, transport = self._client, self._transport
         if client is None or transport is None or self._is_closing:
@@ -286,7 +286,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
             self._update_socket(client)
 
     def expire(self, now: int) -> None:
-        """The time that the connection asked for has come."""
+        """Handle a deadline of the connection."""
         client, transport = self._client, self._transport
         if client is None or transport is None:
             return
@@ -315,7 +315,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
     # --- private -------------------------------------------------------------------------------
 
     def _update_socket(self, client: Client) -> None:
-        """Do to the socket what the connection wants of it now."""
+        """Apply the state of the connection to the socket: pause reading, schedule a deadline, close."""
         self._seen = client.changes
         if client.is_finished:
             self._finish()
@@ -334,7 +334,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
             self._read(not self._is_reading)
 
     def _watch_for_stall(self, transport: asyncio.Transport) -> None:
-        """Not all could be written: see from now on that the client takes some of it."""
+        """Not all could be written: check from now on that the client accepts output."""
         if self._send_timeout_ms:
             self._taken_at = self._loop_context.clock.now()
             self._handed = 0
@@ -342,14 +342,14 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
             self._check_stall_later()
 
     def _check_stall_later(self) -> None:
-        """Look a few times within the timeout at what the client takes."""
+        """Check a few times within the timeout whether the client accepts output."""
         assert self._send_timeout_ms is not None
         assert self._taken_at is not None
         look = self._loop_context.clock.now() + max(1, self._send_timeout_ms // _STALL_CHECKS)
         self._loop_context.deadlines.schedule(self, min(look, self._taken_at + self._send_timeout_ms))
 
     def _is_stalled(self, transport: asyncio.Transport, taken_at: int, now: int) -> bool:
-        """Whether the client has taken nothing for too long; any octet that it took begins that anew."""
+        """True if the client has accepted no byte of output for too long."""
         waiting = transport.get_write_buffer_size()
         if not waiting:
             self._taken_at = None
@@ -362,7 +362,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         return self._send_timeout_ms is not None and now - taken_at >= self._send_timeout_ms
 
     def _be_busy(self) -> None:
-        """Read no more until the client's turns have caught up with what was read."""
+        """Pause reading until everything that was read has been processed."""
         self._is_busy = True
         if self._transport is not None:
             self._transport.pause_reading()
@@ -382,7 +382,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
     def _finish(self) -> None:
         """Write the last words, say that there are no more, and wait a moment for the client to leave.
 
-        Closing at once with octets of the client unread would make the kernel send a reset, which can
+        Closing at once with bytes of the client unread would make the kernel send a reset, which can
         overtake the close frame (RFC 1122 §4.2.2.13).
         """
         client, transport = self._client, self._transport
@@ -403,7 +403,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
             transport.close()
 
     def _linger(self, transport: asyncio.Transport) -> None:
-        """Wait once more for as long as the client still reads what it is owed; then drop it."""
+        """Wait while the client still reads pending output, then drop it."""
         unsent = transport.get_write_buffer_size()
         if unsent >= self._unsent:
             transport.abort()
@@ -412,7 +412,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         self._loop_context.deadlines.schedule(self, self._loop_context.clock.now() + limits.LINGER_MS)
 
     def _crash(self) -> None:
-        """An unexpected exception ends this connection, and nothing else."""
+        """Close this connection after an unexpected exception, without affecting others."""
         name = self.peer.name if self.peer is not None else "?"
         logger.exception("unexpected exception in connection %s", name)
         self.abort()

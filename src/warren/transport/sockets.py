@@ -30,7 +30,7 @@ def bind(host: str, port: int, backlog: int) -> list[socket.socket]:
 
 
 def unacknowledged(transport: asyncio.Transport) -> int:
-    """Octets that the kernel has taken of what was written, and the peer has not; 0 where it does not say."""
+    """Bytes that the kernel has taken of what was written, and the peer has not; 0 where it does not say."""
     connected = transport.get_extra_info("socket")
     if connected is None:
         return 0
