@@ -1,1 +1,1 @@
-"""What slows publishers down: alarms, and the disk."""
+"""Flow control of publishers: resource alarms, and credit of the disk."""

@@ -1,6 +1,6 @@
-"""Credit that the disk of a virtual host gives its publishers: while it is spent they wait, first come first.
+"""Credit that the disk of a virtual host grants to its publishers; without credit they wait, in order.
 
-Nobody is told (connection.blocked is for alarms): it is a matter of milliseconds, again and again.
+connection.blocked is not sent, which is for alarms: the waits take milliseconds, and are frequent.
 """
 
 from collections import deque
@@ -8,33 +8,38 @@ from collections.abc import Callable
 
 
 class PublishCredit:
-    """Whether publishers may go on, and those who wait until they may."""
+    """The credit of publishers, and the publishers that wait for it."""
 
     __slots__ = (
         "_debts", "_debts_of_all", "_is_calling", "_later", "_waiting", "is_spent", "is_spent_for_all",
     )  # fmt: skip
 
     def __init__(self, later: Callable[[Callable[[int], None]], None]) -> None:
-        # Has an action called with the time (ms) in a turn of its own.
+        # Port: calls an action with the time (ms) in a turn of its own.
         self._later = later
         self._waiting: deque[Callable[[int], None]] = deque()
         self._is_calling = False
-        # How many stores have enough to do, and how many of them take messages that are not persistent.
+        # The number of stores that are busy, and of those among them that take transient messages.
         self._debts = 0
         self._debts_of_all = 0
-        # Asked for each message; and whether also those wait who publish nothing persistent.
+        # Read for each message: no credit; and no credit for transient messages either.
         self.is_spent = False
         self.is_spent_for_all = False
 
     def spend(self, *, for_all: bool = True) -> None:
-        """A store has enough to do: whoever publishes (if not `for_all`: what is persistent) waits."""
+        """Withdraw credit, since a store is busy: publishers of persistent messages wait, or with `for_all`
+        all publishers.
+        """
         self._debts += 1
         self._debts_of_all += for_all
         self.is_spent = True
         self.is_spent_for_all = self._debts_of_all > 0
 
     def renew(self, *, for_all: bool = True) -> None:
-        """A store can take more; if all can, those who wait go on, one in each turn."""
+        """Renew the credit of one store.
+
+        If no store is busy any more, waiting publishers resume, one in each turn.
+        """
         self._debts -= 1
         self._debts_of_all -= for_all
         self.is_spent_for_all = self._debts_of_all > 0
@@ -43,7 +48,7 @@ class PublishCredit:
             self._call()
 
     def wait(self, resume: Callable[[int], None]) -> None:
-        """Have `resume` called with the time (ms) when there is credit; it may wait again."""
+        """Call `resume` with the time (ms) when there is credit; it may have to wait again."""
         self._waiting.append(resume)
 
     def _call(self) -> None:

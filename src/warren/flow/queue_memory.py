@@ -1,4 +1,4 @@
-"""How much memory each queue may have for its messages, by how much the node has left."""
+"""The memory limit of each queue for its messages, which depends on the memory the node has left."""
 
 from warren.limits import QUEUE_MEMORY_MAX, QUEUE_MEMORY_STEPS
 
