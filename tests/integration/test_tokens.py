@@ -254,7 +254,7 @@ def test_nobody_becomes_somebody_else_on_an_open_stream_connection(node: BrokerP
         ({"WARREN_AUTH_BACKENDS_1": "kerberos"}, "must be one of"),
         (
             {"WARREN_AUTH_BACKENDS_1": "oauth2", "WARREN_AUTH_OAUTH2_JWKS_URL": "http://192.0.2.1/"},
-            "by https",
+            "must be an https address",
         ),
         (
             {"WARREN_AUTH_BACKENDS_1": "oauth2", "WARREN_AUTH_OAUTH2_SIGNING_KEYS_A": "nothing.pem"},
