@@ -1,5 +1,6 @@
 """Rows of streams, queues and leases in Arrow format, from the HTTP API."""
 
+import contextlib
 import http.client
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -119,6 +120,9 @@ def read_batches(
             last = batch.column(_OFFSET)[batch.num_rows - 1].as_py()
             arrays = [_without_empty(name, batch.column(name)) for name in columns]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema), last
+        # The reader stops at the end of the rows; the connection is kept if the response is read to its end.
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            answer.read(1)
 
 
 def _without_empty(name: str, column: pa.Array) -> pa.Array:

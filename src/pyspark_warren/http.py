@@ -1,22 +1,28 @@
 """A client of the broker's HTTP API, for JSON and for rows in Arrow format."""
 
-import base64
 import http.client
 import json
+import os
 import ssl
 import time
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from pyspark_warren.amqp import hint_of, retry_delays, tls_context
 from pyspark_warren.options import BrokerOptions
-from warren.client.tls import wants_certificate
+from warren.client.http_client import HttpClient, HttpResponse
+from warren.client.http_target import HttpTarget
+from warren.client.tls import ClientTls, wants_certificate
+from warren.limits_http import HTTP_CLIENTS_MAX
 
 # RabbitMQ's default ports are 5672 and 15672, with TLS 5671 and 15671.
 PORT_DISTANCE = 10_000
 PORTS = {"http": 15_672, "https": 15_671}
 _RETRYABLE_STATUSES = frozenset({502, 503, 504})
+# The time of change and the size of each TLS file; None for one that is not given or missing.
+_FileVersions = tuple[tuple[int, int] | None, ...]
 
 
 class HttpApiError(Exception):
@@ -46,17 +52,20 @@ class HttpApi:
         if parts.scheme not in PORTS or not parts.hostname:
             # The error does not contain the value, which may have a password.
             raise ValueError("'managementUri' must have the form http://host:15672")
-        self._host = parts.hostname
-        self._port = parts.port or PORTS[parts.scheme]
-        self._prefix = parts.path.rstrip("/")
-        self._context = tls_context(broker.tls) if parts.scheme == "https" else None
-        user = unquote(parts.username) if parts.username is not None else target.user
-        password = unquote(parts.password) if parts.password is not None else target.password
-        token = base64.b64encode(f"{user}:{password}".encode()).decode()
-        self._headers = {"Authorization": f"Basic {token}"}
+        self._target = HttpTarget(
+            host=parts.hostname,
+            port=parts.port or PORTS[parts.scheme],
+            is_tls=parts.scheme == "https",
+            user=unquote(parts.username) if parts.username is not None else target.user,
+            password=unquote(parts.password) if parts.password is not None else target.password,
+            prefix=parts.path.rstrip("/"),
+        )
         self._timeout_s = max(broker.timeout_ms / 1000, timeout_s_min)
+        self._files = _file_versions(broker.tls) if self._target.is_tls else ()
         self.broker = broker
-        self.place = f"{parts.scheme}://{self._host}:{self._port}"
+        self.place = self._target.origin
+        # Wrong TLS files are reported before the first request.
+        self._client()
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
         """Return the JSON at `path`. Raises HttpApiError if the request fails."""
@@ -79,13 +88,11 @@ class HttpApi:
             if refused.status != 404:
                 raise
 
-    def open(self, path: str, query: Mapping[str, Any]) -> http.client.HTTPResponse:
+    def open(self, path: str, query: Mapping[str, Any]) -> HttpResponse:
         """Send a GET and return the answer, which the caller reads and closes."""
         return self._ask("GET", _with_query(path, query), None, {})
 
-    def _ask(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> http.client.HTTPResponse:
+    def _ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpResponse:
         """Send a request, with retries while the broker is unavailable."""
         for wait_s in retry_delays(self.broker):
             try:
@@ -98,22 +105,21 @@ class HttpApi:
 
     def _ask_once(
         self, method: str, path: str, body: bytes | Iterable[bytes] | None, headers: Mapping[str, str]
-    ) -> http.client.HTTPResponse:
-        connection = self._connection()
+    ) -> HttpResponse:
+        # The callers repeat a POST with one body too, but not one with a body in pieces.
+        is_idempotent = body is None or isinstance(body, bytes)
         try:
-            connection.request(method, self._prefix + path, body, {**self._headers, **headers})
-            answer = connection.getresponse()
+            answer = self._client().request(method, path, body, headers, is_idempotent=is_idempotent)
         except (OSError, http.client.HTTPException) as error:
-            connection.close()
             is_final = isinstance(error, ssl.SSLCertVerificationError) or wants_certificate(error)
-            hint = hint_of(error, self.broker.tls) if self._context is not None else ""
+            hint = hint_of(error, self.broker.tls) if self._target.is_tls else ""
             raise HttpApiError(
                 f"no answer from {self.place}: {error}{hint}", -1 if is_final else 0
             ) from error
         if answer.status < 300:
             return answer
-        told = _told(answer.read())
-        connection.close()
+        with answer:
+            told = _told(answer.read())
         text = told.get("reason") or told.get("error") or answer.reason
         # The query string is long, since it lists every column.
         place = path.partition("?")[0]
@@ -121,12 +127,31 @@ class HttpApi:
             f"{self.place} answered {answer.status} to {method} {place}: {text}", answer.status, told
         )
 
-    def _connection(self) -> http.client.HTTPConnection:
-        if self._context is None:
-            return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)
-        return http.client.HTTPSConnection(
-            self._host, self._port, timeout=self._timeout_s, context=self._context
-        )
+    def _client(self) -> HttpClient:
+        return _shared_client(os.getpid(), self._target, self._timeout_s, (self.broker.tls, self._files))
+
+
+@lru_cache(maxsize=HTTP_CLIENTS_MAX)
+def _shared_client(
+    process: int, target: HttpTarget, timeout_s: float, tls: tuple[ClientTls, _FileVersions]
+) -> HttpClient:
+    """Return the client that a process has for a broker, so that all tasks in it use the same connections.
+
+    A process that was forked makes its own. A file that was replaced, such as a renewed certificate, is read.
+    """
+    return HttpClient(target, timeout_s, tls_context(tls[0]) if target.is_tls else None)
+
+
+def _file_versions(tls: ClientTls) -> _FileVersions:
+    versions: list[tuple[int, int] | None] = []
+    for file in (tls.ca_file, tls.cert_file, tls.key_file):
+        try:
+            found = os.stat(file or "")
+        except OSError:
+            versions.append(None)
+        else:
+            versions.append((found.st_mtime_ns, found.st_size))
+    return tuple(versions)
 
 
 def path(*parts: str) -> str:
@@ -140,7 +165,7 @@ def _with_query(place: str, query: Mapping[str, Any] | None) -> str:
     return f"{place}?{urlencode(given, doseq=True)}" if given else place
 
 
-def _json(answer: http.client.HTTPResponse) -> Any:
+def _json(answer: HttpResponse) -> Any:
     with answer:
         data = answer.read()
     return json.loads(data) if data else None

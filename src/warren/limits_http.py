@@ -93,3 +93,7 @@ LIVE_STREAMS_MAX = 1_000
 LIVE_PATHS_MAX = 16
 # Answers of fewer bytes are not compressed: as RabbitMQ's, which gain nothing by it.
 GZIP_SIZE_MIN = 300
+# Idle connections that a client keeps open to one broker: for a task of Spark, and for threads beside it.
+HTTP_CLIENT_IDLE_MAX = 4
+# Clients that a process of Spark keeps, each with the connections of one broker and user: more are rare.
+HTTP_CLIENTS_MAX = 16

@@ -39,6 +39,7 @@ class Double:
     answer: Callable[[Asked], Answer]
     port: int = 0
     asked: list[Asked] = field(default_factory=list)
+    connections: int = 0
 
     def options(self, **given: str) -> ReadOptions:
         """Options of a reader that asks here."""
@@ -54,6 +55,10 @@ def answering(answer: Callable[[Asked], Answer]) -> Iterator[Double]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        def setup(self) -> None:
+            double.connections += 1
+            super().setup()
+
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
             asked = Asked(self.command, unquote(parts.path), dict(parse_qsl(parts.query)), self._body())
@@ -65,7 +70,7 @@ def answering(answer: Callable[[Asked], Answer]) -> Iterator[Double]:
             self.end_headers()
             # A status of 299 is an answer that breaks off in the middle.
             self.wfile.write(octets[: -200 if status == 299 else None])
-            self.close_connection = True
+            self.close_connection = status == 299
 
         do_POST = do_DELETE = do_GET  # noqa: N815
 

@@ -1,29 +1,17 @@
 """Where the broker's HTTP API is, and who asks."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from warren.cli.operator.failures import USAGE, Failure
+from warren.client.http_target import HttpTarget
 
 DEFAULT_URI = "http://127.0.0.1:15672"
 _PORTS = {"http": 15672, "https": 15671}
 _SHAPE = "--uri is http://USER:PASSWORD@HOST:PORT or https://…, with %40 for an @ in a name or password"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiTarget:
-    """A broker as one user reaches it; the password is in no text of it."""
-
-    host: str
-    port: int
-    prefix: str
-    user: str
-    password: str = field(repr=False)
-    is_tls: bool
-
-
-def target_of(uri: str, environment: Mapping[str, str], ask_password: Callable[[str], str]) -> ApiTarget:
+def target_of(uri: str, environment: Mapping[str, str], ask_password: Callable[[str], str]) -> HttpTarget:
     """What `uri` says; the environment where it names nobody, then guest; who has no password is asked."""
     # No text of a failure may hold the URI: a password is in it.
     try:
@@ -43,7 +31,7 @@ def target_of(uri: str, environment: Mapping[str, str], ask_password: Callable[[
             password = "guest" if user == "guest" else ask_password(f"Password of {user}")
     else:
         password = unquote(password)
-    return ApiTarget(
+    return HttpTarget(
         host=parts.hostname,
         port=port or _PORTS[parts.scheme],
         prefix=parts.path.rstrip("/"),

@@ -3,24 +3,24 @@
 import http.client
 import json
 import ssl
-from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from warren.cli.operator.api_target import ApiTarget
 from warren.cli.operator.failures import (
     BROKEN,
     NOT_AUTHORISED,
     UNHEALTHY,
     UNREACHABLE,
+    USAGE,
     AnswerTooLong,
     Failure,
     ObjectNotFound,
     Unanswered,
 )
 from warren.cli.operator.tls import TLS_NAMES, tls_context
+from warren.client.http_target import HttpTarget
 from warren.client.tls import NO_FILES, ClientTls, refusal_hint
 from warren.limits import (
     CLI_ANSWER_SIZE_MAX,
@@ -41,27 +41,26 @@ _OTHER_USER = "use --uri http://USER:PASSWORD@HOST:PORT, or WARREN_USER and WARR
 class ManagementClient:
     """One broker."""
 
-    def __init__(self, target: ApiTarget, timeout_s: float, tls: ClientTls = NO_FILES) -> None:
+    def __init__(self, target: HttpTarget, timeout_s: float, tls: ClientTls = NO_FILES) -> None:
         """`tls` counts if the target has it; Failure if its files cannot be used."""
         self.target = target
         self._tls = tls
-        where = (target.host, target.port)
-        self._connection: http.client.HTTPConnection = (
-            http.client.HTTPSConnection(*where, timeout=timeout_s, context=tls_context(tls))
-            if target.is_tls
-            else http.client.HTTPConnection(*where, timeout=timeout_s)
-        )
-        who = b64encode(f"{target.user}:{target.password}".encode("utf-8", "surrogateescape"))
-        # What is accepted is not said: RabbitMQ refuses to change some things for who accepts JSON only.
-        self._headers = {"authorization": "Basic " + who.decode("ascii")}
+        # urllib3 is loaded only by commands that ask a broker (decision 0194).
+        from warren.client.http_client import HttpClient
+
+        context = tls_context(tls) if target.is_tls else None
+        try:
+            self._client = HttpClient(target, timeout_s, context)
+        except ValueError as error:
+            raise Failure(f"{target.origin}: {error}", USAGE) from None
 
     def close(self) -> None:
         """Hang up."""
-        self._connection.close()
+        self._client.close()
 
     def check_answering(self) -> None:
         """Failure unless the port answers: anybody, and anything."""
-        self._ask("GET", "/", None, {})
+        self._ask("GET", "/", is_anonymous=True)
 
     def get(self, path: str, query: Query = ()) -> Any:
         """What is at `path`."""
@@ -79,7 +78,8 @@ class ManagementClient:
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> Any:
         """Ask with `method`; what is answered, None for nothing."""
-        sent = self._headers | dict(headers or {})
+        # No `accept`: RabbitMQ refuses to change some things for clients that accept JSON only.
+        sent = dict(headers or {})
         content = None
         if body is not None:
             content = json.dumps(body).encode()
@@ -131,18 +131,23 @@ class ManagementClient:
             number += 1
 
     def _ask(
-        self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
+        self,
+        method: str,
+        path: str,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        is_anonymous: bool = False,
     ) -> tuple[int, bytes]:
         try:
-            self._connection.request(method, f"{self.target.prefix}/api{path}", content, headers)
-            response = self._connection.getresponse()
-            answer = response.read(CLI_ANSWER_SIZE_MAX + 1)
+            with self._client.request(
+                method, f"/api{path}", content, headers, is_anonymous=is_anonymous
+            ) as response:
+                answer = response.read(CLI_ANSWER_SIZE_MAX + 1)
         except _ERRORS as error:
-            self._connection.close()
             kind = Unanswered if isinstance(error, TimeoutError) else Failure
             raise kind(self._unreached(error), UNREACHABLE) from None
         if len(answer) > CLI_ANSWER_SIZE_MAX:
-            self._connection.close()
             raise AnswerTooLong(
                 f"the answer is longer than {CLI_ANSWER_SIZE_MAX} octets: ask for less", BROKEN
             )
@@ -150,7 +155,7 @@ class ManagementClient:
 
     def _unreached(self, error: Exception) -> str:
         target = self.target
-        where = f"{'https' if target.is_tls else 'http'}://{target.host}:{target.port}"
+        where = target.origin
         if target.is_tls and (hint := refusal_hint(error, self._tls, TLS_NAMES)):
             if isinstance(error, ssl.SSLCertVerificationError):
                 return f"{where}: certificate not accepted ({error.verify_message}); {hint}"

@@ -2,8 +2,9 @@
 
 import pytest
 
-from warren.cli.operator.api_target import DEFAULT_URI, ApiTarget, target_of
+from warren.cli.operator.api_target import DEFAULT_URI, target_of
 from warren.cli.operator.failures import USAGE, Failure
+from warren.client.http_target import HttpTarget
 
 
 def nobody(prompt: str) -> str:
@@ -17,7 +18,9 @@ def test_what_is_left_out_is_guest_at_home() -> None:
 
 def test_a_uri_says_everything() -> None:
     target = target_of("https://al%40x:p%2Fw@[::1]:99/proxy/", {"WARREN_USER": "other"}, nobody)
-    assert target == ApiTarget(host="::1", port=99, prefix="/proxy", user="al@x", password="p/w", is_tls=True)
+    assert target == HttpTarget(
+        host="::1", port=99, prefix="/proxy", user="al@x", password="p/w", is_tls=True
+    )
     assert target_of("https://host", {}, nobody).port == 15671
 
 

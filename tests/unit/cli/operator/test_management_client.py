@@ -12,6 +12,7 @@ from warren.cli.operator.failures import (  # fmt: skip
     REFUSED,
     UNHEALTHY,
     UNREACHABLE,
+    USAGE,
     Failure,
     ObjectNotFound,
 )
@@ -25,17 +26,21 @@ class Answering(ManagementClient):
         super().__init__(target_of("http://al:secret@host", {}, str), 1)
         self.asked: list[str] = []
         self._answers = list(answers)
-        self._connection = self  # type: ignore[assignment]
+        self._client = self  # type: ignore[assignment]
 
-    def request(self, method: str, path: str, *rest: Any) -> None:
+    def request(self, method: str, path: str, *_: Any, **__: Any) -> "Answering":
         self.asked.append(f"{method} {path}")
-
-    def getresponse(self) -> "Answering":
         answer = self._answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         self.status, self._body = answer
         return self
+
+    def __enter__(self) -> "Answering":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
     def read(self, size: int) -> bytes:
         return self._body
@@ -95,6 +100,12 @@ def test_who_is_not_reached_is_said_with_what_to_do(error: Exception, said: str)
         Answering(error).get("/x")
     assert caught.value.exit_code == UNREACHABLE
     assert said in caught.value.message
+
+
+def test_a_host_that_cannot_be_one_is_said() -> None:
+    with pytest.raises(Failure, match=r"http://a b:15672: .*invalid character") as caught:
+        ManagementClient(target_of("http://al:secret@a b", {}, str), 1)
+    assert caught.value.exit_code == USAGE
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"3", b'{"a":1}'])
