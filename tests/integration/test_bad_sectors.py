@@ -50,8 +50,8 @@ def names_in(node: BrokerProcess) -> list[str]:
 
 def damage_in(node: BrokerProcess) -> list[str]:
     """What the log says is damaged, by octet."""
-    lines = [line for line in node.lines if "vhost 'a' runs without what is damaged" in line]
-    return [line.partition(f"{FIRST}, octet ")[2] for line in lines]
+    lines = [line for line in node.lines if "vhost 'a' is running without its damaged data" in line]
+    return [line.partition(f"{FIRST}, byte ")[2] for line in lines]
 
 
 def test_what_lies_around_a_sector_that_cannot_be_read_is_there(
@@ -154,7 +154,7 @@ def test_a_sector_that_goes_bad_under_a_broker_restarts_the_virtual_host_without
         assert closed.value.args[0] == 320
         assert found == list(range(len(found)))
         assert ("damaged" if is_damaged else "Input/output error") in until_logged(node, "'a' has failed")
-        assert path.name in until_logged(node, "vhost 'a' runs without what is damaged")
+        assert path.name in until_logged(node, "vhost 'a' is running without its damaged data")
         until_logged(node, "vhost 'a' is restarted")
         rest = list(numbers_in(confirming(node.port, "a")))
         assert rest == [number for number in range(40) if number != 25]

@@ -186,7 +186,7 @@ def test_a_file_that_is_cut_off_is_named_and_nothing_is_changed_until_it_is_back
         status, errors = refusal("--data-dir", str(data))
         assert status == 1
         line = errors.splitlines()[-1]
-        assert f"warren: metadata in '{data}/metadata': metadata, octet " in line
+        assert f"warren: metadata in '{data}/metadata': metadata, byte " in line
         assert f"warren metadata recover {data}" in line
         assert contents(data / "vhosts") == before
     file.write_bytes(whole)

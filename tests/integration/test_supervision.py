@@ -367,8 +367,8 @@ def test_what_is_damaged_is_named_and_what_can_be_read_is_there(tmp_path: Path, 
     octets[octets.index(b"damaged")] ^= 1
     segment.write_bytes(octets)
     with started(tmp_path, config) as node:
-        [line] = [line for line in node.lines if "vhost 'a' runs without what is damaged" in line]
-        assert "00000001.segment, octet " in line
+        [line] = [line for line in node.lines if "vhost 'a' is running without its damaged data" in line]
+        assert "00000001.segment, byte " in line
         assert taken(confirming(node.port, "a"), "q") == [("before", False), ("behind", False)]
         assert b'warren_vhost_damaged_records{vhost="a"} 1\n' in metrics(node)
         assert b'warren_vhost_damaged_records{vhost="b"} 0\n' in metrics(node)

@@ -108,7 +108,7 @@ class EventStreams:
             answer = await self._ask(get_request(request, path))
         body = answer.body if isinstance(answer, web.Response) else None
         if isinstance(body, bytes) and len(body) > LIVE_EVENT_SIZE_MAX:
-            reason = f"the answer has {len(body)} octets: ask for a page of it"
+            reason = f"the answer has {len(body)} bytes: ask for a page of it"
             answer = error_reply(413, "too_large", reason)
             body = answer.body
         text = body if isinstance(body, bytes) and body else b"null"

@@ -66,7 +66,7 @@ async def reply_in_parts(request: web.Request, parts: list[bytes]) -> web.Stream
     if size <= _WHOLE_SIZE_MAX:
         return reply_octets(b"".join(parts))
     if WHOLE in request:
-        return error_reply(413, "too_large", f"the answer has {size} octets: ask for a page of it")
+        return error_reply(413, "too_large", f"the answer has {size} bytes: ask for a page of it")
     response = web.StreamResponse(headers=_HEADERS)
     response.content_type = _JSON
     response.content_length = size

@@ -100,7 +100,7 @@ class Keyring:
             async for part in response.content.iter_any():
                 octets += part
                 if len(octets) > KEY_SET_SIZE_MAX:
-                    raise ValueError(f"more than {KEY_SET_SIZE_MAX} octets")
+                    raise ValueError(f"more than {KEY_SET_SIZE_MAX} bytes")
             return bytes(octets)
 
 

@@ -134,5 +134,5 @@ class LdapConnection:
         if count:
             size = int.from_bytes(await self._reader.readexactly(count), "big")
         if size > LDAP_MESSAGE_SIZE_MAX:
-            raise LdapSyntaxError(f"a message of {size} octets")
+            raise LdapSyntaxError(f"a message of {size} bytes")
         return await self._reader.readexactly(size)

@@ -126,7 +126,7 @@ class Quarantine:
         os.rename(path, moved)
         item = self._note_vhost(moved)
         logger.error(
-            "vhost '%s' is not in the metadata: %s messages, %d octets, are moved to %s, %s %s",
+            "vhost '%s' is not in the metadata: %s messages, %d bytes, are moved to %s, %s %s",
             item.vhost, item.messages, item.octets, moved, _HINT, item.id,
         )  # fmt: skip
 
@@ -163,7 +163,7 @@ class Quarantine:
         for item in self._note_streams(kept, name):
             if item.number in unknown:
                 logger.error(
-                    "vhost '%s': stream %d is not in the metadata: %d messages, %d octets, are in %s, %s %s",
+                    "vhost '%s': stream %d is not in the metadata: %d messages, %d bytes, are in %s, %s %s",
                     name, item.number, item.messages, item.octets, kept, _HINT, item.id,
                 )  # fmt: skip
 
@@ -190,7 +190,7 @@ class Quarantine:
             self.number_max = max(self.number_max, number)
             item = pinned.item()
             logger.error(
-                "vhost '%s': queue %d is not in the metadata: %d messages, %d octets, stay in place, %s %s",
+                "vhost '%s': queue %d is not in the metadata: %d messages, %d bytes, stay in place, %s %s",
                 vhost, number, item.messages, item.octets, _HINT, item.id,
             )  # fmt: skip
 

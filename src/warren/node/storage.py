@@ -255,7 +255,7 @@ class Storage:
         self._on_attached()
         for loss in self.losses.add(name, vhost_store.damage):
             logger.error(
-                "vhost '%s' runs without what is damaged: %s, octet %d: %s (in %s): %s%s",
+                "vhost '%s' is running without its damaged data: %s, byte %d: %s (in %s): %s%s",
                 name, loss.file, loss.offset, loss.reason, self.path_of(name), _extent(loss),
                 ", which is acknowledged" if loss.acknowledged else "",
             )  # fmt: skip

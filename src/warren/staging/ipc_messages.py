@@ -57,7 +57,7 @@ async def read_ipc_messages(read: Read) -> AsyncIterator[IpcMessage]:
             return
         if not 0 < size <= STAGED_METADATA_SIZE_MAX:
             raise IpcStreamRefused(
-                f"metadata of {size} octets: no more than {STAGED_METADATA_SIZE_MAX} are read"
+                f"metadata of {size} bytes: no more than {STAGED_METADATA_SIZE_MAX} are read"
             )
         metadata = await _exactly(read, size)
         try:
@@ -68,7 +68,7 @@ async def read_ipc_messages(read: Read) -> AsyncIterator[IpcMessage]:
             raise IpcStreamRefused("the metadata of a message make no sense") from None
         if not 0 <= body_size <= STAGED_BATCH_SIZE_MAX:
             raise IpcStreamRefused(
-                f"a batch of {body_size} octets: send batches of {STAGED_BATCH_SIZE_MAX} octets at most"
+                f"a batch of {body_size} bytes: send batches of {STAGED_BATCH_SIZE_MAX} bytes at most"
             )
         body = await _exactly(read, body_size)
         if kind is IpcMessageKind.RECORDS:
@@ -135,7 +135,7 @@ def _check_compressed(metadata: bytes, message: _FlatbufferTable, body: bytes) -
         raise IpcStreamRefused("the metadata of a message make no sense") from None
     if total > STAGED_BATCH_SIZE_MAX:
         raise IpcStreamRefused(
-            f"a batch of {total} octets, uncompressed: no more than {STAGED_BATCH_SIZE_MAX} are read"
+            f"a batch of {total} bytes, uncompressed: no more than {STAGED_BATCH_SIZE_MAX} are read"
         )
 
 

@@ -161,7 +161,7 @@ class RowDecoder:
             raise self._refused("body", "it is null")
         octets = body if isinstance(body, bytes) else body.encode()
         if len(octets) > MESSAGE_SIZE_MAX:
-            raise self._refused("body", f"{len(octets)} octets are more than {MESSAGE_SIZE_MAX}")
+            raise self._refused("body", f"{len(octets)} bytes are more than {MESSAGE_SIZE_MAX}")
         message = Message(self._address(key or ""), like.property_list, octets + BODY_END, 0)
         message.flags = like.flags
         message.priority = like.priority
@@ -171,7 +171,7 @@ class RowDecoder:
         address = self._addresses.get(key)
         if address is None:
             if len(key.encode()) > NAME_SIZE_MAX:
-                raise self._refused("routing_key", f"it is longer than {NAME_SIZE_MAX} octets")
+                raise self._refused("routing_key", f"it is longer than {NAME_SIZE_MAX} bytes")
             if len(self._addresses) >= _KNOWN_MAX:
                 self._addresses.clear()
             address = self._addresses[key] = encode_address(self._exchange, key)
@@ -184,7 +184,7 @@ class RowDecoder:
             text = values.get(name)
             if text is not None:
                 if len(text.encode()) > NAME_SIZE_MAX:
-                    raise self._refused(name, f"it is longer than {NAME_SIZE_MAX} octets")
+                    raise self._refused(name, f"it is longer than {NAME_SIZE_MAX} bytes")
                 setattr(properties, name, text)
         for name, valid in _NUMBERS.items():
             number = values.get(name)

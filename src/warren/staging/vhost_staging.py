@@ -287,7 +287,7 @@ class VhostStaging:
     def _check_room(self, size: int) -> None:
         context = self._context
         if size > STAGE_SIZE_MAX:
-            raise StagingFull(f"one stage takes {STAGE_SIZE_MAX} octets at most")
+            raise StagingFull(f"one stage takes {STAGE_SIZE_MAX} bytes at most")
         if context.octets > STAGED_SIZE_MAX or context.count >= STAGED_COUNT_MAX:
             raise StagingFull("too much is staged on this node, and waits for its commit")
 

@@ -44,7 +44,7 @@ async def read_header(loop: asyncio.AbstractEventLoop, connected: socket.socket)
         start += await _read_exactly(loop, connected, _V2_FIXED_SIZE - len(start))
         size: int = struct.unpack_from(">H", start, 14)[0]
         if size > limits.PROXY_V2_SIZE_MAX:
-            raise ProxyHeaderError(f"header of {size} octets")
+            raise ProxyHeaderError(f"header of {size} bytes")
         return parse_v2(start + await _read_exactly(loop, connected, size))
     if not start.startswith(b"PROXY "):
         raise ProxyHeaderError("no PROXY header")

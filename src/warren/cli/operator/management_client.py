@@ -149,7 +149,7 @@ class ManagementClient:
             raise kind(self._unreached(error), UNREACHABLE) from None
         if len(answer) > CLI_ANSWER_SIZE_MAX:
             raise AnswerTooLong(
-                f"the answer is longer than {CLI_ANSWER_SIZE_MAX} octets: ask for less", BROKEN
+                f"the answer is longer than {CLI_ANSWER_SIZE_MAX} bytes: ask for less", BROKEN
             )
         return response.status, answer
 
