@@ -1,1 +1,1 @@
-"""The HTTP API: what RabbitMQ's tools and monitoring ask a node."""
+"""The HTTP API that RabbitMQ's tools and monitoring systems use to manage a node."""

@@ -1,10 +1,9 @@
-"""Who is sent rows at the moment: so many at once, each as fast as it takes them.
+"""Responses in Arrow format: a bounded number at once, each sent as fast as its client reads.
 
-A piece of one answer is made in each turn of the loop, however many there are, so that everybody else waits
-for one piece at most; and while anybody else is at work, the loop is theirs after each piece for as long as
-that took, and a moment at least. What has to be compressed goes through one thread, which leaves the
-interpreter to others meanwhile. A piece is made when the client has taken the one before, but for what the
-socket holds.
+In each turn of the event loop one piece of one response is encoded, however many responses there are. While
+the broker has other work, the loop then pauses for as long as the piece took, and at least for
+ARROW_PAUSE_S_MIN. Pieces with compression are encoded in one thread, which releases the GIL meanwhile.
+A piece is encoded when the client has read the one before, apart from what the socket buffers.
 """
 
 import asyncio
@@ -34,32 +33,32 @@ _NO_MORE = object()
 
 
 class RowsGone(Exception):
-    """What was asked for is not there any more: an answer that has begun ends in the middle."""
+    """The requested rows no longer exist; a response that has begun is cut off."""
 
     def __init__(self, reason: str, **more: object) -> None:
         super().__init__(reason)
-        # What else is said where it can be.
+        # Further fields of the error response, which can be sent if the response has not begun.
         self.more = more
 
 
 class ArrowResponses:
-    """The answers in rows that are made at the moment."""
+    """The responses in Arrow format that are being sent."""
 
     __slots__ = ("_encoder", "_is_shared", "_pause", "_thread_pool", "_turn", "count")
 
     def __init__(self, is_shared: Callable[[], bool]) -> None:
-        """`is_shared` says whether anybody else is at work."""
+        """`is_shared` returns True if the broker has other work."""
         self._is_shared = is_shared
-        # How long the piece before took to make (s).
+        # How long the last piece took to encode (s).
         self._pause = 0.0
         self._encoder: type[ArrowEncoder] | None = None
         self._thread_pool = ThreadPool(thread_count=_THREADS, waiting_max=ARROW_READERS_MAX)
-        # Who makes a piece in the turn of the loop that comes.
+        # Held by the response that encodes a piece in the next turn of the event loop.
         self._turn = asyncio.Lock()
         self.count = 0
 
     async def encoder(self) -> "type[ArrowEncoder]":
-        """What makes octets of rows; Refused where pyarrow is not installed."""
+        """The class that encodes rows; raises RequestRefused (501) if pyarrow is not installed."""
         if self._encoder is None:
             try:
                 self._encoder = await self._thread_pool.do(_encoder)
@@ -75,9 +74,10 @@ class ArrowResponses:
         source: Iterator[MessageRows | None],
         headers: Mapping[str, str] | None = None,
     ) -> web.StreamResponse:
-        """Send what comes out of `source`, each in a turn of its own; None is a turn without rows.
+        """Send the rows of `source`, each item in a turn of its own; None is a turn without rows.
 
-        It has to be so that the first comes before anything is sent: what it raises is answered.
+        The first item is produced before the response begins, so an exception that it raises becomes an error
+        response.
         """
         if self.count >= ARROW_READERS_MAX:
             raise RequestRefused(
@@ -116,7 +116,7 @@ class ArrowResponses:
             _break(request)
 
     async def next_piece(self, pieces: Iterator[object]) -> object:
-        """The next piece, made in a turn in which nobody else makes one."""
+        """The next piece, made in a turn in which no other response makes one; _NO_MORE at the end."""
         async with self._turn:
             await asyncio.sleep(max(self._pause, ARROW_PAUSE_S_MIN) if self._is_shared() else 0)
             begun = monotonic()
@@ -126,7 +126,7 @@ class ArrowResponses:
                 self._pause = monotonic() - begun
 
     def _piece_size(self, encoder: "ArrowEncoder") -> int:
-        """What a piece takes, about, if there is as much; 0: as little as can be."""
+        """The approximate size of a piece in bytes, if there are enough rows; 0 for the smallest."""
         return ARROW_PIECE_SIZE if encoder.is_quick and not self._is_shared() else 0
 
     async def _encoded(self, encoder: "ArrowEncoder", batch: object) -> object:
@@ -142,7 +142,7 @@ def _encoder() -> "type[ArrowEncoder]":
 
 
 def _pieces(encoder: "ArrowEncoder", source: Iterator[list[MessageRows] | None]) -> Iterator[object]:
-    """Batches of all rows; None for a turn in which there is none yet."""
+    """Batches of all rows of `source`; None for a turn without rows."""
     for many in source:
         if many is None:
             yield None
@@ -163,12 +163,12 @@ def _all(first: MessageRows | None, source: Iterator[MessageRows | None]) -> Ite
 
 
 async def _written(response: web.StreamResponse, octets: object) -> None:
-    """Send `octets`, a buffer, when the client has taken what was sent before."""
+    """Send `octets`, a buffer, once the client has read what was sent before; TimeoutError if it stalls."""
     async with asyncio.timeout(ARROW_STALLED_S_MAX):
         await response.write(memoryview(octets))  # type: ignore[arg-type]
 
 
 def _break(request: web.Request) -> None:
-    """Have the client see that the answer has no end."""
+    """Abort the connection, so that the client sees that the response is incomplete."""
     if request.transport is not None:
         request.transport.abort()

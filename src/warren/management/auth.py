@@ -45,7 +45,7 @@ class Right(Enum):
     USER = "user"
     MONITOR = "monitor"
     ADMINISTRATOR = "administrator"
-    # Permissions in the route's virtual host; or the tag administrator (also monitoring if visible).
+    # Permissions in the route's virtual host, or the tag administrator (also monitoring if visible).
     VHOST = "vhost"
     VISIBLE_VHOST = "visible vhost"
     # The tag policymaker or administrator, for the route's virtual host or for the whole broker.

@@ -1,9 +1,9 @@
-"""Which messages somebody looks for: conditions on properties, headers and JSON bodies.
+"""Conditions that select messages by properties, headers and JSON bodies.
 
     routing_key=orders.eu    headers.tenant=acme    properties.priority>=5    body.total>100    body~refused
 
-A field, an operator, a value. What looks like a number is compared as one with what is one; `~` is: contains.
-A field that a message does not have fits no condition but `!=`.
+A condition is a field, an operator and a value. A value that is a number is compared with numbers as one;
+`~` means "contains". A message without the field satisfies only the operator `!=`.
 """
 
 import json
@@ -18,7 +18,7 @@ from warren.model.blind_copies import without_bcc
 from warren.model.message import Message
 
 _ABSENT = object()
-# Longer ones first: of `>=`, `>` is no operator.
+# Longer operators come before their prefixes: `>=` before `>`.
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "!=": operator.ne,
     ">=": operator.ge,
@@ -28,31 +28,31 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "~": lambda found, wanted: str(wanted) in str(found),
 }
-# What holds of a text and the number that it writes down.
+# Operators that compare a text with the number as it was written.
 _EQUALITIES = ("=", "!=")
 _FIELDS = ("routing_key", "exchange", "body")
 _PREFIXES = ("properties.", "headers.", "body.")
-# A place in a list.
+# An index into a list.
 _PLACE = re.compile(r"[0-9]{1,9}")
 _WORDS: dict[str, object] = {"true": True, "false": False, "null": None}
 
 
 class ConditionError(ValueError):
-    """A condition that cannot be understood; the text says why."""
+    """A condition that cannot be parsed; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One of them."""
+    """A parsed condition."""
 
     path: tuple[str, ...]
     operator: str
     wanted: object
-    # As it was written: a text is equal to nothing else, though it may look like a number.
+    # The value as written: a text is compared with it, even if it can be read as a number.
     written: str
 
     def fits(self, message: Message) -> bool:
-        """Whether `message` is one of those looked for."""
+        """True if `message` satisfies the condition."""
         found = _found(message, self.path)
         if found is _ABSENT:
             return self.operator == "!="
@@ -62,12 +62,12 @@ class Condition:
         try:
             return _OPERATORS[self.operator](found, wanted)
         except TypeError:
-            # A text is neither more nor less than a number.
+            # A text and a number have no order.
             return False
 
 
 def parse_conditions(texts: Sequence[str]) -> list[Condition]:
-    """Those that `texts` write down. ConditionError."""
+    """The conditions in `texts`; raises ConditionError if one is invalid or there are too many."""
     if len(texts) > CONDITIONS_MAX:
         raise ConditionError(f"{len(texts)} conditions are more than {CONDITIONS_MAX}")
     return [_condition(text) for text in texts]
@@ -97,7 +97,7 @@ def _value(text: str) -> object:
 
 
 def _found(message: Message, path: tuple[str, ...]) -> object:
-    """What `message` has where `path` leads."""
+    """The value at `path` of `message`, or _ABSENT."""
     first, *rest = path
     if first == "routing_key":
         return message.routing_key
@@ -107,7 +107,7 @@ def _found(message: Message, path: tuple[str, ...]) -> object:
         value = getattr(message.properties(), rest[0], None)
         return _ABSENT if value is None else value
     if first == "headers":
-        # A header may have a dot in its name.
+        # The name of a header may contain dots.
         headers = without_bcc(message).headers()
         name = ".".join(rest)
         return headers[name] if name in headers else _walked(headers, rest)

@@ -1,4 +1,4 @@
-"""What people may ask of a running node itself: its settings, its limits and its log."""
+"""Operations on the running node: its settings, its limits and its log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from typing import Protocol
 
 
 class ControlRefused(Exception):
-    """It cannot be done; the message says why."""
+    """The operation is not possible; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingView:
-    """One setting, with where its value comes from; a value of None is none at all."""
+    """A setting and the source of its value; None means that it has no value."""
 
     key: str
     value: str | None
@@ -20,32 +20,32 @@ class SettingView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogView:
-    """Where the log goes; an empty `file` is none."""
+    """Where the log is written; `file` is empty if it is written to no file."""
 
     file: str
     console: bool
     exchange: bool
-    # The least that is logged, by category.
+    # The lowest level that is logged, by category.
     levels: Mapping[str, str]
 
 
 class Controls(Protocol):
-    """Port: the node. `user` is who asks, for the audit log; ControlRefused says what is in the way."""
+    """Port of the node. `user` is recorded in the audit log; ControlRefused says what is not possible."""
 
     def settings(self) -> list[SettingView]:
-        """All of them, with secrets masked."""
+        """All settings, with secrets masked."""
 
     def limits(self) -> Mapping[str, int]:
-        """Octets by resource: above which, or below which, publishers wait."""
+        """The thresholds in bytes, by resource: above (memory) or below (disk) them publishers wait."""
 
     def set_limit(self, user: str, resource: str, *, absolute: object, relative: object) -> int:
-        """Another limit of `resource`, until the node stops or its settings are read again; in octets."""
+        """Set the limit of `resource` until the node stops or reloads its settings; returns it in bytes."""
 
     def log(self) -> LogView:
-        """Where the log goes, and how much of it."""
+        """Where the log is written, and at which levels."""
 
     def set_log_level(self, user: str, level: str, category: str) -> None:
-        """The least that is logged, of everything or of `category`, until the node stops."""
+        """Set the lowest level that is logged, of all categories or of `category`, until the node stops."""
 
     def rotate_log(self, user: str) -> str:
-        """Have the log file begin anew; its name."""
+        """Begin a new log file; returns the file name."""

@@ -1,7 +1,7 @@
-"""Fields and parameters of Warren's own paths that were renamed: which is which, and how both are served.
+"""Deprecated names of fields and parameters of Warren's own endpoints, served beside the current names.
 
-An answer has the deprecated name beside the current one, with the same value. A request may use either; both
-with different values are refused. The OpenAPI document marks the old names as deprecated.
+A response has a field under both names, with the same value. A request may use either name; a request with
+different values for them is refused. The OpenAPI document marks the old names as deprecated.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from aiohttp import web
 from warren.management.operation import OPERATION, Operation, Shape
 from warren.management.replies import bad_request
 
-# By shape, the deprecated name of a field and the current one.
+# The current name of each deprecated field, by shape.
 DEPRECATED_FIELDS: dict[Shape, Mapping[str, str]] = {}
 _WRAPPERS = (Required, NotRequired, Annotated)
 
 
 def deprecate(shape: Shape, **current_by_old: str) -> None:
-    """Give a TypedDict the deprecated names of its fields: `octets="bytes"`."""
+    """Add deprecated names of fields to the TypedDict `shape`: `octets="bytes"`."""
     annotations = shape.__annotations__
     for old, current in current_by_old.items():
         note = msgspec.Meta(
@@ -34,13 +34,13 @@ def deprecate(shape: Shape, **current_by_old: str) -> None:
 
 
 def with_deprecated(shape: Shape, answer: Mapping[str, object]) -> dict[str, Any]:
-    """`answer`, which is a `shape`, with its fields under their deprecated names as well."""
+    """`answer`, which has the type `shape`, with its fields also under their deprecated names."""
     old = {old: answer[current] for old, current in DEPRECATED_FIELDS[shape].items() if current in answer}
     return {**answer, **old}
 
 
 def with_current(shape: Shape, given: Mapping[str, object]) -> dict[str, object]:
-    """The fields of a request under their current names."""
+    """The fields of a request under their current names; raises RequestRefused if two names contradict."""
     names = DEPRECATED_FIELDS.get(shape, {})
     found = {name: value for name, value in given.items() if name not in names}
     for old, current in names.items():
@@ -52,7 +52,7 @@ def with_current(shape: Shape, given: Mapping[str, object]) -> dict[str, object]
 
 
 def query_text(request: web.Request, name: str) -> str | None:
-    """A parameter of the query, which may be given under a deprecated name."""
+    """The query parameter `name`, which the client may give under a deprecated name; None if it is absent."""
     operation: Operation = request[OPERATION]
     value = request.query.get(name)
     for old, current in DEPRECATED_FIELDS.get(operation.query, {}).items():
@@ -68,7 +68,7 @@ def _contradiction(old: str, current: str) -> Exception:
 
 
 def _bare(annotation: Any) -> Any:
-    """The type without what says whether the field is required and what it means."""
+    """`annotation` without Required, NotRequired and Annotated."""
     while get_origin(annotation) in _WRAPPERS:
         annotation = get_args(annotation)[0]
     return annotation

@@ -1,7 +1,7 @@
-"""Answers that streams follow: asked once for all who follow the same, and within bounds of what waits.
+"""Responses for event streams: fetched once for all streams of a user, and bounded in their memory.
 
-What is the same for a user is asked, written and held once for all of that user's streams of a moment. A
-stream remembers of what it has sent no more than a digest.
+The response of a path is fetched, encoded and held once for all streams of the same user at a moment. A
+stream keeps only a digest of what it has sent.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ from warren.metadata.users import User
 
 Fetch: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-# For so long an answer is the answer to whoever asks for the same: streams ask at the same moments.
+# Streams fetch at the same moments; for this time (s) they share the response of a path.
 _SHARED_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class _CachedEvent:
-    """What a user was answered, or will be."""
+    """The event of a user and a path, which may still be being fetched."""
 
     user: User
     asked_at: float
@@ -40,13 +40,13 @@ class _CachedEvent:
 
     @property
     def size(self) -> int:
-        """Its octets, when it is there."""
+        """The size of the event in bytes; 0 until it is complete."""
         is_there = self.event.done() and not self.event.cancelled() and self.event.exception() is None
         return len(self.event.result()) if is_there else 0
 
 
 class EventStreams:
-    """All streams of one port."""
+    """All event streams of one HTTP port."""
 
     def __init__(self, ask: Fetch) -> None:
         self._ask = ask
@@ -57,7 +57,7 @@ class EventStreams:
 
     @contextmanager
     def open_stream(self, name: str) -> Iterator[None]:
-        """One more stream of the user `name`, until the block ends; Refused if that is one too many."""
+        """Count a stream of the user `name` until the block ends; RequestRefused if there are too many."""
         if sum(self._streams.values()) >= LIVE_STREAMS_MAX:
             raise _too_many(f"{LIVE_STREAMS_MAX} streams are followed already")
         if self._streams.get(name, 0) >= LIVE_USER_STREAMS_MAX:
@@ -70,7 +70,7 @@ class EventStreams:
 
     @contextmanager
     def reserve(self, name: str, size: int) -> Iterator[bool]:
-        """Whether `size` octets may be sent to a stream of `name`; they wait for it until the block ends."""
+        """True if `size` bytes may be sent to the user `name`; they are reserved until the block ends."""
         if (
             self._unsent.get(name, 0) + size > LIVE_USER_SIZE_MAX
             or sum(self._unsent.values()) + size > LIVE_SIZE_MAX
@@ -84,7 +84,7 @@ class EventStreams:
             _add(self._unsent, name, -size)
 
     async def event(self, request: web.Request, user: User, path: str) -> bytes:
-        """What a GET of `path` answers `user`, who made `request`."""
+        """The event with the response to a GET of `path` by `user`, who made `request`."""
         now = asyncio.get_running_loop().time()
         key = (user.name, path)
         answer = self._answers.get(key)
@@ -96,7 +96,7 @@ class EventStreams:
         return await asyncio.shield(answer.event)
 
     def _forget(self, now: float) -> None:
-        """Let go of answers that are old, and of the eldest as long as all are too much to hold."""
+        """Drop old responses, and the oldest ones until the rest fit into LIVE_USER_SIZE_MAX."""
         size = 0
         for key, answer in reversed(list(self._answers.items())):
             size += answer.size
@@ -116,14 +116,14 @@ class EventStreams:
 
 
 def get_request(request: web.Request, path: str) -> web.Request:
-    """A GET of `path` by whoever made `request`."""
+    """A GET request of `path` by the user of `request`."""
     asked = request.clone(method="GET", rel_url=URL(path, encoded=True))
     asked[WHOLE] = True
     return asked
 
 
 def format_event(path: str, status: int, text: bytes) -> bytes:
-    """An answer as an event."""
+    """A response as a server-sent event."""
     return b'data: {"path":%b,"status":%d,"body":%b}\n\n' % (encoded(path), status, text)
 
 

@@ -1,7 +1,7 @@
-"""The connections of one HTTP port: how many there may be, and how long each may take over what it does.
+"""The connections of one HTTP port: a bounded number, each with timeouts.
 
-A port that is full makes room for a newcomer by closing the connection that has waited longest for a request
-of its client, so that whoever opens many and asks for nothing keeps nobody else out.
+When the port is full, a new connection replaces the one that has been idle longest, so that a client that
+opens many idle connections does not keep others out.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ from warren.transport.tls import Tls, accept
 
 logger = logging.getLogger("warren.management")
 
-# Connections are looked at so often.
+# The interval of timeout checks (s).
 _CHECK_INTERVAL_S = 1.0
-# Who has a network of IPv6 has all addresses that begin with its first 64 bits.
+# The holder of an IPv6 network has all addresses with its first 64 bits.
 _NETWORK_BITS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpPortSettings:
-    """What is settled before a port listens."""
+    """The settings of an HTTP port, fixed when it starts to listen."""
 
     connections_max: int
     tls: Tls | None
@@ -39,7 +39,7 @@ class HttpPortSettings:
 
 
 class _Connection:
-    """A socket that was accepted, whose protocol is there once it has shaken hands."""
+    """An accepted socket; its protocol exists once the TLS handshake is complete."""
 
     __slots__ = ("network", "protocol", "task")
 
@@ -50,11 +50,11 @@ class _Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing that was asked for is being answered."""
+        """True if no request is being answered."""
         return self.protocol is None or self.protocol.is_waiting
 
     def drop(self) -> None:
-        """Close it."""
+        """Close the connection."""
         if self.protocol is not None:
             self.protocol.drop()
         elif self.task is not None:
@@ -62,7 +62,7 @@ class _Connection:
 
 
 class HttpConnections:
-    """Those of one port."""
+    """The connections of one HTTP port."""
 
     def __init__(
         self, settings: HttpPortSettings, make_protocol: Callable[[HttpTimeouts], HttpProtocol]
@@ -70,14 +70,14 @@ class HttpConnections:
         self._settings = settings
         self._make_protocol = make_protocol
         self._address_max = max(1, settings.connections_max // HTTP_ADDRESS_SHARE)
-        # In the order in which they last began to wait, as far as anybody has looked.
+        # In the order in which they last became idle, as of the last timeout check.
         self._connections: dict[_Connection, None] = {}
         self._by_network: dict[str, int] = {}
         self._acceptors: list[Acceptor] = []
         self._periodic: PeriodicTimer | None = None
 
     def listen(self, listening: socket.socket) -> None:
-        """Accept those who come to `listening`."""
+        """Accept connections on the socket `listening`."""
         self._acceptors.append(Acceptor(listening, self._begin))
         if self._periodic is None:
             self._periodic = PeriodicTimer(
@@ -87,14 +87,14 @@ class HttpConnections:
             )
 
     async def stop(self) -> None:
-        """Accept nobody any more; who is here may stay."""
+        """Stop accepting connections; open ones stay."""
         for acceptor in self._acceptors:
             acceptor.close()
         for acceptor in self._acceptors:
             await acceptor.wait_closed()
 
     def close(self) -> None:
-        """Let nobody stay."""
+        """Close all connections."""
         if self._periodic is not None:
             self._periodic.stop()
         for connection in list(self._connections):
@@ -112,7 +112,7 @@ class HttpConnections:
         return self._tls_handshake(connected, connection)
 
     def _make_room(self, network: str) -> bool:
-        """Have room for one more of `network`; False if everybody is being answered."""
+        """Make room for a connection from `network`; returns False if no idle one can be closed for it."""
         is_of_many = self._by_network.get(network, 0) >= self._address_max
         if not is_of_many and len(self._connections) < self._settings.connections_max:
             return True
@@ -150,7 +150,7 @@ class HttpConnections:
         if connection in self._connections:
             connection.protocol = protocol
         else:
-            # It had to make room meanwhile.
+            # The connection was closed during the handshake, to make room for another.
             protocol.drop()
 
     def _forget(self, connection: _Connection) -> None:
@@ -162,7 +162,7 @@ class HttpConnections:
             del self._by_network[connection.network]
 
     def _check_timeouts(self) -> None:
-        """Close whatever has taken too long; who is answered goes to the end of those that wait."""
+        """Close connections that exceed a timeout, and move busy ones to the end of the order."""
         for connection in list(self._connections):
             if connection.protocol is not None:
                 connection.protocol.check_timeouts()
@@ -172,7 +172,7 @@ class HttpConnections:
 
 
 def _network_of(host: str) -> str:
-    """What counts as one address."""
+    """The network of `host` that counts as one address: an IPv4 address, or the first 64 bits of IPv6."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:

@@ -1,7 +1,7 @@
-"""One connection of HTTP: aiohttp's, with bounds of time for what a client sends and takes.
+"""One HTTP connection: aiohttp's protocol with timeouts for what a client sends and reads.
 
-aiohttp ends a connection that is idle; one that sends half a request, or that reads nothing of an answer, it
-waits for. What it says itself of requests that are none tells nobody what is in them.
+aiohttp closes idle connections, but waits without end for a client that sends half a request or does not
+read its response. Its own log lines about malformed requests are replaced by lines without their content.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from warren.limits_http import (
 
 logger = logging.getLogger("warren.management")
 
-# What the answers say that they are from.
+# The value of the header `server`.
 SERVER = "Warren"
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\n"
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
@@ -36,21 +36,21 @@ _INTERNAL = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpTimeouts:
-    """How long a client may take (s); the reasons stand with the limits."""
+    """Timeouts of a client in seconds; the reasons are given with the limits."""
 
     headers_s: float = HTTP_HEADERS_S
     idle_s: float = HTTP_IDLE_S
     stalled_s: float = HTTP_STALLED_S
-    # And how many requests it may send over one connection.
+    # The number of requests on one connection; None is unlimited.
     requests_max: int | None = None
 
 
 def _nothing() -> None:
-    """What is called if nobody wants to know."""
+    """The default callback."""
 
 
 class HttpProtocol(RequestHandler):
-    """One connection; `check_timeouts` is called about once a second."""
+    """One HTTP connection; `check_timeouts` is called about once a second."""
 
     __slots__ = (
         "_awaited",
@@ -72,39 +72,39 @@ class HttpProtocol(RequestHandler):
             loop=loop,
             access_log=None,  # type: ignore[arg-type]
             logger=logger,
-            # Seconds without a request are counted here, and never so many.
+            # Idle time is checked here; this timeout of aiohttp is too long to be reached.
             keepalive_timeout=2 * max(timeouts.idle_s, timeouts.headers_s),
             lingering_time=HTTP_DRAIN_S,
             max_line_size=HTTP_LINE_SIZE_MAX,
             max_headers=HTTP_HEADERS_MAX,
             max_field_size=HTTP_HEADER_SIZE_MAX,
-            # Nothing is inflated that nobody has asked about; see `bodies`.
+            # A compressed body is not decompressed before it has been checked (see `request_body`).
             auto_decompress=False,
         )
         self._timeouts = timeouts
         self.on_open: Callable[[], None] = _nothing
         self.on_lost: Callable[[], None] = _nothing
-        # Over when the client is gone.
+        # Done when the connection is lost.
         self.lost: asyncio.Future[None] = loop.create_future()
-        # The transport until the client is gone, also when nothing more is to be sent.
+        # The transport until the connection is lost, also when nothing more will be sent.
         self._link: asyncio.Transport | None = None
-        # The wait for a request, and when it was first seen; when the part of one that is here began.
+        # The wait for a request, and when it was first seen; when a partial request began, and its size.
         self._awaited: asyncio.Future[None] | None = None
         self._waits_since = loop.time()
         self._part_at: float | None = None
         self._part_size = 0
-        # The least that was seen to wait for the client, of an answer, and when.
+        # The smallest count of unsent bytes of a response that was seen, and when.
         self._low = 0
         self._low_at = 0.0
 
     @property
     def is_waiting(self) -> bool:
-        """Whether no request is whole, and none is answered."""
+        """True if no complete request has been received and none is being answered."""
         return self._current_request is None and not self._messages and not self._unsent
 
     @property
     def has_had_enough(self) -> bool:
-        """Whether the connection has had as many requests as it may have."""
+        """True if the connection has reached its number of requests."""
         most = self._timeouts.requests_max
         return most is not None and self._request_count >= most
 
@@ -113,13 +113,13 @@ class HttpProtocol(RequestHandler):
         return self._link.get_write_buffer_size() if self._link is not None else 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The client is there, and has shaken hands."""
+        """Called when the connection is open and its TLS handshake is complete."""
         super().connection_made(transport)
         self._link = self.transport
         self.on_open()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """The client is gone."""
+        """Called when the connection is closed."""
         self._link = None
         if not self.lost.done():
             self.lost.set_result(None)
@@ -127,9 +127,9 @@ class HttpProtocol(RequestHandler):
         self.on_lost()
 
     def data_received(self, data: bytes) -> None:
-        """Octets of requests."""
+        """Called with received bytes."""
         super().data_received(data)
-        # The first octets often come before the handler waits for a request.
+        # The first bytes often arrive before the handler waits for a request.
         awaits = self._request_count == 0 or (self._waiter is not None and not self._waiter.done())
         if self._messages or not awaits:
             self._part_at, self._part_size = None, 0
@@ -141,7 +141,7 @@ class HttpProtocol(RequestHandler):
             self._refuse(_TOO_LARGE)
 
     def check_timeouts(self) -> None:
-        """Close the connection if it has taken too long."""
+        """Close the connection if it exceeds a timeout."""
         now, timeouts = self._loop.time(), self._timeouts
         waiter = self._waiter
         if waiter is not self._awaited:
@@ -155,7 +155,7 @@ class HttpProtocol(RequestHandler):
         self._check_unsent(now)
 
     def drop(self) -> None:
-        """Close the connection, whatever was to be sent."""
+        """Close the connection without sending what is buffered."""
         self.force_close()
         if self._link is not None:
             self._link.abort()
@@ -167,7 +167,7 @@ class HttpProtocol(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """What is no request, or was answered with an exception: what is said, here and in the log."""
+        """Log a malformed request or an unhandled exception, and return the error response."""
         if isinstance(exc, ConnectionError) and self._link is None:
             logger.debug("%s left in the middle of a request", request.remote)
         elif status >= _INTERNAL:
@@ -184,9 +184,9 @@ class HttpProtocol(RequestHandler):
     # --- private ------------------------------------------------------------------------------
 
     def _check_unsent(self, now: float) -> None:
-        """An answer of which too little was taken for too long ends."""
+        """Close the connection if the client has read too little of a response for too long."""
         unsent = self._unsent
-        # What grows was written because what was before it has gone.
+        # The count of unsent bytes grows only when the client has read what was there before.
         if not unsent or unsent > self._low or unsent <= self._low - HTTP_STALLED_SIZE_MIN:
             self._low, self._low_at = unsent, now
         elif now - self._low_at >= self._timeouts.stalled_s:

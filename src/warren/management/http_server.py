@@ -55,15 +55,15 @@ _METRICS: dict[str, Endpoint] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseSettings:
-    """What is configured about all answers: RabbitMQ's `management.hsts.policy` and its like."""
+    """Settings of all responses, such as RabbitMQ's `management.hsts.policy`."""
 
     hsts: str = ""
     csp: str = ""
-    # Sites whose pages may ask; `*` is every one.
+    # Origins whose pages may make requests (CORS); `*` allows all.
     origins: frozenset[str] = frozenset()
     origins_max_age: int | None = None
     metrics_path: str = "/metrics"
-    # What stands before all paths of the API, its pages and the interface.
+    # The prefix of all paths of the API, its documentation and the web interface.
     path_prefix: str = ""
     is_compressed: bool = True
 
@@ -91,7 +91,7 @@ class HttpServer:
         self.addresses: list[tuple[str, int]] = []
 
     async def start(self, host: str, port: int) -> None:
-        """Listen; an OSError says why the address cannot be had."""
+        """Listen on `host` and `port`; raises OSError if the address is not available."""
         sockets = bind(host, port, _BACKLOG)
         await self._runner.setup()
         for listening in sockets:
@@ -100,12 +100,12 @@ class HttpServer:
         self._node.listeners.extend(ListenerView(self._protocol, *address) for address in self.addresses)
 
     async def _ask(self, request: web.Request) -> web.StreamResponse:
-        """What is answered to `request`, which did not come through a socket."""
+        """The response to `request`, which was made inside the broker instead of on a socket."""
         assert self._runner.server is not None
         return await self._runner.server.request_handler(request)
 
     async def stop(self) -> None:
-        """Finish the requests under way and close."""
+        """Finish the requests in progress and close."""
         await self._connections.stop()
         await self._runner.cleanup()
         self._connections.close()
@@ -139,7 +139,7 @@ def _app(node: ManagedNode, protocol: str, response_settings: ResponseSettings) 
 
 
 def _metrics(node: ManagedNode, endpoint: Endpoint) -> Responder:
-    """What answers every method, and every wish of a client, as RabbitMQ does."""
+    """The responder of a metrics path, with RabbitMQ's response to each method and Accept header."""
 
     async def respond(request: web.Request) -> web.StreamResponse:
         if request.method == "OPTIONS":
@@ -161,7 +161,7 @@ async def _no_registry(request: web.Request) -> web.StreamResponse:
 
 
 def _responder(node: ManagedNode, route: HttpRoute) -> Responder:
-    """What answers every method of `route`; the method is looked at before the user, and both first."""
+    """The responder of `route`; the method is checked before the user, and both before the handler runs."""
 
     async def respond(request: web.Request) -> web.StreamResponse:
         if request.method == "OPTIONS":
@@ -180,7 +180,7 @@ def _responder(node: ManagedNode, route: HttpRoute) -> Responder:
 
 
 def _check_encoding(request: web.Request) -> None:
-    """Refuse a body that is compressed: RabbitMQ reads none, and a small one may stand for a large one."""
+    """Refuse a compressed body: RabbitMQ accepts none, and a small one may expand to a large one."""
     encoding = request.headers.get("content-encoding", "").strip().lower()
     if encoding not in _IDENTITY_ENCODINGS:
         reason = f"a body is taken as it is, and not in the encoding '{encoding[:_ENCODING_SHOWN]}'"
@@ -188,13 +188,13 @@ def _check_encoding(request: web.Request) -> None:
 
 
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Say who answers, and not which version of what; and what is configured to be said."""
+    """Add the header `server`, without a version, and the configured headers."""
     response.headers["server"] = SERVER
     if isinstance(request.protocol, HttpProtocol) and request.protocol.has_had_enough:
         response.headers["connection"] = "close"
         response.force_close()
     response_settings = request.app[RESPONSE_SETTINGS]
-    # RFC 6797 §7.2: not in the clear.
+    # RFC 6797 §7.2: HSTS is not sent over an unencrypted connection.
     if response_settings.hsts and request.secure:
         response.headers["strict-transport-security"] = response_settings.hsts
     origin = request.headers.get("origin", "")
@@ -205,7 +205,7 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
 
 
 def _add_cors_headers(request: web.Request, response: web.StreamResponse, origin: str) -> None:
-    """Have a browser hand the answer to a page of `origin`, with RabbitMQ's headers."""
+    """Add RabbitMQ's CORS headers, which let a page of `origin` read the response."""
     response.headers["access-control-allow-origin"] = origin
     response.headers["access-control-allow-credentials"] = "true"
     if request.method != "OPTIONS":
@@ -220,13 +220,13 @@ def _add_cors_headers(request: web.Request, response: web.StreamResponse, origin
 
 
 def _is_left(request: web.Request) -> bool:
-    """Whether the client has gone."""
+    """True if the client has disconnected."""
     return request.transport is None or request.transport.is_closing()
 
 
 @web.middleware
 async def _errors(request: web.Request, handler: Responder) -> web.StreamResponse:
-    """RabbitMQ's body for what aiohttp refuses by itself; nothing of an exception goes to the client."""
+    """Turn exceptions into RabbitMQ's error bodies, which hold no details of them; compress the response."""
     response = await _answer(request, handler)
     if request.app[RESPONSE_SETTINGS].is_compressed:
         compress(request, response)
@@ -248,7 +248,7 @@ async def _answer(request: web.Request, handler: Responder) -> web.StreamRespons
         raise
     except Exception as error:
         if isinstance(error, ConnectionError) and _is_left(request):
-            # Nobody is there any more to be answered, and whoever leaves in the middle does no harm.
+            # The client has disconnected, so there is no response to send and no error to log.
             raise
         logger.exception("unexpected exception in %s %s", request.method, request.path)
         return error_reply(500, "Internal Server Error", "see the log of the broker")

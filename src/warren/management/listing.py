@@ -1,11 +1,11 @@
-"""Lists as clients ask for them: sorted, some columns only, one page of those whose name matches.
+"""Lists with the query parameters of RabbitMQ: sorting, selected columns, filtering by name, and pages.
 
-Nothing takes the loop for long, however long the list is: it is looked at, sorted and written in pieces. What
-is shown is made of the records that are asked for only: a page of a hundred thousand queues costs its page.
+Records are filtered, sorted and encoded in slices of one turn of the event loop, so a long list does not
+block it. Views are built only for the requested records: a page of 100,000 queues costs as much as a page.
 
-page, page_size, name, use_regex | one page, inside an object that counts; else the bare list
-sort, sort_reverse               | by a column, or a field in one: `message_stats.publish`
-columns                          | a comma between, and a dot before a field
+page, page_size, name, use_regex | one page, inside an object with counts; else the bare list
+sort, sort_reverse               | a column, or a field inside one: `message_stats.publish`
+columns                          | separated by commas, with a dot before a nested field
 """
 
 import asyncio
@@ -33,42 +33,42 @@ from warren.management.replies import WHOLE, bad_request, encoded, reply, reply_
 R = TypeVar("R")
 T = TypeVar("T")
 JsonObject = dict[str, object]
-# One value for each of some records.
+# Reads one value of each record.
 Column = Callable[[Sequence[R]], Sequence[Any]]
 
 _PAGE_SIZE = 100
-# A field that is not there counts as this number (RabbitMQ 3.10.8, measured).
+# Sort key of a field that is absent: it counts as this number (RabbitMQ 3.10.8, measured).
 _ABSENT = (0, 0)
 _without_record = itemgetter(0, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing(Generic[R]):
-    """What can be listed: records, what is shown of each, and what can be known of it without."""
+    """A list that can be requested: its records, their views, and columns that are read without a view."""
 
     records: Iterable[R]
     view: Callable[[R], JsonObject]
-    # Columns that cost less than a view, each of one type of values; the keys of `sort_keys` are among them.
+    # Columns that are read without building a view; each has values of one type. They include `sort_keys`.
     columns: Mapping[str, Callable[[R], object]]
-    # Those that are read of many records at once, which takes a tenth of reading them one by one.
+    # Columns that are read from many records at once, which takes a tenth of the time.
     bulk_columns: Mapping[str, Column[R]] = field(default_factory=dict)
-    # Those of them whose values are shown as they are, whatever the record.
+    # The names of those bulk columns whose values are shown unchanged for every record.
     exact: frozenset[str] = frozenset()
-    # What the list is sorted by in the end.
+    # The final sort keys, after the column that the client asks for.
     sort_keys: tuple[str, ...] = ("vhost", "name")
-    # Whether clients may ask for a page.
+    # True if clients may request a page.
     is_paged: bool = False
-    # The records are a list that is in the order of `sort_keys` already, and nobody changes it meanwhile.
+    # True if `records` is a list in the order of `sort_keys` that does not change during the request.
     is_sorted: bool = False
-    # And that is in the order of this column, too.
+    # The name of a column in whose order sorted records are, too.
     order: str = ""
-    # The fields that a view may have; None if nobody knows.
+    # The names of all fields of a view; None if they are not known.
     fields: frozenset[str] | None = None
-    # Called with those that are shown before they are, if a view needs what takes long to find out.
+    # Awaited with the records of the response before their views, for what takes long to compute.
     prepare: Callable[[Sequence[R]], Awaitable[None]] | None = None
 
     def column(self, name: str) -> Column[R] | None:
-        """What reads the column `name` of many records; None if only a view has it."""
+        """A function that reads the column `name` of many records; None if the column needs a view."""
         if name in self.bulk_columns:
             return self.bulk_columns[name]
         read = self.columns.get(name)
@@ -76,7 +76,7 @@ class Listing(Generic[R]):
 
 
 async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamResponse:
-    """The list, or a page of it."""
+    """The response with the list, or with the requested page of it."""
     columns = _columns(request)
     page = _page(request) if listing.is_paged else None
     records: Sequence[R] = listing.records if isinstance(listing.records, list) else list(listing.records)
@@ -119,12 +119,12 @@ async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamRes
 
 
 def reply_one(request: web.Request, facts: JsonObject) -> web.Response:
-    """One object, or the columns of it that are asked for."""
+    """The response with one object, or with its requested columns."""
     return reply(select_columns(facts, _columns(request)))
 
 
 def select_columns(facts: JsonObject, columns: Sequence[Sequence[str]] | None) -> JsonObject:
-    """Of `facts` the `columns`, each a path; all for None."""
+    """The fields of `facts` at the paths `columns`; all fields for None."""
     if columns is None:
         return facts
     chosen: JsonObject = {}
@@ -135,7 +135,7 @@ def select_columns(facts: JsonObject, columns: Sequence[Sequence[str]] | None) -
 
 
 def sort_value(facts: object, path: Sequence[str]) -> tuple[int, object]:
-    """What a list is sorted by: values of one kind among themselves, and kinds as Erlang has them."""
+    """The sort key of the field at `path`: values are ordered within a type, and types as in Erlang."""
     value = facts
     for name in path:
         if not isinstance(value, dict) or name not in value:
@@ -195,7 +195,7 @@ def _invalid(message: str = "") -> Exception:
 async def _filter_by_name(
     request: web.Request, records: Sequence[R], names_of: Column[R] | None, chosen: NameFilter
 ) -> Sequence[R]:
-    """The records whose name is `chosen`; a pattern that takes its time is refused."""
+    """The records whose name fits `chosen`; raises RequestRefused if a pattern takes too long."""
     assert names_of is not None
     found: list[R] = []
     for piece in _pieces(records, chosen.per_turn):
@@ -208,7 +208,7 @@ async def _filter_by_name(
 
 
 async def _sorted(request: web.Request, listing: Listing[R], records: Sequence[R]) -> Sequence[R]:
-    """All of `records` in order."""
+    """All of `records` in the requested order, sorted in slices of one turn of the event loop."""
     is_reverse = request.query.get("sort_reverse", "") == "true"
     name = request.query.get("sort", "")
     names = [name for name in (name, *(() if listing.is_sorted else listing.sort_keys)) if name]
@@ -219,7 +219,7 @@ async def _sorted(request: web.Request, listing: Listing[R], records: Sequence[R
     places = count()
     for piece in _pieces(records, LISTED_PER_TURN if None in columns else SHOWN_PER_TURN):
         keys = zip(*_keys(listing, names, piece), strict=True)
-        # The place makes every key another, so that records are never compared.
+        # The unique number makes keys differ, so records are never compared.
         run = [(key, next(places), record) for key, record in zip(keys, piece, strict=True)]
         run.sort(key=_without_record, reverse=True)
         runs.append(run)
@@ -235,7 +235,7 @@ async def _sorted(request: web.Request, listing: Listing[R], records: Sequence[R
 
 
 def _drain(run: list[T]) -> Iterator[T]:
-    """What is in `run`, from its end on: it lets go of each, as all at once would hold the loop."""
+    """The items of `run` from its end; each is dropped at once, as dropping all together blocks the loop."""
     while run:
         yield run.pop()
 
@@ -243,7 +243,7 @@ def _drain(run: list[T]) -> Iterator[T]:
 async def _slice(
     request: web.Request, listing: Listing[R], records: Sequence[R], *, start: int, end: int
 ) -> Sequence[R]:
-    """From one place to another of `records`, which are in order but for what the client sorts them by."""
+    """The records from `start` to `end` in the requested order; `records` are in the order of `sort_keys`."""
     is_reverse = request.query.get("sort_reverse", "") == "true"
     if is_reverse:
         start, end = len(records) - end, len(records) - start
@@ -261,14 +261,14 @@ async def _slice(
 
 
 def _is_presorted(listing: Listing[R], name: str) -> bool:
-    """Whether records that are in order are also in that of a column: no record has it, or all are in it."""
+    """True if sorting by `name` keeps the order: the list is in its order, or no record has the field."""
     if not name or name == listing.order:
         return True
     return listing.fields is not None and name.partition(".")[0] not in listing.fields
 
 
 def _keys(listing: Listing[R], names: Sequence[str], records: Sequence[R]) -> Sequence[Sequence[Any]]:
-    """What `records` are sorted by: a row for each of `names`."""
+    """The sort keys of `records`: a row for each of `names`."""
     columns = [listing.column(name) for name in names]
     if None not in columns:
         rows = [column(records) for column in columns if column is not None]
@@ -280,7 +280,7 @@ def _keys(listing: Listing[R], names: Sequence[str], records: Sequence[R]) -> Se
 def _views(
     listing: Listing[R], columns: Sequence[Sequence[str]] | None
 ) -> tuple[Callable[[Sequence[R]], list[JsonObject]], int]:
-    """What is shown of records, and of how many in one turn: without views, if columns say it all."""
+    """A function that makes the rows, and how many per turn; views are not built if columns suffice."""
     if columns is None:
         return lambda records: list(map(listing.view, records)), LISTED_PER_TURN
     names = [".".join(path) for path in columns]
@@ -315,7 +315,7 @@ async def _written(
 
 
 async def _next_turn(request: web.Request) -> None:
-    """Let others go on; ConnectionResetError if the client has left, for whom no list is made any more."""
+    """Yield to the event loop; raises ConnectionResetError if the client has disconnected."""
     await asyncio.sleep(0)
     if request.transport is None and WHOLE not in request:
         raise ConnectionResetError("the client has left")
@@ -342,7 +342,7 @@ def _select(chosen: JsonObject, facts: JsonObject, path: Sequence[str]) -> None:
 
 
 def _ordered(value: object) -> tuple[int, object]:
-    # Erlang: number < atom < map < list < binary. Most are names.
+    # The order of types in Erlang is number < atom < map < list < binary; most values are names.
     if type(value) is str:
         return 4, value
     match value:
@@ -353,7 +353,7 @@ def _ordered(value: object) -> tuple[int, object]:
         case None:
             return 1, "null"
         case dict():
-            # Fewer fields come first.
+            # Maps are ordered by size first.
             return 2, (len(value), repr(value))
         case list() | tuple():
             return 3, repr(value)

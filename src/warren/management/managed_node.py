@@ -1,4 +1,4 @@
-"""What the HTTP API looks at: the node's objects, gathered by who built them."""
+"""The parts of a node that the HTTP API reads and controls."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from warren.staging.staging import Staging
 
 @dataclass(frozen=True, slots=True)
 class ListenerView:
-    """One listening address; `protocol` is RabbitMQ's name: amqp, amqp/ssl, http, https, http/prometheus …"""
+    """A listening address; `protocol` is RabbitMQ's name: amqp, amqp/ssl, http, https, http/prometheus …"""
 
     protocol: str
     host: str
@@ -35,45 +35,45 @@ class ListenerView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VhostStatus:
-    """How a virtual host is."""
+    """The state of a virtual host."""
 
     name: str
-    # False while it is restarted, and when it is down.
+    # False while it is being restarted, and while it is down.
     is_running: bool
-    # True while confirms wait for room on the disk.
+    # True while confirms wait for disk space.
     is_full: bool
-    # What could not be read of its messages: each with its file and its place.
+    # Damaged parts of its message store, each with file and offset.
     damage: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Messages that were on the disk, and cannot be read any more."""
+    """Persistent messages that can no longer be read."""
 
     vhost: str
-    # Of the store of that virtual host, and from which octet on.
+    # A file of the message store of the virtual host, and the offset in bytes at which the damage begins.
     file: str
     offset: int
     reason: str
-    # How many at most, and of which queues; None, and no queue, if nobody knows.
+    # The greatest possible number of messages and their queues; None and empty if they are not known.
     messages: int | None
     queues: tuple[str, ...]
-    # True when an operator has said that this is known.
+    # True when an operator has acknowledged the loss.
     acknowledged: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
 class ManagedNode:
-    """One node."""
+    """A node, as the HTTP API needs it."""
 
     node_name: str
-    # What it is called as long as nobody has called it something else.
+    # The cluster name until an operator sets another.
     first_cluster_name: str
     metadata: Metadata
     proposals: Proposals
-    # Hashes a password with a salt of its own.
+    # Hashes a password with a new salt, using the configured algorithm.
     hash_password: PasswordHasher
-    # The same, as RabbitMQ hashes unless it is told otherwise.
+    # Hashes a password with a new salt, using RabbitMQ's default algorithm.
     default_hash: PasswordHasher
     server: Server
     alarms: Alarms
@@ -81,50 +81,50 @@ class ManagedNode:
     queue_index: QueueIndex
     jobs: Jobs
     staging: Staging
-    # What clients of the stream protocol did.
+    # Counters of the stream protocol.
     stream_counts: StreamCounts
-    # Where it keeps what survives, and what it was configured with; empty without.
+    # The data directory, empty if the node is in memory only, and the configuration files.
     data_directory: str
     config_files: tuple[str, ...]
     vhosts: Callable[[], list[VhostStatus]]
-    # What was lost of messages; and that an operator knows of it, of all or of one virtual host: how many
-    # nobody had known of.
+    # Losses of messages, and their acknowledgement, of all virtual hosts or of one, which returns how many
+    # were not acknowledged before.
     losses: Callable[[], list[Loss]]
     acknowledge_losses: Callable[[str | None], int]
-    # Starts a virtual host that exists, if it is down; answers what is in the way, if anything.
+    # Starts an existing virtual host that is down; returns the reason if it cannot, else an empty text.
     start_vhost: Callable[[str], Awaitable[str]]
-    # What is on the disk and the metadata do not name.
+    # Data on disk that the metadata do not name.
     quarantine: QuarantineView
-    # Who is signed in to the web interface.
+    # Sessions of the web interface.
     sessions: WebSessions
-    # Until when the certificates in use are valid, by file (Unix time, ms).
+    # The end of validity of each certificate in use, by file (Unix time, ms).
     certificates: Callable[[], dict[str, int]]
-    # Its settings, its limits and its log.
+    # The operations on settings, limits and log.
     controls: Controls
     now: Callable[[], int]
     started_at: int
-    # Who is sent messages as rows.
+    # The responses in Arrow format that are being sent.
     arrow_responses: ArrowResponses = field(init=False)
-    # How many clients each listener takes; None for as many as there are descriptors for.
+    # The connection limit of each listener; None if only file descriptors limit it.
     connections_max: int | None = None
-    # Ways to log in that are offered, and what sockets of clients are given.
+    # The offered SASL mechanisms, and the options of client sockets.
     mechanisms: tuple[str, ...] = ()
     socket_options: Mapping[str, object] = field(default_factory=dict)
-    # Filled as they are started.
+    # Listeners are added as they start.
     listeners: list[ListenerView] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        # A connection has moved if it did anything since the sample before.
+        # `moved` holds the connections that did anything since the last sample.
         self.arrow_responses = ArrowResponses(lambda: bool(self.server.moved))
 
     @property
     def cluster_name(self) -> str:
-        """What clients and people are told that they are connected to."""
+        """The cluster name that clients and the API report."""
         name = self.metadata.global_parameters.by_name.get(CLUSTER_NAME)
         return name if isinstance(name, str) else self.first_cluster_name
 
     @property
     def cluster_id(self) -> str:
-        """What tells the cluster from every other; its name where nobody has given it one."""
+        """The unique id of the cluster; its name if no id has been set."""
         found = self.metadata.global_parameters.by_name.get(CLUSTER_ID)
         return found if isinstance(found, str) else self.cluster_name

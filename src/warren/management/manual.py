@@ -1,4 +1,4 @@
-"""Pages for people who ask for the API or its tool in a browser: what can be asked, and `rabbitmqadmin`."""
+"""HTML pages of the API documentation and of the tool `rabbitmqadmin`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ It is one file, and needs Python 3.9 or newer and nothing else.</p>
 <code>rabbitmqadmin help subcommands</code>. It is Warren's own, with the commands and options of
 RabbitMQ's. The <code>warren</code> command can do more.</p>
 """
-# Where RabbitMQ sends those who ask for these.
+# The paths at which RabbitMQ serves these pages.
 _MOVED = {
     "/api": "/api/index.html",
     "/api/": "/api/index.html",
@@ -43,7 +43,7 @@ _MOVED = {
 
 
 def add_manual(app: web.Application, document: Callable[[], dict[str, Any]]) -> None:
-    """Serve the pages; `document` is the OpenAPI document, asked for when somebody reads it."""
+    """Serve the pages; `document` returns the OpenAPI document, and is called when a page is requested."""
     get, prefix = app.router.add_get, app[PREFIX]
     get(f"{prefix}/api/index.html", _page(lambda: _of_api(document())))
     get(f"{prefix}/api/index.css", _file(lambda: _STYLE.encode(), "text/css"))
@@ -54,7 +54,7 @@ def add_manual(app: web.Application, document: Callable[[], dict[str, Any]]) -> 
 
 
 def _of_api(document: dict[str, Any]) -> str:
-    """Every path of the document, with its methods, what they do and what they take."""
+    """Every path of the document, with its methods, their summaries and their parameters."""
     rows = [
         f"<tr><td><code>{method.upper()}</code><td><code>/api{escape(path)}</code>"
         f"<td>{escape(str(said.get('summary', '')))}<td>{_names(said)}"
@@ -73,7 +73,7 @@ def _of_api(document: dict[str, Any]) -> str:
 
 
 def _names(said: dict[str, Any]) -> str:
-    """What may be given beside the path."""
+    """The names of the query parameters and body fields of an operation."""
     names: list[str] = [entry["name"] for entry in said.get("parameters", ()) if entry.get("in") == "query"]
     body = said.get("requestBody")
     return ", ".join(f"<code>{escape(name)}</code>" for name in names) + _body(body, has_names=bool(names))

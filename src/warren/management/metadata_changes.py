@@ -1,4 +1,4 @@
-"""How handlers change what exists: by the commands that channels propose, too, and with the same checks."""
+"""Changing the metadata from handlers, with the commands and the checks that channels use."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator
@@ -20,12 +20,12 @@ from warren.model.patterns import new_pattern_error
 from warren.vhost.coroutine_driver import drive
 
 T = TypeVar("T")
-# The user of the request that is being answered.
+# The user of the request that is being handled.
 ACTING_USER: ContextVar[str] = ContextVar("ACTING_USER", default=INTERNAL_USER)
 
 
 async def propose(node: ManagedNode, command: MetadataCommand) -> Reply:
-    """Have `command` applied; what it refuses is the client's fault."""
+    """Have `command` applied; raises RequestRefused (400) if it is refused."""
     reason = unsupported(command)
     if reason is not None:
         raise bad_request(reason)
@@ -36,20 +36,20 @@ async def propose(node: ManagedNode, command: MetadataCommand) -> Reply:
 
 
 async def propose_all(node: ManagedNode, commands: Iterable[MetadataCommand]) -> list[Reply | BaseException]:
-    """Have `commands` applied, all under way at once; what became of each, in order."""
+    """Have `commands` applied, all in progress at once; returns the result of each, in order."""
     proposed = (node.proposals.propose(command, ACTING_USER.get()) for command in commands)
     return await asyncio.gather(*proposed, return_exceptions=True)
 
 
 def parallel_batches(items: Iterable[T], kind: Callable[[T], object]) -> Iterator[list[T]]:
-    """Those of `items` that may be under way together: rows of one kind; of the kind None each alone."""
+    """Groups of consecutive `items` of one kind, which may run concurrently; those of kind None run alone."""
     for of_kind, row in groupby(items, kind):
         while together := list(islice(row, 1 if of_kind is None else IMPORTED_AT_ONCE)):
             yield together
 
 
 async def propose_checked(node: ManagedNode, command: MetadataCommand, *, is_escaped: bool = False) -> None:
-    """The same for what RabbitMQ validates as a parameter; it escapes some of its texts for HTML."""
+    """Have a `command` applied that RabbitMQ validates as a parameter; `is_escaped` escapes the reason."""
     reason = unsupported(command)
     if reason is None:
         reply = await node.proposals.propose(command, ACTING_USER.get())
@@ -60,12 +60,12 @@ async def propose_checked(node: ManagedNode, command: MetadataCommand, *, is_esc
 
 
 def escaped(text: str) -> str:
-    """`text` as RabbitMQ puts some of it into its answers: fit for a page of HTML."""
+    """`text` with `<` and `>` escaped for HTML, as RabbitMQ does in some of its responses."""
     return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
 def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> "asyncio.Future[T]":
-    """Run what awaits the things below the waterline, which know no loop; over with what came of it."""
+    """Run a coroutine of the code below the waterline, which has no event loop; returns its result."""
     over: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
     async def carry() -> None:
@@ -83,7 +83,7 @@ def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> "asyncio.Future[T]":
 
 
 def vhost_in_path(request: web.Request, node: ManagedNode) -> VhostMetadata:
-    """The virtual host that the path names."""
+    """The virtual host in the path of the request; raises RequestRefused if it does not exist."""
     name = request.match_info["vhost"]
     vhost = node.metadata.vhost(name)
     if vhost is None:
@@ -95,7 +95,7 @@ def vhost_in_path(request: web.Request, node: ManagedNode) -> VhostMetadata:
 
 
 def user_in_path(request: web.Request, node: ManagedNode) -> User:
-    """The user whom the path names."""
+    """The user in the path of the request; raises RequestRefused if it does not exist."""
     name = request.match_info["user"]
     user = node.metadata.users.by_name.get(name)
     if user is None:
@@ -104,7 +104,7 @@ def user_in_path(request: web.Request, node: ManagedNode) -> User:
 
 
 def check_pattern(pattern: str, *, is_topic: bool = False) -> None:
-    """Refuse what is no regular expression, with Erlang's term for it: texts are lists of numbers."""
+    """Raise RequestRefused for an invalid regular expression, with Erlang's term (lists of numbers)."""
     error = new_pattern_error(pattern)
     if error is not None:
         message, place = error
@@ -113,7 +113,7 @@ def check_pattern(pattern: str, *, is_topic: bool = False) -> None:
 
 
 def amqp_error_reply(error: AmqpError) -> web.Response:
-    """What is said over HTTP of what a channel would have been closed for."""
+    """The HTTP response for an error that would close a channel."""
     if isinstance(error, AccessRefused | NotAllowed):
         return error_reply(401, "not_authorised", "Access refused.")
     if isinstance(error, NotFound):

@@ -1,8 +1,9 @@
-"""Names that a list is filtered by: those that have something in them, or that a pattern is found in.
+"""Filters of lists by name: names that contain a text, or that match a regular expression.
 
-Every name of a list is looked at, in pieces, and what a client sends must not hold the loop up. A pattern
-without groups and with two repetitions at most is quadratic in a name at worst, and is searched as it is. Any
-other could take for ever, and has so much time for each name and for all.
+All names of a list are examined, in slices, and a pattern of a client must not block the event loop. A
+pattern without groups and with at most two repetitions is at worst quadratic in the length of a name, and is
+searched without a time limit. Any other pattern could take exponential time; it is limited to PATTERN_NAME_S
+for a name and PATTERN_TIME_S for a list.
 """
 
 import re
@@ -16,33 +17,33 @@ import regex
 from warren.limits import NAMES_PER_TURN, PATTERN_NAME_S, PATTERN_TIME_S, PATTERNS_PER_TURN
 from warren.model.patterns import is_too_large
 
-# What repeats, and what more than characters, sets and places there may be in a pattern.
+# Repetitions, and constructs other than characters, sets and anchors.
 _REPEATS = re.compile(r"[*+?]")
 _INVOLVED = re.compile(r"[({]|\[\[|\[:|\\[^dws.*+?\-|\[\]]")
 _REPEATS_MAX = 2
 _PLAIN_LENGTH_MAX = 200
 _COSTLY = "the regular expression takes too long: one without groups and with fewer repetitions is quick"
-# Names between two looks at the clock.
+# The number of names between two readings of the clock.
 _TIMED = 8
 
 
 class PatternError(Exception):
-    """It is no pattern, or takes too long; the text says which."""
+    """The pattern is invalid or takes too long; the text says which."""
 
 
 class NameFilter(Protocol):
-    """Chooses names."""
+    """Selects names."""
 
-    # How many may be looked at in one turn.
+    # How many names may be examined in one turn of the event loop.
     per_turn: int
 
     def fits(self, names: Sequence[str]) -> list[bool]:
-        """Which of `names` are chosen; PatternError if that takes too long."""
+        """For each of `names`, True if it is selected; raises PatternError if the pattern takes too long."""
         ...
 
 
 def name_filter(text: str, *, is_pattern: bool) -> NameFilter:
-    """Chooses names that have `text` in them, whatever the case; PatternError if it is no pattern."""
+    """A filter for names that contain `text`, ignoring case; raises PatternError if a pattern is invalid."""
     if not is_pattern:
         return SubstringFilter(text)
     if is_too_large(text):
@@ -66,7 +67,7 @@ def _is_quick(pattern: str) -> bool:
 
 
 class SubstringFilter:
-    """Names that have a text in them."""
+    """Selects names that contain a text, ignoring case."""
 
     per_turn = NAMES_PER_TURN
 
@@ -74,13 +75,13 @@ class SubstringFilter:
         self._text = text.lower()
 
     def fits(self, names: Sequence[str]) -> list[bool]:
-        """Which have it."""
+        """For each of `names`, True if it contains the text."""
         text = self._text
         return [text in name.lower() for name in names]
 
 
 class QuickPatternFilter:
-    """Names that a pattern which cannot take long is found in."""
+    """Selects names that match a pattern which is known to be fast."""
 
     per_turn = PATTERNS_PER_TURN
 
@@ -88,13 +89,13 @@ class QuickPatternFilter:
         self._search = search
 
     def fits(self, names: Sequence[str]) -> list[bool]:
-        """Which do."""
+        """For each of `names`, True if the pattern matches."""
         search = self._search
         return [search(name) is not None for name in names]
 
 
 class TimedPatternFilter:
-    """Names that a pattern is found in which may take its time."""
+    """Selects names that match a pattern which may be slow, within a time limit."""
 
     per_turn = PATTERNS_PER_TURN
 
@@ -103,8 +104,11 @@ class TimedPatternFilter:
         self._left = PATTERN_TIME_S
 
     def fits(self, names: Sequence[str]) -> list[bool]:
-        """Which do. Names that took less than a harmless pattern may make up for one that took long, as any
-        does on a machine that is busy with something else."""
+        """For each of `names`, True if the pattern matches; raises PatternError if it takes too long.
+
+        Names that took less than PATTERN_NAME_S make up for one that took longer, as happens with any pattern
+        on a busy machine.
+        """
         found: list[bool] = []
         for at in range(0, len(names), _TIMED):
             start = thread_time()
@@ -116,7 +120,7 @@ class TimedPatternFilter:
         return found
 
     def _is_in(self, name: str) -> bool:
-        """Whether it is found in `name`; who is interrupted for a moment has a second try."""
+        """True if the pattern matches `name`; a search that times out is tried once more, with more time."""
         for share in (_TIMED, 1):
             with suppress(TimeoutError):
                 return self._pattern.search(name, timeout=self._left / share) is not None

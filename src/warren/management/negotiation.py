@@ -1,6 +1,6 @@
-"""What of an answer a client can choose: its encoding, and whether it takes plain text (RFC 9110 §12.5).
+"""Content negotiation: the encoding of a response, and whether plain text is accepted (RFC 9110 §12.5).
 
-As RabbitMQ 3.10.8 answers, which was measured: weights choose among encodings, and are passed over in Accept.
+Measured on RabbitMQ 3.10.8: weights select the encoding, and are ignored in Accept.
 """
 
 import re
@@ -12,7 +12,7 @@ from warren.limits_http import GZIP_SIZE_MIN
 _RANGE = re.compile(r"\s*([\w!#$%&'*+.^`|~-]+)/([\w!#$%&'*+.^`|~-]+)\s*(?:;.*)?", re.ASCII)
 _WEIGHT = re.compile(r"\s*;\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*", re.ASCII | re.IGNORECASE)
 _PLAIN = {("text", "plain"), ("text", "*"), ("*", "*")}
-# What grows smaller; pictures and columns are compressed already, or by themselves.
+# Types that become smaller; images and Arrow streams are compressed already.
 _TEXTS = frozenset((
     "application/json", "application/javascript", "text/javascript", "text/css", "text/html", "text/plain",
     "text/x-python", "image/svg+xml",
@@ -20,7 +20,7 @@ _TEXTS = frozenset((
 
 
 def encodings(accepted: str) -> dict[str, float]:
-    """The weight of each encoding that Accept-Encoding names; none if it is not well-formed."""
+    """The weight of each encoding in Accept-Encoding; empty if the header is malformed."""
     found: dict[str, float] = {}
     for written in accepted.lower().split(","):
         name, semicolon, _ = written.partition(";")
@@ -35,24 +35,24 @@ def encodings(accepted: str) -> dict[str, float]:
 
 
 def takes_gzip(request: web.Request) -> bool:
-    """Whether the client takes gzip at all."""
+    """True if the client accepts gzip."""
     return encodings(request.headers.get("accept-encoding", "")).get("gzip", 0) > 0
 
 
 def prefers_gzip(request: web.Request) -> bool:
-    """Whether it takes gzip, and would not rather have what is not compressed."""
+    """True if the client accepts gzip and does not prefer an uncompressed response."""
     weights = encodings(request.headers.get("accept-encoding", ""))
     return weights.get("gzip", 0) > 0 and weights["gzip"] >= weights.get("identity", 0)
 
 
 def refuses_identity(request: web.Request) -> bool:
-    """Whether what is not compressed is of no use to the client."""
+    """True if the client does not accept an uncompressed response."""
     weights = encodings(request.headers.get("accept-encoding", ""))
     return weights.get("identity", weights.get("*", 1.0)) == 0
 
 
 def plain_text_refusal(accepted: str | None) -> int:
-    """The status for a client that does not take plain text; 0 for one that does."""
+    """The error status for a client that does not accept plain text; 0 for one that does."""
     if accepted is None:
         return 0
     is_taken = False
@@ -65,12 +65,12 @@ def plain_text_refusal(accepted: str | None) -> int:
 
 
 def is_compressible(kind: str, size: int) -> bool:
-    """Whether an answer of this type and size is worth compressing."""
+    """True if a response of this type and size (bytes) is worth compressing."""
     return kind in _TEXTS and size >= GZIP_SIZE_MIN
 
 
 def compress(request: web.Request, response: web.StreamResponse) -> None:
-    """Have an answer that is worth it compressed for who takes that; large ones are, beside the loop."""
+    """Compress a response if it is large enough and the client accepts it; aiohttp may use a thread."""
     if response.prepared or request.method == "HEAD" or "content-encoding" in response.headers:
         return
     if isinstance(response, web.Response):

@@ -1,8 +1,8 @@
-"""What is said of a handler beside it: the query and the body that it takes, and what it answers.
+"""The declaration of a handler's query, body and responses, written beside the handler.
 
-The document of the API is made of this, and so is what a handler reads: a field of a body that is not
-described cannot be read, and a test holds the answers of every route against their shapes. What follows
-from the route itself, as its path, its right and its refusals, is not said again.
+The OpenAPI document is generated from it, and handlers read requests by it: a body field that is not
+declared cannot be read, and a test checks the responses of every route against their shapes. What follows
+from the route itself, such as its path, its right and its errors, is not declared again.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,34 +14,34 @@ import msgspec
 T = TypeVar("T")
 H = TypeVar("H", bound=Callable[..., object])
 
-# A TypedDict, or another type whose values are JSON; None for no body at all.
+# A TypedDict or another type whose values are JSON; None means no body.
 Shape: TypeAlias = Any
 
 JSON = "application/json"
-# Where a request keeps the description of what answers it.
+# The key under which a request holds the operation of its handler.
 OPERATION = "described"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """What a handler takes, and gives."""
+    """The query, the body and the responses of a handler."""
 
-    # TypedDicts of the parameters of the query, and of the fields of the body.
+    # TypedDicts of the query parameters and of the body fields.
     query: Shape = None
     body: Shape = None
-    # How the body is sent, if not as JSON.
+    # The content type of the request body.
     body_type: str = "application/json"
-    # By status, where it is another than the method has anyway.
+    # The shapes of responses by status, if these are not the default ones of the method.
     responses: Mapping[int, Shape] | None = None
     response_type: str = JSON
 
 
 def doc(words: str) -> msgspec.Meta:
-    """For Annotated: what a field or a parameter means."""
+    """The description of a field or parameter, for Annotated."""
     return msgspec.Meta(description=words)
 
 
-# True or false, or a string that says so.
+# True or false, or the strings "true" and "false".
 Flag: TypeAlias = bool | str
 JsonTable: TypeAlias = dict[str, Any]
 
@@ -86,7 +86,7 @@ class ErrorShape(TypedDict):
 
     error: str
     reason: Any
-    # For people, where the reason is for programs.
+    # The reason in words, if `reason` is a term for programs.
     message: NotRequired[str]
 
 
@@ -95,7 +95,7 @@ _by_handler: dict[object, Operation] = {}
 
 
 def paged(shape: Shape) -> Shape:
-    """A list of such, or a page of it."""
+    """The shape of a list of `shape`, or of a page of it."""
     return list[shape] | Page[shape]
 
 
@@ -117,14 +117,14 @@ def documented(
     response: Shape = None,
     responses: Mapping[int, Shape] | None = None,
 ) -> Callable[[H], H]:
-    """Say what a handler takes and gives; `response` is short for `responses` with 200."""
+    """Declare the query, body and responses of a handler; `response` is the one with status 200."""
     if response is not None:
         responses = {200: response, **(responses or {})}
     return documented_as(Operation(query=query, body=body, responses=responses))
 
 
 def documented_as(description: Operation) -> Callable[[H], H]:
-    """The same, in full."""
+    """Declare the operation of a handler by a whole `Operation`."""
 
     def note(handler: H) -> H:
         _by_handler[handler] = description
@@ -134,10 +134,10 @@ def documented_as(description: Operation) -> Callable[[H], H]:
 
 
 def operation_of(handler: object) -> Operation:
-    """What was said of `handler`."""
+    """The declared operation of `handler`; an empty one if it has none."""
     return _by_handler.get(getattr(handler, "__func__", handler), _UNDOCUMENTED)
 
 
 def required_fields(shape: Shape) -> list[str]:
-    """The fields that have to be there, in their order."""
+    """The names of the required fields of `shape`, in the order of their declaration."""
     return [name for name in shape.__annotations__ if name in shape.__required_keys__]

@@ -1,8 +1,8 @@
-"""Which of very many come where when they are sorted: those of a page, without sorting all.
+"""Partial sorting: the places of the keys of one page, without sorting all keys.
 
-A sample of the keys says between which two of them the page lies. One pass in pieces finds what is there,
-and only that is sorted; of those that are equal to a bound, which may be nearly all, it is enough to know how
-many there are. Where keys are equal their places decide, as they would if all were sorted.
+A sample of the keys gives two bounds between which the page lies. One pass, in slices, collects the keys
+between them, and only those are sorted. Keys equal to a bound, possibly nearly all keys, are only counted.
+Equal keys are ordered by place, as in a stable sort of all.
 """
 
 import asyncio
@@ -11,17 +11,17 @@ from typing import Any
 
 from warren.limits import RANKED_PER_TURN
 
-# Of so many keys the sample is, and by so many of it the bounds are further apart than the page is long.
+# The number of keys in the sample, and by how many of them the bounds lie outside of the page.
 _SAMPLE = 1_024
 _MARGIN = 40
-# How much more, each time that the page was not between them.
+# The factor by which the margin grows each time that the page was not within the bounds.
 _WIDER = 8
-# The share of all that two places of the sample lie apart: it meets no period that keys may have.
+# The sample takes keys at this share of all apart, which no period in the keys coincides with.
 _GOLDEN = 0.6180339887
 
 
 async def partial_argsort(keys: Sequence[Any], start: int, end: int) -> list[int]:
-    """The places of those from `start` to `end` of `keys` when they are sorted."""
+    """The places in `keys` of the items from `start` to `end` of the sorted order."""
     count = len(keys)
     if not start < min(end, count):
         return []
@@ -51,7 +51,7 @@ async def partial_argsort(keys: Sequence[Any], start: int, end: int) -> list[int
 
 
 class _KeyRange:
-    """What lies between two keys."""
+    """The keys between two bounds."""
 
     __slots__ = ("_below", "_high", "_highs", "_keys", "_low", "_lows", "_middle")
 
@@ -60,14 +60,14 @@ class _KeyRange:
         self._low = low
         self._high = high
         self._below = 0
-        # How many keys of each piece are equal to `low`, and to `high` if this is another.
+        # For each piece, how many keys equal `low`, and how many equal `high` if that is another key.
         self._lows: list[int] = []
         self._highs: list[int] = []
-        # The places of those in between.
+        # The places of keys strictly between the bounds.
         self._middle: list[int] = []
 
     def look_at(self, number: int, lowest: Any, highest: Any) -> None:
-        """Go through the next piece, whose keys are from `lowest` to `highest`."""
+        """Examine piece `number`, whose keys are between `lowest` and `highest`."""
         low, high = self._low, self._high
         piece = self._piece(number)
         if lowest < low:
@@ -80,12 +80,12 @@ class _KeyRange:
             self._middle += [place for place, key in enumerate(piece, first) if low < key < high]
 
     def has(self, start: int, end: int) -> bool:
-        """Whether all from `start` to `end` of the sorted keys have been found."""
+        """True if the items from `start` to `end` of the sorted order are all within the bounds."""
         there = sum(self._lows) + len(self._middle) + sum(self._highs)
         return self._below <= start and end <= self._below + there
 
     def places(self, start: int, end: int) -> list[int]:
-        """Where they are."""
+        """The places of the items from `start` to `end` of the sorted order."""
         start, end = start - self._below, end - self._below
         found = self._equal(self._low, self._lows, start, end)
         start, end = start - sum(self._lows), end - sum(self._lows)
@@ -96,7 +96,7 @@ class _KeyRange:
         return found + self._equal(self._high, self._highs, start, end)
 
     def _equal(self, key: Any, counts: list[int], start: int, end: int) -> list[int]:
-        """Of the places of `key` those from `start` to `end`; `counts` says how many each piece has."""
+        """The places from `start` to `end` among keys equal to `key`; `counts` has their number per piece."""
         found: list[int] = []
         for number, count in enumerate(counts):
             if start < count and end > 0:

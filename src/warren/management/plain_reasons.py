@@ -1,9 +1,9 @@
-"""RabbitMQ's reasons in plain words: what stands in them as Erlang's terms, said for people.
+"""RabbitMQ's error reasons in plain words, with the Erlang terms in them translated.
 
-    [{<<"max-lenght">>,5}] are not recognised policy settings      reason, as RabbitMQ has it
+    [{<<"max-lenght">>,5}] are not recognised policy settings      reason, as in RabbitMQ
     no such policy setting: max-lenght (did you mean max-length?)  message, for people
 
-Programs compare reasons, so these stay; the message stands beside one where it is another.
+Programs compare reasons, so these are unchanged; the message is added beside a reason that it differs from.
 """
 
 import json
@@ -14,19 +14,19 @@ from html import unescape
 from warren.limits_http import REASON_LENGTH_MAX
 from warren.metadata.policies import SETTING_NAMES
 
-# Terms by Erlang's syntax, as far as reasons have them. A number or a bracket of a pattern is no term.
+# The beginning of an Erlang term in a reason. A number or a bracket in a pattern does not begin a term.
 _TERM = re.compile(r'\[\{|\{"|\{<<|\{[a-z]\w*,|<<|#\{')
 _TOKEN = re.compile(
     r'\s*(?:<<(?:"(?P<binary>(?:[^"\\]|\\.)*)"(?:/utf8)?|(?P<octets>[\d,\s]*))>>|"(?P<string>(?:[^"\\]|\\.)*)"'
     r"|(?P<number>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)|(?P<atom>[a-z]\w*)|'(?P<quoted>[^']*)'|(?P<sign>#\{|=>|[\[\]{},]))"
 )
-# Of several words, and nothing else.
+# A reason that is one atom of several words.
 _ATOM = re.compile(r"[a-z]+(?:_[a-z]+)+")
 _ESCAPED = re.compile(r"\\(.)")
 _NOT_POLICY_SETTINGS = "are not recognised policy settings"
 _HEADING = "Validation failed\n\n"
 _NESTED_MAX = 20
-# What the atom at the beginning of a tuple says of what follows it.
+# The text for a tuple, by the atom that it begins with.
 _WORDS = {
     "value_negative": "it must not be negative, and is {}",
     "value_zero": "it must not be 0",
@@ -71,17 +71,17 @@ _WORDS = {
 
 
 class _Atom(str):
-    """A name of Erlang's, beside a text."""
+    """An Erlang atom, as opposed to a text."""
 
     __slots__ = ()
 
 
 class _NotATerm(Exception):
-    """It only looks like one."""
+    """The text only resembles an Erlang term."""
 
 
 def plain(reason: object) -> str:
-    """`reason` for people; the text itself if there is nothing to translate."""
+    """`reason` in plain words; unchanged if it has nothing to translate."""
     if isinstance(reason, list):
         return _listed(reason)
     if isinstance(reason, str) and len(reason) > REASON_LENGTH_MAX:
@@ -91,14 +91,14 @@ def plain(reason: object) -> str:
     if reason in _WORDS or _ATOM.fullmatch(reason):
         return _said(_Atom(reason), ())
     if reason.startswith(_HEADING):
-        # RabbitMQ writes these for HTML.
+        # RabbitMQ escapes these reasons for HTML.
         lines = unescape(reason).removeprefix(_HEADING).strip().split("\n")
         return "; ".join(_translated(line) for line in lines)
     return _translated(reason)
 
 
 def _listed(reason: list[object]) -> str:
-    """A term that was written as a list of JSON: an atom and what it is about."""
+    """The text for a term in the form of a JSON list: an atom and its operands."""
     match reason:
         case ["invalid_regexp", shown, [message, place]]:
             return f"'{_text(shown)}' is no regular expression: {_text(message)}, at position {place}"
@@ -108,7 +108,7 @@ def _listed(reason: list[object]) -> str:
 
 
 def _text(value: object) -> str:
-    """A text, or what Erlang makes of one: a list of numbers."""
+    """`value` as text: a string, or a list of character codes, which is Erlang's string."""
     if isinstance(value, list) and all(isinstance(item, int) for item in value):
         return "".join(map(chr, value))
     return str(value)
@@ -150,7 +150,7 @@ def _said(name: _Atom, rest: tuple[object, ...]) -> str:
 
 
 def _inner(value: object) -> str:
-    """What stands within other words: a text without quotes."""
+    """`value` inside a sentence: a text without quotes."""
     if isinstance(value, _Atom):
         return value.replace("_", " ")
     return value if isinstance(value, str) else _shown(value)
@@ -185,7 +185,7 @@ def _is_pair(item: object) -> bool:
 
 
 def _parsed(text: str, at: int, depth: int) -> tuple[object, int]:
-    """The term at `at` of `text`, and where it ends."""
+    """The term at the place `at` of `text`, and the place after it."""
     token = _TOKEN.match(text, at)
     if token is None or depth > _NESTED_MAX:
         raise _NotATerm

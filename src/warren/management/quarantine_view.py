@@ -1,4 +1,4 @@
-"""What a start has found on the disk and the metadata do not name, as the HTTP API looks at it."""
+"""The quarantine as the HTTP API sees it: data found on disk at start that the metadata do not name."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -6,39 +6,39 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantinedItem:
-    """One virtual host, stream or queue that is kept until an operator has it removed."""
+    """A virtual host, stream or queue that is kept until an operator removes it."""
 
     id: str
-    # vhost, stream, queue or metadata.
+    # One of vhost, stream, queue and metadata.
     kind: str
-    # The name of the virtual host, as far as that is known.
+    # The name of the virtual host, if it is known.
     vhost: str
-    # Of the queue or stream, whose name nobody knows any more.
+    # The internal id of the queue or stream, whose name is not known.
     number: int
-    # Where it was moved to; empty for messages that stay in the store of their virtual host.
+    # The path it was moved to; empty for messages that stay in the store of their virtual host.
     path: str
     messages: int
     octets: int
-    # Whether an operator knows of it.
+    # True when an operator has acknowledged it.
     acknowledged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantineView:
-    """What is kept, that an operator knows of it, and removing it."""
+    """The quarantine: its items, their acknowledgement and their removal."""
 
     items: Callable[[], list[QuarantinedItem]]
-    # All of it is known to a user from now on; answers of how many nobody had known.
+    # Acknowledges all items in the name of a user; returns how many were not acknowledged before.
     acknowledge: Callable[[str], int]
-    # Removes what an id names in the name of a user; answers False if it names nothing.
+    # Removes the item with an id in the name of a user; returns False if there is no such item.
     remove: Callable[[str, str], Awaitable[bool]]
 
 
 def totals_of(items: list[QuarantinedItem]) -> tuple[int, int, int]:
-    """How many there are, and the messages and octets of all of them."""
+    """The number of items, and the sums of their messages and bytes."""
     return len(items), sum(item.messages for item in items), sum(item.octets for item in items)
 
 
 def unacknowledged(items: list[QuarantinedItem]) -> list[QuarantinedItem]:
-    """Those that no operator knows of."""
+    """The items that no operator has acknowledged."""
     return [item for item in items if not item.acknowledged]

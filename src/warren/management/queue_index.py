@@ -1,4 +1,4 @@
-"""Queues in the order in which they are listed, kept as they come and go: a page is a slice of it."""
+"""The queues of each virtual host in the order of their names, kept up to date: a page is a slice of it."""
 
 import asyncio
 from bisect import bisect_left
@@ -14,16 +14,16 @@ from warren.metadata.records import QueueRecord
 from warren.metadata.vhosts import VhostMetadata
 from warren.queues.local import LocalQueue
 
-# Of so many entries at most are those moved behind which one comes or goes.
+# The largest size of a block; adding or removing a queue moves the entries behind it in one block.
 _BLOCK = 1_024
 _NEVER = -1
 _STREAM = "stream"
-# What a policy that is held against a name counts for, in names that are looked at.
+# What matching a policy against a name costs, in names examined.
 _MATCH_WORK = NAMES_PER_TURN // POLICIES_MATCHED_PER_TURN
 
 
 class IndexedQueue:
-    """A queue, and the virtual host that it is in."""
+    """A queue and its virtual host, with cached lookups."""
 
     __slots__ = ("_generation", "_live", "_policies", "_queues", "record", "vhost")
 
@@ -32,27 +32,27 @@ class IndexedQueue:
         self.record = record
         self._queues: dict[str, LocalQueue] | None = None
         self._live: LocalQueue | None = None
-        # As of which policies of all queues; _NEVER: nobody has asked.
+        # The generation of all policies in which `_policies` was found; _NEVER if it was not yet.
         self._generation = _NEVER
         self._policies: tuple[Policy | None, Policy | None] = (None, None)
 
     def policies(self, vhost: VhostMetadata, generation: int) -> tuple[Policy | None, Policy | None]:
-        """Its policy and its operator policy, as long as the `generation` of all policies stays the same."""
+        """The policy and the operator policy of the queue, cached while `generation` stays the same."""
         if self._generation != generation:
             self._generation = generation
-            # Kept for the same reason: a name is held against a pattern of each.
+            # Finding them matches the name against the pattern of every policy.
             self._policies = vhost.policies_of(self.record.name, self.record.kind)
         return self._policies
 
     def knows_policies(self, generation: int) -> bool:
-        """Whether `policies` knows its answer already."""
+        """True if `policies` has a cached result of `generation`."""
         return self._generation == generation
 
     def live(self, queues: dict[str, LocalQueue]) -> LocalQueue | None:
-        """What keeps its messages, of the `queues` of its virtual host, which are others after a restart."""
+        """The live queue in `queues`, which is a new dict after a restart of its virtual host; else None."""
         if self._live is None or self._queues is not queues:
             self._queues = queues
-            # Kept: for a list of very many, looking for each by its name takes longer than all else.
+            # Cached: in a long list, looking up each queue by name takes longer than all else.
             self._live = queues.get(self.record.name)
         return self._live
 
@@ -60,7 +60,7 @@ class IndexedQueue:
 def live_queues(
     named: Iterable[IndexedQueue], queues: dict[str, LocalQueue], nothing: LocalQueue
 ) -> list[LocalQueue]:
-    """The same for many; `nothing` stands for one that is not there."""
+    """The live queue of each of `named`; `nothing` in place of one that does not exist."""
     return [
         one._live if one._live is not None and one._queues is queues else one.live(queues) or nothing
         for one in named
@@ -68,7 +68,7 @@ def live_queues(
 
 
 async def find_policies(named: Iterable[IndexedQueue], metadata: Metadata, order: "QueueIndex") -> None:
-    """Have the policies of `named` known, in pieces: each name is held against all policies."""
+    """Find the policies of `named`, in slices: each name is matched against all policies."""
     left = NAMES_PER_TURN
     for one in named:
         vhost = metadata.vhost(one.vhost)
@@ -82,18 +82,18 @@ async def find_policies(named: Iterable[IndexedQueue], metadata: Metadata, order
 
 
 def existing_queues(named: Iterable[IndexedQueue], queues: dict[str, LocalQueue]) -> list[LocalQueue]:
-    """Those that are there."""
+    """The live queues of those of `named` that exist."""
     return [live for one in named if (live := one.live(queues)) is not None]
 
 
 class QueueIndex:
-    """The queues of each virtual host by name."""
+    """The queues of each virtual host, sorted by name."""
 
     def __init__(self, metadata: Metadata) -> None:
-        # Another whenever the policies of a virtual host are others.
+        # Changes whenever the policies of a virtual host change.
         self.policy_generation = 0
         self._by_vhost: dict[str, _SortedQueues] = {}
-        # Streams once more: there are few of them among very many queues.
+        # Streams are also indexed separately: there are few of them among very many queues.
         self._streams: dict[str, _SortedQueues] = {}
         for name, vhost in metadata.vhosts.by_name.items():
             for queue in vhost.topology.queues.values():
@@ -101,12 +101,12 @@ class QueueIndex:
         metadata.listen(self._on_event)
 
     def of(self, vhost: VhostMetadata) -> list[IndexedQueue]:
-        """The queues of `vhost`; the list stays as it is, whatever happens later."""
+        """The queues of `vhost` as a list that does not change later."""
         order = self._by_vhost.get(vhost.name)
         return [] if order is None else order.whole()
 
     def streams_of(self, vhost: str) -> list[IndexedQueue]:
-        """Its streams; the list stays as it is, whatever happens later."""
+        """The streams of `vhost` as a list that does not change later."""
         order = self._streams.get(vhost)
         return [] if order is None else order.whole()
 
@@ -131,7 +131,7 @@ class QueueIndex:
 
 
 class _SortedQueues:
-    """Those of one virtual host, in blocks: all names of one come before all of the next."""
+    """The queues of one virtual host, in sorted blocks: all names of a block precede those of the next."""
 
     __slots__ = ("_blocks", "_last", "_whole")
 
@@ -142,7 +142,7 @@ class _SortedQueues:
         self._whole: list[IndexedQueue] | None = []
 
     def add(self, named: IndexedQueue) -> None:
-        """A queue that is not there yet."""
+        """Add a queue that is not in the index."""
         self._whole = None
         name = named.record.name
         at = bisect_left(self._last, name)
@@ -161,7 +161,7 @@ class _SortedQueues:
         self._last[at] = _name(self._blocks[at][-1])
 
     def remove(self, name: str) -> None:
-        """A queue that is there."""
+        """Remove a queue that is in the index."""
         self._whole = None
         at = bisect_left(self._last, name)
         block = self._blocks[at]
@@ -172,7 +172,7 @@ class _SortedQueues:
             del self._blocks[at], self._last[at]
 
     def whole(self) -> list[IndexedQueue]:
-        """All of them."""
+        """All queues in order, as a list that does not change later."""
         if self._whole is None:
             self._whole = list(chain.from_iterable(self._blocks))
         return self._whole

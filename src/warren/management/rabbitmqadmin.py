@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Manages a broker from a shell, with the commands and options that RabbitMQ's tool of this name has.
+"""Manages a broker from a shell, with the commands and options of RabbitMQ's tool of this name.
 
-A file of its own that needs nothing but Python 3.9: the broker serves it at /cli/rabbitmqadmin.
+The file needs nothing but Python 3.9; the broker serves it at /cli/rabbitmqadmin.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SHORT = {
     "sort_reverse": "-R", "depth": "-d",
 }  # fmt: skip
 HTTP_NAMES = {"vhost_limits": "vhost-limits", "operator_policies": "operator-policies"}
-# What is listed, with the columns that are shown unless others are asked for.
+# The lists, with the columns that are shown by default.
 LISTS: dict[str, tuple[str, ...]] = {
     "connections": ("name", "user", "channels"), "channels": ("name", "user"), "consumers": (),
     "exchanges": ("name", "type"), "queues": ("name", "messages"),
@@ -42,16 +42,16 @@ LISTS: dict[str, tuple[str, ...]] = {
     "operator_policies": (), "vhost_limits": (),
 }  # fmt: skip
 OVERVIEW = ("rabbitmq_version", "cluster_name", "queue_totals.messages", "object_totals.queues")
-# Those that -V leaves those of other virtual hosts out of.
+# The lists that -V restricts to a virtual host.
 IN_VHOST = ("exchanges", "queues", "bindings", "policies", "operator_policies", "vhost_limits")
 NAMELESS = ("consumers", "bindings", "permissions", "vhost_limits")
-# Columns that are objects and shown as such, and those that stand first.
+# Columns that hold objects, shown as JSON, and the columns that come first.
 JSON_COLUMNS = ("definition", "value")
 FIRST = ("vhost", "name", "routing_key", "exchange")
 
 
 class ObjectType(NamedTuple):
-    """Something that is declared or deleted: its path, and what it takes: None for what must be given."""
+    """A kind of object to declare or delete: its path and its fields, which are required if None."""
 
     path: str
     takes: dict[str, Any]
@@ -98,21 +98,21 @@ PUBLISH = {
 }  # fmt: skip
 GET = {"queue": None, "count": "1", "ackmode": "ack_requeue_true", "payload_file": "", "encoding": "auto"}
 IN_JSON = ("arguments", "definition", "value", "properties", "priority")
-# In the path of something, and not in its body.
+# Fields that are part of the path instead of the body.
 IN_PATH = ("name", "vhost", "user", "component", "source", "destination", "destination_type", "kind")
 
 
 class CommandFailed(Exception):
-    """It was not done; the text says why, and how it is written."""
+    """The command failed; the text is printed as it is."""
 
 
 def usage(text: str) -> CommandFailed:
-    """The command was wrong."""
+    """The command line is invalid."""
     return CommandFailed(f"\nERROR: {text}\n\nrabbitmqadmin --help for help\n")
 
 
 class ApiClient:
-    """The HTTP API of one broker."""
+    """A client of the HTTP API of one broker."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
@@ -126,7 +126,7 @@ class ApiClient:
         self._authorization = base64.b64encode(f"{name}:{password}".encode()).decode("ascii")
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """What is answered; Failed if it was refused."""
+        """The body of the response; raises CommandFailed for an error status or a failed connection."""
         target = f"{self._options['path_prefix']}/api{path}"
         headers = {"authorization": f"Basic {self._authorization}", "content-type": "application/json"}
         connection = self._connection()
@@ -153,7 +153,7 @@ class ApiClient:
         return http.client.HTTPSConnection(self.host, self._port, timeout=timeout_s, context=self._context())
 
     def _context(self) -> ssl.SSLContext:
-        """What the broker's certificate is checked with, and the one that is shown to it."""
+        """The TLS context: how the broker's certificate is verified, and the client certificate."""
         options = self._options
         authority, shown = options["ssl_ca_cert_file"], options["ssl_cert_file"]
         key = options["ssl_key_file"] or shown
@@ -177,7 +177,7 @@ class ApiClient:
         return context
 
     def _hint(self, error: Exception) -> str:
-        """What to do about a connection with TLS that does not come about."""
+        """Advice about a TLS connection that failed; empty for other errors."""
         if not self._is_tls or isinstance(error, ConnectionRefusedError):
             return ""
         if isinstance(error, ssl.SSLCertVerificationError):
@@ -188,7 +188,7 @@ class ApiClient:
 
 
 class Commands:
-    """What can be asked for, each with its words behind it."""
+    """The commands, each called with the words that follow it."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
@@ -313,7 +313,7 @@ class Commands:
         return "/definitions" + (f"/{_quoted(vhost)}" if vhost else "")
 
     def _taken(self, words: Sequence[str], takes: dict[str, Any]) -> dict[str, str]:
-        """What `words` say, and what is taken for granted."""
+        """The values given in `words`, with the defaults of those that are missing."""
         given = {name: value for name, value in takes.items() if value is not None}
         for word in words:
             name, equals, value = word.partition("=")
@@ -357,7 +357,7 @@ class Commands:
 
 
 def _reason(content: bytes) -> str:
-    """Why something was refused; nothing if that is not said."""
+    """The reason in an error response; empty if it has none."""
     try:
         return str(json.loads(content)["reason"])
     except (ValueError, KeyError, TypeError):
@@ -391,7 +391,7 @@ def _quoted(text: str) -> str:
 
 
 def _flat(row: dict[str, Any], depth: int, prefix: str = "") -> dict[str, str]:
-    """`row` with what is in its objects, `depth` levels deep, under names with dots."""
+    """`row` with the fields of nested objects, to `depth` levels, under names with dots."""
     found: dict[str, str] = {}
     for name, value in row.items():
         path = prefix + name
@@ -426,7 +426,7 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _centred(name: str, width: int) -> str:
-    """`name` in the middle of `width` columns; the odd one is behind it."""
+    """`name` centred in `width` columns, with the odd space after it."""
     return (" " * ((width - len(name)) // 2) + name).ljust(width)
 
 
@@ -457,7 +457,7 @@ VERBS = ("list", "show", "declare", "delete", "close", "purge", "publish", "get"
 
 
 def subcommands() -> str:
-    """What can be asked for, a line for each."""
+    """The usage lines of all commands."""
     lines = [f"list {what} [<column>...]" for what in LISTS] + ["show overview [<column>...]"]
     for verb in ("declare", "delete"):
         for what, kind in KINDS.items():
@@ -498,7 +498,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _options(given: argparse.Namespace) -> dict[str, Any]:
-    """The defaults, then the section of the file, then what is on the command line."""
+    """The options: the defaults, overridden by the configuration file, then by the command line."""
     options = dict(DEFAULTS)
     file = given.config or os.path.expanduser("~/.rabbitmqadmin.conf")
     if given.config or os.path.exists(file):
@@ -515,7 +515,7 @@ def _options(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the command given on the command line."""
     try:
         given = _parser().parse_args()
         words = given.words

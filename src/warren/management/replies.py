@@ -1,4 +1,4 @@
-"""Answers of the HTTP API: JSON, and errors in RabbitMQ's words."""
+"""Responses of the HTTP API: JSON, and errors with RabbitMQ's texts."""
 
 import asyncio
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
 }
 _JSON = "application/json"
-# Set in a request whose answer has to come whole, as it goes into another.
+# Set in a request whose response must be one whole body, because it becomes part of another.
 WHOLE = "whole"
-# What goes out as one answer; more is written piece by piece, as fast as the client takes it.
+# The largest response that is sent as one body; a larger one is sent in parts as the client reads.
 _WHOLE_SIZE_MAX = 1_048_576
 
 
 def _plain(value: object) -> object:
-    """A number of a field table, which knows its width, as one that does not."""
+    """A number of a field table, which has a type with a width, as a plain int or float."""
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
@@ -35,7 +35,7 @@ _encoder = msgspec.json.Encoder(enc_hook=_plain)
 
 
 class RequestRefused(Exception):
-    """The request is answered with `response` and nothing else."""
+    """Ends a request with `response`."""
 
     def __init__(self, response: web.Response) -> None:
         super().__init__()
@@ -43,17 +43,17 @@ class RequestRefused(Exception):
 
 
 def reply(body: object, status: int = 200) -> web.Response:
-    """`body` as JSON."""
+    """A response with `body` as JSON."""
     return reply_octets(encoded(body), status)
 
 
 def reply_octets(body: bytes, status: int = 200) -> web.Response:
-    """JSON that is written already."""
+    """A response with `body`, which is JSON already."""
     return web.Response(body=body, status=status, content_type=_JSON, headers=_HEADERS)
 
 
 def encoded(body: object) -> bytes:
-    """`body` as JSON; what is no text in it is written as it came, octet by octet."""
+    """`body` as JSON; strings that are not UTF-8 are converted."""
     try:
         return _encoder.encode(body)
     except UnicodeEncodeError:
@@ -61,7 +61,7 @@ def encoded(body: object) -> bytes:
 
 
 async def reply_in_parts(request: web.Request, parts: list[bytes]) -> web.StreamResponse:
-    """JSON that is there in parts, which may be large."""
+    """A response with JSON in `parts`, which may be large."""
     size = sum(map(len, parts))
     if size <= _WHOLE_SIZE_MAX:
         return reply_octets(b"".join(parts))
@@ -75,38 +75,38 @@ async def reply_in_parts(request: web.Request, parts: list[bytes]) -> web.Stream
     if request.method != "HEAD":
         for part in parts:
             await response.write(part)
-            # A client that takes all as fast as it comes does not make the write wait.
+            # Writing to a client that reads fast does not suspend, so yield to the event loop.
             await asyncio.sleep(0)
     return response
 
 
 def done() -> web.Response:
-    """It was done, and there is nothing to say about it."""
+    """A response without a body: the operation succeeded."""
     return web.Response(status=204, headers=_HEADERS)
 
 
 def put(*, is_new: bool) -> web.Response:
-    """It exists: from now on, or since before."""
+    """The response to a PUT: 201 if the object is new, 204 if it existed."""
     return web.Response(status=201, headers=_HEADERS) if is_new else done()
 
 
 def created(location: str) -> web.Response:
-    """It exists from now on, at `location`."""
+    """The response for an object that was created at `location`."""
     return web.Response(status=201, headers={**_HEADERS, "location": location})
 
 
 def options(methods: Iterable[str]) -> web.Response:
-    """What may be done with a resource."""
+    """The response to OPTIONS: the methods that a resource supports."""
     return web.Response(headers={"allow": ", ".join(methods), "vary": "origin"})
 
 
 def failed(reason: str, **more: object) -> web.Response:
-    """A health check that found something."""
+    """The response of a failed health check (503)."""
     return reply({"status": "failed", "reason": reason} | more, 503)
 
 
 def error_reply(status: int, error: str, reason: object, message: str = "") -> web.Response:
-    """A request that was not obeyed, and why; people are told `message` where a reason is for programs."""
+    """An error response; `message` explains a `reason` that is a term for programs, by default by `plain`."""
     body = {"error": error, "reason": reason}
     message = message or plain(reason)
     if message != reason:
@@ -115,27 +115,27 @@ def error_reply(status: int, error: str, reason: object, message: str = "") -> w
 
 
 def bad_request(reason: object, error: str = "bad_request", message: str = "") -> RequestRefused:
-    """The client is wrong, and how."""
+    """A refusal with status 400."""
     return RequestRefused(error_reply(400, error, reason, message))
 
 
 def not_authorised(reason: str) -> RequestRefused:
-    """The user may not do this."""
+    """A refusal with status 401: the user lacks a right."""
     return RequestRefused(error_reply(401, "not_authorised", reason))
 
 
 def not_found(message: str = "") -> web.Response:
-    """No such thing; `message` says which."""
+    """A response with status 404; `message` says what does not exist."""
     return error_reply(404, "Object Not Found", "Not Found", message)
 
 
 def missing(message: str = "") -> RequestRefused:
-    """The same, from inside."""
+    """A refusal with status 404, to be raised inside a handler; `message` says what does not exist."""
     return RequestRefused(not_found(message))
 
 
 def _as_text(value: object) -> object:
-    """`value` with every string fit for JSON: octets that are no UTF-8 become characters of their own."""
+    """`value` with each string fit for JSON: bytes that are not UTF-8 become replacement characters."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What a request brings: JSON within bounds, whose wrong and missing fields are told in RabbitMQ's words."""
+"""Request bodies: JSON within bounds of size and time; errors in fields have RabbitMQ's texts."""
 
 import asyncio
 from collections.abc import Container, Iterator
@@ -20,18 +20,18 @@ from warren.management.operation import OPERATION, Operation, required_fields
 from warren.management.replies import RequestRefused, bad_request, error_reply
 from warren.model.nesting import is_deeper
 
-# What a flag may be written as.
+# The accepted forms of a flag.
 _FLAGS: dict[object, bool] = {True: True, False: False, "true": True, "false": False}
 _LINE_LENGTH_MAX = 80
 
 
 class BodyFields:
-    """The fields of a JSON object, read one by one."""
+    """The fields of a JSON object."""
 
     __slots__ = ("_described", "by_name")
 
     def __init__(self, by_name: dict[str, object], described: Container[str] | None = None) -> None:
-        """None but those that are `described` are read."""
+        """Only fields in `described` may be read; None allows all."""
         self.by_name = by_name
         self._described = described
 
@@ -40,20 +40,20 @@ class BodyFields:
         return name in self.by_name
 
     def get(self, name: str, default: object = None) -> object:
-        """The field, whatever it is."""
+        """The value of the field `name`, of any type, or `default`."""
         self._check(name)
         return self.by_name.get(name, default)
 
     def require(self, *names: str) -> None:
-        """Refuse the request unless there are fields of all `names`."""
+        """Raise RequestRefused unless the fields `names` exist."""
         absent = [f"{{key_missing,{name}}}" for name in names if name not in self.by_name]
         if absent:
-            # Erlang breaks lines that are longer.
+            # Erlang breaks longer lists into lines.
             comma = "," if sum(map(len, absent)) + len(absent) < _LINE_LENGTH_MAX else ",\n "
             raise bad_request(f"[{comma.join(absent)}]")
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A field that is a string; null is none, where there is a default."""
+        """A string field; null is absent if there is a default. Raises RequestRefused for other types."""
         value = self.get(name)
         if value is None and (default is not None or name not in self.by_name):
             value = default
@@ -62,7 +62,7 @@ class BodyFields:
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """A field that is true or false, or says so."""
+        """A boolean field, which may be the string "true" or "false"; raises RequestRefused for others."""
         value = self.get(name, default)
         flag = _FLAGS.get(value) if isinstance(value, bool | str) else None
         if flag is None:
@@ -70,7 +70,7 @@ class BodyFields:
         return flag
 
     def integer(self, name: str) -> int:
-        """A field that is a whole number, or says so."""
+        """An integer field, which may be a string of digits; raises RequestRefused for others."""
         value = self.get(name)
         if isinstance(value, int) and not isinstance(value, bool):
             return value
@@ -82,7 +82,7 @@ class BodyFields:
         raise bad_request(["not_integer", value])
 
     def table(self, name: str) -> dict[str, object]:
-        """A field that is an object; an empty list is one, too, as RabbitMQ writes them."""
+        """An object field; a missing one, null, "" and [] (RabbitMQ's empty object) are empty."""
         value = self.get(name)
         if value is None or value == [] or value == "":
             return {}
@@ -95,9 +95,9 @@ class BodyFields:
 
 
 async def read_fields(request: web.Request, *required: str, is_checked: bool = True) -> BodyFields:
-    """The body, a JSON object with the fields that its description requires; none at all is an empty one.
+    """The body, a JSON object with its required fields; an empty body is an empty object.
 
-    Whoever has other words for a field that is not there says so, and checks.
+    `is_checked=False` leaves the check of required fields to a caller that has texts of its own for it.
     """
     value = await read_json(request)
     if isinstance(value, str):
@@ -118,13 +118,13 @@ async def read_fields(request: web.Request, *required: str, is_checked: bool = T
 
 
 async def read_json(request: web.Request) -> object:
-    """The body, which is JSON; an empty one is an empty object."""
+    """The body parsed as JSON; an empty body is an empty object."""
     return decode(await read_octets(request))
 
 
 async def read_octets(request: web.Request) -> bytes:
-    """The body as it came, within bounds of size and time."""
-    # Who has not said who they are sends a name and a password at most.
+    """The raw body; raises RequestRefused if it is too large or arrives too slowly."""
+    # An unauthenticated client sends at most a name and a password.
     size_max = HTTP_BODY_SIZE_MAX if "user" in request else HTTP_LOGIN_SIZE_MAX
     if (request.content_length or 0) > size_max:
         raise _too_large()
@@ -164,14 +164,14 @@ def _too_slow() -> RequestRefused:
 
 
 class MinimumRate:
-    """Whether something comes fast enough, told whenever some of it has come."""
+    """Checks that data arrive at a minimum rate."""
 
     def __init__(self, now: float) -> None:
         self._since = now
         self._size = 0
 
     def is_met(self, now: float, size: int) -> bool:
-        """Whether with `size` more octets it is; looked at once in HTTP_STALLED_S."""
+        """True if the rate is met after `size` more bytes; it is checked every HTTP_STALLED_S seconds."""
         self._size += size
         if now - self._since < HTTP_STALLED_S:
             return True
@@ -181,14 +181,14 @@ class MinimumRate:
 
 
 class BodyMemory:
-    """How much there is of all the bodies that are being read."""
+    """The total size of the request bodies that are being read, in bytes."""
 
     def __init__(self) -> None:
         self.size = 0
 
     @contextmanager
     def reading(self) -> Iterator["BodyReservation"]:
-        """One more, until the block ends."""
+        """A reservation for one body, released when the block ends."""
         reading = BodyReservation(self)
         try:
             yield reading
@@ -197,7 +197,7 @@ class BodyMemory:
 
 
 class BodyReservation:
-    """One of them."""
+    """The memory reserved for one request body."""
 
     __slots__ = ("_bodies", "size")
 
@@ -206,7 +206,7 @@ class BodyReservation:
         self.size = 0
 
     def add(self, size: int) -> None:
-        """So many octets more have come; Refused if there is no room for them."""
+        """Reserve `size` more bytes; raises RequestRefused (503) if all bodies together are too large."""
         if self._bodies.size + size > HTTP_BODIES_SIZE_MAX:
             raise RequestRefused(
                 error_reply(503, "service_unavailable", "too many bodies are being read at once")
@@ -219,14 +219,14 @@ BODY_MEMORY: web.AppKey[BodyMemory] = web.AppKey("bodies", BodyMemory)
 
 
 def decode(octets: bytes) -> object:
-    """JSON, or a refusal."""
+    """`octets` parsed as JSON; raises RequestRefused if they are invalid or nested too deeply."""
     if not octets:
         return {}
     try:
         value: object = msgspec.json.decode(octets)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise bad_request("not_json") from None
-    # Most bodies have fewer brackets than that.
+    # Counting brackets is cheap, and most bodies have fewer than the permitted depth.
     if octets.count(b"[") + octets.count(b"{") > JSON_DEPTH_MAX and is_deeper(value, JSON_DEPTH_MAX):
         raise bad_request("not_json")
     return value

@@ -1,4 +1,4 @@
-"""Who asks over HTTP for what channels ask for: the user in the virtual host that the path names."""
+"""The context in which an HTTP request acts as a channel does: virtual host, user and rights."""
 
 from dataclasses import dataclass
 
@@ -17,22 +17,22 @@ from warren.session.publish_rules import PublishRules
 from warren.session.vhost_services import VhostServices
 from warren.vhost.requester import Owner, Requester
 
-# No connection has such a name: what is exclusive belongs to others.
+# No connection has this name, so exclusive queues always belong to other owners.
 _OWNER = "http"
-# The number of the channel that stands in traces.
+# The channel number in traced messages.
 _CHANNEL = 1
 
 
 @dataclass(frozen=True, slots=True)
 class _HttpOrigin:
-    """Where a request comes from, as it is named beside connections."""
+    """The origin of a request, in place of a connection."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """What a request works with."""
+    """The virtual host and the rights with which a request is handled."""
 
     services: VhostServices
     records: DeclaredTopology
@@ -42,19 +42,19 @@ class RequestContext:
 
 
 def request_context(request: web.Request, node: ManagedNode) -> RequestContext:
-    """For the virtual host that the path of `request` names, which must be alive."""
+    """The context in the virtual host of the path; raises RequestRefused (503) if it is down."""
     return request_context_in(request, node, vhost_in_path(request, node))
 
 
 def request_context_in(request: web.Request, node: ManagedNode, vhost: VhostMetadata) -> RequestContext:
-    """For `vhost`, which must be alive."""
+    """The context in `vhost`; raises RequestRefused (503) if it is down."""
     services = node.server.vhost_services.get(vhost.name)
     if services is None:
         raise RequestRefused(error_reply(503, "service_unavailable", f"vhost '{vhost.name}' is down"))
     for value in request.match_info.values():
         if len(value.encode("utf-8", "surrogateescape")) > NAME_SIZE_MAX:
             raise bad_request("name_too_long")
-    # As of now, for whatever is written or counted.
+    # The current time for everything that the request writes or counts.
     services.vhost.now = node.now()
     user = user_of(request)
     authorizer = services.authorizer(user)
@@ -71,6 +71,6 @@ def request_context_in(request: web.Request, node: ManagedNode, vhost: VhostMeta
 
 
 def exchange_in_path(request: web.Request, part: str) -> str:
-    """The exchange that a part of the path names: one that has no name goes by another there."""
+    """The exchange in the path part `part`; the default exchange has the alias of RabbitMQ."""
     name = request.match_info[part]
     return "" if name == DEFAULT_EXCHANGE_ALIAS else name

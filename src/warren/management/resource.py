@@ -1,7 +1,7 @@
-"""A path of the HTTP API as aiohttp's router sees it.
+"""Paths of the HTTP API as resources of aiohttp's router.
 
-aiohttp makes a regular expression of each path with names in it. Compiling some two hundred took a sixth of a
-broker's start; here a path is compared segment by segment, with and without a slash at its end.
+aiohttp compiles a regular expression for each path with placeholders, which for some two hundred paths took
+a sixth of the start of a broker. Here a path is compared by segments, with and without a trailing slash.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from yarl import URL
 
 
 class PathResource(web.Resource):
-    """What answers at a path such as `/api/queues/{vhost}/{queue}`, where a name in braces is any segment."""
+    """A resource with a path such as `/api/queues/{vhost}/{queue}`; a name in braces matches any segment."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -20,28 +20,28 @@ class PathResource(web.Resource):
 
     @property
     def canonical(self) -> str:
-        """The path with its names, by which the router finds it."""
+        """The path with its placeholders, by which the router indexes it."""
         return self._path
 
     def add_prefix(self, prefix: str) -> None:
-        """Stand below `prefix`."""
+        """Put `prefix` before the path."""
         self._path = prefix + self._path
         self._segments = self._path.split("/")
 
     def raw_match(self, path: str) -> bool:
-        """Whether it was made for `path`."""
+        """True if the resource was made for `path`."""
         return path == self._path
 
     def get_info(self) -> Any:
-        """What it is, for whoever lists resources."""
+        """A description of the resource, for code that lists resources."""
         return {"path": self._path}
 
     def url_for(self, **names: str) -> URL:
-        """The address with a value for each name."""
+        """The URL of the path with a value for each placeholder."""
         return URL.build(path=self._path.format_map(names))
 
     def _match(self, path: str) -> dict[str, str] | None:
-        """The value of each name if `path` is this one; in it only `%2F` and `%25` are still encoded."""
+        """The value of each placeholder if `path` matches; only `%2F` and `%25` are still encoded in it."""
         segments = path.split("/")
         if len(segments) == len(self._segments) + 1 and not segments[-1]:
             del segments[-1]

@@ -1,8 +1,8 @@
-"""Every route of the HTTP API: its path, what answers each method, and who may ask.
+"""Every route of the HTTP API: its path, the handler of each method, and the required right.
 
-Nothing else says what exists. Paths are below `/api`; what stands in braces is one segment, in which `%2F`
-is a slash. HEAD comes with GET, OPTIONS with everything, and a slash at the end changes nothing. Of two paths
-that a request fits, the first answers.
+No other module declares routes. Paths are below `/api`; a name in braces is one segment, in which `%2F` is
+a slash. GET implies HEAD, every path supports OPTIONS, and a trailing slash is ignored. If two paths match
+a request, the first one is used.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -65,28 +65,28 @@ _OPTIONS = "OPTIONS"
 
 @dataclass(frozen=True, slots=True)
 class HttpRoute:
-    """One path."""
+    """A path with its handlers and its rights."""
 
     path: str
     handlers: Mapping[str, Handler]
     right: Right
-    # Where some methods need another right than the rest.
+    # Rights of methods that differ from `right`.
     rights: Mapping[str, Right] = field(default_factory=dict)
-    # A path that has another name now.
+    # True for the old name of a path that was renamed.
     is_deprecated: bool = False
 
     @property
     def methods(self) -> list[str]:
-        """The methods it takes, as RabbitMQ lists them."""
+        """The supported methods, in RabbitMQ's order."""
         head = [_HEAD] if _GET in self.handlers else []
         return [*head, *self.handlers, _OPTIONS]
 
     def handler(self, method: str) -> Handler | None:
-        """What answers `method`; None if nothing does."""
+        """The handler of `method`; None if the path does not support it."""
         return self.handlers.get(_GET if method == _HEAD else method)
 
     def right_of(self, method: str) -> Right:
-        """Who may ask with `method`."""
+        """The right that `method` requires."""
         return self.rights.get(method, self.right)
 
 
@@ -321,7 +321,7 @@ ROUTES: tuple[HttpRoute, ...] = (
     HttpRoute("/health/checks/quarantine", _get(health.quarantine), Right.MONITOR),
     HttpRoute("/health/checks/node-is-mirror-sync-critical", _get(health.critical), Right.USER),
     HttpRoute("/health/checks/node-is-quorum-critical", _get(health.critical), Right.USER),
-    # Those that RabbitMQ has since 4.0 and 4.1.
+    # RabbitMQ has these checks since 4.0 and 4.1.
     HttpRoute("/health/checks/is-in-service", _get(health.in_service), Right.USER),
     HttpRoute("/health/checks/ready-to-serve-clients", _get(health.ready), Right.USER),
     HttpRoute("/health/checks/below-node-connection-limit", _get(health.connection_limit), Right.USER),

@@ -1,6 +1,6 @@
-"""The web interface: a page and what it is made of, built from `ui/` into `static/` beside this file.
+"""The web interface: static files, built from `ui/` into `static/` beside this file.
 
-A checkout in which it was not built has none, and says how to build it; the API is there all the same.
+If it was not built, a page says how to build it; the API works without it.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from aiohttp import web
 
 from warren.management.negotiation import is_compressible, takes_gzip
 
-# What stands before all paths: RabbitMQ's `management.path_prefix`.
+# The prefix of all paths: RabbitMQ's `management.path_prefix`.
 PREFIX: web.AppKey[str] = web.AppKey("prefix", str)
 
 _BUILT = Path(__file__).parent / "static"
@@ -28,7 +28,7 @@ _HEADERS = {
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
 }
-# Files below here have a digest of what is in them in their names.
+# Names of files in this directory contain a digest of their content, so they may be cached for ever.
 _ASSETS = "assets"
 _FOR_EVER = "public, max-age=31536000, immutable"
 _MISSING = """<!doctype html>
@@ -41,7 +41,7 @@ then start the broker again.</p>
 
 
 def add_web_interface(app: web.Application, folder: Path = _BUILT) -> None:
-    """Serve what was built in `folder`: nothing else is read while the broker runs."""
+    """Serve the files in `folder`, which are all read now; later changes on disk have no effect."""
     files = {
         path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
     }
@@ -53,7 +53,7 @@ def add_web_interface(app: web.Application, folder: Path = _BUILT) -> None:
     for path in ("/mgmt", "/mgmt/"):
         app.router.add_get(prefix + path, redirect_to(302, f"{prefix}/"))
     if prefix:
-        # The page asks for what is beside it, so it is at one place, with its slash.
+        # The page uses relative URLs, so it is served at one path only, with a trailing slash.
         for path in ("/", prefix):
             app.router.add_get(path, redirect_to(301, f"{prefix}/"))
 
@@ -64,7 +64,7 @@ def _file(name: str, content: bytes) -> Callable[[web.Request], Awaitable[web.Re
     charset = "utf-8" if kind.startswith("text/") else None
     is_large = is_compressible(kind, len(content))
     headers = _HEADERS | {"cache-control": cached} | ({"vary": "accept-encoding"} if is_large else {})
-    # Compressed once, when somebody asks for it.
+    # Holds the compressed content after the first request for it.
     kept: list[bytes] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -79,7 +79,7 @@ def _file(name: str, content: bytes) -> Callable[[web.Request], Awaitable[web.Re
 
 
 def redirect_to(status: int, place: str) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """What sends everybody to `place`."""
+    """A handler that redirects to `place`."""
 
     async def answer(request: web.Request) -> web.Response:
         return web.Response(status=status, headers={"location": place})

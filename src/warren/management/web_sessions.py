@@ -1,12 +1,13 @@
-"""Who is signed in to the web interface: a cookie that scripts cannot read, and no password in it.
+"""Sessions of the web interface: a cookie that scripts cannot read, and that contains no password.
 
-A session is 256 random bits, known to the browser, and here as their digest. It ends when its user signs out
-or in anew, is deleted, or gets another password, when it was not used for a while, and after a day. What its
-user may do is looked up with each request.
+A session is 256 random bits, known to the browser and stored here as a digest. It ends when its user signs
+out or signs in again, is deleted or gets another password, after a time without requests, and after a day.
+The rights of its user are looked up for each request.
 
-Sessions of users of the metadata are stored, and outlive the node; what has ended is stored before that is
-answered. Those of users whom another system vouches for, a token of OAuth 2 or a directory, are in memory
-alone: they end with the token, or after an hour, and with the node, which could not ask again.
+Sessions of users in the metadata are stored durably and survive a restart; the end of a session is stored
+before the response is sent. Sessions of users that another system authenticated (an OAuth 2 token or a
+directory) are kept in memory only, because a restarted node could not authenticate them again: they end with
+the token or after an hour, and with the node.
 """
 
 import asyncio
@@ -28,13 +29,13 @@ from warren.limits_http import (
 from warren.metadata.users import User
 
 COOKIE = "warren_session"
-# What the interface sends with each request, and no form of another site can.
+# The web interface sends this header with each request; a form of another site cannot.
 UI_HEADER = "x-warren-ui"
 
 _TOKEN_SIZE = 32
-# Where sessions begin and end, below the API.
+# The path of sessions, below the API.
 _SESSION_PATH = "/warren/session"
-# Where a browser says that a request comes from: ourselves, or whoever typed the address.
+# The header in which a browser states the origin of a request: this site, or none if the user typed it.
 _FETCH_SITE = "sec-fetch-site"
 _SAME_ORIGIN = "same-origin"
 _NO_SITE = "none"
@@ -43,14 +44,14 @@ _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True)
 class StoredWebSession:
-    """What is stored of a session: nothing with which anybody could sign in."""
+    """A session as stored; it contains nothing that could be used to sign in."""
 
-    # The digest of its token.
+    # The digest of the session's token.
     token: bytes
     user: str
-    # The digest of what its user's password was compared with.
+    # The digest of the user's password hash.
     password: bytes
-    # Unix time, ms.
+    # Unix time in milliseconds.
     began_at: int
     used_at: int
 
@@ -60,10 +61,10 @@ StoreSessions = Callable[[list[StoredWebSession]], Awaitable[None]]
 
 @dataclass(slots=True)
 class _WebSession:
-    """One of them."""
+    """A session in memory."""
 
     name: str
-    # As they came; None for a user of the metadata.
+    # The user as authenticated by another system; None for a user in the metadata.
     visitor: ExternalUser | None
     password: bytes
     began_at: int
@@ -71,17 +72,17 @@ class _WebSession:
 
 
 class WebSessions:
-    """Those of one node, in the order in which they were used."""
+    """The sessions of one node, in the order of their last use."""
 
     def __init__(self, random_octets: Callable[[int], bytes], now: Callable[[], int]) -> None:
         self._random_octets = random_octets
         self._now = now
-        # By the digest of the token; whoever was used last stands last.
+        # By the digest of the token; the most recently used session is last.
         self._by_token: dict[bytes, _WebSession] = {}
-        # Puts what is to outlive the node in the place of what was stored; None: nothing is stored.
+        # Replaces the stored sessions by the given ones; None if sessions are not stored.
         self._store: StoreSessions | None = None
         self._storing: asyncio.Task[None] | None = None
-        # How many changes there were, and how many of them are stored.
+        # The number of changes so far, and how many of them are stored.
         self._changes = 0
         self._stored = 0
         self._stored_at = 0
@@ -89,29 +90,29 @@ class WebSessions:
     def restore(
         self, stored: Iterable[StoredWebSession], users: Mapping[str, User], store: StoreSessions
     ) -> None:
-        """Go on with those of `stored` that have not ended, and `store` what changes from now on."""
+        """Resume those of `stored` that have not ended; later changes are written by `store`."""
         now = self._now()
         for row in sorted(stored, key=lambda row: row.used_at)[-SESSIONS_MAX:]:
             session = _WebSession(row.user, None, row.password, row.began_at, row.used_at)
-            # How old it is cannot be known of a session that has not begun yet.
+            # A session that began in the future (the clock was set back) has no known age.
             if row.began_at <= now and self._present(session, users) is not None:
                 self._by_token[row.token] = session
         self._store = store
         self._stored_at = now
 
     async def stored(self) -> None:
-        """Wait until everything up to now is stored."""
+        """Wait until all changes so far are stored."""
         if self._store is not None and self._stored < self._changes:
-            # Whoever waits may leave; what they wait for goes on.
+            # A waiter may be cancelled; storing continues.
             await asyncio.shield(self._begin_storing())
 
     async def close(self) -> None:
-        """Store when each was used last."""
+        """Store the times of last use."""
         self._changes += 1
         await self.stored()
 
     def begin(self, user: User, request: web.Request, response: web.Response) -> None:
-        """Sign `user` in: `response` takes the cookie to the browser, whose old one is worth nothing then."""
+        """Sign `user` in: `response` sets the cookie; the browser's previous session ends."""
         self._forget_idle()
         self._by_token.pop(_digest(request), None)
         self._make_room(user.name)
@@ -124,13 +125,13 @@ class WebSessions:
         )
 
     def end(self, request: web.Request, response: web.Response) -> None:
-        """Sign out whoever asks."""
+        """Sign out: end the session of `request` and delete its cookie."""
         if self._by_token.pop(_digest(request), None) is not None:
             self._changes += 1
         response.del_cookie(COOKIE, path=_api_of(request), httponly=True, samesite="Strict")
 
     def user_changed(self, name: str, user: User | None) -> None:
-        """End the sessions of `name`, for good, if they are deleted (None) or have another password now."""
+        """End the sessions of the user `name` if it was deleted (None) or its password has changed."""
         password = None if user is None else _password_digest(user)
         ended = [
             token
@@ -144,10 +145,10 @@ class WebSessions:
             self._store_later()
 
     def user_of(self, request: web.Request, users: Mapping[str, User]) -> User | None:
-        """Who asks, if a session says so; `users` are those that there are now.
+        """The user of the session of `request`, or None; `users` are the current users.
 
-        What changes something has to carry the mark: a cookie alone could have been sent by another page,
-        such as one of another port of the same host, which is no other site to a browser.
+        A request that changes something needs the header UI_HEADER: the cookie alone could be sent by another
+        page, such as one on another port of the same host, which a browser treats as the same site.
         """
         digest = _digest(request)
         session = self._by_token.get(digest)
@@ -166,7 +167,7 @@ class WebSessions:
         return user
 
     def _present(self, session: _WebSession, users: Mapping[str, User]) -> User | None:
-        """The user of `session` as they are now; None if it has ended."""
+        """The current user of `session`; None if the session has ended."""
         now, visitor = self._now(), session.visitor
         if now - session.used_at > SESSION_IDLE_MS or now - session.began_at > SESSION_MS_MAX:
             return None
@@ -178,7 +179,7 @@ class WebSessions:
         return found if found is not None and _password_digest(found) == session.password else None
 
     def _make_room(self, name: str) -> None:
-        """End who was away longest, of the user `name` and of all, where one more would be too many."""
+        """End the least recently used sessions, so that one more of the user `name` is within the limits."""
         theirs = [token for token, session in self._by_token.items() if session.name == name]
         for token in theirs[: max(0, len(theirs) + 1 - SESSIONS_OF_USER_MAX)]:
             del self._by_token[token]
@@ -203,7 +204,7 @@ class WebSessions:
         return self._storing
 
     def _outliving(self) -> list[StoredWebSession]:
-        """Those that outlive the node."""
+        """The sessions that survive a restart of the node."""
         return [
             StoredWebSession(token, session.name, session.password, session.began_at, session.used_at)
             for token, session in self._by_token.items()
@@ -211,7 +212,7 @@ class WebSessions:
         ]
 
     async def _store_all(self) -> None:
-        """Store what there is, and what changes meanwhile."""
+        """Store the sessions until all changes, including those made meanwhile, are stored."""
         assert self._store is not None
         try:
             while self._stored < self._changes:
@@ -223,7 +224,7 @@ class WebSessions:
 
 
 def _api_of(request: web.Request) -> str:
-    """The path of the API, below which the cookie is sent: `request` is for a session of it."""
+    """The path of the API, to which the cookie is restricted; `request` is for its session path."""
     return request.path.rstrip("/").removesuffix(_SESSION_PATH)
 
 
@@ -236,6 +237,6 @@ def _digest_of(token: str) -> bytes:
 
 
 def _password_digest(user: User) -> bytes:
-    """Tells one password of `user` from the next; what it is compared with has a salt."""
+    """A digest that changes with the password of `user`; the password hash in it is salted."""
     octets = user.hashing_algorithm.encode("utf-8", "surrogatepass") + b"\x00" + user.password_hash
     return blake2b(octets, digest_size=_TOKEN_SIZE).digest()

@@ -1,1 +1,1 @@
-"""One file per kind of resource."""
+"""The handlers of the HTTP API: one module per kind of resource."""

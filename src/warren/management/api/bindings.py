@@ -1,4 +1,4 @@
-"""Bindings: lists of them, from both ends, and one by the key that stands for what is special about it."""
+"""Bindings: listed by source or destination, and addressed by `properties_key`."""
 
 import asyncio
 from collections.abc import Iterable, Iterator

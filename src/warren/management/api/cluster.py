@@ -1,4 +1,4 @@
-"""The cluster: its name, which is a parameter of the broker to RabbitMQ, too."""
+"""The cluster name, which is stored as a global parameter, as in RabbitMQ."""
 
 from typing import TypedDict
 

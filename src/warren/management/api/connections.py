@@ -1,4 +1,4 @@
-"""Connections and their channels, who consumes on them, and ending one."""
+"""Connections and channels: listed, with their consumers, and closed."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -37,7 +37,7 @@ from warren.session.streams.connection import StreamConnection
 
 C = TypeVar("C", bound=AnyConnection)
 
-# What a client is told whom somebody has disconnected here, unless that says something else.
+# The reason sent to a client whose connection is closed here, unless the request gives another.
 _CLOSED = "Closed via management plugin"
 
 

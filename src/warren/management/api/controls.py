@@ -1,4 +1,4 @@
-"""The node itself: its settings, its limits, its log, and whether a password is somebody's."""
+"""Operations on the node itself: settings, limits, log, and checking a password."""
 
 from typing import NotRequired, TypedDict
 

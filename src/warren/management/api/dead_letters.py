@@ -1,4 +1,4 @@
-"""Dead letters over HTTP: in which queues there may be some, and what those of a queue died of."""
+"""Dead letters over HTTP: which queues may hold some, and the causes of those in a queue."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Making and deleting exchanges and queues, checked as on a channel."""
+"""Declaring and deleting exchanges and queues, with the checks that a channel makes."""
 
 from typing import Literal, TypedDict
 

@@ -1,7 +1,7 @@
-"""Definitions: all that exists as one document, or what is in one virtual host, out and in again.
+"""Export and import of definitions, of the whole broker or of one virtual host, as one JSON document.
 
-A document is read as a whole, and held against what can be made, before any of it is; then it is made in the
-order in which its parts need each other. What exists already stays as it is, as RabbitMQ has it.
+A document is parsed and checked as a whole before any part of it is applied; its objects are then created in
+the order of their dependencies. Existing objects are not changed by a declaration, as in RabbitMQ.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from warren.metadata.definitions_import import DefinitionsError, import_commands
 from warren.session.server_properties import COMPATIBLE_VERSION, PRODUCT
 from warren.vhost.definitions_check import check_definitions
 
-# Of these, many at once may be under way: they are noted in order.
+# Many commands of these types may be in progress at once: the metadata log records them in order.
 _TOPOLOGY = (DeclareExchange, DeclareQueue, Bind)
 _PRODUCT = {"product_name": PRODUCT, "product_version": COMPATIBLE_VERSION}
 
@@ -90,7 +90,7 @@ async def _exported(
 
 async def _import(request: web.Request, node: ManagedNode, vhost: str | None) -> web.StreamResponse:
     octets, redirect = await _document(request)
-    # A document of ten megabytes takes a second to be understood, in which everybody else goes on.
+    # Parsing a document of ten megabytes takes a second; in a thread it does not block the event loop.
     commands = await asyncio.to_thread(_parse_commands, octets, node, vhost)
     for together in parallel_batches(commands, _kind):
         for command, answer in zip(together, await propose_all(node, together), strict=True):
@@ -119,7 +119,7 @@ def _check(command: MetadataCommand, reply: Reply) -> None:
     """Raise RequestRefused if `command` failed, which ends the import."""
     if reply.outcome is Outcome.REFUSED:
         raise bad_request(reply.text + _place(command))
-    # RabbitMQ, too, passes over a binding of something that is not there.
+    # RabbitMQ also skips a binding whose source or destination does not exist.
     if reply.outcome is Outcome.MISSING and not isinstance(command, Bind):
         if isinstance(command, PermissionCommand) and "user" in reply.text:
             raise bad_request(["no_such_user", command.user])

@@ -1,4 +1,4 @@
-"""Exchanges as they are: lists of them, and one."""
+"""Exchanges: lists, and single exchanges with their statistics."""
 
 from aiohttp import web
 

@@ -1,4 +1,4 @@
-"""Health checks, as RabbitMQ 3.10.8 answers them: 200 with "ok", or 503 with what is wrong."""
+"""Health checks, as RabbitMQ 3.10.8 answers them: 200 with status "ok", or 503 with the reason."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from warren.management.replies import error_reply, failed, missing, reply
 from warren.management.views.overview import RESOURCES, alarms_of
 
 _NO_LISTENER = "No active listener"
-# Other ways to write the names of protocols.
+# Names of protocols that clients may use, and the names of the listeners' protocols.
 _PROTOCOLS = {
     "amqp091": "amqp",
     "amqp0-9-1": "amqp",
@@ -46,7 +46,7 @@ class HealthCheckFailedShape(TypedDict, total=False):
 
     status: Required[Literal["failed"]]
     reason: Required[str]
-    # The same for people, who are told which.
+    # The reason for people; it names the objects that failed the check.
     message: str
     alarms: list[dict[str, str]]
     missing: int | str
@@ -98,7 +98,7 @@ def port_listener(request: web.Request, node: ManagedNode) -> web.Response:
 def protocol_listener(request: web.Request, node: ManagedNode) -> web.Response:
     """Check that a listener uses the protocol."""
     asked = request.match_info["protocol"]
-    # RabbitMQ takes several since 4.1.
+    # RabbitMQ accepts several protocols, separated by commas, since 4.1.
     wanted = [_PROTOCOLS.get(one.lower(), one) for one in asked.split(",")]
     protocols = list(dict.fromkeys(listener.protocol for listener in node.listeners))
     if all(protocol in protocols for protocol in wanted):

@@ -1,4 +1,4 @@
-"""Jobs over HTTP: which there are, how far each is, stopping one, and undoing a redrive."""
+"""Jobs over HTTP: listing them with their progress, stopping one, and undoing a redrive."""
 
 from aiohttp import web
 

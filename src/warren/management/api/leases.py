@@ -1,4 +1,4 @@
-"""Messages of a queue on lease over HTTP: had by one reader, read again and again, and settled at once."""
+"""Leases over HTTP: a reader leases messages of a queue, reads them repeatedly and settles them at once."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal, NotRequired, TypedDict
@@ -237,7 +237,7 @@ def _named(
 ) -> tuple[VhostMetadata, LeaseRecord]:
     """The lease in the path: the user's own, any for administrators, and to read also with monitoring.
 
-    Anybody else's is answered as one that there never was.
+    For other users the response is that of a lease that does not exist.
     """
     id, user = request.match_info["lease"], user_of(request)
     for vhost in node.metadata.vhosts.by_name.values():
@@ -264,7 +264,7 @@ def _check_active(lease: LeaseRecord) -> None:
 
 
 def _number(fields: BodyFields, name: str, default: int, most: int) -> int:
-    """The field `name` as a number from 1 to `most`; raises RequestRefused for others."""
+    """The field `name` as a number from 1 to `most`; raises RequestRefused for any other value."""
     if name not in fields:
         return default
     number = fields.integer(name)

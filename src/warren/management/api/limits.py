@@ -1,4 +1,4 @@
-"""How many connections and queues a virtual host may have, and how many connections and channels a user."""
+"""Limits of connections and queues of a virtual host, and of connections and channels of a user."""
 
 from collections.abc import Mapping
 from typing import TypedDict

@@ -1,9 +1,9 @@
-"""What GETs answer, again and again as it changes: server-sent events, as the WHATWG describes them.
+"""Responses of GET requests as a stream of server-sent events (WHATWG HTML), sent when they change.
 
     data: {"path":"/api/overview","status":200,"body":{…}}
 
-Each is asked as the user who is signed in, whose rights are looked at anew each time; only what has changed
-is sent. What can be followed is what the table of routes answers a GET with JSON: nothing that is a stream.
+Each request is made as the signed-in user, whose rights are checked again each time; a response is sent only
+if it differs from the last one of its path. A path can be followed if its GET returns JSON.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ _HEADERS = {
     "content-type": "text/event-stream",
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
-    # A proxy in between is not to wait for more.
+    # Tells a reverse proxy not to buffer events.
     "x-accel-buffering": "no",
 }
 _API = "/api/"
-# As often as rates are sampled, and all streams at the same moments.
+# The interval at which rates are sampled; all streams send at the same moments.
 _INTERVAL_S = 5.0
 _EVENT_STREAMS: web.AppKey[EventStreams] = web.AppKey("following", EventStreams)
-# Where a responder keeps the handler of a GET.
+# The attribute of a responder that holds its handler of GET.
 GETS = "gets"
 
 
@@ -68,14 +68,14 @@ async def live(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     event_streams, user = request.app[_EVENT_STREAMS], user_of(request)
     with event_streams.open_stream(user.name):
         response = web.StreamResponse(headers=_HEADERS)
-        # Who is let go of connects anew.
+        # A client that is disconnected because it does not read has to open a new connection.
         response.force_close()
         try:
             await response.prepare(request)
             _shrink_send_buffer(request)
             await _EventStream(request, node, response, event_streams).follow(paths)
         except ConnectionResetError:
-            # The client is gone.
+            # The client has disconnected.
             pass
         return response
 
@@ -102,7 +102,7 @@ async def _is_followable(request: web.Request, path: str) -> bool:
 
 
 class _EventStream:
-    """One client."""
+    """The event stream of one client."""
 
     def __init__(
         self,
@@ -116,11 +116,11 @@ class _EventStream:
         self._response = response
         self._following = event_streams
         self._name = user_of(request).name
-        # By path, the digest of what was sent last.
+        # The digest of the last event sent, by path.
         self._sent: dict[str, bytes] = {}
 
     async def follow(self, paths: list[str]) -> None:
-        """Send what `paths` answer until the client goes, or does not read."""
+        """Send the responses of `paths` until the client disconnects or stops reading."""
         loop = asyncio.get_running_loop()
         protocol = self._request.protocol
         assert isinstance(protocol, HttpProtocol)
@@ -128,7 +128,7 @@ class _EventStream:
             for path in paths:
                 if not await self._send(path):
                     return
-            # A comment, which shows whether the client is there still.
+            # Writing a comment line detects a client that has disconnected.
             await self._response.write(b":\n\n")
             await asyncio.wait({protocol.lost}, timeout=_INTERVAL_S - loop.time() % _INTERVAL_S)
 

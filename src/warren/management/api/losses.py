@@ -1,4 +1,4 @@
-"""What was lost of messages, and that an operator knows of it."""
+"""Lost messages: listing the losses, and acknowledging them as an operator."""
 
 from dataclasses import asdict
 from typing import Annotated, TypedDict

@@ -1,4 +1,4 @@
-"""Messages moved from a queue to others over HTTP: dead letters sent back, and messages moved as they are."""
+"""Moving messages from a queue to other queues over HTTP: redriving dead letters, and moving as they are."""
 
 import asyncio
 from dataclasses import dataclass
@@ -98,7 +98,7 @@ for _body in (RedriveBody, MoveBody):
 
 @dataclass(slots=True, kw_only=True)
 class _MoveOptions:
-    """What a request asks to be moved, and how."""
+    """The options of a request to move messages."""
 
     queue: ClassicQueue
     places: list[int]
@@ -108,7 +108,7 @@ class _MoveOptions:
     is_dry_run: bool
 
     def queue_scan(self) -> QueueScan | SelectionScan:
-        """What is to be looked at."""
+        """A scan of the selected positions, or of the whole queue."""
         return SelectionScan(self.queue, self.places) if self.places else QueueScan(self.queue)
 
 
@@ -212,7 +212,7 @@ def _started(job: Job, node: ManagedNode) -> web.StreamResponse:
 
 
 async def _preview(options: _MoveOptions, move_router: MoveRouter) -> dict[str, object]:
-    """The preview of a move within the bounds of one response; `next` is where it stopped looking."""
+    """The preview of a move, within the bounds of one response; `next` is where the scan stopped."""
     preview = MovePreview(options.queue_scan(), options.fits, move_router, PREVIEWED_MAX)
     queue_scan = preview.queue_scan
     limit = options.limit if options.limit is not None else PEEKED_PER_REQUEST_MAX
@@ -228,7 +228,7 @@ async def _preview(options: _MoveOptions, move_router: MoveRouter) -> dict[str, 
 
 
 def _move_options(fields: BodyFields, queue: ClassicQueue) -> _MoveOptions:
-    """match: conditions; group: a cause of dead letters; positions: of messages; limit; rate; dry_run."""
+    """The fields match (conditions), group (cause of death), positions, limit, rate and dry_run."""
     texts = fields.get("match", [])
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise bad_request("match must be a list of conditions")
@@ -255,14 +255,14 @@ def _move_options(fields: BodyFields, queue: ClassicQueue) -> _MoveOptions:
 
 @dataclass(frozen=True, slots=True)
 class _DeadLetterGroup:
-    """What dead letters must have in common; None is anything."""
+    """The first death that selected dead letters have in common; None matches any value."""
 
     queue: str | None
     reason: str | None
     exchange: str | None
 
     def fits(self, message: Message) -> bool:
-        """Whether `message` is one of them."""
+        """True if the first death of `message` is that of the group."""
         origin = origin_of(message)
         if origin is None:
             return False

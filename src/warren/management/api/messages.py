@@ -1,4 +1,4 @@
-"""Messages by hand: publishing one, looking at some, and whether a virtual host works at all."""
+"""Single messages over HTTP: publishing, getting, and the aliveness test of a virtual host."""
 
 import asyncio
 import binascii
@@ -37,7 +37,7 @@ _TEXTS = (
     "content_type", "content_encoding", "correlation_id", "reply_to", "expiration", "message_id", "type",
     "user_id", "app_id", "cluster_id",
 )  # fmt: skip
-# The numbers that a property can hold.
+# The range of each numeric property.
 _NUMBERS_MAX = {"delivery_mode": 255, "priority": 255, "timestamp": (1 << 64) - 1}
 _SETTLE: dict[object, Callable[[ClassicQueue, Delivery], None]] = {
     "ack_requeue_true": ClassicQueue.requeue,
@@ -165,7 +165,7 @@ async def aliveness(request: web.Request, node: ManagedNode) -> web.StreamRespon
 
 
 async def _publish_confirmed(context: RequestContext, message: Message, properties: BasicProperties) -> bool:
-    """Publish `message`; RequestRefused if a queue rejects it, TimeoutError if unconfirmed in time."""
+    """True if `message` was routed; RequestRefused if a queue rejects it, TimeoutError if unconfirmed."""
     publishing = run_coroutine(
         publish(context.services, context.rules, message, properties=properties, origin=context.origin)
     )

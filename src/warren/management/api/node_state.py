@@ -1,4 +1,4 @@
-"""What RabbitMQ's tools ask a node about itself, apart from how it is and what it counts."""
+"""Requests of RabbitMQ's tools about a node, other than its state and its statistics."""
 
 import asyncio
 from base64 import b64encode
@@ -15,10 +15,10 @@ from warren.management.replies import bad_request, done, missing, reply
 from warren.management.request_body import read_octets
 from warren.session.admission_control import AuthAttempts
 
-# A form has a name and a password, and perhaps what the button was called.
+# A form has a name and a password, and possibly the name of the button.
 _FORM_FIELDS_MAX = 10
 
-# What tools look for before they use something, and what of it there is.
+# Feature flags that tools check before they use a feature, and whether the feature exists here.
 _FLAGS = {
     "classic_mirrored_queue_version": ("Classic queues may ask for a version", True),
     "drop_unroutable_metric": ("Messages that no queue took are counted", True),
@@ -169,7 +169,7 @@ async def login(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 
 def _form(octets: bytes) -> dict[bytes, bytes]:
-    """The fields of a form, of which a browser sends two."""
+    """The fields of an HTML form."""
     try:
         return dict(parse_qsl(octets, keep_blank_values=True, max_num_fields=_FORM_FIELDS_MAX))
     except ValueError:

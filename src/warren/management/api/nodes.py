@@ -1,4 +1,4 @@
-"""The node, what it uses, and which of its alarms are on."""
+"""The node: its resource use, its limits and its alarms."""
 
 from typing import Annotated
 
@@ -55,7 +55,7 @@ def one_node(request: web.Request, node: ManagedNode) -> web.Response:
     if request.query.get("memory") == "true":
         facts["memory"] = memory_view(node, is_relative=False)
     if request.query.get("binary") == "true":
-        # What Erlang keeps beside the heaps of processes, by process: there is nothing of the kind.
+        # RabbitMQ reports Erlang binaries by process category; a Python process has none.
         facts["binary"] = dict.fromkeys((*memory_view(node, is_relative=True), "other"), 0)
     return reply_one(request, facts)
 

@@ -1,4 +1,4 @@
-"""What can be asked here, told to whoever would ask."""
+"""Serves the OpenAPI document of the API."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The node at a glance, and who is asking."""
+"""The overview of the node, and the user of the request."""
 
 from typing import TypedDict
 

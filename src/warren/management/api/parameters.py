@@ -1,4 +1,4 @@
-"""Parameters: what plugins and operators keep under a component and a name, and those of the whole broker."""
+"""Runtime parameters, addressed by component and name, and global parameters."""
 
 from collections.abc import Iterator
 from typing import Any, TypedDict

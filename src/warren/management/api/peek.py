@@ -1,4 +1,4 @@
-"""Looking into a queue without touching it: nothing is handed out, requeued or marked."""
+"""Peeking at messages of a queue: nothing is delivered, requeued or marked."""
 
 import asyncio
 from collections.abc import Iterator
@@ -89,7 +89,7 @@ class PeekShape(TypedDict):
 
 @dataclass(slots=True)
 class _PeekScan:
-    """What is asked for, and what was found so far."""
+    """The options of a peek, and what it has found so far."""
 
     queue: LocalQueue
     first: int
@@ -103,7 +103,7 @@ class _PeekScan:
 
     @property
     def is_enough(self) -> bool:
-        """True if no more is to be looked at for this answer."""
+        """True if the response is full, or the bound of examined messages is reached."""
         return (
             len(self.found) >= self.count
             or self.examined >= PEEKED_PER_REQUEST_MAX
@@ -111,7 +111,7 @@ class _PeekScan:
         )
 
     def examine(self, message: Message, more: dict[str, object]) -> None:
-        """Note `message`, with `more` of it, if it fits."""
+        """Count `message`, and add it with the fields `more` to the result if it matches the conditions."""
         self.examined += 1
         if all(condition.fits(message) for condition in self.conditions):
             self.octets += min(message.body_size, self.truncate)

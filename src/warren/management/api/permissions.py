@@ -1,4 +1,4 @@
-"""What users may do in virtual hosts, and which topics they are restricted to."""
+"""Permissions of users in virtual hosts, and their topic permissions."""
 
 from collections.abc import Callable
 from typing import NotRequired, TypedDict
@@ -22,7 +22,7 @@ from warren.metadata.commands import (
 from warren.metadata.permissions import Permission, TopicPermission
 from warren.model.patterns import TOO_SLOW, is_suspended
 
-# True for a user and a virtual host that are asked for.
+# True for a user and a virtual host that the response includes.
 PermissionFilter = Callable[[str, str], bool]
 
 _PATTERNS = ("configure", "write", "read")
@@ -165,7 +165,7 @@ async def delete_topic_permission(request: web.Request, node: ManagedNode) -> we
 async def permissions_of(
     request: web.Request, node: ManagedNode, is_chosen: PermissionFilter
 ) -> web.StreamResponse:
-    """The permissions of the given users in the given virtual hosts."""
+    """The permissions of the users and virtual hosts for which `is_chosen` is true."""
     found = [entry for entry in node.metadata.permissions.by_user_and_vhost.items() if is_chosen(*entry[0])]
     columns = {"user": lambda entry: entry[0][0], "vhost": lambda entry: entry[0][1]}
     listing: Listing[tuple[tuple[str, str], Permission]] = Listing(
@@ -177,7 +177,7 @@ async def permissions_of(
 async def topic_permissions_of(
     request: web.Request, node: ManagedNode, is_chosen: PermissionFilter
 ) -> web.StreamResponse:
-    """The topic permissions of the given users in the given virtual hosts."""
+    """The topic permissions of the users and virtual hosts for which `is_chosen` is true."""
     found = [
         (user, vhost, exchange, topic)
         for (user, vhost), topics in node.metadata.permissions.topics_by_user_and_vhost.items()

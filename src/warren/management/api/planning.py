@@ -1,4 +1,4 @@
-"""Definitions, told before they are made: what an import would come to, and then exactly that."""
+"""Planning an import of definitions, and applying exactly the plan that was reviewed."""
 
 import asyncio
 import hmac
@@ -119,19 +119,19 @@ class _PlanReview:
         self._found = found
         self.left_out = found.left_out[:DEFINITIONS_NAMED_MAX]
         self.fingerprint = ""
-        # What is lost by it, and how many items of each action it has.
+        # How many objects of each kind are lost by it, and how many items of each action it has.
         self.losses: dict[str, int] = {}
         self.counts = dict.fromkeys((action.value for action in PlanAction), 0)
 
     def check_complete(self) -> None:
-        """Refuse the plan if it leaves something of its document out."""
+        """Raise RequestRefused if the plan omits part of its document."""
         try:
             self._found.complete()
         except DefinitionsError as error:
             raise bad_request(str(error)) from None
 
     async def look_at(self, node: ManagedNode, asked: object) -> None:
-        """Go through all items, which with what was `asked` make the fingerprint."""
+        """Examine all items and compute the fingerprint from them and from `asked`, in slices of a turn."""
         digest = sha256(encoded(asked))
         for number, item in enumerate(self.plan.items, 1):
             of_item = losses_of(node, item)
@@ -139,19 +139,19 @@ class _PlanReview:
                 self.losses[name] = self.losses.get(name, 0) + count
             action = item.action.value
             self.counts[action] += 1
-            # Messages come and go; that a queue is not empty any more is another plan.
+            # The count of messages changes all the time; only whether the queue is empty is part of the plan.
             digest.update(encoded([action, item.key, item.before, item.after, is_empty(of_item)]))
             if not number % LISTED_PER_TURN:
                 await asyncio.sleep(0)
         self.fingerprint = digest.hexdigest()
 
     async def end(self) -> None:
-        """Let go of it."""
+        """Release the plan's items, in slices of one turn of the event loop."""
         for _ in self.plan.end():
             await asyncio.sleep(0)
 
     def facts(self, items: list[dict[str, Json]]) -> dict[str, Json]:
-        """It, with `items` of it."""
+        """The JSON form of the plan, with `items` of it."""
         totals = self.counts | {"keep": self.plan.kept}
         facts: dict[str, Json] = {
             "fingerprint": self.fingerprint,
@@ -195,7 +195,7 @@ async def _apply(request: web.Request, node: ManagedNode, vhost: str | None) -> 
             reason = _failure(command, outcome)
             applied, failed = applied + (not reason), failed + bool(reason)
             facts |= {"outcome": "failed", "reason": reason} if reason else {"outcome": "done"}
-            # What failed is told of whatever else there is.
+            # Failures are included even if the requested count of results is reached.
             if len(results) < count or reason:
                 results.append(facts)
     answer = reply(planned.facts(results[-PLANNED_SHOWN_MAX:]) | {"applied": applied, "failed": failed})
@@ -221,17 +221,17 @@ def _failure(command: MetadataCommand, answer: Reply | BaseException) -> str:
     return ""
 
 
-# What is gone already is as well as removed.
+# Commands that remove an object succeed if it is missing.
 _REMOVING = ("Delete", "Remove", "Clear", "Unbind")
 
 
 async def _planned(request: web.Request, node: ManagedNode, vhost: str | None) -> _PlanReview:
     is_pruning = request.query.get("prune", "") == _TRUE
     octets = await read_octets(request)
-    # A document of ten megabytes takes a second to be understood, in which everybody else goes on.
+    # Parsing a document of ten megabytes takes a second; in a thread it does not block the event loop.
     found, sections = await asyncio.to_thread(_parse_importable, octets, node, vhost)
     pruned = sections if is_pruning else frozenset[str]()
-    # Nobody takes themselves away, or what the cluster is known by.
+    # Pruning never deletes the user of the request, nor the id of the cluster.
     spared = {
         DefinitionKey("users", "", user_of(request).name),
         DefinitionKey("global_parameters", "", CLUSTER_ID),
@@ -247,7 +247,7 @@ async def _planned(request: web.Request, node: ManagedNode, vhost: str | None) -
 def _parse_importable(
     octets: bytes, node: ManagedNode, vhost: str | None
 ) -> tuple[CheckedDefinitions, frozenset[str]]:
-    """The commands of a document, and which sections it has."""
+    """The commands of a document, and the names of its sections."""
     document = parsed(octets)
     if not isinstance(document, dict):
         raise bad_request("not_json")
@@ -262,7 +262,7 @@ def _parse_importable(
 
 
 def _with_known_hash(entry: Json, node: ManagedNode) -> Json:
-    """`entry` of a user, with the hash that is known of a password that is: no hash of it is like another."""
+    """`entry` with the stored hash if the password is unchanged: a new salt would make another hash."""
     if not isinstance(entry, dict) or not isinstance(entry.get("password"), str):
         return entry
     name = entry.get("name")

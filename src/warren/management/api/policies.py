@@ -1,4 +1,4 @@
-"""Policies, and those of operators: the same, apart from who may set them and what they may say."""
+"""Policies and operator policies, which differ in the required right and in the accepted settings."""
 
 from collections.abc import Iterator
 from typing import Literal, NotRequired, TypedDict
@@ -47,7 +47,7 @@ PolicyShape = TypedDict(
 
 
 class PolicyHandlers:
-    """What answers for policies, or for those of operators."""
+    """The handlers of policies, or of operator policies."""
 
     def __init__(self, *, is_operator: bool) -> None:
         self._is_operator = is_operator
@@ -108,7 +108,7 @@ class PolicyHandlers:
 
 
 def _given(fields: BodyFields, name: str, refusal: str) -> object:
-    """The field `name`, which may be missing, and then has a default; null is refused, as it is none."""
+    """The field `name`, None if it is absent; raises RequestRefused with `refusal` if it is null."""
     value = fields.get(name)
     if value is None and name in fields:
         raise bad_request(failed([refusal]))

@@ -1,4 +1,4 @@
-"""What a start has found on the disk and the metadata do not name: seen, known and removed by an operator."""
+"""Quarantined data (found on disk at start, unknown to the metadata): listed, acknowledged and removed."""
 
 from typing import TypedDict
 
@@ -55,7 +55,7 @@ async def remove(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 
 def quarantined_item_view(item: QuarantinedItem) -> dict[str, object]:
-    """What is shown of `item`."""
+    """`item` as JSON."""
     shown = QuarantinedItemShape(
         id=item.id,
         kind=item.kind,

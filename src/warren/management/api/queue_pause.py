@@ -1,4 +1,4 @@
-"""Queues that hand nothing out for as long as somebody says so."""
+"""Pausing and resuming delivery from a queue."""
 
 from typing import TypedDict
 

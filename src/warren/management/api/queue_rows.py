@@ -1,4 +1,4 @@
-"""Messages as rows of Arrow over HTTP: those that wait in a queue, which stay as they are."""
+"""Ready messages of a queue as rows of an Arrow stream over HTTP; the queue is not changed."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypedDict
@@ -20,7 +20,7 @@ from warren.queues.local import LocalQueue
 from warren.vhost.queue_scan import QueueScan
 
 _COMPRESSIONS = ("zstd", "lz4")
-# As many as there are, and from the first on, where nothing is said.
+# By default a range begins at the first row and has no limit of rows.
 NUMBER_MAX = (1 << 63) - 1
 
 
@@ -52,7 +52,7 @@ class BrowseQuery(RowFilterQuery, total=False):
 deprecate(BrowseQuery, octets_max="max_bytes")
 
 
-# No JSON: nothing says more of it than its type.
+# The response is an Arrow stream, which JSON schema does not describe.
 ROWS = {200: Any, 501: ErrorShape}
 
 

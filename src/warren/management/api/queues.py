@@ -1,4 +1,4 @@
-"""Queues as they are: lists of them, and one with who consumes from it."""
+"""Queues: lists, and single queues with their consumers."""
 
 from functools import partial
 from typing import Annotated
@@ -31,7 +31,7 @@ from warren.management.views.queues import (
 from warren.management.views.stats import SamplesQuery, sample_ranges
 from warren.queues.local import LocalQueue
 
-# What cannot be known of a queue before its policies are.
+# Fields for which the policies of the queue must be found first.
 _OF_POLICIES = ("policy", "operator_policy", "effective_policy_definition")
 
 
@@ -94,7 +94,7 @@ def queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 
 class _View:
-    """How each queue of a list is shown."""
+    """The fields of each queue in a list."""
 
     def __init__(self, request: web.Request, node: ManagedNode) -> None:
         self._asked = sample_ranges(request, node)

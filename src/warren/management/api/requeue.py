@@ -1,4 +1,4 @@
-"""Taking back what consumers hold and do not settle: it is ready again, and they go on."""
+"""Requeueing unacknowledged messages, whose consumers stay subscribed."""
 
 import asyncio
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from warren.queues.queue import Delivery
 from warren.session.amqp_connection import AmqpConnection
 from warren.session.channel import Channel
 
-# A connection, a channel of it, and one of its delivery tags.
+# The name of a connection, the number of a channel on it, and a delivery tag on the channel.
 _DeliveryKey: TypeAlias = tuple[str, int, int]
 _TAG_MAX = (1 << 64) - 1
 _CHANNEL_MAX = 65_535
@@ -61,25 +61,25 @@ deprecate(RequeuedShape, returned="requeued")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DeliveryFilter:
-    """Which deliveries go back."""
+    """Selects the deliveries to requeue."""
 
-    # These, or None: all that fit.
+    # The deliveries that were named; None if they are selected by the other fields.
     places: frozenset[_DeliveryKey] | None
     connection: str | None
     channel: int | None
     consumer_tag: str | None
-    # Handed out before.
+    # Selects deliveries made at this time (ms) or before.
     before: int | None
 
     def may_be_of(self, connection: AmqpConnection, channel: Channel) -> bool:
-        """Whether any may be of this channel."""
+        """True if deliveries of this channel may be selected."""
         name, number = connection.peer.name, channel.number
         if self.places is not None:
             return any(place[:2] == (name, number) for place in self.places)
         return self.connection in (None, name) and self.channel in (None, number)
 
     def has(self, place: _DeliveryKey, delivery: Delivery) -> bool:
-        """Whether this one goes back."""
+        """True if `delivery`, which has the key `place`, is selected."""
         if self.places is not None:
             return place in self.places
         if self.before is not None and not 0 < delivery.delivered_at <= self.before:
@@ -99,7 +99,8 @@ async def requeue_unacked(request: web.Request, node: ManagedNode) -> web.Stream
     fields = await read_fields(request)
     choice = _choice(fields, node.now())
     queue = context.services.queue_service.configurable_queue(context.requester, request.match_info["queue"])
-    # What goes back may be handed to a channel that was not looked at yet: it does not go back again.
+    # A requeued message may be delivered to a channel that comes later in this loop. The last tag of each
+    # channel is noted first, so that such a message is not requeued again.
     last_tags = [
         (connection, channel, channel.subscriber.unacked.last_tag)
         for connection, channel in channels_of(node, queue)

@@ -1,4 +1,4 @@
-"""Staged publish: executors leave rows, a driver commits all of a batch at once, and once only."""
+"""Staged publish: executors upload rows, and a driver commits all rows of a batch at once, exactly once."""
 
 import asyncio
 from contextlib import suppress
@@ -38,10 +38,10 @@ from warren.store.staged.commit_progress import CommitProgress, CommitState
 from warren.store.staged.stage import Stage, StageDescription
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
-# What numbers of partitions and attempts may be: Spark's are 64 bits. A stream knows rows by batch and row.
+# Bounds of partitions and attempts, which are 64 bits in Spark. A stream identifies rows by batch and row.
 _NUMBER_MAX = (1 << 63) - 1
 _BATCH_MAX = (1 << 64 - STAGED_ROW_BITS) - 1
-# A stream knows the query as a producer, whose name has room for so many octets beside a prefix.
+# In a stream the query is the name of a producer, which has a prefix of 7 bytes.
 _QUERY_SIZE_MAX = NAME_SIZE_MAX - 7
 _COMMITTED: Literal["committed"] = "committed"
 _ALREADY: Literal["already committed"] = "already committed"
@@ -199,7 +199,7 @@ async def commit(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     named = _partitions(fields)
     takes_over = is_administrator(user_of(request))
     if named and vhost_staging.owner(query) is None and not takes_over:
-        # Nothing of it can be there; whose it is not is told in no other way.
+        # Without an owner the query has no rows; the response is the one for the query of another user.
         raise _not_of(context, query)
     _check_owned(context, vhost_staging, query, takes_over=takes_over)
     _check_may_write(context, query)
@@ -262,7 +262,7 @@ async def staged(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         vhost_staging for name, vhost_staging in sorted(node.staging.vhost_stagings.items()) if name in seen
     ]
     for vhost_staging in vhost_stagings:
-        # What cannot be read in one of them is in the log, and hides nothing of the others.
+        # A virtual host whose stages cannot be read has been logged; the others are listed.
         with suppress(OSError, StoreFileError):
             await vhost_staging.ready()
     return reply(
@@ -387,7 +387,7 @@ def _finished_reply(progress: CommitProgress, batch: int) -> web.Response:
         return error_reply(409, "given_up", reason)
     if progress.batch == batch:
         return reply(_progress_json(progress, _ALREADY))
-    # Of a batch before the last nobody knows any more how many rows it had.
+    # Only the last batch has a record of how many rows it had.
     return reply({"state": _ALREADY, "rows": 0})
 
 

@@ -1,4 +1,4 @@
-"""Connections of the stream protocol with their publishers and consumers, at RabbitMQ's paths for these."""
+"""Stream connections with their publishers and consumers, at the paths of RabbitMQ's stream management."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Streams over HTTP: where they begin and end, and their messages as rows of Arrow, any range, any time."""
+"""Streams over HTTP: their offsets, and their messages as rows of Arrow, from any offset or time."""
 
 from collections.abc import Iterator
 from typing import Annotated, TypedDict
@@ -46,7 +46,7 @@ from warren.management.views.streams import (
 )
 from warren.queues.stream import StreamQueue
 
-# Where the answer says with which offset to go on.
+# The response header with the offset from which to continue.
 _NEXT = "warren-next-offset"
 
 

@@ -1,4 +1,4 @@
-"""What of a virtual host hangs together, around one exchange or queue: as much of it as one can look at."""
+"""The graph of bindings around an exchange or queue of a virtual host, within a bounded size."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -23,10 +23,10 @@ from warren.metadata.records import BindingRecord
 from warren.queues.local import LocalQueue
 
 _KEYS_SHOWN_MAX = 3
-# What a line stands for.
+# The kind of an edge.
 _Kind: TypeAlias = Literal["binding", "alternate", "dead-letter", "consumer"]
 _EXCHANGE, _QUEUE = "exchange", "queue"
-# A kind, and a name.
+# The kind and the name of an exchange or queue.
 _GraphNode: TypeAlias = tuple[str, str]
 
 
@@ -79,7 +79,7 @@ deprecate(TopologyShape, things="nodes", lines="edges")
 
 
 class _TopologyGraph:
-    """What is in it so far."""
+    """The nodes and edges found so far."""
 
     def __init__(self, context: RequestContext) -> None:
         self._vhost = context.services.vhost
@@ -88,7 +88,7 @@ class _TopologyGraph:
         self.edges: dict[tuple[str, str, str], TopologyEdgeShape] = {}
 
     async def around(self, middle: _GraphNode) -> None:
-        """Have what leads to `middle` and what it leads to, two steps each way."""
+        """Add the nodes that lead to `middle` and those that it leads to, two steps each way."""
         self._add(middle, 0)
         if not self.nodes:
             return
@@ -102,7 +102,7 @@ class _TopologyGraph:
         self._ends()
 
     async def most_bound(self) -> None:
-        """Have the exchanges that most is bound to, and what that is."""
+        """Add the exchanges with the most bindings, and their destinations."""
         bound = [
             (-self._vhost.router.exchanges[name].bindings, name)
             for name in self._records.exchanges
@@ -116,7 +116,7 @@ class _TopologyGraph:
         self._ends()
 
     def _depths(self, names: list[str]) -> dict[str, int]:
-        """How many of `names` stand before each at most; of those in a circle it is the same for all."""
+        """The longest path to each of `names`; exchanges of a cycle have equal depths."""
         sources = {
             name: {binding.source for binding in self._records.bindings_to_exchange(name)}.intersection(names)
             for name in names
@@ -124,7 +124,7 @@ class _TopologyGraph:
         depths = dict.fromkeys(names, 0)
         for depth in range(1, len(names)):
             behind = [name for name in names if any(depths[source] == depth - 1 for source in sources[name])]
-            # In a circle everything is behind everything, for ever.
+            # In a cycle the depths would grow without end.
             if not behind or len(behind) == len([name for name in names if depths[name] >= depth - 1]):
                 break
             depths |= dict.fromkeys(behind, depth)
@@ -153,7 +153,7 @@ class _TopologyGraph:
     def _connect(
         self, place: _GraphNode, grouped: dict[_GraphNode, list[BindingRecord]], column: int, most: int
     ) -> None:
-        """Lines between `place` and the first of `grouped`, which are put into `column` if they are new."""
+        """Add edges between `place` and the first `most` of `grouped`; new nodes get the layer `column`."""
         is_behind = column > self.nodes[_id(place)]["layer"]
         shown = list(grouped)[:most]
         for other in shown:
@@ -200,7 +200,7 @@ class _TopologyGraph:
         }  # fmt: skip
 
     def _ends(self) -> None:
-        """Alternates, dead letters and consumers of what is in the picture."""
+        """Add alternate exchanges, dead-letter exchanges and consumers of the nodes."""
         for thing in list(self.nodes.values()):
             place = (thing["kind"], thing["name"])
             if thing["kind"] == _EXCHANGE:
@@ -211,7 +211,7 @@ class _TopologyGraph:
                 self._consumers(place, live)
 
     def _lead(self, place: _GraphNode, name: str | None, kind: _Kind) -> None:
-        """A line to an exchange that is not bound, but named."""
+        """Add an edge to the exchange `name`, which is named in the settings of `place` instead of bound."""
         if name:
             other = (_EXCHANGE, name)
             self._add(other, self.nodes[_id(place)]["layer"] + 1)

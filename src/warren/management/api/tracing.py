@@ -1,4 +1,4 @@
-"""Where a message would go if it were published, and why nowhere else; nothing is published."""
+"""Tracing the route of a message without publishing it: the queues it would reach, and why no others."""
 
 import asyncio
 from collections.abc import Callable
@@ -66,13 +66,13 @@ async def trace_route(request: web.Request, node: ManagedNode) -> web.StreamResp
     generation = vhost.router.generation
     for _ in trace.steps(exchange):
         await asyncio.sleep(0)
-    # Of many bindings, the first were looked at some turns ago.
+    # The topology may have changed during the turns in which bindings were examined.
     facts = {"refusals": refusals, "is_topology_changed": vhost.router.generation != generation}
     return reply(with_deprecated(TraceShape, facts | trace_view(vhost, trace, message, size)))
 
 
 def _refusal(check: Callable[[], object]) -> list[str]:
-    """The error with which a publish would be refused; None if `check` accepts it."""
+    """The error with which a publish would be refused, in a list; empty if `check` accepts it."""
     try:
         check()
     except AmqpError as error:

@@ -1,4 +1,4 @@
-"""Virtual hosts: what describes them, and starting one that is down, as RabbitMQ 3.10.8 answers it."""
+"""Virtual hosts: creating, describing and restarting them, as RabbitMQ 3.10.8 does."""
 
 from typing import Required, TypedDict
 
@@ -20,7 +20,7 @@ from warren.metrics.sampler import LENGTHS, OCTETS
 from warren.model.arguments import QUEUE_KINDS
 
 _UNDEFINED = "undefined"
-# As RabbitMQ 3.10 spells it, and as RabbitMQ 4 does.
+# The field's name in RabbitMQ 3.10, and in RabbitMQ 4.
 _DEFAULT_QUEUE_TYPE = ("defaultqueuetype", "default_queue_type")
 
 

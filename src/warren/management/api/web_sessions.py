@@ -1,4 +1,4 @@
-"""Signing in to the web interface, and out again."""
+"""Signing in to the web interface and out of it."""
 
 from typing import TypedDict
 
@@ -23,14 +23,14 @@ class SignInBody(TypedDict):
 async def sign_in(request: web.Request, node: ManagedNode) -> web.Response:
     """Sign in: create a session of the web interface for a user name and password."""
     if UI_HEADER not in request.headers:
-        # A form of another site could sign somebody in as somebody else.
+        # Without this check a form of another site could sign a user in as another user.
         return error_reply(403, "forbidden", f"sessions are for the web interface, which sends '{UI_HEADER}'")
     fields = await read_fields(request)
     credentials = f"{fields.text('username')}:{fields.text('password')}"
     try:
         user = await check_credentials(request, node, credentials.encode("utf-8", "surrogatepass"))
     except RequestRefused as refusal:
-        # Challenged, the browser would ask for the password itself.
+        # With a challenge the browser would open its own dialog for a password.
         refusal.response.headers.pop("www-authenticate", None)
         raise
     response = done()

@@ -1,1 +1,1 @@
-"""Metrics for Prometheus, under RabbitMQ's names."""
+"""Metrics for Prometheus, with RabbitMQ's names."""

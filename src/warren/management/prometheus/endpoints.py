@@ -1,10 +1,10 @@
-"""The three endpoints: sums, every object by itself, and chosen groups of them.
+"""The three metrics endpoints: sums, every object, and selected groups of metrics.
 
-/metrics             what there is, over all queues, channels and connections
-/metrics/per-object  the same, each with labels
-/metrics/detailed    ?family=queue_coarse_metrics&vhost=…: only these, as rabbitmq_detailed_…
+/metrics             sums over all queues, channels and connections
+/metrics/per-object  a value for each object, with labels
+/metrics/detailed    ?family=queue_coarse_metrics&vhost=…: selected groups, as rabbitmq_detailed_…
 
-A pass over very many objects is made in pieces, and written as fast as the client takes it.
+Objects are read in slices of one turn of the event loop, and the text is sent as fast as the client reads it.
 """
 
 import asyncio
@@ -38,29 +38,29 @@ from warren.management.prometheus.sources import (
 _PREFIX = "rabbitmq_"
 _DETAILED = "rabbitmq_detailed_"
 _CLUSTER = "rabbitmq_cluster_"
-# By the prefix of their names, what every answer has at its end.
+# The sources at the end of every response, by the prefix of their names.
 _ALWAYS: tuple[tuple[str, tuple[MetricSource, ...]], ...] = ((_PREFIX, IDENTITY), ("", UNPREFIXED))
-# What is sent in one piece.
+# The size of the parts in which a response is sent, in bytes.
 _CHUNK_SIZE = 65_536
-# Numbers of each of EXPOSED_PER_TURN objects that are added up in one turn.
+# How many families are summed over EXPOSED_PER_TURN objects in one turn of the event loop.
 _READ_PER_TURN = 4
-# What was scraped before, which a scrape tells, too.
+# Statistics of earlier scrapes, which are part of a scrape.
 SCRAPE_STATISTICS: web.AppKey[ScrapeStatistics] = web.AppKey("scrapes")
 
 
 async def metrics(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Sums over all objects."""
+    """Serve sums over all objects."""
     return await _written(request, "default", _summed(node))
 
 
 async def per_object(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Every object by itself."""
+    """Serve a value for every object."""
     sources = (*SOURCES, DETAILED_ATTEMPTS)
     return await _written(request, "per-object", _listed(node, [(_PREFIX, sources)], None))
 
 
 async def detailed(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """The groups that are asked for, of the virtual hosts that are asked for."""
+    """Serve the requested groups of metrics, for the requested virtual hosts or for all."""
     groups = frozenset(request.query.getall("family", []))
     vhosts = request.query.getall("vhost", [])
     chosen = [source for source in SOURCES if source.group and source.group in groups]
@@ -101,7 +101,7 @@ async def _listed(
 
 
 async def _sum(prefix: str, source: ObjectMetricSource, scrape: Scrape, wanted: VhostFilter) -> str:
-    """The families of `source`, each with one number for all objects."""
+    """The text of the families of `source`, each with one sum over all objects."""
     node = scrape.node
     if not source.is_summed:
         return _families(prefix, source, [])
@@ -120,7 +120,7 @@ async def _sum(prefix: str, source: ObjectMetricSource, scrape: Scrape, wanted: 
 async def _objects(
     prefix: str, source: ObjectMetricSource, node: ManagedNode, wanted: VhostFilter
 ) -> AsyncIterator[str]:
-    """The families of `source`, each with the number of every object."""
+    """The text of the families of `source`, each with a value for every object, in parts."""
     pieces: list[tuple[list[str], list[Any]]] = []
     for piece in _pieces(source.objects(node, wanted)):
         all_labels: list[str] = []
@@ -135,7 +135,7 @@ async def _objects(
             text = "".join(
                 [f"{name}{{{labels}}} {read(one)}\n" for labels, one in zip(all_labels, piece, strict=True)]
             )
-            # Only what cannot be summed up may be no number, which Prometheus writes otherwise.
+            # Only values that are not summed may be NaN, which Python writes as "nan".
             yield text if source.is_summed else text.replace(" nan\n", " NaN\n")
             await asyncio.sleep(0)
 
@@ -160,7 +160,7 @@ def _families(prefix: str, source: MetricSource | ObjectMetricSource, rows: list
 
 
 def _plain(value: float) -> float:
-    """As people write it: whole numbers without a point."""
+    """`value` as an int if it is whole, so that it is written without a decimal point."""
     return int(value) if value == int(value) else value
 
 

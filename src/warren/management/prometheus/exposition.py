@@ -1,4 +1,4 @@
-"""The text that Prometheus reads (exposition format 0.0.4)."""
+"""The text format of Prometheus (exposition format 0.0.4)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,33 +19,33 @@ _SCRAPED: tuple[tuple[str, str, dict[str, str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class MetricFamily:
-    """One metric: what it is called without `rabbitmq_` in front, and what it says."""
+    """A metric family: its name without the prefix `rabbitmq_`, its type and its help text."""
 
     name: str
     kind: str
     text: str
-    # What it was called before; it is exposed under both names.
+    # The deprecated name; the family is exposed under both names.
     deprecated_name: str = ""
 
     def deprecated(self) -> "MetricFamily":
-        """The same family under its deprecated name."""
+        """This family under its deprecated name."""
         return MetricFamily(self.deprecated_name, self.kind, f"Deprecated: use {self.name}. {self.text}")
 
 
 class ScrapeStatistics:
-    """What scrapes came to, by registry: a summary of each, as RabbitMQ has it."""
+    """Summaries of the durations and sizes of scrapes by registry, as in RabbitMQ."""
 
     def __init__(self) -> None:
-        # How many, how many octets, how many seconds.
+        # The count of scrapes, their bytes and their seconds.
         self._by_registry: dict[str, tuple[int, int, float]] = {}
 
     def note(self, registry: str, size: int, seconds: float) -> None:
-        """One is over."""
+        """Count a finished scrape of `size` bytes."""
         count, octets, took = self._by_registry.get(registry, (0, 0, 0.0))
         self._by_registry[registry] = count + 1, octets + size, took + seconds
 
     def text(self) -> str:
-        """Those that are over."""
+        """The summaries of the finished scrapes as text."""
         return "".join(self._summaries())
 
     def _summaries(self) -> Iterator[str]:
@@ -58,22 +58,22 @@ class ScrapeStatistics:
 
 
 def head(name: str, family: MetricFamily) -> str:
-    """The lines in front of the values of `family`, which is called `name`."""
+    """The TYPE and HELP lines of `family` under the name `name`."""
     return f"# TYPE {name} {family.kind}\n# HELP {name} {family.text}\n"
 
 
 def line(name: str, labels: str, value: float) -> str:
-    """One value, for what `labels` say."""
+    """A sample line; `labels` may be empty."""
     return f"{name}{{{labels}}} {value}\n" if labels else f"{name} {value}\n"
 
 
 def labels(**of: str) -> str:
-    """What a value is about."""
+    """The text of labels, with escaped values."""
     return ",".join(f'{name}="{_escaped(value)}"' for name, value in of.items())
 
 
 def _escaped(value: str) -> str:
     if "\\" in value or '"' in value or "\n" in value:
         value = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    # A name that is no UTF-8 is shown as far as it is.
+    # Bytes of a name that are not UTF-8 are replaced.
     return value.encode("utf-8", "replace").decode() if not value.isascii() else value

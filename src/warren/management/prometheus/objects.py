@@ -1,8 +1,8 @@
-"""What each object shows of itself: queues, channels and connections; of all of them, what that adds up to.
+"""Metrics of single objects: queues, channels, connections, streams and exchanges.
 
-A reader gives one number of one object, and every family has one, so that a sum touches nothing but numbers.
-What RabbitMQ counts by channel and exchange is counted by channel here, and what it counts by channel and
-queue by queue: the other label is empty, and the sums are the same.
+A source has a reader for each of its families; a reader returns one number of one object, so that a sum reads
+only numbers. RabbitMQ counts some metrics by channel and exchange, or by channel and queue; here they are
+counted by channel or by queue alone, with the other label empty, and the sums are equal.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,20 +24,20 @@ from warren.queues.local import LocalQueue
 from warren.queues.stream import StreamQueue
 from warren.session.streams.connection import StreamConnection
 
-# The virtual hosts that somebody asks about; None for all.
+# The virtual hosts whose metrics are requested; None for all.
 VhostFilter: TypeAlias = frozenset[str] | None
 ValueReader: TypeAlias = Callable[[Any], float]
-# The readers of a source, one for each of its families.
+# Makes the readers of a source, one for each of its families.
 MakeReaders: TypeAlias = Callable[[ManagedNode], tuple[ValueReader, ...]]
 
 
 def fixed_readers(*readers: ValueReader) -> MakeReaders:
-    """Readers that need not know the node."""
+    """Readers that do not depend on the node."""
     return lambda node: readers
 
 
 def queues(node: ManagedNode, wanted: VhostFilter) -> Iterator[LocalQueue]:
-    """Every queue, found a piece at a time: a list of all would be made of places all over the memory."""
+    """Every queue, in slices: sorting or copying a list of all would access memory all over the heap."""
     for name, services in list(node.server.vhost_services.items()):
         vhost = node.metadata.vhost(name)
         if vhost is not None and (wanted is None or name in wanted):
@@ -52,14 +52,14 @@ def connections(node: ManagedNode, wanted: VhostFilter) -> Iterator[AnyConnectio
 
 
 def streams(node: ManagedNode, wanted: VhostFilter) -> Iterator[StreamQueue]:
-    """Every stream that somebody reads."""
+    """Every stream that has consumers."""
     for name, services in list(node.server.vhost_services.items()):
         if wanted is None or name in wanted:
             yield from (queue for queue in streams_in(node, services.vhost) if queue.consumer_count)
 
 
 def channels(node: ManagedNode, wanted: VhostFilter) -> Iterator[OpenChannel]:
-    """Every channel."""
+    """Every AMQP channel, with its connection."""
     for connection in connections(node, wanted):
         if not isinstance(connection, StreamConnection):
             for channel in list(connection.channels.values()):
@@ -67,7 +67,7 @@ def channels(node: ManagedNode, wanted: VhostFilter) -> Iterator[OpenChannel]:
 
 
 def exchanges(node: ManagedNode, wanted: VhostFilter) -> Iterator[tuple[VhostMetadata, ExchangeRecord]]:
-    """Every exchange that has a name."""
+    """Every exchange except the default exchange, with its virtual host."""
     for vhost in list(node.metadata.vhosts.by_name.values()):
         if wanted is None or vhost.name in wanted:
             for exchange in list(vhost.topology.exchanges.values()):
@@ -76,45 +76,45 @@ def exchanges(node: ManagedNode, wanted: VhostFilter) -> Iterator[tuple[VhostMet
 
 
 def exchange_labels(found: tuple[VhostMetadata, ExchangeRecord]) -> str:
-    """Its labels."""
+    """The labels of an exchange."""
     return labels(vhost=found[0].name, exchange=found[1].name, type=found[1].type)
 
 
 def queue_labels(queue: LocalQueue) -> str:
-    """Its labels."""
+    """The labels of a queue."""
     return labels(vhost=queue.vhost_name, queue=queue.name)
 
 
 def delivery_labels(queue: LocalQueue) -> str:
-    """Of what was taken out of it."""
+    """The labels of deliveries from a queue."""
     return labels(channel="", vhost=queue.vhost_name, queue=queue.name)
 
 
 def publish_labels(queue: LocalQueue) -> str:
-    """Of what was published to it."""
+    """The labels of publishes to a queue."""
     vhost = queue.vhost_name
     return labels(channel="", queue_vhost=vhost, queue=queue.name, exchange_vhost=vhost, exchange="")
 
 
 def connection_labels(connection: AnyConnection) -> str:
-    """Its labels: RabbitMQ, too, calls it a channel."""
+    """The labels of a connection; RabbitMQ also names this label `channel`."""
     return labels(channel=connection.peer.name)
 
 
 def channel_labels(opened: OpenChannel) -> str:
-    """Its labels."""
+    """The labels of a channel."""
     return labels(channel=channel_name(*opened))
 
 
 def publisher_labels(opened: OpenChannel) -> str:
-    """Of what was published on it."""
+    """The labels of publishes on a channel."""
     services = opened[0].services
     vhost = "" if services is None else services.vhost.name
     return labels(channel=channel_name(*opened), vhost=vhost, exchange="")
 
 
 def _head(queue: LocalQueue) -> float:
-    """When its first message was published, as far as that says so."""
+    """The timestamp of the first ready message; NaN if there is none."""
     found = queue.head_timestamp if queue.message_count else None
     return nan if found is None else found
 
@@ -138,7 +138,7 @@ delivered = fixed_readers(
 published = fixed_readers(attrgetter("published_count"))
 bound = fixed_readers(lambda found: found[0].topology.binding_count_from(found[1].name))
 named = fixed_readers(lambda found: 1)
-# Erlang counts steps of work, and nothing here does.
+# Reductions are Erlang's unit of work, which Warren does not count.
 no_reductions = fixed_readers(lambda one: 0)
 traffic = fixed_readers(
     attrgetter("octets_received"),
@@ -167,7 +167,7 @@ opened = fixed_readers(
 
 
 def memory(node: ManagedNode) -> tuple[ValueReader, ...]:
-    """Where the messages of a queue are, and how much of the time its consumers could take more."""
+    """Readers of the memory use of a queue, by kind of message, and of its consumer utilisation."""
     time = node.sampler.time
     names = (
         "memory", "messages_ram", "message_bytes_ram", "messages_ready_ram", "messages_unacknowledged_ram",
@@ -182,6 +182,6 @@ def memory(node: ManagedNode) -> tuple[ValueReader, ...]:
 
 
 def lags(node: ManagedNode) -> tuple[ValueReader, ...]:
-    """How far the slowest reader of a stream is behind."""
+    """A reader of the lag of the slowest consumer of a stream, in messages."""
     clients = StreamClientIndex(node)
     return (lambda queue: lag_max(queue, clients) or 0,)

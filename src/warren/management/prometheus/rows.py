@@ -1,6 +1,6 @@
-"""The values of metrics that are no objects', and what each is about.
+"""The values of metrics that are not those of single objects.
 
-A row is (labels, values), the values in the order of the families of a source.
+A row is (labels, values), with the values in the order of the families of its source.
 """
 
 import platform
@@ -31,7 +31,7 @@ AMQP = labels(protocol="amqp091")
 _STREAM = labels(protocol="stream")
 _OF_STREAMS = labels(protocol="stream", queue_type="rabbit_stream_queue")
 _CLASSIC = labels(protocol="amqp091", queue_type="rabbit_classic_queue")
-# What RabbitMQ counts of its disk and its tables, and nobody does here.
+# Metrics of RabbitMQ's disk access and tables that have no counterpart here; they are 0.
 UNMEASURED = (
     "io_read_time_seconds", "io_write_time_seconds", "io_sync_ops", "io_sync_time_seconds", "io_seek_ops",
     "io_seek_time_seconds", "io_reopen_ops", "schema_db_ram_tx", "schema_db_disk_tx", "queue_index_read_ops",
@@ -45,7 +45,7 @@ DEATHS = {
 }
 
 
-# The codes of the stream protocol, under RabbitMQ's names.
+# The error codes of the stream protocol, with RabbitMQ's names.
 STREAM_ERRORS = {
     code.name.lower(): f"Total number of commands failed with {code.name.lower().replace('_', ' ')}"
     for code in ResponseCode
@@ -54,29 +54,29 @@ STREAM_ERRORS = {
 
 
 class Scrape:
-    """One reading of everything: what several rows are made of is found out once."""
+    """One scrape, which caches what several rows are made of."""
 
     def __init__(self, node: ManagedNode) -> None:
         self.node = node
 
     @cached_property
     def node_usage(self) -> dict[str, int]:
-        """What the process uses, by FIGURES."""
+        """The resource use of the process, by NODE_COLUMNS."""
         return dict(zip(NODE_COLUMNS, self.node.sampler.node_usage(), strict=True))
 
     @cached_property
     def totals(self) -> dict[str, int]:
-        """What was done in all virtual hosts, by VHOST_COLUMNS."""
+        """The message counters of all virtual hosts together, by VHOST_COLUMNS."""
         return dict(zip(VHOST_COLUMNS, self.node.sampler.total_row(), strict=True))
 
     @cached_property
     def objects(self) -> dict[str, int]:
-        """How many of everything there are."""
+        """The numbers of connections, channels, exchanges, queues and consumers."""
         return totals(self.node)
 
 
 def build(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """What runs here."""
+    """The versions of RabbitMQ (compatible), Warren and Python, under RabbitMQ's labels."""
     yield (
         labels(
             rabbitmq_version=COMPATIBLE_VERSION,
@@ -89,12 +89,12 @@ def build(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
 
 
 def warren(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """What runs here, under its own name."""
+    """The versions of Warren and Python, under labels of Warren's own."""
     yield labels(warren_version=__version__, python_version=platform.python_version()), (1,)
 
 
 def identity(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """Which node of which cluster it is."""
+    """The names of the node and the cluster, and the id of the cluster."""
     named = labels(
         rabbitmq_node=scrape.node.node_name,
         rabbitmq_cluster=scrape.node.cluster_name,
@@ -104,22 +104,22 @@ def identity(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
 
 
 def started(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """When it was started."""
+    """The start time of the process, in Unix seconds."""
     yield "", (scrape.node.started_at // 1000,)
 
 
 def alarms(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """Which alarms are on; that for file descriptors never is."""
+    """The states of the alarms; the alarm of file descriptors is never on."""
     yield "", (0, scrape.node.alarms.is_low(Resource.DISK), scrape.node.alarms.is_low(Resource.MEMORY))
 
 
 def churn(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """What came and went."""
+    """Counts of connections and channels opened and closed, and of queues declared, created and deleted."""
     yield "", tuple(scrape.node.sampler.churn_row())
 
 
 def usage(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """What the process uses, and may use."""
+    """The resource use of the process, and its limits."""
     used = scrape.node_usage
     limits = []
     for resource in (Resource.MEMORY, Resource.DISK):
@@ -140,7 +140,7 @@ def usage(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
 
 
 def disk(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """Reads and writes, of the process and of messages."""
+    """Reads and writes of the process and of the message stores."""
     used = scrape.node_usage
     row = scrape.totals
     io = tuple(used[name] for name in ("io_read_count", "io_read_bytes", "io_write_count", "io_write_bytes"))
@@ -148,37 +148,37 @@ def disk(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
 
 
 def queue_disk(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """Reads and writes of messages."""
+    """Reads and writes of the message stores."""
     yield "", (scrape.totals["disk_reads"], scrape.totals["disk_writes"])
 
 
 def nothing(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """No value at all."""
+    """No rows."""
     return iter(())
 
 
 def vhost_status(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """Which virtual hosts are up."""
+    """Whether each virtual host is running."""
     for vhost in scrape.node.vhosts():
         if wanted is None or vhost.name in wanted:
             yield labels(vhost=vhost.name), (vhost.is_running,)
 
 
 def objects(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """How many of everything there are."""
+    """The numbers of connections, channels, consumers and queues."""
     found = scrape.objects
     yield "", tuple(found[name] for name in ("connections", "channels", "consumers", "queues"))
 
 
 def attempts(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """Attempts to log in, by protocol."""
+    """The numbers of authentication attempts, by protocol."""
     for protocol, found in scrape.node.server.admission_control.attempts.items():
         values = (found.succeeded + found.failed, found.succeeded, found.failed)
         yield labels(protocol=protocol), values
 
 
 def vhosts(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """How virtual hosts are."""
+    """The state of each virtual host: running, out of disk space, damaged, and its unacknowledged losses."""
     losses = [loss for loss in scrape.node.losses() if not loss.acknowledged]
     for vhost in scrape.node.vhosts():
         if wanted is None or vhost.name in wanted:
@@ -188,7 +188,7 @@ def vhosts(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
 
 
 def received(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """What was published on all of them."""
+    """Published messages of all virtual hosts, by protocol."""
     row = scrape.totals
     lost = row["return_unroutable"] + row["drop_unroutable"]
     routed = row["publish"] - lost
@@ -198,12 +198,12 @@ def received(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
         (row["publish"], confirmed, confirmed, routed, row["return_unroutable"], row["drop_unroutable"]),
     )
     counts = scrape.node.stream_counts
-    # Nothing is routed there, as RabbitMQ has it.
+    # As in RabbitMQ, publishes of the stream protocol count none as routed.
     yield _STREAM, (counts.published, counts.confirmed, counts.confirmed, 0, 0, 0)
 
 
 def delivered(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """What was taken out of all queues."""
+    """Deliveries from all queues, by protocol and queue type."""
     row = scrape.totals
     names = ("deliver_get", "deliver_no_ack", "deliver", "get_no_ack", "get", "get_empty", "redeliver", "ack")
     yield _CLASSIC, tuple(row[name] for name in names)
@@ -211,25 +211,25 @@ def delivered(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
 
 
 def consumers(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """Who consumes."""
+    """The numbers of consumers, by protocol."""
     subscriptions = sum(1 for _ in stream_consumers_on(stream_connections(scrape.node)))
     yield AMQP, (scrape.objects["consumers"] - subscriptions,)
     yield _STREAM, (subscriptions,)
 
 
 def stream_publishers(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """Who publishes by the stream protocol."""
+    """The number of publishers of the stream protocol."""
     yield _STREAM, (sum(1 for _ in stream_publishers_on(stream_connections(scrape.node))),)
 
 
 def stream_errors(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """What clients of the stream protocol were refused."""
+    """The numbers of failed commands of the stream protocol, by error code."""
     failures = scrape.node.stream_counts.failures
     yield _STREAM, tuple(failures[ResponseCode[name.upper()]] for name in STREAM_ERRORS)
 
 
 def streams_and_leases(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """Streams and leases of each virtual host."""
+    """The numbers and sizes of the streams and leases of each virtual host."""
     for name, services in list(scrape.node.server.vhost_services.items()):
         if wanted is None or name in wanted:
             streams = streams_in(scrape.node, services.vhost)
@@ -247,7 +247,7 @@ def streams_and_leases(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRo
 
 
 def ended_leases(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """How leases have ended, in each virtual host."""
+    """The numbers of ended leases of each virtual host, by outcome."""
     for name, services in list(scrape.node.server.vhost_services.items()):
         if wanted is None or name in wanted:
             for state in LeaseState:
@@ -259,18 +259,18 @@ def ended_leases(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
 
 
 def quarantined(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """What is kept that the metadata do not name."""
+    """The number and size of quarantined items, and how many of them are not acknowledged."""
     items = scrape.node.quarantine.items()
     yield "", (*totals_of(items), len(unacknowledged(items)))
 
 
 def staged(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """What is staged."""
+    """The number and size of staged rows."""
     yield "", (scrape.node.staging.context.count, scrape.node.staging.context.octets)
 
 
 def dead_lettered(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """What died, by reason: routed again, or lost for want of an exchange, as RabbitMQ tells them apart."""
+    """Dead-lettered messages by reason; strategy "disabled" counts those without a dead-letter exchange."""
     vhosts = [services.vhost for services in scrape.node.server.vhost_services.values()]
     for strategy, counts in (
         ("at_most_once", [vhost.dead_letter_counts for vhost in vhosts]),
@@ -281,7 +281,7 @@ def dead_lettered(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
 
 
 def process(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """What RabbitMQ says of Erlang, as far as Python has the like: threads, collections, switches."""
+    """Counterparts of RabbitMQ's metrics of Erlang: threads, garbage collection, context switches."""
     used, node = scrape.node_usage, scrape.node
     yield (
         "",

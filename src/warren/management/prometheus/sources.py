@@ -1,6 +1,6 @@
-"""Which metrics there are: groups of families, and where their values come from.
+"""The metrics that exist: families in groups, and the sources of their values.
 
-The groups are those by which RabbitMQ's detailed endpoint chooses.
+RabbitMQ's detailed endpoint selects metrics by these groups.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ ReadRows: TypeAlias = Callable[[Scrape, VhostFilter], Iterator[MetricRow]]
 
 @dataclass(frozen=True, slots=True)
 class MetricSource:
-    """Some families whose values are found together."""
+    """Families whose values are read together."""
 
     group: str
     families: tuple[MetricFamily, ...]
@@ -27,17 +27,17 @@ class MetricSource:
 
 @dataclass(frozen=True, slots=True)
 class ObjectMetricSource:
-    """Some families that each object of a kind has."""
+    """Families with a value for each object of a kind."""
 
     group: str
     families: tuple[MetricFamily, ...]
     objects: Callable[[ManagedNode, VhostFilter], Iterator[Any]]
     readers: MakeReaders
     labels: Callable[[Any], str]
-    # They are added up everywhere, under these labels; and beside them stand rows of what are no objects.
+    # If given, all endpoints expose a sum under these labels, with `extra_rows` of other values beside it.
     sum_labels: str | None = None
     extra_rows: ReadRows | None = None
-    # False for numbers that come to nothing together: a sum has the names of the families only.
+    # False for values without a meaningful sum, for which only TYPE and HELP lines are written.
     is_summed: bool = True
 
 
@@ -49,7 +49,7 @@ def _counters(**texts: str) -> tuple[MetricFamily, ...]:
     return tuple(MetricFamily(f"{name}_total", COUNTER, text) for name, text in texts.items())
 
 
-# What every answer says, whatever was asked for.
+# The identity of the node, which is part of every response.
 IDENTITY = (
     MetricSource(
         "", (MetricFamily("build_info", UNTYPED, "RabbitMQ & Erlang/OTP version info"),), rows.build
@@ -343,7 +343,7 @@ SOURCES = (
         rows.dead_lettered,
     ),
 )
-# Of all queues together, as nobody counts them for each.
+# Metrics that are counted for all queues together only.
 SUMS = (
     MetricSource(
         "",
@@ -354,7 +354,7 @@ SUMS = (
         rows.queue_disk,
     ),
 )
-# Of the sources of attempts to log in, which are not counted: RabbitMQ does so only if it is told to.
+# Attempts by source are not counted; in RabbitMQ they are off by default.
 DETAILED_ATTEMPTS = MetricSource(
     "",
     _counters(
@@ -364,7 +364,7 @@ DETAILED_ATTEMPTS = MetricSource(
     ),
     rows.nothing,
 )
-# What is the same on every node; only the detailed endpoint has it.
+# Metrics that are equal on every node, which only the detailed endpoint exposes.
 CLUSTER = (
     MetricSource("vhost_status", _gauges(vhost_status="Whether a given vhost is running"), rows.vhost_status),
     ObjectMetricSource(
@@ -382,7 +382,7 @@ CLUSTER = (
         objects.exchange_labels,
     ),
 )
-# These are called by their whole names.
+# The names of these metrics have no prefix.
 UNPREFIXED = (
     MetricSource(
         "",

@@ -1,1 +1,1 @@
-"""Objects of the broker as RabbitMQ shows them: one file per kind; the objects know no JSON."""
+"""JSON views of the broker's objects in RabbitMQ's form, one module per kind."""

@@ -1,4 +1,4 @@
-"""A binding as RabbitMQ shows it."""
+"""Bindings as JSON, in RabbitMQ's form."""
 
 import re
 from base64 import urlsafe_b64encode
@@ -13,12 +13,12 @@ from warren.metadata.records import BindingRecord
 from warren.wire.table import decode_table
 from warren.wire.term_hash import table_hash
 
-# A routing key that needs no quoting, as most do not.
+# A routing key that needs no quoting.
 _PLAIN = re.compile("[A-Za-z0-9_.-]*")
-# A virtual host, and a binding in it.
+# A binding and the name of its virtual host.
 VhostBinding: TypeAlias = tuple[str, BindingRecord]
 
-# Before the entries of an encoded table.
+# An encoded table begins with its size.
 _TABLE_SIZE_OCTETS = 4
 
 
@@ -35,7 +35,7 @@ class BindingShape(TypedDict):
 
 
 def binding_view(bound: VhostBinding) -> dict[str, object]:
-    """What is shown of it."""
+    """A binding as JSON."""
     vhost, record = bound
     return {
         "source": record.source,
@@ -49,7 +49,7 @@ def binding_view(bound: VhostBinding) -> dict[str, object]:
 
 
 def properties_key(record: BindingRecord) -> str:
-    """What tells it from others between the same ends: its routing key, and a hash of its arguments."""
+    """The id of a binding between its source and destination: routing key, and a hash of the arguments."""
     key = record.routing_key
     if not _PLAIN.fullmatch(key):
         key = quote_plus(key.encode("utf-8", "surrogateescape")).replace("~", "%7E")
@@ -60,6 +60,6 @@ def properties_key(record: BindingRecord) -> str:
 
 @lru_cache(BINDING_KEYS_REMEMBERED)
 def _arguments_key(octets: bytes) -> str:
-    """RabbitMQ's hash of arguments, so that whoever has kept the id of a binding finds it here too."""
+    """RabbitMQ's hash of arguments, so that ids of bindings obtained from RabbitMQ are valid here."""
     hashed = table_hash(decode_table(octets, _TABLE_SIZE_OCTETS, len(octets)))
     return urlsafe_b64encode(hashed.to_bytes(4, "big")).decode("ascii").rstrip("=")

@@ -1,4 +1,4 @@
-"""A channel as RabbitMQ shows it."""
+"""Channels as JSON, in RabbitMQ's form."""
 
 from typing import Any, Required, TypedDict
 
@@ -66,7 +66,7 @@ ChannelShape = shape("ChannelShape", "A channel.", _Fields.__annotations__, with
 def channel_view(
     node: ManagedNode, opened: OpenChannel, ranges: SampleRanges, *, is_alone: bool
 ) -> JsonObject:
-    """What is shown of it; alone, with its consumers."""
+    """A channel as JSON; `is_alone` adds the details of its consumers."""
     connection, channel = opened
     subscriber, confirms = channel.subscriber, channel.confirms
     assert connection.services is not None
@@ -107,6 +107,6 @@ def channel_view(
         facts["idle_since"] = format_time(moved_at)
     if is_alone:
         facts["consumer_details"] = [consumer_view(node, consuming) for consuming in consumers_of(opened)]
-        # Details of channels and queues by each other: RabbitMQ has them only in its detailed rates mode.
+        # RabbitMQ fills these details of channel and queue only in its detailed rates mode.
         facts |= {"publishes": [], "deliveries": []}
     return facts

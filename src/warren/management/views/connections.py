@@ -1,4 +1,4 @@
-"""A connection as RabbitMQ shows it, of AMQP or of the stream protocol."""
+"""Connections of AMQP and of the stream protocol as JSON, in RabbitMQ's form."""
 
 from collections.abc import Mapping
 from typing import Required, TypeAlias, TypedDict
@@ -19,7 +19,7 @@ from warren.session.amqp_connection import AmqpConnection
 from warren.session.streams.connection import StreamConnection
 from warren.wire.table import Value
 
-# One of any protocol.
+# A connection of any protocol.
 AnyConnection: TypeAlias = AmqpConnection | StreamConnection
 
 
@@ -67,12 +67,12 @@ ConnectionShape = shape(
 
 
 def connections_of(node: ManagedNode) -> list[AnyConnection]:
-    """Every connection, those of AMQP first."""
+    """All connections, those of AMQP first."""
     return [*node.server.connections, *stream_connections(node)]
 
 
 def stream_connections(node: ManagedNode) -> list[StreamConnection]:
-    """Those of the stream protocol."""
+    """All connections of the stream protocol."""
     return [
         stream_client
         for stream_client in node.server.stream_clients
@@ -81,7 +81,7 @@ def stream_connections(node: ManagedNode) -> list[StreamConnection]:
 
 
 def owner_of(connection: AnyConnection) -> str:
-    """Whose it is."""
+    """The user of a connection."""
     if isinstance(connection, StreamConnection):
         return connection.user
     assert connection.login is not None
@@ -89,7 +89,7 @@ def owner_of(connection: AnyConnection) -> str:
 
 
 def vhost_of(connection: AnyConnection) -> str:
-    """The virtual host that it is to."""
+    """The virtual host of a connection."""
     if isinstance(connection, StreamConnection):
         return connection.vhost
     assert connection.services is not None
@@ -99,7 +99,7 @@ def vhost_of(connection: AnyConnection) -> str:
 def connection_view(
     node: ManagedNode, connection: AnyConnection, ranges: SampleRanges, *, is_alone: bool
 ) -> JsonObject:
-    """What is shown of it; RabbitMQ writes what is not there in another way for one than in a list."""
+    """A connection as JSON; as in RabbitMQ, absent values are null in a list and "" in a single object."""
     peer = connection.peer
     nothing = "" if is_alone else None
     facts: JsonObject = {
@@ -152,7 +152,7 @@ def _of_amqp(connection: AmqpConnection, now: int) -> JsonObject:
 
 
 def _of_streams(connection: StreamConnection) -> JsonObject:
-    """It has no channels, and RabbitMQ says nothing of its type."""
+    """The fields of a stream connection: no channels, and, as in RabbitMQ, no type."""
     handshake = connection.handshake
     return {
         "auth_mechanism": handshake.mechanism,
@@ -167,7 +167,7 @@ def _of_streams(connection: StreamConnection) -> JsonObject:
 
 
 def _client_properties(properties: Mapping[str, Value]) -> JsonObject:
-    """What the client says of itself, the name that it gives the connection among that."""
+    """The client properties, and the connection name that the client gives in them."""
     said: JsonObject = {"client_properties": json_value(dict(properties))}
     name = properties.get("connection_name")
     if isinstance(name, str):

@@ -1,4 +1,4 @@
-"""A consumer as RabbitMQ shows it, and the channel that it is on."""
+"""Consumers and subscriptions as JSON, in RabbitMQ's form."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias, TypedDict
@@ -13,7 +13,7 @@ from warren.session.streams.connection import StreamConnection
 from warren.session.streams.subscriptions import StreamSubscription
 from warren.session.subscriber import ChannelSubscription
 
-# A channel with the connection that it is on; a consumer with both; a subscription with its connection.
+# A channel with its connection; a consumer with both; a subscription with its connection.
 OpenChannel: TypeAlias = tuple[AmqpConnection, Channel]
 ChannelConsumer: TypeAlias = tuple[AmqpConnection, Channel, ChannelSubscription]
 StreamConsumer: TypeAlias = tuple[StreamConnection, StreamSubscription]
@@ -53,12 +53,12 @@ class ConsumerShape(TypedDict):
 
 
 def channel_name(connection: AmqpConnection, channel: Channel) -> str:
-    """As RabbitMQ names channels."""
+    """The name of a channel in RabbitMQ's form."""
     return f"{connection.peer.name} ({channel.number})"
 
 
 def consumers_of(opened: OpenChannel) -> Iterator[ChannelConsumer]:
-    """The consumers of a channel; those of direct replies are on no queue, and are not shown."""
+    """The consumers on a channel, without those of direct reply-to, which have no queue."""
     connection, channel = opened
     for consumer in channel.subscriber.consumers:
         if consumer.queue is not None:
@@ -66,7 +66,7 @@ def consumers_of(opened: OpenChannel) -> Iterator[ChannelConsumer]:
 
 
 def stream_consumers_on(connections: Iterable[StreamConnection]) -> Iterator[StreamConsumer]:
-    """The subscriptions of `connections`."""
+    """The subscriptions on stream connections."""
     for connection in connections:
         if connection.command_handler is not None:
             for subscription in connection.command_handler.subscriptions:
@@ -74,7 +74,7 @@ def stream_consumers_on(connections: Iterable[StreamConnection]) -> Iterator[Str
 
 
 def consumer_view(node: ManagedNode, consuming: ChannelConsumer) -> JsonObject:
-    """What is shown of it."""
+    """An AMQP consumer as JSON."""
     connection, channel, consumer = consuming
     queue = consumer.queue
     is_single = queue.settings.single_active_consumer
@@ -101,7 +101,7 @@ def consumer_view(node: ManagedNode, consuming: ChannelConsumer) -> JsonObject:
 
 
 def stream_subscriber_view(node: ManagedNode, subscribing: StreamConsumer) -> JsonObject:
-    """What is shown of one that reads by the stream protocol, as RabbitMQ has it beside consumers."""
+    """A subscription of the stream protocol as JSON, in the form in which RabbitMQ lists consumers."""
     connection, subscription = subscribing
     is_active = subscription.is_active
     return {
@@ -126,7 +126,7 @@ def stream_subscriber_view(node: ManagedNode, subscribing: StreamConsumer) -> Js
 
 
 def user_of(connection: AmqpConnection) -> str:
-    """Who has opened it."""
+    """The user of a connection."""
     assert connection.login is not None
     return connection.login.user
 

@@ -1,4 +1,4 @@
-"""The dead letters of one queue as JSON."""
+"""The dead letters of a queue as JSON."""
 
 from typing import Annotated, TypedDict
 
@@ -52,7 +52,7 @@ deprecate(DeadLetterQueueShape, not_dead="other_messages", other_groups="other_d
 
 
 def dead_letters_view(found: DeadLetterSummary) -> dict[str, object]:
-    """What was found, by cause, the largest first; `next` is where to look on, null if all were seen."""
+    """Dead letters by cause, the most frequent first; `next` is where to continue, null at the end."""
     causes = sorted(found.causes.values(), key=lambda cause: -cause.count)
     view = {
         "dead_letters": found.count,

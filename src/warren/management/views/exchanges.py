@@ -1,4 +1,4 @@
-"""An exchange as RabbitMQ shows it."""
+"""Exchanges as JSON, in RabbitMQ's form."""
 
 from typing import Any, Required, TypeAlias, TypedDict
 
@@ -11,7 +11,7 @@ from warren.metadata.records import ExchangeRecord
 from warren.metrics.sampler import EXCHANGE_COLUMNS, exchange_row, series_of
 from warren.routing.exchange import Exchange
 
-# A virtual host, and an exchange in it.
+# An exchange and its virtual host.
 VhostExchange: TypeAlias = tuple[str, ExchangeRecord]
 
 
@@ -42,7 +42,7 @@ class ExchangeStatsShape(TypedDict):
 
 
 def live_exchange(node: ManagedNode, named: VhostExchange) -> Exchange | None:
-    """What routes for it; None while its virtual host is down."""
+    """The exchange that routes; None while its virtual host is down."""
     services = node.server.vhost_services.get(named[0])
     return None if services is None else services.vhost.router.exchanges.get(named[1].name)
 
@@ -50,7 +50,7 @@ def live_exchange(node: ManagedNode, named: VhostExchange) -> Exchange | None:
 def exchange_view(
     node: ManagedNode, named: VhostExchange, ranges: SampleRanges, *, is_alone: bool
 ) -> JsonObject:
-    """What is shown of it."""
+    """An exchange as JSON; `is_alone` adds the details of a single exchange."""
     vhost, record = named
     facts: JsonObject = {
         "arguments": json_value(dict(record.arguments)),

@@ -1,4 +1,4 @@
-"""A job, and a preview of one, as JSON."""
+"""Jobs and previews of moves as JSON."""
 
 from typing import Annotated, Literal, TypedDict
 
@@ -107,7 +107,7 @@ deprecate(PreviewShape, would_go="would_move", refused="not_moved", refusals="no
 
 
 def job_view(job: Job, now: int) -> dict[str, object]:
-    """How far `job` is."""
+    """A job with its progress as JSON, at the time `now` (Unix time, ms)."""
     ended = job.ended_at if job.ended_at is not None else now
     seconds = max(ended - job.started_at, 1) / 1000
     counts = job.counts()
@@ -142,7 +142,7 @@ def job_view(job: Job, now: int) -> dict[str, object]:
 
 
 def move_failures_view(move_failures: MoveFailures) -> list[dict[str, object]]:
-    """Why messages stay, how many, and where some of them are."""
+    """The reasons why messages are not moved, each with their number and the positions of some of them."""
     return [
         with_deprecated(
             NotMovedShape, {"reason": reason, "count": count, "positions": move_failures.places[reason]}
@@ -152,7 +152,7 @@ def move_failures_view(move_failures: MoveFailures) -> list[dict[str, object]]:
 
 
 def preview_view(preview: MovePreview) -> dict[str, object]:
-    """What would happen."""
+    """The preview of a move as JSON."""
     queue_scan = preview.queue_scan
     view = {
         "examined": queue_scan.examined,

@@ -1,4 +1,4 @@
-"""A lease as the API shows it."""
+"""Leases as JSON."""
 
 from typing import Literal, NotRequired, TypedDict
 
@@ -41,7 +41,7 @@ for _shape in (LeaseShape, LeaseGrantShape):
 
 
 def lease_view(vhost: str, lease: LeaseRecord) -> dict[str, object]:
-    """`lease`, of a queue of `vhost`."""
+    """A lease of a queue in the virtual host `vhost` as JSON."""
     view = {
         "lease": lease.id,
         "vhost": vhost,

@@ -1,4 +1,4 @@
-"""The node as RabbitMQ shows one: what it uses, what it may use, and where its memory is."""
+"""The node as JSON, in RabbitMQ's form: its resource use and limits, memory by category, and tables."""
 
 import os
 import sys
@@ -18,9 +18,9 @@ from warren.metrics.node_usage import NODE_COLUMNS, descriptors_max
 from warren.metrics.sampler import CHURN
 from warren.session.server_properties import COMPATIBLE_VERSION
 
-# What RabbitMQ calls the limit of a resource, and its alarm.
+# RabbitMQ's names of the limit and the alarm of a resource.
 _LIMITS = {Resource.MEMORY: ("mem_limit", "mem_alarm"), Resource.DISK: ("disk_free_limit", "disk_free_alarm")}
-# What is Erlang's or Mnesia's own, and never happens here.
+# Counters of Erlang and Mnesia without a counterpart here; they are always 0.
 _NEVER = (
     "io_read_avg_time", "io_write_avg_time", "io_sync_count", "io_sync_avg_time", "io_seek_count",
     "io_seek_avg_time", "io_reopen_count", "mnesia_ram_tx_count", "mnesia_disk_tx_count",
@@ -38,7 +38,7 @@ _PLUGINS = {
     "rabbitmq_stream": "RabbitMQ Stream",
     "rabbitmq_stream_management": "RabbitMQ Stream Management",
 }
-# By which protocols each is there.
+# The protocols of which a listener makes a plugin appear as enabled.
 _SPOKEN = {
     "rabbitmq_management": {"http", "https"},
     "rabbitmq_prometheus": {"http/prometheus", "https/prometheus"},
@@ -49,7 +49,7 @@ _GARBAGE_QUEUES = (
     "connection_closed", "channel_closed", "consumer_deleted", "exchange_deleted", "queue_deleted",
     "vhost_deleted", "node_node_deleted", "channel_consumer_deleted",
 )  # fmt: skip
-# Parts of the memory that RabbitMQ tells apart; here only the first few can be.
+# RabbitMQ's categories of memory; only a few have a counterpart here, and the others are 0.
 _MEMORY = (
     "connection_readers", "connection_writers", "connection_channels", "connection_other", "queue_procs",
     "queue_slave_procs", "quorum_queue_procs", "quorum_queue_dlx_procs", "stream_queue_procs",
@@ -116,16 +116,16 @@ class NodeTablesShape(TypedDict, total=False):
     ets_tables_memory: dict[str, int] | str
 
 
-# Octets of a sample, of an open connection and of a channel, about.
+# The approximate sizes of a sample, of an open connection and of a channel, in bytes.
 _SAMPLE_SIZE = 100
 _CONNECTION_SIZE = 4_000
 _CHANNEL_SIZE = 6_000
-# Threads that Python may have are bounded by the system alone.
+# Only the operating system limits the number of Python's threads.
 THREADS_MAX = 1_048_576
 
 
 def node_view(node: ManagedNode, ranges: SampleRanges) -> JsonObject:
-    """What is shown of it."""
+    """The node as JSON."""
     sampler = node.sampler
     past = sampler.node, ranges.time
     facts: JsonObject = {
@@ -154,7 +154,7 @@ def node_view(node: ManagedNode, ranges: SampleRanges) -> JsonObject:
         "log_files": _log_files(node),
         "db_dir": node.data_directory,
         "config_files": list(node.config_files),
-        # Nodes do not ask each other for signs of life.
+        # Nodes do not send each other heartbeats.
         "net_ticktime": 0,
         "enabled_plugins": sorted(_plugins(node)),
         "mem_calculation_strategy": "rss",
@@ -184,19 +184,19 @@ def node_view(node: ManagedNode, ranges: SampleRanges) -> JsonObject:
 
 
 def _log_files(node: ManagedNode) -> list[str]:
-    """Where the log goes; what is no file has a name in brackets, as with RabbitMQ."""
+    """Where the log is written; as in RabbitMQ, a name in angle brackets is not a file."""
     log = node.controls.log()
     return [*([log.file] if log.file else []), *(["<stderr>"] if log.console else [])]
 
 
 def _plugins(node: ManagedNode) -> dict[str, str]:
-    """What RabbitMQ has as plug-ins and serves here: by the protocols that are listened for."""
+    """The names of RabbitMQ's plugins that correspond to the listeners, with their descriptions."""
     spoken = {listener.protocol.partition("/ssl")[0] for listener in node.listeners}
     return {name: _PLUGINS[name] for name, protocols in _SPOKEN.items() if not spoken.isdisjoint(protocols)}
 
 
 def memory_view(node: ManagedNode, *, is_relative: bool) -> JsonObject:
-    """Where its memory is, in octets or in parts of a hundred."""
+    """The memory of the node by category, in bytes or in percent."""
     used = sum(_memory(node).values())
     if not is_relative:
         return {**_memory(node), "strategy": "rss", "total": {"erlang": used, "rss": used, "allocated": used}}
@@ -205,7 +205,7 @@ def memory_view(node: ManagedNode, *, is_relative: bool) -> JsonObject:
 
 
 def tables_view(node: ManagedNode, wanted: str | None, *, is_relative: bool) -> object:
-    """Our tables under the names that RabbitMQ has for theirs, as far as there is the like."""
+    """Sizes of tables under RabbitMQ's names (those that contain `wanted`), in bytes or in percent."""
     tables = _tables(node) if wanted is None else {k: v for k, v in _tables(node).items() if wanted in k}
     if not tables:
         return "no_tables"
@@ -230,7 +230,7 @@ def _memory(node: ManagedNode) -> dict[str, int]:
 
 
 def _tables(node: ManagedNode) -> dict[str, int]:
-    """The tables themselves, without what stands in them."""
+    """The sizes of the tables in bytes, without the objects in them."""
     metadata = node.metadata
     topologies = [vhost.topology for vhost in metadata.vhosts.by_name.values()]
     routers = [services.vhost.router for services in node.server.vhost_services.values()]

@@ -1,4 +1,4 @@
-"""The node at a glance, as RabbitMQ shows it."""
+"""The overview of the node as JSON, in RabbitMQ's form."""
 
 import platform
 from typing import Required, TypedDict
@@ -25,7 +25,7 @@ from warren.vhost.vhost import VirtualHost
 
 _DESCRIPTIONS = {"http": "RabbitMQ Management", "http/prometheus": "RabbitMQ Prometheus"}
 _LENGTHS_COUNT = len(LENGTHS)
-# What RabbitMQ calls them.
+# RabbitMQ's names of the resources.
 RESOURCES = {Resource.DISK: "disk space", Resource.MEMORY: "memory"}
 
 
@@ -83,7 +83,7 @@ class OverviewShape(TypedDict, total=False):
 
 
 def overview_view(node: ManagedNode, user: User, ranges: SampleRanges) -> JsonObject:
-    """What runs here, how many of everything that `user` may know of, and what is done."""
+    """The overview as JSON, with the counts that `user` may see."""
     facts: JsonObject = {
         "management_version": COMPATIBLE_VERSION,
         "rates_mode": "basic",
@@ -98,9 +98,9 @@ def overview_view(node: ManagedNode, user: User, ranges: SampleRanges) -> JsonOb
         "release_series_support_status": "supported",
         "disable_stats": False,
         "enable_queue_totals": False,
-        # Ours: nothing survives a stop, whatever is declared durable.
+        # A field of Warren's own: without a data directory no durable object survives a restart.
         "in_memory": not node.data_directory,
-        # Ours as well: what makes publishers wait, which is everybody's business.
+        # A field of Warren's own: every user may know why publishers are blocked.
         "alarms": alarms_of(node),
     }
     if not is_monitor(user):
@@ -121,12 +121,12 @@ def overview_view(node: ManagedNode, user: User, ranges: SampleRanges) -> JsonOb
 
 
 def alarms_of(node: ManagedNode) -> list[dict[str, str]]:
-    """Which resources hold publishers up, and on which node."""
+    """The resources in alarm, which block publishers, each with the name of the node."""
     return [{"node": node.node_name, "resource": RESOURCES[resource]} for resource in node.alarms.low]
 
 
 def totals(node: ManagedNode) -> dict[str, int]:
-    """How many connections, channels, exchanges, queues and consumers there are."""
+    """The numbers of connections, channels, exchanges, queues and consumers."""
     server = node.server
     vhosts = [services.vhost for services in server.vhost_services.values()]
     return {
@@ -139,7 +139,7 @@ def totals(node: ManagedNode) -> dict[str, int]:
 
 
 def exchange_types() -> list[JsonObject]:
-    """The types of exchanges that may be declared."""
+    """The types of exchanges."""
     return [
         {"name": name, "description": (kind.__doc__ or "").partition("\n")[0], "enabled": True}
         for name, kind in sorted(EXCHANGE_TYPES.items())
@@ -147,7 +147,7 @@ def exchange_types() -> list[JsonObject]:
 
 
 def contexts(node: ManagedNode) -> list[JsonObject]:
-    """Where HTTP is spoken."""
+    """The HTTP listeners, which RabbitMQ calls contexts."""
     found: list[JsonObject] = []
     for view in node.listeners:
         if view.protocol in _DESCRIPTIONS:
@@ -167,7 +167,7 @@ def contexts(node: ManagedNode) -> list[JsonObject]:
 
 
 def vhost_stats(node: ManagedNode, name: str, ranges: SampleRanges) -> JsonObject:
-    """What is done in a virtual host; nothing is shown before something is."""
+    """The statistics of a virtual host; empty until something has been counted."""
     services = node.server.vhost_services.get(name)
     if services is None:
         return {}
@@ -183,7 +183,7 @@ def vhost_stats(node: ManagedNode, name: str, ranges: SampleRanges) -> JsonObjec
 
 
 def _part(node: ManagedNode, user: User, ranges: SampleRanges) -> JsonObject:
-    """The same of what a user who sees no others' may know of."""
+    """The statistics that a user without the tag monitoring may see: those of the user's virtual hosts."""
     names = login_vhosts(node, user)
     vhosts = [
         services.vhost for name in names if (services := node.server.vhost_services.get(name)) is not None
@@ -206,7 +206,7 @@ def _part(node: ManagedNode, user: User, ranges: SampleRanges) -> JsonObject:
 
 
 class _Sum(TimeSeries):
-    """The series of some virtual hosts, as if they were one."""
+    """The sum of the series of several virtual hosts."""
 
     __slots__ = ("_parts",)
 
@@ -222,7 +222,7 @@ class _Sum(TimeSeries):
 
 
 def _without_octets(row: SampleRow) -> SampleRow:
-    """`row` of VHOST_COLUMNS with nothing in what is shown elsewhere."""
+    """`row` of VHOST_COLUMNS without traffic and queue lengths, which other fields show."""
     return tuple(
         0 if name in ("recv_oct", "send_oct") or name in LENGTHS else number
         for name, number in zip(VHOST_COLUMNS, row, strict=True)

@@ -1,4 +1,4 @@
-"""What is told of an entry of a plan, and of what goes with it."""
+"""Items of an import plan as JSON, with what deleting them would lose."""
 
 import json
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from warren.metadata.definition_entries import DefinitionKey
 from warren.metadata.import_plan import PlanAction, PlanItem
 from warren.queues.local import LocalQueue
 
-# Of the name of a section, the name of one thing in it.
+# The kind of an object by its section, where it is not the section's name without a final "s".
 _KINDS = {"policies": "policy"}
-# What is lost for good with what is deleted, and so worth another look if it is not nothing any more.
+# Losses that cannot be restored; whether there are any is part of a plan's fingerprint.
 _LOST = ("messages_ready", "messages_unacknowledged", "consumers", "connections")
 
 
 def plan_item_view(node: ManagedNode, item: PlanItem) -> dict[str, Json]:
-    """What is told of it."""
+    """An item of a plan as JSON."""
     key = item.key
     facts: dict[str, Json] = {
         "action": item.action.value,
@@ -34,7 +34,7 @@ def plan_item_view(node: ManagedNode, item: PlanItem) -> dict[str, Json]:
 
 
 def losses_of(node: ManagedNode, item: PlanItem) -> Mapping[str, int]:
-    """What goes along with it, as it is now; nothing unless it is deleted."""
+    """The numbers of objects that are lost with `item` at present; empty unless it is deleted."""
     if item.action is not PlanAction.DELETE:
         return {}
     key = item.key
@@ -68,7 +68,7 @@ def is_empty(losses: Mapping[str, int]) -> bool:
 
 
 def _more(key: DefinitionKey) -> dict[str, Json]:
-    """What is told of a key beside its names."""
+    """The parts of a key other than the virtual host and the name."""
     match key.section, key.more:
         case "bindings", (kind, destination, routing_key, arguments):
             return {
@@ -114,7 +114,7 @@ def _of_live(queues: list[LocalQueue]) -> dict[str, int]:
 
 
 def _connections(node: ManagedNode, *, user: str | None = None, vhost: str | None = None) -> int:
-    """How many connections are of `user`, and in `vhost`."""
+    """The number of AMQP connections of `user`, to `vhost`, or both."""
     return sum(
         connection.login is not None
         and connection.services is not None

@@ -1,7 +1,7 @@
-"""Columns of queues, each read of many at once: what lists are sorted by, and what is shown of it as it is.
+"""Columns of queues, read from many queues at once for sorting and for lists of columns.
 
-Most of what a queue costs here is the way to its place in memory, so a column goes there and nowhere else,
-and a loop is written out where a call for each queue would take as long again.
+Most of the cost of a queue here is the memory access to it, so a column reads only the queue, and loops are
+written out where a call per queue would double their time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,20 +19,20 @@ from warren.queues.classic import ClassicQueue
 from warren.queues.local import LocalQueue
 from warren.queues.queue import QueueHost
 
-# Of many queues, one value for each.
+# Reads one value of each of many queues.
 _Read = Callable[[Sequence[LocalQueue]], Sequence[Any]]
-# Stands for those of a virtual host that is down: nothing is in it.
+# Stands for the queues of a virtual host that is down; it is empty.
 _NOTHING: LocalQueue = ClassicQueue("", "", QueueHost(0), QueueSettings())
 _NULL = sort_value(None, ())
 _DELIVER_GET = QUEUE_COLUMNS.index("deliver_get")
 _DEFINITION = "effective_policy_definition"
 
-# Columns that are shown as they are, unless a virtual host is down.
+# Columns whose values are shown unchanged, unless a virtual host is down.
 EXACT = frozenset((
     "vhost", "name", "durable", "auto_delete", "exclusive", "type", "node", "state", *LENGTHS, "consumers",
     *MEMORY,
 ))  # fmt: skip
-# What a queue has in a list; not what is the same for all, which puts them into no order.
+# The fields of a queue in a list, except those with the same value for all queues.
 FIELDS = EXACT | frozenset((
     "arguments", "backing_queue_status", "consumer_capacity", "consumer_utilisation",
     "effective_policy_definition", "exclusive_consumer_tag", "head_message_timestamp", "idle_since",
@@ -42,7 +42,7 @@ FIELDS = EXACT | frozenset((
 
 
 def queue_columns(node: ManagedNode, sort: str) -> Mapping[str, Column[IndexedQueue]]:
-    """Every column of a list of queues, and what `sort` says inside of those that are tables."""
+    """The columns of a list of queues, with the field `sort` if it is inside arguments or a definition."""
     time = node.sampler.time
     homes = {name: services.vhost.queues for name, services in node.server.vhost_services.items()}
     reads = {**_COUNTS, **{name: _each(read) for name, read in MEMORY.items()}, **_TAGS, **_MEMORY}
@@ -80,7 +80,7 @@ def _of_lives(homes: Mapping[str, dict[str, LocalQueue]], read: _Read) -> Column
 
 
 def _lives(homes: Mapping[str, dict[str, LocalQueue]], named: Sequence[IndexedQueue]) -> list[LocalQueue]:
-    """What keeps the messages of each; a list is in the order of virtual hosts, and a piece mostly of one."""
+    """The live queue of each; the list is sorted by virtual host, so a slice is mostly of one."""
     if not named:
         return []
     lives: list[LocalQueue] = []
@@ -113,7 +113,7 @@ def _memory(lives: Sequence[LocalQueue]) -> Sequence[int]:
 
 
 def _tags(read: Callable[[LocalQueue], str | None]) -> _Read:
-    """Tags of consumers; those without come first, as `null` does."""
+    """Consumer tags as sort keys; queues without one come first, as `null` does."""
     return lambda lives: [sort_value(read(live), ()) if live.consumer_count else _NULL for live in lives]
 
 
@@ -127,7 +127,7 @@ def _active(live: LocalQueue) -> str | None:
 
 
 def _paused(node: ManagedNode, named: Sequence[IndexedQueue]) -> list[str]:
-    """What is not paused shows nothing of it, and comes behind."""
+    """Sort keys of the field `paused`, which queues that are not paused lack; they come last."""
     vhosts = node.metadata.vhosts.by_name
     paused = {name: vhost.topology.paused for name, vhost in vhosts.items() if vhost.topology.paused}
     if not paused:
@@ -140,7 +140,7 @@ def _policies(
     named: Sequence[IndexedQueue],
     key: Callable[[tuple[Policy | None, Policy | None]], Any],
 ) -> list[Any]:
-    """What `key` makes of the policies of each, found out once for all that have the same."""
+    """The result of `key` for the policies of each queue, computed once for each pair of policies."""
     vhosts = node.metadata.vhosts.by_name
     generation = node.queue_index.policy_generation
     known: dict[tuple[int, int], Any] = {}
@@ -214,7 +214,7 @@ _COUNTS: Mapping[str, _Read] = {
     "backing_queue_status.q4": lambda lives: [live.message_count - live.paged_count for live in lives],
     "backing_queue_status.next_seq_id": lambda lives: [live.published_count for live in lives],
 }
-# Those that are looked for only where there can be something.
+# Columns that are read only from queues that are not empty.
 _MEMORY: Mapping[str, _Read] = {
     "memory": _memory,
     "head_message_timestamp": lambda lives: [
@@ -225,7 +225,7 @@ _TAGS: Mapping[str, _Read] = {
     "exclusive_consumer_tag": _tags(_exclusive),
     "single_active_consumer_tag": _tags(_active),
 }
-# What RabbitMQ's queue calls what is called otherwise by everybody else.
+# The names of RabbitMQ's queue process for rates that have other names elsewhere.
 _BACKING_RATES = {
     "avg_ack_egress_rate": "ack",
     "avg_ack_ingress_rate": "deliver",

@@ -1,4 +1,4 @@
-"""A queue as RabbitMQ shows it."""
+"""Queues as JSON, in RabbitMQ's form."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Required, TypedDict
@@ -26,10 +26,10 @@ from warren.metrics.time_series import TimeSeries
 from warren.model.arguments import effective_definition
 from warren.queues.local import LocalQueue
 
-# A queue with nothing in it, and what each message takes beside its body.
+# The approximate sizes of an empty queue and of a message without its body, in bytes.
 _QUEUE_SIZE = 2_048
 _MESSAGE_SIZE = 128
-# Intervals that the utilisation of consumers is taken of: a minute.
+# The number of sampling intervals in which consumer utilisation is measured: one minute.
 _UTILISATION_INTERVALS = 12
 _INTERVAL_MS = 5_000
 _LENGTHS_COUNT = len(LENGTHS)
@@ -75,13 +75,13 @@ class _Fields(TypedDict, total=False):
 
 
 def live_queue(node: ManagedNode, named: IndexedQueue) -> LocalQueue | None:
-    """What keeps its messages; None while its virtual host is down."""
+    """The live queue; None while its virtual host is down."""
     services = node.server.vhost_services.get(named.vhost)
     return None if services is None else named.live(services.vhost.queues)
 
 
 def queue_view(node: ManagedNode, named: IndexedQueue, ranges: SampleRanges) -> JsonObject:
-    """What is shown of it in a list."""
+    """A queue in a list as JSON."""
     live = live_queue(node, named)
     if live is None:
         return declared_queue_view(node, named) | {"state": "down"}
@@ -115,7 +115,7 @@ def queue_view(node: ManagedNode, named: IndexedQueue, ranges: SampleRanges) -> 
     if stats:
         facts["message_stats"] = stats
     if record.kind == _STREAM:
-        # Who reads it, by node.
+        # The number of consumers of a stream, by node.
         facts["readers"] = {node.node_name: live.consumer_count}
     idle_at = idle_since(live, ranges.time)
     if idle_at:
@@ -126,10 +126,10 @@ def queue_view(node: ManagedNode, named: IndexedQueue, ranges: SampleRanges) -> 
 def whole_queue_view(
     node: ManagedNode, named: IndexedQueue, ranges: SampleRanges, consumers: list[JsonObject]
 ) -> JsonObject:
-    """What is shown of it alone: with its consumers, and its owner."""
+    """A single queue as JSON, with its consumers and its owner."""
     facts = queue_view(node, named, ranges)
     facts["consumer_details"] = consumers
-    # Details by exchange and channel: RabbitMQ has them only in its detailed rates mode.
+    # RabbitMQ fills these details by exchange and channel only in its detailed rates mode.
     facts |= {"deliveries": [], "incoming": []}
     owner = named.record.owner
     if owner is not None:
@@ -145,7 +145,7 @@ def whole_queue_view(
 
 
 def declared_queue_view(node: ManagedNode, named: IndexedQueue, *, has_totals: bool = False) -> JsonObject:
-    """What is shown of it without statistics; `has_totals` adds how many messages it has."""
+    """A queue without statistics as JSON; `has_totals` adds its numbers of messages."""
     facts = _declared(node, named) | {"state": "live"}
     described = node.metadata.vhost(named.vhost)
     policy = None if described is None else described.policies_of(named.record.name, named.record.kind)[0]
@@ -162,7 +162,7 @@ def _declared(node: ManagedNode, named: IndexedQueue) -> JsonObject:
     described = node.metadata.vhost(vhost)
     is_paused = described is not None and record.name in described.topology.paused
     return {
-        # RabbitMQ knows no such thing: what it shows of any other queue is shown of it.
+        # A field of Warren's own, so it is absent from queues that are not paused.
         **({"paused": True} if is_paused else {}),
         **(_replicas(node) if record.kind == _STREAM else {}),
         "arguments": json_value(record.arguments) if record.arguments else {},
@@ -177,7 +177,7 @@ def _declared(node: ManagedNode, named: IndexedQueue) -> JsonObject:
 
 
 def _replicas(node: ManagedNode) -> JsonObject:
-    """Where the replicas of a stream are, of which there is one."""
+    """The replicas of a stream: always one, on this node."""
     return {"leader": node.node_name, "members": [node.node_name], "online": [node.node_name]}
 
 
@@ -189,7 +189,7 @@ def _definition(policy: Policy | None, operator_policy: Policy | None) -> Mappin
 
 
 def _paged_octets(live: LocalQueue) -> int:
-    """Of what is on the disk only, each message is as large as the ready ones are on average."""
+    """The size of paged-out messages in bytes, estimated from the average size of ready messages."""
     paged = live.paged_count
     return live.ready_octets * paged // live.message_count if paged and live.message_count else 0
 
@@ -207,7 +207,7 @@ def _memory(live: LocalQueue) -> int:
     return _QUEUE_SIZE + _octets_in_memory(live) + messages * _MESSAGE_SIZE if messages else _QUEUE_SIZE
 
 
-# How many messages of a queue are where, and how many octets: what is shown, and what lists are sorted by.
+# Numbers and bytes of messages by place and kind, for views and for sorting.
 MEMORY: Mapping[str, Callable[[LocalQueue], int]] = {
     "memory": _memory,
     "message_bytes": lambda live: live.ready_octets + live.unacked_octets,
@@ -224,7 +224,7 @@ MEMORY: Mapping[str, Callable[[LocalQueue], int]] = {
 }
 
 
-# The same of a queue that is empty, as most are.
+# The values of an empty queue, as most queues are.
 _NO_MESSAGES = {name: _QUEUE_SIZE if name == "memory" else 0 for name in MEMORY}
 
 QueueShape = shape(
@@ -237,14 +237,14 @@ QueueShape = shape(
 
 
 def memory_of(live: LocalQueue) -> dict[str, int]:
-    """How many of its messages are where, and how many octets."""
+    """The numbers and bytes of messages by place and kind."""
     if not live.message_count and not live.unacked_count:
         return _NO_MESSAGES
     return {name: read(live) for name, read in MEMORY.items()}
 
 
 def idle_since(live: LocalQueue, time: int) -> int:
-    """Since when nothing has happened to it, as of the samples of `time` (ms); 0 if something has."""
+    """Since when the queue is idle (Unix time, ms), as of the samples at `time` (ms); 0 if it is not idle."""
     if live.is_dirty:
         return 0
     series = series_of(live)
@@ -254,7 +254,7 @@ def idle_since(live: LocalQueue, time: int) -> int:
 
 
 def utilisation(live: LocalQueue, time: int) -> float:
-    """The share of the minute before `time` (ms) in which its consumers could have taken more."""
+    """The consumer utilisation in the minute before `time` (ms): the share without a ready message."""
     return _utilisation(live, series_of(live), time) if live.consumer_count else 0
 
 
@@ -284,7 +284,7 @@ def _consumers(live: LocalQueue, series: TimeSeries | None, time: int) -> JsonOb
 
 
 def _utilisation(live: LocalQueue, series: TimeSeries | None, time: int) -> float:
-    """The share of the last minute in which consumers could have taken more than there was."""
+    """The share of samples of the last minute in which no ready message was waiting for a consumer."""
     column = QUEUE_COLUMNS.index("messages_ready")
     waiting = [live.message_count]
     if series is not None:
@@ -295,7 +295,7 @@ def _utilisation(live: LocalQueue, series: TimeSeries | None, time: int) -> floa
 def _backing(
     live: LocalQueue, record: QueueRecord, series: TimeSeries | None, time: int
 ) -> Mapping[str, object]:
-    """RabbitMQ's queue from inside, as far as there is the like here: q4 is memory, delta the disk."""
+    """RabbitMQ's internal queue statistics, where they have a counterpart: q4 is memory, delta is disk."""
 
     def rate(column: int) -> float:
         return 0.0 if series is None else series.rate(time, column)

@@ -1,4 +1,4 @@
-"""Counters as they are shown: each with its rate beside it, and its samples where these are asked for."""
+"""Counters as JSON, each with its rate, and with its samples if these are requested."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from warren.management.replies import bad_request
 from warren.metrics.sampler import CHURN, DELIVERED, DISK, LENGTHS, PUBLISHED
 from warren.metrics.time_series import SampleRow, SampleTimes, TimeSeries, details
 
-# What cannot be known of a garbage collector that there is not, in the shape that clients expect.
+# Settings of Erlang's garbage collector, which clients expect.
 GARBAGE_COLLECTION: JsonObject = {
     "fullsweep_after": 65535,
     "max_heap_size": 0,
@@ -24,7 +24,7 @@ GARBAGE_COLLECTION: JsonObject = {
     "min_heap_size": 233,
     "minor_gcs": 0,
 }
-# A group of counters is shown from the first that counts.
+# The counters of a group are shown if one of them is not 0.
 _GROUPS = (frozenset(("publish", *PUBLISHED)), frozenset(DELIVERED), frozenset(DISK))
 
 
@@ -58,7 +58,7 @@ class RateDetailsShape(TypedDict, total=False):
 
 
 def with_details(columns: Iterable[str]) -> dict[str, Shape]:
-    """Numbers with their details, in a shape."""
+    """The fields of counters and of their details, for a shape."""
     return {
         key: kind for name in columns for key, kind in ((name, float), (f"{name}_details", RateDetailsShape))
     }
@@ -73,9 +73,9 @@ MessageStatsShape = shape(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRanges:
-    """What a request wants to know of the past."""
+    """The ranges of samples that a request asks for."""
 
-    # When samples were taken last (ms).
+    # The time of the last samples (Unix time, ms).
     time: int
     now: int
     lengths: SampleTimes | None = None
@@ -85,7 +85,7 @@ class SampleRanges:
 
 
 def sample_ranges(request: web.Request, node: ManagedNode) -> SampleRanges:
-    """What `request` asks for; Refused if that is too much."""
+    """The ranges in the query of `request`; raises RequestRefused if they are invalid or too large."""
     now = node.now()
     return SampleRanges(
         time=node.sampler.time,
@@ -100,7 +100,7 @@ def sample_ranges(request: web.Request, node: ManagedNode) -> SampleRanges:
 def with_rates(
     columns: Sequence[str], row: SampleRow, past: tuple[TimeSeries | None, int], times: SampleTimes | None
 ) -> JsonObject:
-    """Every number of `row`, with its details; `past` are its samples, and when they were taken last."""
+    """Each counter of `row` with its details; `past` has its samples and the time (ms) of the last ones."""
     series, time = past
     shown: JsonObject = {}
     for column, name in enumerate(columns):
@@ -110,14 +110,14 @@ def with_rates(
 
 
 def no_reductions(times: SampleTimes | None) -> JsonObject:
-    """Erlang counts steps of work, and nothing here does."""
+    """Erlang's unit of work, which Warren does not count."""
     return {"reductions": 0, "reductions_details": details(None, 0, 0, times)}
 
 
 def message_stats(
     columns: Sequence[str], row: SampleRow, past: tuple[TimeSeries | None, int], times: SampleTimes | None
 ) -> JsonObject:
-    """The same for what was done with messages, as far as anything was."""
+    """The message counters of `row` with their details, in groups; groups that are all 0 are left out."""
     if not any(row):
         return {}
     with_details = {name for name, number in zip(columns, row, strict=True) if number}
@@ -136,10 +136,10 @@ def _details_of(name: str) -> str:
     return f"{name}_details"
 
 
-# Most of many idle objects are idle since the same few times.
+# Many idle objects share a few times of their last activity.
 @lru_cache
 def format_time(time: int) -> str:
-    """`time` (ms) as RabbitMQ writes it."""
+    """`time` (Unix time, ms) in RabbitMQ's format."""
     return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="milliseconds")
 
 
@@ -157,7 +157,7 @@ def _range(request: web.Request, prefix: str, now: int, *, is_ceiling: bool = Fa
 
 
 def _number(request: web.Request, name: str) -> int | None:
-    """RabbitMQ: what is no number was not said."""
+    """The query parameter `name`; as in RabbitMQ, one that is not a number is ignored."""
     try:
         return int(request.query.get(name, ""))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Publishers and consumers of the stream protocol as RabbitMQ's stream management shows them."""
+"""Publishers and consumers of the stream protocol as JSON, in the form of RabbitMQ's stream management."""
 
 from typing import TypedDict
 
@@ -54,7 +54,7 @@ class StreamConsumerShape(TypedDict):
 
 
 def stream_publisher_view(node: ManagedNode, publishing: StreamPublisher) -> JsonObject:
-    """What is shown of it."""
+    """A publisher of the stream protocol as JSON."""
     connection, publisher = publishing
     confirms = publisher.confirms
     return {
@@ -69,7 +69,7 @@ def stream_publisher_view(node: ManagedNode, publishing: StreamPublisher) -> Jso
 
 
 def stream_consumer_view(node: ManagedNode, subscribing: StreamConsumer) -> JsonObject:
-    """What is shown of it."""
+    """A subscription of the stream protocol as JSON."""
     connection, subscription = subscribing
     return {
         "connection_details": _details(node, connection),

@@ -1,4 +1,4 @@
-"""Streams as the API shows them: how far they go, what is kept of them, who reads and who publishes."""
+"""Streams as JSON: offsets, sizes, retention, readers and publishers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NotRequired, TypedDict
@@ -16,7 +16,7 @@ from warren.session.streams.subscriptions import StreamSubscription
 from warren.store.streams.segment import StreamSegment
 from warren.vhost.vhost import VirtualHost
 
-# A publisher with the connection that it is on.
+# A publisher with its connection.
 StreamPublisher = tuple[StreamConnection, DeclaredPublisher]
 
 _AMQP, _STREAM = "AMQP 0-9-1", "stream"
@@ -99,11 +99,11 @@ class StreamReaderShape(TypedDict):
     protocol: Literal["AMQP 0-9-1", "stream"]
     connection: str
     user: str
-    # Of an AMQP consumer.
+    # The channel of an AMQP consumer; null for a subscription.
     channel: int | None
-    # A consumer tag, or the name that a subscription has, which may be empty.
+    # The consumer tag, or the name of a subscription, which may be empty.
     name: str
-    # Of a subscription.
+    # The id of a subscription of the stream protocol; null for a consumer.
     subscription: int | None
     offset: int | None
     lag: int | None
@@ -148,7 +148,7 @@ class StreamClientsShape(TypedDict):
 
 
 def stream_publishers_on(connections: Iterable[StreamConnection]) -> Iterator[StreamPublisher]:
-    """The publishers of `connections`."""
+    """The publishers on stream connections."""
     for connection in connections:
         if connection.command_handler is not None:
             for publisher in connection.command_handler.publishers:
@@ -156,13 +156,13 @@ def stream_publishers_on(connections: Iterable[StreamConnection]) -> Iterator[St
 
 
 def streams_in(node: ManagedNode, vhost: VirtualHost) -> list[StreamQueue]:
-    """The streams of `vhost` by name: however many other queues it has, nobody looks at these."""
+    """The streams of `vhost`, sorted by name, found without examining its other queues."""
     found = existing_queues(node.queue_index.streams_of(vhost.name), vhost.queues)
     return [queue for queue in found if isinstance(queue, StreamQueue)]
 
 
 class StreamClientIndex:
-    """Who publishes to each stream and subscribes to it by the stream protocol, looked for once."""
+    """The publishers and subscriptions of the stream protocol by stream, collected once."""
 
     def __init__(self, node: ManagedNode) -> None:
         connections = stream_connections(node)
@@ -174,16 +174,16 @@ class StreamClientIndex:
             self._subscribing.setdefault(subscribing[1].stream, []).append(subscribing)
 
     def publishing(self, queue: StreamQueue) -> Sequence[StreamPublisher]:
-        """Who publishes to `queue`."""
+        """The publishers of `queue`."""
         return self._publishing.get(queue, ())
 
     def subscribing(self, queue: StreamQueue) -> Sequence[StreamConsumer]:
-        """Who subscribes to `queue`."""
+        """The subscriptions to `queue`."""
         return self._subscribing.get(queue, ())
 
 
 def retention(queue: StreamQueue) -> JsonObject:
-    """How much of `queue` is kept."""
+    """The retention limits of `queue` as JSON."""
     kept = queue.log.retention
     view = {
         "max_age_ms": kept.age_ms_max,
@@ -194,7 +194,7 @@ def retention(queue: StreamQueue) -> JsonObject:
 
 
 def stream_view(queue: StreamQueue) -> JsonObject:
-    """What of `queue` can be read."""
+    """A stream as JSON, with the segments that can be read."""
     log = queue.log
     view = {
         "name": queue.name,
@@ -224,7 +224,7 @@ def _segment_view(segment: StreamSegment, committed: int) -> JsonObject:
 
 
 def listed_stream_view(queue: StreamQueue, clients: StreamClientIndex) -> JsonObject:
-    """`queue` in a list."""
+    """A stream in a list as JSON."""
     log = queue.log
     written = [segment for segment in log.segments if segment.last_time]
     view = {
@@ -247,21 +247,21 @@ def listed_stream_view(queue: StreamQueue, clients: StreamClientIndex) -> JsonOb
 
 
 def lag_max(queue: StreamQueue, clients: StreamClientIndex) -> int | None:
-    """How far the slowest reader is behind; None if nobody reads."""
+    """The lag of the slowest reader in messages; None without readers."""
     offsets = [queue.offset_of(consumer) for consumer in queue.consumers()]
     offsets += [one.next for _, one in clients.subscribing(queue) if one.is_active]
     return max((lag_of(queue, offset) for offset in offsets), default=None)
 
 
 def lag_of(queue: StreamQueue, offset: int) -> int:
-    """How many messages there are from `offset`, the next that somebody gets, on."""
+    """The number of messages from `offset`, the next to be delivered, to the end."""
     return max(queue.log.committed - max(offset, queue.log.first), 0)
 
 
 def stream_clients_view(
     queue: StreamQueue, consuming: Iterable[ChannelConsumer], clients: StreamClientIndex
 ) -> JsonObject:
-    """Who reads `queue` and publishes to it; `consuming` are its consumers over AMQP."""
+    """The readers and publishers of `queue`; `consuming` are its AMQP consumers."""
     readers = [_consumer_facts(queue, one) for one in consuming]
     readers += [_subscription_facts(queue, *one) for one in clients.subscribing(queue)]
     return {

@@ -1,4 +1,4 @@
-"""Where a message would go, as JSON."""
+"""The traced route of a message as JSON."""
 
 from typing import Literal, Required, TypeAlias, TypedDict
 
@@ -105,12 +105,12 @@ deprecate(TraceShape, is_changed="is_topology_changed", misses="unmatched", miss
 
 
 def is_shown(binding: Binding) -> bool:
-    """False for what stands for somebody's direct reply: whoever knows its name can answer in its place."""
+    """False for a client's direct reply-to queue: its name would let others reply in its place."""
     return not isinstance(binding.destination, ReplyQueue)
 
 
 def trace_view(vhost: VirtualHost, trace: RouteTrace, message: Message, size: int) -> JsonObject:
-    """What is told of it: of many queues the first."""
+    """A trace as JSON, with the first TRACED_QUEUES_MAX queues."""
     reached = list(trace.queues.values())
     return {
         "keys": list(trace.keys),
@@ -152,7 +152,7 @@ def _reached(vhost: VirtualHost, reached: ReachedQueue, message: Message, size: 
 
 
 def _dead_letter(vhost: VirtualHost, queue: LocalQueue) -> JsonObject | None:
-    """Where what dies in `queue` goes; with no routing key of its own, each message keeps what it has."""
+    """Where messages of `queue` are dead-lettered; a null routing key means that each keeps its own."""
     settings = queue.settings
     if settings.dead_letter_exchange is None:
         return None
@@ -194,11 +194,11 @@ def _binding_facts(judged: BindingVerdict) -> JsonObject:
     binding = judged.binding
     destination = binding.destination
     if not is_shown(binding):
-        # It is named only to who named it.
+        # The name of a direct reply-to queue is secret.
         return {}
     name = str(getattr(destination, "name", ""))
     is_to_queue = not isinstance(destination, Exchange)
-    # The metadata has it as a record; what lives has the same arguments, decoded.
+    # The record in the metadata has the same arguments in encoded form.
     arguments = dict(binding.arguments)
     record = BindingRecord(
         binding.source.name,
