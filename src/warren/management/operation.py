@@ -47,7 +47,7 @@ JsonTable: TypeAlias = dict[str, Any]
 
 
 class ListQuery(TypedDict, total=False):
-    """What every list knows."""
+    """Parameters of every list."""
 
     columns: Annotated[str, doc("Fields that are shown: `name,arguments.x-max-length`")]
     sort: Annotated[str, doc("What it is sorted by: a field, or one in another: `message_stats.publish`")]
@@ -55,7 +55,7 @@ class ListQuery(TypedDict, total=False):
 
 
 class PageQuery(ListQuery, total=False):
-    """What a list with pages knows."""
+    """Parameters of a list with pages."""
 
     page: Annotated[int, doc("From 1 on: a page, inside an object that counts, in place of the whole list")]
     page_size: Annotated[int, doc("100 unless it is said")]
@@ -64,13 +64,13 @@ class PageQuery(ListQuery, total=False):
 
 
 class ColumnsQuery(TypedDict, total=False):
-    """What is known where one object is shown."""
+    """Parameters of a single object."""
 
     columns: Annotated[str, doc("Fields that are shown: `name,arguments.x-max-length`")]
 
 
 class Page(TypedDict, Generic[T]):
-    """A page of a list, and how many there are."""
+    """One page of a list, with the numbers of its items."""
 
     filtered_count: int
     item_count: int
@@ -82,7 +82,7 @@ class Page(TypedDict, Generic[T]):
 
 
 class ErrorShape(TypedDict):
-    """Why a request was not obeyed."""
+    """The reason why a request failed."""
 
     error: str
     reason: Any

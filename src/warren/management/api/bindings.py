@@ -26,7 +26,7 @@ _KINDS = {"q": True, "e": False}
 
 
 class BindingBody(TypedDict, total=False):
-    """What is special about a binding."""
+    """The routing key and the arguments of a binding."""
 
     routing_key: str
     arguments: JsonTable

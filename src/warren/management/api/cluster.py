@@ -14,7 +14,7 @@ from warren.metadata.parameters import CLUSTER_NAME
 
 
 class ClusterNameShape(TypedDict):
-    """What a cluster is called."""
+    """The name of the cluster."""
 
     name: str
 

@@ -42,15 +42,15 @@ _CLOSED = "Closed via management plugin"
 
 
 class ConnectionsQuery(PageQuery, SamplesQuery, total=False):
-    """How connections and channels are listed."""
+    """How a list of connections or channels is sorted, filtered and paged."""
 
 
 class ChannelsQuery(ListQuery, SamplesQuery, total=False):
-    """How the channels of a connection are listed."""
+    """How the list of channels of a connection is sorted and filtered."""
 
 
 class ConnectionQuery(ColumnsQuery, SamplesQuery, total=False):
-    """How one is shown."""
+    """Which fields of a connection or channel are returned."""
 
 
 _connections = documented(query=ConnectionsQuery, response=paged(ConnectionShape))

@@ -14,7 +14,7 @@ from warren.management.request_body import read_fields
 
 
 class SettingShape(TypedDict):
-    """A setting, its value, and where that comes from."""
+    """A setting with its value and the origin of the value."""
 
     key: str
     value: str | None
@@ -22,21 +22,21 @@ class SettingShape(TypedDict):
 
 
 class LimitsShape(TypedDict):
-    """In octets: publishers wait above that of memory, and below that of disk."""
+    """Alarm thresholds in bytes: publishers are blocked above that of memory and below that of disk."""
 
     memory: int
     disk: NotRequired[int]
 
 
 class ResourceLimitBody(TypedDict, total=False):
-    """One of both: a size such as 2GB, or a share of the memory there is."""
+    """One of both: a size such as 2GB, or a fraction of the total memory."""
 
     absolute: int | str
     relative: float
 
 
 class LogShape(TypedDict):
-    """Where the log goes, and the least that is logged of each category."""
+    """The outputs of the log, and the lowest logged level of each category."""
 
     file: str | None
     console: bool
@@ -45,27 +45,27 @@ class LogShape(TypedDict):
 
 
 class LogLevelBody(TypedDict):
-    """A level, of everything or of one category."""
+    """A log level, for one category or for all."""
 
     level: str
     category: NotRequired[str]
 
 
 class LogFileShape(TypedDict):
-    """A file."""
+    """The name of the log file."""
 
     file: str
 
 
 class CredentialsBody(TypedDict):
-    """What somebody would log in with."""
+    """A user name and password to check."""
 
     username: str
     password: str
 
 
 class AuthenticatedUserShape(TypedDict):
-    """Who that is."""
+    """The user whose credentials were accepted."""
 
     name: str
     tags: list[str]

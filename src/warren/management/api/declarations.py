@@ -20,7 +20,7 @@ _TRUE = "true"
 
 
 class ExchangeBody(TypedDict, total=False):
-    """What an exchange is to be."""
+    """The properties of an exchange to declare."""
 
     type: str
     passive: Flag
@@ -31,7 +31,7 @@ class ExchangeBody(TypedDict, total=False):
 
 
 class QueueBody(TypedDict, total=False):
-    """What a queue is to be."""
+    """The properties of a queue to declare."""
 
     node: str | None
     passive: Flag
@@ -41,7 +41,7 @@ class QueueBody(TypedDict, total=False):
 
 
 class ActionBody(TypedDict):
-    """What a mirrored queue is to do."""
+    """An action on a mirrored queue."""
 
     action: Literal["sync", "cancel_sync"]
 

@@ -14,11 +14,11 @@ from warren.management.views.stats import SamplesQuery, sample_ranges
 
 
 class ExchangesQuery(PageQuery, SamplesQuery, total=False):
-    """How exchanges are listed."""
+    """How a list of exchanges is sorted, filtered and paged."""
 
 
 class ExchangeQuery(ColumnsQuery, SamplesQuery, total=False):
-    """How an exchange is shown."""
+    """Which fields of an exchange are returned."""
 
 
 @documented(query=ExchangesQuery, response=paged(ExchangeShape))

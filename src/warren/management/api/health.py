@@ -31,7 +31,7 @@ _DAY_MS = 86_400_000
 
 
 class HealthCheckPassedShape(TypedDict, total=False):
-    """All is well."""
+    """A health check that passed."""
 
     status: Required[Literal["ok"]]
     reason: str
@@ -42,7 +42,7 @@ class HealthCheckPassedShape(TypedDict, total=False):
 
 
 class HealthCheckFailedShape(TypedDict, total=False):
-    """Something is not as it should be, and what."""
+    """A health check that failed, with the reason."""
 
     status: Required[Literal["failed"]]
     reason: Required[str]
@@ -60,7 +60,7 @@ class HealthCheckFailedShape(TypedDict, total=False):
 
 
 class NodeHealthShape(TypedDict):
-    """How a node is, in words."""
+    """The state of a node in words."""
 
     status: Literal["ok", "failed"]
     reason: NotRequired[str]

@@ -49,7 +49,7 @@ _OUTCOMES = {"acknowledge": LeaseState.SETTLED, "requeue": LeaseState.REQUEUED}
 
 
 class LeaseBody(TypedDict):
-    """Which messages somebody wants."""
+    """Which messages to lease, and for how long."""
 
     key: Annotated[str, doc("Asked for again, the same key is the same lease")]
     max_messages: NotRequired[Annotated[int, doc("How many at most")]]
@@ -61,19 +61,19 @@ deprecate(LeaseBody, messages="max_messages", octets="max_bytes")
 
 
 class SettleBody(TypedDict):
-    """What becomes of them."""
+    """How a lease ends."""
 
     outcome: NotRequired[Literal["acknowledge", "requeue"]]
 
 
 class RenewBody(TypedDict):
-    """How long a lease is to be, from now on."""
+    """The remaining time of a lease from now on."""
 
     ttl: NotRequired[Annotated[int, doc("Seconds after which its messages go back")]]
 
 
 class LeasedQuery(RowFormatQuery, total=False):
-    """Which messages of a lease are sent."""
+    """Which messages of a lease are returned."""
 
     start: Annotated[int, doc("The place in the lease of the first")]
     end: Annotated[int, doc("And where to end: the place behind the last")]
@@ -102,7 +102,7 @@ async def leases_of_queue(request: web.Request, node: ManagedNode) -> web.Stream
 async def grant(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Lease messages of a queue: no consumer gets them until the lease ends; none if nothing is ready.
 
-    201 says that they were taken now, 200 that the key has been here before.
+    201 means that messages were leased now, 200 that a lease with the key exists already.
     """
     context = request_context(request, node)
     fields = await read_fields(request)
@@ -162,7 +162,7 @@ async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 async def settle(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """End a lease by acknowledging or requeueing its messages; durable when the response is sent.
 
-    Ended so before, it is answered in the same way.
+    Ending a lease again in the same way returns the same response.
     """
     vhost, found = _named(request, node)
     context = _check_readable(request, node, vhost, found)

@@ -16,7 +16,7 @@ from warren.metadata.commands import SetUserLimits, SetVhostLimits
 
 
 class LimitBody(TypedDict):
-    """How many: -1 is no limit."""
+    """The value of a limit; -1 means no limit."""
 
     value: int
 

@@ -43,7 +43,7 @@ GETS = "gets"
 
 
 class LiveQuery(TypedDict):
-    """What is followed."""
+    """The paths whose responses are streamed."""
 
     path: list[str]
 
@@ -57,7 +57,7 @@ def add_live(app: web.Application, ask: Fetch) -> None:
 async def live(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Stream the responses of each `path` as server-sent events, at once and every five seconds.
 
-    A client that does not read what it is sent is let go of.
+    A client that does not read its events is disconnected.
     """
     paths = request.query.getall("path", [])
     if not 0 < len(paths) <= LIVE_PATHS_MAX:

@@ -11,7 +11,7 @@ from warren.management.replies import reply
 
 
 class LossShape(TypedDict):
-    """Messages that were on the disk, and cannot be read any more."""
+    """Persistent messages that can no longer be read."""
 
     vhost: str
     file: str
@@ -23,13 +23,13 @@ class LossShape(TypedDict):
 
 
 class LossesQuery(TypedDict, total=False):
-    """Which losses are meant."""
+    """Selects losses."""
 
     vhost: Annotated[str, doc("Of this virtual host alone")]
 
 
 class AcknowledgedLossesShape(TypedDict):
-    """How many losses nobody had acknowledged before."""
+    """How many losses were not acknowledged before."""
 
     acknowledged: int
 

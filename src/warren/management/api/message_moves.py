@@ -46,7 +46,7 @@ _FACTS = ("queue", "reason", "exchange")
 
 
 class DeadLetterGroupBody(TypedDict, total=False):
-    """A cause of dead letters, or as much of it as is said."""
+    """A cause of dead letters; fields that are not given match any value."""
 
     queue: str
     reason: str
@@ -54,7 +54,7 @@ class DeadLetterGroupBody(TypedDict, total=False):
 
 
 class OrderBody(TypedDict, total=False):
-    """Which messages, how many and how fast."""
+    """Which messages are moved, how many, and at which rate."""
 
     match: Annotated[list[str], doc("Conditions, all of which must hold: `routing_key=orders`")]
     group: DeadLetterGroupBody
@@ -65,7 +65,7 @@ class OrderBody(TypedDict, total=False):
 
 
 class MessageEditBody(TypedDict, total=False):
-    """What is changed on the way."""
+    """Changes that are made to the moved messages."""
 
     headers: JsonTable
     remove_headers: list[str]
@@ -76,7 +76,7 @@ class MessageEditBody(TypedDict, total=False):
 
 
 class RedriveBody(OrderBody, total=False):
-    """Which dead letters go where, and what is changed in them."""
+    """Which dead letters are redriven, to which target, and with which changes."""
 
     to: Annotated[Literal["queue", "exchange"], doc("The queue where each died first, or its exchange")]
     queue: Annotated[str | None, doc("This queue instead")]
@@ -86,7 +86,7 @@ class RedriveBody(OrderBody, total=False):
 
 
 class MoveBody(OrderBody):
-    """Which messages go where."""
+    """Which messages are moved, and to which queue."""
 
     destination: Annotated[str, doc("A queue")]
     destination_vhost: NotRequired[str]
@@ -116,8 +116,8 @@ class _MoveOptions:
 async def redrive(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Redrive dead letters of a queue to their original queues or another target, or preview it.
 
-    Fields: `to` (queue or exchange); `queue`, `exchange`, `routing_key` instead of its own; `edit`; and those
-    of `_move_options`.
+    Fields: `to` (queue or exchange); `queue`, `exchange` and `routing_key` to override the original ones;
+    `edit`; and `match`, `group`, `positions`, `limit`, `rate` and `dry_run`.
     """
     context = request_context(request, node)
     fields = await read_fields(request)
@@ -158,7 +158,8 @@ async def redrive(request: web.Request, node: ManagedNode) -> web.StreamResponse
 async def move(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Move messages of a queue to another queue, unchanged and in order, or preview it.
 
-    destination: its name; destination_vhost; and what `_move_options` reads.
+    Fields: `destination` (the name of the queue) and `destination_vhost`; and `match`, `group`, `positions`,
+    `limit`, `rate` and `dry_run`.
     """
     context = request_context(request, node)
     fields = await read_fields(request)

@@ -49,7 +49,7 @@ _REQUEUE = ("ack_requeue_true", "reject_requeue_true")
 
 
 class PublishBody(TypedDict):
-    """A message."""
+    """A message to publish."""
 
     routing_key: str
     properties: JsonTable | list[Any]
@@ -58,14 +58,14 @@ class PublishBody(TypedDict):
 
 
 class PublishedShape(TypedDict):
-    """What became of a message; `alarms` says what holds up publishers of AMQP, if anything does."""
+    """Whether a message was routed; `alarms` names the resources that block AMQP publishers, if any do."""
 
     routed: bool
     alarms: NotRequired[list[Literal["disk", "memory"]]]
 
 
 class GetBody(TypedDict):
-    """Which messages, and what becomes of them."""
+    """How many messages are fetched, and whether they are requeued or removed."""
 
     ackmode: Literal["ack_requeue_true", "reject_requeue_true", "ack_requeue_false", "reject_requeue_false"]
     count: int | str
@@ -74,7 +74,7 @@ class GetBody(TypedDict):
 
 
 class FetchedMessageShape(TypedDict):
-    """A message of a queue."""
+    """A message fetched from a queue."""
 
     payload_bytes: int
     redelivered: bool
@@ -87,7 +87,7 @@ class FetchedMessageShape(TypedDict):
 
 
 class AlivenessShape(TypedDict):
-    """It works."""
+    """The aliveness test passed."""
 
     status: Literal["ok"]
 

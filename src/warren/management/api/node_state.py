@@ -33,7 +33,7 @@ _FLAGS = {
 
 
 class FeatureFlagShape(TypedDict):
-    """Something that tools look for before they use it."""
+    """A feature flag, which tools check before they use a feature."""
 
     name: str
     desc: str
@@ -44,7 +44,7 @@ class FeatureFlagShape(TypedDict):
 
 
 class AuthSettingsShape(TypedDict):
-    """How an interface is to log in: as RabbitMQ 3.10 says it, and as 4 does."""
+    """How a web interface authenticates users, in the fields of RabbitMQ 3.10 and of RabbitMQ 4."""
 
     oauth_enabled: bool
     enable_uaa: bool
@@ -59,7 +59,7 @@ class PasswordHashShape(TypedDict):
 
 
 class AuthAttemptsShape(TypedDict, total=False):
-    """How often somebody tried to log in."""
+    """Numbers of authentication attempts."""
 
     protocol: str
     auth_attempts: int
@@ -68,7 +68,7 @@ class AuthAttemptsShape(TypedDict, total=False):
 
 
 class LoginBody(TypedDict):
-    """A form."""
+    """A login form."""
 
     username: str
     password: str

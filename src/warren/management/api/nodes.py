@@ -20,11 +20,11 @@ from warren.management.views.stats import SamplesQuery, sample_ranges
 
 
 class NodesQuery(ListQuery, SamplesQuery, total=False):
-    """How nodes are listed."""
+    """How a list of nodes is sorted and filtered."""
 
 
 class NodeQuery(ColumnsQuery, SamplesQuery, total=False):
-    """How a node is shown."""
+    """Which fields of a node are returned."""
 
     memory: Annotated[bool, doc("With where its memory is")]
     binary: Annotated[bool, doc("With what Erlang would have beside the heaps")]

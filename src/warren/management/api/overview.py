@@ -14,11 +14,11 @@ from warren.management.views.stats import SamplesQuery, sample_ranges
 
 
 class OverviewQuery(ColumnsQuery, SamplesQuery, total=False):
-    """What of the overview is shown."""
+    """Which fields of the overview are returned."""
 
 
 class CurrentUserShape(TypedDict):
-    """A user."""
+    """The user of the request."""
 
     name: str
     tags: list[str]

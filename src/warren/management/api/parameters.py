@@ -24,13 +24,13 @@ from warren.metadata.vhosts import VhostMetadata
 
 
 class ParameterBody(TypedDict):
-    """What a parameter says."""
+    """The value of a parameter."""
 
     value: Any
 
 
 class ParameterShape(TypedDict):
-    """A parameter."""
+    """A runtime parameter."""
 
     component: str
     vhost: str
@@ -39,7 +39,7 @@ class ParameterShape(TypedDict):
 
 
 class GlobalParameterShape(TypedDict):
-    """A parameter of the whole broker."""
+    """A global parameter."""
 
     name: str
     value: Any

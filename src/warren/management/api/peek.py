@@ -41,7 +41,7 @@ PeekQuery = TypedDict(
 
 
 class UnackedDeliveryShape(TypedDict):
-    """Who has a message that is not settled."""
+    """The consumer that holds an unacknowledged message."""
 
     connection: str
     channel: int
@@ -51,7 +51,7 @@ class UnackedDeliveryShape(TypedDict):
 
 
 class PeekedMessageShape(TypedDict, total=False):
-    """A message where it is."""
+    """A message with its position in the queue."""
 
     exchange: Required[str]
     routing_key: Required[str]
@@ -80,7 +80,7 @@ deprecate(
 
 
 class PeekShape(TypedDict):
-    """Some messages, and where to go on."""
+    """Messages, and the position from which to continue."""
 
     messages: list[PeekedMessageShape]
     next: int | None
@@ -123,7 +123,8 @@ class _PeekScan:
 async def peek(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Peek at messages of a queue in order; `next` is the position to continue from, null at the end.
 
-    state: ready, or unacknowledged; from: a place; count; truncate: octets of each body; match: conditions.
+    Parameters: `state` (ready or unacknowledged), `from` (a position), `count`, `truncate` (bytes of each
+    body) and `match` (a condition, may be repeated).
     """
     context = request_context(request, node)
     state = request.query.get("state", _READY)

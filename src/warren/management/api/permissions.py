@@ -30,7 +30,7 @@ _Topic = tuple[str, str, str, TopicPermission]
 
 
 class PermissionBody(TypedDict):
-    """Patterns of the names of what may be configured, written to and read from."""
+    """Regular expressions for the names of objects that may be configured, written to and read from."""
 
     configure: str
     write: str
@@ -38,7 +38,7 @@ class PermissionBody(TypedDict):
 
 
 class TopicPermissionBody(TypedDict):
-    """Patterns of the routing keys that may be published with and bound with, to an exchange."""
+    """Regular expressions for the routing keys of publishes and bindings on an exchange."""
 
     exchange: str
     write: str
@@ -46,7 +46,7 @@ class TopicPermissionBody(TypedDict):
 
 
 class PermissionShape(TypedDict):
-    """What a user may do in a virtual host."""
+    """The permissions of a user in a virtual host."""
 
     user: str
     vhost: str
@@ -57,7 +57,7 @@ class PermissionShape(TypedDict):
 
 
 class TopicPermissionShape(TypedDict):
-    """The topics of an exchange that a user is restricted to."""
+    """The topic permissions of a user on an exchange."""
 
     user: str
     vhost: str

@@ -39,20 +39,20 @@ _TRUE = "true"
 
 
 class PlanQuery(TypedDict, total=False):
-    """How much is planned, and told."""
+    """Whether missing objects are deleted, and how many items are returned."""
 
     prune: Annotated[bool, doc("What the document has not goes, in the sections that it has")]
     count: Annotated[int, doc("How many entries are told of: 1,000, or less")]
 
 
 class ApplyQuery(PlanQuery):
-    """Which plan is carried out."""
+    """Which plan is applied."""
 
     fingerprint: Annotated[str, doc("Of the plan, which was made with the same document and `prune`")]
 
 
 class PlanItemShape(TypedDict, total=False):
-    """An entry that is not as the document has it."""
+    """An object that differs from the document."""
 
     action: Required[Literal["create", "change", "delete", "blocked"]]
     kind: Required[str]
@@ -72,7 +72,7 @@ class PlanItemShape(TypedDict, total=False):
 
 
 class PlanShape(TypedDict):
-    """What an import would come to."""
+    """What an import would create, change and delete."""
 
     fingerprint: str
     totals: dict[str, int]

@@ -54,18 +54,18 @@ class PolicyHandlers:
 
     @documented(query=ListQuery, response=list[PolicyShape])
     async def all(self, request: web.Request, node: ManagedNode) -> web.StreamResponse:
-        """The policies in all virtual hosts that the user may work in."""
+        """List the policies in the virtual hosts in which the user has permissions."""
         vhosts = [node.metadata.vhosts.by_name[name] for name in login_vhosts(node, user_of(request))]
         return await _reply(request, [named for vhost in vhosts for named in self._of(vhost)])
 
     @documented(query=ListQuery, response=list[PolicyShape])
     async def of_vhost(self, request: web.Request, node: ManagedNode) -> web.StreamResponse:
-        """The policies in one virtual host."""
+        """List the policies in a virtual host."""
         return await _reply(request, list(self._of(vhost_in_path(request, node))))
 
     @documented(query=ColumnsQuery, response=PolicyShape)
     async def one(self, request: web.Request, node: ManagedNode) -> web.StreamResponse:
-        """One policy."""
+        """Get a policy."""
         vhost = vhost_in_path(request, node)
         return reply_one(request, _facts((vhost.name, self._found(request, vhost))))
 

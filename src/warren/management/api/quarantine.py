@@ -13,7 +13,7 @@ from warren.management.replies import done, missing, reply
 
 
 class QuarantinedItemShape(TypedDict):
-    """A virtual host, stream or queue that is kept; `number` says which, as nobody knows its name."""
+    """A quarantined virtual host, stream or queue; `number` is the internal id, as the name is not known."""
 
     id: str
     kind: str
@@ -29,7 +29,7 @@ deprecate(QuarantinedItemShape, octets="bytes")
 
 
 class QuarantineKnownShape(TypedDict):
-    """How many of them nobody had acknowledged before."""
+    """How many items were not acknowledged before."""
 
     acknowledged: int
 

@@ -25,14 +25,14 @@ NUMBER_MAX = (1 << 63) - 1
 
 
 class RowFormatQuery(TypedDict, total=False):
-    """How rows are sent."""
+    """The columns and the compression of rows."""
 
     columns: Annotated[str, doc("Columns of the rows: `offset,routing_key,body`; all if nothing is said")]
     compression: Annotated[Literal["zstd", "lz4"], doc("How the columns are compressed")]
 
 
 class RowFilterQuery(RowFormatQuery, total=False):
-    """Which rows are sent."""
+    """Which rows are returned."""
 
     max_bytes: Annotated[int, doc("Bytes of the bodies of all rows; there is one row at least")]
     exchange: Annotated[list[str], doc("Only what was published to one of these")]
@@ -43,7 +43,7 @@ deprecate(RowFilterQuery, octets_max="max_bytes")
 
 
 class BrowseQuery(RowFilterQuery, total=False):
-    """Which messages of a queue are sent."""
+    """Which messages of a queue are returned."""
 
     first: Annotated[int, doc("A place: the first that is looked at")]
     count: Annotated[int, doc("How many rows at most")]
@@ -60,7 +60,7 @@ ROWS = {200: Any, 501: ErrorShape}
 async def browse(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Read the ready messages of a queue in order, as rows, without removing them.
 
-    What comes after the request is not among them. `offset` is the place of a message.
+    Messages published after the request are not included. `offset` is the position of a message.
     """
     context = request_context(request, node)
     name = request.match_info["queue"]

@@ -40,11 +40,11 @@ class _Stats(SamplesQuery, total=False):
 
 
 class QueueQuery(ColumnsQuery, _Stats, total=False):
-    """How a queue is shown."""
+    """Which fields of a queue are returned."""
 
 
 class QueuesQuery(PageQuery, _Stats, total=False):
-    """How queues are listed."""
+    """How a list of queues is sorted, filtered and paged."""
 
     enable_queue_totals: Annotated[bool, doc("Lengths also without statistics")]
 

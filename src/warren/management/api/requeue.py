@@ -31,7 +31,7 @@ _CHANNEL_MAX = 65_535
 
 
 class DeliveryKeyShape(TypedDict):
-    """A delivery, as looking into the queue shows its holder."""
+    """A delivery, identified as in the response of peeking at unacknowledged messages."""
 
     connection: str
     channel: int
@@ -39,7 +39,7 @@ class DeliveryKeyShape(TypedDict):
 
 
 class RequeueBody(TypedDict, total=False):
-    """Which deliveries: some by their holders, or all that fit what is said."""
+    """Which deliveries are requeued: named ones, or all that match the other fields."""
 
     deliveries: list[DeliveryKeyShape]
     connection: str
@@ -50,7 +50,7 @@ class RequeueBody(TypedDict, total=False):
 
 
 class RequeuedShape(TypedDict):
-    """What became of it."""
+    """How many deliveries were requeued."""
 
     requeued: int
     missing: Annotated[int, doc("Of the deliveries that were named: settled, or requeued, before")]
@@ -93,7 +93,7 @@ async def requeue_unacked(request: web.Request, node: ManagedNode) -> web.Stream
     """Requeue unacknowledged messages of a queue.
 
     They return to their positions, marked as redelivered, and are delivered to any consumer, perhaps to the
-    same consumer. What the holder says of them later is passed over.
+    same consumer. Later acknowledgements for the requeued deliveries are ignored.
     """
     context = request_context(request, node)
     fields = await read_fields(request)

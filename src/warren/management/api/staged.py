@@ -49,7 +49,7 @@ _COMMITTING: Literal["committing"] = "committing"
 
 
 class StagePlace(TypedDict):
-    """What the rows are for."""
+    """The query, batch, partition and attempt of staged rows."""
 
     query: Annotated[str, doc("Who commits: a name that no other writer has")]
     batch: Annotated[int, doc("Numbers of batches of a query grow")]
@@ -58,13 +58,13 @@ class StagePlace(TypedDict):
 
 
 class StageQuery(StagePlace, total=False):
-    """What the rows are for, and whether they have to arrive."""
+    """The place of staged rows, and whether they must be routed."""
 
     mandatory: Annotated[bool, doc("Refuse rows that would reach no queue")]
 
 
 class StagedShape(TypedDict, total=False):
-    """What was staged: nothing of a batch that is decided, which `state` says then."""
+    """What was staged: nothing if the batch is decided already, as `state` says."""
 
     rows: Required[int]
     bytes: Required[int]
@@ -75,14 +75,14 @@ deprecate(StagedShape, octets="bytes")
 
 
 class PartitionShape(TypedDict):
-    """Which attempt at a partition counts."""
+    """The attempt at a partition that is committed."""
 
     partition: int
     attempt: int
 
 
 class CommitBody(TypedDict):
-    """Which batch, and of which attempts it consists, in the order in which they are published."""
+    """The batch to commit, and its stages in the order in which they are published."""
 
     query: str
     batch: int
@@ -90,7 +90,7 @@ class CommitBody(TypedDict):
 
 
 class CommitShape(TypedDict, total=False):
-    """How a batch is."""
+    """The state of a batch."""
 
     state: Required[Literal["committed", "already committed", "committing"]]
     rows: Required[int]
@@ -100,7 +100,7 @@ class CommitShape(TypedDict, total=False):
 
 
 class StagesMissingShape(TypedDict):
-    """Nothing is published, as this is not staged."""
+    """Stages that the commit names and that do not exist; nothing is published."""
 
     error: str
     reason: Any
@@ -108,20 +108,20 @@ class StagesMissingShape(TypedDict):
 
 
 class GivenUpQuery(TypedDict):
-    """Which batch."""
+    """The query and the number of a batch."""
 
     query: str
     batch: int
 
 
 class BatchQuery(GivenUpQuery, total=False):
-    """Which batch, and how far it may be."""
+    """The batch to discard, and whether that is allowed while it is being published."""
 
     force: Annotated[bool, doc("Also one that is being published: what is in the queues by now stays")]
 
 
 class StagedBatchShape(TypedDict):
-    """One batch that is staged, or being committed."""
+    """A batch that is staged or being committed."""
 
     vhost: str
     query: str
@@ -143,7 +143,7 @@ deprecate(StagedBatchShape, octets="bytes")
 async def stage(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Stage rows (an Arrow IPC stream) until their batch is committed.
 
-    A batch that is committed already is none the worse for a task that is run again: it is passed over.
+    If the batch is committed already, the rows of a task that runs again are ignored.
     """
     context = request_context(request, node)
     vhost_staging = await _vhost_staging(node, context)

@@ -51,13 +51,13 @@ _NEXT = "warren-next-offset"
 
 
 class StreamQuery(TypedDict, total=False):
-    """What else is asked of a stream."""
+    """A time whose offset is returned."""
 
     timestamp: Annotated[int, doc("Milliseconds: `offset` is the first that was written then or later")]
 
 
 class RangeQuery(RowFilterQuery, total=False):
-    """Which messages of a stream are sent."""
+    """Which messages of a stream are returned."""
 
     start: Annotated[int, doc("The offset of the first")]
     end: Annotated[int, doc("Where to end: the offset behind the last")]
@@ -68,7 +68,7 @@ deprecate(RangeQuery, octets_max="max_bytes")
 
 
 class OffsetGoneShape(ErrorShape):
-    """What was asked for has been deleted; `first_offset` is the oldest that is left."""
+    """The requested offset has been deleted; `first_offset` is the oldest one that is left."""
 
     first_offset: int
 
@@ -131,7 +131,7 @@ def clients(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Read committed messages of a stream by offset, as rows; the same offsets give the same rows.
 
-    The header `warren-next-offset` says where to go on, unless `max_bytes` ends the rows before.
+    The header `warren-next-offset` is the offset to continue from; it is absent if `max_bytes` is given.
     """
     queue = _named(request, node)
     log = queue.log

@@ -31,7 +31,7 @@ _GraphNode: TypeAlias = tuple[str, str]
 
 
 class TopologyQuery(TypedDict, total=False):
-    """What stands in the middle; nothing is the exchanges that most is bound to."""
+    """The centre of the graph; without it, the exchanges with the most bindings."""
 
     kind: Literal["exchange", "queue"]
     name: str
@@ -68,7 +68,7 @@ TopologyEdgeShape = TypedDict(
 
 
 class TopologyShape(TypedDict):
-    """Things, and what leads from one to another."""
+    """A graph of exchanges, queues and consumers."""
 
     nodes: list[TopologyNodeShape]
     edges: list[TopologyEdgeShape]

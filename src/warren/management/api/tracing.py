@@ -26,7 +26,7 @@ _MISSES = 50
 
 
 class TraceBody(TypedDict):
-    """A message that is not published."""
+    """A message whose route is traced; it is not published."""
 
     routing_key: str
     properties: NotRequired[JsonTable | list[Any]]

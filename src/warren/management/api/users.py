@@ -29,7 +29,7 @@ from warren.metadata.users import PasswordHash, User
 
 
 class UserBody(TypedDict, total=False):
-    """What a user is to be; without a password and its hash nobody gets in with one."""
+    """The properties of a user; without a password or its hash the user cannot log in with a password."""
 
     tags: str | list[str]
     administrator: bool

@@ -25,7 +25,7 @@ _DEFAULT_QUEUE_TYPE = ("defaultqueuetype", "default_queue_type")
 
 
 class VhostBody(TypedDict, total=False):
-    """What a virtual host is to be; what is not said stays as it is."""
+    """The properties of a virtual host; those that are not given stay unchanged."""
 
     description: str
     tags: str | list[str]
@@ -35,11 +35,11 @@ class VhostBody(TypedDict, total=False):
 
 
 class VhostsQuery(PageQuery, SamplesQuery, total=False):
-    """How virtual hosts are listed."""
+    """How a list of virtual hosts is sorted and filtered."""
 
 
 class VhostQuery(ColumnsQuery, SamplesQuery, total=False):
-    """How a virtual host is shown."""
+    """Which fields of a virtual host are returned."""
 
 
 class _Fields(TypedDict, total=False):

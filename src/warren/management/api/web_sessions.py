@@ -13,7 +13,7 @@ from warren.management.web_sessions import UI_HEADER
 
 
 class SignInBody(TypedDict):
-    """Who it is."""
+    """The credentials of a user."""
 
     username: str
     password: str

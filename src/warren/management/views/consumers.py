@@ -27,7 +27,7 @@ class QueueNameShape(TypedDict):
 
 
 class ChannelDetailsShape(TypedDict):
-    """The channel of a consumer; of one of the stream protocol, its connection alone."""
+    """The channel of a consumer; for a subscription of the stream protocol, only its connection."""
 
     connection_name: str
     name: str

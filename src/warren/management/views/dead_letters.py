@@ -8,7 +8,7 @@ from warren.vhost.dead_letter_summary import DeadLetterSummary
 
 
 class DeadLetterGroupShape(TypedDict):
-    """Dead letters of one cause."""
+    """Dead letters with the same cause."""
 
     queue: Annotated[str, doc("Where they died first")]
     reason: str
@@ -25,7 +25,7 @@ deprecate(DeadLetterGroupShape, place="position")
 
 
 class DeadLettersShape(TypedDict):
-    """The dead letters of a queue, as far as it was looked at."""
+    """The dead letters of a queue, among the messages that were examined."""
 
     name: str
     vhost: str
@@ -41,7 +41,7 @@ deprecate(DeadLettersShape, not_dead="other_messages", other_groups="other_dead_
 
 
 class DeadLetterQueueShape(DeadLettersShape):
-    """A queue that dead letters come to."""
+    """A queue to which messages are dead-lettered."""
 
     messages: int
     messages_ready: int

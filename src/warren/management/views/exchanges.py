@@ -33,7 +33,7 @@ class ExchangeShape(TypedDict, total=False):
 
 
 class ExchangeStatsShape(TypedDict):
-    """What went through an exchange."""
+    """Message rates of an exchange."""
 
     publish_in: int
     publish_in_details: RateDetailsShape

@@ -10,7 +10,7 @@ from warren.vhost.move_preview import MovePreview, MovePreviewStep
 
 
 class NotMovedShape(TypedDict):
-    """Messages that stay where they are."""
+    """Messages that were not moved, by reason."""
 
     reason: str
     count: int
@@ -21,7 +21,7 @@ deprecate(NotMovedShape, places="positions")
 
 
 class JobTargetShape(TypedDict, total=False):
-    """Where messages are moved to, as it was asked for; empty for an undo."""
+    """The requested target of a move; empty for an undo."""
 
     to: Literal["queue", "exchange"]
     vhost: str
@@ -69,7 +69,7 @@ deprecate(
 
 
 class PreviewDestinationShape(TypedDict):
-    """Where messages would come to."""
+    """A destination of messages."""
 
     exchange: str
     routing_key: str
@@ -78,7 +78,7 @@ class PreviewDestinationShape(TypedDict):
 
 
 class PreviewMessageShape(TypedDict):
-    """One message, and where it would go."""
+    """A message and its destination."""
 
     position: int
     exchange: str | None
@@ -91,7 +91,7 @@ deprecate(PreviewMessageShape, place="position")
 
 
 class PreviewShape(TypedDict):
-    """What would go where, and what could not."""
+    """Where messages would be moved, and which could not be moved."""
 
     examined: int
     would_move: int

@@ -7,7 +7,7 @@ from warren.metadata.leases import LeaseRecord
 
 
 class LeaseShape(TypedDict):
-    """Messages of a queue that one user works on."""
+    """A lease: messages of a queue that one user holds."""
 
     lease: str
     vhost: str
@@ -22,7 +22,7 @@ class LeaseShape(TypedDict):
 
 
 class LeaseGrantShape(TypedDict):
-    """A lease, or nothing, when nothing is ready."""
+    """A lease; its id is null if no message is ready."""
 
     lease: str | None
     vhost: str

@@ -105,13 +105,13 @@ deprecate(NodeShape, quarantined_octets="quarantined_bytes")
 
 
 class NodeMemoryShape(TypedDict, total=False):
-    """Where the memory of a node is."""
+    """The memory of a node by category."""
 
     memory: JsonTable
 
 
 class NodeTablesShape(TypedDict, total=False):
-    """How large the tables of a node are; a word if there are none."""
+    """The sizes of a node's tables; a word if there are none."""
 
     ets_tables_memory: dict[str, int] | str
 

@@ -30,7 +30,7 @@ RESOURCES = {Resource.DISK: "disk space", Resource.MEMORY: "memory"}
 
 
 class AlarmShape(TypedDict):
-    """A resource that is low, which blocks publishers."""
+    """A resource in alarm, which blocks publishers."""
 
     node: str
     resource: str
@@ -45,7 +45,7 @@ class ExchangeTypeShape(TypedDict):
 
 
 class ListenerShape(TypedDict):
-    """A port that clients connect to."""
+    """A listener."""
 
     node: str
     protocol: str
@@ -55,7 +55,7 @@ class ListenerShape(TypedDict):
 
 
 class OverviewShape(TypedDict, total=False):
-    """The node at a glance; who may see no more than what is their own gets less."""
+    """The overview of the broker; users without the tag monitoring get fewer fields."""
 
     alarms: Required[list[AlarmShape]]
     churn_rates: ChurnRatesShape

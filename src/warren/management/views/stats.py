@@ -29,7 +29,7 @@ _GROUPS = (frozenset(("publish", *PUBLISHED)), frozenset(DELIVERED), frozenset(D
 
 
 class SamplesQuery(TypedDict, total=False):
-    """Of how many seconds samples are shown, and how far apart: of lengths, messages, octets, the node."""
+    """Range (s) and interval (s) of the returned samples: of queue lengths, messages, bytes and the node."""
 
     lengths_age: int
     lengths_incr: int
@@ -42,14 +42,14 @@ class SamplesQuery(TypedDict, total=False):
 
 
 class SampleShape(TypedDict):
-    """What a number was."""
+    """The value of a counter at a time."""
 
     sample: int
     timestamp: int
 
 
 class RateDetailsShape(TypedDict, total=False):
-    """What a number does."""
+    """The rate of a counter, and its samples."""
 
     rate: Required[float]
     samples: list[SampleShape]

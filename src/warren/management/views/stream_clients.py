@@ -12,7 +12,7 @@ from warren.session.streams.connection import StreamConnection
 
 
 class ConnectionDetailsShape(TypedDict):
-    """The connection that somebody is on."""
+    """The connection of a publisher or consumer."""
 
     name: str
     node: str
@@ -22,14 +22,14 @@ class ConnectionDetailsShape(TypedDict):
 
 
 class StreamNameShape(TypedDict):
-    """A stream."""
+    """The name of a stream and its virtual host."""
 
     name: str
     vhost: str
 
 
 class StreamPublisherShape(TypedDict):
-    """Who publishes to a stream; with a reference, nothing twice."""
+    """A publisher of a stream; with a reference, its messages are deduplicated."""
 
     connection_details: ConnectionDetailsShape
     queue: StreamNameShape
@@ -41,7 +41,7 @@ class StreamPublisherShape(TypedDict):
 
 
 class StreamConsumerShape(TypedDict):
-    """Who reads a stream: `offset` is the last that was sent, 0 before there was one."""
+    """A consumer of a stream: `offset` is the last one sent, 0 before the first."""
 
     connection_details: ConnectionDetailsShape
     queue: StreamNameShape

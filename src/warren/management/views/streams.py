@@ -24,7 +24,7 @@ _NAME = "name"
 
 
 class RetentionShape(TypedDict):
-    """How much is kept at least, null for ever: milliseconds, octets; and octets of one file."""
+    """The minimum retention in milliseconds and bytes, null without limit; and the segment size in bytes."""
 
     max_age_ms: int | None
     max_bytes: int | None
@@ -35,7 +35,7 @@ deprecate(RetentionShape, age_ms_max="max_age_ms", octets_max="max_bytes")
 
 
 class StreamSegmentShape(TypedDict):
-    """One file of a stream; times are in milliseconds, of its first and last chunk."""
+    """A segment of a stream; times (Unix time, ms) are those of its first and last chunk."""
 
     first_offset: int
     end_offset: int
@@ -49,7 +49,7 @@ deprecate(StreamSegmentShape, first="first_offset", end="end_offset", octets="by
 
 
 class StreamShape(TypedDict):
-    """What of a stream can be read."""
+    """The range of a stream that can be read, with its segments."""
 
     name: str
     vhost: str
@@ -66,7 +66,7 @@ deprecate(StreamShape, first="first_offset", committed="committed_offset", octet
 
 
 class ListedStreamShape(TypedDict):
-    """A stream in a list; times are of its first and last chunk, null if there is none."""
+    """A stream in a list; times are those of its first and last chunk, null if there is none."""
 
     name: str
     vhost: str
@@ -94,7 +94,7 @@ deprecate(
 
 
 class StreamReaderShape(TypedDict):
-    """Who reads; `offset` is the next, null for one that waits for another of its group."""
+    """A reader of a stream; `offset` is the next, null for an inactive member of a group."""
 
     protocol: Literal["AMQP 0-9-1", "stream"]
     connection: str
@@ -112,7 +112,7 @@ class StreamReaderShape(TypedDict):
 
 
 class StreamPublisherDetailsShape(TypedDict):
-    """Who publishes by the stream protocol; with a reference, nothing twice."""
+    """A publisher of the stream protocol; with a reference, its messages are deduplicated."""
 
     connection: str
     user: str
@@ -124,7 +124,7 @@ class StreamPublisherDetailsShape(TypedDict):
 
 
 class StoredOffsetShape(TypedDict):
-    """How far a consumer has come by what it said, and how much there is behind."""
+    """The stored offset of a consumer, and its lag in messages."""
 
     reference: str
     offset: int
@@ -132,14 +132,14 @@ class StoredOffsetShape(TypedDict):
 
 
 class ProducerSequenceShape(TypedDict):
-    """What a producer has sent last."""
+    """The last sequence of a producer."""
 
     reference: str
     sequence: int
 
 
 class StreamClientsShape(TypedDict):
-    """Who reads a stream and publishes to it, and what it remembers of them."""
+    """The readers and publishers of a stream, and its stored offsets and sequences."""
 
     readers: list[StreamReaderShape]
     publishers: list[StreamPublisherDetailsShape]

@@ -22,7 +22,7 @@ _REPLY = "direct reply"
 
 
 class BindingMatchShape(TypedDict, total=False):
-    """A binding, and what it says to the message."""
+    """A binding, and whether it matches the message."""
 
     source: str
     destination: str
@@ -40,7 +40,7 @@ deprecate(BindingMatchShape, chance="probability", nearness="similarity")
 
 
 class DeadLetterShape(TypedDict):
-    """Where what dies goes; without a routing key, each message keeps its own."""
+    """Where messages are dead-lettered; with a null routing key, each message keeps its own."""
 
     exchange: str
     routing_key: str | None
@@ -48,7 +48,7 @@ class DeadLetterShape(TypedDict):
 
 
 class RoutedQueueShape(TypedDict, total=False):
-    """A queue that the message would come to, and what it would do with it."""
+    """A queue that the message would reach, and what the queue would do with it."""
 
     name: Required[str]
     is_certain: Required[bool]
@@ -88,7 +88,7 @@ deprecate(RoutedExchangeShape, decides_by="routed_by", missed="unmatched")
 
 
 class TraceShape(TypedDict):
-    """Where a message would go, and why nowhere else."""
+    """The route of a message."""
 
     refusals: list[str]
     is_topology_changed: bool
