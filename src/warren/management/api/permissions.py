@@ -238,7 +238,7 @@ def _permission(entry: tuple[tuple[str, str], Permission]) -> JsonObject:
 
 
 def _suspended(*patterns: str) -> JsonObject:
-    """A warning if a pattern is too slow to match, else an empty text."""
+    """The field `suspended` with a warning if a pattern is too slow to match, else no field."""
     return {"suspended": TOO_SLOW} if any(map(is_suspended, patterns)) else {}
 
 

@@ -111,7 +111,7 @@ def row_format(request: web.Request) -> tuple[tuple[str, ...], str | None]:
 
 
 def row_filter(request: web.Request) -> RowFilter:
-    """The range of rows in the query of `request`."""
+    """The filter by exchanges and routing keys in the query of `request`."""
     return RowFilter(exchanges=_names(request, "exchange"), routing_keys=_names(request, "routing_key"))
 
 
