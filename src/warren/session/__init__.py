@@ -1,1 +1,1 @@
-"""One client: its connection, its channels, what it publishes and what it consumes."""
+"""AMQP 0-9-1 sessions: connections, channels, publishing and consuming."""

@@ -1,4 +1,4 @@
-"""Who may come in: users by their credentials, virtual hosts by permission, both up to their limits."""
+"""Authentication of clients, and their admission to virtual hosts within the connection limits."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,31 +17,31 @@ _CONNECTIONS_LIMIT = "max-connections"
 
 @dataclass(slots=True)
 class AuthAttempts:
-    """How often somebody tried to log in by one protocol."""
+    """The successful and failed logins over one protocol."""
 
     succeeded: int = 0
     failed: int = 0
 
 
 class ConnectionCounts(Protocol):
-    """How many connections are open, and what may be connected to."""
+    """The numbers of open connections, and which virtual hosts are available."""
 
     @property
     def event_publisher(self) -> EventPublisher:
-        """Who tells of logins."""
+        """The publisher of login events."""
 
     def connections_of(self, user: str) -> int:
-        """Those of `user`."""
+        """The number of open connections of `user`."""
 
     def connections_to(self, vhost: str) -> int:
-        """Those to `vhost`."""
+        """The number of open connections to `vhost`."""
 
     def is_alive(self, vhost: str) -> bool:
-        """Whether `vhost`, which exists, is not down."""
+        """True if `vhost`, which exists, is running."""
 
 
 class AdmissionControl:
-    """What the handshakes of one node ask; every refusal is an exception that becomes the reply."""
+    """Decides for the handshakes of one node; a refusal is raised as the exception that becomes the reply."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class AdmissionControl:
 
     @property
     def attempts(self) -> Mapping[str, "AuthAttempts"]:
-        """How often somebody tried to log in, by protocol."""
+        """The login attempts by protocol."""
         return self._attempts
 
     def forget_attempts(self) -> None:
-        """Count them from zero again."""
+        """Reset the login attempts to zero."""
         self._attempts.clear()
 
     def mechanisms(self, peer: Peer) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class AdmissionControl:
     async def authenticate(
         self, mechanism: str, response: bytes, peer: Peer, *, protocol: str = AMQP
     ) -> User:
-        """The user; LoginRefused if it is nobody, another AmqpError if the response is malformed."""
+        """Return the authenticated user. LoginRefused for wrong credentials, AmqpError if malformed."""
         attempts = self._attempts.setdefault(protocol, AuthAttempts())
         try:
             user = await self._authenticator.authenticate(mechanism, response, peer)
@@ -95,11 +95,11 @@ class AdmissionControl:
             raise
 
     async def renewed(self, user: User, secret: str) -> User:
-        """`user`, with what a new secret lets them do; NotAllowed if it is not theirs."""
+        """Return `user` with the permissions of a new secret. NotAllowed if it belongs to another user."""
         return await self._authenticator.renewed(user, secret)
 
     def admit(self, user: User, vhost: str, peer: Peer) -> None:
-        """Raise unless `user` may open a connection to `vhost` now (RabbitMQ 3.10.8, measured)."""
+        """Raise AmqpError unless `user` may open a connection to `vhost` now (RabbitMQ 3.10.8, measured)."""
         found = self._metadata.vhost(vhost)
         if found is None:
             raise NotAllowed(f"vhost {vhost} not found")

@@ -1,4 +1,4 @@
-"""An open AMQP connection as the rest of the broker sees it."""
+"""The interface of an AMQP connection that the server, channels, management API and metrics use."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -14,18 +14,18 @@ from warren.session.vhost_services import VhostServices
 
 
 class AmqpConnection(ConnectionFacts, Protocol):
-    """What the server, its channels, the management API and the metrics use of a connection."""
+    """An AMQP 0-9-1 connection."""
 
-    # Bytes received and sent up to the last time when they were added to the counts of the virtual host.
+    # The bytes received and sent that are already included in the counters of the virtual host.
     octets_counted: tuple[int, int]
     # True while the connection is in `Server.moved`.
     is_dirty: bool
-    # Samples of its counters, kept by whoever takes them.
+    # Samples of its counters, set by the sampler.
     history: Samples | None
 
     @property
     def services(self) -> VhostServices | None:
-        """The virtual host; None before the connection was open."""
+        """The services of the virtual host; None before connection.open."""
 
     @property
     def is_open(self) -> bool:
@@ -37,38 +37,38 @@ class AmqpConnection(ConnectionFacts, Protocol):
 
     @property
     def outbox(self) -> Outbox:
-        """What is to be sent, and how much was."""
+        """The output buffer, which also counts the bytes sent."""
 
     @property
     def throttle(self) -> Throttle:
-        """Whether its publishing is held, and why."""
+        """The flow control of its publishing."""
 
     @property
     def octets_received(self) -> int:
-        """Bytes received since it was opened."""
+        """Bytes received since the connection was opened."""
 
     @property
     def read_count(self) -> int:
-        """Reads from the socket."""
+        """The number of reads from the socket."""
 
     @property
     def write_count(self) -> int:
-        """Writes to the socket."""
+        """The number of writes to the socket."""
 
     def state_name(self, now: int) -> str:
-        """Its state, as RabbitMQ's management API names it."""
+        """The state of the connection as RabbitMQ's management API names it; `now` in ms."""
 
     def block(self, reason: str) -> None:
-        """Hold what is published, for `reason`; an empty one releases it."""
+        """Block publishing for `reason`; an empty reason unblocks it."""
 
     def close(self, error: AmqpError) -> None:
-        """Close the connection with `error`."""
+        """Send connection.close for `error`."""
 
     def renew(self, login: Login) -> None:
-        """Go on with `login`, and confirm connection.update-secret."""
+        """Replace the login by `login`, and send connection.update-secret-ok."""
 
     def run_in_channel(self, channel: Channel, action: Callable[[], None]) -> None:
-        """Run `action`, which no frame has caused; its exceptions end the channel or the connection."""
+        """Run `action` outside of a frame; its exceptions close the channel or the connection."""
 
     def check_timeouts(self, timeout_ms: int | None) -> None:
-        """Check from now on for deliveries that are unacknowledged for longer than `timeout_ms`."""
+        """Check for deliveries that are unacknowledged longer than `timeout_ms`; None checks nothing."""

@@ -1,7 +1,7 @@
-"""One channel: method -> handler; what goes wrong in a handler closes the channel, and no more than that.
+"""One AMQP channel: dispatches frames to handlers, and closes itself when a handler raises ChannelException.
 
-Hot methods are looked at in place. The others are decoded and looked up in a table; a handler that has to
-wait suspends the channel, which holds the frames that arrive meanwhile.
+basic.publish and basic.ack are parsed in place. Other methods are decoded and looked up in a table. A
+handler that must wait suspends the channel, which buffers the frames that arrive in the meantime.
 """
 
 from collections.abc import Callable, Coroutine, Iterable
@@ -51,14 +51,14 @@ _METHOD_WORK = METHOD_WORK
 _DECLARATION_WORK = DECLARATION_WORK
 _SETTLING = (methods.BasicAck.index, methods.BasicNack.index, methods.BasicReject.index)
 _ACK_SIZE = 13
-# What RabbitMQ says of a channel that is open, or that waits for close-ok.
+# RabbitMQ's text for channel.open on a channel that is open or waits for close-ok.
 _OPEN_ALREADY = "second 'channel.open' seen"
 _HEAD_SIZE = 7
 _SIZE_AT = 3
 
 
 class Channel:
-    """The protocol of one channel of an open connection."""
+    """One channel of an open connection."""
 
     __slots__ = (
         "_consume_handler", "_declare_handler", "_failed", "_held", "_held_size", "_host", "_is_resuming",
@@ -68,14 +68,14 @@ class Channel:
 
     def __init__(self, number: int, parts: "ChannelParts") -> None:
         self.number = number
-        # True after channel.close was sent, until close-ok came.
+        # True between sending channel.close and receiving channel.close-ok.
         self.is_closing = False
-        # True when the number may be used again.
+        # True when the channel has ended and its number may be used again.
         self.is_closed = False
-        # True when `resume` has left frames for another turn: call it again then.
+        # True when `resume` has left frames for another turn, in which it must be called again.
         self.is_interrupted = False
         self.subscriber = parts.subscriber
-        # Whoever samples its counters keeps them here, so that they go with it.
+        # Samples of its counters, set by the sampler; they end with the channel.
         self.history: Samples | None = None
         self._host = parts.host
         self._outbox = parts.outbox
@@ -84,34 +84,34 @@ class Channel:
         self._rules = parts.rules
         self._consume_handler = parts.consume_handler
         self._declare_handler = parts.declare_handler
-        # Runs what no frame brought, so that its exceptions end like those of frames.
+        # Runs actions that no frame caused, with the same exception handling as for frames.
         self._run_in_channel = parts.run_in_channel
-        # Told why the channel ends, and of which method.
+        # Called with the error that closes the channel, and the index of the method that caused it.
         self._failed = parts.failed
-        # Frames that came while a handler waits, or while publishing is blocked; whole, as they came.
+        # Whole frames that arrived while a handler was waiting or publishing was blocked.
         self._held = bytearray()
         self._held_size = 0
-        # True while a frame is obeyed that was held, as long as it need not be held again.
+        # True while a held frame is processed, until `_hold` decides that it must stay held.
         self._is_resuming = False
         self._is_waiting = False
-        # The method to blame for an exception: class id << 16 | method id.
+        # The method that an exception is attributed to: class id << 16 | method id.
         self._method_index = 0
         self._publisher.size_max = parts.message_size_max
         self._publisher.check_properties = self._rules.check_properties
 
     @property
     def confirms(self) -> Confirms | None:
-        """The publish numbers in confirm mode; else None."""
+        """The publisher confirms of the channel; None unless it is in confirm mode."""
         return self._publisher.confirms
 
     @property
     def publisher_counters(self) -> Counters:
-        """What it did that its subscriber does not count."""
+        """The counters of the publishing side; `subscriber` has those of the consuming side."""
         return self._publisher
 
     @property
     def uncommitted(self) -> tuple[int, int]:
-        """How many publishes and how many acknowledgements wait for tx.commit."""
+        """The numbers of publishes and of acknowledgements that wait for tx.commit."""
         transaction = self._publisher.transaction
         return (0, 0) if transaction is None else (transaction.published_count, len(transaction.settled))
 
@@ -121,14 +121,14 @@ class Channel:
         return self._publisher.transaction is not None
 
     def handle(self, reader: FrameReader) -> None:
-        """Obey the frame under the cursor. Raises ConnectionException for what the channel cannot survive."""
+        """Process the frame under the cursor. ConnectionException if the error must close the connection."""
         if self.is_closing or self._is_waiting or self._held_size:
             self._handle_later(reader)
         else:
             self._handle_guarded(reader)
 
     def resume(self) -> None:
-        """Go on with the frames that were held, as many as a turn may take; see `is_interrupted`."""
+        """Process held frames, at most one turn's work; see `is_interrupted`."""
         self.is_interrupted = False
         work = WORK_PER_TURN_MAX
         while self._held_size and not self._is_waiting:
@@ -139,7 +139,7 @@ class Channel:
                 self._is_resuming = True
                 self._handle_guarded(reader)
                 if not self._is_resuming:
-                    # It stays where it is, and what follows behind it.
+                    # This frame and those after it remain held.
                     self._release_held(done)
                     return
                 self._is_resuming = False
@@ -158,14 +158,14 @@ class Channel:
             self._release_held(done)
 
     def release(self) -> None:
-        """The channel ends, whoever ended it: requeue what is unsettled, forget what is uncommitted."""
+        """Release the channel's resources: requeue unacknowledged deliveries and drop uncommitted work."""
         queues: dict[LocalQueue, None] = {}
         self._leave(queues)
         for queue in queues:
             queue.pump()
 
     def _leave(self, queues: dict[LocalQueue, None]) -> None:
-        """As `release`, but nobody is given what went back: that is for `pump` of the `queues`, added."""
+        """Release without pumping: the affected `queues` are added, for the caller to `pump`."""
         self._throttle.released(self._held_size)
         self._held = bytearray()
         self._held_size = 0
@@ -177,7 +177,7 @@ class Channel:
             self._publisher.transaction.take()
 
     def revoke(self, tags: Iterable[int]) -> int:
-        """Requeue unsettled deliveries on an operator's word, but for what waits for its commit."""
+        """Requeue the deliveries `tags` for an operator, except those that wait for tx.commit."""
         transaction = self._publisher.transaction
         if transaction is not None:
             tags = [tag for tag in tags if tag not in transaction.settled]
@@ -187,7 +187,7 @@ class Channel:
         try:
             self._handle(reader)
         except RevokedDelivery:
-            # An operator was faster than the client, which cannot know.
+            # An operator has requeued the delivery, which the client cannot know.
             pass
         except ChannelException as error:
             self._fail(error)
@@ -196,13 +196,13 @@ class Channel:
             raise
 
     def _release_held(self, size: int) -> None:
-        """So many octets of what was held were obeyed."""
+        """Remove the first `size` bytes of the held frames, which were processed."""
         del self._held[:size]
         self._held_size -= size
         self._throttle.released(size)
 
     def _end_held(self, held: bytearray, done: int) -> None:
-        """The channel ended with what is `done` of `held`: of the rest only close and close-ok count."""
+        """Process `held` from byte `done` on an ended channel: only close and close-ok have an effect."""
         reader = FrameReader()
         reader.frame_size_max = len(held)
         reader.feed(bytes(held[done:]))
@@ -240,11 +240,11 @@ class Channel:
             raise FrameError(f"{frame_octets(kind, reader.payload())}: unknown_frame", method_index=0)
 
     def _waits_for_disk(self) -> bool:
-        """True if what is published here waits while credit is spent: not what no disk is to keep."""
+        """True if publishes wait for credit; without persistent ones only if `is_spent_for_all`."""
         return self._publisher.has_persistent or self._throttle.credit.is_spent_for_all
 
     def _handle_later(self, reader: FrameReader) -> None:
-        """A frame for a channel that is closing, waiting, or holding frames already."""
+        """Process a frame of a channel that is closing, waiting, or holding frames."""
         if not self.is_closing:
             if self._settles_only(reader):
                 self._handle_guarded(reader)
@@ -260,10 +260,10 @@ class Channel:
                 raise ChannelNumberError(_OPEN_ALREADY, method_index=index)
 
     def _settles_only(self, reader: FrameReader) -> bool:
-        """True if the frame settles what is unsettled, which need not wait behind what is published.
+        """True if the frame settles known deliveries, and can be processed before the held publishes.
 
-        It may be what ends the alarm. One that is wrong waits, so that its error does not come before what
-        was right; and in a transaction the order counts.
+        Acknowledgements may end the memory alarm. A frame with an unknown tag waits, so that its error does
+        not precede earlier frames; in a transaction the order matters, so that every frame waits.
         """
         if self._is_waiting or reader.kind != METHOD or self._publisher.transaction is not None:
             return False
@@ -278,7 +278,7 @@ class Channel:
         return tag <= unacked.last_tag and any(True for _ in unacked.peek(tag, False))
 
     def _hold(self, reader: FrameReader) -> None:
-        """Hold the frame under the cursor behind those that are held already, if it is not one of them."""
+        """Append the frame under the cursor to the held frames, unless it is the first of them already."""
         if self._is_resuming:
             self._is_resuming = False
             return
@@ -316,7 +316,7 @@ class Channel:
         self._run(self._declare_handler.handle(method))
 
     def _run(self, coroutine: Coroutine[Pending, None, None]) -> None:
-        """Run a handler as far as it goes at once."""
+        """Run `coroutine` until it ends or waits; it is continued when what it waits for is done."""
         pending = step(coroutine)
         if pending is not None:
             self._is_waiting = True
@@ -384,7 +384,7 @@ class Channel:
         self._requeue()
 
     def _requeue(self) -> None:
-        """Requeue what is unsettled, beside what is to be settled at commit (RabbitMQ 3.10.8, measured)."""
+        """Requeue all unacknowledged, except what the transaction settles (RabbitMQ 3.10.8, measured)."""
         transaction = self._publisher.transaction
         self.subscriber.check_return(0, True)
         if transaction is None:
@@ -432,14 +432,14 @@ class Channel:
 
 
 def close_channels(channels: Iterable[Channel]) -> None:
-    """The connection ends, and its `channels` with it: what still waits for an answer is given up.
+    """End all `channels` of a connection that ends.
 
-    Others are given what these held when all of it is back, and so in order.
+    Deliveries are requeued in all channels before other consumers receive them, which preserves their order.
     """
     queues: dict[LocalQueue, None] = {}
     ending = list(channels)
     for channel in ending:
-        # A dead letter of one of them must not go to another.
+        # A message that dead-letters now must not be delivered to another of these channels.
         channel.subscriber.is_flowing = False
     for channel in ending:
         channel.is_closed = True
@@ -450,7 +450,7 @@ def close_channels(channels: Iterable[Channel]) -> None:
 
 
 def _first_of(held: bytearray) -> FrameReader:
-    """A reader of the first frames of `held`, some of them whole: all would be copied once for each turn."""
+    """A reader of the first part of `held`: copying all of it in each turn would take quadratic time."""
     size = max(HELD_PIECE_SIZE, int.from_bytes(held[_SIZE_AT:_HEAD_SIZE], "big") + _HEAD_SIZE + 1)
     reader = FrameReader()
     reader.frame_size_max = len(held)
@@ -467,7 +467,7 @@ def _u64(octets: bytes, at: int) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class ChannelParts:
-    """What a channel is put together from."""
+    """The components of a channel."""
 
     host: QueueHost
     outbox: Outbox

@@ -1,4 +1,4 @@
-"""What a channel is put together from, when it is opened."""
+"""Creates the components of a channel when it is opened."""
 
 from warren.errors import NotAllowed
 from warren.session.amqp_connection import AmqpConnection
@@ -13,7 +13,7 @@ from warren.vhost.requester import Requester
 
 
 def open_channel(server: Server, connection: AmqpConnection, number: int) -> Channel:
-    """A new channel of an open connection. NotAllowed over a limit."""
+    """Create channel `number` of an open connection. NotAllowed if a channel limit is reached."""
     services, login = connection.services, connection.login
     assert services is not None
     assert login is not None
@@ -55,7 +55,7 @@ def open_channel(server: Server, connection: AmqpConnection, number: int) -> Cha
 
 
 def _check_limits(server: Server, connection: AmqpConnection) -> None:
-    """NotAllowed for one channel more than was negotiated, or than the user may have (RabbitMQ's texts)."""
+    """Raise NotAllowed if channel_max or the user's channel limit is reached (RabbitMQ's texts)."""
     services, login = connection.services, connection.login
     assert services is not None
     assert login is not None

@@ -1,4 +1,4 @@
-"""Whose doing something is: one channel, as traces and events name it."""
+"""The channel that traces and events name as their origin."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -9,15 +9,15 @@ from warren.wire.table import Int32, Table, Value
 
 
 class NamedConnection(Protocol):
-    """Whatever somebody's connection is called by."""
+    """A connection with a name."""
 
     @property
     def name(self) -> str:
-        """RabbitMQ's name of a connection: where from, where to."""
+        """The name in RabbitMQ's form: client address -> server address."""
 
 
 class ChannelOrigin:
-    """Whose channel it is that publishes or consumes, and who is told what happens in it."""
+    """Identifies a channel in traces, and publishes its events."""
 
     __slots__ = ("_connection", "_event_publisher", "channel", "pid", "user")
 
@@ -28,19 +28,19 @@ class ChannelOrigin:
         self._event_publisher = event_publisher
         self.channel = channel
         self.user = user
-        # Serial numbers of the connection and the channel, which no others have had.
+        # The serial numbers of the connection and of the channel, unique within this run of the node.
         self.pid = (0, 0)
 
     def is_heard(self) -> bool:
-        """Whether anybody is told of anything."""
+        """True if the event exchange has bindings."""
         return self._event_publisher.is_heard()
 
     def facts(self) -> Table:
-        """What is said of it."""
+        """The headers that identify the channel in a trace."""
         return {"connection": self._connection.name, "channel": Int32(self.channel), "user": self.user}
 
     def channel_opened(self, vhost: str) -> None:
-        """The channel is there."""
+        """Publish `channel.created`."""
         event_publisher = self._event_publisher
         if event_publisher.is_heard():
             facts: Table = {
@@ -54,7 +54,7 @@ class ChannelOrigin:
             event_publisher.publish("channel.created", self.user, facts)
 
     def channel_closed(self) -> None:
-        """The channel is gone."""
+        """Publish `channel.closed`."""
         event_publisher = self._event_publisher
         if event_publisher.is_heard():
             event_publisher.publish("channel.closed", self.user, {"pid": event_publisher.pid(*self.pid)})
@@ -62,7 +62,7 @@ class ChannelOrigin:
     def publish_consumer_event(
         self, key: str, vhost: str, queue: str, tag: str, *, more: Mapping[str, Value] = NO_ARGUMENTS
     ) -> None:
-        """A consumer of the channel has come, or gone."""
+        """Publish the event `key` about the consumer `tag` of `queue`; `more` are further headers."""
         event_publisher = self._event_publisher
         if event_publisher.is_heard():
             facts = {

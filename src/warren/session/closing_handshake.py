@@ -1,4 +1,4 @@
-"""connection.close and connection.close-ok, whichever side begins (0-9-1 §1.4.2.5 and §1.4.2.6)."""
+"""connection.close and connection.close-ok, started by either side (0-9-1 §1.4.2.5 and §1.4.2.6)."""
 
 from warren import limits
 from warren.errors import AmqpError, FrameError
@@ -10,25 +10,25 @@ from warren.wire.frames import METHOD, FrameReader
 from warren.wire.method import index_of
 
 CLOSE_OK = methods.ConnectionCloseOk().encode()
-# After a broken frame, frames cannot be told apart any more: the input is only searched for this frame.
+# After a malformed frame the frame boundaries are lost: the input is only searched for this frame.
 _CLOSE_OK_FRAME = b"\x01\x00\x00\x00\x00\x00\x04\x00\x0a\x00\x33\xce"
 
 
 class ClosingHandshake:
-    """The end of one connection: what is sent, what is still obeyed, and how long the client may take."""
+    """The closing handshake of one connection, with its deadline."""
 
     __slots__ = ("_deadlines", "_outbox", "ignores_input", "is_close_ok_pending")
 
     def __init__(self, outbox: Outbox, deadlines: ConnectionDeadlines) -> None:
         self._outbox = outbox
         self._deadlines = deadlines
-        # True after a broken frame, or when the client has been told nothing: no further frame is obeyed.
+        # True after a malformed frame, or when the client is not sent a close: no more frames are processed.
         self.ignores_input = False
         # True while close-ok waits for the exclusive queues to be deleted.
         self.is_close_ok_pending = False
 
     def begin(self, error: AmqpError, now: int) -> None:
-        """Send connection.close for `error`; after a broken frame nothing but its answer is looked for."""
+        """Send connection.close for `error`; after a malformed frame only close-ok is awaited."""
         index = error.method_index or 0
         close = methods.ConnectionClose(error.code, close_text(error), index >> 16, index & 0xFFFF)
         self._outbox.method(0, close)
@@ -38,19 +38,19 @@ class ClosingHandshake:
         )
 
     def agree(self, now: int) -> None:
-        """The client has sent connection.close: it closes the socket once it has its answer."""
+        """Start the timeout in which the client, which has sent connection.close, must close the socket."""
         self._deadlines.closing = now + limits.CLOSING_MS
 
     def is_answered_by(self, data: bytes) -> bool:
-        """Whether `data`, in which frames cannot be told apart, has connection.close-ok."""
+        """True if `data`, whose frame boundaries are unknown, contains connection.close-ok."""
         return _CLOSE_OK_FRAME in data
 
     def handle(self, reader: FrameReader) -> bool:
-        """Obey a frame that came after the close; True if it is close-ok, and the connection has ended."""
+        """Process a frame received after the close; True if it is close-ok, which ends the connection."""
         if reader.kind != METHOD or reader.channel:
             return False
         index = index_of(reader.payload())
         if index == methods.ConnectionClose.index and not self.is_close_ok_pending:
-            # The client may repeat it, as with RabbitMQ.
+            # The client may repeat connection.close, as with RabbitMQ.
             self._outbox.payload(0, CLOSE_OK)
         return index == methods.ConnectionCloseOk.index

@@ -1,10 +1,10 @@
-"""Publish sequences -> ack and nack, coalesced (RabbitMQ's confirm.select).
+"""Publisher confirms: coalesces the answers to publish sequences (RabbitMQ's confirm.select).
 
-Everything up to `_answered` was answered. What is settled since waits for `flush`, once per turn, which sends
-one frame for each run of equal answers. RabbitMQ marks its nacks with multiple and requeue; so do we.
+All sequences up to `_answered` were answered. Later ones that are settled wait for `flush`, once per turn,
+which sends one frame for each run of equal outcomes. As in RabbitMQ, nacks have multiple and requeue set.
 
-Most numbers are due to one store, which settles them in the order in which they came: these are a run, of
-which two numbers are kept. Whatever does not fit in is counted number by number.
+Most sequences wait for one store, which settles them in order: they form a run, of which only the two ends
+are stored. Sequences that do not fit into the run are counted one by one.
 
     answered │ settled │ run: one answer is due for each │ others, counted in `_due` │ last
 """
@@ -16,14 +16,14 @@ from warren.model.counters import Counters
 from warren.session.outbox import Outbox
 from warren.wire.methods import BasicNack
 
-# 13 octets of payload, class 60, method 80; and what follows the tag: multiple, and the end of the frame.
+# 13 bytes of payload, class 60, method 80; then the bytes after the tag: multiple, and the end of the frame.
 _ACK_SIZE_AND_IDS = b"\x00\x00\x00\x0d\x00\x3c\x00\x50"
 _SINGLE_END = b"\x00\xce"
 _MULTIPLE_END = b"\x01\xce"
 
 
 class Confirms(ConfirmListener):
-    """The publish numbers of one channel in confirm mode."""
+    """The publisher confirms of one channel in confirm mode."""
 
     __slots__ = (
         "_ack_head",
@@ -45,38 +45,38 @@ class Confirms(ConfirmListener):
 
     def __init__(self, outbox: Outbox, channel_number: int, counters: Counters, totals: Counters) -> None:
         self._outbox = outbox
-        # Of the channel, and of its virtual host.
+        # The counters of the channel, and those of its virtual host.
         self._counters = counters
         self._totals = totals
         self._channel_number = channel_number
-        # A basic.ack frame up to the delivery tag: this is what a synchronous publisher waits for.
+        # A basic.ack frame up to the delivery tag, prepared because synchronous publishers wait for it.
         self._ack_head = b"\x01" + channel_number.to_bytes(2, "big") + _ACK_SIZE_AND_IDS
-        # The number of the latest publish; the first is 1.
+        # The sequence of the latest publish; the first is 1.
         self.last = 0
         self._answered = 0
-        # True while the outbox knows that there is something to answer.
+        # True while `flush` is registered with the outbox.
         self._is_waiting = False
         self._is_closed = False
-        # One answer is due for each number from the first up to, not including, the end; others are higher.
+        # The run [first, end): one answer is due for each sequence. Sequences in `_due` are higher.
         self._run_first = 0
         self._run_end = 0
-        # Number -> answers that are due; and the lowest of these numbers, while there is one.
+        # Sequence -> number of due answers; and the lowest of these sequences, if there are any.
         self._due: dict[int, int] = {}
         self._first_due = 0
-        # Settled while a lower number was due, and answered already.
+        # Sequences confirmed while a lower one was still due.
         self._ahead: set[int] = set()
-        # Refused, and not answered yet.
+        # Refused sequences that are not answered yet.
         self._refused: set[int] = set()
 
     def next(self) -> int:
-        """The number of the message that is being published."""
+        """Return the sequence of the message that is being published."""
         self.last += 1
         if not self._is_waiting:
             self._answer_later()
         return self.last
 
     def expect(self, sequence: int) -> None:
-        """One more answer is due for `sequence`, the latest or one for which some are due."""
+        """Register one more due answer for `sequence`: the latest, or one with due answers."""
         if not self._due:
             if self._run_first == self._run_end:
                 self._run_first = sequence
@@ -92,7 +92,7 @@ class Confirms(ConfirmListener):
         self._due[sequence] = self._due.get(sequence, 0) + 1
 
     def done(self, first: int, last: int) -> None:
-        """One of the answers due for each number from `first` to `last`: safe."""
+        """Count one answer for each sequence from `first` to `last`: the messages are safe."""
         if not self._is_waiting:
             self._answer_later()
         if first == self._run_first and last < self._run_end:
@@ -111,24 +111,24 @@ class Confirms(ConfirmListener):
                 self._pass_first_due()
 
     def refused(self, sequence: int) -> None:
-        """One of the answers due for `sequence`: refused."""
+        """Count one answer for `sequence`: a queue has refused the message."""
         self._refused.add(sequence)
         self.done(sequence, sequence)
 
     @property
     def unconfirmed_count(self) -> int:
-        """How many publishes have no answer yet."""
+        """The number of publishes that are not confirmed yet."""
         return self.last - self._answered - len(self._ahead)
 
     def flush(self) -> None:
-        """Answer what is settled."""
+        """Send basic.ack or basic.nack for the settled sequences."""
         self._is_waiting = False
         self._flush_to(self.last)
 
     def flush_before(self, sequence: int) -> None:
-        """Answer what is settled of the messages before `sequence`, which is about to be returned.
+        """Confirm the settled messages before `sequence`, which is about to be returned.
 
-        RabbitMQ answers so, and there are clients that count on an answer between two publishes.
+        RabbitMQ does so, and some clients depend on a confirm between two publishes.
         """
         self._flush_to(sequence - 1)
 
@@ -150,12 +150,12 @@ class Confirms(ConfirmListener):
         self._answered = settled
 
     def close(self) -> None:
-        """Answer what is settled, for the last time: nothing may follow on a channel that ends."""
+        """Flush for the last time: no frame may follow on a channel that ends."""
         self.flush()
         self._is_closed = True
 
     def _end_run(self) -> None:
-        """Count what is due for the numbers of the run one by one."""
+        """Move the sequences of the run to `_due`."""
         if self._run_first < self._run_end:
             self._first_due = self._run_first
         for sequence in range(self._run_first, self._run_end):
@@ -163,7 +163,7 @@ class Confirms(ConfirmListener):
         self._run_first = self._run_end = 0
 
     def _pass_first_due(self) -> None:
-        """Find the next number that is due; each is looked at once."""
+        """Advance `_first_due` to the next due sequence; amortized constant time."""
         first = self._first_due
         while first not in self._due:
             first += 1
@@ -174,7 +174,7 @@ class Confirms(ConfirmListener):
         self._outbox.flush_later(self)
 
     def _answer_runs(self, settled: int) -> None:
-        """One answer for each run of equal ones; what was answered ahead is in none of them."""
+        """Send one frame for each run of equal outcomes, without the sequences that were confirmed ahead."""
         numbers = range(self._answered + 1, settled + 1)
         for is_refused, run in groupby(
             (number for number in numbers if number not in self._ahead), self._refused.__contains__
@@ -189,7 +189,7 @@ class Confirms(ConfirmListener):
         self._ahead.difference_update(numbers)
 
     def _answer_ahead(self, sequence: int) -> None:
-        """Do not let a message that is settled wait for one that is not."""
+        """Confirm `sequence` at once, although a lower sequence is still due."""
         if self._is_closed:
             return
         self._ahead.add(sequence)

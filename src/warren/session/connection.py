@@ -1,9 +1,9 @@
-"""One client: channels by number, channel 0, and how it ends.
+"""The state machine of one AMQP connection: its channels, channel 0, and its end.
 
-    HANDSHAKE ── open-ok ──▶ OPEN ── close from either side ──▶ CLOSING ── close-ok, or too late ──▶ FINISHED
+    HANDSHAKE ── open-ok ──▶ OPEN ── close from either side ──▶ CLOSING ── close-ok, or timeout ──▶ FINISHED
 
-While CLOSING, everything but close and close-ok is passed over (0-9-1 §1.4.2.7). Exceptions that end the
-connection are caught in `receive`, and nowhere else.
+In CLOSING every method except close and close-ok is ignored (0-9-1 §1.4.2.7). Exceptions that end the
+connection are caught in `receive` and `guard`, and nowhere else.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ _CHANNEL_OPEN_OK = methods.ChannelOpenOk().encode()
 
 
 class ConnectionState(Enum):
-    """RabbitMQ's names, which its texts and its management API use."""
+    """The states of a connection; the values are RabbitMQ's names in its texts and its management API."""
 
     HANDSHAKE = "starting"
     OPEN = "running"
@@ -55,7 +55,7 @@ class ConnectionState(Enum):
 
 
 class Connection:
-    """The protocol of one client, below the waterline."""
+    """One AMQP connection, without I/O."""
 
     __slots__ = (
         "_channel", "_channels", "_closing", "_deadlines", "_handshake_driver", "_is_lost", "_is_open",
@@ -75,27 +75,27 @@ class Connection:
         self.connected_at = now
         # Advances when `is_finished`, `is_open`, `is_reading_paused` or `deadline` may have changed.
         self.changes = 0
-        # True while a read holds more than one turn's work: `process_more` does the rest, nothing is read.
+        # True while received data exceeds one turn's work: `process_more` continues, and nothing is read.
         self.has_more = False
         self._work_max = _WORK_MAX
         self._waiting: list[bytes] = []
-        # Where it is and who it is, once it is open.
+        # The virtual host and the user, once the connection is open.
         self.services: VhostServices | None = None
         self.login: Login | None = None
-        # What its exclusive queues belong to.
+        # The owner of its exclusive queues.
         self.owner = server.next_owner()
         self._now = now
         self._vhost: VirtualHost = None  # type: ignore[assignment]
         self._is_open = False
-        # It asked to close, or its socket is gone, while something was held that goes on first.
+        # connection.close was received, or the socket was closed, while frames are held: these come first.
         self._will_close = False
         self._is_lost = False
-        # A turn was asked for in which what is held goes on.
+        # True while a turn is scheduled that processes held frames.
         self._will_resume = False
-        # Of the socket: octets and how often some came, how often some went; `outbox` counts what goes.
+        # Counters of the socket: bytes and reads received, and writes; `outbox` counts the bytes sent.
         self.octets_counted = (0, 0)
         self.octets_received = self.read_count = self.write_count = 0
-        # True when the server knows that its numbers have changed; who samples them keeps them here.
+        # True while the connection is in `Server.moved`; `history` is set by the sampler.
         self.is_dirty = False
         self.history: Samples | None = None
         handshake = Handshake(server.admission_control, peer, server.offer, now)
@@ -116,31 +116,31 @@ class Connection:
 
     @property
     def is_finished(self) -> bool:
-        """True when all that is left is to write what `take_output` gives and close the socket."""
+        """True when only the result of `take_output` must be written before the socket is closed."""
         return self.state is ConnectionState.FINISHED
 
     @property
     def is_reading_paused(self) -> bool:
-        """True while nothing more may be read from this client."""
+        """True while the socket of this client must not be read."""
         return self.throttle.is_reading_paused or self._is_handshake_waiting()
 
     @property
     def vhost_name(self) -> str:
-        """The virtual host; empty before the connection was open."""
+        """The name of the virtual host; empty before connection.open."""
         return "" if self.services is None else self.services.vhost.name
 
     @property
     def frame_size_max(self) -> int:
-        """The largest frame that was agreed on, in bytes."""
+        """The negotiated frame_max in bytes."""
         return self.outbox.frame_size_max
 
     @property
     def channels(self) -> dict[int, Channel]:
-        """Its channels by number."""
+        """The open channels by number."""
         return self._channels
 
     def receive(self, data: bytes, now: int, work: int = _WORK_MAX) -> None:
-        """Obey the octets of one read, `work` frames of them or the like; raises nothing. See `has_more`."""
+        """Process the bytes of one read, at most about `work` frames; raises nothing. See `has_more`."""
         self.octets_received += len(data)
         self.read_count += 1
         if not self.is_dirty:
@@ -152,7 +152,7 @@ class Connection:
             self._take(data, now)
 
     def process_more(self, now: int, work: int = _WORK_MAX) -> None:
-        """Obey another turn's work of what was read already: call it while `has_more`."""
+        """Process another turn's work of received data. Call it while `has_more` is true."""
         self._work_max = work
         self.has_more = False
         self._take(b"", now)
@@ -160,7 +160,7 @@ class Connection:
             self._take(self._waiting.pop(0), now)
 
     def _take(self, data: bytes, now: int) -> None:
-        """Obey `data`, or go on with what was fed before when it is empty."""
+        """Process `data`; if it is empty, continue with data that was fed before."""
         self._now = now
         was_open = self._is_open
         try:
@@ -183,23 +183,23 @@ class Connection:
             self.changes += 1
 
     def take_output(self) -> list[Buffer]:
-        """What is to be written now, in order."""
+        """Return the pending output in order, and empty the outbox."""
         self.write_count += 1
         if not self.is_dirty:
             self._mark_dirty()
         return self.outbox.take()
 
     def pause_output(self) -> None:
-        """The socket takes nothing more: give the consumers nothing more."""
+        """Stop deliveries, because the socket accepts no more output."""
         self.outbox.is_paused = True
 
     def resume_output(self, now: int) -> None:
-        """The socket takes more again."""
+        """Continue deliveries, because the socket accepts output again."""
         self.outbox.is_paused = False
         self.output_written(now)
 
     def output_written(self, now: int) -> None:
-        """There is room in the outbox: let the consumers that it held back go on."""
+        """Resume the consumers that were held back by a full outbox."""
         if not self.outbox.is_holding_back():
             return
         self._now = now
@@ -210,14 +210,14 @@ class Connection:
             held.resume()
 
     def deadline(self) -> int | None:
-        """When `expire` wants to be called (ms); None when it need not be."""
+        """The time (ms) at which to call `expire`; None if there is no deadline."""
         if self._handshake_driver is not None:
             return self._handshake_driver.deadline()
         ends = self.login.expires_at if self.login is not None and self._is_open else None
         return self._deadlines.next(ends)
 
     def expire(self, now: int) -> None:
-        """A deadline has passed: heartbeats, hung handshakes and closes, deliveries held too long."""
+        """Handle a deadline: heartbeat, handshake, closing handshake, token expiry or consumer timeout."""
         self._now = now
         if self._handshake_driver is not None:
             if self._handshake_driver.expire(now):
@@ -228,23 +228,23 @@ class Connection:
             self._finish()
 
     def close(self, error: AmqpError) -> None:
-        """The broker ends the connection: shutdown, an operator, a limit, or a secret that was refused."""
+        """Close the connection with `error`: shutdown, an operator, a limit, or a refused secret."""
         error.method_index = 0
         self._fail(error)
 
     def renew(self, login: Login) -> None:
-        """Go on with `login`, and confirm connection.update-secret."""
+        """Replace the login by `login`, and send connection.update-secret-ok."""
         self.login = login
         self.outbox.method(0, methods.ConnectionUpdateSecretOk())
         self.changes += 1
 
     def check_timeouts(self, timeout_ms: int | None) -> None:
-        """Look for deliveries that are held for longer than `timeout_ms`; None is for ever."""
+        """Start checking for deliveries unacknowledged for longer than `timeout_ms`; None checks nothing."""
         if timeout_ms is not None and self._deadlines.check_timeouts(timeout_ms, self._now):
             self.changes += 1
 
     def block(self, reason: str) -> None:
-        """Hold up what is published, for `reason`; an empty one lets it go on."""
+        """Block publishing for `reason`; an empty reason unblocks it."""
         self.throttle.block(reason)
         self.changes += 1
         if not reason and self.throttle.held_size:
@@ -253,7 +253,7 @@ class Connection:
             self._end()
 
     def run_in_channel(self, channel: Channel, action: Callable[[], None]) -> None:
-        """Run what `channel` does without a frame, with the same ends for it and for its exceptions."""
+        """Run `action` of `channel` outside of a frame; its exceptions close the channel or connection."""
         self.guard(action)
         if channel.is_closed and self._channels.get(channel.number) is channel:
             self._forget(channel)
@@ -264,29 +264,29 @@ class Connection:
                 self._end()
             elif self._will_close:
                 self._agree_to_close()
-        # Whoever stopped reading from this client has to look again, though there may be nothing to write.
+        # The state of reading may have changed, so that the socket must be updated even without output.
         self.changes += 1
         self._output_listener.output_ready()
 
     def lost(self, now: int) -> None:
-        """The socket is gone; what it had brought is obeyed all the same, turn by turn."""
+        """Handle the closed socket; data that was already received is still processed, turn by turn."""
         if self.has_more:
             self.process_more(now)
         self._now = now
         if self.has_more:
             self.server.later(self.lost)
         elif self._is_open and (self.throttle.is_waiting or self._will_resume):
-            # What it published waits for the disk, and would not have if the disk were faster.
+            # Its publishes wait for credit; with a faster disk they would have been processed already.
             self._is_lost = True
         else:
             self._end()
 
     def state_name(self, now: int) -> str:
-        """Its state, as RabbitMQ's management API names it."""
+        """The state of the connection as RabbitMQ's management API names it; `now` in ms."""
         return self.throttle.state_name(now) if self._is_open else self.state.value
 
     def _mark_dirty(self) -> None:
-        """Have the server know that its numbers change, once for as long as nobody looks at them."""
+        """Add the connection to `Server.moved`, once between two calls of `Server.take_dirty`."""
         if self._is_open:
             self.is_dirty = True
             self.server.moved[self] = None
@@ -297,7 +297,7 @@ class Connection:
             self.server.later(self._resume)
 
     def _resume(self, now: int) -> None:
-        """What was held goes on, as far as it may."""
+        """Process the held frames of all channels."""
         self._will_resume = False
         self._now = now
         if self._is_open:
@@ -307,7 +307,7 @@ class Connection:
                 self.run_in_channel(channel, channel.resume)
 
     def _end(self) -> None:
-        """Nobody hears of it any more."""
+        """End the connection without sending anything."""
         self._is_lost = False
         if self._handshake_driver is not None:
             self._handshake_driver.disconnected()
@@ -317,7 +317,7 @@ class Connection:
         self._finish()
 
     def _receive_early(self, data: bytes) -> None:
-        """Octets before the connection is open, or after it began to close."""
+        """Process data received before the connection is open, or after it began to close."""
         handshake_driver = self._handshake_driver
         if (
             handshake_driver is not None
@@ -339,11 +339,11 @@ class Connection:
         self._process_frames()
 
     def _is_handshake_waiting(self) -> bool:
-        """The handshake waits for an answer of ours."""
+        """True while the handshake waits for authentication."""
         return self._handshake_driver is not None and self._handshake_driver.is_waiting
 
     def _resume_handshake(self, now: int) -> None:
-        """What the handshake waits for is there: on with it, and with what came meanwhile."""
+        """Continue the handshake after authentication, with the data received in the meantime."""
         handshake_driver = self._handshake_driver
         if handshake_driver is None or not handshake_driver.is_waiting:
             return
@@ -355,7 +355,7 @@ class Connection:
         self._output_listener.output_ready()
 
     def _process_frames(self) -> None:
-        """Obey the whole frames that were fed, as many as a turn may take."""
+        """Process complete frames, at most one turn's work."""
         reader = self._reader
         work = self._work_max
         while reader.advance():
@@ -380,7 +380,7 @@ class Connection:
                 return
 
     def _skip_rest(self) -> None:
-        """What lies behind the frame that ended the connection, in the same read."""
+        """Process the rest of the read after the frame that ended the connection."""
         if self._closing.ignores_input:
             return
         try:
@@ -389,7 +389,7 @@ class Connection:
             self._fail(error)
 
     def _handle_other_frame(self, reader: FrameReader) -> int:
-        """A frame that is not for the channel of the frame before; answers what it counts for beside that."""
+        """Process a frame for another channel than the last; return its work beyond one frame."""
         if not self._is_open:
             self._handle_unopened(reader)
         elif reader.kind == _HEARTBEAT:
@@ -409,7 +409,7 @@ class Connection:
         return _DECLARATION_WORK
 
     def _handle_unopened(self, reader: FrameReader) -> None:
-        """A frame of the handshake, or one that came too late."""
+        """Process a frame of the handshake, or one received while closing."""
         if self.state is ConnectionState.CLOSING:
             if self._closing.handle(reader):
                 self._finish()
@@ -425,7 +425,7 @@ class Connection:
             self._open(handshake_driver.handshake, handshake_driver.tuned_at)
 
     def _open(self, handshake: Handshake, tuned_at: int) -> None:
-        """The handshake is complete."""
+        """Enter OPEN after the handshake."""
         self.services = self.server.vhost_services[handshake.vhost]
         self.login = handshake.login()
         self.outbox.frame_size_max = handshake.frame_size_max
@@ -442,7 +442,7 @@ class Connection:
         self.server.opened(self)
 
     def _open_channel(self, reader: FrameReader) -> Channel:
-        """The first frame for a channel number: it must be channel.open."""
+        """Open a channel; ConnectionException unless the frame is channel.open."""
         if reader.kind != _METHOD:
             raise too_early(reader.kind, reader.payload())
         index = index_of(reader.payload())
@@ -463,7 +463,7 @@ class Connection:
         self.server.channels_closed(self, 1)
 
     def _handle_channel_0(self, reader: FrameReader) -> None:
-        """A method of class connection on an open connection."""
+        """Process a frame on channel 0 of an open connection."""
         if reader.kind != _METHOD:
             raise unexpected_frame_error(reader.kind, reader.payload())
         if reader.size < 4:
@@ -471,7 +471,7 @@ class Connection:
         method = decode_method(reader.payload())
         if isinstance(method, methods.ConnectionClose):
             if self.throttle.held_size:
-                # It comes behind what is held: who says good-bye has not taken back what was said before.
+                # The client sent connection.close after the held frames, which are therefore processed first.
                 self._will_close = True
             else:
                 self._agree_to_close()
@@ -483,7 +483,7 @@ class Connection:
             )
 
     def _agree_to_close(self) -> None:
-        """The client closes the socket; until then it may say so again, as RabbitMQ lets it."""
+        """Send connection.close-ok, and wait for the client to close the socket; it may repeat the close."""
         self._will_close = False
         self.state = ConnectionState.CLOSING
         self._closing.agree(self._now)
@@ -511,13 +511,13 @@ class Connection:
                 self.guard(lambda channel=channel: self._time_out(channel, now))  # type: ignore[misc]
 
     def _time_out(self, channel: Channel, now: int) -> None:
-        """Cancel the consumers of `channel` that hold a delivery too long, and no other."""
+        """Cancel only the consumers of `channel` that hold a delivery too long."""
         timeout_ms = self.server.settings.consumer_timeout_ms
         for consumer in channel.subscriber.time_out(now, timeout_ms):
             self.server.connection_log.consumer_timed_out(self, channel.number, consumer.tag, timeout_ms)
 
     def guard(self, action: Callable[[], None]) -> None:
-        """Run what came from no frame, with the same end for its exceptions."""
+        """Run `action` outside of a frame; its exceptions close the connection."""
         try:
             action()
         except AmqpError as error:
@@ -527,7 +527,7 @@ class Connection:
             self._fail(InternalError(method_index=0))
 
     def _fail(self, error: AmqpError) -> None:
-        """End the connection because of `error` (0-9-1 §1.4.2.5)."""
+        """Close the connection with `error` (0-9-1 §1.4.2.5)."""
         self.changes += 1
         if self.state in (ConnectionState.CLOSING, ConnectionState.FINISHED):
             self._closing.ignores_input = True
@@ -544,7 +544,7 @@ class Connection:
         self.state = ConnectionState.CLOSING
 
     def _release(self, answer: bytes) -> None:
-        """Leave nothing of this connection in the virtual host; `answer` is sent when that is done."""
+        """Release what the connection has in the virtual host, then send the method `answer`, if any."""
         if not self._is_open:
             return
         self._is_open = False

@@ -62,5 +62,5 @@ class ConnectionDeadlines:
         return True
 
     def clear(self) -> None:
-        """The connection has ended."""
+        """Remove all deadlines."""
         self.closing = self._heartbeat = self._timeout_check = None

@@ -1,4 +1,4 @@
-"""The cold half of consuming: basic.qos, consume, cancel and get, with their checks."""
+"""Handlers of basic.qos, basic.consume, basic.cancel and basic.get, with their checks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ from warren.wire import methods
 from warren.wire.method import Method
 
 _TAG_OCTETS = 16
-# Only streams have offsets, and only they have no priorities.
+# x-stream-offset is valid only for streams, and consumer priorities only for other queues.
 _UNKNOWN_ARGUMENTS = {"classic": (OFFSET_HEADER,), "stream": ("x-priority", "x-cancel-on-ha-failover")}
 
 
 class ConsumeHandler:
-    """Starts and ends what one channel consumes."""
+    """Starts and cancels the consumers of one channel."""
 
     __slots__ = (
         "_check_timeouts",
@@ -56,7 +56,7 @@ class ConsumeHandler:
         self._consumers_max = context.consumers_max
 
     def handle(self, method: Method) -> None:
-        """Obey `method`."""
+        """Execute `method`."""
         HANDLERS[type(method)](self, method)
 
     def _qos(self, method: methods.BasicQos) -> None:
@@ -121,7 +121,7 @@ class ConsumeHandler:
         return tag or generated_name("amq.ctag", self._random_octets(_TAG_OCTETS))
 
     def _queue(self, name: str) -> LocalQueue:
-        """The queue that is meant, which the user may read and which belongs to no other connection."""
+        """Return the queue `name`; AmqpError if the user may not read it or another connection owns it."""
         name = self._requester.stripped_queue(name)
         self._requester.authorizer.check_read_queue(name)
         return self._queue_service.live_queue(self._requester, name)
@@ -136,7 +136,7 @@ class ConsumeHandler:
         return priority
 
     def _reading(self, method: methods.BasicConsume, queue: LocalQueue) -> StreamReadOptions:
-        """What is asked of a stream; nobody asks it of another queue, nor a stream for a priority."""
+        """The stream options of basic.consume; PreconditionFailed for one that the queue type lacks."""
         kind = queue.settings.kind
         for argument in _UNKNOWN_ARGUMENTS[kind]:
             if argument in method.arguments:
@@ -158,14 +158,14 @@ def _described(queue: LocalQueue) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class ConsumeContext:
-    """Who consumes, how queues are found, and where chance comes from."""
+    """What the consume handler needs from its connection."""
 
     queue_service: QueueService[LocalQueue]
     requester: Requester
     random_octets: Callable[[int], bytes]
-    # Told how long a delivery of a queue that is consumed may be held (ms).
+    # Called with the consumer timeout of each consumed queue (ms).
     check_timeouts: Callable[[int | None], None]
-    # How many consumers the channel may have; None is no limit.
+    # The limit of consumers per channel; None is no limit.
     consumers_max: int | None
 
 

@@ -1,4 +1,4 @@
-"""The cold half of a channel: exchange.* and queue.*, which may have to wait for others to agree."""
+"""Handlers of the exchange.* and queue.* methods, which may wait for the metadata to be replicated."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,7 +12,7 @@ from warren.wire.method import Method
 
 
 class DeclareHandler:
-    """Declares, binds and deletes for one channel."""
+    """Executes the declarations, bindings and deletions of one channel."""
 
     __slots__ = ("_exchange_service", "_queue_service", "_requester", "_rules", "_subscriber")
 
@@ -26,7 +26,7 @@ class DeclareHandler:
         self._rules = rules
 
     async def handle(self, method: Any) -> None:
-        """Obey `method`, and answer unless it says no-wait."""
+        """Execute `method`, and send the answer unless no-wait is set."""
         self._subscriber.hold_cancels()
         try:
             answer = await HANDLERS[type(method)](self, method)

@@ -1,4 +1,4 @@
-"""One message of somebody without a channel: published by the rules of one, and awaited until it is safe."""
+"""Publishes a single message without a channel, and waits until it is safe."""
 
 from collections.abc import Callable, Generator
 
@@ -18,7 +18,7 @@ _SEQUENCE = 1
 
 
 class NotConfirmed(Exception):
-    """A queue did not take the message: it is full, or could not write it."""
+    """A queue has refused the message, because it is full or the write failed."""
 
 
 async def publish(
@@ -29,9 +29,9 @@ async def publish(
     properties: BasicProperties,
     origin: ChannelOrigin,
 ) -> bool:
-    """Publish `message`, which has `properties`; True if a queue has it, once it is safe there.
+    """Publish `message`, which has `properties`, and wait until it is safe; return True if it was routed.
 
-    Unsafe if one would not have it, an AmqpError if the user may not publish it.
+    NotConfirmed if a queue refuses it, AmqpError if the user may not publish it.
     """
     vhost = services.vhost
     for address in addresses_of(message):
@@ -52,12 +52,12 @@ async def publish(
 
 
 def compose_message(address: bytes, properties: BasicProperties, body: bytes, now: int) -> Message:
-    """The message of `body` to `address`."""
+    """Build a message to `address`; `now` in ms."""
     return Message.compose(address, properties, body + BODY_END, now=now)
 
 
 class _PendingConfirms(ConfirmListener):
-    """Over when every queue that had to write the message has answered."""
+    """An awaitable that completes when each queue that must write the message has answered."""
 
     def __init__(self) -> None:
         self.is_refused = False
@@ -65,23 +65,23 @@ class _PendingConfirms(ConfirmListener):
         self._callbacks: list[Callable[[object], None]] = []
 
     def expect(self, sequence: int) -> None:
-        """One more answer is due."""
+        """Register one more due answer."""
         self._due += 1
 
     def done(self, first: int, last: int) -> None:
-        """One of them: it is safe."""
+        """Count one answer: the message is safe."""
         self._due -= 1
         if not self._due:
             for callback in self._callbacks:
                 callback(self)
 
     def refused(self, sequence: int) -> None:
-        """One of them: it is not."""
+        """Count one answer: a queue has refused the message."""
         self.is_refused = True
         self.done(sequence, sequence)
 
     def add_done_callback(self, callback: Callable[[object], None], /) -> None:
-        """Call `callback` once, after the last answer."""
+        """Call `callback` once after the last answer."""
         self._callbacks.append(callback)
 
     def __await__(self) -> Generator["_PendingConfirms", None, None]:

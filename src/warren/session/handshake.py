@@ -1,10 +1,10 @@
 """The handshake of a connection: protocol header, start, tune, open (0-9-1 §2.2.4).
 
-Pure: it is given what arrived and gives what is to be sent; `refuse` says how a peer that failed is
-treated. Until it has authenticated, and while it negotiates, a peer that errs is told nothing: it is left
-in silence for three seconds and dropped, so that guessing is slow. Once only `open` is missing, and when
-a login fails that said `authentication_failure_close`, it is told why. The time for all phases together
-is limited. All as measured on RabbitMQ 3.10.8.
+Without I/O: methods take what arrived and return what is to be sent; `refuse` decides how to treat a
+client that failed. A client that fails before it has authenticated, or while it negotiates, is sent
+nothing and dropped after three seconds, which slows down guessing. It is sent connection.close if only
+`open` is missing, or if its login fails and it has the capability `authentication_failure_close`. All
+phases together have one time limit. All as measured on RabbitMQ 3.10.8.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from warren.wire.methods import (
 PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
 PROTOCOL_HEADER_SIZE = 8
 
-# header -> the version that connection.start then names; the older ones are taken as RabbitMQ takes them.
+# Protocol header -> the version that connection.start names; older headers are accepted as in RabbitMQ.
 VERSIONS = {
     PROTOCOL_HEADER: (0, 9),
     b"AMQP\x01\x01\x00\x09": (0, 9),
@@ -45,7 +45,7 @@ _OPEN_OK = ConnectionOpenOk().encode()
 
 
 class HandshakePhase(StrEnum):
-    """What is awaited; the values are RabbitMQ's names of the states, which its texts use."""
+    """The awaited step; the values are RabbitMQ's names of the states, which its texts use."""
 
     AWAIT_HEADER = "pre_init"
     AWAIT_START_OK = "starting"
@@ -64,7 +64,7 @@ TRANSITIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandshakeSettings:
-    """What is proposed to a client, and how long it may take to answer."""
+    """The limits proposed to clients, and the timeouts of the handshake."""
 
     server_properties: dict[str, object]
     channels_max: int = limits.CHANNELS_MAX
@@ -76,9 +76,9 @@ class HandshakeSettings:
 
 
 class Handshake:
-    """One client's way in; its attributes are the result once `is_complete`.
+    """The handshake of one client; its attributes are the result once `is_complete`.
 
-    What it answers is the payload of the one method to send, or nothing.
+    Methods that answer return the payload of the one method to send, or b"".
     """
 
     __slots__ = (
@@ -109,7 +109,7 @@ class Handshake:
         self.phase = HandshakePhase.AWAIT_HEADER
         self.version = (0, 9)
         self.mechanism = ""
-        # Who it is, once that is known.
+        # The user, once authenticated.
         self.account = _NOBODY
         self.vhost = ""
         self.client_properties: dict[str, object] = {}
@@ -120,11 +120,11 @@ class Handshake:
 
     @property
     def is_complete(self) -> bool:
-        """The connection is open: methods go to it from now on."""
+        """True when the connection is open."""
         return self.phase is HandshakePhase.RUNNING
 
     def login(self) -> Login:
-        """What was agreed on, once the handshake is complete."""
+        """The negotiated login of a complete handshake."""
         return Login(
             account=self.account,
             mechanism=self.mechanism,
@@ -135,15 +135,15 @@ class Handshake:
         )
 
     def deadline(self) -> int | None:
-        """When the peer is dropped without a word unless it gets further."""
+        """The time (ms) at which the client is dropped silently; None if there is no limit."""
         return self._deadline
 
     def is_expired(self, now: int) -> bool:
-        """The deadline has passed: drop the peer."""
+        """True if the deadline has passed, so that the client must be dropped."""
         return self._deadline is not None and now >= self._deadline
 
     def receive_header(self, octets: bytes) -> bytes:
-        """The answer to these eight octets; none means: send PROTOCOL_HEADER and close at once."""
+        """Return the answer to a protocol header; b"" means to send PROTOCOL_HEADER and close."""
         assert self.phase is HandshakePhase.AWAIT_HEADER
         version = VERSIONS.get(octets)
         if version is None:
@@ -154,7 +154,7 @@ class Handshake:
         return self._offer.start(version, self._admission_control.mechanisms(self._peer))
 
     async def handle(self, method: Method) -> bytes:
-        """The answer to `method`, which came on channel 0; an exception goes to `refuse`."""
+        """Return the answer to `method`, received on channel 0; an exception must be passed to `refuse`."""
         phase = TRANSITIONS.get((self.phase, type(method)))
         try:
             if phase is None:
@@ -170,12 +170,12 @@ class Handshake:
         return answer
 
     def extend_deadline(self, pause_ms: int) -> None:
-        """The peer has waited for so long for us: that time is not its own."""
+        """Extend the deadline by `pause_ms`, during which the client waited for the broker."""
         if self._deadline is not None:
             self._deadline += pause_ms
 
     def refuse(self, error: AmqpError, now: int) -> bool:
-        """End the handshake; whether the peer is told `error`, or is left in silence and dropped later."""
+        """End the handshake; True if `error` is sent, False if the client is dropped silently later."""
         is_told = self.phase is HandshakePhase.AWAIT_OPEN or (
             isinstance(error, LoginRefused) and AUTHENTICATION_FAILURE_CLOSE in self.capabilities
         )
@@ -214,7 +214,7 @@ class Handshake:
 
 
 class Offer:
-    """What every client is sent first, encoded once."""
+    """The start and tune methods sent to all clients, encoded once."""
 
     __slots__ = ("_starts", "settings", "tune")
 
@@ -225,7 +225,7 @@ class Offer:
         self._starts: dict[tuple[tuple[int, int], tuple[str, ...]], bytes] = {}
 
     def start(self, version: tuple[int, int], mechanisms: tuple[str, ...]) -> bytes:
-        """connection.start for a protocol version, with the SASL mechanisms in order."""
+        """The encoded connection.start for a protocol version and SASL mechanisms in order of preference."""
         start = self._starts.get((version, mechanisms))
         if start is None:
             start = self._starts[version, mechanisms] = self._encoded_start(version, mechanisms)
@@ -247,7 +247,7 @@ def _capabilities(client_properties: dict[str, object]) -> frozenset[str]:
 
 
 def _check(field: str, value: int, minimum: int, maximum: int) -> None:
-    """0-9-1 §1.4.2.6: the client may lower what was proposed, not raise it; 0 asks for no limit."""
+    """The client may lower a proposed limit, not raise it; 0 asks for no limit (0-9-1 §1.4.2.6)."""
     if value and value < minimum:
         raise NotAllowed(f"negotiated {field} = {value} is lower than the minimum allowed value ({minimum})")
     if maximum and (value == 0 or value > maximum):

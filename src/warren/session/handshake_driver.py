@@ -1,7 +1,7 @@
-"""The way in of one connection: the protocol header, the handshake, and the wait for an answer to it.
+"""Drives the handshake of one connection: protocol header, frames, and the wait for authentication.
 
-Whether a password is right may take long to say. Nothing that came meanwhile is looked at before, and the
-time is not the client's.
+Authentication may take long. Data that arrives in the meantime is processed afterwards, and the time spent
+does not count against the client's deadline.
 """
 
 from collections.abc import Callable, Coroutine
@@ -20,15 +20,15 @@ from warren.wire.methods import ConnectionTuneOk, decode_method
 
 
 class HandshakeConnection(ConnectionFacts, Protocol):
-    """The connection whose handshake is driven."""
+    """A connection during its handshake."""
 
     @property
     def outbox(self) -> Outbox:
-        """Where the answers go."""
+        """The output buffer of the connection."""
 
 
 class HandshakeDriver:
-    """What a connection does before it is open."""
+    """Processes the input of one connection before it is open."""
 
     __slots__ = (
         "_connection",
@@ -50,36 +50,36 @@ class HandshakeDriver:
         server: Server,
         resume: Callable[[int], None],
     ) -> None:
-        """`resume` is called in a turn of its own, with the time, when what was waited for is there."""
+        """`resume` is called with the time (ms), in a turn of its own, when authentication has finished."""
         self.handshake = handshake
         self._connection = connection
         self._outbox = connection.outbox
         self._log = server.connection_log
         self._later = server.later
         self._resume = resume
-        # What came of the protocol header.
+        # The bytes of the protocol header received so far.
         self.header = b""
         self._negotiation: Coroutine[Pending, None, None] | None = None
         self._waiting_since = 0
-        # When its tune-ok came (ms): from here on heartbeats count.
+        # When tune-ok was received (ms): heartbeats count from then.
         self.tuned_at = 0
 
     @property
     def is_waiting(self) -> bool:
-        """An answer is being looked for: no other frame may be obeyed."""
+        """True while authentication is running: no other frame may be processed."""
         return self._negotiation is not None
 
     @property
     def is_refused(self) -> bool:
-        """The client was refused and waits for the delayed answer."""
+        """True if the client was refused, and is dropped after a delay."""
         return self.handshake.phase is HandshakePhase.REFUSED
 
     def deadline(self) -> int | None:
-        """When the peer is dropped without a word unless it gets further."""
+        """The time (ms) at which the client is dropped silently; None while the broker authenticates it."""
         return None if self.is_waiting else self.handshake.deadline()
 
     def expire(self, now: int) -> bool:
-        """Whether the client has not come further in time: its socket is to be closed without a word."""
+        """True if the handshake timed out, so that the socket must be closed silently."""
         due = self.deadline()
         if due is None or now < due:
             return False
@@ -98,13 +98,13 @@ class HandshakeDriver:
                 self._log.disconnected_silently(self._connection)
 
     def refuse(self, error: AmqpError, now: int) -> bool:
-        """End the handshake with `error`; whether the client is sent connection.close."""
+        """End the handshake with `error`; True if the client must be sent connection.close."""
         self._log.handshake_refused(self._connection, self.handshake, error)
         self._negotiation = None
         return self.handshake.refuse(error, now)
 
     def receive_header(self, data: bytes) -> bytes | None:
-        """Take the protocol header; what lies behind it, or None when the peer is sent away."""
+        """Consume the protocol header; return the data after it, or None if the client is refused."""
         if not self.header:
             self._log.accepted(self._connection)
         needed = PROTOCOL_HEADER_SIZE - len(self.header)
@@ -122,7 +122,7 @@ class HandshakeDriver:
         return data[needed:]
 
     def handle(self, reader: FrameReader, now: int) -> None:
-        """Obey the frame under the cursor, which is no heartbeat; an AmqpError goes to `refuse`."""
+        """Process the frame under the cursor, no heartbeat; an AmqpError must be passed to `refuse`."""
         if reader.channel or reader.kind != METHOD:
             raise unexpected_frame_error(reader.kind, reader.payload())
         self._waiting_since = now
@@ -130,7 +130,7 @@ class HandshakeDriver:
         self.process_more(now)
 
     def process_more(self, now: int) -> None:
-        """Go on with what is there now; an AmqpError goes to `refuse`."""
+        """Continue the current method; an AmqpError must be passed to `refuse`."""
         negotiation, self._negotiation = self._negotiation, None
         assert negotiation is not None
         pending = step(negotiation)

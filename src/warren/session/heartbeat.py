@@ -1,9 +1,9 @@
-"""Heartbeats: who has been silent too long, judged from octet counters only (RabbitMQ 3.10.8, measured).
+"""Heartbeats in both directions, decided from byte counters only (RabbitMQ 3.10.8, measured).
 
-Every half interval in which nothing was sent, a heartbeat is due; the first half counts as one, whatever the
-handshake has sent in it. A peer from which nothing came for two checks in a row, one per interval, is dead:
-that is between two and three intervals after its last octet. Intervals are counted from the client's tune-ok.
-Any octet counts, so reading and writing need no bookkeeping beyond the totals they keep anyway.
+A heartbeat is sent after every half interval in which nothing was sent; the first half counts as such,
+whatever the handshake has sent in it. A peer from which nothing came in two successive checks, one per
+interval, is dead: that is between two and three intervals after its last byte. Intervals are counted from
+the client's tune-ok. Any byte counts, so that reading and writing only maintain their totals.
 """
 
 from enum import Enum
@@ -19,7 +19,7 @@ _SILENT_CHECKS_MAX = 2
 
 
 class HeartbeatAction(Enum):
-    """What a look at the counters says."""
+    """The result of a check."""
 
     NONE = "nothing to do"
     SEND = "send a heartbeat"
@@ -27,7 +27,7 @@ class HeartbeatAction(Enum):
 
 
 class Heartbeat:
-    """One connection's heartbeat in both directions; an interval of 0 switches it off."""
+    """The heartbeat of one connection; an interval of 0 disables it."""
 
     __slots__ = ("_half_ms", "_is_half_way", "_next", "_received", "_sent", "_silent_checks")
 
@@ -36,20 +36,20 @@ class Heartbeat:
         self._next = tuned_at + self._half_ms
         self._is_half_way = True
         self._received = 0
-        # None before the first look.
+        # None before the first check.
         self._sent: int | None = None
         self._silent_checks = 0
 
     def deadline(self) -> int | None:
-        """When `due` wants to be asked next."""
+        """The time (ms) of the next check; None if heartbeats are disabled."""
         return self._next if self._half_ms else None
 
     def due(self, now: int, octets_received: int, octets_sent: int) -> HeartbeatAction:
-        """Compare the totals with those of the last look, not before `deadline()`."""
+        """Compare the totals with those of the last check; does nothing before `deadline()`."""
         if not self._half_ms or now < self._next:
             return HeartbeatAction.NONE
-        # From the deadline, so that a little lateness does not add up; after a long pause of the process one
-        # look is enough.
+        # The next deadline is computed from the last one, so that small delays do not add up; after a long
+        # pause of the process one check is enough.
         self._next += self._half_ms
         if self._next <= now:
             self._next = now + self._half_ms
@@ -72,7 +72,7 @@ class Heartbeat:
 
 
 def check_heartbeat(reader: FrameReader) -> None:
-    """Raise unless the heartbeat under the cursor is one: on channel 0, and empty."""
+    """Raise AmqpError unless the heartbeat frame under the cursor is on channel 0 and empty."""
     if reader.channel:
         raise UnexpectedFrame(frame_octets(HEARTBEAT, reader.payload()), method_index=0)
     if reader.size:

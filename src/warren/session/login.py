@@ -1,4 +1,4 @@
-"""What client and broker have agreed on in the handshake."""
+"""The result of the handshake."""
 
 from dataclasses import dataclass
 

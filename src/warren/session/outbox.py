@@ -1,8 +1,8 @@
-"""Frames out: what one connection has to send, as pieces that are joined once per write.
+"""The output of one connection: pieces of frames that are joined once per write.
 
-A delivery adds four references, three of them to octets that exist already. What is small is copied once,
-when it is joined; what is large goes to the socket where it lies, also when it is cut here because it does
-not fit into one frame of this client (0-9-1 §4.2.6.2).
+A delivery appends four references, three of them to existing bytes. Small pieces are copied once, when they
+are joined; large ones are passed to the socket without a copy, also when they are split into several frames
+because they exceed this client's frame_max (0-9-1 §4.2.6.2).
 """
 
 from warren.limits import FRAME_OVERHEAD, FRAME_SIZE_HANDSHAKE, OUTBOX_SIZE_MAX
@@ -12,10 +12,10 @@ from warren.session.output_listener import OutputListener
 from warren.wire.frames import BODY, HEADER
 from warren.wire.method import Method
 
-# What goes to the socket.
+# The type of the pieces written to the socket.
 Buffer = bytes | memoryview
 
-# A content of this size or more is handed to the socket where it lies.
+# Content of at least this size (bytes) is passed to the socket without a copy.
 _JOINED_SIZE_MAX = 16_384
 _HAS_HEADERS = HAS_HEADERS
 _OVERHEAD = FRAME_OVERHEAD
@@ -23,7 +23,7 @@ _SIZE_MAX = OUTBOX_SIZE_MAX
 _HEAD_SIZE = FRAME_OVERHEAD - 1
 _HEADER = HEADER
 _BODY = BODY
-# What stands between a method and the body of its content:
+# The bytes between a method and the body of its content:
 #     0xCE | 2 | channel | size | 0 60 0 0 | body size u64 | property list | 0xCE | 3 | channel | body size |
 _MIDDLE = b"\xce\x02" + bytes(6) + b"\x00\x3c\x00\x00" + bytes(8 + 8)
 _LIST_AT = 20
@@ -31,7 +31,7 @@ _BODY_HEAD_SIZE = 8
 
 
 class Outbox:
-    """The pieces that wait for the socket of one connection."""
+    """The pending output of one connection."""
 
     __slots__ = (
         "_channel_number", "_confirms", "_content_size", "_has_large", "_held_back", "_middle",
@@ -41,51 +41,51 @@ class Outbox:
 
     def __init__(self, output_listener: OutputListener) -> None:
         self.frame_size_max = FRAME_SIZE_HANDSHAKE
-        # True while the socket takes nothing more.
+        # True while the socket accepts no more output.
         self.is_paused = False
-        # Octets waiting, and octets ever put in.
+        # Bytes pending, and bytes ever added.
         self.size = 0
         self.total = 0
         self._output_listener = output_listener
         self._pieces: list[Buffer] = []
         self._has_large = False
-        # Whose answers to publishes are due, and whose consumers wait for room.
+        # The confirms to flush, and the subscribers that wait for room.
         self._confirms: list[object] = []
         self._held_back: dict[object, None] = {}
-        # What stood between the method and the body of the last content: it is the same for most.
+        # The bytes between method and body of the last content, which are the same for most.
         self._middle = b""
         self._channel_number = -1
         self._property_list = b""
         self._content_size = 0
-        # Where the next one is written.
+        # The buffer in which the next one is built.
         self._scratch = bytearray(_MIDDLE)
 
     def is_full(self) -> bool:
-        """True if consumers should wait with more."""
+        """True if consumers must wait before sending more."""
         return self.is_paused or self.size >= _SIZE_MAX
 
     def wait_for_room(self, subscriber: object) -> None:
-        """Remember `subscriber`, whose consumers were held back by a full outbox."""
+        """Register `subscriber`, whose consumers are held back by a full outbox."""
         self._held_back[subscriber] = None
 
     def is_holding_back(self) -> bool:
-        """True if a consumer waits for room."""
+        """True if subscribers wait for room."""
         return bool(self._held_back)
 
     def take_held_back(self) -> list[object]:
-        """The subscribers that were held back, once each; they are forgotten here."""
+        """Return the subscribers that were held back, once each, and forget them."""
         subscribers = list(self._held_back)
         self._held_back.clear()
         return subscribers
 
     def flush_later(self, confirms: object) -> None:
-        """Have `confirms.flush()` called when the outbox is taken next."""
+        """Call `confirms.flush()` before the outbox is taken next."""
         self._confirms.append(confirms)
         if not self.size and len(self._confirms) == 1:
             self._output_listener.output_ready()
 
     def take(self) -> list[Buffer]:
-        """Everything that waits, in order, in few chunks; the outbox is empty then."""
+        """Return the pending output in order, in few chunks, and empty the outbox."""
         if self._confirms:
             due = self._confirms
             self._confirms = []
@@ -114,7 +114,7 @@ class Outbox:
         self.raw(b"".join((head, payload, b"\xce")))
 
     def content(self, channel: int, before: bytes, message: Message, after: bytes) -> None:
-        """Send a method with content: its frame up to the exchange, `message`, and its last arguments.
+        """Send a method with content: `before` is its frame up to the exchange, `after` its last arguments.
 
         The size in the frame head of `before` counts the address of `message` and `after` already.
         """
@@ -150,7 +150,7 @@ class Outbox:
             self._output_listener.output_full()
 
     def _make_middle(self, channel: int, message: Message) -> None:
-        """What stands between the method and the body of `message`."""
+        """Build the bytes between the method and the body of `message`."""
         property_list = message.property_list
         content_size = len(message.content)
         self._property_list = property_list
@@ -173,11 +173,11 @@ class Outbox:
             _write_head(octets, end, _BODY, channel)
             _write(octets, end + 4, content_size - 1)
             end += _BODY_HEAD_SIZE
-        # Octets already when compiled; a bytearray, which joins as well, when interpreted.
+        # Compiled, this is bytes; interpreted, a bytearray, which joins as well.
         self._middle = octets[:end]  # type: ignore[assignment]
 
     def _cut(self, channel: int, content: bytes) -> None:
-        """A body in frames that this client takes."""
+        """Split a body into frames of at most frame_max."""
         body = memoryview(content)[:-1]
         chunk = self.frame_size_max - _OVERHEAD
         head = b"\xce\x03" + channel.to_bytes(2, "big")
@@ -190,7 +190,7 @@ class Outbox:
 
 
 def _write_head(octets: bytearray, at: int, kind: int, channel: int) -> None:
-    """Put the end of a frame and the begin of another, up to its size, into four octets."""
+    """Write the end of a frame and the start of the next, up to its size: four bytes."""
     octets[at] = 0xCE
     octets[at + 1] = kind
     octets[at + 2] = (channel >> 8) & 0xFF
@@ -198,7 +198,7 @@ def _write_head(octets: bytearray, at: int, kind: int, channel: int) -> None:
 
 
 def _write(octets: bytearray, at: int, number: int) -> None:
-    """Put `number` into four octets."""
+    """Write `number` as four bytes, most significant first."""
     octets[at] = (number >> 24) & 0xFF
     octets[at + 1] = (number >> 16) & 0xFF
     octets[at + 2] = (number >> 8) & 0xFF
@@ -206,7 +206,7 @@ def _write(octets: bytearray, at: int, number: int) -> None:
 
 
 def _gather(pieces: list[Buffer]) -> list[Buffer]:
-    """The same octets in fewer pieces: small neighbours joined, large ones passed on without a copy."""
+    """Reduce the number of pieces: join small neighbours, keep large pieces without a copy."""
     gathered: list[Buffer] = []
     small: list[Buffer] = []
     for piece in pieces:

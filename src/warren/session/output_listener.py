@@ -1,8 +1,8 @@
-"""Port: a connection that had nothing to send has something now. Each connection has one of its own."""
+"""Port: receives a notification when a connection has output; one per connection."""
 
 
 class OutputListener:
-    """Implemented above the waterline; several calls before the next write mean one write."""
+    """Implemented above the waterline; several calls before the next write cause one write."""
 
     __slots__ = ()
 
@@ -11,4 +11,4 @@ class OutputListener:
         raise NotImplementedError
 
     def output_full(self) -> None:
-        """So much waits that the consumers are held back: better write before more is read."""
+        """Called when the outbox is full: consumers are held back until it is written."""

@@ -1,10 +1,10 @@
-"""Who is at the other end of a connection: facts from the socket, the PROXY header and TLS."""
+"""The addresses and the TLS session of a connection, from the socket, the PROXY header and TLS."""
 
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
 
-# Hosts whose address was looked into: many clients come from few.
+# Cached hosts: many clients come from few hosts.
 _HOSTS_MAX = 1024
 
 
@@ -24,7 +24,7 @@ class Peer:
 
     @property
     def is_loopback(self) -> bool:
-        """The client, not the listener, is on this machine: users like guest are let in only then."""
+        """True if the client's address, not the listener's, is loopback: users such as guest require it."""
         return is_loopback(self.host)
 
     @property
@@ -35,7 +35,7 @@ class Peer:
 
 @lru_cache(_HOSTS_MAX)
 def is_loopback(host: str) -> bool:
-    """Whether `host` is an address of this machine that only it can use."""
+    """True if `host` is a loopback address."""
     try:
         address = ip_address(host)
     except ValueError:

@@ -1,4 +1,4 @@
-"""How a close is worded, and what a frame in the wrong place closes with; as RabbitMQ 3.10.8, measured."""
+"""Reply texts of close methods, and the errors for misplaced frames, as measured on RabbitMQ 3.10.8."""
 
 from warren.errors import AmqpError, FrameError, UnexpectedFrame
 from warren.limits import NAME_SIZE_MAX
@@ -11,7 +11,7 @@ _HEADER_SIZE_MIN = 12
 
 
 def close_text(error: AmqpError) -> str:
-    """The reply-text for `error`, 255 octets at most: what is longer is cut."""
+    """The reply-text for `error`, cut to 255 bytes."""
     text = error.reply_text.encode("utf-8", "surrogateescape")
     if len(text) <= NAME_SIZE_MAX:
         return error.reply_text
@@ -19,7 +19,7 @@ def close_text(error: AmqpError) -> str:
 
 
 def too_early(kind: int, payload: bytes) -> AmqpError:
-    """What the connection ends with for a frame of a channel that is not open, and that is no method."""
+    """The error for a frame other than a method on a channel that is not open."""
     error = unexpected_frame_error(kind, payload)
     if isinstance(error, UnexpectedFrame):
         return UnexpectedFrame("expected method frame, got non method frame instead", method_index=0)
@@ -27,7 +27,7 @@ def too_early(kind: int, payload: bytes) -> AmqpError:
 
 
 def unexpected_frame_error(kind: int, payload: bytes) -> AmqpError:
-    """What the connection ends with for a frame that is none, or that its channel does not take."""
+    """The error for a frame that is malformed, or not expected on its channel."""
     text = frame_octets(kind, payload)
     is_cut = kind == HEADER and len(payload) < _HEADER_SIZE_MIN
     if kind not in (METHOD, HEADER, BODY) or is_cut:

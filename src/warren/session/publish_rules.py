@@ -1,4 +1,4 @@
-"""What a user may publish, and what a few properties ask for: the cold half of publishing."""
+"""Checks of published messages: permissions, user-id, expiration and direct reply-to."""
 
 from base64 import b64encode
 
@@ -12,19 +12,19 @@ from warren.routing.router import Router
 from warren.session.subscriber import ChannelSubscription
 from warren.wire.properties import BasicProperties
 
-# The name that asks for a direct reply (RabbitMQ), and the start of the names that are given for it.
+# The pseudo-queue of direct reply-to (RabbitMQ), and the prefix of the generated reply names.
 REPLY_TO = "amq.rabbitmq.reply-to"
 REPLY_TOKEN_PREFIX = REPLY_TO + "."
-# What is routed to find out whether a name is known.
+# An empty message, routed to find out whether a name is known.
 _NOTHING = Message(b"\0\0", NO_PROPERTIES, BODY_END, 0)
-# Octets of chance in such a name, so that it cannot be guessed. It has two parts, as RabbitMQ's, which are a
-# process and a key: clients have been seen to look at the form.
+# Random bytes in a reply name, so that it cannot be guessed. As RabbitMQ's, it consists of a process and a
+# key: some clients check the form.
 _PLACE_OCTETS = 12
 _TOKEN_OCTETS = _PLACE_OCTETS + 16
 
 
 class PublishRules:
-    """The rules of one channel: permissions, user-id, expiration, direct reply-to."""
+    """The publish rules of one channel."""
 
     __slots__ = ("_authorizer", "_reply", "_router", "_user", "may_impersonate")
 
@@ -32,14 +32,14 @@ class PublishRules:
         self._router = router
         self._authorizer = authorizer
         self._user = user
-        # RabbitMQ's tag `impersonator`: any user-id may be given.
+        # RabbitMQ's user tag `impersonator` permits any user-id.
         self.may_impersonate = may_impersonate
         self._reply: Binding | None = None
 
     def admit(self, address: bytes) -> bool:
-        """Raise unless the user may publish to `address`, whose exchange takes publishes.
+        """Raise AmqpError unless the user may publish to `address`, whose exchange is not internal.
 
-        True if that holds for every routing key of the exchange.
+        True if the user may publish to the exchange with any routing key.
         """
         size = address[0]
         name = address[1 : 1 + size].decode("utf-8", "surrogateescape")
@@ -57,7 +57,7 @@ class PublishRules:
         return False
 
     def check_properties(self, message: Message) -> Message:
-        """`message`, whose user-id and expiration are valid; with its reply-to made known to the replier."""
+        """Check user-id and expiration of `message`; return it with its direct reply-to name filled in."""
         properties = message.properties()
         user_id = properties.user_id
         if user_id is not None and user_id != self._user and not self.may_impersonate:
@@ -71,7 +71,7 @@ class PublishRules:
         return message
 
     def open_reply(self, consumer: ChannelSubscription, octets: bytes) -> None:
-        """Let replies reach `consumer` under a name made of `octets`."""
+        """Bind `consumer` to a reply name made of the random `octets`. PreconditionFailed if one is bound."""
         if self._reply is not None:
             raise PreconditionFailed("reply consumer already set")
         assert len(octets) == _TOKEN_OCTETS
@@ -81,12 +81,12 @@ class PublishRules:
         self._router.bind(self._reply)
 
     def check_reply_name(self, name: str) -> None:
-        """NotFound for the name of a reply whose requester is gone; the name that asks for one is fine."""
+        """Raise NotFound if `name` is a reply name whose requester is gone."""
         if name != REPLY_TO and not self._router.route(encode_address("", name), _NOTHING):
             raise NotFound(f"no queue '{name}' in vhost '{self._router.vhost_name}'")
 
     def close_reply(self, tag: str) -> bool:
-        """End the reply consumer if its tag is `tag`; False if it is not."""
+        """Remove the reply consumer if its tag is `tag`; False if it is not."""
         reply = self._reply
         if reply is None or reply.destination.consumer.tag != tag:  # type: ignore[attr-defined]
             return False
@@ -94,7 +94,7 @@ class PublishRules:
         return True
 
     def release(self) -> None:
-        """The channel ends."""
+        """Remove the reply consumer, if any."""
         if self._reply is not None:
             self._router.unbind(self._reply)
             self._reply = None
@@ -124,5 +124,5 @@ def check_expiration(expiration: str) -> None:
 
 
 def reply_octets_count() -> int:
-    """How many octets of chance `open_reply` takes."""
+    """The number of random bytes that `open_reply` takes."""
     return _TOKEN_OCTETS

@@ -1,7 +1,7 @@
-"""The publishing half of a channel: method, header and body octets become a message, and an answer.
+"""The publishing side of a channel: assembles method, header and body frames into messages, and routes them.
 
-Address and properties are compared with those of the last message, and are its own octets again if they are
-equal: only what differs is copied and looked at. A body in one frame is one slice of the read.
+Address and properties are compared with those of the last message; if they are equal its objects are
+reused, so that only changes are copied and parsed. A body in one frame is one slice of the read buffer.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ from warren.wire.frames import HEADER, FrameReader
 from warren.wire.methods import BasicPublish
 from warren.wire.properties import PropertyScan
 
-# What is due next.
+# The expected frame.
 _METHOD = 0
 _HEADER = 1
 _BODY = 2
@@ -49,11 +49,11 @@ _HAS_EXPIRATION = HAS_EXPIRATION
 _BODY_END = BODY_END
 _PUBLISH_INDEX = BasicPublish.index
 
-# basic.publish: ids, reserved-1, then exchange and routing key, then one octet of bits.
+# basic.publish: ids, reserved-1, then exchange and routing key, then one byte of bits.
 _ADDRESS_AT = 6
 _MANDATORY = 1
 _IMMEDIATE = 2
-# Content header: class, weight, body size; then the property list, two octets of flags at least.
+# Content header: class, weight, body size; then the property list, with at least two bytes of flags.
 _LIST_AT = 12
 _HEADER_SIZE_MIN = 14
 _FLAGS_SIZE = 2
@@ -63,7 +63,7 @@ _RETURN_HEAD = b"\x00\x3c\x00\x32" + (312).to_bytes(2, "big") + b"\x08NO_ROUTE"
 
 
 class ChannelPublisher(Counters):
-    """Assembles what one channel publishes and hands it to the virtual host."""
+    """Assembles the messages of one channel, and passes them to the virtual host."""
 
     __slots__ = (
         "_address", "_admit", "_admitted_generation", "_assembled", "_body_size", "_channel_number", "_due",
@@ -79,39 +79,39 @@ class ChannelPublisher(Counters):
         self._vhost = vhost
         self._outbox = outbox
         self._channel_number = channel_number
-        # Something persistent was published.
+        # True once a persistent message was published.
         self.has_persistent = False
-        # Raises unless this user may publish to this address; True if to any other of its exchange, too.
-        # Asked again when anything has changed.
+        # Raises AmqpError unless the user may publish to the address; True if any routing key is permitted.
+        # Called again when permissions or the topology have changed.
         self._admit = admit
         self._admitted_generation = 0
-        # The exchanges, as short strings, that take every routing key from this user; and the last of them.
+        # The exchanges (short strings) to which the user may publish with any key; and the last one used.
         self._open_exchanges: set[bytes] = set()
         self._open_exchange: bytes | None = None
-        # The addresses of other exchanges that it said yes to.
+        # The permitted addresses of other exchanges.
         self._known: set[bytes] = set()
         self._is_admitted = False
-        # Validates, and may replace, what few messages carry: user-id, reply-to, expiration.
+        # Checks, and may replace, messages with the rare properties user-id, reply-to and expiration.
         self.check_properties: Callable[[Message], Message] = _keep
         self.confirms: Confirms | None = None
         self.transaction: Transaction | None = None
-        # Who is said to have published what is traced.
+        # The origin that traces name.
         self.origin: ChannelOrigin | None = None
         self.size_max = 0
         self._due = _METHOD
-        # The default exchange and an empty key, to which nobody was admitted yet.
+        # The default exchange and an empty key, to which publishing is not permitted yet.
         self._address = b"\0\0"
-        # Where it leads, with the properties of the last message, for as long as the generation is the same.
+        # The route of the address with the last properties, valid for one generation.
         self._route: Route | None = None
         self._is_mandatory = False
-        # The properties of the last message, and what a walk over them found.
+        # The properties of the last message, and the result of scanning them.
         self._property_list = NO_PROPERTIES
-        # True if they have copies in them, or if all that is published is traced.
+        # True if the headers have CC or BCC, or the virtual host is traced.
         self._is_special = False
         self._scan = PropertyScan()
         self._body_size = 0
         self._received = 0
-        # The content so far, of a message whose body does not lie in one frame.
+        # The content received so far, if the body is in several frames.
         self._assembled: BytesIO | None = None
 
     def is_idle(self) -> bool:
@@ -119,7 +119,7 @@ class ChannelPublisher(Counters):
         return self._due == _METHOD
 
     def method(self, reader: FrameReader) -> None:
-        """A basic.publish."""
+        """Process basic.publish."""
         if self._due != _METHOD:
             self.refuse_method()
         data = reader.data
@@ -136,7 +136,7 @@ class ChannelPublisher(Counters):
         self._due = _HEADER
 
     def header(self, reader: FrameReader) -> None:
-        """The content header of the message."""
+        """Process a content header frame."""
         if self._due != _HEADER:
             self._refuse_header()
         data = reader.data
@@ -166,7 +166,7 @@ class ChannelPublisher(Counters):
             self._publish(_BODY_END)
 
     def body(self, reader: FrameReader) -> None:
-        """A part of the body, most often the whole of it."""
+        """Process a content body frame, which usually is the whole body."""
         if self._due != _BODY:
             self._refuse_body()
         octets = reader.data
@@ -176,7 +176,7 @@ class ChannelPublisher(Counters):
             self._assemble(reader)
 
     def _assemble(self, reader: FrameReader) -> None:
-        """One of several body frames."""
+        """Append one of several body frames."""
         octets = reader.data
         size = reader.size
         if self._received + size > self._body_size:
@@ -188,11 +188,11 @@ class ChannelPublisher(Counters):
         self._received += size
         if self._received == self._body_size:
             assembled.write(_BODY_END)
-            # Not copied: the value is the buffer itself when nobody else holds it.
+            # getvalue() makes no copy while it has the only reference to the buffer.
             self._publish(assembled.getvalue())
 
     def refuse_method(self) -> None:
-        """A method frame came where the content of a message is due."""
+        """Raise UnexpectedFrame for a method frame where content is expected."""
         if self._due == _HEADER:
             self._refuse_header_frame()
         raise UnexpectedFrame(
@@ -200,7 +200,7 @@ class ChannelPublisher(Counters):
         )
 
     def publish_committed(self, message: Message, is_mandatory: bool) -> None:
-        """Publish what a transaction held back; its time to live begins now."""
+        """Publish a message at commit; its time to live begins now."""
         message.published_at = self._vhost.now
         self.published += 1
         if self._vhost.publish(message, None, 0) == _UNROUTED:
@@ -209,7 +209,7 @@ class ChannelPublisher(Counters):
                 self._return(message)
 
     def _publish(self, content: bytes) -> None:
-        """The message is whole."""
+        """Publish the complete message with `content`."""
         self._due = _METHOD
         self._assembled = None
         vhost = self._vhost
@@ -247,7 +247,7 @@ class ChannelPublisher(Counters):
             self._return(message)
 
     def _send(self, message: Message, confirms: Confirms | None, sequence: int) -> int:
-        """Let the virtual host publish `message`, along the known route if that is all there is to it."""
+        """Publish `message`, along the cached route if it is neither traced nor has copies."""
         vhost = self._vhost
         self.published += 1
         if self._is_special:
@@ -260,7 +260,7 @@ class ChannelPublisher(Counters):
         return vhost.publish_by_route(route, message, confirms, sequence)
 
     def _send_specially(self, message: Message, confirms: Confirms | None, sequence: int) -> int:
-        """The same for a message with copies, or one that is traced."""
+        """Publish a message that has copies (CC, BCC) or is traced."""
         vhost = self._vhost
         destinations = vhost.router.route(message.address, message)
         if vhost.is_traced:
@@ -273,12 +273,12 @@ class ChannelPublisher(Counters):
             tracer.published(message, destinations, self.origin)
 
     def _look_at_properties(self) -> None:
-        """Whether a message with these properties takes the long way."""
+        """Determine whether messages with these properties must be routed without the cached route."""
         has = self._scan.headers_at > 0 and has_copies(self._property_list)
         self._is_special = has or self._vhost.is_traced
 
     def _describe(self, message: Message) -> Message:
-        """`message` with what its properties say."""
+        """Set flags and priority of `message` from its properties; return it, or its replacement."""
         scan = self._scan
         flags = 0
         if scan.delivery_mode == 2:
@@ -298,7 +298,7 @@ class ChannelPublisher(Counters):
         return message
 
     def _count_unrouted(self, is_mandatory: bool) -> None:
-        """A message found no queue."""
+        """Count an unroutable message."""
         vhost = self._vhost
         if is_mandatory:
             self.returned += 1
@@ -308,13 +308,13 @@ class ChannelPublisher(Counters):
             vhost.dropped += 1
 
     def _return(self, message: Message) -> None:
-        """Give an unroutable mandatory message back (basic.return)."""
+        """Send an unroutable mandatory message back (basic.return)."""
         size = len(_RETURN_HEAD) + len(message.address)
         head = b"\x01" + self._channel_number.to_bytes(2, "big") + size.to_bytes(4, "big")
         self._outbox.content(self._channel_number, head + _RETURN_HEAD, message, b"")
 
     def _take_address(self, reader: FrameReader, start: int, bits_at: int) -> None:
-        """Exchange and routing key differ from those of the last message."""
+        """Set an address that differs from that of the last message."""
         data = reader.data
         octets = data
         if bits_at <= start or start + octets[start] + 1 >= bits_at:
@@ -330,7 +330,7 @@ class ChannelPublisher(Counters):
         self._is_admitted = exchange is not None and address.startswith(exchange)
 
     def _admit_address(self) -> None:
-        """Ask whether this user may publish to the address; what was allowed is remembered a while."""
+        """Check the permission for the address; positive results are cached for one generation."""
         generation = self._vhost.generation()
         if generation != self._admitted_generation:
             self._known.clear()
@@ -355,14 +355,14 @@ class ChannelPublisher(Counters):
         self._is_admitted = True
 
     def _admit_copies(self, message: Message) -> None:
-        """Ask for the keys in CC and BCC too, if the exchange does not take every key from this user."""
+        """Check the permission for the keys in CC and BCC, unless every key is permitted."""
         exchange = self._open_exchange
         if exchange is None or not self._address.startswith(exchange):
             for address in addresses_of(message)[1:]:
                 self._admit(address)
 
     def _take_properties(self, data: bytes, start: int, end: int) -> None:
-        """The properties differ from those of the last message."""
+        """Set properties that differ from those of the last message."""
         octets = data
         self._scan.scan(data, start, end)
         self._property_list = octets[start:end]
@@ -393,7 +393,7 @@ class ChannelPublisher(Counters):
         )
 
     def _refuse_header_of(self, reader: FrameReader) -> None:
-        """The header is too short, of another class, or has a weight."""
+        """Raise for a content header that is too short, of another class, or has a weight."""
         payload = reader.payload()
         if len(payload) < _HEADER_SIZE_MIN - _FLAGS_SIZE:
             raise FrameError(f"{frame_octets(HEADER, payload)}: unknown_frame", method_index=0)

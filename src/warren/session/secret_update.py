@@ -10,9 +10,9 @@ from warren.session.amqp_connection import AmqpConnection
 
 
 async def update_secret(connection: AmqpConnection, secret: str, admission_control: AdmissionControl) -> None:
-    """Replace the token of `connection` by `secret`; closes the connection if that is not its user's.
+    """Replace the token of `connection` by `secret`; close the connection if it belongs to another user.
 
-    Permissions that the new token does not grant end at once, also for channels that are open.
+    Permissions that the new token does not grant end immediately, also for open channels.
     """
     login, services = connection.login, connection.services
     assert login is not None
@@ -25,7 +25,7 @@ async def update_secret(connection: AmqpConnection, secret: str, admission_contr
     if not connection.is_open:
         return
     if isinstance(account, TokenUser) and isinstance(login.account, TokenUser):
-        # The channels hold the grants of the first token.
+        # The channels refer to the grants of the first token, which are updated in place.
         login.account.grants.renew(account.grants)
         account = replace(account, grants=login.account.grants)
         services.vhost.permission_generation += 1
@@ -34,7 +34,7 @@ async def update_secret(connection: AmqpConnection, secret: str, admission_contr
 
 
 def _cancel_unreadable(connection: AmqpConnection, authorizer: Authorizer) -> None:
-    """Cancel the consumers of queues that may not be read any more, and notify the client."""
+    """Cancel the consumers of queues that the user may not read any more, and notify the client."""
     for channel in connection.channels.values():
         for consumer in list(channel.subscriber.consumers):
             try:

@@ -1,4 +1,4 @@
-"""What every connection of one broker shares; built by the node, used by the sessions."""
+"""The state shared by all connections of one broker."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,51 +21,51 @@ from warren.vhost.vhost import VirtualHost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
-    """What one client may do, and how long it may take."""
+    """The limits and timeouts of a client."""
 
     handshake: HandshakeSettings
     message_size_max: int = limits.MESSAGE_SIZE_MAX
-    # How long a delivery may be unsettled before its consumer is cancelled; None is for ever.
+    # The time a delivery may be unacknowledged before its consumer is cancelled (ms); None is no limit.
     consumer_timeout_ms: int | None = limits.CONSUMER_TIMEOUT_MS
     # None is no limit.
     consumers_per_channel_max: int | None = limits.CHANNEL_CONSUMERS_MAX
-    # The virtual host in which what happens is announced.
+    # The virtual host of the event exchange.
     event_vhost: str = "/"
 
 
 class StreamClient(Protocol):
-    """An open connection of another protocol."""
+    """An open connection of the stream protocol."""
 
     @property
     def user(self) -> str:
-        """Whose it is."""
+        """The name of its user."""
 
     @property
     def vhost(self) -> str:
-        """The name of the virtual host that it works in."""
+        """The name of its virtual host."""
 
     @property
     def octets_received(self) -> int:
-        """How many have come."""
+        """The number of bytes received."""
 
     @property
     def outbox(self) -> Outbox:
-        """What is sent, and how much was."""
+        """The output buffer, which also counts the bytes sent."""
 
-    # How many were received and sent when its virtual host has counted them.
+    # The bytes received and sent that are already included in the counters of its virtual host.
     octets_counted: tuple[int, int]
-    # Its samples.
+    # Samples of its counters, set by the sampler.
     history: Samples | None
 
     def block(self, reason: str) -> None:
-        """Hold it up if it publishes, for `reason`; an empty one lets it go on."""
+        """Block its publishing for `reason`; an empty reason unblocks it."""
 
     def disconnect(self, reason: str) -> None:
-        """End it for `reason`, which it may be told."""
+        """Close it for `reason`, which may be sent to the client."""
 
 
 class Server:
-    """The broker, as a connection sees it."""
+    """The broker as its connections see it."""
 
     __slots__ = (
         "_channels",
@@ -102,7 +102,7 @@ class Server:
         self.admission_control = admission_control
         self.settings = settings
         self.offer = Offer(settings.handshake)
-        # The virtual hosts that are alive, by name.
+        # The running virtual hosts by name.
         self.vhost_services: dict[str, VhostServices] = {}
         self.event_publisher = EventPublisher(
             self._event_vhost, dependencies.later, node_name=dependencies.node_name
@@ -112,22 +112,22 @@ class Server:
         self.later = dependencies.later
         self.report = dependencies.report
         self.log = dependencies.log
-        # Why publishers are held up now, as connection.blocked says it; empty when they are not.
+        # The reason sent in connection.blocked while publishers are blocked; else empty.
         self.blocked_reason = ""
         self.held = HeldTotal(dependencies.later)
-        # The open connections, in the order in which they came.
+        # The open connections in order of arrival.
         self.connections: dict[AmqpConnection, None] = {}
-        # And those of other protocols.
+        # The open connections of the stream protocol.
         self.stream_clients: dict[StreamClient, None] = {}
-        # Those of them whose numbers have changed since somebody took this.
+        # The connections whose counters have changed since `take_dirty`.
         self.moved: dict[AmqpConnection, None] = {}
-        # Since the start.
+        # Counters since the start of the node.
         self.connections_opened_count = 0
         self.connections_closed_count = 0
         self.channels_opened_count = 0
         self.channels_closed_count = 0
         self._serial = 0
-        # By user, and by virtual host; who has none is not in them.
+        # Channels by user, and connections by user and virtual host; zero counts are removed.
         self._channels: dict[str, int] = {}
         self._connections_of_user: dict[str, int] = {}
         self._connections_of_vhost: dict[str, int] = {}
@@ -137,12 +137,12 @@ class Server:
         return None if services is None else services.vhost
 
     def next_owner(self) -> Owner:
-        """What the exclusive queues of one more connection belong to."""
+        """Create the owner of a new connection's exclusive queues."""
         self._serial += 1
         return Owner(f"connection {self._serial}", self._serial)
 
     def block(self, reason: str) -> None:
-        """Hold every publisher up (a memory or disk alarm); an empty `reason` lets them go on."""
+        """Block all publishers (memory or disk alarm); an empty reason unblocks them."""
         self.blocked_reason = reason
         for connection in list(self.connections):
             connection.block(reason)
@@ -150,7 +150,7 @@ class Server:
             stream_client.block(reason)
 
     def opened(self, connection: AmqpConnection) -> None:
-        """`connection` is open."""
+        """Register `connection`, which has been opened."""
         self.connections[connection] = None
         self.connections_opened_count += 1
         user, vhost = _user_and_vhost(connection)
@@ -160,7 +160,7 @@ class Server:
         self.connection_log.opened(connection)
 
     def closed(self, connection: AmqpConnection) -> None:
-        """`connection` was open, and is not any more."""
+        """Remove `connection`, which has ended."""
         del self.connections[connection]
         self.moved.pop(connection, None)
         self.count_octets(connection, _user_and_vhost(connection)[1])
@@ -171,14 +171,14 @@ class Server:
         self.event_publisher.closed(connection)
 
     def stream_client_opened(self, stream_client: StreamClient) -> None:
-        """`stream_client` is open: it counts for limits."""
+        """Register `stream_client`, which has been opened; it counts for the limits."""
         self.stream_clients[stream_client] = None
         self.connections_opened_count += 1
         _count(self._connections_of_user, stream_client.user, 1)
         _count(self._connections_of_vhost, stream_client.vhost, 1)
 
     def stream_client_closed(self, stream_client: StreamClient) -> None:
-        """`stream_client` was open, and is not any more."""
+        """Remove `stream_client`, which has ended."""
         del self.stream_clients[stream_client]
         self.count_octets(stream_client, stream_client.vhost)
         self.connections_closed_count += 1
@@ -187,11 +187,11 @@ class Server:
 
     @property
     def connection_count(self) -> int:
-        """How many connections are open, of any protocol."""
+        """The number of open connections of both protocols."""
         return len(self.connections) + len(self.stream_clients)
 
     def count_octets(self, connection: AmqpConnection | StreamClient, name: str) -> None:
-        """Add what `connection` has received and sent since this was called to what its virtual host has."""
+        """Add the bytes of `connection` since the last call to the counters of the virtual host `name`."""
         services = self.vhost_services.get(name)
         if services is None:
             return
@@ -202,40 +202,40 @@ class Server:
         vhost.octets_sent += connection.outbox.total - sent
 
     def channel_opened(self, connection: AmqpConnection) -> None:
-        """`connection` has one more channel."""
+        """Count a channel that `connection` has opened."""
         self.channels_opened_count += 1
         _count(self._channels, _user_and_vhost(connection)[0], 1)
 
     def channels_closed(self, connection: AmqpConnection, count: int) -> None:
-        """`connection` has `count` channels less."""
+        """Count `count` channels that `connection` has closed."""
         self.channels_closed_count += count
         _count(self._channels, _user_and_vhost(connection)[0], -count)
 
     def take_dirty(self) -> list[AmqpConnection]:
-        """The connections whose numbers have changed since this was asked last."""
+        """Return the connections whose counters have changed since the last call."""
         moved = list(self.moved)
         self.moved = {}
         return moved
 
     def channels_of(self, user: str) -> int:
-        """How many channels `user` has open."""
+        """The number of open channels of `user`."""
         return self._channels.get(user, 0)
 
     def connections_of(self, user: str) -> int:
-        """How many connections `user` has open."""
+        """The number of open connections of `user`."""
         return self._connections_of_user.get(user, 0)
 
     def connections_to(self, vhost: str) -> int:
-        """How many connections to `vhost` are open."""
+        """The number of open connections to `vhost`."""
         return self._connections_of_vhost.get(vhost, 0)
 
     def is_alive(self, vhost: str) -> bool:
-        """Whether `vhost`, which exists, can be worked in: not while its disk has failed."""
+        """True if `vhost`, which exists, is running; False after a failure of its disk."""
         return vhost in self.vhost_services
 
 
 def _no_log(category: str, level: str, text: str, fields: Mapping[str, object]) -> None:
-    """Whoever runs sessions without a log."""
+    """Used where sessions run without a log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,14 +245,14 @@ class ServerDependencies:
     random_octets: Callable[[int], bytes]
     later: Later
     node_name: str
-    # Told what went wrong that nobody expected, in one line.
+    # Reports an unexpected error in one line.
     report: Callable[[str], None]
-    # And what became of clients: the category and level of a line, its text, and what is known as data.
+    # Writes a log entry: its category, level, text and fields.
     log: Callable[[str, str, str, Mapping[str, object]], None] = _no_log
 
 
 def _user_and_vhost(connection: AmqpConnection) -> tuple[str, str]:
-    """User and virtual host of an open connection."""
+    """The names of the user and virtual host of an open connection."""
     assert connection.login is not None
     assert connection.services is not None
     return connection.login.user, connection.services.vhost.name

@@ -1,4 +1,4 @@
-"""What the broker says about itself in connection.start (RabbitMQ 3.10.8, measured)."""
+"""The server properties of connection.start (RabbitMQ 3.10.8, measured)."""
 
 import platform
 
@@ -22,7 +22,7 @@ CAPABILITIES = (
 
 
 def server_properties(cluster_name: str) -> dict[str, object]:
-    """The server-properties table for clients that speak 0-9 and later."""
+    """The server-properties table for clients of AMQP 0-9 and later."""
     return {
         "capabilities": dict.fromkeys(CAPABILITIES, True),
         "cluster_name": cluster_name,

@@ -1,4 +1,4 @@
-"""The consuming half of a channel: consumers, delivery tags, prefetch, settling."""
+"""The consuming side of a channel: consumers, delivery tags, prefetch, settling."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -30,7 +30,7 @@ _GET_OK_IDS = b"\x00\x3c\x00\x47"
 
 
 class Subscriber(Counters):
-    """What one channel consumes."""
+    """The consumers and unacknowledged deliveries of one channel."""
 
     __slots__ = (
         "_consumers", "_got_count", "_held_cancels", "_host", "_sends_cancel", "channel_number", "is_flowing",
@@ -42,27 +42,27 @@ class Subscriber(Counters):
         self.outbox = outbox
         self.channel_number = channel_number
         self.unacked = Unacked()
-        # basic.qos with global set: how much the whole channel may have unsettled; 0 is no limit.
+        # basic.qos with global set: the limit of unacknowledged deliveries of the channel; 0 is no limit.
         self.prefetch_max = 0
-        # False after channel.flow told us to stop, and when the channel is closing.
+        # False after channel.flow with active=false, and while the channel closes.
         self.is_flowing = True
         self._host = host
         self._sends_cancel = sends_cancel
-        # basic.qos without global: what each consumer that comes next may have unsettled.
+        # basic.qos without global: the prefetch of each new consumer; 0 is no limit.
         self.prefetch = 0
-        # By tag; while the whole channel is limited, the one that was served longest ago comes first.
+        # Consumers by tag; with a limit per channel, the least recently served comes first.
         self._consumers: dict[str, ChannelSubscription] = {}
-        # How many of the unsettled came by basic.get, which no limit counts.
+        # The number of unacknowledged deliveries of basic.get, which no limit counts.
         self._got_count = 0
-        # The tags of consumers whose end the client is not told yet; None while it is told at once.
+        # The tags of cancelled consumers whose basic.cancel is delayed; None while it is sent at once.
         self._held_cancels: list[str] | None = None
-        # Who is said to have got what is traced.
+        # The origin that traces and events name.
         self.origin: ChannelOrigin | None = None
 
     def set_prefetch(self, count: int, *, is_global: bool) -> None:
-        """Obey basic.qos (RabbitMQ: global=false is per new consumer, global=true per channel).
+        """Execute basic.qos (RabbitMQ: global=false is per new consumer, global=true per channel).
 
-        The former lifts what the latter has set before; set in the other order both hold.
+        global=false removes an earlier limit per channel; in the other order both limits apply.
         """
         if not is_global:
             self.prefetch = count
@@ -70,7 +70,7 @@ class Subscriber(Counters):
         self.resume()
 
     def consume(self, queue: LocalQueue, consumer: "ChannelSubscription") -> None:
-        """Start `consumer`, which `queue` has nothing against."""
+        """Start `consumer`, which `queue` has accepted."""
         consumer.start(queue, self.prefetch)
         self._consumers[consumer.tag] = consumer
         if self.origin is not None and self.origin.is_heard():
@@ -91,7 +91,7 @@ class Subscriber(Counters):
             raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
 
     def cancel(self, tag: str) -> None:
-        """End a consumer; what it has unsettled stays. An unknown tag is no error."""
+        """Cancel a consumer; its deliveries remain unacknowledged. An unknown tag is no error."""
         consumer = self._consumers.pop(tag, None)
         if consumer is not None:
             self._publish_consumer_deleted(consumer)
@@ -102,13 +102,13 @@ class Subscriber(Counters):
                 consumer.queue.pump()
 
     def cancel_by_server(self, consumer: "ChannelSubscription") -> None:
-        """End `consumer` on the broker's own word, and tell the client; what it has unsettled stays."""
+        """Cancel `consumer` and notify the client; its deliveries remain unacknowledged."""
         consumer.queue.remove_consumer(consumer)
         self.forget(consumer)
         consumer.queue.pump()
 
     def forget(self, consumer: "ChannelSubscription") -> None:
-        """The queue ended `consumer`: tell the client, if it wants to know (consumer_cancel_notify)."""
+        """Remove `consumer`, ended by its queue; notify the client if it has consumer_cancel_notify."""
         if self._consumers.pop(consumer.tag, None) is None:
             return
         self._publish_consumer_deleted(consumer)
@@ -120,11 +120,11 @@ class Subscriber(Counters):
             self._held_cancels.append(consumer.tag)
 
     def hold_cancels(self) -> None:
-        """Tell the client of ended consumers only after the answer that is being made (RabbitMQ's order)."""
+        """Delay basic.cancel until after the pending answer (RabbitMQ's order)."""
         self._held_cancels = []
 
     def send_cancels(self) -> None:
-        """The answer was sent: now tell the client."""
+        """Send the delayed basic.cancel methods, after the answer."""
         held = self._held_cancels or []
         self._held_cancels = None
         for tag in held:
@@ -167,7 +167,7 @@ class Subscriber(Counters):
             self._settle_one(self.unacked.take(tag), how)
 
     def check_return(self, tag: int, multiple: bool) -> None:
-        """Raise if one of what is to be settled so, as in `settle`, is of a queue that takes nothing back."""
+        """Raise if one of the deliveries that `settle` would settle is of a queue that takes none back."""
         for delivery in self.unacked.peek(tag, multiple):
             delivery.queue.check_return()
 
@@ -199,19 +199,19 @@ class Subscriber(Counters):
             consumer.queue.consumer_ready(consumer)
 
     def recover(self) -> None:
-        """Requeue everything that is unsettled (basic.recover)."""
+        """Requeue all unacknowledged deliveries (basic.recover)."""
         self.settle_all(self.unacked.take_to(0), REQUEUE)
 
     def revoke(self, tags: Iterable[int]) -> int:
-        """Requeue those of `tags` that are unsettled, on an operator's word; answers how many they were."""
+        """Requeue the unacknowledged deliveries among `tags` for an operator; return their number."""
         deliveries = self.unacked.revoke(tags)
         self.settle_all(deliveries, REQUEUE)
         return len(deliveries)
 
     def resume(self) -> None:
-        """Something that held all consumers of the channel back is over.
+        """Resume the consumers of the channel, after a limit on all of them has ended.
 
-        All may take their turns again before any queue hands out: else one would take what all wait for.
+        All are marked ready before any queue delivers; otherwise one could use up the capacity of the others.
         """
         queues: dict[LocalQueue, None] = {}
         for consumer in self._consumers.values():
@@ -222,10 +222,10 @@ class Subscriber(Counters):
             queue.pump()
 
     def time_out(self, now: int, timeout_ms: int | None) -> list["ChannelSubscription"]:
-        """End the consumers that hold a delivery for longer than their queue, or else `timeout_ms`, allows.
+        """Cancel and return the consumers that hold a delivery longer than queue or `timeout_ms` allows.
 
-        Their deliveries go back to the queue, and the client is told. One of basic.get has no consumer,
-        and is left alone. None is for ever.
+        Their deliveries are requeued, and the client is notified. Deliveries of basic.get have no consumer,
+        and are not affected. None is no timeout.
         """
         guilty: dict[ChannelSubscription, None] = {}
         for delivery in self.unacked.deliveries():
@@ -245,10 +245,10 @@ class Subscriber(Counters):
         return list(guilty)
 
     def leave(self, queues: dict[LocalQueue, None]) -> None:
-        """The channel ends: no consumer is left, and what is unsettled goes back to its queue.
+        """Remove all consumers and requeue all unacknowledged deliveries, because the channel ends.
 
-        Others get it when the `queues`, which are added here, are pumped: in order only when everything is
-        back that ends together, of all channels.
+        The affected `queues` are added, for the caller to pump: only when the deliveries of all channels that
+        end together are requeued are they delivered in order.
         """
         self.is_flowing = False
         consumers = self._consumers
@@ -264,18 +264,18 @@ class Subscriber(Counters):
             queue: Queue = delivery.queue
             queue.requeue(delivery)
             if queue is not latest:
-                # A million may be of one queue.
+                # A queue may have a million of them.
                 queues[queue] = None  # type: ignore[index]
                 latest = queue
         self._got_count = 0
 
     @property
     def consumers(self) -> "Collection[ChannelSubscription]":
-        """Its consumers."""
+        """The consumers of the channel."""
         return self._consumers.values()
 
     def _settle_one(self, delivery: Delivery, how: int) -> None:
-        """The same as `settle_all` for one: 155 ns for an acknowledgement instead of 280."""
+        """Settle one delivery; this takes 155 ns for an acknowledgement, `settle_all` 280."""
         was_limited = self._is_limited(1)
         if how == _ACKNOWLEDGE:
             self._count_acknowledged(1)
@@ -310,15 +310,15 @@ class Subscriber(Counters):
             queue.requeue(delivery)
 
     def _is_limited(self, settled: int) -> bool:
-        """True if the channel's own limit held its consumers back before `settled` were settled."""
+        """True if the channel's limit held its consumers back before `settled` deliveries were settled."""
         return self.prefetch_max > 0 and self.unacked.count - self._got_count + settled >= self.prefetch_max
 
     def _has_room(self) -> bool:
-        """True if the channel's own limit, if there is one, lets its consumers have one more."""
+        """True if the channel's limit, if any, permits one more delivery."""
         return not self.prefetch_max or self.unacked.count - self._got_count < self.prefetch_max
 
     def publish_channel_closed(self) -> None:
-        """Have it known that the channel is gone."""
+        """Publish the event that the channel is closed."""
         if self.origin is not None:
             self.origin.channel_closed()
 
@@ -328,14 +328,14 @@ class Subscriber(Counters):
             self.origin.publish_consumer_event("consumer.deleted", queue.vhost_name, queue.name, consumer.tag)
 
     def _trace(self, queue: LocalQueue | None, message: Message, is_redelivered: bool) -> None:
-        """Have it known that `message` was sent; that of a direct reply is no queue's, and is not traced."""
+        """Trace the delivery of `message`; a direct reply has no queue and is not traced."""
         vhost: VirtualHost = self._host  # type: ignore[assignment]
         tracer = vhost.tracer
         if tracer is not None and queue is not None and self.origin is not None:
             tracer.delivered(queue.name, message, is_redelivered, self.origin)
 
     def _serve(self, consumer: "ChannelSubscription") -> None:
-        """`consumer` gets one of those that the channel's own limit lets through: the others are next."""
+        """Move `consumer`, which is served within the channel's limit, behind the others."""
         if self._consumers.pop(consumer.tag, None) is not None:
             self._consumers[consumer.tag] = consumer
 
@@ -353,9 +353,9 @@ class ChannelSubscription(Consumer):
         super().__init__(tag, no_ack=no_ack, is_exclusive=is_exclusive, priority=priority)
         self._subscriber = subscriber
         self.queue: LocalQueue = None  # type: ignore[assignment]
-        # Of basic.consume, as they came.
+        # The arguments of basic.consume.
         self.arguments: Mapping[str, Value] = NO_ARGUMENTS
-        # Most that it may have unsettled, 0 for no limit; and what it has.
+        # The limit of unacknowledged deliveries (0: no limit), and their current number.
         self.prefetch = 0
         self.unsettled = 0
         name = tag.encode("utf-8", "surrogateescape")
@@ -363,23 +363,23 @@ class ChannelSubscription(Consumer):
         ids = b"\x01" + number + bytes(4) + _DELIVER_IDS
         # A basic.deliver frame up to the exchange; size, delivery tag and redelivered change each time.
         self._template = bytearray(ids + bytes((len(name),)) + name + bytes(9))
-        # The same; compiled, where its octets lie, which saves a visit to the object.
+        # The template; compiled, a pointer to its bytes, which saves access to the object.
         self._octets = self._template
         self._tag_at = len(self._template) - 9
 
     def start(self, queue: LocalQueue, prefetch: int) -> None:
-        """It consumes from `queue`, with `prefetch` messages unsettled at most (0: no limit)."""
+        """Set the queue, and the limit of unacknowledged deliveries (0: no limit)."""
         self.queue = queue
         self.prefetch = prefetch
 
     def is_ready(self) -> bool:
-        """True if prefetch, flow and socket let it take one more."""
+        """True if prefetch, flow and socket permit one more delivery."""
         subscriber = self._subscriber
         if not self.no_ack and self.prefetch and self.unsettled >= self.prefetch:
             return False
         if not subscriber.is_flowing:
             return False
-        # A consumer of replies has no queue, and no limit.
+        # A direct reply consumer has no queue and no limit.
         if not subscriber._has_room() and self.queue is not None:
             return False
         if subscriber.outbox.is_full():
@@ -388,7 +388,7 @@ class ChannelSubscription(Consumer):
         return True
 
     def deliver(self, delivery: Delivery) -> None:
-        """Send `delivery` and wait for it to be settled."""
+        """Send `delivery`, which the client must acknowledge."""
         subscriber = self._subscriber
         host = subscriber._host
         host.delivered += 1
@@ -402,7 +402,7 @@ class ChannelSubscription(Consumer):
         self._send(delivery.message, subscriber.unacked.add(delivery), delivery.attempts > 0)
 
     def deliver_message(self, message: Message, redelivered: bool) -> None:
-        """Send `message`; nobody settles it."""
+        """Send `message` without expecting an acknowledgement."""
         subscriber = self._subscriber
         subscriber.delivered_no_ack += 1
         subscriber._host.delivered_no_ack += 1
@@ -411,12 +411,12 @@ class ChannelSubscription(Consumer):
         self._send(message, subscriber.unacked.next_tag(), redelivered)
 
     def timeout_ms(self, default_ms: int | None) -> int | None:
-        """How long it may hold a delivery: what its queue says, or else `default_ms`; None is for ever."""
+        """The consumer timeout (ms) of its queue, or else `default_ms`; None is no timeout."""
         own = self.queue.settings.consumer_timeout_ms
         return default_ms if own is None else own
 
     def cancelled(self) -> None:
-        """The queue is gone, or has ended the consumer."""
+        """Remove the consumer, because its queue was deleted or has cancelled it."""
         self._subscriber.forget(self)
 
     def _send(self, message: Message, tag: int, redelivered: bool) -> None:
@@ -437,7 +437,7 @@ class ChannelSubscription(Consumer):
         octets[at + 7] = tag & 0xFF
         octets[at + 8] = redelivered
         subscriber = self._subscriber
-        # Octets already when compiled; a bytearray, which joins as well, when interpreted.
+        # Compiled, this is bytes; interpreted, a bytearray, which joins as well.
         before: bytes = octets[: at + 9]  # type: ignore[assignment]
         subscriber.outbox.content(subscriber.channel_number, before, message, b"")
         if subscriber._host.is_traced:

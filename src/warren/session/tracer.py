@@ -1,8 +1,8 @@
-"""The firehose: what one virtual host publishes and delivers, as copies on the exchange `amq.rabbitmq.trace`.
+"""The firehose tracer: copies all messages of a virtual host to the exchange `amq.rabbitmq.trace`.
 
-While it is off, nothing of this exists (`VirtualHost.tracer` is None). While it is on, the corridor only
-notes what it did, and a later turn makes messages of it: a queue that is in the middle of handing something
-out is never published to. What came by the exchange itself is not traced again.
+While tracing is off, `VirtualHost.tracer` is None. While it is on, publishing and delivering only record
+what they did, and a later turn makes the messages: nothing is published to a queue that is in the middle of
+a delivery. Messages that were published to the exchange itself are not traced.
 """
 
 from warren.errors import AmqpSyntaxError
@@ -18,9 +18,9 @@ from warren.wire.table import Int32, Table, Value
 
 EXCHANGE = "amq.rabbitmq.trace"
 
-# How the address of a message begins that was published to it.
+# The prefix of the addresses of messages published to the exchange.
 _ADDRESS = bytes((len(EXCHANGE),)) + EXCHANGE.encode("ascii")
-# RabbitMQ's order, the last property first; the number is one of 32 bits where it fits.
+# In RabbitMQ's order, the last property first; numbers are of 32 bits where they fit.
 _PROPERTIES = (
     "cluster_id", "app_id", "user_id", "type", "timestamp", "message_id", "expiration", "reply_to",
     "correlation_id", "priority", "delivery_mode", "headers", "content_encoding", "content_type",
@@ -29,7 +29,7 @@ _INT32_MAX = 2**31 - 1
 
 
 class Tracer:
-    """Makes the copies for one virtual host, if anything is bound to the exchange that they go to."""
+    """Publishes the copies for one virtual host, if the exchange has bindings."""
 
     __slots__ = ("_feed", "_node_name", "_vhost")
 
@@ -39,7 +39,7 @@ class Tracer:
         self._feed = InternalPublisher(EXCHANGE, lambda: vhost, later)
 
     def published(self, message: Message, destinations: tuple[object, ...], origin: MessageOrigin) -> None:
-        """`message` comes from `origin`, and goes to `destinations`."""
+        """Trace the publish of `message` by `origin`, routed to `destinations`."""
         if not self._feed.is_heard():
             return
         queues = sorted(name for queue in destinations if (name := getattr(queue, "name", None)) is not None)
@@ -51,7 +51,7 @@ class Tracer:
         self._feed.add(copy)
 
     def delivered(self, queue: str, message: Message, is_redelivered: bool, origin: MessageOrigin) -> None:
-        """`message` goes to `origin` from the queue called `queue`."""
+        """Trace the delivery of `message` from `queue` to `origin`."""
         if not self._feed.is_heard() or message.address.startswith(_ADDRESS):
             return
 
@@ -76,7 +76,7 @@ class Tracer:
         try:
             return self._feed.composed(key, properties, message.content, now)
         except AmqpSyntaxError:
-            # Its headers are as deep as headers may be, and would stand a level deeper here.
+            # Its headers have the maximum depth, and would be nested one level deeper here.
             del headers["properties"]["headers"]
             return self._feed.composed(key, properties, message.content, now)
 

@@ -1,11 +1,11 @@
-"""What was delivered on one channel and is not settled: delivery tag -> delivery.
+"""The unacknowledged deliveries of one channel: delivery tag -> delivery.
 
-Tags are given out in order, so a tag is a place in a ring: the one of tag `_first` is in front. A message
-that needs no settling takes a tag too; while others wait in front of it, its place holds None.
+Tags are assigned in order, so that a tag is a place in a ring: `_first` is the tag of its front. A message
+that needs no acknowledgement takes a tag too; while others wait before it, its place holds None.
 
-An operator may take deliveries back while the client still has them. What it says of them later is nobody's
-fault: of unknown tags, those up to the highest that was taken back are passed over. One number remembers
-that, however many there were, and only who is about to refuse a tag looks at it.
+An operator may requeue deliveries that the client still holds. Late acknowledgements for them are ignored
+instead of closing the channel: unknown tags up to the highest requeued tag are ignored. This takes one
+number, however many there were, which is only read when a tag is about to be refused.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,24 +16,24 @@ from warren.queues.queue import Delivery
 
 
 class RevokedDelivery(PreconditionFailed):
-    """A tag that may be one of those taken back: it is passed over, and nothing is closed."""
+    """An unknown tag that an operator may have requeued: it is ignored, and the channel stays open."""
 
 
 class Unacked:
-    """The unsettled deliveries of one channel, by tag."""
+    """The unacknowledged deliveries of one channel by tag."""
 
     __slots__ = ("_first", "_places", "_revoked_to", "count")
 
     def __init__(self) -> None:
         self.count = 0
-        # The delivery tag of the first place; the next tag given out is behind the last.
+        # The delivery tag of the first place; the next tag is that behind the last place.
         self._first = 1
         self._places = Ring()
-        # The highest tag that was taken back; 0 without.
+        # The highest tag requeued by an operator; 0 without.
         self._revoked_to = 0
 
     def next_tag(self) -> int:
-        """A tag for a message that nobody settles."""
+        """Assign a tag to a message that needs no acknowledgement."""
         tag = self._first + self._places.count
         if self._places.count:
             self._places.append(None)
@@ -42,7 +42,7 @@ class Unacked:
         return tag
 
     def add(self, delivery: Delivery) -> int:
-        """Keep `delivery` until it is settled; answers its tag."""
+        """Add `delivery`; return its tag."""
         tag = self._first + self._places.count
         self._places.append(delivery)
         self.count += 1
@@ -50,11 +50,11 @@ class Unacked:
 
     @property
     def last_tag(self) -> int:
-        """The tag that was given out last; 0 without."""
+        """The last assigned tag; 0 without."""
         return self._first + self._places.count - 1
 
     def take(self, tag: int) -> Delivery:
-        """The delivery of `tag`, which is kept no longer. PreconditionFailed for an unknown tag."""
+        """Remove and return the delivery of `tag`. PreconditionFailed for an unknown tag."""
         places = self._places
         place = tag - self._first
         if tag < self._first or place >= places.count or places.get(place) is None:
@@ -66,7 +66,7 @@ class Unacked:
         return delivery
 
     def take_to(self, tag: int) -> list[Delivery]:
-        """All up to `tag`, which must be one of them; 0 is all there are (0-9-1 basic.ack.multiple)."""
+        """Remove and return all up to `tag`, which must be known; 0 means all (0-9-1 basic.ack.multiple)."""
         places = self._places
         if tag == 0:
             count = places.count
@@ -88,7 +88,7 @@ class Unacked:
         return taken  # type: ignore[return-value]
 
     def tags(self, tag: int, multiple: bool, settled: set[int]) -> list[int]:
-        """The tags that `take` (`take_to`, with `multiple`) would take, beside those in `settled`."""
+        """The tags that `take` (`take_to` if `multiple`) would remove, except those in `settled`."""
         places = self._places
         place = tag - self._first
         is_known = 0 <= place < places.count and places.get(place) is not None and tag not in settled
@@ -103,7 +103,7 @@ class Unacked:
         return [tag for tag in known if tag not in settled]
 
     def peek(self, tag: int, multiple: bool) -> Iterator[Delivery]:
-        """Those that `take` (`take_to`, with `multiple`) would take; none for an unknown tag."""
+        """The deliveries that `take` (`take_to` if `multiple`) would remove; none for an unknown tag."""
         places = self._places
         end = places.count if tag == 0 else min(tag - self._first + 1, places.count)
         for place in range(0 if multiple else max(end - 1, 0), end):
@@ -111,7 +111,7 @@ class Unacked:
                 yield places.get(place)  # type: ignore[misc]
 
     def revoke(self, tags: Iterable[int]) -> list[Delivery]:
-        """Those of `tags` that are unsettled, in order: kept no longer, though the client has them still."""
+        """Remove and return the known deliveries among `tags`, in order; the client still holds them."""
         taken = []
         for tag in sorted(tags):
             place = tag - self._first
@@ -121,11 +121,11 @@ class Unacked:
         return taken
 
     def deliveries(self) -> list[Delivery]:
-        """All of them, in order."""
+        """All deliveries in order."""
         return [delivery for _, delivery in self.tagged()]
 
     def tagged(self) -> list[tuple[int, Delivery]]:
-        """All of them, in order, with their tags."""
+        """All tags and deliveries in order."""
         places = self._places
         return [
             (self._first + at, places.get(at))  # type: ignore[misc]
@@ -138,7 +138,7 @@ class Unacked:
         return kind(f"unknown delivery tag {tag}")
 
     def _trim(self) -> None:
-        """Let the front pass the places that wait for nothing."""
+        """Remove empty places from the front."""
         places = self._places
         while places.count and places.get(0) is None:
             places.popleft()

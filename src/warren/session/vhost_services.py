@@ -1,4 +1,4 @@
-"""One virtual host with all that a session needs to work in it."""
+"""The services of one virtual host that its sessions use."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -36,16 +36,16 @@ _IMPERSONATOR = "impersonator"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VhostServices:
-    """One virtual host with all that a session needs to work in it."""
+    """The services of one virtual host that its sessions use."""
 
     vhost: VirtualHost
     topology: LiveTopology[LocalQueue]
     queue_service: QueueService[LocalQueue]
     exchange_service: ExchangeService[LocalQueue]
     metadata: Metadata
-    # What the disk lets publishers do; always, without one.
+    # The disk credit of publishers; unlimited without a disk.
     credit: PublishCredit
-    # At work while the virtual host is traced.
+    # Used while tracing is on.
     tracer: Tracer
     lease_service: LeaseService
 
@@ -53,7 +53,7 @@ class VhostServices:
     def open(
         cls, name: str, metadata: Metadata, proposals: Proposals, dependencies: "VhostDependencies"
     ) -> "VhostServices":
-        """The virtual host `name` of `metadata`, in which there is nothing before `recover`."""
+        """Create the virtual host `name` of `metadata`, which is empty before `recover`."""
         router = Router(name)
         vhost = VirtualHost(name, router, dependencies.now)
 
@@ -106,10 +106,10 @@ class VhostServices:
         return services
 
     def recover(self, found: dict[int, dict[int, RecoveredQueue]]) -> Iterator[None]:
-        """Make what exists, a turn's work with each step, with the messages that were `found`.
+        """Create the declared objects with the messages that were `found`, one turn's work per step.
 
-        These are by the number of the queue and priority level, and are taken out as they find their queue.
-        Of a queue that was deleted while they were looked for they are let go.
+        `found` is by queue number and priority level; entries are removed when their queue is restored.
+        Messages of queues that were deleted in the meantime are discarded.
         """
 
         def restore(record: QueueRecord, queue: LocalQueue) -> None:
@@ -124,7 +124,7 @@ class VhostServices:
             yield
 
     def discard(self, number: int, found: dict[int, RecoveredQueue]) -> None:
-        """Have the store know that nobody needs what was `found` of the queue that had `number`."""
+        """Release in the store the messages `found` of the deleted queue that had `number`."""
         stores = self.vhost.stores
         assert stores is not None
         settings = QueueSettings(priority_max=max(found) or None)
@@ -135,7 +135,7 @@ class VhostServices:
         queue.delete()
 
     def keep_durable_queues(self) -> None:
-        """Its store has failed: no durable queue goes any more because nobody uses it, as after a crash."""
+        """Stop deleting unused durable queues after the store has failed: they remain, as after a crash."""
         remove = self.vhost.queue_unused
         self.vhost.queue_unused = lambda queue: None if self._is_durable(queue) else remove(queue)
 
@@ -145,42 +145,42 @@ class VhostServices:
         return record is not None and record.durable
 
     def close(self) -> None:
-        """The virtual host is gone."""
+        """Stop the services of a virtual host that is gone."""
         self.metadata.ignore(self.on_event)
         self.lease_service.close()
         self.topology.close()
 
     def on_event(self, event: Event) -> None:
-        """What users may do has changed, perhaps: publishers must ask again."""
+        """Invalidate cached permissions, or update tracing, if the metadata event concerns them."""
         if isinstance(event, UserChanged | UserRemoved | PermissionsChanged):
             self.vhost.permission_generation += 1
         elif isinstance(event, VhostDescribed) and event.vhost == self.vhost.name:
             self.update_tracing()
 
     def update_tracing(self) -> None:
-        """Trace what is published and delivered, or do not, as the metadata says."""
+        """Switch tracing on or off as the metadata says."""
         record = self.metadata.vhost(self.vhost.name)
         is_wanted = record is not None and record.tracing
         if is_wanted != self.vhost.is_traced:
             self.vhost.trace_with(self.tracer if is_wanted else None)
 
     def authorizer(self, user: User) -> Authorizer:
-        """Who says what `user` may do here; one for each channel, as it remembers its answers."""
+        """Create an authorizer of `user`; one per channel, as it caches its results."""
         return Authorizer(grants_of(self.metadata, user), user.name, self.vhost.name)
 
     def rules(self, user: User, authorizer: Authorizer) -> PublishRules:
-        """What `user` has to observe who publishes here."""
+        """Create the publish rules of `user`."""
         return PublishRules(
             self.vhost.router, authorizer, user.name, may_impersonate=self._may_impersonate(user)
         )
 
     def _may_impersonate(self, user: User) -> bool:
-        """True if `user` may publish in the name of others."""
+        """True if `user` may publish with the user-id of others."""
         known = user if isinstance(user, ExternalUser) else self.metadata.users.by_name.get(user.name)
         return known is not None and _IMPERSONATOR in known.tags
 
     def channels_max_of(self, user: str) -> int | None:
-        """How many channels `user` may have open, over all connections; None for no limit."""
+        """The channel limit of `user` over all connections; None is no limit."""
         known = self.metadata.users.by_name.get(user)
         return None if known is None else known.limit("max-channels")
 
@@ -191,14 +191,14 @@ class VhostDependencies:
 
     random_octets: Callable[[int], bytes]
     later: Later
-    # Calls an action after so many milliseconds.
+    # Calls an action after a time in milliseconds.
     after: Callable[[int, Callable[[], None]], None]
     now: int
     node_name: str
 
 
 class _UnusedQueueRemover:
-    """Deletes queues that nobody uses any more."""
+    """Deletes queues that are no longer used."""
 
     def __init__(
         self, queue_service: QueueService[LocalQueue], after: Callable[[int, Callable[[], None]], None]
@@ -207,14 +207,14 @@ class _UnusedQueueRemover:
         self._after = after
 
     def remove(self, queue: LocalQueue) -> None:
-        """Delete `queue`, which has outlived its use."""
+        """Delete `queue`, which is unused."""
         drive(self._remove(queue))
 
     async def _remove(self, queue: LocalQueue) -> None:
         try:
             await self._queue_service.remove_queue(queue.name)
         except (InternalError, ResourceError):
-            # It cannot be written now, and whoever looks after the disk was told.
+            # The deletion cannot be written now; the failure of the disk is reported elsewhere.
             self._after(REMOVAL_RETRY_MS, partial(self._remove_still_unused, queue))
 
     def _remove_still_unused(self, queue: LocalQueue) -> None:

@@ -1,7 +1,7 @@
-"""What a command has changed, as events: RabbitMQ's routing key and headers for each.
+"""Audit events of metadata commands, with RabbitMQ's routing keys and headers.
 
-An account, a policy or a parameter is told of from the command, which says all of it; queues, exchanges and
-bindings from what the metadata tells its listeners, since one may go along with another.
+Events about users, policies and parameters are made from the command, which has all facts; those about
+queues, exchanges and bindings from the metadata's own events, because one deletion may cause others.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -34,24 +34,24 @@ AuditEvent = tuple[str, Table]
 
 _LIMITS = "limits"
 _GLOBAL = "global"
-# These are told of from what the metadata tells of them.
+# Commands whose audit events are made from the metadata's events.
 _TOPOLOGY_COMMANDS = (
     commands.DeclareExchange, commands.DeleteExchange, commands.DeclareQueue, commands.DeleteQueue,
     commands.PauseQueue, commands.GrantLease, commands.RenewLease, commands.EndLease,
     commands.DeleteExclusiveQueues, commands.Bind, commands.Unbind, commands.RestoreTopology,
     commands.ForgetTransient,
-    # These tell the store what is nobody's, and nobody else.
+    # These concern the store only, and have no audit event.
     commands.RememberRemoved, commands.DoubtNumbers, commands.SettleNumbers,
 )  # fmt: skip
 
 
 def is_topology_command(command: MetadataCommand) -> bool:
-    """Whether it is about queues, exchanges and bindings, of which applications make many."""
+    """True if it is about queues, exchanges and bindings, which applications change often."""
     return isinstance(command, _TOPOLOGY_COMMANDS)
 
 
 class AuditEvents:
-    """Tells what commands have changed."""
+    """Makes the audit events of commands."""
 
     def __init__(self, metadata: Metadata, event_publisher: EventPublisher) -> None:
         self._metadata = metadata
@@ -60,7 +60,7 @@ class AuditEvents:
     def audit_events(
         self, command: MetadataCommand, reply: Reply, events: tuple[Event, ...]
     ) -> Iterator[AuditEvent]:
-        """One after the other; nothing if it was refused, or there was nothing to change."""
+        """The events in order; none if the command was refused or changed nothing."""
         if reply.outcome in (Outcome.REFUSED, Outcome.MISSING):
             return
         if is_topology_command(command):
@@ -243,14 +243,14 @@ def _cleared(command: commands.ClearParameter) -> Iterator[AuditEvent]:
 
 
 def _plain(value: Any) -> Any:
-    """A JSON value as a field table can hold it: mappings of their own kind become tables."""
+    """Convert a JSON value to a field-table value: its mappings become tables."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _one(key: str, *names: str) -> Callable[[Any], Iterator[AuditEvent]]:
-    """An event that says of a command what it has under `names`."""
+    """Make an event with the attributes `names` of a command."""
 
     def tell(command: Any) -> Iterator[AuditEvent]:
         found = {name: getattr(command, name) for name in names}

@@ -1,4 +1,4 @@
-"""What the log and the events need to know of a connection, whichever protocol it speaks."""
+"""The facts of a connection that the connection log and the events use, for either protocol."""
 
 from typing import Protocol
 
@@ -32,4 +32,4 @@ class ConnectionFacts(Protocol):
 
     @property
     def frame_size_max(self) -> int:
-        """The largest frame that was agreed on, in bytes."""
+        """The negotiated frame_max in bytes."""

@@ -1,7 +1,7 @@
-"""Events: what happens in the broker, as messages on the exchange `amq.rabbitmq.event` of one virtual host.
+"""Event exchange: publishes events as messages to `amq.rabbitmq.event` in one virtual host.
 
-Routing keys and headers are those of RabbitMQ's event exchange. Whoever has something to announce asks first
-whether anybody hears it: while nothing is bound to the exchange, an event costs that question.
+Routing keys and headers are those of RabbitMQ's event exchange. Callers first check `is_heard`: while the
+exchange has no bindings, an event costs only this check.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,34 +22,34 @@ from warren.wire.table import Table, Value
 EXCHANGE = "amq.rabbitmq.event"
 
 _PERSISTENT = 2
-# Protocols of which logins are told, and how RabbitMQ calls them here.
+# The protocols with login events, and RabbitMQ's names of them in events.
 AMQP = "amqp091"
 STREAM = "stream"
 PROTOCOLS = {AMQP: "{0,9,1}", STREAM: "stream"}
 
 
 class EventPublisher:
-    """Publishes events, if anybody hears them."""
+    """Publishes events if the event exchange has bindings."""
 
     __slots__ = ("_feed", "_run", "node_name")
 
     def __init__(self, find: Callable[[], VirtualHost | None], later: Later, *, node_name: str) -> None:
-        """`find` gives the virtual host of the event exchange, if it is running."""
+        """`find` returns the virtual host of the event exchange; None if it is not running."""
         self._feed = InternalPublisher(EXCHANGE, find, later)
         self.node_name = node_name
-        # Tells the names of this run of the node from those of others.
+        # Distinguishes the pids of this run of the node from those of others: its start (Unix time, s).
         self._run = 0
 
     def begin(self, now: int) -> None:
-        """The node starts `now`."""
+        """Set the start time of the node (Unix time, ms)."""
         self._run = now // 1000
 
     def is_heard(self) -> bool:
-        """Whether anybody is told of anything."""
+        """True if the event exchange has bindings."""
         return self._feed.is_heard()
 
     def publish(self, key: str, user: str | None, facts: Mapping[str, Value]) -> None:
-        """This has happened; `user` has done it, unless it is nobody's doing."""
+        """Publish the event `key` with the headers `facts`, performed by `user`; None if by no user."""
         whose = {} if user is None else {"user_who_performed_action": user}
 
         def make(now: int) -> Message:
@@ -60,7 +60,7 @@ class EventPublisher:
         self._feed.add(make)
 
     def pid(self, connection: int, channel: int = 0) -> str:
-        """What stands where RabbitMQ has a process: a connection's, or with another number a channel's."""
+        """The pid of a connection, or of one of its channels, in the form of an Erlang process id."""
         return f"<{self.node_name}.{self._run}.{connection}.{channel}>"
 
     def opened(self, connection: ConnectionFacts, protocol: str = AMQP) -> None:
@@ -89,7 +89,7 @@ class EventPublisher:
     def unsubscribed(self, serial: int, stream: LocalQueue, number: int) -> None:
         """The subscription `number` of the stream connection with `serial` has ended.
 
-        RabbitMQ says so, and says nothing when one begins.
+        As in RabbitMQ, there is no event when a subscription begins.
         """
         if self.is_heard():
             facts: Table = {
@@ -131,7 +131,7 @@ class EventPublisher:
     def authenticated(
         self, user: str, mechanism: str, peer: Peer, *, protocol: str = AMQP, error: str = ""
     ) -> None:
-        """Somebody who claims to be `user` is let in, or is not because of `error`."""
+        """Publish a login of `user`: successful, or failed with `error`."""
         if not self.is_heard():
             return
         facts: Table = {
@@ -146,7 +146,7 @@ class EventPublisher:
             "connection_type": "network",
         }
         if error:
-            # A string of Erlang's: its characters, one by one.
+            # An Erlang string: a list of its characters.
             self.publish("user.authentication.failure", None, {"error": [ord(c) for c in error], **facts})
         else:
             self.publish("user.authentication.success", None, facts)
@@ -159,12 +159,12 @@ class EventPublisher:
 
 
 def printed(table: Mapping[str, Value]) -> list[str]:
-    """A table as RabbitMQ puts it into an event: each entry as Erlang prints it."""
+    """The entries of a table as RabbitMQ's events have them, printed as Erlang terms."""
     return [printed_entry(key, value) for key, value in table.items()]
 
 
 def printed_host(host: str) -> str:
-    """An address as Erlang has it: {127,0,0,1}."""
+    """An address as an Erlang tuple: {127,0,0,1}."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:

@@ -1,1 +1,1 @@
-"""One client of the stream protocol: its connection, its publishers, its subscriptions."""
+"""Sessions of the stream protocol: connections, publishers and subscriptions."""

@@ -1,4 +1,4 @@
-"""What an open stream connection does with each command: every one that is asked gets its answer."""
+"""Executes the commands of an open stream connection, and answers each request."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -23,13 +23,13 @@ from warren.wire.streams.fields import BrokerReference, Placement, Version
 
 _SINGLE_ACTIVE = "single-active-consumer"
 _SUPER_STREAM = "super-stream"
-# With a filter value; with the chunk that was committed last.
+# Version 2 of Publish has filter values, and of Deliver the last committed chunk.
 _SECOND = (CommandKey.PUBLISH, CommandKey.DELIVER)
 _VERSIONS = tuple(Version(key, 1, 2 if key in _SECOND else 1) for key in CommandKey)
 
 
 class StreamCommandHandler:
-    """One open connection."""
+    """The command handler of one open connection."""
 
     __slots__ = (
         "_admin", "_advertised_address", "_authorizer", "_deleted", "_handshake", "_is_answering", "_outbox",
@@ -47,7 +47,7 @@ class StreamCommandHandler:
         resume: Callable[[], None],
         has_asked: Callable[[], None],
     ) -> None:
-        """`resume` is called when its publishers may be read again, `has_asked` when the client was asked.
+        """`resume` is called when publishers may be read again, `has_asked` when a request was sent.
 
         See `StreamPublishers` and `StreamSubscriptions`.
         """
@@ -57,24 +57,24 @@ class StreamCommandHandler:
         self._outbox = outbox
         self.services = services
         self.user = account.name
-        # When the token ends with which the client came (ms).
+        # The expiry of the client's token (Unix time, ms).
         self.expires_at = account.expires_at if isinstance(account, TokenUser) else None
         self._authorizer = services.authorizer(account)
-        # Tells it from all others: its place among connections of any protocol.
+        # The identity of the connection, unique among connections of both protocols.
         self.owner = stream_server.server.next_owner()
         self._admin = StreamAdmin(services, Requester(self._authorizer, self.owner))
         self._handshake = handshake
         self._advertised_address = stream_server.settings.advertised_address(handshake.peer)
         self.publishers = StreamPublishers(services.vhost, outbox, stream_server.counts, resume)
         self.subscriptions = StreamSubscriptions(stream_server, outbox, self.owner.serial, has_asked)
-        # The streams that it publishes to or subscribes to: it hears of it when one is gone.
+        # The streams it publishes to or subscribes to: the client is notified when one is deleted.
         self._watched: dict[StreamQueue, None] = {}
-        # Names of those that are gone, of which it has not heard: who deletes one has its answer first.
+        # Names of deleted streams that are not notified yet: the answer to Delete comes first.
         self._deleted: set[str] = set()
         self._is_answering = False
 
     def handle_at_once(self, command: StreamCommand, correlation: int) -> bool:
-        """Obey a command that never waits; False if `command` is none of these."""
+        """Execute a command that never waits; False if `command` is none of these."""
         match command:
             case commands.Credit():
                 code = self.subscriptions.credit(command.subscription, command.credit)
@@ -90,7 +90,7 @@ class StreamCommandHandler:
         return True
 
     async def handle(self, command: StreamCommand, correlation: int) -> None:
-        """Obey `command` and answer it; Malformed if a client may not send it now."""
+        """Execute and answer `command`; MalformedFrame if a client may not send it now."""
         handler = _HANDLERS.get(type(command))
         if handler is None:
             raise MalformedFrame(f"unexpected {type(command).__name__}")
@@ -109,16 +109,16 @@ class StreamCommandHandler:
         elif answer is not None:
             self._outbox.raw(encode_response(command.key, correlation, answer))
         if isinstance(command, commands.Subscribe) and answer is ResponseCode.OK:
-            # Its answer comes before its first message.
+            # The answer must precede the first message.
             self._begin(command)
         elif isinstance(command, commands.Unsubscribe):
-            # And before another one of the client's hears that it is the active one now.
+            # The answer must precede the activation of another subscription of the same client.
             self.subscriptions.unsubscribe(command.subscription)
         self._is_answering = False
         self._notify_deleted()
 
     def close(self) -> None:
-        """The connection is gone."""
+        """Release the resources of the connection."""
         self.publishers.close()
         self.subscriptions.close()
         for stream in self._watched:
@@ -126,7 +126,7 @@ class StreamCommandHandler:
         self._watched.clear()
 
     async def _renew(self, command: commands.SaslAuthenticate) -> ResponseCode:
-        """Another token for the one with which the client came: what it does not grant ends at once."""
+        """Replace the client's token; permissions that the new one does not grant end immediately."""
         handshake = self._handshake
         if command.mechanism != handshake.mechanism:
             return ResponseCode.SASL_CANNOT_CHANGE_MECHANISM
@@ -197,7 +197,7 @@ class StreamCommandHandler:
         return ResponseCode.OK
 
     def _begin(self, command: commands.Subscribe) -> None:
-        """Let the subscription of `command`, which was answered, have messages."""
+        """Start deliveries to the subscription of `command`, after its answer."""
         subscription = self.subscriptions.of(command.subscription)
         properties = command.properties
         if properties.get(_SINGLE_ACTIVE) != "true":
@@ -208,7 +208,7 @@ class StreamCommandHandler:
             try:
                 partition = self._admin.partitions(properties[_SUPER_STREAM]).index(command.stream)
             except (CommandRefused, ValueError):
-                # It is no partition of that: a stream like others.
+                # The stream is no partition of that super stream, and is treated as a single stream.
                 partition = -1
         key = (self.services.vhost.name, command.stream, properties["name"])
         self.subscriptions.begin(subscription, key, partition)
@@ -218,7 +218,7 @@ class StreamCommandHandler:
         return ResponseCode.OK if is_known else ResponseCode.SUBSCRIPTION_ID_DOES_NOT_EXIST
 
     async def _store_offset(self, command: commands.StoreOffset) -> None:
-        """Nobody is told whether it could be done."""
+        """Store an offset; the protocol has no answer to it."""
         size = len(command.reference.encode("utf-8", "surrogateescape"))
         try:
             stream = self._readable(command.stream)
@@ -303,7 +303,7 @@ class StreamCommandHandler:
         return QueueName(self.services.vhost.name, stream)
 
     def _readable(self, name: str) -> StreamQueue:
-        """The stream `name`, which the user may read."""
+        """Return the stream `name`; raises if the user may not read it."""
         self._authorizer.check_read(self._name(name))
         return self._admin.find(name)
 
@@ -313,7 +313,7 @@ class StreamCommandHandler:
             stream.watch(self._on_stream_changed)
 
     def _on_stream_changed(self) -> None:
-        """Something happened to a stream: the client hears of those that are gone."""
+        """Notify the client of deleted streams."""
         gone = [stream for stream in self._watched if stream.is_deleted]
         if not gone:
             return
@@ -337,7 +337,7 @@ def _is_deleted(stream: StreamQueue) -> bool:
 
 
 def _refused_response(command: StreamCommand, code: ResponseCode) -> Response:
-    """What is answered to `command` that was refused: some answers have more than a code."""
+    """The answer to a refused `command`; some answers have more fields than the code."""
     match command:
         case commands.QueryPublisherSequence():
             return commands.QueryPublisherSequenceResponse(code, 0)

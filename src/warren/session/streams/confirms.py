@@ -1,4 +1,4 @@
-"""What a publisher is told: sequences of what is safe, together for each turn."""
+"""Publisher confirms of the stream protocol, combined per turn."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from warren.wire.streams.fields import PublishingError
 
 
 class StreamConfirms(ConfirmListener):
-    """The messages of one publisher that are not safe yet.
+    """The unconfirmed messages of one publisher.
 
-    The store counts them; a client numbers them as it likes. They become safe in the order of their coming.
+    The store uses consecutive numbers, the client any sequences. Messages become safe in order of arrival.
     """
 
     __slots__ = (
@@ -34,38 +34,38 @@ class StreamConfirms(ConfirmListener):
     def __init__(
         self, outbox: Outbox, publisher: int, *, totals: StreamCounts, settled: Callable[[int], None]
     ) -> None:
-        """`settled` is told how many have got their answers; all publishers are counted in `totals`."""
+        """`settled` is called with the number of answered messages; `totals` counts for all publishers."""
         self._totals = totals
         self._outbox = outbox
         self._publisher = publisher
         self._settled = settled
-        # The number of the last that came, and the client's of those that have no answer.
+        # The number of the last message, and the client's sequences of the unanswered ones.
         self._counted = 0
         self._sequences: deque[int] = deque()
         self._done: list[int] = []
         self._failed: list[PublishingError] = []
         self._is_waiting = False
-        # How many were confirmed so far, and how many refused.
+        # The numbers of confirmed and of refused messages.
         self.confirmed_count = 0
         self.failed_count = 0
 
     @property
     def published_count(self) -> int:
-        """How many have come so far."""
+        """The number of published messages."""
         return self.confirmed_count + self.failed_count + len(self._sequences)
 
     def next(self, sequence: int) -> int:
-        """A message with `sequence` has come; answers its number for the store."""
+        """Register a message with `sequence`; return its number for the store."""
         self._counted += 1
         self._sequences.append(sequence)
         self._totals.published += 1
         return self._counted
 
     def expect(self, sequence: int) -> None:
-        """One answer is due for each: that is known."""
+        """Nothing to do: exactly one answer is due for each message."""
 
     def done(self, first: int, last: int) -> None:
-        """Those from `first` to `last` are safe: the eldest that have no answer."""
+        """Confirm the messages `first` to `last`, the oldest without an answer."""
         count = last - first + 1
         sequences = self._sequences
         self._done += [sequences.popleft() for _ in range(count)]
@@ -75,7 +75,7 @@ class StreamConfirms(ConfirmListener):
         self._answer_later()
 
     def refused(self, sequence: int) -> None:
-        """It will not be kept."""
+        """Refuse message `sequence`, which could not be stored."""
         self._failed.append(PublishingError(self._sequences.popleft(), ResponseCode.INTERNAL_ERROR))
         self.failed_count += 1
         self._totals.failures[ResponseCode.INTERNAL_ERROR] += 1
@@ -83,7 +83,7 @@ class StreamConfirms(ConfirmListener):
         self._answer_later()
 
     def fail(self, sequence: int, code: ResponseCode) -> None:
-        """The client's `sequence` was not taken at all."""
+        """Refuse the message with the client's `sequence`, which was not accepted."""
         self._failed.append(PublishingError(sequence, code))
         self.failed_count += 1
         self._totals.published += 1
@@ -91,7 +91,7 @@ class StreamConfirms(ConfirmListener):
         self._answer_later()
 
     def flush(self) -> None:
-        """Say what is due."""
+        """Send the due confirms and errors."""
         self._is_waiting = False
         if self._done:
             done, self._done = self._done, []

@@ -1,10 +1,10 @@
-"""One client of the stream protocol, from its first octet to its last.
+"""The state machine of one connection of the stream protocol.
 
-    GREETING ── open ──▶ OPEN ── close from either side ──▶ CLOSING ── its answer, or too late ──▶ FINISHED
+    GREETING ── open ──▶ OPEN ── close from either side ──▶ CLOSING ── its answer, or timeout ──▶ FINISHED
 
-Frames are obeyed in order. Those that carry messages, and credit, never wait; others may, and hold up what
-comes behind them. While the disk is behind, an alarm stands or too much is not confirmed, nothing is read of
-a client that publishes.
+Frames are processed in order. Publish and Credit never wait; other commands may, and delay the frames after
+them. A client that publishes is not read while the disk is overloaded, an alarm is set, or too many messages
+are unconfirmed.
 """
 
 from collections.abc import Coroutine
@@ -35,7 +35,7 @@ _HEARTBEAT = commands.Heartbeat().encode()
 
 
 class StreamConnectionState(Enum):
-    """How far it is."""
+    """The states of a connection."""
 
     GREETING = "starting"
     OPEN = "running"
@@ -44,7 +44,7 @@ class StreamConnectionState(Enum):
 
 
 class StreamConnection:
-    """The protocol of one stream client, below the waterline."""
+    """One connection of the stream protocol, without I/O."""
 
     __slots__ = (
         "_closing_deadline", "_deadline", "_heartbeat", "_is_alarmed", "_is_waiting_for_disk", "_now",
@@ -61,14 +61,14 @@ class StreamConnection:
         self.outbox = Outbox(output_listener)
         self.state = StreamConnectionState.GREETING
         self.connected_at = now
-        # As in session.connection.Connection.
+        # Advances when the state that the socket depends on may have changed, as in session.connection.
         self.changes = 0
         self.has_more = False
         self.octets_received = self.read_count = self.write_count = 0
-        # What of them, and of what was sent, is counted for the virtual host; and samples of both.
+        # The bytes already included in the counters of the virtual host; and samples of the counters.
         self.octets_counted = (0, 0)
         self.history: Samples | None = None
-        # What it does, once it is open.
+        # The handler of commands, once it is open.
         self.command_handler: StreamCommandHandler | None = None
         self._stream_server = stream_server
         self._output_listener = output_listener
@@ -78,10 +78,10 @@ class StreamConnection:
         self.handshake = StreamHandshake(stream_server.server.admission_control, peer, stream_server.settings)
         self._deadline = now + stream_server.settings.timeout_ms
         self._closing_deadline: int | None = None
-        # A command that waits for an answer of ours, and since when.
+        # A command that is still executing, and its start (ms).
         self._pending_command: Coroutine[Pending, None, None] | None = None
         self._waiting_since = 0
-        # When the client's Tune came: from here on heartbeats count.
+        # When the client's Tune was received (ms): heartbeats count from then.
         self._tuned_at = now
         self._heartbeat: Heartbeat | None = None
         self._silence_excused = 0
@@ -95,17 +95,17 @@ class StreamConnection:
 
     @property
     def is_finished(self) -> bool:
-        """True when all that is left is to write what `take_output` gives and close the socket."""
+        """True when only the result of `take_output` must be written before the socket is closed."""
         return self.state is StreamConnectionState.FINISHED
 
     @property
     def is_reading_paused(self) -> bool:
-        """True while nothing more may be read from this client."""
+        """True while the socket of this client must not be read."""
         return self._pending_command is not None or self._is_held
 
     @property
     def _is_held(self) -> bool:
-        """Whether a publisher has to wait."""
+        """True if publishing must wait."""
         command_handler = self.command_handler
         if (
             command_handler is None
@@ -124,7 +124,7 @@ class StreamConnection:
         return True
 
     def receive(self, data: bytes, now: int, work: int = _WORK_MAX) -> None:
-        """Obey the octets of one read; raises nothing. See `has_more`."""
+        """Process the bytes of one read; raises nothing. See `has_more`."""
         self.octets_received += len(data)
         self.read_count += 1
         self._now = now
@@ -135,35 +135,35 @@ class StreamConnection:
             self._process_frames(work)
 
     def process_more(self, now: int, work: int = _WORK_MAX) -> None:
-        """Obey another turn's work of what was read already: call it while `has_more`."""
+        """Process another turn's work of received data. Call it while `has_more` is true."""
         self._now = now
         self.has_more = False
         if self._pending_command is None:
             self._process_frames(work)
 
     def take_output(self) -> list[Buffer]:
-        """What is to be written now, in order."""
+        """Return the pending output in order, and empty the outbox."""
         self.write_count += 1
         return self.outbox.take()
 
     def pause_output(self) -> None:
-        """The socket takes nothing more."""
+        """Stop deliveries, because the socket accepts no more output."""
         self.outbox.is_paused = True
 
     def resume_output(self, now: int) -> None:
-        """The socket takes more again."""
+        """Continue deliveries, because the socket accepts output again."""
         self.outbox.is_paused = False
         self.output_written(now)
 
     def output_written(self, now: int) -> None:
-        """There is room in the outbox: let the subscriptions that it held back go on."""
+        """Resume the subscriptions that were held back by a full outbox."""
         self._now = now
         if self.outbox.is_holding_back():
             for held in self.outbox.take_held_back():
                 held.resume()  # type: ignore[attr-defined]
 
     def deadline(self) -> int | None:
-        """When `expire` wants to be called (ms); None when it need not be."""
+        """The time (ms) at which to call `expire`; None if there is no deadline."""
         if self.state is StreamConnectionState.GREETING:
             return None if self._pending_command is not None else self._deadline
         if self._closing_deadline is not None:
@@ -175,7 +175,7 @@ class StreamConnection:
         return min((due for due in (beat, ends, answer) if due is not None), default=None)
 
     def expire(self, now: int) -> None:
-        """A deadline has passed: heartbeats, hung handshakes and closes, tokens that end, no answers."""
+        """Handle a deadline: heartbeat, handshake, close, token expiry or an unanswered request."""
         self._now = now
         if self.state is StreamConnectionState.GREETING or self._closing_deadline is not None:
             due = self.deadline()
@@ -200,12 +200,12 @@ class StreamConnection:
         self._check_heartbeat(now)
 
     def lost(self, now: int) -> None:
-        """The socket is gone."""
+        """Release the connection, because the socket was closed."""
         self._now = now
         self._finish()
 
     def close(self, code: ResponseCode, reason: str) -> None:
-        """Ask the client to go."""
+        """Send Close, and wait for its answer."""
         if self.state is not StreamConnectionState.OPEN:
             self._finish()
             return
@@ -213,7 +213,7 @@ class StreamConnection:
         self._leave()
         self.state = StreamConnectionState.CLOSING
         self._closing_deadline = self._now + limits.CLOSING_MS
-        # What was held up is passed over now, up to the client's own close.
+        # Frames that were held are now skipped, up to the client's own Close.
         self._resume_later()
         self.changes += 1
 
@@ -243,21 +243,21 @@ class StreamConnection:
 
     @property
     def frame_size_max(self) -> int:
-        """The largest frame that was agreed on, in bytes."""
+        """The negotiated frame_max in bytes."""
         return self.handshake.frame_size_max
 
     @property
     def user(self) -> str:
-        """Whose it is, once it is open."""
+        """The name of its user, once it is open."""
         return self.command_handler.user if self.command_handler is not None else ""
 
     @property
     def vhost(self) -> str:
-        """The name of the virtual host that it works in."""
+        """The name of its virtual host."""
         return self.handshake.vhost
 
     def state_name(self) -> str:
-        """Its state, as RabbitMQ's management API names it."""
+        """The state of the connection as RabbitMQ's management API names it."""
         if self.is_open and self.command_handler is not None and len(self.command_handler.publishers):
             if self._is_alarmed:
                 return "blocked"
@@ -266,16 +266,16 @@ class StreamConnection:
         return self.state.value
 
     def disconnect(self, reason: str) -> None:
-        """End it: an operator, a limit or a shutdown wants it for `reason`.
+        """Close the socket for `reason`: an operator, a limit or a shutdown.
 
-        As with RabbitMQ it is not told: clients take a lost connection for one to be made again, and a Close,
-        which some do not know from a broker, for a mistake of theirs.
+        As in RabbitMQ, no Close is sent: clients reconnect after a lost connection, but take a Close, which
+        some of them do not expect from a broker, for an error of their own.
         """
         self._finish()
         self._output_listener.output_ready()
 
     def block(self, reason: str) -> None:
-        """Read no more if it publishes, for `reason`; an empty one lets it go on."""
+        """Stop reading from it if it publishes, for `reason`; an empty reason ends that."""
         self._is_alarmed = bool(reason)
         self.changes += 1
         self._output_listener.output_ready()
@@ -285,7 +285,7 @@ class StreamConnection:
     # --- private -------------------------------------------------------------------------------
 
     def _process_frames(self, work: int) -> None:
-        """Obey the whole frames that were fed, as many as a turn may take."""
+        """Process complete frames, at most one turn's work."""
         self._work = work
         try:
             while (
@@ -333,12 +333,12 @@ class StreamConnection:
             self._step()
 
     def _handle_closing(self, command: StreamCommand) -> None:
-        """We have asked it to go: only that it goes is of interest."""
+        """After Close was sent, only the client's closing is processed."""
         if isinstance(command, commands.Close):
             self._finish()
 
     async def _run(self, command: StreamCommand, correlation: int) -> None:
-        """Obey `command`, and answer it."""
+        """Execute `command`, and answer it."""
         if self.command_handler is not None:
             await self.command_handler.handle(command, correlation)
             return
@@ -354,7 +354,7 @@ class StreamConnection:
             self._open()
 
     def _step(self) -> None:
-        """Go on with the command; what it raises ends the connection where it was begun."""
+        """Continue the command; its exceptions end the connection, as if raised in its first step."""
         command, self._pending_command = self._pending_command, None
         assert command is not None
         pending = step(command)
@@ -362,7 +362,7 @@ class StreamConnection:
             self._pending_command = command
             pending.add_done_callback(lambda _: self._stream_server.server.later(self._step_later))
         elif self.state is StreamConnectionState.GREETING:
-            # What we took for it is not the client's time.
+            # The time that the broker took does not count against the client.
             self._deadline += self._now - self._waiting_since
 
     def _step_later(self, now: int) -> None:
@@ -384,7 +384,7 @@ class StreamConnection:
         self._output_listener.output_ready()
 
     def _open(self) -> None:
-        """The handshake is complete."""
+        """Enter OPEN after the handshake."""
         handshake = self.handshake
         services = self._stream_server.server.vhost_services.get(handshake.vhost)
         assert handshake.account is not None
@@ -399,7 +399,7 @@ class StreamConnection:
             resume=self._resume_later,
             has_asked=self._note_questions_later,
         )
-        # As RabbitMQ, which looks at no size: a client sends a message that is larger as one frame.
+        # As in RabbitMQ, the negotiated size is not enforced: clients send a larger message as one frame.
         self._reader.size_max = max(handshake.frame_size_max, limits.STREAM_FRAME_ACCEPTED_MAX)
         self._heartbeat = Heartbeat(handshake.heartbeat_s, self._tuned_at)
         self.state = StreamConnectionState.OPEN
@@ -407,7 +407,7 @@ class StreamConnection:
         self._stream_server.server.event_publisher.opened(self, STREAM)
 
     def _refuse(self, code: ResponseCode, reason: str) -> None:
-        """Its frames make no sense any more: tell it so, if it is open, and look at no other."""
+        """End the connection after a malformed frame; Close is sent if it is open."""
         self._pending_command = None
         self._stream_server.counts.failures[code] += 1
         if self.state is StreamConnectionState.OPEN:
@@ -421,7 +421,7 @@ class StreamConnection:
         if heartbeat is None:
             return
         if self.is_reading_paused:
-            # Its silence is ours.
+            # The client may have sent something that was not read.
             self._silence_excused += 1
         pulse = heartbeat.due(now, self.octets_received + self._silence_excused, self.outbox.total)
         if pulse is HeartbeatAction.SEND:
@@ -431,12 +431,12 @@ class StreamConnection:
             self._finish()
 
     def _is_unanswered(self, command_handler: StreamCommandHandler, now: int) -> bool:
-        """Whether the client has not answered in time what it was asked."""
+        """True if the client has not answered a request in time."""
         due = command_handler.subscriptions.answer_due
         if due is None or now < due:
             return False
         if self.is_reading_paused or self.has_more:
-            # Its silence is ours.
+            # The client may have sent something that was not read.
             command_handler.subscriptions.note_questions(now, is_excused=True)
             return False
         return True
@@ -445,14 +445,14 @@ class StreamConnection:
         self._stream_server.server.later(self._note_questions)
 
     def _note_questions(self, now: int) -> None:
-        """Have the time run for what the client was asked, often because of somebody else."""
+        """Start the timeouts of requests to the client, which another client's actions may have caused."""
         if self.command_handler is not None and self.state is StreamConnectionState.OPEN:
             self.command_handler.subscriptions.note_questions(now)
             self.changes += 1
             self._output_listener.output_ready()
 
     def _resume_with_credit(self, now: int) -> None:
-        """The disk takes more again."""
+        """Resume after disk credit was granted."""
         self._is_waiting_for_disk = False
         self._resume(now)
 
@@ -460,10 +460,10 @@ class StreamConnection:
         self._stream_server.server.later(self._resume)
 
     def _resume(self, now: int) -> None:
-        """What was held goes on, as far as it may.
+        """Continue with held data.
 
-        Whether anything was held is not asked: reading stopped as well, and begins again when the transport
-        is woken, which happens in every state.
+        This is done even if nothing was held: reading was paused as well, and resumes when the transport is
+        woken, which happens in every state.
         """
         self._now = now
         if (
@@ -476,7 +476,7 @@ class StreamConnection:
         self._output_listener.output_ready()
 
     def _leave(self) -> None:
-        """Leave nothing of this connection behind."""
+        """Release the resources of the connection."""
         if self.state is StreamConnectionState.OPEN:
             command_handler = self.command_handler
             assert command_handler is not None

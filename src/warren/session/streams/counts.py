@@ -1,4 +1,4 @@
-"""What all clients of the stream protocol did since the start: integers that only grow."""
+"""Counters of the stream protocol since the start of the node; they only grow."""
 
 from collections import Counter
 
@@ -6,14 +6,14 @@ from warren.wire.streams.codes import ResponseCode
 
 
 class StreamCounts:
-    """Counted by who does it, for all connections of a broker together."""
+    """The counters of all stream connections of a broker; each component increments its own."""
 
     __slots__ = ("confirmed", "delivered", "failures", "published")
 
     def __init__(self) -> None:
-        # Entries, of which some hold several messages: each is confirmed once.
+        # Entries, of which some contain several messages: each is confirmed once.
         self.published = 0
         self.confirmed = 0
         self.delivered = 0
-        # What clients were refused, by the code that they were told.
+        # Refused requests by response code.
         self.failures: Counter[ResponseCode] = Counter()

@@ -2,8 +2,8 @@
 
     AWAIT_PROPERTIES ─▶ AWAIT_SASL ─▶ AWAIT_TUNE ─▶ AWAIT_OPEN ─▶ OPEN
 
-A client that is refused is told a code, and then the socket is closed. One whose frames make no sense, or
-come out of order, is told nothing.
+A refused client is sent a response code, and then the socket is closed. A client that sends malformed or
+unexpected frames is sent nothing.
 """
 
 import platform
@@ -21,12 +21,12 @@ from warren.wire.streams import commands
 from warren.wire.streams.codes import CommandKey, MalformedFrame, ResponseCode
 from warren.wire.streams.commands import StreamCommand, encode_response
 
-# Clients choose by it what they ask for: docs/decisions/0118-stream-port-version.md.
+# Clients choose features by it: docs/decisions/0118-stream-port-version.md.
 COMPATIBLE_VERSION = "3.13.7"
 
 
 class StreamHandshakePhase(Enum):
-    """What is awaited."""
+    """The awaited step."""
 
     PROPERTIES = "properties"
     SASL = "sasl"
@@ -38,21 +38,21 @@ class StreamHandshakePhase(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSettings:
-    """What is proposed to clients of the stream protocol, and where they are told to connect to."""
+    """The limits proposed to clients, and the addresses advertised to them."""
 
     cluster_name: str
     frame_size_max: int = limits.STREAM_FRAME_SIZE_MAX
     heartbeat_s: int = limits.HEARTBEAT_S
     timeout_ms: int = limits.HANDSHAKE_MS
-    # Empty, and 0, for where the client has reached us.
+    # Empty and 0 advertise the address to which the client has connected.
     advertised_host: str = ""
     advertised_port: int = 0
-    # The same for clients that have reached us with TLS.
+    # The address advertised to clients connected with TLS.
     advertised_tls_host: str = ""
     advertised_tls_port: int = 0
 
     def advertised_address(self, peer: Peer) -> tuple[str, int]:
-        """Where clients like `peer` reach this broker."""
+        """The host and port advertised to `peer`."""
         host, port = self.advertised_host, self.advertised_port
         if peer.is_tls:
             host, port = self.advertised_tls_host, self.advertised_tls_port
@@ -61,25 +61,25 @@ class StreamSettings:
 
 @dataclass(slots=True)
 class StreamHandshake:
-    """One client's way in; its fields are the result once `phase` is DONE."""
+    """The handshake of one client; its fields are the result once `phase` is DONE."""
 
     admission_control: AdmissionControl
     peer: Peer
     settings: StreamSettings
     phase: StreamHandshakePhase = StreamHandshakePhase.PROPERTIES
     account: User | None = None
-    # Who has been proved to be there last.
+    # The user of the last successful authentication.
     last_authenticated: User | None = None
     mechanism: str = ""
     vhost: str = ""
     frame_size_max: int = 0
     heartbeat_s: int = 0
     client_properties: dict[str, str] = field(default_factory=dict)
-    # Why, once `phase` is REFUSED.
+    # The response code, once `phase` is REFUSED.
     refusal: ResponseCode = ResponseCode.OK
 
     async def handle(self, command: StreamCommand, correlation: int) -> bytes:
-        """The answer to `command`; Malformed if it is none that is awaited."""
+        """Return the answer to `command`; MalformedFrame if it is not the awaited one."""
         match command:
             case commands.PeerProperties() if self.phase is StreamHandshakePhase.PROPERTIES:
                 self.client_properties = command.properties
@@ -115,7 +115,7 @@ class StreamHandshake:
         }
 
     async def check_credentials(self, command: commands.SaslAuthenticate) -> ResponseCode:
-        """Whether `command` proves who the client is, which `last_authenticated` says then."""
+        """Authenticate by `command`; if that succeeds, `last_authenticated` is set."""
         if command.mechanism not in self.admission_control.mechanisms(self.peer):
             return ResponseCode.SASL_MECHANISM_NOT_SUPPORTED
         try:
@@ -141,7 +141,7 @@ class StreamHandshake:
         return answer + commands.Tune(self.settings.frame_size_max, self.settings.heartbeat_s).encode()
 
     def _tune(self, frame_size_max: int, heartbeat_s: int) -> bytes:
-        # 0 is no limit, and ours stands.
+        # 0 is no limit, so that the broker's limit applies.
         limit = self.settings.frame_size_max
         self.frame_size_max = (
             min(frame_size_max, limit) if frame_size_max and limit else frame_size_max or limit

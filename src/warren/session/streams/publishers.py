@@ -1,4 +1,4 @@
-"""The publishing half of a stream connection: publishers by the number that the client gave them."""
+"""The publishing side of a stream connection: publishers by the client's number."""
 
 from collections.abc import Callable, Iterator
 
@@ -36,14 +36,14 @@ class StreamPublishers:
     def __init__(
         self, vhost: VirtualHost, outbox: Outbox, totals: StreamCounts, resume: Callable[[], None]
     ) -> None:
-        """`resume` is called when `is_full` is true no more, or nobody publishes any more."""
+        """`resume` is called when `is_full` becomes false, or the last publisher is deleted."""
         self._resume = resume
         self._totals = totals
         self._vhost = vhost
         self._outbox = outbox
         self._converter = MessageConverter()
         self._publishers: dict[int, DeclaredPublisher] = {}
-        # How many messages have no answer yet.
+        # The number of unconfirmed messages.
         self.unconfirmed = 0
 
     def __len__(self) -> int:
@@ -51,18 +51,18 @@ class StreamPublishers:
 
     @property
     def is_full(self) -> bool:
-        """True while too many messages have no answer yet."""
+        """True while too many messages are unconfirmed."""
         return self.unconfirmed >= limits.STREAM_UNCONFIRMED_MAX
 
     def __iter__(self) -> "Iterator[DeclaredPublisher]":
         return iter(list(self._publishers.values()))
 
     def declare(self, number: int, reference: str, stream: StreamQueue) -> ResponseCode:
-        """Let messages come for `stream`; with a `reference`, none of them twice."""
+        """Declare a publisher of `stream`; with a `reference`, its messages are deduplicated."""
         if len(reference.encode("utf-8", "surrogateescape")) > STREAM_REFERENCE_SIZE_MAX:
             return ResponseCode.PRECONDITION_FAILED
         if reference.startswith(STAGED_PRODUCER):
-            # A number published under the name of somebody's query would have its rows passed over.
+            # Publishing under the name of a streaming query would make it skip its own rows.
             return ResponseCode.ACCESS_REFUSED
         is_taken = number in self._publishers or any(
             reference and known.reference == reference and known.stream is stream
@@ -75,25 +75,25 @@ class StreamPublishers:
         return ResponseCode.OK
 
     def delete(self, number: int) -> ResponseCode:
-        """Forget a publisher."""
+        """Delete a publisher."""
         if self._publishers.pop(number, None) is None:
             return ResponseCode.PUBLISHER_DOES_NOT_EXIST
         self._resume_if_none()
         return ResponseCode.OK
 
     def forget(self, is_over: Callable[[StreamQueue], bool]) -> set[str]:
-        """Forget the publishers of streams for which it `is_over`; answers the names of these."""
+        """Delete the publishers of streams for which `is_over` is true; return the names of these streams."""
         gone = {number for number, one in self._publishers.items() if is_over(one.stream)}
         names = {self._publishers.pop(number).stream.name for number in gone}
         self._resume_if_none()
         return names
 
     def close(self) -> None:
-        """The connection is gone: nothing is resumed any more."""
+        """Stop calling `resume`, because the connection has ended."""
         self._resume = _nothing
 
     def publish(self, publication: Publication) -> None:
-        """Keep what was published."""
+        """Store the messages of a Publish."""
         publisher = self._publishers.get(publication.publisher)
         if publisher is None or publisher.stream.is_deleted:
             code = ResponseCode.PUBLISHER_DOES_NOT_EXIST
@@ -116,7 +116,7 @@ class StreamPublishers:
     def _publish_batch(
         self, publisher: "DeclaredPublisher", sequence: int, batch: SubEntryBatch, value: str | None
     ) -> None:
-        """One after the other; the sequence counts from the last of them on."""
+        """Store the messages of a batch; the sequence is recorded with the last of them."""
         if not batch.is_readable:
             publisher.confirms.fail(sequence, ResponseCode.PRECONDITION_FAILED)
             return
@@ -132,7 +132,7 @@ class StreamPublishers:
         publisher.publish_all([self._message(publisher, message, value) for message in messages], sequence)
 
     def _message(self, publisher: "DeclaredPublisher", octets: bytes, value: str | None) -> Message:
-        """The message that `octets` are, with the filter value `value`."""
+        """Decode `octets` to a message with the filter value `value`."""
         head, begin, end, is_data = self._converter.split(octets)
         if value is not None:
             head = self._converter.filtered(head, value)
@@ -154,11 +154,11 @@ class StreamPublishers:
 
 
 def _nothing() -> None:
-    """After the connection is closed."""
+    """Placeholder after the connection is closed."""
 
 
 class DeclaredPublisher:
-    """One publisher: its stream, and by which reference none of its messages come twice."""
+    """One publisher: its stream, and the reference for deduplication."""
 
     __slots__ = ("_address", "_known", "_shape", "confirms", "number", "reference", "stream")
 
@@ -168,12 +168,12 @@ class DeclaredPublisher:
         self.reference = reference
         self.confirms = confirms
         self._address = encode_address("", stream.name)
-        # Of the head that came last: messages that are alike share what they have in common.
+        # The last message head: equal messages share its property list and address.
         self._known: MessageHead | None = None
         self._shape: tuple[bytes, bytes, int] = (b"", b"", 0)
 
     def publish(self, message: Message, sequence: int) -> None:
-        """Keep `message`, unless it came before."""
+        """Store `message`, unless it is a duplicate."""
         number = self.confirms.next(sequence)
         if self.reference:
             self.stream.publish_as(message, self.reference, sequence)
@@ -182,9 +182,9 @@ class DeclaredPublisher:
             self.stream.publish(message, self.confirms, number)
 
     def publish_all(self, messages: list[Message], sequence: int) -> None:
-        """Keep `messages`, which have one sequence together, unless they came before.
+        """Store `messages`, which share one sequence, unless they are duplicates.
 
-        It is kept with the last of them: if not all are safe after a crash, all may come again.
+        The sequence is recorded with the last: if not all are safe after a crash, all may be sent again.
         """
         number = self.confirms.next(sequence)
         stream = self.stream
@@ -200,7 +200,7 @@ class DeclaredPublisher:
         stream.confirm(self.confirms, number)
 
     def known(self, head: MessageHead, *, is_data: bool) -> tuple[bytes, bytes, int]:
-        """Property list, address and flags of messages with `head`."""
+        """The property list, address and flags of messages with `head`."""
         _, _, flags = self._shape
         if head is not self._known or is_data == bool(flags & UNWRAPPED):
             self._known = head

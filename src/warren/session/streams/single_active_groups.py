@@ -1,12 +1,12 @@
-"""Groups of subscriptions of which one is active: single active consumers, by stream and name.
+"""Single active consumers of streams: groups of subscriptions, by stream and name, of which one is active.
 
     new ─ first of its group ─▶ ACTIVE ─ another is to be ─▶ leaving ─ it has answered ─▶ the other is ACTIVE
 
-What a client stores before it answers, unsubscribes or is lost is stored when the other one hears that it is
-active. RabbitMQ 3.10 knows no such groups in streams; the order is that of 3.11.
+An offset that the leaving client stores before it answers, unsubscribes or disconnects is stored before the
+next one is activated. RabbitMQ 3.10 has no such groups for streams; the order is that of 3.11.
 
-The partitions of a super stream are spread: of the consumers of one partition, that one is active whose place
-is the number of the partition, modulo their number.
+The partitions of a super stream are distributed: of the consumers of one partition, the active one is that
+with the index (number of the partition modulo the number of consumers).
 """
 
 from collections import OrderedDict
@@ -15,17 +15,17 @@ from typing import Protocol
 
 
 class GroupMember(Protocol):
-    """A subscription that takes part in a group."""
+    """A subscription that is a member of a group."""
 
     def activate(self) -> None:
-        """It is the active one: ask the client where to begin."""
+        """Activate it: ask the client where to begin."""
 
     def deactivate(self) -> None:
-        """It is active no more: ask the client to say when it has stopped."""
+        """Deactivate it: ask the client to say when it has stopped."""
 
 
 class _Group:
-    """The members in order of arrival, which is active, and whether that one is leaving."""
+    """The members in order of arrival, the active one, and whether that one is leaving."""
 
     __slots__ = ("active", "is_deactivating", "members", "partition")
 
@@ -37,7 +37,7 @@ class _Group:
 
     @property
     def next_active(self) -> GroupMember:
-        """Who is to be active: for a stream of its own, who came first."""
+        """The member to be active; for a single stream, the first to arrive."""
         place = self.partition % len(self.members) if self.partition >= 0 else 0
         return next(islice(self.members, place, None))
 
@@ -46,7 +46,7 @@ GroupKey = tuple[str, str, str]
 
 
 class SingleActiveGroups:
-    """All groups, by virtual host, stream and name."""
+    """All groups by virtual host, stream and name."""
 
     __slots__ = ("_groups",)
 
@@ -54,7 +54,7 @@ class SingleActiveGroups:
         self._groups: dict[GroupKey, _Group] = {}
 
     def join(self, key: GroupKey, member: GroupMember, partition: int) -> None:
-        """`member` takes part; `partition` is that of a super stream, or -1."""
+        """Add `member`; `partition` is that of a super stream, or -1."""
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = _Group(partition)
@@ -62,7 +62,7 @@ class SingleActiveGroups:
         self._settle(group)
 
     def leave(self, key: GroupKey, member: GroupMember) -> None:
-        """`member` is gone."""
+        """Remove `member`."""
         group = self._groups[key]
         del group.members[member]
         if not group.members:
@@ -74,7 +74,7 @@ class SingleActiveGroups:
         self._settle(group)
 
     def deactivated(self, key: GroupKey, member: GroupMember) -> None:
-        """`member` has said that it has stopped."""
+        """Activate the next member, because `member` has stopped."""
         group = self._groups.get(key)
         if group is not None and group.active is member and group.is_deactivating:
             group.active = None

@@ -1,4 +1,4 @@
-"""What a stream connection does to streams as a whole: make, delete, find; every refusal becomes a code."""
+"""Creates, deletes and finds streams for a connection; a refusal becomes a response code."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from warren.wire.table import Table
 _ORDER = "x-stream-partition-order"
 _SUPER = "x-super-stream"
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-# Those of Create, and the arguments of a queue that they are; all others RabbitMQ does not look at.
+# Arguments of Create -> queue arguments; RabbitMQ ignores all others.
 _TEXTS = {"max-age": "x-max-age", "queue-leader-locator": "x-queue-leader-locator"}
 _NUMBERS = {
     "max-length-bytes": "x-max-length-bytes",
@@ -29,7 +29,7 @@ _NUMBERS = {
 
 
 class CommandRefused(Exception):
-    """A command that was not obeyed, and the code that says why."""
+    """A refused command, with its response code."""
 
     def __init__(self, code: ResponseCode) -> None:
         super().__init__(code)
@@ -37,7 +37,7 @@ class CommandRefused(Exception):
 
 
 def code_of(error: AmqpError) -> ResponseCode:
-    """The code of the stream protocol that is nearest to `error`."""
+    """The response code that corresponds best to `error`."""
     if isinstance(error, AccessRefused):
         return ResponseCode.ACCESS_REFUSED
     if isinstance(error, NotFound):
@@ -57,14 +57,14 @@ class StreamAdmin:
         self._requester = requester
 
     def find(self, name: str) -> StreamQueue:
-        """The stream `name`; Refused if there is none."""
+        """Return the stream `name`; CommandRefused if there is none."""
         queue = self._services.vhost.queues.get(name)
         if not isinstance(queue, StreamQueue):
             raise CommandRefused(ResponseCode.STREAM_DOES_NOT_EXIST)
         return queue
 
     async def create(self, name: str, arguments: Mapping[str, str]) -> None:
-        """Make the stream `name`; Refused if there is one, or it may not be made."""
+        """Create the stream `name`; CommandRefused if it exists or may not be created."""
         name = stripped(name)
         if not name or len(name.encode("utf-8", "surrogateescape")) > limits.NAME_SIZE_MAX:
             raise CommandRefused(ResponseCode.PRECONDITION_FAILED)
@@ -73,7 +73,7 @@ class StreamAdmin:
         try:
             await self._services.queue_service.declare_queue(self._requester, method)
         except AccessRefused:
-            # For a reserved name, too, which is another code.
+            # Also raised for a reserved name, which has another code.
             raise CommandRefused(
                 ResponseCode.PRECONDITION_FAILED if name.startswith("amq.") else ResponseCode.ACCESS_REFUSED
             ) from None
@@ -88,7 +88,7 @@ class StreamAdmin:
         await self._services.queue_service.delete_queue(self._requester, methods.QueueDelete(queue=name))
 
     def route(self, routing_key: str, super_stream: str) -> tuple[str, ...]:
-        """The streams that a message with `routing_key` to `super_stream` goes to."""
+        """The streams to which a message with `routing_key` to `super_stream` is routed."""
         vhost = self._services.vhost
         if not super_stream or super_stream not in vhost.router.exchanges:
             raise CommandRefused(ResponseCode.STREAM_DOES_NOT_EXIST)
@@ -103,8 +103,8 @@ class StreamAdmin:
     def partitions(self, super_stream: str) -> tuple[str, ...]:
         """The streams of `super_stream`, each as often as it is bound, in the order of its bindings.
 
-        Publishers that hash count in it, so it is RabbitMQ's: by `x-stream-partition-order`, then those
-        without; those that are equal in this by their keys and names.
+        Publishers that hash use this order, so that it is RabbitMQ's: by `x-stream-partition-order`, then
+        bindings without it; equal ones by key and name.
         """
         vhost = self._services.metadata.vhost(self._services.vhost.name)
         if vhost is None or not super_stream or super_stream not in vhost.topology.exchanges:
@@ -115,7 +115,7 @@ class StreamAdmin:
     async def create_super(
         self, name: str, partitions: tuple[str, ...], keys: tuple[str, ...], arguments: Mapping[str, str]
     ) -> None:
-        """Make the streams `partitions`, and the exchange `name` that leads to each by its key."""
+        """Create the streams `partitions`, and the exchange `name` that routes to each by its key."""
         is_odd = len(partitions) != len(keys) or len(set(partitions)) != len(partitions)
         if not name or is_odd or not 0 < len(partitions) <= limits.STREAM_NAMES_MAX:
             raise CommandRefused(ResponseCode.PRECONDITION_FAILED)
@@ -140,7 +140,7 @@ class StreamAdmin:
             raise
 
     async def delete_super(self, name: str) -> None:
-        """Delete the exchange `name` and the streams that it leads to."""
+        """Delete the exchange `name` and the streams bound to it."""
         partitions = list(dict.fromkeys(self.partitions(name)))
         for partition in partitions:
             self._services.queue_service.configurable_queue(self._requester, partition)
@@ -157,7 +157,7 @@ class StreamAdmin:
 
 
 def queue_arguments(arguments: Mapping[str, str]) -> Table:
-    """The arguments of the queue that a stream with `arguments` is; Refused for one that makes no sense."""
+    """Convert stream `arguments` to queue arguments; CommandRefused for an invalid one."""
     found: Table = {"x-queue-type": "stream"}
     for name, value in arguments.items():
         if name in _TEXTS:
@@ -173,6 +173,6 @@ def _partition_order(binding: BindingRecord) -> tuple[float, str, str]:
     order = binding.arguments.get(_ORDER)
     if isinstance(order, str) and _WHOLE.fullmatch(order):
         order = int(order)
-    # Where it is no number at all, RabbitMQ closes the connection.
+    # If it is not a number, RabbitMQ closes the connection.
     place = order if isinstance(order, int) and not isinstance(order, bool) else inf
     return place, binding.routing_key, binding.destination

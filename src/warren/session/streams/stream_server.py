@@ -1,4 +1,4 @@
-"""What all stream connections of one broker share."""
+"""The state shared by all stream connections of one broker."""
 
 from collections import OrderedDict
 from itertools import islice, repeat
@@ -16,7 +16,7 @@ from warren.wire.streams.conversion import write_head
 
 
 class StreamServer:
-    """Settings, groups of consumers, and chunks that several read at the same time."""
+    """Settings, single active consumers, and a cache of encoded chunks."""
 
     __slots__ = ("_encoded", "counts", "groups", "server", "settings")
 
@@ -24,13 +24,13 @@ class StreamServer:
         self.server = server
         self.settings = settings
         self.counts = StreamCounts()
-        # Who is the active consumer.
+        # The groups of single active consumers.
         self.groups = SingleActiveGroups()
-        # Entries of chunks, the eldest use first.
+        # Encoded chunks, the least recently used first.
         self._encoded: OrderedDict[Chunk, bytes] = OrderedDict()
 
     def entries(self, chunk: Chunk) -> bytes:
-        """All messages of `chunk` as they are delivered."""
+        """The messages of `chunk`, encoded as Deliver has them."""
         octets = self._encoded.get(chunk)
         if octets is None:
             octets = self._encoded[chunk] = encode_entries(chunk)
@@ -42,9 +42,9 @@ class StreamServer:
 
 
 def encode_entries(chunk: Chunk) -> bytes:
-    """Each message of `chunk` as AMQP 1.0, with its size in front."""
+    """Encode each message of `chunk` as AMQP 1.0, preceded by its size."""
     heads = [_head_of(shape) for shape in chunk.shapes]
-    # What stands before a body of a shape and a size: most are like others.
+    # The bytes before a body, by shape and size; most messages share them.
     known: dict[tuple[int, int], bytes] = {}
     kinds = repeat(0) if chunk.kinds is None else chunk.kinds
     bodies = chunk.bodies
@@ -64,7 +64,7 @@ def encode_entries(chunk: Chunk) -> bytes:
 
 
 def _head_of(shape: ChunkShape) -> bytes:
-    """What stands before the body of messages of `shape`."""
+    """The sections before the body of messages of `shape`."""
     properties = BasicProperties.decode_list(shape.property_list)
     is_kept = bool(shape.flags & FROM_STREAM)
     if is_kept and not shape.flags & ADDRESSED:

@@ -1,7 +1,7 @@
-"""The consuming half of a stream connection: subscriptions by the number that the client gave them.
+"""The consuming side of a stream connection: subscriptions by the client's number.
 
-A chunk is sent for each credit, whole: a client that asked for an offset within it, or for filter values,
-passes over the rest. Chunks that have none of these values are not sent, and cost no credit.
+Each credit sends one whole chunk: a client that asked for an offset within it, or for filter values, skips
+the rest. Chunks without any of the filter values are not sent, and use no credit.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ from warren.wire.streams.fields import Offset
 
 _FILTER = "filter."
 _MATCH_UNFILTERED = "match-unfiltered"
-# Filter values that are held against a chunk for one piece of work.
+# The number of filter values compared with a chunk per unit of work.
 _WANTED_PER_WORK = 16
 
 
@@ -35,18 +35,18 @@ class StreamSubscriptions:
     def __init__(
         self, stream_server: StreamServer, outbox: Outbox, serial: int, has_asked: Callable[[], None]
     ) -> None:
-        """`has_asked` is called when the client was asked something: see `note_questions`."""
+        """`has_asked` is called when a request was sent to the client: see `note_questions`."""
         self._stream_server = stream_server
         self.has_asked = has_asked
-        # Of the connection.
+        # The serial number of the connection.
         self._serial = serial
         self._outbox = outbox
         self._subscriptions: dict[int, StreamSubscription] = {}
-        # Which subscription we asked where to begin or whether it has stopped, by the number of the question;
-        # each is asked one at a time.
+        # Correlation number -> subscription whose client was asked where to begin, or whether it has stopped;
+        # a subscription has one request at a time.
         self._pending_updates: dict[int, StreamSubscription] = {}
         self._correlation = 0
-        # Whether the client knows Deliver of version 2.
+        # True if the client supports version 2 of Deliver.
         self.sends_committed_chunk = False
 
     def __iter__(self) -> "Iterator[StreamSubscription]":
@@ -54,38 +54,38 @@ class StreamSubscriptions:
 
     @property
     def pending_update_count(self) -> int:
-        """How many questions the client has not answered."""
+        """The number of unanswered requests to the client."""
         return len(self._pending_updates)
 
     @property
     def answer_due(self) -> int | None:
-        """When the client is to have answered what it was asked first (ms)."""
+        """The deadline of the oldest request to the client (ms)."""
         asked = [one.asked_at for one in self._pending_updates.values() if one.asked_at >= 0]
         return min(asked) + STREAM_ANSWER_MS if asked else None
 
     def note_questions(self, now: int, *, is_excused: bool = False) -> None:
-        """Have the time of what was asked run from `now` on; of all if the client could not be heard."""
+        """Start the timeouts of new requests at `now`; of all requests if `is_excused`."""
         for subscription in self._pending_updates.values():
             if is_excused or subscription.asked_at < 0:
                 subscription.asked_at = now
 
     def has(self, number: int) -> bool:
-        """Whether the client has given `number` to one."""
+        """True if a subscription has `number`."""
         return number in self._subscriptions
 
     def of(self, number: int) -> "StreamSubscription":
-        """The one that the client gave `number` to."""
+        """The subscription with `number`."""
         return self._subscriptions[number]
 
     def subscribe(self, command: Subscribe, stream: StreamQueue) -> None:
-        """Make the subscription of `command`, whose number is free; it gets messages from `begin` on."""
+        """Create the subscription of `command`, whose number is free; `begin` starts its deliveries."""
         subscription = StreamSubscription(command, stream, self._stream_server, self._outbox)
         subscription.sends_committed_chunk = self.sends_committed_chunk
         self._subscriptions[command.subscription] = subscription
         stream.count_reader(1)
 
     def begin(self, subscription: "StreamSubscription", key: GroupKey | None, partition: int) -> None:
-        """Let it have messages, now or when it is the active one of the group `key`."""
+        """Start deliveries, immediately or when it becomes the active one of the group `key`."""
         if key is None:
             subscription.start(subscription.offset)
         else:
@@ -94,13 +94,13 @@ class StreamSubscriptions:
             self._stream_server.groups.join(key, subscription, partition)
 
     def unsubscribe(self, number: int) -> None:
-        """Forget the subscription `number`, if there is one; another of its group becomes the active one."""
+        """Remove the subscription `number`, if any; another of its group becomes active."""
         subscription = self._subscriptions.pop(number, None)
         if subscription is not None:
             self._leave(subscription)
 
     def credit(self, number: int, credit: int) -> ResponseCode:
-        """The client takes `credit` chunks more."""
+        """Add `credit` chunks to the credit of subscription `number`."""
         subscription = self._subscriptions.get(number)
         if subscription is None:
             return ResponseCode.SUBSCRIPTION_ID_DOES_NOT_EXIST
@@ -111,7 +111,7 @@ class StreamSubscriptions:
         return ResponseCode.OK
 
     def updated(self, correlation: int, offset: Offset) -> None:
-        """The client has answered where a subscription begins, or that it has stopped."""
+        """Process the client's answer to request `correlation`: where to begin, or that it has stopped."""
         subscription = self._pending_updates.pop(correlation, None)
         if subscription is None:
             return
@@ -124,14 +124,14 @@ class StreamSubscriptions:
             self._stream_server.groups.deactivated(subscription.key, subscription)
 
     def forget(self, is_over: Callable[[StreamQueue], bool]) -> set[str]:
-        """Forget the subscriptions of streams for which it `is_over`; answers the names of these."""
+        """Remove the subscriptions of streams for which `is_over` is true; return the streams' names."""
         gone = [one for one in self._subscriptions.values() if is_over(one.stream)]
         for subscription in gone:
             self.unsubscribe(subscription.number)
         return {subscription.stream.name for subscription in gone}
 
     def close(self) -> None:
-        """The connection is gone."""
+        """Remove all subscriptions, because the connection has ended."""
         for number in list(self._subscriptions):
             self.unsubscribe(number)
 
@@ -146,7 +146,7 @@ class StreamSubscriptions:
         )
 
     def _send_update(self, subscription: "StreamSubscription", *, is_active: bool) -> None:
-        """Ask anew: an answer to what was asked before is none to this, but its time goes on."""
+        """Send a new request: an answer to the previous one is ignored, but its timeout still runs."""
         if subscription.stream.is_deleted:
             return
         self._pending_updates.pop(subscription.update_id, None)
@@ -159,7 +159,7 @@ class StreamSubscriptions:
 
 
 class StreamSubscription(GroupMember):
-    """One subscription: how far it has come, and what the client takes."""
+    """One subscription: its position, and its credit."""
 
     __slots__ = (
         "_begin", "_is_waiting_for_turn", "_outbox", "_stream_server", "_wanted", "_work", "asked_at",
@@ -172,37 +172,37 @@ class StreamSubscription(GroupMember):
     ) -> None:
         self.number = command.subscription
         self.stream = stream
-        # Where the client wanted to begin.
+        # The requested start.
         self.offset = command.offset
-        # What the client says of it, its name among that.
+        # The properties that the client has set, including its name.
         self.properties = command.properties
         self.credit = command.credit
-        # Whether it gets messages; and whether it is to, when it has said where to begin.
+        # Whether it receives messages; and whether it will, once the client has said where to begin.
         self.is_active = False
         self.is_to_be_active = True
-        # Of its group, if it has one; and how the client is asked.
+        # The key of its group, if any; and the function that sends requests to the client.
         self.key: GroupKey | None = None
         self.send_update: Callable[..., None] = _nobody
-        # The number of the question that its client has not answered yet, or 0, and since when (ms), or -1.
+        # The number of the unanswered request, or 0, and its time (ms), or -1.
         self.update_id = 0
         self.asked_at = -1
-        # Whether a Deliver says where the last chunk begins.
+        # True if Deliver includes the offset of the last chunk.
         self.sends_committed_chunk = False
         self._stream_server = stream_server
         self._outbox = outbox
-        # How many messages were sent so far.
+        # The number of delivered messages.
         self.delivered_count = 0
-        # The next offset, and the first of its chunk, as far as that is known (else -1).
+        # The next offset, and the first offset of its chunk if known (else -1).
         self.next = 0
         self._begin = -1
-        # What it asks for, if not for everything; what looking for that may still cost in this turn, and
-        # whether it has to go on in another.
+        # The wanted filter values, if any; the remaining work of this turn for finding them, and whether
+        # another turn must continue.
         self._wanted = wanted_values(command.properties)
         self._work = 0
         self._is_waiting_for_turn = False
 
     def start(self, offset: Offset) -> None:
-        """Send what there is from `offset` on, and what comes."""
+        """Deliver from `offset` on."""
         self.next = first_offset(self.stream, offset)
         self._begin = -1
         if not self.is_active:
@@ -211,24 +211,24 @@ class StreamSubscription(GroupMember):
         self.resume()
 
     def stop(self) -> None:
-        """Send nothing more."""
+        """Stop deliveries."""
         if self.is_active:
             self.is_active = False
             self.stream.unwatch(self.resume)
 
     def activate(self) -> None:
-        """It is the active one of its group: the client says where to begin."""
+        """Ask the client where to begin, because it becomes the active one of its group."""
         self.is_to_be_active = True
         self.send_update(self, is_active=True)
 
     def deactivate(self) -> None:
-        """Another one is to be: the client says when it has stopped."""
+        """Ask the client to say when it has stopped, because another one is to be active."""
         self.is_to_be_active = False
         self.stop()
         self.send_update(self, is_active=False)
 
     def resume(self) -> None:
-        """Send chunks while the client takes some, and there are some."""
+        """Send chunks while there is credit and there are chunks."""
         outbox, log = self._outbox, self.stream.log
         self._work = STREAM_WORK_PER_TURN_MAX
         while self._may_send:
@@ -260,7 +260,7 @@ class StreamSubscription(GroupMember):
         return bool(self.is_active and self.credit and not is_at_rest)
 
     def _find_wanted(self, wanted: FilterMatcher) -> Chunk | None:
-        """The next chunk that may have what is `wanted`; None if there is none, or none yet in this turn."""
+        """The next chunk that may have `wanted` values; None if there is none, or none found in this turn."""
         log = self.stream.log
         while self._work > 0:
             self._work -= 1 + wanted.count // _WANTED_PER_WORK
@@ -278,13 +278,13 @@ class StreamSubscription(GroupMember):
         return None
 
     def _next_turn(self) -> None:
-        """It is another turn."""
+        """Continue in another turn."""
         self._is_waiting_for_turn = False
         self.resume()
 
 
 def wanted_values(properties: Mapping[str, str]) -> FilterMatcher | None:
-    """What a subscription with `properties` asks for by filter values; None for everything."""
+    """The filter that `properties` ask for; None without one."""
     values = filter_values(properties)
     if not values:
         return None
@@ -292,12 +292,12 @@ def wanted_values(properties: Mapping[str, str]) -> FilterMatcher | None:
 
 
 def filter_values(properties: Mapping[str, str]) -> list[str]:
-    """The filter values in `properties`, whatever stands behind the dot."""
+    """The filter values in `properties`, with any suffix after the dot of the key."""
     return [value for name, value in properties.items() if name.startswith(_FILTER)]
 
 
 def first_offset(stream: StreamQueue, offset: Offset) -> int:
-    """The first offset that `offset` means now."""
+    """Resolve `offset` to a number now."""
     log = stream.log
     match offset.type:
         case OffsetType.FIRST | OffsetType.NONE:
@@ -314,4 +314,4 @@ def first_offset(stream: StreamQueue, offset: Offset) -> int:
 
 
 def _nobody(subscription: StreamSubscription, *, is_active: bool) -> None:
-    """Before it takes part in a group."""
+    """Placeholder before it is a member of a group."""
