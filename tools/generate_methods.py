@@ -40,13 +40,13 @@ from warren.wire.table import Table
 TAIL = '''
 
 def decode_method(payload: bytes) -> Method:
-    """The method in the payload of a method frame."""
+    """Decode the method in the payload of a method frame."""
     if len(payload) < 4:
         # RabbitMQ 3.10.8, measured.
         raise FrameError(f"{frame_octets(1, payload)}: unknown_frame", method_index=0)
     method = METHODS.get(int.from_bytes(payload[:4], "big"))
     if method is None:
-        # RabbitMQ 3.10.8 drops the connection without a word.
+        # RabbitMQ 3.10.8 drops the connection silently.
         class_id, method_id = payload[0] << 8 | payload[1], payload[2] << 8 | payload[3]
         index = class_id << 16 | method_id
         raise CommandInvalid(f"unknown method {class_id}.{method_id}", method_index=index)

@@ -1,1 +1,1 @@
-"""Bytes to values and back: frames, methods, properties and field tables."""
+"""Encoding and decoding of frames, methods, properties and field tables."""

@@ -5,9 +5,9 @@
               │ application properties 0x74 │ body │ footer 0x78 │
     body      │ data 0x75 … │   or   │ sequence 0x76 … │   or   │ value 0x77 │
 
-A value is a pair of its type's name and what it is in Python; what has no simple type is kept as octets.
-Invariants: no octet outside of what is given is read, nesting is bounded, and whatever the octets, what comes
-out is a value or `Amqp1Error`.
+A value is a pair of type name and Python value; values without a simple type are kept as bytes.
+Invariants: no byte outside of the input is read, nesting is bounded, and any input results in a value or an
+`Amqp1Error`.
 """
 
 import struct
@@ -22,7 +22,7 @@ Typed: TypeAlias = tuple[str, Any]
 HEADER, DELIVERY_ANNOTATIONS, ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES = range(0x70, 0x75)
 DATA, SEQUENCE, VALUE, FOOTER = range(0x75, 0x79)
 NULL: Typed = ("null", None)
-# What is kept as the octets that it was.
+# The type name of values that are kept as bytes.
 OPAQUE = "opaque"
 
 _DESCRIBED = 0x00
@@ -31,11 +31,11 @@ _SMALL_MAX = 255
 
 
 class Amqp1Error(Exception):
-    """Octets that are no AMQP 1.0."""
+    """The input is not valid AMQP 1.0."""
 
 
 class Section:
-    """One section: its code, where it begins, and where its value begins and ends."""
+    """One section: its code, its start, and the start and end of its value."""
 
     __slots__ = ("begin", "code", "end", "value_at")
 
@@ -47,7 +47,7 @@ class Section:
 
 
 def sections(octets: bytes) -> list[Section]:
-    """The sections of a message, which must be all of it and in order."""
+    """The sections of a message, which must be in order and fill it; Amqp1Error otherwise."""
     found: list[Section] = []
     at, last = 0, HEADER - 1
     while at < len(octets):
@@ -67,7 +67,7 @@ def sections(octets: bytes) -> list[Section]:
 
 
 def data_of(octets: bytes, section: Section) -> tuple[int, int]:
-    """Where the octets of `section`, a data section, begin and end."""
+    """The start and end of the bytes of `section`, a data section."""
     kind = octets[section.value_at]
     if kind not in (0xA0, 0xB0):
         raise Amqp1Error("a data section without binary data")
@@ -75,7 +75,7 @@ def data_of(octets: bytes, section: Section) -> tuple[int, int]:
 
 
 def decode(octets: bytes, at: int, end: int, depth: int = 0) -> tuple[Typed, int]:
-    """The value at `at`, and where it ends, which is not behind `end`."""
+    """Decode the value at `at`; return it and its end, which is at most `end`."""
     after = _after(octets, at, end, depth)
     kind = octets[at]
     fixed = _FIXED.get(kind)
@@ -92,7 +92,7 @@ def decode(octets: bytes, at: int, end: int, depth: int = 0) -> tuple[Typed, int
 
 
 def encode(value: Typed) -> bytes:
-    """The shortest octets of `value`."""
+    """The shortest encoding of `value`."""
     name, content = value
     if name == OPAQUE:
         octets: bytes = content
@@ -105,12 +105,12 @@ def encode(value: Typed) -> bytes:
 
 
 def encode_section(code: int, value: Typed) -> bytes:
-    """The section `code` with `value`."""
+    """Encode the section `code` with `value`."""
     return bytes((_DESCRIBED, _SMALL_CODE, code)) + encode(value)
 
 
 def data_head(size: int) -> bytes:
-    """What stands before the octets of a data section of `size` octets."""
+    """The bytes that precede the content of a data section of `size` bytes."""
     if size <= _SMALL_MAX:
         return bytes((_DESCRIBED, _SMALL_CODE, DATA, 0xA0, size))
     return bytes((_DESCRIBED, _SMALL_CODE, DATA, 0xB0)) + size.to_bytes(4, "big")
@@ -125,7 +125,7 @@ def _descriptor(octets: bytes, at: int) -> tuple[int, int]:
 
 
 def _after(octets: bytes, at: int, end: int, depth: int = 0) -> int:
-    """Where the value at `at` ends."""
+    """The end of the value at `at`."""
     if at >= end:
         raise Amqp1Error("value cut short")
     kind = octets[at]
@@ -221,7 +221,7 @@ def _true_or_false(octets: bytes) -> bool:
 
 
 def _small(kind: int, small: int, size: int, *, signed: bool = False) -> Callable[[int], bytes]:
-    """Numbers with a short form of one octet, and, if they have no sign, one for 0 that is `kind` & 0x0F."""
+    """Encode integers with a one-byte form; unsigned 0 has a form without data, `kind` & 0x0F."""
 
     def write(number: int) -> bytes:
         if (-128 <= number < 128) if signed else (0 < number <= _SMALL_MAX):
@@ -252,7 +252,7 @@ def _packed(kind: int, layout: str) -> Callable[[float], bytes]:
     return write
 
 
-# Octets of values by the upper half of their type octet.
+# Size of fixed-width values in bytes, by the upper half of the format code.
 _WIDTHS = {4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
 _STRINGS = {0xA0: "binary", 0xA1: "utf8", 0xA3: "symbol"}
 _BY_NAME = {name: kind for kind, name in _STRINGS.items()}

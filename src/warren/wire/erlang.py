@@ -1,8 +1,8 @@
-"""Octets the way Erlang prints them, because RabbitMQ's error texts quote them."""
+"""Formats bytes as Erlang prints them, because RabbitMQ's error texts quote them."""
 
 from warren.wire.strings import decode_text
 
-# A reply-text holds 255 octets and each octet prints as one or more: the rest would be cut off anyway.
+# A reply-text has at most 255 bytes, and each byte prints as one or more: the rest would be cut off.
 _OCTETS_MAX = 256
 _SNIPPET = 16
 
@@ -47,14 +47,14 @@ def octets_printed(octets: bytes, column: int = 0) -> str:
 
 
 def frame_octets(frame_type: int, payload: bytes) -> str:
-    """What a frame is like, in the words of RabbitMQ: `type 5, all octets = <<"abc">>`."""
+    """Describe a frame in RabbitMQ's words: `type 5, all octets = <<"abc">>`."""
     share = "all" if len(payload) <= _SNIPPET else f"first {_SNIPPET}"
     start = f"type {frame_type}, {share} octets = "
     return start + octets_printed(payload[:_SNIPPET], len(start))
 
 
 def pair_printed(before: str, name: str, number: int) -> str:
-    """`before`, and behind it the pair as `~p` prints it: in two lines if it does not fit one."""
+    """Append the pair to `before` as `~p` prints it: in two lines if it does not fit into one."""
     column = len(before) - 1 - before.rfind("\n")
     pair = f"{{{name},{number}}}"
     if column + len(pair) > _COLUMNS_OF_TUPLE:

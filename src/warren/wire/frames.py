@@ -1,10 +1,10 @@
-"""Cuts the octets of one connection into frames (0-9-1 §4.2.3), without making an object for each.
+"""Splits the input of one connection into frames (0-9-1 §4.2.3), without creating an object for each.
 
     frame | type u8 | channel u16 | size u32 | payload, `size` octets | 0xCE |
 
-The reader is a cursor: `feed` hands it what the socket gave, `advance` steps to the next whole frame, and
-`kind`, `channel`, `start` and `size` say what lies there in `data`. A frame that ends in a later read is
-carried over piece by piece and joined once, so octets that come one at a time cost no more than their number.
+The reader is a cursor: `feed` passes in the bytes of a read, `advance` moves to the next complete frame, and
+`kind`, `channel`, `start` and `size` describe the frame in `data`. A frame that ends in a later read is
+collected in pieces and joined once, so that the cost is linear even if bytes arrive one at a time.
 """
 
 from warren.errors import FrameError
@@ -39,23 +39,23 @@ class FrameReader:
         self.frame_size_max = FRAME_SIZE_HANDSHAKE
         self._position = 0
         self._end = 0
-        # A frame begun in an earlier read: its pieces, their octets, and how many it takes to go on.
+        # An incomplete frame from earlier reads: its pieces, their size, and the size needed to continue.
         self._carry: list[bytes] = []
         self._carry_size = 0
         self._carry_needed = 0
-        # While `data` is a frame that was carried over: the read that completed it, and where to go on.
+        # While `data` is a joined frame: the read that completed it, and where to continue in it.
         self._rest: bytes | None = None
         self._rest_position = 0
 
     def feed(self, data: bytes) -> None:
-        """Take the octets of one read; the frames of the read before must have been stepped through."""
+        """Set the bytes of one read; all frames of the last read must have been visited."""
         if self._carry_size:
             self._complete(data)
         else:
             self._use(data, 0)
 
     def advance(self) -> bool:
-        """Step to the next whole frame; False when there is none before the next `feed`.
+        """Move to the next complete frame; False if more data must be fed first.
 
         Raises FrameError for a frame that is too large or does not end with 0xCE.
         """
@@ -65,10 +65,10 @@ class FrameReader:
         left = self._end - at
         if left < _HEAD_SIZE:
             return self._run_out(left)
-        # A variable of its own: as a C int, the first shift may turn it negative; this one is unsigned.
+        # A separate variable: as a C int, the first shift could make it negative; this one is unsigned.
         length = (octets[at + 3] << 24) | (octets[at + 4] << 16) | (octets[at + 5] << 8) | octets[at + 6]
         size = length
-        # As RabbitMQ, a payload of frame-max octets is let pass although the frame is 8 larger.
+        # As in RabbitMQ, a payload of frame-max bytes is accepted although the frame is 8 larger.
         if size > self.frame_size_max:
             self._refuse_size(octets[at], size)
         if left < size + _OVERHEAD:
@@ -83,7 +83,7 @@ class FrameReader:
         return True
 
     def has_more(self) -> bool:
-        """True if octets were fed that were not stepped through yet; else they are let go of."""
+        """True if fed bytes were not visited yet; otherwise they are released."""
         if self._position < self._end or self._rest is not None:
             return True
         self._use(b"", 0)
@@ -100,7 +100,7 @@ class FrameReader:
         self._end = len(data)
 
     def _run_out(self, left: int) -> bool:
-        """The octets under the cursor are no whole frame: go on with the rest, or carry them over."""
+        """Without a complete frame at the cursor, continue with the rest, or store the incomplete one."""
         if self._rest is not None:
             rest = self._rest
             self._rest = None
@@ -115,7 +115,7 @@ class FrameReader:
         return False
 
     def _complete(self, data: bytes) -> None:
-        """Add `data` to the frame carried over; put the cursor on it once it is whole."""
+        """Add `data` to the incomplete frame; move the cursor to it once it is complete."""
         position = 0
         while True:
             missing = self._carry_needed - self._carry_size
@@ -140,7 +140,7 @@ class FrameReader:
         self._rest_position = position
 
     def _needed(self, head: bytes) -> int:
-        """How many octets it takes to go on with a frame that begins with `head`."""
+        """The number of bytes needed to continue with a frame that begins with `head`."""
         if len(head) < _HEAD_SIZE:
             return _HEAD_SIZE
         size = int.from_bytes(head[3:7], "big")

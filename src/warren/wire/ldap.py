@@ -1,27 +1,27 @@
-"""LDAP version 3 (RFC 4511), as much of it as finds a user: bind, search, StartTLS, unbind.
+"""The part of LDAP version 3 (RFC 4511) needed to find a user: bind, search, StartTLS, unbind.
 
-element | tag u8 | length: u8 below 128, else 0x80 + count and so many octets | content …
-message | SEQUENCE 0x30 | id INTEGER | operation | controls [0], which nobody reads here
+element | tag u8 | length: u8 below 128, else 0x80 + count, then that many bytes | content …
+message | SEQUENCE 0x30 | id INTEGER | operation | controls [0], which are ignored
 
-1. What a server sends is read with definite lengths that lie within what is there; anything else is an
+1. Responses are parsed with definite lengths within the received bytes; anything else raises
    LdapSyntaxError.
-2. A filter is made of values, never of text with brackets: what a user writes cannot become a part of it.
+2. A filter is built from values, never from text with brackets: user input cannot change its structure.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 MESSAGE = 0x30
-# RFC 4511 §4.14.1: what asks for TLS on a connection that began without.
+# RFC 4511 §4.14.1: the request name of StartTLS.
 START_TLS = "1.3.6.1.4.1.1466.20037"
-# RFC 4511 §4.5.1.8: no attributes at all, only names.
+# RFC 4511 §4.5.1.8: return no attributes, only names.
 _NO_ATTRIBUTES = b"1.1"
 
 _BOOLEAN, _INTEGER, _OCTETS, _ENUMERATED, _SEQUENCE = 0x01, 0x02, 0x04, 0x0A, 0x30
 _VERSION = 3
 _BIND, _UNBIND, _SEARCH, _EXTENDED = 0x60, 0x42, 0x63, 0x77
 _ENTRY, _REFERENCE = 0x64, 0x73
-# Bind, search and extended operation.
+# The final responses of bind, search and extended operations.
 _DONE = frozenset({0x61, 0x65, 0x78})
 _SUBTREE = 2
 _ANY, _EQUAL, _EXTENSIBLE = 0xA1, 0xA3, 0xA9
@@ -29,7 +29,7 @@ _LENGTH_OCTETS_MAX = 4
 
 SUCCESS = 0
 SIZE_LIMIT_EXCEEDED = 4
-# The user, or what they said about themselves: everything else is the server's or the operator's fault.
+# Result codes about the user or the credentials; all others are errors of the server or its configuration.
 _CREDENTIALS_WRONG = frozenset({32, 34, 48, 49, 50, 53})
 _NAMES = {
     1: "operationsError", 2: "protocolError", 3: "timeLimitExceeded", 4: "sizeLimitExceeded",
@@ -38,31 +38,31 @@ _NAMES = {
     34: "invalidDNSyntax", 48: "inappropriateAuthentication", 49: "invalidCredentials",
     50: "insufficientAccessRights", 51: "busy", 52: "unavailable", 53: "unwillingToPerform", 80: "other",
 }  # fmt: skip
-# What a server says about an error goes into the log, and no further.
+# The length to which a server's diagnostic message is cut for the log; it goes nowhere else.
 _DIAGNOSTIC_SIZE_MAX = 200
 
 
 class LdapSyntaxError(Exception):
-    """A server does not speak LDAP."""
+    """The response is not valid LDAP."""
 
 
 @dataclass(frozen=True, slots=True)
 class LdapEntry:
-    """Something that a search found."""
+    """An entry found by a search."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class LdapResult:
-    """How an operation ended."""
+    """The result of an operation."""
 
     code: int
     diagnostic: str
 
     @property
     def is_of_credentials(self) -> bool:
-        """True if somebody is not who they say, or may not log in."""
+        """True if the credentials are wrong, or the user may not log in."""
         return self.code in _CREDENTIALS_WRONG
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class LdapResult:
 
 @dataclass(frozen=True, slots=True)
 class EqualityFilter:
-    """An attribute has a value; `rule` is the matching rule to use, if it is not the attribute's."""
+    """Matches an attribute with a value; `rule` is the matching rule, if not the attribute's own."""
 
     attribute: str
     value: str
@@ -80,7 +80,7 @@ class EqualityFilter:
 
 
 def bind(number: int, name: str, password: str) -> bytes:
-    """Say who one is, with a password; nobody without either."""
+    """Encode a bind request with a password; anonymous if name and password are empty."""
     credentials = _element(0x80, _text(password))
     return _message(number, _BIND, _integer(_VERSION) + _element(_OCTETS, _text(name)) + credentials)
 
@@ -88,12 +88,12 @@ def bind(number: int, name: str, password: str) -> bytes:
 def search(
     number: int, base: str, filters: Sequence[EqualityFilter], *, count_max: int, time_s_max: int
 ) -> bytes:
-    """Ask for the names of what lies at or under `base` and is found by any of `filters`."""
+    """Encode a search for the names of entries at or under `base` that match any of `filters`."""
     wanted = b"".join(_filter(one) for one in filters)
     content = (
         _element(_OCTETS, _text(base))
         + _element(_ENUMERATED, bytes((_SUBTREE,)))
-        # Aliases are what they are called.
+        # Aliases are not dereferenced.
         + _element(_ENUMERATED, b"\0")
         + _integer(count_max)
         + _integer(time_s_max)
@@ -105,17 +105,17 @@ def search(
 
 
 def start_tls(number: int) -> bytes:
-    """Ask to go on with TLS."""
+    """Encode a StartTLS request."""
     return _message(number, _EXTENDED, _element(0x80, START_TLS.encode()))
 
 
 def unbind(number: int) -> bytes:
-    """Say good-bye."""
+    """Encode an unbind request."""
     return _message(number, _UNBIND, b"")
 
 
 def decoded(octets: bytes) -> tuple[int, LdapEntry | LdapResult | None]:
-    """What the content of a message says, and to which request; None: something to pass over."""
+    """Decode a message: the id of its request, and the response; None if it is to be ignored."""
     elements = _elements(octets)
     tag, number = _next(elements)
     if tag != _INTEGER:
@@ -125,7 +125,7 @@ def decoded(octets: bytes) -> tuple[int, LdapEntry | LdapResult | None]:
 
 
 def length_count(octet: int) -> int:
-    """How many octets of length follow the first one, `octet`; 0 if it is the length itself."""
+    """The number of length bytes after the first one, `octet`; 0 if that is the length itself."""
     if octet < 0x80:
         return 0
     count = octet - 0x80
@@ -176,7 +176,7 @@ def _integer(value: int) -> bytes:
 
 
 def _elements(octets: bytes) -> Iterator[tuple[int, bytes]]:
-    """Tag and content of each element in `octets`."""
+    """The tag and content of each element in `octets`."""
     at, end = 0, len(octets)
     while at < end:
         if end - at < 2:

@@ -1,4 +1,4 @@
-"""What every AMQP method can do; `methods.py` lists them."""
+"""The base class of AMQP methods; `methods.py` lists them."""
 
 from typing import Any, ClassVar, Self, dataclass_transform
 
@@ -9,7 +9,7 @@ from warren.wire.fields import BIT, Bits, FieldType, assign, is_whole, read_all,
 
 @dataclass_transform(eq_default=True)
 class MethodType(type):
-    """Makes slots, defaults and codecs of the annotations `name: Annotated[type, FieldType] = default`."""
+    """Creates slots, defaults and codecs from annotations `name: Annotated[type, FieldType] = default`."""
 
     def __new__(
         mcs, class_name: str, bases: tuple[type, ...], namespace: dict[str, Any], **settings: Any
@@ -31,7 +31,7 @@ class MethodType(type):
 
 
 class Method(metaclass=MethodType):
-    """One method of AMQP 0-9-1, by the arguments it carries."""
+    """One method of AMQP 0-9-1, with its arguments as attributes."""
 
     class_id: ClassVar[int]
     method_id: ClassVar[int]
@@ -43,7 +43,7 @@ class Method(metaclass=MethodType):
     is_from_server: ClassVar[bool] = False
     fields: ClassVar[tuple[str, ...]]
     _defaults: ClassVar[tuple[tuple[str, Any], ...]]
-    # What to read and write one after the other.
+    # The codecs of the arguments in order.
     _field_types: ClassVar[tuple[FieldType, ...]]
     _ids: ClassVar[bytes]
 
@@ -53,21 +53,21 @@ class Method(metaclass=MethodType):
         assign(self, self.fields, list(values))
         for field, default in self._defaults[len(values) :]:
             value = named.pop(field, default)
-            # Each method gets a table of its own.
+            # Each method gets its own table.
             setattr(self, field, {} if value is default and default == {} else value)
         if named:
             raise TypeError(f"{self.name} has no argument {next(iter(named))!r}, or has it twice")
 
     @classmethod
     def decode(cls, payload: bytes) -> Self:
-        """The method in the payload of a method frame, which starts with the method's own numbers."""
+        """Decode the payload of a method frame, which starts with class and method id."""
         method = cls.__new__(cls)
         try:
             assign(method, cls.fields, read_all(cls._field_types, payload))
         except IndexError:
             raise cls._not_decoded(payload) from None
         except AmqpError as error:
-            # RabbitMQ looks into an argument only when all of them are there.
+            # RabbitMQ checks an argument only if all arguments are present.
             if not is_whole(cls._field_types, payload):
                 raise cls._not_decoded(payload) from None
             error.method_index = cls.index if error.method_index is None else error.method_index
@@ -79,7 +79,7 @@ class Method(metaclass=MethodType):
         return FrameError(f"cannot decode {octets_written(payload[4:])}", method_index=cls.index)
 
     def encode(self) -> bytes:
-        """The payload of a method frame, numbers included."""
+        """Encode the payload of a method frame, including class and method id."""
         return write_all(self._field_types, self._ids, [getattr(self, field) for field in self.fields])
 
     def __eq__(self, other: object) -> bool:
@@ -95,7 +95,7 @@ class Method(metaclass=MethodType):
 
 
 def _together(field_types: list[FieldType]) -> tuple[FieldType, ...]:
-    """`field_types` with one for all the bits that stand side by side."""
+    """`field_types` with consecutive bits combined into one."""
     together: list[FieldType] = []
     count = 0
     for field_type in field_types:
@@ -112,5 +112,5 @@ def _together(field_types: list[FieldType]) -> tuple[FieldType, ...]:
 
 
 def index_of(payload: bytes) -> int:
-    """Class and method id at the head of a method frame's `payload`; 0 if it is too short to have them."""
+    """The class and method id at the start of a method frame's `payload`; 0 if it is too short."""
     return int.from_bytes(payload[:4], "big") if len(payload) >= 4 else 0

@@ -22,7 +22,7 @@ Arguments: TypeAlias = Annotated[Table, fields.TABLE]
 class ConnectionStart(
     Method, index=0x000A_000A, name="connection.start", is_synchronous=True, is_from_server=True
 ):
-    """Proposes the protocol version and the ways to log in."""
+    """Proposes the protocol version and SASL mechanisms."""
 
     version_major: Octet = 0
     version_minor: Octet = 9
@@ -32,7 +32,7 @@ class ConnectionStart(
 
 
 class ConnectionStartOk(Method, index=0x000A_000B, name="connection.start-ok", is_from_client=True):
-    """Chooses a way to log in and begins it."""
+    """Selects a SASL mechanism, with its first response."""
 
     client_properties: Arguments = {}
     mechanism: ShortString = ""
@@ -43,13 +43,13 @@ class ConnectionStartOk(Method, index=0x000A_000B, name="connection.start-ok", i
 class ConnectionSecure(
     Method, index=0x000A_0014, name="connection.secure", is_synchronous=True, is_from_server=True
 ):
-    """Asks for more to log in with."""
+    """Sends a SASL challenge."""
 
     challenge: LongString = ""
 
 
 class ConnectionSecureOk(Method, index=0x000A_0015, name="connection.secure-ok", is_from_client=True):
-    """Answers a challenge."""
+    """Answers a SASL challenge."""
 
     response: LongString = ""
 
@@ -57,7 +57,7 @@ class ConnectionSecureOk(Method, index=0x000A_0015, name="connection.secure-ok",
 class ConnectionTune(
     Method, index=0x000A_001E, name="connection.tune", is_synchronous=True, is_from_server=True
 ):
-    """Proposes limits; 0 is none."""
+    """Proposes limits; 0 is no limit."""
 
     channel_max: Short = 0
     frame_max: Long = 0
@@ -65,7 +65,7 @@ class ConnectionTune(
 
 
 class ConnectionTuneOk(Method, index=0x000A_001F, name="connection.tune-ok", is_from_client=True):
-    """Settles the limits."""
+    """Selects the limits."""
 
     channel_max: Short = 0
     frame_max: Long = 0
@@ -75,7 +75,7 @@ class ConnectionTuneOk(Method, index=0x000A_001F, name="connection.tune-ok", is_
 class ConnectionOpen(
     Method, index=0x000A_0028, name="connection.open", is_synchronous=True, is_from_client=True
 ):
-    """Enters a virtual host."""
+    """Opens a virtual host."""
 
     virtual_host: ShortString = "/"
     reserved_1: ShortString = ""
@@ -96,7 +96,7 @@ class ConnectionClose(
     is_from_client=True,
     is_from_server=True,
 ):
-    """Ends the connection, and says why and because of which method."""
+    """Closes the connection, with the reason and the method that caused it."""
 
     reply_code: Short = 0
     reply_text: ShortString = ""
@@ -107,17 +107,17 @@ class ConnectionClose(
 class ConnectionCloseOk(
     Method, index=0x000A_0033, name="connection.close-ok", is_from_client=True, is_from_server=True
 ):
-    """The connection may be dropped."""
+    """Confirms connection.close."""
 
 
 class ConnectionBlocked(Method, index=0x000A_003C, name="connection.blocked", is_from_server=True):
-    """Publishing is held up, and why."""
+    """Notifies the client that publishing is blocked, with the reason."""
 
     reason: ShortString = ""
 
 
 class ConnectionUnblocked(Method, index=0x000A_003D, name="connection.unblocked", is_from_server=True):
-    """Publishing goes on."""
+    """Notifies the client that publishing is unblocked."""
 
 
 class ConnectionUpdateSecret(
@@ -132,7 +132,7 @@ class ConnectionUpdateSecret(
 class ConnectionUpdateSecretOk(
     Method, index=0x000A_0047, name="connection.update-secret-ok", is_from_server=True
 ):
-    """The new credentials hold."""
+    """Confirms that the new credentials are in use."""
 
 
 class ChannelOpen(Method, index=0x0014_000A, name="channel.open", is_synchronous=True, is_from_client=True):
@@ -176,7 +176,7 @@ class ChannelClose(
     is_from_client=True,
     is_from_server=True,
 ):
-    """Ends the channel, and says why and because of which method."""
+    """Closes the channel, with the reason and the method that caused it."""
 
     reply_code: Short = 0
     reply_text: ShortString = ""
@@ -187,7 +187,7 @@ class ChannelClose(
 class ChannelCloseOk(
     Method, index=0x0014_0029, name="channel.close-ok", is_from_client=True, is_from_server=True
 ):
-    """The number of the channel is free again."""
+    """Confirms channel.close; the channel number is free again."""
 
 
 class AccessRequest(
@@ -204,7 +204,7 @@ class AccessRequest(
 
 
 class AccessRequestOk(Method, index=0x001E_000B, name="access.request-ok", is_from_server=True):
-    """Grants a ticket that nobody looks at."""
+    """Grants an access ticket, which is not used."""
 
     reserved_1: Short = 1
 
@@ -241,7 +241,7 @@ class ExchangeDelete(
 
 
 class ExchangeDeleteOk(Method, index=0x0028_0015, name="exchange.delete-ok", is_from_server=True):
-    """The exchange is gone."""
+    """The exchange is deleted."""
 
 
 class ExchangeBind(Method, index=0x0028_001E, name="exchange.bind", is_synchronous=True, is_from_client=True):
@@ -273,7 +273,7 @@ class ExchangeUnbind(
 
 
 class ExchangeUnbindOk(Method, index=0x0028_0033, name="exchange.unbind-ok", is_from_server=True):
-    """The binding is gone."""
+    """The binding is deleted."""
 
 
 class QueueDeclare(Method, index=0x0032_000A, name="queue.declare", is_synchronous=True, is_from_client=True):
@@ -290,7 +290,7 @@ class QueueDeclare(Method, index=0x0032_000A, name="queue.declare", is_synchrono
 
 
 class QueueDeclareOk(Method, index=0x0032_000B, name="queue.declare-ok", is_from_server=True):
-    """The queue exists, with so many messages and consumers."""
+    """The queue exists, with its numbers of messages and consumers."""
 
     queue: ShortString = ""
     message_count: Long = 0
@@ -313,7 +313,7 @@ class QueueBindOk(Method, index=0x0032_0015, name="queue.bind-ok", is_from_serve
 
 
 class QueuePurge(Method, index=0x0032_001E, name="queue.purge", is_synchronous=True, is_from_client=True):
-    """Throws away the ready messages of a queue."""
+    """Discards the ready messages of a queue."""
 
     reserved_1: Short = 0
     queue: ShortString = ""
@@ -321,7 +321,7 @@ class QueuePurge(Method, index=0x0032_001E, name="queue.purge", is_synchronous=T
 
 
 class QueuePurgeOk(Method, index=0x0032_001F, name="queue.purge-ok", is_from_server=True):
-    """So many messages are gone."""
+    """The queue is purged, with the number of discarded messages."""
 
     message_count: Long = 0
 
@@ -337,7 +337,7 @@ class QueueDelete(Method, index=0x0032_0028, name="queue.delete", is_synchronous
 
 
 class QueueDeleteOk(Method, index=0x0032_0029, name="queue.delete-ok", is_from_server=True):
-    """The queue is gone, and so many messages."""
+    """The queue is deleted, with the number of discarded messages."""
 
     message_count: Long = 0
 
@@ -353,11 +353,11 @@ class QueueUnbind(Method, index=0x0032_0032, name="queue.unbind", is_synchronous
 
 
 class QueueUnbindOk(Method, index=0x0032_0033, name="queue.unbind-ok", is_from_server=True):
-    """The binding is gone."""
+    """The binding is deleted."""
 
 
 class BasicQos(Method, index=0x003C_000A, name="basic.qos", is_synchronous=True, is_from_client=True):
-    """Bounds what may be unacknowledged."""
+    """Limits the unacknowledged deliveries."""
 
     prefetch_size: Long = 0
     prefetch_count: Short = 0
@@ -365,7 +365,7 @@ class BasicQos(Method, index=0x003C_000A, name="basic.qos", is_synchronous=True,
 
 
 class BasicQosOk(Method, index=0x003C_000B, name="basic.qos-ok", is_from_server=True):
-    """The bound holds."""
+    """The limit is set."""
 
 
 class BasicConsume(Method, index=0x003C_0014, name="basic.consume", is_synchronous=True, is_from_client=True):
@@ -382,7 +382,7 @@ class BasicConsume(Method, index=0x003C_0014, name="basic.consume", is_synchrono
 
 
 class BasicConsumeOk(Method, index=0x003C_0015, name="basic.consume-ok", is_from_server=True):
-    """The consumer has started, by this tag."""
+    """The consumer has started, with its tag."""
 
     consumer_tag: ShortString = ""
 
@@ -395,7 +395,7 @@ class BasicCancel(
     is_from_client=True,
     is_from_server=True,
 ):
-    """Ends a consumer; from the server, tells that its queue is gone."""
+    """Cancels a consumer; from the server, notifies that its queue is deleted."""
 
     consumer_tag: ShortString = ""
     no_wait: Bit = False
@@ -404,7 +404,7 @@ class BasicCancel(
 class BasicCancelOk(
     Method, index=0x003C_001F, name="basic.cancel-ok", is_from_client=True, is_from_server=True
 ):
-    """The consumer has ended."""
+    """The consumer is cancelled."""
 
     consumer_tag: ShortString = ""
 
@@ -420,7 +420,7 @@ class BasicPublish(Method, index=0x003C_0028, name="basic.publish", has_content=
 
 
 class BasicReturn(Method, index=0x003C_0032, name="basic.return", has_content=True, is_from_server=True):
-    """Gives back a message that could not be routed."""
+    """Returns a message that could not be routed."""
 
     reply_code: Short = 0
     reply_text: RawShortString = ""
@@ -447,7 +447,7 @@ class BasicGet(Method, index=0x003C_0046, name="basic.get", is_synchronous=True,
 
 
 class BasicGetOk(Method, index=0x003C_0047, name="basic.get-ok", has_content=True, is_from_server=True):
-    """The message asked for, and how many are left."""
+    """Delivers the requested message, with the number of remaining ones."""
 
     delivery_tag: LongLong = 0
     redelivered: Bit = False
@@ -457,7 +457,7 @@ class BasicGetOk(Method, index=0x003C_0047, name="basic.get-ok", has_content=Tru
 
 
 class BasicGetEmpty(Method, index=0x003C_0048, name="basic.get-empty", is_from_server=True):
-    """There is no message."""
+    """The queue has no ready message."""
 
     reserved_1: ShortString = ""
 
@@ -470,30 +470,30 @@ class BasicAck(Method, index=0x003C_0050, name="basic.ack", is_from_client=True,
 
 
 class BasicReject(Method, index=0x003C_005A, name="basic.reject", is_from_client=True):
-    """Refuses one delivery."""
+    """Rejects one delivery."""
 
     delivery_tag: LongLong = 0
     requeue: Bit = True
 
 
 class BasicRecoverAsync(Method, index=0x003C_0064, name="basic.recover-async", is_from_client=True):
-    """Asks for everything unacknowledged again, without a reply."""
+    """Requeues all unacknowledged deliveries, without a reply."""
 
     requeue: Bit = False
 
 
 class BasicRecover(Method, index=0x003C_006E, name="basic.recover", is_synchronous=True, is_from_client=True):
-    """Asks for everything unacknowledged again."""
+    """Requeues all unacknowledged deliveries."""
 
     requeue: Bit = False
 
 
 class BasicRecoverOk(Method, index=0x003C_006F, name="basic.recover-ok", is_from_server=True):
-    """What was unacknowledged is back in its queues."""
+    """The unacknowledged deliveries are requeued."""
 
 
 class BasicNack(Method, index=0x003C_0078, name="basic.nack", is_from_client=True, is_from_server=True):
-    """Refuses one delivery or all up to it; from the server, publishes."""
+    """Rejects one delivery or all up to it; from the server, publishes."""
 
     delivery_tag: LongLong = 0
     multiple: Bit = False
@@ -509,13 +509,13 @@ class BasicCredit(Method, index=0x003C_00C8, name="basic.credit", is_synchronous
 
 
 class BasicCreditOk(Method, index=0x003C_00C9, name="basic.credit-ok", is_from_server=True):
-    """The credit is noted, so many messages are ready."""
+    """The credit is set, with the number of ready messages."""
 
     available: Long = 0
 
 
 class BasicCreditDrained(Method, index=0x003C_00CA, name="basic.credit-drained", is_from_server=True):
-    """So much credit was thrown away."""
+    """Notifies the client of discarded credit."""
 
     consumer_tag: ShortString = ""
     credit_drained: Long = 0
@@ -530,7 +530,7 @@ class ConfirmSelect(
 
 
 class ConfirmSelectOk(Method, index=0x0055_000B, name="confirm.select-ok", is_from_server=True):
-    """Publishes are confirmed from here on."""
+    """Publishes are confirmed from now on."""
 
 
 class TxSelect(Method, index=0x005A_000A, name="tx.select", is_synchronous=True, is_from_client=True):
@@ -542,29 +542,29 @@ class TxSelectOk(Method, index=0x005A_000B, name="tx.select-ok", is_from_server=
 
 
 class TxCommit(Method, index=0x005A_0014, name="tx.commit", is_synchronous=True, is_from_client=True):
-    """Carries out what was published and settled since."""
+    """Executes the publishes and acknowledgements of the transaction."""
 
 
 class TxCommitOk(Method, index=0x005A_0015, name="tx.commit-ok", is_from_server=True):
-    """The transaction is carried out."""
+    """The transaction is committed."""
 
 
 class TxRollback(Method, index=0x005A_001E, name="tx.rollback", is_synchronous=True, is_from_client=True):
-    """Forgets what was published and settled since."""
+    """Discards the publishes and acknowledgements of the transaction."""
 
 
 class TxRollbackOk(Method, index=0x005A_001F, name="tx.rollback-ok", is_from_server=True):
-    """The transaction is forgotten."""
+    """The transaction is rolled back."""
 
 
 def decode_method(payload: bytes) -> Method:
-    """The method in the payload of a method frame."""
+    """Decode the method in the payload of a method frame."""
     if len(payload) < 4:
         # RabbitMQ 3.10.8, measured.
         raise FrameError(f"{frame_octets(1, payload)}: unknown_frame", method_index=0)
     method = METHODS.get(int.from_bytes(payload[:4], "big"))
     if method is None:
-        # RabbitMQ 3.10.8 drops the connection without a word.
+        # RabbitMQ 3.10.8 drops the connection silently.
         class_id, method_id = payload[0] << 8 | payload[1], payload[2] << 8 | payload[3]
         index = class_id << 16 | method_id
         raise CommandInvalid(f"unknown method {class_id}.{method_id}", method_index=index)

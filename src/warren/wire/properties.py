@@ -1,9 +1,9 @@
-"""The content header of a message (0-9-1 §4.2.6): its properties, decoded only when asked.
+"""The content header of a message (0-9-1 §4.2.6): its properties, decoded on demand.
 
     class u16 | weight u16 | body size u64 | flags u16 | property …
 
-Bit 15 of the flags stands for the first property, bit 2 for the last; bit 1 means nothing, and bit 0 that
-more flags follow, which no class has ever needed. RabbitMQ does not look at the strings, only at their sizes.
+Bit 15 of the flags is the first property, bit 2 the last; bit 1 is unused, and bit 0 means that more flags
+follow, which no class has ever needed. RabbitMQ does not validate the strings, only their sizes.
 """
 
 import struct
@@ -31,14 +31,14 @@ _CONTINUATION = 1
 
 _UP_TO_HEADERS = _CONTENT_TYPE | _CONTENT_ENCODING | _HEADERS | _CONTINUATION
 
-# Where the flags and properties begin in a header, and the properties behind the flags.
+# Where flags and properties begin in a header, and where properties begin after the flags.
 _LIST_AT = 12
 _FLAGS_SIZE = 2
 _BASIC_CLASS = 60
 
 
 class BasicProperties:
-    """The properties of a message; `None` is a property that was not sent."""
+    """The properties of a message; None is a property that is not present."""
 
     __slots__ = (
         "app_id",
@@ -92,20 +92,20 @@ class BasicProperties:
 
     @staticmethod
     def decode(header: bytes) -> "BasicProperties":
-        """The properties in the payload of a content header frame."""
+        """Decode the payload of a content header frame."""
         return _decoded(header, _LIST_AT)
 
     @staticmethod
     def decode_list(property_list: bytes) -> "BasicProperties":
-        """The same from the flags and properties alone."""
+        """Decode a property list: flags and properties."""
         return _decoded(property_list, 0)
 
     def encode(self, body_size: int) -> bytes:
-        """The payload of a content header frame for a body of `body_size` octets."""
+        """Encode the payload of a content header frame for a body of `body_size` bytes."""
         return struct.pack(">HHQ", _BASIC_CLASS, 0, body_size) + self.encode_list()
 
     def encode_list(self) -> bytes:
-        """The flags and properties alone."""
+        """Encode a property list: flags and properties."""
         flags = 0
         parts: list[bytes] = [b""]
         for flag, name, kind in _PROPERTIES:
@@ -129,10 +129,10 @@ class BasicProperties:
 
 
 class PropertyScan:
-    """Finds in content headers what the broker itself must know, without making objects, one after the other.
+    """Scans property lists for what the broker itself needs, without creating objects; it is reusable.
 
-    A place is that of a string, for `text_at`, or of the entries of the headers, for `decode_table`.
-    A property that was not sent has place 0, or number -1.
+    Attributes `…_at` are the place of a string, for `text_at`, or of the header entries, for `decode_table`.
+    A property that is not present has place 0, or number -1.
     """
 
     __slots__ = (
@@ -150,7 +150,7 @@ class PropertyScan:
         self._forget()
 
     def scan(self, data: bytes, start: int, end: int) -> None:
-        """Goes through flags and properties in `data` from `start` to `end`; every octet must make sense."""
+        """Scan flags and properties in `data` from `start` to `end`; every byte must be valid."""
         octets = data
         if end - start < _FLAGS_SIZE:
             raise FrameError("content header cut short")
@@ -218,7 +218,7 @@ class PropertyScan:
 
 
 def decode_headers(property_list: bytes) -> Table:
-    """The headers in a property list that was scanned; empty when there are none."""
+    """Decode the headers of a scanned property list; empty if there are none."""
     at = _headers_at(property_list)
     if not at:
         return {}
@@ -226,7 +226,7 @@ def decode_headers(property_list: bytes) -> Table:
 
 
 def decode_some_headers(property_list: bytes, wanted: dict[str, int]) -> Table:
-    """The same, but only those in `wanted`."""
+    """Decode those headers of a scanned property list that are in `wanted`."""
     at = _headers_at(property_list)
     if not at:
         return {}
@@ -234,7 +234,7 @@ def decode_some_headers(property_list: bytes, wanted: dict[str, int]) -> Table:
 
 
 def _headers_at(property_list: bytes) -> int:
-    """Where the entries of the headers begin; 0 when there are none."""
+    """The place of the header entries; 0 if there are none."""
     octets = property_list
     flags = octets[0] << 8 | octets[1]
     if not flags & _HEADERS:
@@ -248,14 +248,14 @@ def _headers_at(property_list: bytes) -> int:
 
 
 def text_at(header: bytes, at: int) -> str:
-    """The short string at `at`, a place that a scan of `header` found."""
+    """Decode the short string at `at`, a place found by a scan of `header`."""
     octets = header
     end = _after_string(octets, at, len(header))
     return header[at + 1 : end].decode("utf-8", "surrogateescape")
 
 
 def _decoded(header: bytes, start: int) -> BasicProperties:
-    # After a scan the sizes are known to be right.
+    # The sizes are valid after a scan.
     PropertyScan().scan(header, start, len(header))
     octets = header
     flags = octets[start] << 8 | octets[start + 1]
@@ -291,14 +291,14 @@ def _encoded(kind: str, value: Any) -> bytes:
 
 
 def _after_string(octets: bytes, at: int, end: int) -> int:
-    """Where the short string at `at` ends, which may be past `end`."""
+    """The end of the short string at `at`, which may be past `end`."""
     if at >= end:
         raise FrameError("content header cut short")
     return at + 1 + octets[at]
 
 
 def _after_table(octets: bytes, at: int, end: int) -> int:
-    """Where the table at `at` ends, which is not past `end`."""
+    """The end of the table at `at`, which is not past `end`."""
     if at + 4 > end:
         raise FrameError("content header cut short")
     size = octets[at] << 24 | octets[at + 1] << 16 | octets[at + 2] << 8 | octets[at + 3]
@@ -318,7 +318,7 @@ _TABLE = "table"
 _OCTET = "octet"
 _SECONDS = "seconds"
 
-# In the order of the wire.
+# In wire order.
 _PROPERTIES = (
     (_CONTENT_TYPE, "content_type", _TEXT),
     (_CONTENT_ENCODING, "content_encoding", _TEXT),

@@ -1,4 +1,4 @@
-"""Strings (0-9-1 §4.2.5.3): any octets, as text in which a surrogate stands for what is not UTF-8."""
+"""Strings (0-9-1 §4.2.5.3): arbitrary bytes as str, with surrogates for bytes that are not UTF-8."""
 
 from warren.errors import AmqpSyntaxError
 from warren.limits import NAME_SIZE_MAX
@@ -7,12 +7,12 @@ _ERRORS = "surrogateescape"
 
 
 def decode_text(octets: bytes) -> str:
-    """The text for `octets`; no two strings of octets have the same."""
+    """Decode `octets` to a str that is unique to them."""
     return octets.decode("utf-8", _ERRORS)
 
 
 def encode_text(text: str) -> bytes:
-    """The octets that `decode_text` would make `text` of."""
+    """Encode `text`, reversing `decode_text`."""
     try:
         return text.encode("utf-8", _ERRORS)
     except UnicodeEncodeError:
@@ -20,7 +20,7 @@ def encode_text(text: str) -> bytes:
 
 
 def encode_short_string(text: str) -> bytes:
-    """`text` with its size in front, in an octet."""
+    """Encode `text`, preceded by its size in one byte."""
     octets = encode_text(text)
     if len(octets) > NAME_SIZE_MAX:
         raise AmqpSyntaxError(f"short string of {len(octets)} octets is longer than {NAME_SIZE_MAX}")
@@ -28,6 +28,6 @@ def encode_short_string(text: str) -> bytes:
 
 
 def encode_long_string(text: str) -> bytes:
-    """`text` with its size in front, in four octets."""
+    """Encode `text`, preceded by its size in four bytes."""
     octets = encode_text(text)
     return len(octets).to_bytes(4, "big") + octets

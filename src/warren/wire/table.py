@@ -1,10 +1,10 @@
-"""Field tables and arrays (0-9-1 §4.2.5.5), typed as RabbitMQ types them and without loss.
+"""Field tables and arrays (0-9-1 §4.2.5.5), with RabbitMQ's types and without loss.
 
     table | size u32 | entry …                     entry | key shortstr | value
-    array | size u32 | value …                     value | type u8 | octets of that type
+    array | size u32 | value …                     value | type u8 | data of that type
 
-Invariants: an octet outside [start, end) is never read; every octet is looked at once; whatever the
-octets, what comes out is a value or a `FrameError`, and takes memory in proportion to their number.
+Invariants: a byte outside [start, end) is never read; every byte is visited once; any input results in a
+value or a `FrameError`, and takes memory in proportion to its size.
 """
 
 import struct
@@ -21,7 +21,7 @@ Table: TypeAlias = dict[str, Value]
 
 _DEPTH_MAX = TABLE_DEPTH_MAX
 _SIZE_OCTETS = 4
-# In place of a number of octets, in `_SIZES`.
+# Marks types of variable size in `_SIZES`.
 _VARIABLE = 254
 _UNKNOWN = 255
 
@@ -81,28 +81,28 @@ class Float32(float):
 
 
 def decode_table(octets: bytes, start: int, end: int) -> Table:
-    """The entries in [start, end), without the table's size; of equal keys the first counts."""
+    """Decode the entries in [start, end), without the table's size; of equal keys the first is used."""
     if not 0 <= start <= end <= len(octets):
         raise FrameError("field table outside its frame")
     return _entries(octets, start, end, 1)
 
 
 def decode_some(octets: bytes, start: int, end: int, wanted: dict[str, int]) -> Table:
-    """Of the entries in [start, end), which `check_table` has passed, those whose keys are in `wanted`."""
+    """Decode those entries in [start, end), checked by `check_table`, whose keys are in `wanted`."""
     if not 0 <= start <= end <= len(octets):
         raise FrameError("field table outside its frame")
     return _some_entries(octets, start, end, wanted)
 
 
 def check_table(octets: bytes, start: int, end: int) -> None:
-    """Raises the `FrameError` that `decode_table` would, but makes no value."""
+    """Raise the `FrameError` that `decode_table` would raise, without creating values."""
     if not 0 <= start <= end <= len(octets):
         raise FrameError("field table outside its frame")
     _check_entries(octets, start, end, 1)
 
 
 def encode_table(table: Table) -> bytes:
-    """`table` with its size in front; an unsuitable key or value is an `AmqpSyntaxError`."""
+    """Encode `table`, preceded by its size; AmqpSyntaxError for an unsupported key or value."""
     out = bytearray()
     _append_table(out, table, 1)
     return bytes(out)
@@ -174,7 +174,7 @@ def _check_elements(octets: bytes, start: int, end: int, depth: int) -> int:
 
 
 def _check_value(octets: bytes, at: int, end: int, depth: int) -> int:
-    """Where the value whose type is at `at` ends."""
+    """The end of the value whose type is at `at`."""
     kind = octets[at]
     value_end = at + 1 + _size(octets, at, end)
     if kind in (_TABLE, _ARRAY):
@@ -188,7 +188,7 @@ def _check_value(octets: bytes, at: int, end: int, depth: int) -> int:
 
 
 def _size(octets: bytes, at: int, end: int) -> int:
-    """Octets of the value whose type is at `at`, known to end within `end`."""
+    """The size in bytes of the value whose type is at `at`, which ends within `end`."""
     size = _SIZES[octets[at]]
     room = end - at - 1
     if size == _UNKNOWN:
@@ -201,7 +201,7 @@ def _size(octets: bytes, at: int, end: int) -> int:
 
 
 def _value(data: bytes, at: int, end: int, depth: int) -> Value:
-    """The value that fills [at, end), type octet included."""
+    """Decode the value that fills [at, end), including its type."""
     octets = data
     kind = octets[at]
     if kind == _STRING:
@@ -259,7 +259,7 @@ def _append_array(out: bytearray, elements: list[Value], depth: int) -> None:
 
 
 def _kind(value: Value) -> str:
-    """The type octet of `value`, as a character."""
+    """The type of `value` on the wire, as a character."""
     kind = _KINDS.get(type(value))
     if kind is not None:
         return kind
@@ -290,7 +290,7 @@ def _unpacked(of: Callable[[float], float], layout: str) -> Callable[[bytes], fl
 
 
 def _decimal(octets: bytes) -> Decimal:
-    # 0-9-1 says the unscaled value is unsigned; every client writes and reads it signed.
+    # 0-9-1 specifies an unsigned unscaled value; every client writes and reads it signed.
     unscaled = int.from_bytes(octets[1:], "big", signed=True)
     return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -octets[0]))
 
@@ -307,7 +307,7 @@ def _binary_octets(value: bytes) -> bytes:
     return _sized(len(value)) + value
 
 
-# 2**31 has ten.
+# The digits of 2**31.
 _DECIMAL_DIGITS = 10
 
 _STRING = ord("S")
@@ -315,7 +315,7 @@ _TABLE = ord("F")
 _ARRAY = ord("A")
 _VOID = ord("V")
 
-# Octets of each type after the type octet itself, by type octet.
+# The size of each type in bytes, by its type octet and without it.
 _SIZES_BY_TYPE = bytearray([_UNKNOWN]) * 256
 for _types, _count in (
     ("V", 0),

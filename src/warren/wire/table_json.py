@@ -1,10 +1,10 @@
-"""A field table as text: JSON that keeps every type, and a plain string for each header.
+"""Converts field tables to JSON that preserves every type, and headers to plain strings.
 
-What JSON has itself stands for the type that clients mean by it: a string for `S`, true and false for `t`,
-null for `V`, a whole number for `l`, one with a point for `d`, an object for `F`, an array for `A`. Any other
-value is an object of one member, named by `$` and the octet of its type: `{"$I": 5}`. Octets (`x`, and
-strings that are not UTF-8) are in Base64, decimals are strings, and so are the doubles that JSON cannot say.
-A table with one key that begins with `$` is wrapped as `{"$F": ...}`.
+JSON types represent the types that clients usually mean: a string is `S`, true and false are `t`, null is
+`V`, an integer is `l`, a number with a point is `d`, an object is `F`, an array is `A`. Any other value is
+an object with one member, named by `$` and the character of its type: `{"$I": 5}`. Bytes (`x`, and strings
+that are not UTF-8) are in Base64; decimals, and doubles that JSON cannot represent, are strings. A table
+whose only key begins with `$` is wrapped as `{"$F": ...}`.
 """
 
 import base64
@@ -31,23 +31,23 @@ from warren.wire.table import (
 )
 
 MARK = "$"
-# `json.dumps` would make one for each table.
+# `json.dumps` would create one for each table.
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def table_to_json(table: Table) -> str:
-    """`table` with all its types."""
+    """Convert `table` to JSON with all types."""
     parts = []
     for key, value in table.items():
         if type(value) is not str or not value.isascii() or not key.isascii():
             return _encoded({_text(key): _to_json(value) for key, value in table.items()})
-        # Most tables are this.
+        # Most tables have only strings.
         parts.append(f"{encode_basestring(key)}:{encode_basestring(value)}")
     return "{" + ",".join(parts) + "}"
 
 
 def table_from_json(text: str) -> Table:
-    """The table that `table_to_json` wrote, or that somebody wrote like it; else an `AmqpSyntaxError`."""
+    """Convert the JSON of `table_to_json`, or equivalent JSON, to a table; AmqpSyntaxError otherwise."""
     try:
         read = json.loads(text)
     except ValueError as error:
@@ -58,7 +58,7 @@ def table_from_json(text: str) -> Table:
 
 
 def header_text(value: Value) -> str | None:
-    """One header as a person would write it; None for void."""
+    """Format one header for display; None for void."""
     match value:
         case None:
             return None
@@ -79,7 +79,7 @@ def header_text(value: Value) -> str | None:
 
 
 def _text(value: str) -> str:
-    """`value` as UTF-8 can say it: an octet that is none becomes the sign for that."""
+    """`value` as valid UTF-8: invalid bytes become the replacement character."""
     return value if value.isprintable() else value.encode("utf-8", "surrogateescape").decode(errors="replace")
 
 
@@ -143,7 +143,7 @@ def _octets(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
-# By exact type: those of them that JSON's own numbers do not stand for.
+# By exact type: the types that have no JSON type of their own.
 _MARKS: dict[type, str] = {
     Int8: "b",
     UInt8: "B",

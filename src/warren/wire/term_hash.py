@@ -1,8 +1,8 @@
-"""`erlang:phash2` of a field table, as RabbitMQ holds one: ids of bindings with arguments are made of it.
+"""`erlang:phash2` of a field table as RabbitMQ has it: ids of bindings with arguments use it.
 
-A table is a list of tuples `{key, type, value}`, an array one of `{type, value}`. Each octet and number is
-mixed into the hash of what is before it, by the function that Bob Jenkins published in 1996. Measured with
-Erlang 25; the same in every release, since people keep these hashes.
+A table is a list of tuples `{key, type, value}`, an array one of `{type, value}`. Each byte and number is
+mixed into the hash of what precedes it, by the function that Bob Jenkins published in 1996. Measured with
+Erlang 25; the same in every release, since applications store these hashes.
 """
 
 import struct
@@ -14,25 +14,25 @@ from warren.wire.table import Table, Value, type_name
 
 _MASK: Final = 0xFFFFFFFF
 _GOLDEN_RATIO: Final = 0x9E3779B9
-# What is added for each kind of term: a multiple of the golden ratio.
+# Constants added for each kind of term: multiples of the golden ratio.
 _NIL, _ATOM, _TUPLE, _NEGATIVE, _POSITIVE, _FLOAT, _BINARY = (
     _GOLDEN_RATIO * factor & _MASK for factor in (2, 3, 9, 10, 11, 12, 13)
 )
 _NIL_TAG: Final = 2
-# Of an empty list that nothing stands before.
+# The hash of an empty list at the start.
 _NIL_ALONE: Final = 3_468_870_702
-# Numbers of 28 bits are hashed by their value, larger ones by sign and digits.
+# Integers of up to 28 bits are hashed by value, larger ones by sign and digits.
 _SMALL_MIN: Final = -(1 << 27)
 _SMALL_MAX: Final = (1 << 27) - 1
 _BLOCK: Final = 12
-# What the last octets of a block are added to, and how far to the left; the third keeps room for the length.
+# For the last bytes of a block: the word they are added to, and the shift; the third has room for the length.
 _TAIL: Final = (
     (0, 0), (0, 8), (0, 16), (0, 24), (1, 0), (1, 8), (1, 16), (1, 24), (2, 8), (2, 16), (2, 24),
 )  # fmt: skip
 
 
 def table_hash(table: Table) -> int:
-    """The hash of `table`, whose entries are in the order of their keys: 32 bits."""
+    """The hash (32 bits) of `table`, whose entries are ordered by key."""
     return _table(0, table)
 
 
@@ -51,14 +51,14 @@ def _array(seed: int, elements: Sequence[Value]) -> int:
 
 
 def _typed(seed: int, value: Value) -> int:
-    """A type and a value, as the last two elements of a tuple."""
+    """Hash a type and a value as the last two elements of a tuple."""
     seed = _atom(seed, type_name(value))
     if value is None:
         return _atom(seed, "undefined")
     if isinstance(value, bool):
         return _atom(seed, "true" if value else "false")
     if isinstance(value, int):
-        # RabbitMQ reads an unsigned number of 64 bits as a signed one, unless it is a time.
+        # RabbitMQ reads an unsigned 64-bit integer as signed, unless it is a timestamp.
         is_time = type_name(value) == "timestamp"
         return _integer(seed, value if is_time or value < 1 << 63 else value - (1 << 64))
     if isinstance(value, float):
@@ -81,7 +81,7 @@ def _nil(seed: int) -> int:
 
 
 def _atom(seed: int, name: str) -> int:
-    """By the hash of its name, P. J. Weinberger's."""
+    """Hash an atom by its name, with the hash function of P. J. Weinberger."""
     own = 0
     for octet in name.encode("ascii"):
         own = (own << 4) + octet

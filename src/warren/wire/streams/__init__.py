@@ -1,1 +1,1 @@
-"""The stream protocol's octets <-> values: frames, commands, what is published and delivered."""
+"""Encoding and decoding of the stream protocol: frames, commands, publishes and deliveries."""

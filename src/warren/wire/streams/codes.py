@@ -1,10 +1,10 @@
-"""Numbers of the stream protocol: what a command is, and how it went."""
+"""Constants of the stream protocol: command keys, response codes and offset types."""
 
 from enum import IntEnum
 
 
 class CommandKey(IntEnum):
-    """What a frame is; an answer has the highest bit set besides."""
+    """The key of a command; a response has the highest bit set in addition."""
 
     DECLARE_PUBLISHER = 1
     PUBLISH = 2
@@ -42,7 +42,7 @@ RESPONSE = 0x8000
 
 
 class ResponseCode(IntEnum):
-    """How a command went."""
+    """The result of a command."""
 
     OK = 1
     STREAM_DOES_NOT_EXIST = 2
@@ -68,7 +68,7 @@ class ResponseCode(IntEnum):
 
 
 class OffsetType(IntEnum):
-    """Where a subscription begins."""
+    """How the start of a subscription is specified."""
 
     NONE = 0
     FIRST = 1
@@ -79,8 +79,8 @@ class OffsetType(IntEnum):
 
 
 class MalformedFrame(Exception):
-    """Octets that are no frame of this protocol, or none that a client may send."""
+    """A frame that is invalid in this protocol, or that a client may not send."""
 
 
 class FrameTooLarge(Exception):
-    """A frame that is larger than was agreed on."""
+    """A frame that is larger than the negotiated size."""

@@ -1,6 +1,6 @@
-"""Every command of the stream protocol as a class, but Publish and Deliver: `publishing` and `delivery`.
+"""The commands of the stream protocol, except Publish and Deliver: see `publish` and `delivery`.
 
-What a client asks has a correlation number, which the answer repeats.
+A request has a correlation number, which the response repeats.
 """
 
 from dataclasses import dataclass, fields
@@ -39,23 +39,23 @@ Counters = Annotated[tuple[tuple[str, int], ...], kinds.COUNTERS]
 
 
 class StreamCommand:
-    """One command: what it is called on the wire, and its fields in order."""
+    """One command: its key on the wire, and its fields in order."""
 
     __slots__ = ()
     key: ClassVar[int]
-    # Whether a correlation number comes first.
+    # True if the fields are preceded by a correlation number.
     is_correlated: ClassVar[bool] = True
 
     @classmethod
     def decode(cls, reader: FieldReader) -> Self:
-        """The command whose fields `reader` is at; Malformed if they are not all of its frame."""
+        """Decode the fields at `reader`; MalformedFrame if they do not fill the frame."""
         command = cls(*(kind.read(reader) for _, kind in cls._kinds()))
         if not reader.is_at_end:
             raise MalformedFrame("frame too long")
         return command
 
     def encode(self, correlation: int = 0) -> bytes:
-        """The whole frame, with its size."""
+        """Encode the complete frame, including its size."""
         out = bytearray(self.key.to_bytes(2, "big") + b"\x00\x01")
         if self.is_correlated:
             out += correlation.to_bytes(4, "big")
@@ -65,7 +65,7 @@ class StreamCommand:
 
     @classmethod
     def _kinds(cls) -> "list[tuple[str, FieldCodec[Any]]]":
-        """Its fields, and how each is read and written, which stands in its annotation."""
+        """The fields with their codecs, which are taken from the annotations."""
         return [(each.name, each.type.__metadata__[0]) for each in fields(cls)]  # type: ignore
 
 
@@ -74,7 +74,7 @@ class StreamCommand:
 
 @dataclass(frozen=True, slots=True)
 class PeerProperties(StreamCommand):
-    """What a client says of itself."""
+    """Request: the client's properties."""
 
     key = CommandKey.PEER_PROPERTIES
     properties: Pairs
@@ -82,7 +82,7 @@ class PeerProperties(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class PeerPropertiesResponse(StreamCommand):
-    """What the broker says of itself."""
+    """The broker's properties."""
 
     key = RESPONSE | CommandKey.PEER_PROPERTIES
     code: U16
@@ -91,14 +91,14 @@ class PeerPropertiesResponse(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class SaslHandshake(StreamCommand):
-    """Which mechanisms are there to log in?"""
+    """Request: the supported SASL mechanisms."""
 
     key = CommandKey.SASL_HANDSHAKE
 
 
 @dataclass(frozen=True, slots=True)
 class SaslHandshakeResponse(StreamCommand):
-    """The mechanisms, the preferred one first."""
+    """The SASL mechanisms, the preferred one first."""
 
     key = RESPONSE | CommandKey.SASL_HANDSHAKE
     code: U16
@@ -107,7 +107,7 @@ class SaslHandshakeResponse(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class SaslAuthenticate(StreamCommand):
-    """A step of a mechanism to log in."""
+    """A step of SASL authentication."""
 
     key = CommandKey.SASL_AUTHENTICATE
     mechanism: Text
@@ -116,7 +116,7 @@ class SaslAuthenticate(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class Tune(StreamCommand):
-    """How large frames may be, and how long it may be silent; 0 for no limit."""
+    """The maximum frame size (bytes) and the heartbeat (s); 0 for no limit."""
 
     key = CommandKey.TUNE
     is_correlated = False
@@ -126,7 +126,7 @@ class Tune(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class TuneResponse(StreamCommand):
-    """What some clients answer with, in place of another Tune."""
+    """Sent by some clients in place of another Tune."""
 
     key = RESPONSE | CommandKey.TUNE
     is_correlated = False
@@ -136,7 +136,7 @@ class TuneResponse(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class Open(StreamCommand):
-    """In which virtual host the client works."""
+    """Request: open a virtual host."""
 
     key = CommandKey.OPEN
     vhost: Text
@@ -144,7 +144,7 @@ class Open(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class OpenResponse(StreamCommand):
-    """Where the broker is reached, when it lets the client in."""
+    """The properties of the connection, with the broker's advertised address."""
 
     key = RESPONSE | CommandKey.OPEN
     code: U16
@@ -153,7 +153,7 @@ class OpenResponse(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class Close(StreamCommand):
-    """The end of the connection, and why."""
+    """Request: close the connection, with a reason."""
 
     key = CommandKey.CLOSE
     code: U16
@@ -162,7 +162,7 @@ class Close(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat(StreamCommand):
-    """A sign of life."""
+    """A heartbeat."""
 
     key = CommandKey.HEARTBEAT
     is_correlated = False
@@ -170,7 +170,7 @@ class Heartbeat(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class ExchangeCommandVersions(StreamCommand):
-    """What the client understands."""
+    """Request: the command versions that the client supports."""
 
     key = CommandKey.EXCHANGE_COMMAND_VERSIONS
     versions: Versions
@@ -178,7 +178,7 @@ class ExchangeCommandVersions(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class ExchangeCommandVersionsResponse(StreamCommand):
-    """What the broker understands."""
+    """The command versions that the broker supports."""
 
     key = RESPONSE | CommandKey.EXCHANGE_COMMAND_VERSIONS
     code: U16
@@ -190,7 +190,7 @@ class ExchangeCommandVersionsResponse(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class DeclarePublisher(StreamCommand):
-    """Messages will come for a stream; with a reference, none of them twice."""
+    """Request: declare a publisher of a stream; with a reference, messages are deduplicated."""
 
     key = CommandKey.DECLARE_PUBLISHER
     publisher: U8
@@ -200,7 +200,7 @@ class DeclarePublisher(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class DeletePublisher(StreamCommand):
-    """No more messages will come from it."""
+    """Request: delete a publisher."""
 
     key = CommandKey.DELETE_PUBLISHER
     publisher: U8
@@ -208,7 +208,7 @@ class DeletePublisher(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class PublishConfirm(StreamCommand):
-    """These are safe."""
+    """Confirms messages by their sequences."""
 
     key = CommandKey.PUBLISH_CONFIRM
     is_correlated = False
@@ -218,7 +218,7 @@ class PublishConfirm(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class PublishError(StreamCommand):
-    """These are not taken."""
+    """Refuses messages, with a code for each."""
 
     key = CommandKey.PUBLISH_ERROR
     is_correlated = False
@@ -228,7 +228,7 @@ class PublishError(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class QueryPublisherSequence(StreamCommand):
-    """What is the last that came from a publisher?"""
+    """Request: the last sequence of a publisher reference."""
 
     key = CommandKey.QUERY_PUBLISHER_SEQUENCE
     reference: Text
@@ -237,7 +237,7 @@ class QueryPublisherSequence(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class QueryPublisherSequenceResponse(StreamCommand):
-    """Its sequence; 0 if nothing came."""
+    """The last sequence of the publisher; 0 without messages."""
 
     key = RESPONSE | CommandKey.QUERY_PUBLISHER_SEQUENCE
     code: U16
@@ -249,7 +249,7 @@ class QueryPublisherSequenceResponse(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class Subscribe(StreamCommand):
-    """The client wants the messages of a stream."""
+    """Request: subscribe to a stream."""
 
     key = CommandKey.SUBSCRIBE
     subscription: U8
@@ -261,7 +261,7 @@ class Subscribe(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class Credit(StreamCommand):
-    """The client takes so many chunks more."""
+    """Grants credit for further chunks."""
 
     key = CommandKey.CREDIT
     is_correlated = False
@@ -271,7 +271,7 @@ class Credit(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class CreditResponse(StreamCommand):
-    """Only sent when something is wrong with it."""
+    """Only sent if Credit fails."""
 
     key = RESPONSE | CommandKey.CREDIT
     is_correlated = False
@@ -281,7 +281,7 @@ class CreditResponse(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class Unsubscribe(StreamCommand):
-    """The client wants no more of them."""
+    """Request: end a subscription."""
 
     key = CommandKey.UNSUBSCRIBE
     subscription: U8
@@ -289,7 +289,7 @@ class Unsubscribe(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerUpdate(StreamCommand):
-    """From the broker: whether the subscription is the active one of its group now."""
+    """Request of the broker: whether the subscription is now the active one of its group."""
 
     key = CommandKey.CONSUMER_UPDATE
     subscription: U8
@@ -298,7 +298,7 @@ class ConsumerUpdate(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerUpdateResponse(StreamCommand):
-    """Where the subscription goes on, if it is the active one now."""
+    """The offset at which the subscription continues, if it is active now."""
 
     key = RESPONSE | CommandKey.CONSUMER_UPDATE
     code: U16
@@ -307,7 +307,7 @@ class ConsumerUpdateResponse(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class StoreOffset(StreamCommand):
-    """How far a consumer has come."""
+    """Stores the offset of a consumer."""
 
     key = CommandKey.STORE_OFFSET
     is_correlated = False
@@ -318,7 +318,7 @@ class StoreOffset(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class QueryOffset(StreamCommand):
-    """How far has a consumer come?"""
+    """Request: the stored offset of a consumer."""
 
     key = CommandKey.QUERY_OFFSET
     reference: Text
@@ -327,7 +327,7 @@ class QueryOffset(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class QueryOffsetResponse(StreamCommand):
-    """The offset that was stored last."""
+    """The offset stored last."""
 
     key = RESPONSE | CommandKey.QUERY_OFFSET
     code: U16
@@ -339,7 +339,7 @@ class QueryOffsetResponse(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class Create(StreamCommand):
-    """Make a stream."""
+    """Request: create a stream."""
 
     key = CommandKey.CREATE
     stream: Text
@@ -348,7 +348,7 @@ class Create(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class Delete(StreamCommand):
-    """Delete a stream."""
+    """Request: delete a stream."""
 
     key = CommandKey.DELETE
     stream: Text
@@ -356,7 +356,7 @@ class Delete(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class Metadata(StreamCommand):
-    """Where are these streams?"""
+    """Request: the brokers that have these streams."""
 
     key = CommandKey.METADATA
     streams: Texts
@@ -364,7 +364,7 @@ class Metadata(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class MetadataResponse(StreamCommand):
-    """Brokers, and which of them has which stream."""
+    """The brokers, and the placement of each stream."""
 
     key = RESPONSE | CommandKey.METADATA
     brokers: Brokers
@@ -373,7 +373,7 @@ class MetadataResponse(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class MetadataUpdate(StreamCommand):
-    """From the broker: a stream is gone."""
+    """Sent by the broker when a stream was deleted."""
 
     key = CommandKey.METADATA_UPDATE
     is_correlated = False
@@ -383,7 +383,7 @@ class MetadataUpdate(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class Route(StreamCommand):
-    """Which streams of a super stream does a routing key lead to?"""
+    """Request: the streams of a super stream that a routing key is routed to."""
 
     key = CommandKey.ROUTE
     routing_key: Text
@@ -392,7 +392,7 @@ class Route(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class Partitions(StreamCommand):
-    """Which streams is a super stream made of?"""
+    """Request: the streams of a super stream."""
 
     key = CommandKey.PARTITIONS
     super_stream: Text
@@ -400,7 +400,7 @@ class Partitions(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class RouteResponse(StreamCommand):
-    """The streams that Route asked for."""
+    """The streams that a routing key is routed to."""
 
     key = RESPONSE | CommandKey.ROUTE
     code: U16
@@ -409,14 +409,14 @@ class RouteResponse(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class PartitionsResponse(RouteResponse):
-    """The same, to Partitions."""
+    """The streams of a super stream."""
 
     key = RESPONSE | CommandKey.PARTITIONS
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStats(StreamCommand):
-    """How much is in a stream?"""
+    """Request: the statistics of a stream."""
 
     key = CommandKey.STREAM_STATS
     stream: Text
@@ -424,7 +424,7 @@ class StreamStats(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class StreamStatsResponse(StreamCommand):
-    """Numbers by their names; -1 for what there is not."""
+    """Statistics by name; -1 for unavailable ones."""
 
     key = RESPONSE | CommandKey.STREAM_STATS
     code: U16
@@ -433,7 +433,7 @@ class StreamStatsResponse(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class CreateSuperStream(StreamCommand):
-    """Make streams, and the exchange that leads to them."""
+    """Request: create streams, and the exchange that routes to them."""
 
     key = CommandKey.CREATE_SUPER_STREAM
     name: Text
@@ -444,7 +444,7 @@ class CreateSuperStream(StreamCommand):
 
 @dataclass(frozen=True, slots=True)
 class DeleteSuperStream(StreamCommand):
-    """Delete them."""
+    """Request: delete a super stream and its streams."""
 
     key = CommandKey.DELETE_SUPER_STREAM
     name: Text
@@ -452,7 +452,7 @@ class DeleteSuperStream(StreamCommand):
 
 # --- reading and writing ----------------------------------------------------------------------------
 
-# What a client may send; there is one version of each.
+# The commands that a client may send; each has one version.
 FROM_CLIENTS: dict[int, type[StreamCommand]] = {
     command.key: command
     for command in (
@@ -465,7 +465,7 @@ FROM_CLIENTS: dict[int, type[StreamCommand]] = {
 
 
 def decode(frame: bytes, known: dict[int, type[StreamCommand]] = FROM_CLIENTS) -> tuple[StreamCommand, int]:
-    """The command in `frame`, and its correlation number; Malformed if it is none of those that are known."""
+    """Decode the command in `frame`, and its correlation number; MalformedFrame if it is not in `known`."""
     reader = FieldReader(frame)
     key, version = reader.number(2), reader.number(2)
     found = known.get(key)
@@ -476,6 +476,6 @@ def decode(frame: bytes, known: dict[int, type[StreamCommand]] = FROM_CLIENTS) -
 
 
 def encode_response(key: int, correlation: int, code: int) -> bytes:
-    """The frame of an answer that says how it went, and nothing else."""
+    """Encode a response that consists of its code only."""
     head = (RESPONSE | key).to_bytes(2, "big") + b"\x00\x01"
     return framed(b"".join((head, correlation.to_bytes(4, "big"), code.to_bytes(2, "big"))))

@@ -1,4 +1,4 @@
-"""Messages of the stream protocol, which are AMQP 1.0, <-> address, property list and body, as RabbitMQ does.
+"""Converts stream messages (AMQP 1.0) to address, property list and body and back, as RabbitMQ does.
 
     x-exchange, x-routing-key                  annotations       ◀──▶   address
     x-basic-priority, -delivery-mode, -expiration                ◀──▶   priority, delivery_mode, expiration
@@ -7,9 +7,10 @@
     x-basic-type, x-basic-app-id               app. properties   ◀──▶   type, app_id
     all others                                 app. properties   ◀──▶   headers, but tables and arrays
 
-An id that is no text has its type in a header, x-message-id-type or x-correlation-id-type. What has no place
-in 0-9-1 is not lost: if what a client sent would not come back as it was, all that stood before the body is
-kept in one header more, `SECTIONS_HEADER`. And what is no AMQP 1.0 at all comes back as it was, too.
+The type of an id that is no string is in a header, x-message-id-type or x-correlation-id-type. What 0-9-1
+cannot represent is not lost: if a client's message would not be restored unchanged, all sections before the
+body are kept in an additional header, `SECTIONS_HEADER`. Content that is not AMQP 1.0 is restored unchanged
+as well.
 """
 
 from base64 import b64decode, b64encode
@@ -39,9 +40,9 @@ from warren.wire.table import (
 )
 
 SECTIONS_HEADER = "x-amqp-1.0-sections"
-# By which consumers over AMQP choose.
+# The header that filters match for consumers over AMQP.
 FILTER_HEADER = "x-stream-filter-value"
-# The type of a message whose body is sections of AMQP 1.0, and not octets.
+# The type of a message whose body consists of AMQP 1.0 sections other than data.
 SECTIONS_TYPE = "amqp-1.0"
 
 _ID_TYPES = {"message_id": "x-message-id-type", "correlation_id": "x-correlation-id-type"}
@@ -52,9 +53,9 @@ _PLAIN_DATA = b"\x00\x53\x75"
 
 @dataclass(frozen=True, slots=True)
 class MessageHead:
-    """All of a message that stands before its body."""
+    """The part of a message before its body."""
 
-    # Exchange and routing key, if it names both.
+    # Exchange and routing key, if the message has both.
     exchange: str | None
     routing_key: str | None
     property_list: bytes
@@ -67,7 +68,7 @@ NO_HEAD = MessageHead(None, None, _NO_PROPERTIES, 0, has_headers=False, has_expi
 
 
 class MessageConverter:
-    """Takes messages of one connection apart; it knows the heads that came of late."""
+    """Converts messages of one connection; it caches recent heads."""
 
     __slots__ = ("_filtered", "_known")
 
@@ -76,9 +77,9 @@ class MessageConverter:
         self._filtered: OrderedDict[tuple[MessageHead, str], MessageHead] = OrderedDict()
 
     def split(self, message: bytes) -> tuple[MessageHead, int, int, bool]:
-        """The head, where the body begins and ends, and whether it is octets in a data section.
+        """Return the head, the start and end of the body, and whether the body is one data section's content.
 
-        If it is not, the body is the rest of the message as it is: other sections, or no AMQP 1.0.
+        Otherwise the body is the unchanged rest of the message: other sections, or not AMQP 1.0.
         """
         if message[:3] == _PLAIN_DATA:
             found = _only_data(message)
@@ -98,7 +99,7 @@ class MessageConverter:
             return NO_HEAD, 0, len(message), False
 
     def filtered(self, head: MessageHead, value: str) -> MessageHead:
-        """`head` with the filter value `value`, which is a header to whoever reads over AMQP."""
+        """Return `head` with the filter value `value`, as a header for consumers over AMQP."""
         found = self._filtered.get((head, value))
         if found is None:
             found = self._filtered[head, value] = _with_filter(head, value)
@@ -117,7 +118,7 @@ class MessageConverter:
 
 
 def _with_filter(head: MessageHead, value: str) -> MessageHead:
-    """The filter value is beside the message, and no part of it: stream clients get what was sent."""
+    """The filter value is not part of the message: stream clients receive the message as sent."""
     properties = BasicProperties.decode_list(head.property_list)
     is_addressed = head.exchange is not None and head.routing_key is not None
     address = (head.exchange, head.routing_key) if is_addressed else (None, None)
@@ -127,7 +128,7 @@ def _with_filter(head: MessageHead, value: str) -> MessageHead:
 
 
 def _only_data(message: bytes) -> tuple[int, int] | None:
-    """Where the octets are of a message that is one data section."""
+    """The start and end of the content of a message that consists of one data section."""
     size = len(message)
     if size >= 5 and message[3] == 0xA0 and message[4] == size - 5:
         return 5, size
@@ -137,7 +138,7 @@ def _only_data(message: bytes) -> tuple[int, int] | None:
 
 
 def read_head(octets: bytes, *, is_data: bool) -> MessageHead:
-    """What `octets`, the sections before a body, say; Amqp1Error if they cannot be read."""
+    """Decode `octets`, the sections before a body; Amqp1Error if they are invalid."""
     if len(octets) > STREAM_HEAD_SIZE_MAX:
         raise Amqp1Error("too much before the body")
     sections = _values(octets)
@@ -167,7 +168,7 @@ def read_head(octets: bytes, *, is_data: bool) -> MessageHead:
 def write_head(
     properties: BasicProperties, exchange: str | None, routing_key: str | None, *, is_kept: bool
 ) -> bytes:
-    """The sections before a body with `properties`; `is_kept` if it was an AMQP 1.0 message before."""
+    """Encode `properties` as sections before a body; `is_kept` if it was an AMQP 1.0 message before."""
     headers: Table = dict(properties.headers or {})
     if is_kept:
         sections = headers.pop(SECTIONS_HEADER, None)
@@ -221,7 +222,7 @@ def _values(octets: bytes) -> dict[int, Typed]:
 
 
 def _canonical(sections: dict[int, Typed]) -> bytes:
-    """The sections as `write_head` would write them, had it everything that is in them."""
+    """The sections as `write_head` would write them from their decoded content."""
     parts = []
     for code, (kind, value) in sections.items():
         if code == amqp1.PROPERTIES and kind == "list":
@@ -231,7 +232,7 @@ def _canonical(sections: dict[int, Typed]) -> bytes:
 
 
 def _texts(section: Typed | None) -> dict[str, Typed]:
-    """The entries of a map of annotations by their keys, which are symbols."""
+    """The entries of an annotations map by key (symbols)."""
     if section is None or section[0] != "map":
         return {}
     return {key[1]: value for key, value in section[1] if key[0] == "symbol"}
@@ -296,7 +297,7 @@ def _take_annotations(properties: BasicProperties, annotations: dict[str, Typed]
 
 
 def _short(value: Typed | None) -> str | None:
-    """The text of `value` if it is one, and short enough for 0-9-1."""
+    """The text of `value` if it is a string that fits 0-9-1."""
     if value is None or value[0] not in ("utf8", "symbol"):
         return None
     text: str = value[1]
@@ -304,7 +305,7 @@ def _short(value: Typed | None) -> str | None:
 
 
 def _untyped(value: Typed) -> Value:
-    """The value of a header; None for what cannot be one."""
+    """Convert an AMQP 1.0 value to a header value; None if it has no equivalent."""
     kind, content = value
     if kind in _TO_HEADER:
         return _TO_HEADER[kind](content)
@@ -321,7 +322,7 @@ def _optional(kind: str, value: str | None) -> Typed:
 
 
 def _id(text: str | None, headers: Table, header: str, is_kept: bool) -> Typed:
-    """The id that is `text` in 0-9-1, of the type that a header says if that was us."""
+    """Convert the 0-9-1 id `text`, to the type named in a header if the broker has set it."""
     kind = headers.pop(header, None) if is_kept and text is not None else None
     if text is None:
         return NULL
@@ -340,7 +341,7 @@ def _id(text: str | None, headers: Table, header: str, is_kept: bool) -> Typed:
 
 
 def _typed(value: Value) -> Typed | None:
-    """The AMQP 1.0 value of a header; None for a table, an array or a decimal, which RabbitMQ leaves out."""
+    """Convert a header value to AMQP 1.0; None for a table, array or decimal, which RabbitMQ omits."""
     if value is None:
         return NULL
     kind = _FROM_HEADER.get(type(value))

@@ -1,4 +1,4 @@
-"""What a Deliver carries: a chunk of a stream, as RabbitMQ has them in its files.
+"""The Deliver frame: a chunk of a stream, in the format of RabbitMQ's segment files.
 
     deliver  │ size u32 │ key u16 │ version u16 │ subscription u8 │ chunk │
     version 2│ size u32 │ key u16 │ version u16 │ subscription u8 │ committed u64 │ chunk │
@@ -6,8 +6,8 @@
              │ checksum u32 │ size u32 │ size of a trailer u32 │ 4 octets │ entry … │
     entry    │ size u32, below 2**31 │ message │
 
-The checksum is CRC-32 of all entries. `committed` is the offset at which the last chunk of the stream begins
-that can be read, and is there for clients that say that they know version 2.
+The checksum is CRC-32 of all entries. `committed` is the offset at which the last readable chunk of the
+stream begins; it is sent to clients that support version 2.
 """
 
 import zlib
@@ -20,27 +20,27 @@ from warren.wire.streams.codes import CommandKey
 _HEAD = Struct(">IHHBBBHIqQQIIII")
 _HEAD_2 = Struct(">IHHBQBBHIqQQIIII")
 _MAGIC = 0x50
-# Of the frame, without the four octets of its size, and of the chunk's entries.
+# The size of the frame without its four size bytes and without the chunk's entries.
 _OVERHEAD = _HEAD.size - 4
-# How much further the chunk of version 2 begins.
+# The additional bytes before the chunk in version 2.
 _COMMITTED = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverFrame:
-    """Messages one behind the other."""
+    """One chunk of consecutive messages."""
 
     subscription: int
     first: int
     time: int
     epoch: int
     messages: Sequence[bytes]
-    # Where the last chunk begins, for those who are told.
+    # The offset at which the last chunk begins; None in version 1.
     committed: int | None = None
 
 
 def deliver_head(delivered: DeliverFrame, count: int, data: bytes) -> bytes:
-    """What stands before `data`, which is `count` entries, in place of the messages of `delivered`."""
+    """Encode the frame up to `data`, which is `count` entries that replace the messages of `delivered`."""
     chunk = (
         _MAGIC, 0, count, count, delivered.time, delivered.epoch, delivered.first,
         zlib.crc32(data), len(data), 0, 0,

@@ -1,10 +1,10 @@
-"""Fields of commands, one behind the other.
+"""The field types of commands.
 
-    text     │ size i16 │ octets │               size -1 is none, which is read as empty
+    text     │ size i16 │ octets │               size -1 is null, which is decoded as empty
     octets   │ size i32 │ octets │
     array    │ count u32 │ element … │
 
-Invariant: of what a frame says, nothing is believed that its own size does not bear out.
+Invariant: no size or count is used before it was checked against the size of the frame.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _NONE_OCTETS = 0xFFFF_FFFF
 
 
 class FieldReader:
-    """Reads the fields of one frame."""
+    """Decodes the fields of one frame."""
 
     __slots__ = ("_at", "_octets")
 
@@ -30,11 +30,11 @@ class FieldReader:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all of it was read."""
+        """True if all fields were read."""
         return self._at == len(self._octets)
 
     def take(self, size: int) -> bytes:
-        """The next `size` octets; Malformed if there are less."""
+        """Return the next `size` bytes; MalformedFrame if there are fewer."""
         end = self._at + size
         if end > len(self._octets):
             raise MalformedFrame("frame cut short")
@@ -43,13 +43,13 @@ class FieldReader:
         return octets
 
     def number(self, size: int) -> int:
-        """An unsigned number of `size` octets."""
+        """Return an unsigned integer of `size` bytes."""
         return int.from_bytes(self.take(size), "big")
 
 
 @dataclass(frozen=True, slots=True)
 class FieldCodec(Generic[T]):
-    """How one kind of field is read and written."""
+    """Encodes and decodes one type of field."""
 
     read: Callable[[FieldReader], T]
     write: Callable[[bytearray, T], None]
@@ -57,7 +57,7 @@ class FieldCodec(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """Where a subscription begins: `value` is an offset, or a time in ms, if `type` says so."""
+    """The start of a subscription: `value` is an offset, or a time in ms, depending on `type`."""
 
     type: OffsetType
     value: int = 0
@@ -65,7 +65,7 @@ class Offset:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """From which to which version a command is understood."""
+    """The range of supported versions of a command."""
 
     key: int
     first: int
@@ -74,7 +74,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class BrokerReference:
-    """Where clients reach a broker; streams name it by `number`."""
+    """The advertised address of a broker, referred to by `number`."""
 
     number: int
     host: str
@@ -83,7 +83,7 @@ class BrokerReference:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a stream is; `leader` is -1 unless `code` is OK."""
+    """The brokers of a stream; `leader` is -1 unless `code` is OK."""
 
     stream: str
     code: int
@@ -93,7 +93,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class PublishingError:
-    """A message that was not taken, and why."""
+    """A refused message, with the code."""
 
     sequence: int
     code: int
@@ -132,7 +132,7 @@ def _write_octets(out: bytearray, value: bytes) -> None:
 
 def _array(kind: FieldCodec[T]) -> FieldCodec[tuple[T, ...]]:
     def read(reader: FieldReader) -> tuple[T, ...]:
-        # Each element takes an octet at least, so `take` ends a count that is a lie.
+        # Each element takes at least one byte, so that `take` stops at a false count.
         return tuple(kind.read(reader) for _ in range(reader.number(4)))
 
     def write(out: bytearray, value: tuple[T, ...]) -> None:
@@ -173,7 +173,7 @@ def _read_optional_offset(reader: FieldReader) -> Offset:
         return Offset(OffsetType.NONE)
     offset = _read_offset(reader)
     if not reader.is_at_end:
-        # There are clients that send a value, which means nothing, with each type.
+        # Some clients send an unused value with each type.
         reader.take(8)
     return offset
 
@@ -245,7 +245,7 @@ OCTETS = FieldCodec(_read_octets, _write_octets)
 TEXTS = _array(TEXT)
 SEQUENCES = _array(U64)
 PAIRS = FieldCodec(_read_pairs, _write_pairs)
-# The same at the end of a command, where they may be missing.
+# Pairs at the end of a command, which may be missing.
 OPTIONAL_PAIRS = FieldCodec(_read_optional_pairs, _write_pairs)
 OFFSET = FieldCodec(_read_offset, _write_offset)
 OPTIONAL_OFFSET = FieldCodec(_read_optional_offset, _write_offset)

@@ -1,6 +1,6 @@
-"""Cuts what a client sends into frames.
+"""Splits the input of a connection into frames.
 
-frame   │ size u32 │ key u16 │ version u16 │ correlation u32, in requests and answers │ fields … │
+frame   │ size u32 │ key u16 │ version u16 │ correlation u32, in requests and responses │ fields … │
 """
 
 from warren.wire.streams.codes import FrameTooLarge, MalformedFrame
@@ -11,28 +11,28 @@ HEAD_SIZE = 4
 
 
 class StreamFrameReader:
-    """What came and was not obeyed yet."""
+    """The received data that is not processed yet."""
 
     __slots__ = ("_at", "_data", "_missing", "_parts", "size_max")
 
     def __init__(self, size_max: int) -> None:
-        # 0 is for as large as can be said.
+        # The maximum frame size in bytes; 0 is no limit.
         self.size_max = size_max
         self._data = b""
         self._at = 0
-        # What came behind `_data`, and how much more there must be before it is worth a look.
+        # The data received after `_data`, and how much more is needed before it is parsed.
         self._parts: list[bytes] = []
         self._missing = 0
 
     def feed(self, data: bytes) -> None:
-        """Take what came."""
+        """Add received data."""
         self._missing -= len(data)
         self._parts.append(data)
 
     def next(self) -> bytes | None:
-        """The next whole frame, without its size; None if it has not come.
+        """Return the next complete frame, without its size; None if it is incomplete.
 
-        FrameTooLarge as soon as its size is known, Malformed if it is too short to be one.
+        FrameTooLarge as soon as its size is known, MalformedFrame if it is too short.
         """
         if self._missing > 0:
             return None
@@ -56,7 +56,7 @@ class StreamFrameReader:
 
     @property
     def has_more(self) -> bool:
-        """Whether `next` may give something."""
+        """True if `next` may return a frame."""
         return self._missing <= 0 and (bool(self._parts) or len(self._data) - self._at >= _SIZE_OCTETS)
 
     def _join(self) -> None:
@@ -68,5 +68,5 @@ class StreamFrameReader:
 
 
 def framed(payload: bytes | bytearray) -> bytes:
-    """`payload` with its size in front."""
+    """`payload` preceded by its size."""
     return b"".join((len(payload).to_bytes(_SIZE_OCTETS, "big"), payload))

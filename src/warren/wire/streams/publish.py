@@ -1,12 +1,12 @@
-"""What a Publish carries: messages one by one, or some hundred as one entry.
+"""The Publish frame: entries, each with one message or a batch of some hundred messages.
 
     publish  │ key u16 │ version u16 │ publisher u8 │ count u32 │ entry … │
     entry    │ sequence u64 │ filter text, in version 2 │ message, or batch │
     message  │ size u32, below 2**31 │ octets │
     batch    │ 1 in a bit │ compression, 3 bits │ 4 bits │ count u16 │ unpacked size u32 │ size u32 │ octets │
 
-Unpacked, a batch is messages, each with its size in front. Each of them has an offset of its own, but all
-have one sequence.
+An uncompressed batch consists of messages, each preceded by its size. Each of them has its own offset, but
+all have one sequence.
 """
 
 import zlib
@@ -23,29 +23,29 @@ _IS_BATCH = 1 << 31
 _NO_TEXT = 0xFFFF
 _PLAIN = 0
 _GZIP = 1
-# For zlib: with the head and the end of gzip around it.
+# zlib's window bits for data with gzip header and trailer.
 _GZIP_BITS = 16 + zlib.MAX_WBITS
 
 
 class SubEntryBatch:
-    """Messages that were published as one entry."""
+    """Messages published as one entry."""
 
     __slots__ = ("compression", "count", "octets", "size")
 
     def __init__(self, compression: int, count: int, size: int, octets: bytes) -> None:
         self.compression = compression
         self.count = count
-        # Unpacked.
+        # The uncompressed size in bytes.
         self.size = size
         self.octets = octets
 
     @property
     def is_readable(self) -> bool:
-        """Whether `messages` knows how it was packed."""
+        """True if `messages` supports its compression."""
         return self.compression in (_PLAIN, _GZIP)
 
     def messages(self) -> list[bytes]:
-        """The messages; Malformed if there are others than it says."""
+        """Decode the messages; MalformedFrame if they do not match the declared count and size."""
         octets = self.octets
         if self.size > limits.STREAM_BATCH_SIZE_MAX:
             raise MalformedFrame(f"a batch of {self.size} octets")
@@ -70,7 +70,7 @@ class SubEntryBatch:
 
 
 class Publication:
-    """One Publish: which publisher, and its entries."""
+    """One Publish: its publisher and entries."""
 
     __slots__ = ("entries", "filters", "publisher")
 
@@ -81,14 +81,14 @@ class Publication:
         filters: list[str | None] | None = None,
     ) -> None:
         self.publisher = publisher
-        # Sequence, and message or batch.
+        # Pairs of sequence, and message or batch.
         self.entries = entries
-        # The filter value of each, in version 2.
+        # The filter value of each entry, in version 2.
         self.filters = filters
 
 
 def decode_publish(frame: bytes) -> Publication:
-    """What is in `frame`, a Publish; Malformed if it is not whole, or is of an unknown version."""
+    """Decode a Publish frame; MalformedFrame if it is incomplete, or of an unknown version."""
     if len(frame) < _HEAD_SIZE:
         raise MalformedFrame("frame cut short")
     version = frame[2] << 8 | frame[3]
@@ -123,7 +123,7 @@ def decode_publish(frame: bytes) -> Publication:
 
 
 def encode_publish(publication: Publication) -> bytes:
-    """The frame of `publication`, without its size, in version 1."""
+    """Encode `publication` in version 1, without the size of the frame."""
     parts = [
         b"\x00\x02\x00\x01",
         bytes((publication.publisher,)),
@@ -140,7 +140,7 @@ def encode_publish(publication: Publication) -> bytes:
 
 
 def _filter_at(frame: bytes, at: int) -> tuple[str | None, int]:
-    """The text at `at`, None for none, and where it ends."""
+    """Return the text at `at`, None for null, and its end."""
     size = int.from_bytes(frame[at : at + 2], "big")
     at += 2
     if size == _NO_TEXT:
@@ -159,7 +159,7 @@ def _size_at(frame: bytes, at: int) -> int:
 def _append_batch(
     entries: "list[tuple[int, bytes | SubEntryBatch]]", sequence: int, frame: bytes, at: int
 ) -> int:
-    """Take the batch at `at`; answers where it ends."""
+    """Append the batch at `at` to `entries`; return its end."""
     if at + _BATCH.size > len(frame):
         raise MalformedFrame("batch cut short")
     kind, count, unpacked_size, size = _BATCH.unpack_from(frame, at)
@@ -172,7 +172,7 @@ def _append_batch(
 
 
 def _unzipped(octets: bytes, size: int) -> bytes:
-    """No more of what `octets` unpack to than one octet too many."""
+    """Decompress `octets` to at most `size` + 1 bytes."""
     try:
         return zlib.decompressobj(_GZIP_BITS).decompress(octets, size + 1)
     except zlib.error as error:
