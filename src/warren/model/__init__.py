@@ -1,1 +1,1 @@
-"""The vocabulary of all that follows: messages, names, arguments, counters."""
+"""Basic types of the broker: messages, names, arguments, counters."""

@@ -1,7 +1,7 @@
-"""x-arguments of queues and exchanges, and policies over them: checked, merged and parsed once into settings.
+"""Checks, merges and parses x-arguments of queues and exchanges, with policies applied.
 
-The checks, their order and their texts are those of RabbitMQ 3.10.8, measured. Beyond it,
-`x-delivery-limit`, `x-consumer-timeout` and `x-queue-leader-locator` are taken on classic queues.
+The checks, their order and their texts are those of RabbitMQ 3.10.8, measured. In addition,
+`x-delivery-limit`, `x-consumer-timeout` and `x-queue-leader-locator` are accepted on classic queues.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,14 +14,14 @@ from warren.model.names import ExchangeName, QueueName
 from warren.wire.table import Value, type_name
 
 Arguments = Mapping[str, Value]
-# The definition of a policy, as its JSON says it: keys are those of the arguments without `x-`.
+# The definition of a policy as in its JSON: keys are those of the arguments without `x-`.
 Definition = Mapping[str, object]
 
 ALTERNATE_EXCHANGE = "alternate-exchange"
 DEAD_LETTER_EXCHANGE = "x-dead-letter-exchange"
 DEAD_LETTER_ROUTING_KEY = "x-dead-letter-routing-key"
 QUEUE_TYPE = "x-queue-type"
-# The key of a policy by which a queue has its past.
+# The policy key that retains what is published to a queue.
 RETAIN = "retain"
 QUEUE_KINDS = ("classic", "quorum", "stream")
 
@@ -37,7 +37,7 @@ _INTEGER_TYPES = frozenset(
     ("byte", "short", "signedint", "long", "unsignedbyte", "unsignedshort", "unsignedint")
 )
 
-# Arguments that a kind of queue understands, in the order in which a second declaration is compared.
+# The arguments of each queue type, in the order in which a repeated declaration is compared.
 KIND_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "classic": (
         "x-expires",
@@ -84,10 +84,10 @@ KIND_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
         "x-queue-leader-locator",
     ),
 }
-# RabbitMQ ignores it where a kind does not know it.
+# RabbitMQ ignores this argument on queue types that do not support it.
 _IGNORED_WHERE_UNKNOWN = "x-consumer-timeout"
 
-# Of a policy and an argument, or of two policies, the smaller number of these holds.
+# The keys of which the smaller value applies, of a policy and an argument, or of two policies.
 _SMALLER_HOLDS = frozenset(
     (
         "expires",
@@ -102,7 +102,7 @@ _SMALLER_HOLDS = frozenset(
 
 
 class Overflow(Enum):
-    """What a full queue does with one message more."""
+    """What a full queue does with another message."""
 
     DROP_HEAD = "drop-head"
     REJECT_PUBLISH = "reject-publish"
@@ -111,7 +111,7 @@ class Overflow(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSettings:
-    """What a queue does, whether an argument said so or a policy; None is no limit."""
+    """The settings of a queue, from arguments and policies; None is no limit."""
 
     kind: str = "classic"
     message_ttl_ms: int | None = None
@@ -125,19 +125,19 @@ class QueueSettings:
     single_active_consumer: bool = False
     delivery_limit: int | None = None
     consumer_timeout_ms: int | None = None
-    # Whether what is published to it is kept in a stream beside it.
+    # True if messages published to it are also kept in its retained stream.
     is_retained: bool = False
-    # Of streams: how old messages get, and bytes of a file.
+    # For streams: the maximum age of messages (ms), and the size of a segment file in bytes.
     age_ms_max: int | None = None
     segment_size_max: int | None = None
 
 
-# Most queues have neither arguments nor a policy: they share these.
+# Shared by the many queues without arguments and policies.
 DEFAULT_SETTINGS = QueueSettings()
 
 
 def queue_kind(arguments: Arguments) -> str:
-    """The type of queue that `arguments` ask for."""
+    """The queue type that `arguments` ask for."""
     kind = arguments.get(QUEUE_TYPE, "classic")
     return kind if isinstance(kind, str) else "classic"
 
@@ -163,7 +163,7 @@ def check_queue_arguments(queue: QueueName, arguments: Arguments) -> None:
 def check_queue_properties(
     queue: QueueName, kind: str, *, durable: bool, exclusive: bool, auto_delete: bool
 ) -> None:
-    """Raise unless a queue of `kind` may have these properties, and Warren has the kind."""
+    """Raise unless a queue of type `kind` may have these properties, and Warren supports the type."""
     if kind == "classic":
         return
     for is_wrong, name in (
@@ -178,17 +178,17 @@ def check_queue_properties(
 
 
 def dead_letter_exchange(queue: QueueName, arguments: Arguments) -> ExchangeName | None:
-    """The dead-letter exchange that `arguments` name, whose permissions are checked first of all."""
+    """The dead-letter exchange in `arguments`, whose permissions are checked before all others."""
     return _exchange_argument(queue, DEAD_LETTER_EXCHANGE, arguments, "queue")
 
 
 def alternate_exchange(exchange: ExchangeName, arguments: Arguments) -> ExchangeName | None:
-    """The alternate exchange that `arguments` name."""
+    """The alternate exchange in `arguments`."""
     return _exchange_argument(exchange, ALTERNATE_EXCHANGE, arguments, "exchange")
 
 
 def effective_definition(policy: Definition | None, operator_policy: Definition | None) -> Definition:
-    """What a policy and an operator policy say together."""
+    """Merge a policy and an operator policy."""
     if not operator_policy:
         return policy or {}
     if not policy:
@@ -205,7 +205,7 @@ def effective_definition(policy: Definition | None, operator_policy: Definition 
 def queue_settings(
     arguments: Arguments, policy: Definition | None = None, operator_policy: Definition | None = None
 ) -> QueueSettings:
-    """What checked `arguments` and the policies make of a queue, with RabbitMQ's precedence."""
+    """Merge checked `arguments` and policies into queue settings, with RabbitMQ's precedence."""
     definition = effective_definition(policy, operator_policy)
     if not arguments and not definition:
         return DEFAULT_SETTINGS
@@ -219,7 +219,7 @@ def queue_settings(
         overflow=Overflow(said.string("overflow") or "drop-head"),
         dead_letter_exchange=said.string("dead-letter-exchange"),
         dead_letter_routing_key=said.string("dead-letter-routing-key"),
-        # A queue of one priority is a queue without priorities.
+        # A single priority is the same as none.
         priority_max=_number(arguments.get("x-max-priority")) or None,
         single_active_consumer=arguments.get("x-single-active-consumer") is True,
         delivery_limit=said.number("delivery-limit"),
@@ -231,7 +231,7 @@ def queue_settings(
 
 
 def retention(definition: Definition) -> Definition:
-    """What holds for the stream that keeps what is published to a queue, of which `definition` holds."""
+    """The settings of the retained stream of a queue to which `definition` applies."""
     value = definition.get(RETAIN)
     if value is None:
         return {}
@@ -241,7 +241,7 @@ def retention(definition: Definition) -> Definition:
 def exchange_alternate(
     arguments: Arguments, policy: Definition | None = None, operator_policy: Definition | None = None
 ) -> str | None:
-    """The name of the alternate exchange by argument, else by policy."""
+    """The name of the alternate exchange: of the argument, else of the policies."""
     name = arguments.get(ALTERNATE_EXCHANGE)
     if name is None:
         name = effective_definition(policy, operator_policy).get(ALTERNATE_EXCHANGE)
@@ -249,7 +249,7 @@ def exchange_alternate(
 
 
 class _MergedArguments:
-    """Arguments and a policy, asked by the policy's key."""
+    """Arguments merged with a policy, by policy key."""
 
     __slots__ = ("_arguments", "_definition")
 
@@ -265,12 +265,12 @@ class _MergedArguments:
         return min(argument, policy) if key in _SMALLER_HOLDS else argument
 
     def by_policy(self, key: str) -> int | None:
-        """The same, where the policy comes first."""
+        """The number under `key`, where the policy takes precedence."""
         policy = _number(self._definition.get(key))
         return _number(self._arguments.get("x-" + key)) if policy is None else policy
 
     def age(self, key: str) -> int | None:
-        """The shorter one, in ms."""
+        """The shorter age of argument and policy (ms)."""
         said = (self._arguments.get("x-" + key), self._definition.get(key))
         return min((age_ms(age) for age in said if isinstance(age, str) and is_age(age)), default=None)
 
@@ -284,7 +284,7 @@ class _MergedArguments:
 
 
 def _number(value: object) -> int | None:
-    # A negative limit is none: RabbitMQ 4 reads x-delivery-limit so, and refuses it elsewhere.
+    # A negative limit means none: so RabbitMQ 4 reads x-delivery-limit, and it refuses others.
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         return None
     return int(value)
@@ -313,7 +313,7 @@ def _check_value(queue: QueueName, key: str, arguments: Arguments) -> None:
 
 
 def not_integer(value: Value) -> str | None:
-    """What RabbitMQ says of a `value` that is no integer; None for one. A timestamp is none."""
+    """RabbitMQ's error for a `value` that is no integer; None if it is one. A timestamp is no integer."""
     kind = type_name(value)
     return None if kind in _INTEGER_TYPES else f'"expected integer, got {kind}"'
 
@@ -369,13 +369,13 @@ def _max_age(value: Value, arguments: Arguments) -> str | None:
 
 
 def is_age(value: str) -> bool:
-    """True for a count and a unit, as in `7D`: what `x-max-age` and its policy key hold."""
+    """True if `value` is a number with a unit, such as `7D`, as in `x-max-age` and its policy key."""
     count, unit = value[:-1], value[-1:]
     return unit in _AGE_UNITS_MS and count.isascii() and count.isdigit() and int(count[:18]) > 0
 
 
 def age_ms(value: str) -> int:
-    """The milliseconds of an age as `7D`, which `is_age`; a month has 30 days, a year 365 (RabbitMQ)."""
+    """Convert a valid age such as `7D` to ms; a month has 30 days, a year 365 (RabbitMQ)."""
     return int(value[:-1][:18]) * _AGE_UNITS_MS[value[-1]]
 
 
@@ -392,7 +392,7 @@ def _unacceptable(value: Value) -> str:
     return f"{{unacceptable_type,{type_name(value)}}}"
 
 
-# In RabbitMQ's order: of several wrong arguments the first is named.
+# In RabbitMQ's order: the first of several wrong arguments is reported.
 _CHECKS: Mapping[str, Callable[[Value, Arguments], str | None]] = {
     "x-expires": _expires,
     "x-message-ttl": _ttl,
@@ -416,7 +416,7 @@ _CHECKS: Mapping[str, Callable[[Value, Arguments], str | None]] = {
     "x-queue-leader-locator": _one_of(
         "client-local", "balanced", "random", "least-leaders", error="invalid_queue_locator_arg"
     ),
-    # Not checked by RabbitMQ 3.10, which does not read them on a classic queue.
+    # RabbitMQ 3.10 does not check these, because it ignores them on a classic queue.
     "x-delivery-limit": _integer,
     "x-consumer-timeout": _natural,
 }

@@ -1,21 +1,21 @@
-"""A column of numbers, 0 to 2**64 - 1, that grows at its end: an `array` that compiled code need not box for.
+"""A growing column of integers, 0 to 2**64 - 1: an `array` that compiled code accesses without boxing.
 
     _array  │ 17 │ 4 │ 99 │ 3 │   │   │   │   │
               0    1    2   3   count          _room
 
-Compiled, `_items` is a view of the array, which cannot grow while there is one.
+Compiled, `_items` is a view of the array, which cannot be resized while a view exists.
 """
 
 from array import array
 
 _ROOM_MIN = 8
 _BLANK = array("Q", bytes(8 * _ROOM_MIN))
-# By what part of itself a column grows, as a shift: room for an eighth more is what it wastes at most.
+# The fraction by which a column grows, as a shift: at most an eighth is unused.
 _GROWTH_SHIFT = 3
 
 
 class Column:
-    """`count` numbers, each at its place."""
+    """An array of `count` integers, by place."""
 
     __slots__ = ("_array", "_items", "_room", "count")
 
@@ -26,7 +26,7 @@ class Column:
         self._room = _ROOM_MIN
 
     def append(self, number: int) -> None:
-        """Put `number` behind the last."""
+        """Append `number`."""
         if self.count == self._room:
             self._grow()
         self._items[self.count] = number
@@ -39,19 +39,19 @@ class Column:
         return self._items[place]
 
     def put(self, place: int, number: int) -> None:
-        """Have `number` at `place`. IndexError outside of the column."""
+        """Set the number at `place`. IndexError outside of the column."""
         if not 0 <= place < self.count:
             raise IndexError(place)
         self._items[place] = number
 
     def cut(self, count: int) -> None:
-        """Keep the first `count` numbers, of as many or more."""
+        """Truncate to the first `count` numbers, which must exist."""
         if not 0 <= count <= self.count:
             raise IndexError(count)
         self.count = count
 
     def numbers(self, first: int = 0) -> "array[int]":
-        """The numbers from place `first` on, as they are now."""
+        """Copy the numbers from place `first` on."""
         return self._array[first : self.count]
 
     def _grow(self) -> None:

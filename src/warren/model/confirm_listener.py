@@ -1,21 +1,21 @@
-"""Port: whoever published wants to be told, once for each number, that a message is safe or refused."""
+"""Port: receives, once per publish sequence, that a message is safe or refused."""
 
 
 class ConfirmListener:
-    """What a queue calls for a message that it cannot vouch for at once; subclassed by the publisher.
+    """Called by a queue for a message that it cannot confirm immediately; subclassed by publishers.
 
-    A queue that keeps a message in memory just accepts it. One that has to write it first announces that
-    with `expect` while it is published, and calls `done` or `refused` when the write has ended.
+    A queue that keeps the message in memory makes no calls. One that must write it first calls `expect`
+    during the publish, and `done` or `refused` when the write has ended.
     """
 
     def expect(self, sequence: int) -> None:
-        """One more answer is due for publish number `sequence`."""
+        """Register one more due answer for publish `sequence`."""
         raise NotImplementedError
 
     def done(self, first: int, last: int) -> None:
-        """One of the answers due for each number from `first` to `last`: the messages are safe."""
+        """Count one answer for each sequence from `first` to `last`: the messages are safe."""
         raise NotImplementedError
 
     def refused(self, sequence: int) -> None:
-        """One of the answers due for `sequence`: the message is not, and will not be, kept."""
+        """Count one answer for `sequence`: the message is not, and will not be, stored."""
         raise NotImplementedError

@@ -1,12 +1,12 @@
-"""What was done with messages: plain integers that only grow, counted by who does it, read by who shows it.
+"""Counters of messages: integers that only grow, incremented by channels and read by statistics.
 
-Counted are messages, not frames. Who counts inherits the integers: compiled, an addition to one's own is one
-instruction, and to those of another object some more. What a queue and an exchange count stands in these.
+They count messages, not frames. Classes that count inherit them: compiled, an increment of an own attribute
+is one instruction, and of another object's several. Queues and exchanges have counters of their own.
 """
 
 
 class Counters:
-    """What one half of a channel did, or all channels of a virtual host since it is there."""
+    """The counters of one side of a channel, or of all channels of a virtual host since its start."""
 
     __slots__ = (
         "acknowledged", "confirmed", "delivered", "delivered_no_ack", "dropped", "got", "got_empty",
@@ -16,16 +16,16 @@ class Counters:
     def __init__(self) -> None:
         self.published = 0
         self.confirmed = 0
-        # Of those that found no queue: given back, because they were mandatory; or not.
+        # Unroutable messages: returned because they were mandatory, or dropped.
         self.returned = 0
         self.dropped = 0
-        # To consumers that acknowledge, and to those that do not.
+        # Deliveries to consumers with acknowledgements, and without.
         self.delivered = 0
         self.delivered_no_ack = 0
-        # By basic.get: to be acknowledged, or not; and how often there was nothing to get.
+        # Messages of basic.get with acknowledgement and without, and the gets from an empty queue.
         self.got = 0
         self.got_no_ack = 0
         self.got_empty = 0
-        # Of those delivered or got, how many were handed out before.
+        # Those of the delivered and got messages that had been delivered before.
         self.redelivered = 0
         self.acknowledged = 0

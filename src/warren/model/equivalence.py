@@ -1,4 +1,4 @@
-"""What a second declaration must repeat: RabbitMQ's `inequivalent arg` (3.10.8, measured)."""
+"""Checks that a repeated declaration is equivalent: RabbitMQ's `inequivalent arg` (3.10.8, measured)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -9,12 +9,12 @@ from warren.model.erlang_terms import printed_value
 from warren.model.names import ExchangeName, QueueName
 from warren.wire.table import Value, type_name
 
-# Absent is not the same as void, which a field table can hold.
+# An absent argument differs from void, which a field table can hold.
 _ABSENT: Final = object()
 
 
 def check_same(entity: QueueName | ExchangeName, key: str, *, current: object, received: object) -> None:
-    """Raise PreconditionFailed unless a property of `entity` is declared as it is."""
+    """Raise PreconditionFailed unless the property `key` of `entity` has the declared value."""
     if current != received:
         raise _inequivalent(entity, key, f"'{_written(received)}'", f"'{_written(current)}'")
 
@@ -26,9 +26,9 @@ def check_same_arguments(
     current: Mapping[str, Value],
     received: Mapping[str, Value],
 ) -> None:
-    """Raise PreconditionFailed unless those of `keys` that either has are equal in both.
+    """Raise PreconditionFailed unless the arguments `keys` that exist in either table are equal.
 
-    The width of an integer does not count: 5 as an octet equals 5 as 64 bits.
+    The width of an integer is ignored: 5 as 8 bits equals 5 as 64 bits.
     """
     for key in keys:
         was, asked = current.get(key, _ABSENT), received.get(key, _ABSENT)
@@ -52,7 +52,7 @@ def _is_equal(one: Value, other: Value) -> bool:
 
 
 def _class(value: Value) -> type:
-    """One for all integers, one for all floats, one for strings and byte arrays."""
+    """The type for comparison: one for all integers, one for all floats, one for strings and byte arrays."""
     for kind in (bool, int, float):
         if isinstance(value, kind):
             return kind
@@ -60,7 +60,7 @@ def _class(value: Value) -> type:
 
 
 def _octets(value: Value) -> Value:
-    """A string as the bytes it is: RabbitMQ does not tell a string from a byte array."""
+    """Encode a string: RabbitMQ does not distinguish strings from byte arrays."""
     return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
 
 

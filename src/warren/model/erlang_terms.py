@@ -1,4 +1,4 @@
-"""Values as Erlang's `~p` prints them, because RabbitMQ's texts quote them so."""
+"""Formats values as Erlang's `~p` prints them, because RabbitMQ's texts contain them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ _PLAIN_ATOM = re.compile("[a-z][a-zA-Z0-9_@]*")
 
 
 def printed_value(value: Value) -> str:
-    """A field-table value; a table inside it is a list of `{key,type,value}`."""
+    """Format a field-table value; a nested table is a list of `{key,type,value}`."""
     if isinstance(value, dict):
         return "[" + ",".join(printed_entry(key, item) for key, item in value.items()) + "]"
     if isinstance(value, list | tuple):
@@ -20,12 +20,12 @@ def printed_value(value: Value) -> str:
 
 
 def printed_entry(key: str, value: Value) -> str:
-    """One entry of a field table: `{<<"x-max-length">>,signedint,5}`."""
+    """Format one entry of a field table: `{<<"x-max-length">>,signedint,5}`."""
     return f"{{{_string(key)},{type_name(value)},{printed_value(value)}}}"
 
 
 def printed_json(value: object) -> str:
-    """A JSON value: objects are maps, strings are binaries."""
+    """Format a JSON value: objects are maps, strings are binaries."""
     if isinstance(value, Mapping):
         return "#{" + ",".join(f"{_string(key)} => {printed_json(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
@@ -34,22 +34,22 @@ def printed_json(value: object) -> str:
 
 
 def printed_text(value: object) -> str:
-    """A JSON value in the place of a string: without the marks of one (`~s`), and what else came as it is."""
+    """Format a JSON value as `~s` does: a string without quotes, other values as they are."""
     return value if isinstance(value, str) else printed_json(value)
 
 
 def printed_pairs(pairs: Mapping[str, object]) -> str:
-    """A JSON object as a list of pairs: `[{<<"nonsense">>,1}]`."""
+    """Format a JSON object as a list of pairs: `[{<<"nonsense">>,1}]`."""
     return "[" + ",".join(f"{{{_string(key)},{printed_json(value)}}}" for key, value in pairs.items()) + "]"
 
 
 def printed_description(description: str, tags: Sequence[str]) -> str:
-    """What describes a virtual host, as a map: `#{description => <<"d">>,tags => [a,b]}`."""
+    """Format the metadata of a virtual host as a map: `#{description => <<"d">>,tags => [a,b]}`."""
     return f"#{{description => {_string(description)},tags => [{','.join(map(printed_atom, tags))}]}}"
 
 
 def printed_atom(name: str) -> str:
-    """An atom: in quotes unless it looks like a name. RabbitMQ's texts about exchange types show it."""
+    """Format an atom, quoted if necessary, as in RabbitMQ's texts about exchange types."""
     return name if _PLAIN_ATOM.fullmatch(name) else f"'{name}'"
 
 

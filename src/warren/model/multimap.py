@@ -1,6 +1,6 @@
-"""Values by key, several to a key: what bindings are kept in, by their source, destination, key or rule.
+"""Maps keys to several values: bindings by source, destination, key or rule.
 
-Most keys have one value: it stands there without a dict of its own. Values are no dicts, and hashable.
+Most keys have one value, which is stored without a dict. Values must be hashable, and no dicts.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
@@ -10,7 +10,7 @@ Value = TypeVar("Value", bound=Hashable)
 
 
 class Multimap(Generic[Value]):
-    """Under each key every value once, in order of arrival; `count` of them in all."""
+    """Stores each value once per key, in order of arrival; `count` is the number of all values."""
 
     __slots__ = ("_groups", "count")
 
@@ -19,7 +19,7 @@ class Multimap(Generic[Value]):
         self.count = 0
 
     def add(self, key: Hashable, value: Value) -> bool:
-        """Add `value` under `key`; False if an equal one is there already."""
+        """Add `value` under `key`; False if an equal one exists."""
         group = self._groups.get(key)
         if group is None:
             self._groups[key] = value
@@ -50,7 +50,7 @@ class Multimap(Generic[Value]):
         return removed
 
     def holds(self, key: Hashable, value: Value) -> bool:
-        """True if there is an equal value under `key`."""
+        """True if an equal value exists under `key`."""
         group = self._groups.get(key)
         return value in group if isinstance(group, dict) else group == value
 
@@ -62,7 +62,7 @@ class Multimap(Generic[Value]):
         return group if isinstance(group, dict) else (group,)
 
     def size(self, key: Hashable) -> int:
-        """How many values are under `key`."""
+        """The number of values under `key`."""
         group = self._groups.get(key)
         if group is None:
             return 0
@@ -74,7 +74,7 @@ class Multimap(Generic[Value]):
             yield next(iter(group)) if isinstance(group, dict) else group
 
     def each(self) -> Iterator[Value]:
-        """Every value, those under one key together."""
+        """All values, grouped by key."""
         for group in self._groups.values():
             if isinstance(group, dict):
                 yield from group

@@ -1,15 +1,15 @@
-"""Names of queues and exchanges: a vhost and a name in it, written as RabbitMQ's texts write them."""
+"""Names of queues and exchanges in a virtual host, formatted as in RabbitMQ's texts."""
 
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 
-# Names that start so are the broker's own.
+# The prefix of names reserved for the broker.
 RESERVED_PREFIX = "amq."
-# And the name of the stream that keeps what is published to a queue: this, and the queue's.
+# The prefix of a retained stream's name, followed by the name of its queue.
 _RETAINED_PREFIX = RESERVED_PREFIX + "retained."
-# What permissions call the exchange whose name is empty.
+# The name of the default exchange in permissions.
 DEFAULT_EXCHANGE_ALIAS = "amq.default"
-# Bytes of chance in a name that the broker makes up: 22 characters of base64.
+# Random bytes in a generated name: 22 characters of base64.
 GENERATED_OCTETS = 16
 
 
@@ -36,19 +36,19 @@ class ExchangeName:
 
 
 def stripped(name: str) -> str:
-    """`name` without line ends, which RabbitMQ removes from names in every exchange and queue method."""
+    """`name` without line breaks, which RabbitMQ removes from names in all exchange and queue methods."""
     if "\n" in name or "\r" in name:
         return name.replace("\n", "").replace("\r", "")
     return name
 
 
 def retained_name(queue: str) -> str:
-    """The name of the stream that keeps what is published to `queue`."""
+    """The name of the retained stream of `queue`."""
     return _RETAINED_PREFIX + queue
 
 
 def retained_by(stream: str) -> str | None:
-    """The queue whose past `stream` keeps, by its name; None if that is no such name."""
+    """The queue whose retained stream is `stream`, by its name; None if it is no such name."""
     return stream.removeprefix(_RETAINED_PREFIX) if stream.startswith(_RETAINED_PREFIX) else None
 
 

@@ -1,10 +1,10 @@
-"""How deep lists and objects of JSON lie in each other: whatever walks through them does so by recursion."""
+"""The nesting depth of JSON values, which are traversed by recursion."""
 
 from collections.abc import Iterable
 
 
 def is_deeper(value: object, levels: int) -> bool:
-    """Whether `value`, decoded from JSON, has more than `levels` lists and objects in each other."""
+    """True if `value`, decoded from JSON, has more than `levels` nested lists and objects."""
     found = _nested([value])
     for _ in range(levels):
         inner: list[object] = []

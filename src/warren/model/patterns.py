@@ -1,10 +1,10 @@
-"""Regular expressions of users, as permissions and policies hold them: what one costs has bounds.
+"""Regular expressions in permissions and policies, with limits on their cost.
 
-A pattern is compiled while nobody else is served, and compiling has no bound of time: what it would grow to
-is counted before, and too much is refused. A match has a moment that is free, more than a harmless pattern
-needs. One that takes longer has a second, longer try, and a pattern has few of these; quick matches earn them
-back. When none is left the pattern is suspended: it is found in no name for which the free moment is not
-enough. So a name that somebody made up for it ends no permission that others have by the same pattern.
+Compiling a pattern blocks the broker, and has no time limit: the size it would expand to is computed first,
+and a too large pattern is refused. A match first runs with a short time limit, which suffices for a harmless
+pattern. If it times out it runs once more with a longer limit, and a pattern has few such retries, which fast
+matches restore. Without retries left the pattern is suspended: it matches no name for which the short limit
+is exceeded. So a name crafted to be slow does not revoke what the same pattern permits to others.
 """
 
 from collections import OrderedDict
@@ -22,45 +22,45 @@ from warren.limits import (
     PATTERN_TEXT_MAX,
 )
 
-# What most permissions say, and what is found in every text.
+# The most frequent permission; matches every text.
 ANYTHING = ".*"
-# What is said of one that is suspended.
+# The text about a suspended pattern.
 TOO_SLOW = "the pattern takes too long: it is not found in a name for which that is not quickly seen"
-# Compiled patterns kept: a broker has few different ones.
+# Cached compiled patterns: a broker has few different ones.
 _COMPILED_MAX = 1024
-# So many quick matches earn one slow one.
+# The number of fast matches that restore one retry.
 _EARNED_BY = 64
-# PCRE's words for a pattern that is too much.
+# PCRE's text for a pattern that is too large.
 TOO_LARGE = "regular expression is too large"
-# More digits than these do not make a number more harmful.
+# Digits of a repetition beyond these make no difference.
 _DIGITS_MAX = 9
-# A quantifier with numbers, and what else stands in braces behind an item.
+# A quantifier with numbers, or other text in braces after an item.
 _REPEATS = regex.compile(r"\{(\d*)(?:,(\d*))?\}")
 _CLASS_NAME = regex.compile(r"\{[^}]*\}")
 
 
 def matches(pattern: str, text: str) -> bool:
-    """True if `pattern` is found anywhere in `text`; one that takes too long is not found."""
+    """True if `pattern` is found anywhere in `text`; a match that takes too long is none."""
     return pattern == ANYTHING or pattern_of(pattern).matches(text)
 
 
 def is_suspended(pattern: str) -> bool:
-    """Whether `pattern` has taken so long that it is found only where that is quickly seen."""
+    """True if `pattern` is suspended: it matches only within the short time limit."""
     known = _PATTERNS.get(pattern)
     return known is not None and known.is_suspended
 
 
 def take_suspended() -> list[str]:
-    """The patterns that were suspended since this was asked, each once."""
+    """Return the patterns suspended since the last call, each once."""
     taken = list(_SUSPENDED)
     _SUSPENDED.clear()
     return taken
 
 
 def pattern_error(pattern: str) -> tuple[str, int] | None:
-    """What is wrong with `pattern`, and where; None if it is a regular expression.
+    """The error in `pattern` and its position; None if it is a valid regular expression.
 
-    One that is far too large is not looked at, and never found: see `new_pattern_error`.
+    A pattern that is far too large is not compiled, and never matches: see `new_pattern_error`.
     """
     if is_too_large(pattern, PATTERN_KEPT_SIZE_MAX):
         return None
@@ -75,18 +75,18 @@ def pattern_error(pattern: str) -> tuple[str, int] | None:
 
 
 def new_pattern_error(pattern: str) -> tuple[str, int] | None:
-    """As `pattern_error`, and more strict: one that an older log holds may be larger than a new one."""
+    """Like `pattern_error`, with a smaller size limit for new patterns than for those in an existing log."""
     return (TOO_LARGE, 0) if is_too_large(pattern) else pattern_error(pattern)
 
 
 def is_too_large(pattern: str, size_max: int = PATTERN_SIZE_MAX) -> bool:
-    """Whether `pattern` would take too long to compile."""
+    """True if `pattern` would take too long to compile."""
     return len(pattern) > size_max or expanded_size(pattern) > size_max
 
 
 def expanded_size(pattern: str) -> int:
-    """How many items `pattern` has when its repetitions are written out; more than any bound if too deep."""
-    # Of each group that is open: how large it is so far.
+    """The number of items of `pattern` with expanded repetitions; above every limit if nested too deep."""
+    # The size so far of each open group.
     sizes = [0]
     item = at = 0
     while at < len(pattern):
@@ -118,14 +118,14 @@ def expanded_size(pattern: str) -> int:
 
 
 def _repeated(numbers: Sequence[str | None], size: int) -> int:
-    """How often an item of `size` is compiled that is repeated by these numbers."""
+    """The number of times an item of `size` is compiled with repetition `numbers`."""
     times = max((int(number[:_DIGITS_MAX]) for number in numbers if number), default=1)
-    # A single sign is compiled once, and found in a name no more often than it has signs.
+    # A single character is compiled once, and matches no more often than the length of the name.
     return max(1, min(times, PATTERN_TEXT_MAX) if size == 1 else times)
 
 
 class Pattern:
-    """One of them, and what its slow matches may still cost."""
+    """A pattern with its remaining retries."""
 
     __slots__ = ("_compiled", "_quick", "_slow_left", "is_suspended", "text")
 
@@ -137,13 +137,13 @@ class Pattern:
         self.is_suspended = False
 
     def compile(self) -> "regex.Pattern[str]":
-        """It, ready to be searched; regex.error if it is none."""
+        """Compile it; regex.error if it is invalid."""
         if self._compiled is None:
             self._compiled = regex.compile(self.text, cache_pattern=False)
         return self._compiled
 
     def matches(self, text: str) -> bool:
-        """True if it is found anywhere in `text`, and that is seen in time."""
+        """True if it is found anywhere in `text` within the time limits."""
         if self.text == ANYTHING:
             return True
         if self._compiled is None and is_too_large(self.text, PATTERN_KEPT_SIZE_MAX):
@@ -183,7 +183,7 @@ _SUSPENDED: dict[str, None] = {}
 
 
 def pattern_of(text: str) -> Pattern:
-    """The pattern that `text` is, which its holders share."""
+    """The shared pattern with `text`."""
     known = _PATTERNS.get(text)
     if known is None:
         known = _PATTERNS[text] = Pattern(text)
@@ -195,7 +195,7 @@ def pattern_of(text: str) -> Pattern:
 
 
 def _end_of_set(pattern: str, at: int) -> int:
-    """Where the set ends whose first sign is at `at`; sets may have sets in them."""
+    """The end of the set whose first character is at `at`; sets may be nested."""
     depth = 1
     if pattern[at : at + 1] == "^":
         at += 1

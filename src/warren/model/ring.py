@@ -1,23 +1,23 @@
-"""A row of references in blocks of one size: first in, first out, and any place in between.
+"""A queue of references in blocks of one size, with access to any place.
 
-What a deque cannot do in constant time, and both sides of the broker need: look at, or take out,
-the n-th from the front. A place that was taken holds None until the front passes it. Nothing is
-copied when a long row grows, and memory goes block by block as the front passes.
+Unlike a deque, it reads and removes the n-th item in constant time, as queues and channels need.
+A removed item leaves None until the front passes its place. Growing copies nothing, and memory is released
+block by block as the front passes.
 
     _first      |  .   |  .   |  2   |  3   |       the front is position 2
     _behind     |  4   |  5   |  6   |  7   |
                 |  8   |  9   |  .   |  .   |       _last
 
-A position is counted from the start of the row and belongs to a place of a block for ever. Most rows are
-short, though: a block that is alone is a ring, and doubles until it has the size that all others have.
+A position is counted from the start and always belongs to the same place of a block. Most rings are short,
+however: a single block is used circularly, and doubles until it has the common block size.
 """
 
 _SIZE_MIN = 8
-# 8 bytes for each reference, and some 90 for the block: larger ones would save little.
+# 8 bytes per reference, and about 90 per block: larger blocks would save little.
 _SHIFT = 9
 _SIZE_MAX = 1 << _SHIFT
 _MASK_MAX = _SIZE_MAX - 1
-# Blocks that the front has passed leave gaps at the start of `_behind`, which is cut when it has so many.
+# Passed blocks leave gaps at the start of `_behind`, which is cut when it has this many.
 _GAPS_MAX = 64
 
 
@@ -30,18 +30,18 @@ class Ring:
         self._first: list[object] = [None] * _SIZE_MIN
         self._last = self._first
         self._mask = _SIZE_MIN - 1
-        # The positions of the front, and of the place that needs to be looked at before it is filled.
+        # The position of the front, and the position at which the next append needs a check.
         self._head = 0
         self._limit = _SIZE_MIN
         self.count = 0
-        # The blocks behind the first; None where the front has passed one.
+        # The blocks after the first; None for a passed block.
         self._behind: list[list[object] | None] | None = None
         self._gaps = 0
-        # A block that the front has passed: a row that keeps its length uses its blocks in turn.
+        # A passed block for reuse: a ring of constant length uses its blocks in turn.
         self._spare: list[object] | None = None
 
     def append(self, item: object) -> None:
-        """Put `item` behind the last place."""
+        """Append `item`."""
         at = self._head + self.count
         if at == self._limit:
             at = self._make_room()
@@ -49,7 +49,7 @@ class Ring:
         self.count += 1
 
     def popleft(self) -> object:
-        """Take the first place away and give what it held. IndexError when there is none."""
+        """Remove and return the item at the front. IndexError if the ring is empty."""
         if not self.count:
             raise IndexError("the ring is empty")
         at = self._head
@@ -64,7 +64,7 @@ class Ring:
         return item
 
     def get(self, place: int) -> object:
-        """What the `place`-th place from the front holds. IndexError outside of the ring."""
+        """The item at `place` from the front. IndexError outside of the ring."""
         if place < 0 or place >= self.count:
             raise IndexError(place)
         at = self._head + place
@@ -73,7 +73,7 @@ class Ring:
         return self._block(at)[at & self._mask]
 
     def take(self, place: int) -> object:
-        """Leave None in the `place`-th place and give what it held. IndexError outside of the ring."""
+        """Replace the item at `place` by None and return it. IndexError outside of the ring."""
         if place < 0 or place >= self.count:
             raise IndexError(place)
         at = self._head + place
@@ -84,14 +84,14 @@ class Ring:
         return item
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all items."""
         self._use([None] * _SIZE_MIN, 0)
         self._behind = None
         self._gaps = 0
         self._spare = None
 
     def _use(self, items: list[object], count: int) -> None:
-        """Let `items`, the first `count` of which hold something, be the only block."""
+        """Use `items`, the first `count` of which are filled, as the only block."""
         self._first = items
         self._last = items
         self._mask = len(items) - 1
@@ -100,14 +100,14 @@ class Ring:
         self.count = count
 
     def _block(self, position: int) -> list[object]:
-        """The block that `position` lies in."""
+        """The block of `position`."""
         number = (position >> _SHIFT) - (self._head >> _SHIFT)
         if number == 0 or self._first is self._last:
             return self._first
         return self._behind[self._gaps + number - 1]  # type: ignore[index, return-value]
 
     def _make_room(self) -> int:
-        """Have a place behind the last; answers its position."""
+        """Add a place at the end; return its position."""
         if self._first is self._last and self.count <= self._mask:
             self._limit = self._head + self._mask + 1
         elif self._mask < _MASK_MAX:
@@ -119,7 +119,7 @@ class Ring:
         return self._head + self.count
 
     def _add_block(self) -> None:
-        """Go on in one more block; what an only block holds of it already moves there."""
+        """Add a block; the part of a circular single block that belongs there is moved."""
         items = self._first
         block = self._spare
         self._spare = None
@@ -136,7 +136,7 @@ class Ring:
         self._limit = ((self._head + self.count) | _MASK_MAX) + 1
 
     def _pass_block(self) -> None:
-        """The front has passed the end of the first block."""
+        """Release the first block, whose end the front has passed."""
         behind = self._behind
         if behind is None or self._first is self._last:
             return

@@ -1,7 +1,7 @@
-"""The port by which samples of an object's counters are kept with the object."""
+"""The port that stores samples of an object's counters with the object."""
 
 
 class Samples:
-    """Port: the samples of one object; the sampler subclasses it, and everything else only holds it."""
+    """Port: the samples of one object; subclassed by the sampler, opaque to all others."""
 
     __slots__ = ()
