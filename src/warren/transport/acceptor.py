@@ -1,7 +1,7 @@
-"""Accepts the clients of a listening socket, and admits each before any resources are spent on it.
+"""Accepts the clients of a listening socket, and checks limits before any resources are used for a client.
 
-asyncio's servers report a client when its TLS handshake is complete; here it is known from the first moment,
-so that handshakes in progress count as well. Accepting never stops because of errors.
+asyncio's servers report a client after its TLS handshake; this acceptor knows it from the start, so that
+handshakes in progress count for the limits as well. Errors never stop it from accepting.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ logger = logging.getLogger("warren.listener")
 # Port: starts the handshake of a client, given its socket and address; None if it is refused.
 OnAccept = Callable[[socket.socket, str], Coroutine[object, object, None] | None]
 
-# Without a free file descriptor, accepting again at once would only spin.
+# Delay before the next accept while no file descriptor is free, when an immediate one would fail again.
 _RETRY_S = 0.1
-# The interval of log lines about it.
+# The interval of log lines about this failure.
 _LINE_S = 10.0
 
 

@@ -1,4 +1,4 @@
-"""Until when the certificates in a file are valid, read from their DER: nothing in Python's `ssl` tells it.
+"""Reads the expiry of the certificates in a file from their DER, because Python's `ssl` does not expose it.
 
 certificate | SEQUENCE { to-be-signed SEQUENCE { [0] version?, serial, algorithm, issuer, validity … } … }
 validity    | SEQUENCE { not-before, not-after }, each a UTCTime or a GeneralizedTime (RFC 5280 §4.1.2.5)
@@ -13,7 +13,7 @@ _SEQUENCE = 0x30
 _VERSION = 0xA0
 _UTC_TIME = 0x17
 _FORMATS = {_UTC_TIME: "%y%m%d%H%M%SZ", 0x18: "%Y%m%d%H%M%SZ"}
-# RFC 5280: two-digit years from 50 on are of the last century; Python's own rule says 69.
+# RFC 5280: two-digit years from 50 on are in the 20th century; Python starts at 69.
 _CENTURY_FROM = 2050
 
 

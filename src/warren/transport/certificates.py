@@ -5,7 +5,7 @@ As RabbitMQ's ssl_cert_login_from: the whole subject, its common name, or a subj
 
 from enum import Enum
 
-# RFC 4514 §3, and what OpenSSL calls the others.
+# The short names of RFC 4514 §3, and OpenSSL's names of the others.
 _SHORT_NAMES = {
     "commonName": "CN",
     "countryName": "C",

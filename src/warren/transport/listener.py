@@ -1,8 +1,8 @@
-"""Accepts clients on an address, in the clear or with TLS, and knows who is connected.
+"""Accepts clients on an address, with or without TLS, and maintains the list of connections.
 
-Accepting goes on whatever happens: with no file descriptor left libuv closes the newcomer and listens on,
-and above the number of connections of all listeners together, or of unfinished handshakes from one address,
-those of TLS among them, the newcomer is dropped before anything is spent on it.
+Accepting never stops: without a free file descriptor libuv closes the new client and listens on; above the
+limit of connections of all listeners together, or of unfinished handshakes (including TLS) per address, the
+new client is dropped before any resources are used for it.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ from warren.transport.tls import Tls
 
 logger = logging.getLogger("warren.listener")
 
-# The default limit of one listener, which fits the usual limit of file descriptors.
+# The default limit of one listener, which suits the usual limit of file descriptors.
 _CONNECTIONS_MAX = 1_000_000
 _DEFAULTS = SocketOptions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSettings:
-    """One `listeners.tcp.*` or `listeners.ssl.*`."""
+    """The settings of one `listeners.tcp.*` or `listeners.ssl.*`."""
 
     host: str
     port: int
@@ -66,7 +66,7 @@ class Listener:
         *,
         connection_slots: ConnectionSlots | None = None,
     ) -> None:
-        """`connection_slots` are shared with other listeners; without them the listener has its own limit."""
+        """`connection_slots` are shared with other listeners; by default the listener has its own limit."""
         self.settings = settings
         self._connection_slots = connection_slots or ConnectionSlots(_CONNECTIONS_MAX)
         self._loop_context = loop_context
@@ -97,7 +97,7 @@ class Listener:
             self._servers.append(await self._serve(listening))
 
     async def stop(self) -> None:
-        """Stop accepting clients; existing connections stay open."""
+        """Stop accepting clients; open connections remain."""
         for server in self._servers:
             server.close()
             if isinstance(server, Acceptor):
@@ -108,13 +108,13 @@ class Listener:
         for protocol in list(self._connections):
             protocol.abort()
 
-    # --- Doorman: what the protocols ask ------------------------------------------------------
+    # --- ConnectionRegistry -------------------------------------------------------------------
 
     def admit(self, protocol: AmqpProtocol, transport: asyncio.Transport) -> Client | None:
-        """A connection for a new socket; None if there are too many."""
+        """Create a connection for a new socket; None if there are too many."""
         peer = protocol.peer = self._peer(transport, protocol.ends)
-        # After a handshake the client has a slot already, and its address was checked unless a proxy precedes
-        # it.
+        # After a handshake the client has a slot already, and its address was checked, unless it came through
+        # a proxy.
         if self._setup is None and self._is_full(peer.name):
             return None
         is_asked_about = self._setup is not None and not self.settings.is_proxied
@@ -159,7 +159,7 @@ class Listener:
         return await loop.create_server(self._protocol, sock=listening, backlog=settings.backlog)
 
     def _begin(self, connected: socket.socket, host: str) -> Coroutine[object, object, None] | None:
-        """The handshake of a new client; None if there is no slot for it."""
+        """Start the handshake of a new client; None if there is no slot for it."""
         if self._is_full(host) or (not self.settings.is_proxied and self._has_too_many_half_open(host, host)):
             return None
         return self._shake_hands(connected, host)
@@ -167,7 +167,7 @@ class Listener:
     async def _shake_hands(self, connected: socket.socket, host: str) -> None:
         """Perform the handshake; the protocol takes over the slot when it is connected."""
         assert self._setup is not None
-        # A proxy's address has as many connections as the proxy has clients.
+        # All clients of a proxy share its address, which is therefore not limited.
         who = "" if self.settings.is_proxied else host
         self._connection_slots.taken += 1
         self._count_half_open(who)
@@ -200,7 +200,7 @@ class Listener:
     def _peer(self, transport: asyncio.Transport, ends: ProxiedEnds | None) -> Peer:
         if ends is None:
             client, server = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-            # The address of a client that has gone already is not known.
+            # The address of a client that has disconnected already is unknown.
             client, server = client or ("0.0.0.0", 0), server or ("0.0.0.0", 0)
             ends = ProxiedEnds(client[0], client[1], server[0], server[1])
         connected = transport.get_extra_info("ssl_object")

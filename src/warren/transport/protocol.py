@@ -1,8 +1,8 @@
-"""Bytes in, bytes out: one socket and its connection.
+"""The asyncio protocol that connects one socket to its AMQP connection.
 
-Decides nothing about AMQP. What arrives goes to `connection.receive`; what the connection has to say is
-taken once per turn of the loop; what it asks of the socket (stop reading, wake me at, close) is done
-after each of these.
+It contains no AMQP logic. Received bytes are passed to `connection.receive`; the output of the connection is
+written once per turn of the loop; after each of these, its requests to the socket (pause reading, schedule a
+deadline, close) are carried out.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ from warren.transport.sockets import unacknowledged
 
 logger = logging.getLogger("warren.connection")
 
-# How often within its timeout a client to which something could not be written is looked at.
+# The number of checks within the send timeout of a client with pending output.
 _STALL_CHECKS = 8
 
 
 class Client(Protocol):
-    """What a connection of the session layer is to its socket."""
+    """The interface of a session's connection to its socket."""
 
     @property
     def changes(self) -> int: ...
@@ -53,7 +53,7 @@ class ConnectionRegistry(Protocol):
     """Port: keeps the list of connections; implemented by the listener."""
 
     def admit(self, protocol: "AmqpProtocol", transport: asyncio.Transport) -> Client | None:
-        """A connection for this socket; None if there are too many."""
+        """Create a connection for this socket; None if there are too many."""
 
     def opened(self, protocol: "AmqpProtocol") -> None:
         """Called when the handshake of a client is complete."""
@@ -82,10 +82,10 @@ class LoopContext:
         self.clock = clock
         self.deadlines = Deadlines(loop, clock)
         self.flusher = Flusher(loop)
-        # Every read goes through it: what lies in it is taken out before the loop reads again.
+        # The buffer of all reads; its content is consumed before the next read.
         self._large = memoryview(bytearray(limits.READ_SIZE_ALONE_MAX))
         self._small = self._large[: limits.READ_SIZE_MAX]
-        # What the last read was given, and how much of what it brought may be obeyed at once.
+        # The buffer of the last read, and the work that its data may use at once.
         self.buffer = self._small
         self.work = limits.WORK_PER_TURN_MAX
         self._last: AmqpProtocol | None = None
@@ -138,11 +138,11 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         *,
         send_timeout_ms: int | None = None,
     ) -> None:
-        """A client that takes nothing of what waits for it is dropped after `send_timeout_ms`."""
+        """A client that accepts no output is dropped after `send_timeout_ms`."""
         DeadlineOwner.__init__(self)
         self._send_timeout_ms = send_timeout_ms
-        # While something waits for the client: when it last took some of it, how much it has taken since it
-        # began to wait, less what waited then, and how much was handed to the socket since.
+        # While output is pending: when the client last accepted some, how much it has accepted since it became
+        # pending, less what was pending then, and how much was written to the socket since.
         self._taken_at: int | None = None
         self._taken = 0
         self._handed = 0
@@ -153,10 +153,10 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         self._is_marked = False
         self._is_paused = False
         self._is_reading = True
-        # What the connection's count of changes was when they were last looked at.
+        # The connection's count of changes at the last update of the socket.
         self._seen = -1
         self._is_closing = False
-        # True while what was read is obeyed turn by turn, and nothing is read.
+        # True while received data is processed turn by turn, and nothing is read.
         self._is_busy = False
         self._unsent = 0
         self.is_half_open = True
@@ -176,7 +176,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         self._update_socket(self._client)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next read goes; `sizehint` is what the loop would like, which is too much for a turn."""
+        """Return the buffer of the next read; `sizehint` is ignored, as it is too much for one turn."""
         return self._loop_context.begin_read(self)
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -190,7 +190,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
             self._crash()
             return
         loop_context.flusher.flush_full()
-        # A full buffer has more behind it, and libuv would read one socket 32 times before the next.
+        # After a full buffer more data is likely, and libuv would read one socket 32 times before the next.
         if (client.has_more or nbytes == len(loop_context.buffer)) and not self._is_busy:
             self._be_busy()
         if client.changes != self._seen:
@@ -246,13 +246,13 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
     # --- what the connection and its timers call -----------------------------------------------
 
     def output_ready(self) -> None:
-        """Wake: the connection has output."""
+        """Schedule a write, because the connection has output."""
         if not self._is_marked:
             self._is_marked = True
             self._loop_context.flusher.mark(self)
 
     def output_full(self) -> None:
-        """Wake: the connection has more output than it should."""
+        """Schedule an early write, because the outbox of the connection is full."""
         self._loop_context.flusher.mark_full(self)
 
     def flush(self) -> None:
@@ -262,7 +262,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         if client is None or transport is None or self._is_closing:
             return
         if self._is_paused:
-            # One that reads only when it has written must be able to write.
+            # A connection that pauses reading until its output is written must be able to write.
             if client.changes != self._seen:
                 self._update_socket(client)
             return
@@ -334,7 +334,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
             self._read(not self._is_reading)
 
     def _watch_for_stall(self, transport: asyncio.Transport) -> None:
-        """Not all could be written: check from now on that the client accepts output."""
+        """After an incomplete write, check from now on that the client accepts output."""
         if self._send_timeout_ms:
             self._taken_at = self._loop_context.clock.now()
             self._handed = 0
@@ -354,7 +354,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         if not waiting:
             self._taken_at = None
             return False
-        # Of what the kernel holds it takes no more before a third of it is gone, which may be megabytes.
+        # The kernel accepts more only after a third of its buffer is free, which may be megabytes.
         taken = self._handed - waiting - unacknowledged(transport)
         if taken != self._taken:
             self._taken, self._taken_at = taken, now
@@ -380,7 +380,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
             transport.pause_reading()
 
     def _finish(self) -> None:
-        """Write the last words, say that there are no more, and wait a moment for the client to leave.
+        """Write the last output, shut down the sending side, and wait shortly for the client to close.
 
         Closing at once with bytes of the client unread would make the kernel send a reset, which can
         overtake the close frame (RFC 1122 §4.2.2.13).

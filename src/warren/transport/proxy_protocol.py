@@ -1,11 +1,11 @@
-"""The PROXY protocol, versions 1 and 2: whom a load balancer speaks for (haproxy.org, proxy-protocol.txt).
+"""The PROXY protocol, versions 1 and 2: the client of a load balancer (haproxy.org, proxy-protocol.txt).
 
 Version 1   | "PROXY TCP4 192.0.2.1 198.51.100.1 56324 5672\\r\\n" or "PROXY UNKNOWN…\\r\\n", up to 107
 Version 2   | signature 12 | version and command u8 | family u8 | length u16 | addresses and TLVs … |
 
-The header is read octet-exact from the socket before anything else touches it, so what follows (AMQP or
-a TLS ClientHello) stays where it is. Only listeners that are told so expect it: from anybody else it
-would be a way to claim any address.
+The header is read from the socket to the exact byte, before anything else reads it, so that the data after it
+(AMQP or a TLS ClientHello) is not consumed. It is read only on listeners configured for it: elsewhere any
+client could claim any address.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _PROTOCOLS_V1 = {b"TCP4": IPv4Address, b"TCP6": IPv6Address}
 
 
 class ProxyHeaderError(Exception):
-    """What came is not a PROXY header."""
+    """The received data is not a PROXY header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class ProxiedEnds:
 
 
 async def read_header(loop: asyncio.AbstractEventLoop, connected: socket.socket) -> ProxiedEnds | None:
-    """The ends that the proxy names; None when it speaks for itself (health checks, UNKNOWN)."""
+    """Return the addresses in the header; None if the proxy itself connects (health checks, UNKNOWN)."""
     start = await _read_exactly(loop, connected, _SIZE_MIN)
     if start.startswith(_V2_SIGNATURE):
         start += await _read_exactly(loop, connected, _V2_FIXED_SIZE - len(start))
@@ -56,7 +56,7 @@ async def read_header(loop: asyncio.AbstractEventLoop, connected: socket.socket)
 
 
 def parse_v1(header: bytes) -> ProxiedEnds | None:
-    """A whole header of version 1, with its line end."""
+    """Parse a complete header of version 1, including its line end."""
     fields = header.rstrip(b"\r\n").split(b" ")
     if len(fields) > 1 and fields[1] == b"UNKNOWN":
         return None
@@ -71,7 +71,7 @@ def parse_v1(header: bytes) -> ProxiedEnds | None:
 
 
 def parse_v2(header: bytes) -> ProxiedEnds | None:
-    """A whole header of version 2, with its addresses and TLVs (which are not looked at)."""
+    """Parse a complete header of version 2, including its addresses and TLVs, which are ignored."""
     version_and_command, family = header[12], header[13]
     if version_and_command == 0x20:
         return None

@@ -17,20 +17,20 @@ _LINGER = struct.Struct("ii")
 def bind(host: str, port: int, backlog: int) -> list[socket.socket]:
     """Sockets listening on every address of `host`, all on the same port; port 0 takes a free one.
 
-    "" and "::" are every interface in both families, "0.0.0.0" every one in IPv4.
+    "" and "::" mean all interfaces in both families, "0.0.0.0" all in IPv4.
     """
     for _ in range(_ATTEMPTS):
         try:
             return _bind(host, port, backlog)
         except OSError as error:
-            # The free port that the first family got may be taken in the second: take another.
+            # The free port of the first family may be in use in the second: try another.
             if port or error.errno != errno.EADDRINUSE:
                 raise
     return _bind(host, port, backlog)
 
 
 def unacknowledged(transport: asyncio.Transport) -> int:
-    """Bytes that the kernel has taken of what was written, and the peer has not; 0 where it does not say."""
+    """The bytes that were written and not acknowledged by the peer; 0 where the kernel does not tell."""
     connected = transport.get_extra_info("socket")
     if connected is None:
         return 0
@@ -43,7 +43,7 @@ def unacknowledged(transport: asyncio.Transport) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SocketOptions:
-    """What is asked of the kernel for each connection; None is what the kernel does by itself."""
+    """Socket options of each connection; None is the kernel's default."""
 
     is_nodelay: bool = True
     is_keepalive: bool = False
@@ -51,11 +51,11 @@ class SocketOptions:
     receive_size: int | None = None
     service: int | None = None
     priority: int | None = None
-    # Closing ends the connection with a reset.
+    # Closing resets the connection.
     is_reset: bool = False
 
     def set(self, connected: socket.socket) -> None:
-        """Ask for it; what is not granted is done without."""
+        """Set the options; those that the kernel refuses are ignored."""
         level = socket.SOL_SOCKET
         wanted: list[tuple[int, int, int | bytes]] = [
             (level, option, value)
@@ -66,7 +66,7 @@ class SocketOptions:
             )
             if value is not None
         ]
-        # The loop switches TCP_NODELAY on; it is only ever switched off here.
+        # The loop switches TCP_NODELAY on, so that it is only ever switched off here.
         if not self.is_nodelay:
             wanted.append((socket.IPPROTO_TCP, socket.TCP_NODELAY, 0))
         if self.is_keepalive:
@@ -92,7 +92,7 @@ def _bind(host: str, port: int, backlog: int) -> list[socket.socket]:
                 opened.callback(listening.close)
                 _listen(listening, (address, port), backlog)
             except OSError as error:
-                # A machine without IPv6 listens on what it has.
+                # Without IPv6, only IPv4 is used.
                 if is_any and family == socket.AF_INET6 and error.errno != errno.EADDRINUSE:
                     continue
                 raise

@@ -1,11 +1,11 @@
 """TLS for listeners: certificates that can be replaced while the broker runs, and mutual TLS.
 
-A listener keeps one context for its life. That context hands each new handshake over to the newest
-context loaded from the files, by OpenSSL's server-name callback, which it calls for every ClientHello.
-Connections that exist keep what they have.
+A listener keeps one context for its lifetime. In OpenSSL's server-name callback, which runs for every
+ClientHello, that context passes each new handshake to the newest context loaded from the files. Existing
+connections are not affected.
 
-A handshake that fails ends with OpenSSL's alert, which says why: uvloop closes the socket without writing it
-(0.21), so that a client would not learn that it has to show a certificate, or another one.
+A handshake that fails ends with OpenSSL's alert, which contains the reason: uvloop closes the socket without
+writing it (0.21), so that a client would not learn that it needs a certificate, or another one.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ VERSION_NAMES = tuple(_VERSIONS)
 
 
 class TlsError(Exception):
-    """The files or options make no usable TLS context; the text says which and why."""
+    """The files or options are not usable for TLS; the text says which and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """`ssl_options.*` and `ssl_cert_login_*`, or what begins with another `prefix`."""
+    """The settings `ssl_options.*` and `ssl_cert_login_*`, or those with another `prefix`."""
 
     prefix: str = "ssl_options"
 
@@ -62,9 +62,9 @@ _CONNECTED: ContextVar[socket.socket | None] = ContextVar("connected", default=N
 
 
 class _Handshake(ssl.SSLObject):
-    """One that tells the client why it fails."""
+    """A TLS handshake that sends the client its reason of failure."""
 
-    # What OpenSSL has to say, and where to; nothing once it has succeeded.
+    # OpenSSL's output and its destination; None after the handshake has succeeded.
     outgoing: ssl.MemoryBIO | None = None
     connected: socket.socket | None = None
 
@@ -82,7 +82,7 @@ class _Handshake(ssl.SSLObject):
 
 
 class _Context(ssl.SSLContext):
-    """One whose handshakes know the socket that they are for."""
+    """A TLS context whose handshakes know their socket."""
 
     sslobject_class = _Handshake
 
@@ -107,7 +107,7 @@ async def accept(
     tls: Tls | None,
     handshake_s: float,
 ) -> None:
-    """Have `connected` come to its protocol, after a handshake if there is `tls`; OSError if that fails."""
+    """Connect `connected` to its protocol, after a handshake if `tls` is set; OSError if that fails."""
     token = _CONNECTED.set(connected)
     try:
         await asyncio.get_running_loop().connect_accepted_socket(
@@ -121,7 +121,7 @@ async def accept(
 
 
 class Tls:
-    """One set of TLS settings, and the newest context made from their files."""
+    """A set of TLS settings, with the newest context loaded from its files."""
 
     def __init__(self, settings: TlsSettings) -> None:
         self._settings = settings
@@ -132,7 +132,7 @@ class Tls:
         self.context.sni_callback = self._hand_over
 
     def reload(self) -> bool:
-        """Load the files again; if they are not usable, say so and keep what there is."""
+        """Load the files again; if they are not usable, log it and keep the current context."""
         self._stamps = self._stamp()
         try:
             self._newest = _context(self._settings)
@@ -143,12 +143,12 @@ class Tls:
         return True
 
     def reload_if_changed(self) -> None:
-        """To be called now and then: reload when a file is another one than before."""
+        """Reload if a file has changed; called periodically."""
         if self._stamp() != self._stamps:
             self.reload()
 
     def expiries(self) -> dict[str, int]:
-        """Until when what is in each file of certificates is valid (Unix time, ms)."""
+        """The expiry of the certificates in each file (Unix time, ms)."""
         found: dict[str, int] = {}
         for name in (self._settings.certificate_file, self._settings.authority_file):
             if name:
@@ -159,7 +159,7 @@ class Tls:
         return found
 
     def certificate_login(self, connected: ssl.SSLObject) -> str | None:
-        """The user named by the client's certificate, if it showed one and it was verified."""
+        """The user named by the client's certificate; None without a verified certificate."""
         certificate = connected.getpeercert() if self._settings.is_peer_verified else None
         if not certificate:
             return None
@@ -215,14 +215,14 @@ def _context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def _restrict(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    """Only the versions and ciphers that are asked for."""
+    """Restrict the context to the configured versions and ciphers."""
     context.minimum_version = min(_VERSIONS[name][0] for name in settings.versions)
     context.maximum_version = max(_VERSIONS[name][0] for name in settings.versions)
     for name, (version, exclusion) in _VERSIONS.items():
-        # Only a hole between the two needs an exclusion; the bounds do the rest.
+        # Only a version excluded between the two bounds needs an option.
         if context.minimum_version < version < context.maximum_version and name not in settings.versions:
             context.options |= exclusion
-    # The suites of TLS 1.3 have names of their own, and Python cannot choose among them.
+    # TLS 1.3 suites have separate names, and Python cannot select among them.
     ciphers = [name for name in settings.ciphers if not name.startswith("TLS_")]
     if ciphers:
         try:
