@@ -46,7 +46,7 @@ class ConnectionDeadlines:
     def heartbeat_due(
         self, now: int, received: int, sent: int, *, is_reading_paused: bool
     ) -> HeartbeatAction | None:
-        """What the heartbeat asks for, given how many bytes were received and sent so far."""
+        """Check the heartbeat; `received` and `sent` are the bytes so far."""
         if self._heartbeat is None:
             return None
         if is_reading_paused:

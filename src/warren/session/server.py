@@ -240,7 +240,7 @@ def _no_log(category: str, level: str, text: str, fields: Mapping[str, object]) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerDependencies:
-    """What the sessions need from above the waterline."""
+    """The functions that sessions need from above the waterline."""
 
     random_octets: Callable[[int], bytes]
     later: Later

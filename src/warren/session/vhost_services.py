@@ -187,7 +187,7 @@ class VhostServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VhostDependencies:
-    """What a virtual host needs from above the waterline."""
+    """The functions and facts that a virtual host needs from above the waterline."""
 
     random_octets: Callable[[int], bytes]
     later: Later

@@ -1,1 +1,1 @@
-"""What the broker reports of its clients: the connection log, the event exchange and the audit log."""
+"""Reports about clients: the connection log, the event exchange and the audit log."""
