@@ -63,7 +63,7 @@ class Confirms(ConfirmListener):
         # Sequence -> number of due answers; and the lowest of these sequences, if there are any.
         self._due: dict[int, int] = {}
         self._first_due = 0
-        # Sequences confirmed while a lower one was still due.
+        # Sequences answered while a lower one was still due.
         self._ahead: set[int] = set()
         # Refused sequences that are not answered yet.
         self._refused: set[int] = set()
@@ -126,7 +126,7 @@ class Confirms(ConfirmListener):
         self._flush_to(self.last)
 
     def flush_before(self, sequence: int) -> None:
-        """Confirm the settled messages before `sequence`, which is about to be returned.
+        """Answer the settled sequences before `sequence`, whose message is about to be returned.
 
         RabbitMQ does so, and some clients depend on a confirm between two publishes.
         """
@@ -174,7 +174,7 @@ class Confirms(ConfirmListener):
         self._outbox.flush_later(self)
 
     def _answer_runs(self, settled: int) -> None:
-        """Send one frame for each run of equal outcomes, without the sequences that were confirmed ahead."""
+        """Send one frame for each run of equal outcomes, without the sequences that were answered ahead."""
         numbers = range(self._answered + 1, settled + 1)
         for is_refused, run in groupby(
             (number for number in numbers if number not in self._ahead), self._refused.__contains__
@@ -189,7 +189,7 @@ class Confirms(ConfirmListener):
         self._ahead.difference_update(numbers)
 
     def _answer_ahead(self, sequence: int) -> None:
-        """Confirm `sequence` at once, although a lower sequence is still due."""
+        """Answer `sequence` at once, although a lower sequence is still due."""
         if self._is_closed:
             return
         self._ahead.add(sequence)

@@ -141,8 +141,8 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         """A client that accepts no output is dropped after `send_timeout_ms`."""
         DeadlineOwner.__init__(self)
         self._send_timeout_ms = send_timeout_ms
-        # While output is pending: when the client last accepted some, how much it has accepted since it became
-        # pending, less what was pending then, and how much was written to the socket since.
+        # While output is pending: when the client last accepted some; how much it has accepted since output
+        # became pending, less what was pending at first; and how much was written to the socket since.
         self._taken_at: int | None = None
         self._taken = 0
         self._handed = 0
