@@ -1,1 +1,1 @@
-"""One broker: configuration, boot and stop."""
+"""One broker process: configuration, boot and shutdown."""

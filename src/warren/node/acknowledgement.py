@@ -1,4 +1,4 @@
-"""What of the quarantine an operator knows of: a file beside it that names each.
+"""The quarantined items that an operator has acknowledged, kept in a file in the quarantine directory.
 
 <data>/quarantine/acknowledged   a JSON list of ids
 """
@@ -17,10 +17,10 @@ _NAME = "acknowledged"
 
 
 class Acknowledgements:
-    """Those of one quarantine."""
+    """The acknowledged items of one quarantine."""
 
     def __init__(self, folder: Path) -> None:
-        """Those that stand in `folder`, which may not be there yet."""
+        """Read the acknowledged ids in `folder`, which need not exist yet."""
         self._path = folder / _NAME
         self._ids: frozenset[str] = frozenset()
         try:
@@ -28,27 +28,29 @@ class Acknowledgements:
         except FileNotFoundError:
             pass
         except (OSError, ValueError, TypeError) as error:
-            # Everything is told once more.
+            # Every item is reported again.
             logger.error("cannot read the acknowledgements of the quarantine: %s: %s", self._path, error)
 
     def has(self, id: str) -> bool:
-        """Whether an operator has acknowledged the item `id`."""
+        """True if an operator has acknowledged the item `id`."""
         return id in self._ids
 
     def add(self, ids: Iterable[str]) -> int:
-        """An operator knows of these; answers of how many nobody did before."""
+        """Record `ids` as acknowledged; returns how many of them were not acknowledged before."""
         new = frozenset(ids) - self._ids
         if new:
             self._write(self._ids | new)
         return len(new)
 
     def forget(self, id: str) -> None:
-        """What `id` names is not in the quarantine any more: if it ever is again, that is news."""
+        """Remove `id`, which is no longer quarantined: if it is quarantined again later, it is reported
+        again.
+        """
         if id in self._ids:
             self._write(self._ids - {id})
 
     def _write(self, ids: frozenset[str]) -> None:
-        """Have the file say what is known, whole or not at all."""
+        """Replace the file by the present ids, atomically."""
         self._ids = ids
         new = self._path.with_name(_NAME + ".new")
         try:

@@ -13,8 +13,8 @@ from warren.metadata.machine import Metadata
 from warren.session.events.audit_events import AuditEvents, is_topology_command
 from warren.session.events.event_publisher import EventPublisher
 
-# The values of parameters hold addresses with passwords in them; `metadata` is Erlang's term of what stands
-# beside it as well.
+# Values of parameters may contain addresses with passwords; so may `metadata`, the Erlang term of the same
+# values.
 _LEFT_OUT = ("value", "metadata")
 
 # SetPolicy is logged as "set policy".
@@ -59,7 +59,7 @@ class AuditLog:
 
 
 def _plainly(value: object) -> object:
-    """The values of an event with Erlang terms replaced by plain words."""
+    """Return the values of an event with Erlang terms replaced by plain words."""
     if isinstance(value, list):
         return [_plainly(item) for item in value]
     return plain(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Who is asked who somebody is, as the configuration wants it."""
+"""Builds the authenticator of a node from the configured authentication backends."""
 
 import logging
 
@@ -27,7 +27,7 @@ logger = logging.getLogger("warren.login")
 
 
 def is_backend_configured(config: Config, source: BackendKind) -> bool:
-    """True if `source` is asked who somebody is."""
+    """True if the configuration names `source` as an authentication backend."""
     return any(backend.authentication is source for backend in _backends(config))
 
 
@@ -68,7 +68,7 @@ def authenticator(
 
 
 def _backends(config: Config) -> tuple[Backend, ...]:
-    """`auth_backends.1`, or `auth_backends.1.authn` and `.authz`, and so on, in order."""
+    """Read `auth_backends.1`, or `auth_backends.1.authn` and `.authz`, and so on, in order."""
     by_number: dict[str, dict[str, BackendKind]] = {}
     for name, chosen in config.family(settings.BACKENDS).items():
         source = chosen or config.get(settings.CACHED_BACKEND)
@@ -90,7 +90,7 @@ def _backends(config: Config) -> tuple[Backend, ...]:
 
 
 def _tokens(config: Config, clock: Clock) -> TokenVerifier:
-    # joserfc and cryptography are loaded only by brokers that take tokens (decision 0194).
+    # joserfc and cryptography are loaded only by brokers that accept tokens (decision 0194).
     from warren.node.keyring import Keyring, KeyringSettings
 
     keyring = Keyring(

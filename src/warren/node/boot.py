@@ -1,8 +1,8 @@
-"""Builds a node from the bottom to the top, and takes it down from the top to the bottom.
+"""Starts the layers of a node from the bottom up, and stops them from the top down.
 
 data directory ─▶ metadata, virtual hosts (broker.py) ─▶ listeners ─▶ HTTP ─▶ ready
-SIGTERM, SIGINT: no new clients ─▶ connection.close 320 ─▶ their grace ─▶ HTTP ─▶ virtual hosts ─▶ end
-SIGHUP: certificates, and the limits of memory and disk, are read again; the log file is opened anew
+SIGTERM, SIGINT: no new clients ─▶ connection.close 320 ─▶ grace period ─▶ HTTP ─▶ virtual hosts ─▶ end
+SIGHUP: certificates, and the limits of memory and disk, are read again; the log file is reopened
 """
 
 import asyncio
@@ -58,20 +58,20 @@ from warren.transport.tls import Tls, TlsError
 
 logger = logging.getLogger("warren.node")
 
-# How often files of certificates are looked at, and the wall clock is followed.
+# Interval at which certificate files are checked for changes, and the wall clock is read again.
 _CERTIFICATES_S = 10
 _CLOCK_S = 10
 _PATTERNS_S = 1
-# How often the collector of cycles is asked whether it is time.
+# Interval at which the garbage collection of reference cycles is considered.
 _COLLECTOR_S = 1
-# How often a stopping node looks whether its clients have left.
+# Interval at which a stopping node checks whether its clients have disconnected.
 _LEAVING_S = 0.02
 
 _SHUTDOWN = "broker forced connection closure with reason 'shutdown'"
 
 
 def run(config: Config, on_ready: Callable[["Node"], None], log: NodeLog) -> None:
-    """Run a node until it is told to stop; BootRefused if it cannot start."""
+    """Run a node until it is asked to stop; raises BootRefused if it cannot start."""
     uvloop.run(_serve(config, on_ready, log))
 
 
@@ -118,7 +118,7 @@ class Node:
     """One broker process."""
 
     def __init__(self, config: Config, stop: Callable[[], None], log: NodeLog) -> None:
-        """`stop` is called when the node cannot go on; `failure` says why."""
+        """`stop` is called when the node cannot continue; `failure` then contains the reason."""
         self._config = config
         self._log = log
         self._stop = stop
@@ -180,16 +180,16 @@ class Node:
 
     @property
     def listeners(self) -> list[ListenerView]:
-        """Where it listens, for people and for programs that started it on port 0."""
+        """The addresses that the node listens on, including ports that the system chose for port 0."""
         return self._managed.listeners
 
     @property
     def data_directory(self) -> str:
-        """Where its data is; empty: in memory only."""
+        """The data directory; empty if the node keeps everything in memory."""
         return self._managed.data_directory
 
     async def start(self) -> None:
-        """Everything, in order; BootRefused says what is in the way."""
+        """Start all layers in order; raises BootRefused with the reason if one cannot start."""
         logger.info("Warren %s on Python %s", __version__, platform.python_version())
         if self._folder is None:
             logger.warning("in memory only: queues, messages and users are lost when this node stops")
@@ -237,7 +237,7 @@ class Node:
         self._stop()
 
     def reload(self) -> None:
-        """SIGHUP: what can be read again without a restart."""
+        """Handle SIGHUP: read again what can change without a restart."""
         self._log.reopen()
         if self._tls is not None:
             self._tls.reload()
@@ -270,7 +270,7 @@ class Node:
             self._folder.close()
 
     async def _close_clients(self) -> None:
-        """Tell every client, and give it the grace to answer."""
+        """Send connection.close to all clients, and wait for their replies during the grace period."""
         for connection in list(self.broker.server.connections):
             connection.close(ConnectionForced(_SHUTDOWN))
         for stream_client in list(self.broker.server.stream_clients):
@@ -289,13 +289,14 @@ class Node:
         return StreamConnection(self._stream_server, peer, output_listener, now)
 
     async def _start_streams(self, shared: client_listeners.ListenerDependencies) -> None:
-        """Listen for the stream protocol; where that is by default, it may be taken."""
+        """Listen for the stream protocol; if its default port is in use, continue without it."""
         for listener in client_listeners.stream_listeners(self._config, shared, self._connect_stream):
             where = listener.settings
             try:
                 await client_listeners.listen(listener.start(), where.host, where.port)
             except BootRefused as error:
-                # Whoever said where to listen, and not on which port, need not be told of this one.
+                # The message is only for operators who did not configure an address or port of the stream
+                # listener.
                 place = self._config.place(f"{settings.STREAM_TCP.key}.default")
                 if listener.is_tls or place not in ("", "--host"):
                     raise

@@ -1,4 +1,4 @@
-"""The broker without its sockets: what exists, the virtual hosts that live, and what sessions share."""
+"""The broker without its sockets: metadata, running virtual hosts, and what sessions share."""
 
 import asyncio
 import json
@@ -56,20 +56,20 @@ from warren.vhost.vhost import VirtualHost
 
 logger = logging.getLogger("warren.broker")
 
-# Of what is drawn by lot to tell a cluster from every other.
+# Random bytes from which the unique name of a cluster is made.
 _CLUSTER_ID_OCTETS = 16
-# Frame numbers on the wire are two octets: what "no limit" is.
+# Channel numbers have two bytes on the wire: the maximum if no limit is configured.
 _CHANNELS_MAX = 65_535
 
 
 def _nobody(reason: str) -> None:
-    """Whoever runs a broker without a node."""
+    """The default `fail` callback of a broker without a node, which does nothing."""
 
 
 class Broker:
     """Everything of one node that needs no socket."""
 
-    # The proposal by which numbers are doubted.
+    # The proposal that marks queue numbers as in doubt.
     _doubting: asyncio.Future[Reply] | None = None
 
     def __init__(
@@ -81,9 +81,10 @@ class Broker:
         metadata_journal: MetadataJournal | None = None,
         fail: Callable[[str], None] = _nobody,
     ) -> None:
-        """A broker with what `metadata_journal` knows of, or with nothing that survives.
+        """Create a broker with the metadata of `metadata_journal`, or without one with nothing that survives
+        a restart.
 
-        `fail` is told why, when the node is to end.
+        `fail` is called with the reason when the node has to end.
         """
         self._config = config
         self._clock = clock
@@ -123,7 +124,7 @@ class Broker:
         self.metadata.listen(self._changed)
 
     def _new_server(self) -> Server:
-        """What all connections of the broker share, with its authentication and its limits."""
+        """Create what all connections of the broker share, with its authentication and its limits."""
         return Server(
             AdmissionControl(
                 self.metadata,
@@ -148,10 +149,11 @@ class Broker:
         )
 
     def populate(self) -> None:
-        """What the definitions say exists, or a first user in a first virtual host, as RabbitMQ does.
+        """Import the configured definitions, or create a first user in a first virtual host, as RabbitMQ
+        does.
 
-        Definitions are imported at each start, the first user is made where nobody and nothing is. It is
-        written when all of it is there: nobody was told yet that any of it is.
+        Definitions are imported at each start; the first user is created only if there are no users and no
+        virtual hosts. The metadata are synced once at the end: no client has seen any of it before.
         """
         files = self._definition_files()
         if files is None and self._is_new():
@@ -167,11 +169,11 @@ class Broker:
             self._make_exchange(self._config.get(settings.DEFAULT_VHOST), log_exchange.EXCHANGE)
         if self._metadata_journal is not None:
             self._metadata_journal.journal.begin()
-        # What was there before is no news.
+        # Objects that existed before are not logged.
         AuditLog(self.metadata, self.server.event_publisher)
 
     def log_exchange(self) -> LogExchangeHandler:
-        """What publishes lines of the log."""
+        """The exchange that publishes log lines."""
         vhost, vhost_services = self._config.get(settings.DEFAULT_VHOST), self.server.vhost_services
 
         def find() -> VirtualHost | None:
@@ -180,7 +182,9 @@ class Broker:
         return LogExchangeHandler(find, self._turns.later, self.name)
 
     def _make_exchange(self, vhost: str, name: str) -> None:
-        """One that RabbitMQ makes for what the broker itself says, if `vhost` exists."""
+        """Declare the internal exchange `name` for messages of the broker itself, as RabbitMQ does, if
+        `vhost` exists.
+        """
         if self.metadata.vhost(vhost) is not None:
             self._local.apply(
                 DeclareExchange(
@@ -189,12 +193,12 @@ class Broker:
             )
 
     def hash_password(self, password: str) -> PasswordHash:
-        """The hash to keep for `password`, as configured; takes its time."""
+        """Return the hash to store for `password`, with the configured algorithm; slow by design."""
         algorithm = self._config.get(settings.PASSWORD_HASHING)
         return hash_password(password, random_octets(SALT_SIZE), algorithm)
 
     def default_hash(self, password: str) -> PasswordHash:
-        """The same with what is taken of a hash that names no algorithm."""
+        """Hash a password with the algorithm that is assumed for hashes that do not name one."""
         return hash_password(password, random_octets(SALT_SIZE), DEFAULT_HASHING)
 
     def _is_new(self) -> bool:
@@ -204,7 +208,9 @@ class Broker:
         )
 
     def _changed(self, event: Event) -> None:
-        """Keep one domain per virtual host, and nobody connected to what is gone (RabbitMQ's texts)."""
+        """Apply a change of metadata to the virtual hosts; close connections of what was deleted (RabbitMQ's
+        texts).
+        """
         if isinstance(event, VhostAdded):
             self.tree.add(event.vhost)
         elif isinstance(event, VhostRemoved):
@@ -230,7 +236,9 @@ class Broker:
         )
 
     async def open_storage(self, folder: Path) -> None:
-        """Recover the messages of every virtual host, and keep what comes; BootRefused if that cannot be."""
+        """Recover the messages of every virtual host, and store new ones; raises BootRefused if that is
+        impossible.
+        """
         metadata_journal = self._metadata_journal
         assert metadata_journal is not None
         try:
@@ -245,7 +253,9 @@ class Broker:
             await self._doubting
 
     def _doubt(self) -> None:
-        """Have no queue get a number that one had of which the metadata know nothing, not even a deletion."""
+        """Ensure that no queue gets the number of a stored queue that the metadata do not know, even as
+        deleted.
+        """
         metadata_journal = self._metadata_journal
         assert metadata_journal is not None
         number = metadata_journal.quarantine.number_max
@@ -259,7 +269,7 @@ class Broker:
             self._doubting = asyncio.ensure_future(proposal)
 
     def quarantine_view(self) -> QuarantineView:
-        """What is kept, as the HTTP API looks at it."""
+        """The quarantine as the HTTP API uses it."""
         return QuarantineView(
             items=self.quarantined,
             acknowledge=self.acknowledge_quarantined,
@@ -267,17 +277,17 @@ class Broker:
         )
 
     def quarantined(self) -> list[QuarantinedItem]:
-        """What is on the disk and the metadata do not name."""
+        """The quarantined items: what is on the disk and not named by the metadata."""
         return [] if self._metadata_journal is None else self._metadata_journal.quarantine.items()
 
     def acknowledge_quarantined(self, user: str) -> int:
-        """`user` knows of all of it; answers of how many nobody did before."""
+        """Acknowledge all quarantined items for `user`; returns how many were not acknowledged before."""
         count = 0 if self._metadata_journal is None else self._metadata_journal.quarantine.acknowledge()
         logger.info("quarantine: %d acknowledged by user '%s'", count, user)
         return count
 
     async def remove_quarantined(self, id: str, user: str) -> bool:
-        """Remove what `id` names of it for good; False if it names nothing. AmqpError, OSError: it stays."""
+        """Delete the quarantined item `id`; False if there is none; raises AmqpError or OSError."""
         if self._metadata_journal is None:
             return False
         quarantine = self._metadata_journal.quarantine
@@ -296,7 +306,7 @@ class Broker:
         return True
 
     async def close(self) -> None:
-        """Write what is pending; then every virtual host ends."""
+        """Write what is pending, then stop every virtual host."""
         self._thread_pool.close()
         if self._ldap_directory is not None:
             await self._ldap_directory.close()
@@ -304,7 +314,7 @@ class Broker:
         await self.tree.close()
 
     def _definition_files(self) -> list[Path] | None:
-        """The files to import in order; None if none are configured."""
+        """The definition files to import, in order; None if none are configured."""
         config = self._config
         name = (
             config.get(settings.DEFINITIONS)
@@ -335,7 +345,7 @@ class Broker:
     def _apply(self, origin: str, commands: list[MetadataCommand]) -> None:
         for command in commands:
             reply = self._local.apply(command)
-            # RabbitMQ, too, passes over a binding of something that is not there.
+            # RabbitMQ, too, skips a binding whose source or destination does not exist.
             is_missing = reply.outcome is Outcome.MISSING and not isinstance(command, Bind)
             if reply.outcome is Outcome.REFUSED or is_missing:
                 raise BootRefused(f"{origin}: {reply.text or command}")
@@ -356,11 +366,11 @@ class Broker:
 
 
 def _report(text: str) -> None:
-    """What a session did not expect, with the exception that is being handled, if any."""
+    """Log an unexpected failure in a session, with the exception that is being handled, if any."""
     logger.error("%s", text, exc_info=sys.exc_info()[0] is not None)
 
 
 def _log(category: str, level: str, text: str, fields: Mapping[str, object]) -> None:
-    """What became of a client, as RabbitMQ logs it."""
+    """Log an event of a client connection, as RabbitMQ logs it."""
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.getLogger(f"warren.{category}").log(number, "%s", text, extra={"fields": fields})

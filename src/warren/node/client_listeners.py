@@ -1,4 +1,4 @@
-"""Listeners as the configuration wants them."""
+"""Creates the AMQP and stream listeners from the configuration."""
 
 import errno
 from collections.abc import Awaitable, Callable
@@ -44,7 +44,7 @@ def stream_listeners(config: Config, shared: ListenerDependencies, connect: Clie
 
 
 def connection_slots(config: Config, descriptors_share: int) -> ConnectionSlots:
-    """The connections there may be: what is configured, and not more than there are descriptors for."""
+    """The number of connections allowed: the configured maximum, limited by the file descriptors."""
     configured = config.get(settings.CONNECTIONS_MAX)
     return ConnectionSlots(descriptors_share if configured is None else min(configured, descriptors_share))
 
@@ -72,7 +72,7 @@ def _new_listeners(
 
 
 def socket_options(config: Config) -> dict[str, object]:
-    """What listeners of clients and their connections are given."""
+    """The socket options of client listeners and of their connections."""
     return {
         "backlog": config.get(settings.SOCKETS.backlog),
         "nodelay": config.get(settings.SOCKETS.nodelay),
@@ -94,7 +94,7 @@ def _listener_settings(config: Config, keys: SocketKeys, address: Address) -> Li
             receive_size=config.get(keys.receive_size),
             service=config.get(keys.service),
             priority=config.get(keys.priority),
-            # With a timeout, the kernel would hold up the loop when a socket is closed.
+            # With a linger timeout, closing a socket would block the event loop.
             is_reset=config.get(keys.linger) and not config.get(keys.linger_s),
         ),
         send_timeout_ms=config.get(keys.send_timeout) if is_closing else None,
@@ -149,6 +149,6 @@ async def listen(starting: Awaitable[None], host: str, port: int) -> None:
 
 
 def numbered_values(family: dict[str, Value]) -> tuple[Value, ...]:
-    """Values whose names are 1, 2, 3, …, in that order."""
+    """Return the values whose names are 1, 2, 3, …, in that order."""
     names = sorted(family, key=lambda name: (len(name), name) if name.isdigit() else (99, name))
     return tuple(family[name] for name in names)

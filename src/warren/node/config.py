@@ -14,19 +14,19 @@ from warren.node.values import InvalidValue
 Value = TypeVar("Value")
 
 ENVIRONMENT_PREFIX = "WARREN_"
-# Read by the build and by the command line, or set by Kubernetes for a service of this name.
+# Variables that the build or the command line reads, or that Kubernetes sets for a service of this name.
 _OTHER_VARIABLES = frozenset((
     "PURE", "COMPILED", "CONFIG", "HOST", "PORT", "URI", "USER", "PASSWORD", "VHOST", "CACERT", "CERT", "KEY",
     "KEY_PASSWORD", "INSECURE",
 ))  # fmt: skip
 
 _VARIABLE_NAMED = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
-# How a value begins that only RabbitMQ's key opens.
+# Prefix of an encrypted value, which only RabbitMQ can decrypt.
 _ENCRYPTED = "encrypted:"
 
 # Settings of Warren that were renamed; the old key still works, with a warning.
 DEPRECATED_KEYS = {"login_failures.free": "login_failures.allowed"}
-# What older files call a setting.
+# New name of a setting by its old name, which older files use.
 _ALIASES = {
     "management.listener.port": "management.tcp.port",
     "management.listener.ip": "management.tcp.ip",
@@ -38,39 +38,39 @@ _ALIASES = {
 
 
 class Config:
-    """The values of all settings, with where they were set and warnings for the operator."""
+    """The values of all settings, with the place where each was set, and warnings for the operator."""
 
     def __init__(self, entries: Iterable[ConfigEntry] = ()) -> None:
         self._values: dict[str, object] = {}
         self._families: dict[str, dict[str, object]] = {}
         self.warnings: list[str] = []
         self._given: dict[str, ConfigEntry] = {}
-        # What was read, in order.
+        # The files that were read, in order.
         self.files: tuple[str, ...] = ()
-        # Reads everything anew, as it is now.
+        # Reads the whole configuration again.
         self.again: Callable[[], Config] = lambda: self
         for entry in entries:
             self._assign(entry)
 
     def get(self, setting: Setting[Value]) -> Value:
-        """The value of `setting`, or its default."""
+        """Return the value of `setting`, or its default."""
         return cast(Value, self._values.get(setting.key, setting.default))
 
     def family(self, family: Family[Value]) -> dict[str, Value]:
-        """The values of `family` by name; the defaults if none of them is set."""
+        """Return the values of `family` by name; the defaults if none of them is set."""
         return cast(dict[str, Value], self._families.get(family.key, family.default))
 
     def is_set(self, setting: Setting[Value] | Family[Value]) -> bool:
-        """True if a file, a variable or a flag sets `setting`."""
+        """True if a file, an environment variable or a flag sets `setting`."""
         return setting.key in self._values or setting.key in self._families
 
     def given(self, key: str) -> str | None:
-        """The text that was given for `key`; None if it is not set."""
+        """Return the text that was given for `key`; None if it is not set."""
         entry = self._given.get(key)
         return None if entry is None else entry.value
 
     def place(self, key: str) -> str:
-        """Where `key` is set: a line of a file, a variable or a flag; empty if it is not set."""
+        """Return where `key` is set: a line of a file, a variable or a flag; empty if it is not set."""
         entry = self._given.get(key)
         return "" if entry is None else entry.place
 
@@ -94,7 +94,9 @@ class Config:
 
 
 def load(file: str, environment: Mapping[str, str], flags: Iterable[ConfigEntry] = ()) -> Config:
-    """Everything in order of precedence; without a `file`, those that the environment names."""
+    """Load the configuration in order of precedence; without `file`, from the files that the environment
+    names.
+    """
     files = [file] if file else _files(environment)
     entries = [_completed(entry, environment) for name in files for entry in config_file.read(name)]
     found, warnings = _environment(environment)
@@ -107,7 +109,7 @@ def load(file: str, environment: Mapping[str, str], flags: Iterable[ConfigEntry]
 
 
 def _files(environment: Mapping[str, str]) -> list[str]:
-    """The files of WARREN_CONFIG, else those that RabbitMQ's variables name."""
+    """Return the files in WARREN_CONFIG, or else those in RabbitMQ's variables."""
     own = environment.get(ENVIRONMENT_PREFIX + "CONFIG")
     if own:
         return [own]
@@ -118,7 +120,7 @@ def _files(environment: Mapping[str, str]) -> list[str]:
 
 
 def _completed(entry: ConfigEntry, environment: Mapping[str, str]) -> ConfigEntry:
-    """`entry` with $(NAME) in its value replaced by environment variables."""
+    """Return `entry` with $(NAME) in its value replaced by environment variables."""
 
     def value(match: re.Match[str]) -> str:
         if match[1] not in environment:
@@ -131,7 +133,10 @@ def _completed(entry: ConfigEntry, environment: Mapping[str, str]) -> ConfigEntr
 
 
 def _environment(environment: Mapping[str, str]) -> tuple[list[ConfigEntry], list[str]]:
-    """WARREN_LISTENERS_TCP_DEFAULT is listeners.tcp.default; an unknown variable is only warned of."""
+    """Read settings from environment variables: WARREN_LISTENERS_TCP_DEFAULT sets listeners.tcp.default.
+
+    An unknown variable causes only a warning.
+    """
     entries: list[ConfigEntry] = []
     warnings: list[str] = []
     for variable, value in sorted(environment.items()):

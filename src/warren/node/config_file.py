@@ -1,6 +1,6 @@
 """Reads a configuration file: rabbitmq.conf's `key = value` lines, or TOML.
 
-Both give the same: a list of keys with dots and their values as text, each with the place it came from.
+Both formats are read into a list of dotted keys with their values as text, each with its file and line.
 """
 
 import re
@@ -11,7 +11,7 @@ from pathlib import Path
 _LINE = re.compile(r"(?P<key>[^=#\s]+)\s*=\s*(?P<value>.*)")
 _QUOTED = re.compile(r"""(?P<quote>['"])(?P<value>.*)(?P=quote)\s*(#.*)?""")
 
-# Which files of a folder are read.
+# File name suffixes that are read in a directory.
 _SUFFIXES = (".conf", ".toml")
 
 
@@ -21,7 +21,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One assignment, and where it stands."""
+    """One assignment, with the file and line it was read from."""
 
     key: str
     value: str
@@ -29,7 +29,7 @@ class ConfigEntry:
 
 
 def read(name: str) -> list[ConfigEntry]:
-    """Every assignment in the file `name`, in order; of a folder, those in its files by their names."""
+    """Read the assignments in the file `name`, in order; in a directory, those of its files by name."""
     if Path(name).is_dir():
         files = (str(path) for path in sorted(Path(name).iterdir()) if path.suffix in _SUFFIXES)
         return [entry for file in files for entry in read(file)]
@@ -57,7 +57,7 @@ def _read_lines(name: str, text: str) -> list[ConfigEntry]:
 
 
 def _value(written: str) -> str:
-    """The value without its quotes, or without the comment behind it: elsewhere `#` begins one."""
+    """Return the value without its quotes, or, if it is not quoted, without a trailing `#` comment."""
     quoted = _QUOTED.fullmatch(written)
     if quoted is not None:
         return quoted["value"]
@@ -68,12 +68,13 @@ def _read_toml(name: str, text: str) -> list[ConfigEntry]:
     try:
         return _flatten(name, "", tomllib.loads(text))
     except (ValueError, RecursionError) as error:
-        # Besides TOMLDecodeError: numbers of thousands of digits, and tables nested hundreds of levels deep.
+        # Besides TOMLDecodeError: ValueError for numbers of thousands of digits, RecursionError for deep
+        # nesting.
         raise ConfigError(f"{name}: {error}") from error
 
 
 def _flatten(name: str, prefix: str, value: object) -> list[ConfigEntry]:
-    """Tables become keys with dots, and arrays keys with numbers from 1, as rabbitmq.conf writes them."""
+    """Flatten tables into dotted keys, and arrays into keys numbered from 1, as rabbitmq.conf writes them."""
     if isinstance(value, dict):
         pairs = list(value.items())
     elif isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What people ask of a running node: its settings, its limits and its log, until it stops."""
+"""Operator controls of a running node: its settings, its limits and its log, until it stops."""
 
 import logging
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _MIB = 1 << 20
 
 
 class NodeControls:
-    """Those of one node; what is changed is not written anywhere, and is logged with who asked."""
+    """The controls of one node; changes are not written to a file, and are logged with the user."""
 
     def __init__(self, config: Config, monitors: Monitors, log: NodeLog) -> None:
         self._config = config
@@ -25,15 +25,15 @@ class NodeControls:
         self._log = log
 
     def settings(self) -> list[SettingView]:
-        """All of them, with secrets masked."""
+        """All settings, with secrets masked."""
         return [SettingView(row.key, row.value, row.origin) for row in effective_settings(self._config)]
 
     def limits(self) -> Mapping[str, int]:
-        """Octets by resource."""
+        """The limits by resource, in bytes."""
         return self._monitors.limits()
 
     def set_limit(self, user: str, resource: str, *, absolute: object, relative: object) -> int:
-        """Another limit of `resource`; in octets."""
+        """Change the limit of `resource`; returns it in bytes."""
         if (absolute is None) == (relative is None):
             raise ControlRefused("one of absolute, a size, and relative, a share of memory, has to be given")
         try:
@@ -49,7 +49,7 @@ class NodeControls:
         return octets
 
     def log(self) -> LogView:
-        """Where the log goes, and how much of it."""
+        """The destinations and levels of the log."""
         file = self._log.file
         return LogView(
             file="" if file is None else file.baseFilename,
@@ -59,7 +59,7 @@ class NodeControls:
         )
 
     def set_log_level(self, user: str, level: str, category: str) -> None:
-        """The least that is logged, of everything or of `category`."""
+        """Set the minimum level of the log, of all categories or of `category`."""
         if category and category not in CATEGORIES:
             raise ControlRefused(f"no such category {category!r}: there are {', '.join(CATEGORIES)}")
         if not self._log.set_level(level, category):
@@ -67,7 +67,7 @@ class NodeControls:
         self._audit(user, f"log level of {category or 'everything'} set to {level}", {"level": level})
 
     def rotate_log(self, user: str) -> str:
-        """Have the log file begin anew; its name."""
+        """Rotate the log file; returns its name."""
         file: RotatedFile | None = self._log.file
         if file is None:
             raise ControlRefused("nothing is logged to a file: log.file is not set")

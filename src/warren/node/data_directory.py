@@ -1,4 +1,4 @@
-"""Where a node keeps its data: the directory that the configuration names, the platform's, or memory."""
+"""Chooses the data directory of a node: the configured one, the platform's default, or none (in memory)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,16 +8,18 @@ from warren.node.config import ENVIRONMENT_PREFIX, Config
 from warren.node.errors import BootRefused
 
 _ROOT_USER = 0
-# The Filesystem Hierarchy Standard's for a service, and the XDG Base Directory Specification's for a user.
+# Paths of the Filesystem Hierarchy Standard for a service, and of the XDG Base Directory Specification for a
+# user.
 _OF_SERVICES = Path("/var/lib")
 _OF_USERS = Path(".local/share")
 _NAME = "warren"
 
 
 def chosen_directory(config: Config, environment: Mapping[str, str], user_id: int) -> Path | None:
-    """The directory, absolute; None: everything is in memory. BootRefused where both are asked for at once.
+    """Return the absolute data directory, or None for memory only; BootRefused if both are configured at one
+    level.
 
-    As with all settings, a flag wins over the environment, and the environment over the file.
+    As for all settings, a flag has precedence over the environment, and the environment over the file.
     """
     directory, in_memory = config.get(settings.DATA_DIRECTORY), config.get(settings.IN_MEMORY)
     if directory and in_memory:
@@ -32,8 +34,8 @@ def chosen_directory(config: Config, environment: Mapping[str, str], user_id: in
 
 
 def default_directory(environment: Mapping[str, str], user_id: int) -> Path:
-    """Where data is if nobody says where: $XDG_DATA_HOME/warren, /var/lib/warren, ~/.local/share/warren."""
-    # Relative ones are invalid by the specification.
+    """The default data directory: $XDG_DATA_HOME/warren, /var/lib/warren or ~/.local/share/warren."""
+    # The XDG specification declares relative paths invalid.
     data_home = Path(environment.get("XDG_DATA_HOME", ""))
     if data_home.is_absolute():
         return data_home / _NAME
@@ -46,5 +48,5 @@ def default_directory(environment: Mapping[str, str], user_id: int) -> Path:
 
 
 def _precedence(place: str) -> int:
-    """Of a flag, of a variable of the environment, of a line of a file."""
+    """Return the precedence of the place a setting comes from: flag, environment variable, or file."""
     return 2 if place.startswith("--") else 1 if place.startswith(ENVIRONMENT_PREFIX) else 0

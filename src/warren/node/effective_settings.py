@@ -1,4 +1,4 @@
-"""The settings in effect: each value, where it comes from, and secrets masked."""
+"""The settings in effect: the value of each, its origin, and secrets masked."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class EffectiveSetting:
 
 
 def effective_settings(config: Config) -> list[EffectiveSetting]:
-    """All settings of `config`, in the order of declaration."""
+    """Return all settings of `config`, in the order of declaration."""
     return [row for setting in settings.ALL for row in _rows(config, setting)]
 
 
@@ -40,7 +40,9 @@ def _rows(config: Config, setting: Setting[object] | Family[object]) -> list[Eff
 
 
 def written_word(parse: Callable[[str], object], value: object) -> object:
-    """`value`, or the word that `parse` reads as it: what is shown can be written into a file."""
+    """Return `value`, or the word that `parse` reads as it, so that the text shown can be written into a
+    file.
+    """
     if isinstance(parse, OneOf):
         return next((word for word, chosen in parse.choices.items() if chosen == value), value)
     return value

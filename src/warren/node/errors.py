@@ -1,4 +1,4 @@
-"""Why a node does not start, or go on."""
+"""Errors that prevent a node from starting, or end it."""
 
 
 class BootRefused(Exception):
@@ -6,4 +6,4 @@ class BootRefused(Exception):
 
 
 class NodeFailed(Exception):
-    """The node has ended by itself; the text is one line for whoever started it."""
+    """The node has ended by itself; the text is one line for the operator."""

@@ -1,4 +1,4 @@
-"""Wakes a virtual host when something in it is due: messages and queues expire without traffic, too."""
+"""Wakes a virtual host when messages or queues in it are due to expire, even without traffic."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from warren.vhost.vhost import VirtualHost
 
 
 class VhostExpiry:
-    """The alarm of one virtual host, set by it."""
+    """The expiry timer of one virtual host, which the virtual host sets."""
 
     def __init__(self, vhost: VirtualHost, clock: Clock) -> None:
         self._vhost = vhost
@@ -19,7 +19,7 @@ class VhostExpiry:
             self._timer.set(earliest)
 
     def stop(self) -> None:
-        """The virtual host is gone."""
+        """Stop the timer: the virtual host was deleted or stopped."""
         self._timer.stop()
 
     def _ring(self, now: int) -> int | None:

@@ -1,8 +1,8 @@
-"""How the file descriptors of the process are shared out, so that no port takes what the store needs.
+"""Divides the file descriptors of the process, so that connections do not use those that the store needs.
 
-files         whatever stands on the disk, logs, clients of ours
-each of HTTP  so many connections of each of its ports
-clients       the rest: AMQP and streams, all their listeners together
+files         files of the data directory, logs, outgoing connections
+each of HTTP  a fixed number of connections for each HTTP port
+clients       the rest: AMQP and stream connections of all listeners
 """
 
 import resource
@@ -16,27 +16,27 @@ _FILES_SHARE = 4
 _FILES_MIN = 64
 _HTTP_SHARE = 8
 _HTTP_MIN = 8
-# What is asked for where as many may be had as one likes.
+# The number that is requested if the system sets no limit.
 _ENOUGH = 1_048_576
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Connections that there may be."""
+    """The maximum numbers of connections."""
 
     clients: int
     per_http_port: int
 
 
 def connection_limits(descriptors: int, http_ports: int) -> ConnectionLimits:
-    """Of so many `descriptors`, beside so many ports of HTTP."""
+    """Divide `descriptors` between clients and the given number of HTTP ports."""
     files = max(_FILES_MIN, descriptors // _FILES_SHARE)
     per_http_port = max(_HTTP_MIN, min(HTTP_CONNECTIONS_MAX, descriptors // _HTTP_SHARE))
     return ConnectionLimits(max(1, descriptors - files - http_ports * per_http_port), per_http_port)
 
 
 def raise_descriptor_limit() -> int:
-    """Take as many file descriptors as this process may have; returns how many that is."""
+    """Raise the soft limit on file descriptors as far as the process may; returns the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = max(soft, _ENOUGH) if hard == resource.RLIM_INFINITY else hard
     if soft == wanted:

@@ -1,6 +1,7 @@
-"""The ports of HTTP: the API and metrics, each in the clear, with TLS, or both, as RabbitMQ has them.
+"""The HTTP ports: API and metrics, each without TLS, with TLS, or both, as in RabbitMQ.
 
-One in the clear is there unless only the other is configured; where nobody chose its port, it may be taken.
+The port without TLS is open unless only the TLS port is configured; if its number is the default, it may
+already be in use.
 """
 
 import logging
@@ -25,7 +26,7 @@ _MS = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Port:
-    """One of them; without TLS in the clear."""
+    """One HTTP port; without TLS settings, plain HTTP."""
 
     protocol: str
     keys: HttpPortKeys
@@ -33,10 +34,10 @@ class _Port:
 
 
 class HttpPorts:
-    """Those of one node."""
+    """The HTTP ports of one node."""
 
     def __init__(self, config: Config) -> None:
-        """BootRefused if certificates are not usable."""
+        """Create the ports; raises BootRefused if certificates are not usable."""
         self._config = config
         try:
             self._ports = list(_ports(config))
@@ -46,11 +47,11 @@ class HttpPorts:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of ports."""
         return len(self._ports)
 
     async def start(self, node: ManagedNode, connections_max: int) -> None:
-        """Listen on each, for so many connections."""
+        """Listen on each port, for the given maximum number of connections."""
         response_settings = ResponseSettings(
             hsts=self._config.get(settings.HSTS_POLICY),
             csp=self._config.get(settings.CSP_POLICY),
@@ -73,7 +74,7 @@ class HttpPorts:
             try:
                 await listen(server.start(host, number), host, number)
             except BootRefused as error:
-                # Several brokers on one machine need not all be told where not to listen.
+                # Several brokers on one machine can start without different ports configured for each.
                 if self._config.is_set(port.keys.port) or port.tls is not None:
                     raise
                 logger.warning(
@@ -86,21 +87,21 @@ class HttpPorts:
             self._servers.append(server)
 
     def reload(self) -> None:
-        """Load certificates again."""
+        """Load the certificates again."""
         for tls in self._tls():
             tls.reload()
 
     def reload_if_changed(self) -> None:
-        """Load those again whose files are others than before."""
+        """Load the certificates again whose files have changed."""
         for tls in self._tls():
             tls.reload_if_changed()
 
     def expiries(self) -> dict[str, int]:
-        """Until when certificates are valid, by file (Unix time, ms)."""
+        """The ends of validity of the certificates, by file (Unix time, ms)."""
         return {name: expiry for tls in self._tls() for name, expiry in tls.expiries().items()}
 
     async def stop(self) -> None:
-        """Finish the requests under way and close."""
+        """Complete the requests in progress, then close the ports."""
         for server in self._servers:
             await server.stop()
 

@@ -1,4 +1,4 @@
-"""The keys with which tokens are signed: from files, and from a key server (RFC 7517)."""
+"""The keys that verify the signatures of tokens: from files, and from a key server (RFC 7517)."""
 
 import asyncio
 import logging
@@ -24,11 +24,11 @@ _PEM = "-----BEGIN"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyringSettings:
-    """Where keys come from."""
+    """The sources of keys."""
 
-    # Files in PEM by the identifiers of their keys.
+    # PEM files by the ids of their keys.
     files: Mapping[str, str] = field(default_factory=dict)
-    # The identifier of the key of tokens that name none.
+    # The id of the key for tokens that name no key.
     default: str = ""
     url: str = ""
     authority_file: str = ""
@@ -39,7 +39,9 @@ class Keyring:
     """The keys of one node."""
 
     def __init__(self, settings: KeyringSettings, clock: Clock) -> None:
-        """BootRefused if a file holds no key, or the key server could be anybody."""
+        """Read the key files; raises BootRefused if one contains no key, or the key server cannot be
+        authenticated.
+        """
         self._settings = settings
         self._clock = clock
         self._fixed = {name: _read(Path(file)) for name, file in settings.files.items()}
@@ -49,9 +51,9 @@ class Keyring:
         self._tls = _tls(settings) if settings.url else None
 
     async def key(self, identifier: str | None) -> Key | None:
-        """The key called `identifier`, or the default one; None if there is none.
+        """Return the key with the id `identifier`, or the default key; None if there is none.
 
-        One that is not known is looked for at the key server, but not more often than every ten seconds.
+        An unknown key is requested from the key server, but not more often than every ten seconds.
         """
         name = identifier or self._settings.default or None
         found = self._known(name)
@@ -64,7 +66,7 @@ class Keyring:
         return (self._fixed.get(name) if name is not None else None) or self._served.get(name)
 
     async def _ask(self) -> None:
-        """Have the present keys, with everybody who asks at the same time."""
+        """Fetch the current keys; concurrent callers share one request."""
         now = self._clock.now()
         if self._asking is None:
             if self._asked_at is not None and now - self._asked_at < KEY_SET_INTERVAL_MS:
@@ -105,7 +107,7 @@ class Keyring:
 
 
 def _key_set(octets: bytes) -> dict[str | None, Key]:
-    """The keys of a key set by their identifiers; one alone is also the one without a name."""
+    """Return the keys of a key set by id; if there is only one key, it is also the default key."""
     document = msgspec.json.decode(octets)
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list):
@@ -120,7 +122,7 @@ def _key_set(octets: bytes) -> dict[str | None, Key]:
 
 
 def _known_key(described: object) -> Key | None:
-    """The key that an entry of a key set describes; None for one that cannot be used (RFC 7517 §5)."""
+    """Return the key that an entry of a key set describes; None if it is not usable (RFC 7517 §5)."""
     try:
         return import_key(described) if isinstance(described, dict) else None
     except (JoseError, ValueError, TypeError, KeyError):
@@ -144,7 +146,7 @@ def _read(path: Path) -> Key:
 
 
 def _tls(settings: KeyringSettings) -> ssl.SSLContext | None:
-    """How the key server is known; None for one on this machine that speaks in the clear."""
+    """Return the TLS context for the key server; None for one on this machine that uses plain HTTP."""
     scheme, _, rest = settings.url.partition("://")
     if scheme == "http" and _is_here(rest):
         return None

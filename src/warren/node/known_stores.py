@@ -1,10 +1,10 @@
-"""Which virtual hosts have a store on the disk: kept beside the metadata, so that one that is gone is missed.
+"""The virtual hosts that have a store on the disk, recorded beside the metadata to detect missing stores.
 
-<data>/metadata/stores   a JSON object: the digits of the directory of each virtual host, and its name
+<data>/metadata/stores   a JSON object: the name of each virtual host by its directory name
 
-A virtual host is written here when its store has been made, and all of it was synced, before anything is
-confirmed by it; it is taken out before its directory goes. So what is named here, and not found, was lost.
-The catalogs of a store know its files, and are lost together with them when the whole directory is.
+A virtual host is added after its store has been created and synced, before the store confirms anything, and
+removed before its directory is deleted. So a store that is listed here and not found was lost. The
+catalogs of a store list its files, but are lost together with them if the whole directory is.
 """
 
 import json
@@ -23,7 +23,7 @@ from warren.store.streams.recovery import CATALOG as STREAM_CATALOG
 logger = logging.getLogger("warren.storage")
 
 _FILE = "stores"
-# What each store has from its first start on, and what is not known any more without it.
+# Files that each store has from its first start on; a store without one of them has lost data.
 _PARTS = (
     (Path(CATALOG), "the catalog is missing, and with it what else of the messages may be"),
     (Path(STREAMS) / STREAM_CATALOG, "the catalog is missing, and with it what else of the streams may be"),
@@ -31,10 +31,10 @@ _PARTS = (
 
 
 class KnownStores:
-    """Those of one node."""
+    """The known stores of one node."""
 
     def __init__(self, folder: Path, vhosts: Iterable[str]) -> None:
-        """Those that are named in the directory `folder`, of `vhosts`: others are deleted."""
+        """Read the record in the directory `folder`; virtual hosts that are not in `vhosts` were deleted."""
         self._path = folder / _FILE
         # Stores are opened in threads of their own, several at once.
         self._lock = threading.Lock()
@@ -49,21 +49,23 @@ class KnownStores:
             logger.error("cannot read the list of known stores: %s: %s", self._path, error)
 
     def missing(self, name: str, path: Path, queues: Iterable[int]) -> list[StoreFileError]:
-        """What is gone of the store of the virtual host `name`, whose directory is `path`, with `queues`."""
+        """Return what is missing of the store of the virtual host `name` in `path`, which has `queues`."""
         if directory_name(name) not in self._names:
             return []
         named = tuple(sorted(queues)[:CATALOG_QUEUES_MAX])
         return [StoreFileError(file, 0, reason, queues=named) for file, reason in _missing(path)]
 
     def add(self, name: str) -> None:
-        """The virtual host `name` has a store, all of which is synced. OSError if that cannot be written."""
+        """Record that the virtual host `name` has a store, all of which is synced; OSError if that cannot be
+        written.
+        """
         with self._lock:
             if self._names.get(directory_name(name)) != name:
                 self._names[directory_name(name)] = name
                 self._write()
 
     def forget(self, name: str) -> None:
-        """The virtual host `name` is deleted."""
+        """Remove the virtual host `name`, which was deleted."""
         with self._lock:
             if self._names.pop(directory_name(name), None) is None:
                 return
@@ -73,7 +75,7 @@ class KnownStores:
                 logger.error("cannot write the list of known stores: %s: %s", self._path, error)
 
     def _write(self) -> None:
-        """Have the file name them, whole or not at all."""
+        """Replace the file by the present record, atomically."""
         new = self._path.with_name(f"{_FILE}.new")
         with open(new, "w", encoding="utf-8", opener=_private) as file:
             json.dump(self._names, file)

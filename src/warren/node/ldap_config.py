@@ -1,4 +1,4 @@
-"""The directory of users and its rules, as the configuration wants them."""
+"""Builds the LDAP directory and its authorization rules from the configuration."""
 
 import logging
 import re
@@ -21,15 +21,15 @@ logger = logging.getLogger("warren.ldap")
 
 _PORT, _TLS_PORT = 389, 636
 _NOBODY = LdapAccount()
-# What stands in place of a group.
+# The name of a group that includes all users.
 _EVERYBODY = "everybody"
 _ACCESSES = ("configure", "write", "read")
-# The environment writes `_` where a file writes a dot.
+# Environment variables contain `_` where files contain a dot.
 _SEPARATORS = re.compile(r"[._]")
 
 
 def ldap_directory(config: Config, clock: Clock) -> LdapDirectory:
-    """Who asks the servers; BootRefused if the settings do not go together."""
+    """Create the client of the LDAP servers; raises BootRefused if the settings contradict each other."""
     servers = _servers(config)
     lookup_attribute = config.get(settings.LDAP_LOOKUP_ATTRIBUTE)
     lookup_base = config.get(settings.LDAP_LOOKUP_BASE)
@@ -65,7 +65,7 @@ def ldap_directory(config: Config, clock: Clock) -> LdapDirectory:
 
 
 def directory_rules(config: Config) -> DirectoryRules:
-    """What follows from groups; BootRefused for what has no meaning."""
+    """Return the rules by group; raises BootRefused for an invalid one."""
     tags = tuple(
         (_SEPARATORS.split(name)[0], _group(group))
         for name, group in config.family(settings.LDAP_TAGS).items()
@@ -85,11 +85,11 @@ def _grant(number: str, parts: dict[str, str]) -> GroupGrant:
     if "group" not in parts:
         raise BootRefused(f"auth_ldap.grants.{number}.group is not set: a group, or {_EVERYBODY}")
     for access in _ACCESSES:
-        # What stands in braces is a value, and no part of a pattern.
+        # Text in braces is a placeholder, and not part of a pattern.
         error = pattern_error(re.sub(r"\$\{[a-z_]+\}", "x", parts.get(access, "")))
         if error is not None:
             raise BootRefused(f"auth_ldap.grants.{number}.{access}: {error[0]}")
-    # Who names nothing means everything.
+    # A rule without a pattern applies to everything.
     default = "" if any(access in parts for access in _ACCESSES) else ANYTHING
     permission = Permission(*(parts.get(access, default) for access in _ACCESSES))
     return GroupGrant(group=_group(parts["group"]), vhost=parts.get("vhost", "*"), permission=permission)
@@ -104,7 +104,7 @@ def _group(written: str) -> str:
 def _account(
     config: Config, how: Setting[str], user: Setting[str], password: Setting[str]
 ) -> LdapAccount | None:
-    """In whose name something is looked for; None: who logs in."""
+    """Return the account used for searches; None for the user who logs in."""
     name = config.get(user)
     if not name:
         return _NOBODY if config.get(how) == "anon" else None

@@ -1,4 +1,4 @@
-"""One connection to an LDAP server: a request at a time, each answered before the next."""
+"""One connection to an LDAP server: one request at a time, each answered before the next."""
 
 import asyncio
 import ssl
@@ -9,22 +9,22 @@ from warren.limits import LDAP_MESSAGE_SIZE_MAX
 from warren.wire import ldap
 from warren.wire.ldap import EqualityFilter, LdapEntry, LdapResult, LdapSyntaxError
 
-# RFC 4511 §4.1.1.1: what a server says by itself, such as that it ends.
+# RFC 4511 §4.1.1.1: the id of unsolicited notifications, such as the notice of disconnection.
 _UNASKED = 0
 
 
 class LdapConnectionLost(Exception):
-    """The server is not there any more, or does not speak LDAP."""
+    """The LDAP server closed the connection, or does not speak LDAP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LdapServer:
-    """Where one is, and how it is spoken to."""
+    """The address of an LDAP server, and its use of TLS."""
 
     host: str
     port: int
     tls: ssl.SSLContext | None = None
-    # TLS begins when it was asked for, not at once.
+    # With StartTLS, TLS begins on request instead of at once.
     uses_start_tls: bool = False
 
     def __str__(self) -> str:
@@ -32,7 +32,7 @@ class LdapServer:
 
 
 class LdapConnection:
-    """A connection that is open; LinkLost from any method ends it."""
+    """An open connection; each method raises LdapConnectionLost if it ends."""
 
     def __init__(
         self, server: LdapServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -41,12 +41,12 @@ class LdapConnection:
         self._reader = reader
         self._writer = writer
         self._number = 0
-        # When it was last of use (the loop's seconds).
+        # When it was last used (the loop's time, s).
         self.used_at = 0.0
 
     @classmethod
     async def open(cls, server: LdapServer) -> "LdapConnection":
-        """A new one, with TLS if the server is to have it."""
+        """Open a connection, with TLS if the server is configured with it."""
         is_tls_at_once = server.tls is not None and not server.uses_start_tls
         try:
             reader, writer = await asyncio.open_connection(
@@ -65,26 +65,26 @@ class LdapConnection:
         return self._reader.at_eof() or self._writer.is_closing()
 
     async def bind(self, name: str, password: str) -> LdapResult:
-        """Be `name` from now on, or nobody."""
+        """Bind as `name`, or anonymously."""
         return await self._asked(ldap.bind(self._next(), name, password))
 
     async def search(
         self, base: str, filters: Sequence[EqualityFilter], *, count_max: int, time_s_max: int
     ) -> tuple[list[str], LdapResult]:
-        """The names of what any of `filters` finds under `base`, and how it ended."""
+        """Search under `base` with each of `filters`; returns the names of entries, and the result."""
         names: list[str] = []
         request = ldap.search(self._next(), base, filters, count_max=count_max, time_s_max=time_s_max)
         result = await self._asked(request, names)
         return names[:count_max], result
 
     def close(self) -> None:
-        """Say good-bye, and do not wait."""
+        """Send an unbind request, and close the connection without waiting."""
         if not self._writer.is_closing():
             self._writer.write(ldap.unbind(self._next()))
         self._writer.close()
 
     def abort(self) -> None:
-        """Be gone: nobody knows what it would say next."""
+        """Close the connection at once, since its protocol state is unknown."""
         self._writer.transport.abort()
 
     async def _start_tls(self) -> None:
@@ -106,7 +106,7 @@ class LdapConnection:
         return self._number
 
     async def _asked(self, request: bytes, names: list[str] | None = None) -> LdapResult:
-        """How `request` ended; the names of entries before that are added to `names`."""
+        """Send `request` and return its result; the names of entries before it are added to `names`."""
         try:
             self._writer.write(request)
             await self._writer.drain()
@@ -126,7 +126,7 @@ class LdapConnection:
             raise LdapConnectionLost(f"{self.server} does not speak LDAP: {error}") from error
 
     async def _message(self) -> bytes:
-        """The content of the next message."""
+        """Return the content of the next message."""
         tag, size = await self._reader.readexactly(2)
         if tag != ldap.MESSAGE:
             raise LdapSyntaxError(f"0x{tag:02x} where a message is due")

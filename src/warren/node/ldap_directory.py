@@ -1,10 +1,10 @@
-"""Who somebody is, asked of LDAP servers: beside the loop's other work, bounded in time and in count.
+"""Authenticates users with LDAP servers, without blocking the event loop, bounded in time and number.
 
- name, password ─▶ remembered? ─▶ under way? ─▶ a connection ─▶ [find the name] ─▶ bind ─▶ [find the groups]
+ name, password ─▶ cached? ─▶ in progress? ─▶ a connection ─▶ [find the name] ─▶ bind ─▶ [find the groups]
 
-1. A blank password is never sent: a server would take it for nobody, and say yes (RFC 4513 §5.1.2).
+1. A blank password is never sent: a server would accept it as an anonymous bind (RFC 4513 §5.1.2).
 2. Every login ends within the timeout, whatever servers do, and one at a time uses a connection: it begins
-   with a bind, so that nobody is taken for who was there before.
+   with a bind, so that no login inherits the identity of the one before.
 3. A connection in the middle of something unexpected is not used again.
 """
 
@@ -39,15 +39,15 @@ from warren.runtime.randomness import random_octets
 from warren.wire import ldap
 from warren.wire.ldap import EqualityFilter
 
-# Two are as bad as many: a name has to be one person's.
+# Two results are refused as well: a name must identify one person.
 _PERSONS_MAX = 2
-# RFC 2307: groups whose members are written as names with which people log in.
+# RFC 2307: groups that list their members by login name.
 _BY_LOGIN = "memberuid"
 
 
 @dataclass(frozen=True, slots=True)
 class LdapAccount:
-    """In whose name something is looked for; nobody's without one."""
+    """The account used for searches; without a name, anonymous."""
 
     name: str = ""
     password: str = ""
@@ -55,15 +55,15 @@ class LdapAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LdapSettings:
-    """RabbitMQ's `auth_ldap`."""
+    """The settings of RabbitMQ's `auth_ldap`."""
 
     servers: tuple[LdapServer, ...]
     user_pattern: str = "${username}"
-    # With what somebody binds, if it is not their distinguished name.
+    # The name used in the bind request, if it is not the user's distinguished name.
     bind_pattern: str = ""
     lookup_attribute: str = ""
     lookup_base: str = ""
-    # None: who logs in.
+    # None: the user who logs in.
     lookup_account: LdapAccount | None = None
     groups_base: str = ""
     group_attribute: str = "member"
@@ -76,7 +76,7 @@ class LdapSettings:
 
 
 class LdapDirectory:
-    """Those whom the servers know."""
+    """The users that the LDAP servers know."""
 
     def __init__(self, settings: LdapSettings, clock: Clock) -> None:
         self._settings = settings
@@ -84,12 +84,12 @@ class LdapDirectory:
         self._cache: CredentialCache[DirectoryEntry] = CredentialCache(
             random_octets(KEY_SIZE), settings.cache_ttl_ms
         )
-        # By digest: who asks at the same time has the same answer.
+        # Logins in progress by digest: concurrent logins with the same credentials share one result.
         self._under_way: dict[bytes, asyncio.Task[DirectoryEntry]] = {}
         self._connections = _ConnectionPool(settings)
 
     async def find(self, name: str, password: str) -> DirectoryEntry:
-        """Who logs in with these; DirectoryRefused or DirectoryUnavailable if that is nobody."""
+        """Authenticate a user; raises DirectoryRefused or DirectoryUnavailable if that fails."""
         if not password or not name:
             raise DirectoryRefused("a name and a password have to be given")
         digest = self._cache.digest(name, password)
@@ -108,7 +108,7 @@ class LdapDirectory:
         return person
 
     async def close(self) -> None:
-        """Ask nothing any more."""
+        """Cancel the logins in progress, and close the connections."""
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()
@@ -118,7 +118,7 @@ class LdapDirectory:
     def _forget(self, digest: bytes, done: "asyncio.Task[DirectoryEntry]") -> None:
         del self._under_way[digest]
         if not done.cancelled():
-            # Nobody may be left who waits for it.
+            # No caller may be left waiting for it.
             done.exception()
 
     async def _found(self, name: str, password: str) -> DirectoryEntry:
@@ -135,7 +135,8 @@ class LdapDirectory:
                 async with self._connections.one() as connection:
                     return await _Login(self._settings, connection, name, password).answer()
             except LdapConnectionLost as error:
-                # One that was open for long may have ended meanwhile; another, or a new one, tells.
+                # An idle connection may have ended meanwhile; another or a new one shows whether the server
+                # did.
                 if not connection.used_at:
                     raise DirectoryUnavailable(str(error)) from None
 
@@ -211,19 +212,19 @@ class _Login:
 
 
 class _ConnectionPool:
-    """Connections to the servers: those that nobody uses are kept for a while."""
+    """Connections to the LDAP servers; idle ones are kept for a while."""
 
     def __init__(self, settings: LdapSettings) -> None:
         self._settings = settings
         self._free = asyncio.Semaphore(settings.connections_max)
-        # The one used last stands last, and is used first.
+        # The most recently used connection is last, and is used first.
         self._idle: list[LdapConnection] = []
-        # When a server may be asked before others again (the loop's seconds).
+        # When a server may again be tried before others (the loop's time, s).
         self._rests: dict[LdapServer, float] = {}
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[LdapConnection]:
-        """One for this block, kept if the block ends well, or with an answer."""
+        """A connection for a block; kept if the block ends normally, or with a reply of the server."""
         async with self._free:
             connection = self._taken() or await self._opened()
             try:
@@ -261,7 +262,7 @@ class _ConnectionPool:
         self._idle = stay
 
     async def _opened(self) -> LdapConnection:
-        """A connection to the first server that takes one; who did not lately is asked last."""
+        """Connect to the first server that accepts it; servers that failed lately are tried last."""
         loop, errors = asyncio.get_running_loop(), []
         timeout_s = self._settings.timeout_ms / 1000 / len(self._settings.servers)
         for server in sorted(self._settings.servers, key=lambda one: self._rests.get(one, 0) > loop.time()):

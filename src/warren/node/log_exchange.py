@@ -1,6 +1,6 @@
 """The log as messages: each line is published to the topic exchange `amq.rabbitmq.log`, keyed by its level.
 
-A line about the publishing of a line is not published, so that a queue that cannot be written says so once.
+A line that is logged while a line is published is not published, so that a failing queue is logged only once.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _TEXT, _JSON = "text/plain", "application/json"
 
 
 class LogExchangeHandler(logging.Handler):
-    """Publishes what is logged, in whatever thread that is."""
+    """Publishes log records, from any thread."""
 
     def __init__(self, find: Callable[[], VirtualHost | None], later: Later, node_name: str) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class LogExchangeHandler(logging.Handler):
         self._is_publishing = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Have `record` published, if anybody hears it."""
+        """Publish `record`, if the exchange has bindings."""
         if self._is_publishing or self._loop.is_closed():
             return
         self._loop.call_soon_threadsafe(self._add, level_name(record), self.format(record), record.created)

@@ -1,7 +1,7 @@
-"""A log file that is rotated by size or by the calendar, as `log.file.rotation.…` says, and opened anew.
+"""A log file that is rotated by size or by date, as `log.file.rotation.…` configures, and can be reopened.
 
-The file that was written is renamed to NAME.0, the one before it to NAME.1 and so on; as many as
-`log.file.rotation.count` says are kept, and without it none: the file begins again.
+The current file is renamed to NAME.0, the one before it to NAME.1 and so on; `log.file.rotation.count` is the
+number of files that are kept. If it is not set, the file is truncated instead.
 """
 
 import logging
@@ -16,7 +16,7 @@ _DATE = re.compile(r"\$(?:W(?P<weekday>[0-6])|M(?P<day>[1-9]|[12]\d|3[01]))?(?:D
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """When a file is rotated, and how many that were are kept; 0 and an empty date are never."""
+    """When a file is rotated, and how many rotated files are kept; 0 and an empty date mean never."""
 
     octets: int = 0
     date: str = ""
@@ -24,7 +24,7 @@ class Rotation:
 
 
 class RotatedFile(logging.FileHandler):
-    """Writes to one file."""
+    """A log handler that writes to one file."""
 
     def __init__(self, path: Path, rotation: Rotation) -> None:
         super().__init__(path, encoding="utf-8")
@@ -32,7 +32,7 @@ class RotatedFile(logging.FileHandler):
         self._due = next_rotation(rotation.date, datetime.now().astimezone())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write `record`, into a new file if it is time for one."""
+        """Write `record`, to a new file if a rotation is due."""
         try:
             if self._is_time(record):
                 self.rotate()
@@ -41,7 +41,7 @@ class RotatedFile(logging.FileHandler):
         super().emit(record)
 
     def rotate(self) -> None:
-        """Begin a new file."""
+        """Rotate: begin a new file."""
         self._close()
         path = Path(self.baseFilename)
         for number in range(self._rotation.count - 1, 0, -1):
@@ -54,7 +54,7 @@ class RotatedFile(logging.FileHandler):
         self.stream = self._open()
 
     def rotate_or_reopen(self) -> None:
-        """Rotate now, if files that were written are kept; else go on in the file that has the name."""
+        """Rotate now if rotated files are kept; else reopen the file that has the name."""
         if not self._rotation.count:
             self.reopen()
             return
@@ -65,7 +65,7 @@ class RotatedFile(logging.FileHandler):
             self.release()
 
     def reopen(self) -> None:
-        """Go on in the file that has the name now: another program has renamed the one that had it."""
+        """Reopen the file by name, after another program has renamed it."""
         self.acquire()
         try:
             self._close()
@@ -88,12 +88,12 @@ class RotatedFile(logging.FileHandler):
 
 
 def is_rotation_date(text: str) -> bool:
-    """Whether `text` says when to rotate: $D0 at midnight, $W5D16 on Fridays at 16, $M1D2 …"""
+    """True if `text` is empty or a rotation date: $D0 at midnight, $W5D16 on Fridays at 16:00, $M1D2 …"""
     return not text or (_DATE.fullmatch(text) is not None and text != "$")
 
 
 def next_rotation(text: str, after: datetime) -> datetime | None:
-    """The first time after `after` that `text` means; None if it is empty."""
+    """Return the first time after `after` that matches `text`; None if `text` is empty."""
     found = _DATE.fullmatch(text) if text else None
     if found is None:
         return None

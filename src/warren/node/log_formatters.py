@@ -1,9 +1,9 @@
-"""How a record of the log is written: as RabbitMQ's line, or as JSON with the fields of RabbitMQ's formatter.
+"""Formats log records as RabbitMQ's lines, or as JSON with the fields of RabbitMQ's formatter.
 
     2026-11-21 03:04:05.678+00:00 [info] <warren.node> ready
     {"time":"2026-11-21 03:04:05.678901+00:00","level":"info","domain":"warren.node","msg":"ready"}
 
-What a caller gives as `fields` (a connection, a user) stands behind these in JSON, and is data there.
+The `fields` of a caller (a connection, a user) follow these in JSON, as data.
 """
 
 import json
@@ -17,23 +17,23 @@ LEVEL_NAMES = {
     logging.ERROR: "error",
     logging.CRITICAL: "critical",
 }
-# Where the milliseconds are in "2026-11-21 03:04:05.678+00:00".
+# The position of the milliseconds in "2026-11-21 03:04:05.678+00:00".
 _STAMP_MS_AT = 20
-# The attribute of a record with what its caller knows as data.
+# The attribute of a record that contains the `fields` of its caller.
 FIELDS = "fields"
 
 
 class TextFormatter(logging.Formatter):
-    """One line per record; control characters of a client's making are escaped."""
+    """Formats one line per record; control characters, which clients could insert, are escaped."""
 
     def __init__(self) -> None:
         super().__init__()
         self._second = -1
-        # What stands around the milliseconds in every line of that second.
+        # The text before and after the milliseconds, cached for all lines of one second.
         self._before = self._after = ""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, and behind it a traceback if there is one."""
+        """Return the line, followed by a traceback if there is one."""
         second = int(record.created)
         if second != self._second:
             self._second = second
@@ -55,7 +55,7 @@ class JsonFormatter(logging.Formatter):
     """One JSON object per record, in one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The object."""
+        """Return the JSON object of `record`."""
         when = datetime.fromtimestamp(record.created, UTC).astimezone()
         found: dict[str, object] = {
             "time": when.isoformat(sep=" ", timespec="microseconds"),
@@ -72,7 +72,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def level_name(record: logging.LogRecord) -> str:
-    """RabbitMQ's name of its level."""
+    """Return RabbitMQ's name of the level of `record`."""
     return LEVEL_NAMES.get(record.levelno, record.levelname.lower())
 
 

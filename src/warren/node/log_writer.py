@@ -1,7 +1,7 @@
-"""Writes each place of the log in a thread of its own: a terminal that was stopped, or a full pipe, holds up
+"""Writes each log destination in a thread of its own, so that a stopped terminal or a full pipe blocks
 neither the broker nor the log file.
 
-What is to be written waits in a queue that is bounded. What does not fit is dropped and counted, and said
+Records wait in a bounded queue. Records that do not fit are dropped and counted, and the number is logged
 when there is room again.
 """
 
@@ -15,7 +15,7 @@ _SAID = "%d lines of the log were dropped, since nobody took them"
 
 
 class BoundedQueueHandler(logging.Handler):
-    """Where records wait for the thread that has `handler` write them."""
+    """A bounded queue of records for the thread in which `handler` writes them."""
 
     def __init__(self, records: "queue.Queue[logging.LogRecord | None]", handler: logging.Handler) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class BoundedQueueHandler(logging.Handler):
         self._dropped_count = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Have `record` written, with its text as of now, if its level is enough and not too much waits."""
+        """Queue `record` for writing, formatted now, if its level is sufficient and there is room."""
         if record.levelno < self._handler.level:
             return
         record.msg = record.getMessage()
@@ -39,7 +39,7 @@ class BoundedQueueHandler(logging.Handler):
 
 
 class LogWriter:
-    """The thread, and the handler that writes for it."""
+    """The writing thread, and the handler that queues records for it."""
 
     def __init__(self, handler: logging.Handler) -> None:
         self._handler = handler
@@ -49,7 +49,7 @@ class LogWriter:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what waits, for a while: who does not take it by then does not get it."""
+        """Write the queued records, for a limited time: what is not written by then is dropped."""
         try:
             self._records.put(None, timeout=LOG_STOP_S_MAX)
         except queue.Full:

@@ -1,4 +1,4 @@
-"""What of messages was lost with files, until an operator has said that it is known: a file of its own.
+"""The losses of messages with damaged or missing files, kept in a file until an operator acknowledges them.
 
 <data>/losses   a JSON list; one object for each loss, with the fields of `management/managed.Loss`
 """
@@ -18,7 +18,7 @@ from warren.store.segment import StoreFileError
 logger = logging.getLogger("warren.storage")
 
 _NAME = "losses"
-# The first and the last message of a stream that are lost, as its store says it.
+# The first and the last lost message of a stream, in the text of its store.
 _OFFSETS = re.compile(r"messages from offset (\d+) to (\d+) are")
 
 
@@ -26,7 +26,7 @@ class LossFile:
     """The losses of one node, in the order in which they were found."""
 
     def __init__(self, folder: Path, queue_name: Callable[[str, int], str]) -> None:
-        """Those that stand in `folder`; `queue_name` says what a queue of a virtual host is called."""
+        """Read the losses in `folder`; `queue_name` returns the name of a queue of a virtual host."""
         self._path = folder / _NAME
         self._queue_name = queue_name
         self._losses: list[Loss] = []
@@ -36,7 +36,7 @@ class LossFile:
         except FileNotFoundError:
             pass
         except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-            # What is still missing is found again; only who has acknowledged what is not known any more.
+            # A loss that still exists is found again; only its acknowledgement is lost with this file.
             logger.error("cannot read the record of lost messages: %s: %s", self._path, error)
 
     def all(self) -> list[Loss]:
@@ -44,7 +44,7 @@ class LossFile:
         return list(self._losses)
 
     def add(self, vhost: str, errors: Iterable[StoreFileError]) -> list[Loss]:
-        """Remember `errors` of a virtual host; answers the losses that these are, known before or not."""
+        """Record `errors` of a virtual host; returns their losses, whether recorded before or not."""
         found = [self._loss(vhost, error) for error in errors]
         new = [loss for loss in found if not any(_is_within(loss, known) for known in self._losses)]
         if new:
@@ -53,7 +53,7 @@ class LossFile:
         return found
 
     def acknowledge(self, vhost: str | None) -> int:
-        """An operator knows of all losses, or of those of `vhost`; answers how many were not known before."""
+        """Acknowledge all losses, or those of `vhost`; returns how many were not acknowledged before."""
         meant = [loss for loss in self._losses if not loss.acknowledged and vhost in (None, loss.vhost)]
         if meant:
             self._losses = [
@@ -63,7 +63,7 @@ class LossFile:
         return len(meant)
 
     def forget(self, vhost: str) -> None:
-        """The virtual host `vhost` is deleted."""
+        """Remove the losses of the virtual host `vhost`, which was deleted."""
         kept = [loss for loss in self._losses if loss.vhost != vhost]
         if len(kept) < len(self._losses):
             self._losses = kept
@@ -80,7 +80,7 @@ class LossFile:
         )
 
     def _write(self) -> None:
-        """Have the file say what is known, whole or not at all."""
+        """Replace the file by the present losses, atomically."""
         new = self._path.with_name(_NAME + ".new")
         try:
             with open(new, "w", encoding="utf-8", opener=_private) as file:
@@ -93,7 +93,7 @@ class LossFile:
 
 
 def _is_within(loss: Loss, known: Loss) -> bool:
-    """Whether `loss` is the one that is `known`, or a part of it that a reader of a stream has come upon."""
+    """True if `loss` is `known`, or a part of it that a reader of a stream has found."""
     if replace(loss, acknowledged=known.acknowledged, messages=known.messages, queues=known.queues) == known:
         return True
     part, whole = _OFFSETS.search(loss.reason), _OFFSETS.search(known.reason)

@@ -1,4 +1,4 @@
-"""The metadata of a node with a data directory: read at the start, kept from then on."""
+"""The metadata of a node with a data directory: read at the start, journaled from then on."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ from warren.runtime.worker_thread import WorkerThread
 logger = logging.getLogger("warren.journal")
 
 _NAME = "metadata"
-# How often it is looked whether the high-water mark is to be synced.
+# Interval at which the journal checks whether to sync the high-water mark.
 _MAINTENANCE_S = 1.0
 
 
@@ -30,7 +30,7 @@ class MetadataJournal:
     """The metadata in a directory, and the journal by which it changes."""
 
     def __init__(self, data: Path, clock: Clock, *, is_damage_skipped: bool) -> None:
-        """Read what is there; BootRefused if that cannot be done, or not without loss."""
+        """Read the metadata; raises BootRefused if that is impossible, or data are missing."""
         self.data = data
         self._path = data / _NAME
         loop = asyncio.get_running_loop()
@@ -62,7 +62,7 @@ class MetadataJournal:
         self._maintenance = PeriodicTimer(loop, _MAINTENANCE_S, self.journal.maintain)
 
     async def close(self) -> None:
-        """Have everything on the disk, and let go of it."""
+        """Write and sync everything, then close the journal."""
         self._maintenance.stop()
         ended = asyncio.get_running_loop().create_future()
         self.journal.close(lambda: ended.set_result(None))
@@ -71,7 +71,7 @@ class MetadataJournal:
         self._disk.close()
 
     def _judge(self, found: RecoveredLog, *, is_damage_skipped: bool) -> None:
-        """BootRefused if something is missing, unless an operator has said that it may be."""
+        """Raise BootRefused if something is missing, unless an operator has permitted that."""
         loss = found.loss
         for error in [*found.damage, *([loss] if loss is not None else [])]:
             logger.error("metadata in %r: %s", str(self._path), error)
@@ -83,7 +83,7 @@ class MetadataJournal:
             raise BootRefused(self._refusal(loss))
 
     def _begin(self, found: RecoveredLog) -> None:
-        """See to what was found; OSError and BootRefused as above."""
+        """Begin the journal with what was read; raises OSError, and BootRefused if data are missing."""
         vhosts = self.data / VHOSTS
         if not found.is_there and vhosts.exists() and any(vhosts.iterdir()):
             raise BootRefused(

@@ -1,4 +1,4 @@
-"""What can be kept of metadata that are not all there: shown, and put in place for the next start."""
+"""Recovery of incomplete metadata: lists the choices, and applies one for the next start."""
 
 import asyncio
 from collections.abc import Iterator
@@ -25,22 +25,22 @@ _METADATA = "metadata"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryChoice:
-    """One way to go on."""
+    """One way to recover the metadata."""
 
     name: str
     metadata: Metadata
     found: RecoveredLog
-    # Why it cannot be taken; empty if it can.
+    # Why it cannot be chosen; empty if it can.
     error: str = ""
 
     @property
     def problem(self) -> str:
-        """What is wrong with it; empty if it is all there."""
+        """What is missing from it; empty if it is complete."""
         faults = [*self.found.damage, *([self.found.loss] if self.found.loss is not None else [])]
         return self.error or "; ".join(map(str, faults))
 
     def counts(self) -> dict[str, int]:
-        """How much exists by it."""
+        """The numbers of objects that exist after this choice."""
         vhosts = self.metadata.vhosts.by_name.values()
         queues = [queue for vhost in vhosts for queue in vhost.topology.queues.values()]
         streams = sum(queue.kind == "stream" for queue in queues)
@@ -55,7 +55,7 @@ class RecoveryChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredQueue:
-    """What the store of one virtual host holds of one queue or stream."""
+    """The messages that the store of one virtual host holds for one queue or stream."""
 
     digits: str
     number: int
@@ -63,7 +63,9 @@ class StoredQueue:
 
 
 def recovery_choices(data: Path, copy: Path | None) -> list[RecoveryChoice]:
-    """The ways to go on with the directory `data`: what can be read, a copy of the log, nothing. OSError."""
+    """Return the choices for the directory `data`: what can be read, a copy of the log, nothing. Raises
+    OSError.
+    """
     own = data / _METADATA / NAME
     found = [_choice("readable", data, own)]
     if copy is not None:
@@ -72,12 +74,12 @@ def recovery_choices(data: Path, copy: Path | None) -> list[RecoveryChoice]:
 
 
 def stored_queues(data: Path) -> list[StoredQueue]:
-    """What the stores hold. OSError from the disk."""
+    """Return the queues and streams in the stores; raises OSError."""
     return list(_stored_queues(data / VHOSTS))
 
 
 def orphaned(choice: RecoveryChoice, stored: list[StoredQueue]) -> tuple[int, MessageTotals]:
-    """Of what is stored, queues and streams that `choice` does not name, and what they hold."""
+    """Return the stored queues and streams that `choice` does not name, with their messages."""
     named = {
         (directory_name(vhost.name), queue.number)
         for vhost in choice.metadata.vhosts.by_name.values()
@@ -96,7 +98,7 @@ def orphaned(choice: RecoveryChoice, stored: list[StoredQueue]) -> tuple[int, Me
 
 
 def apply_choice(data: Path, choice: RecoveryChoice, stored: list[StoredQueue]) -> None:
-    """Have the next start find what `choice` is; what was there is copied first. OSError from the disk."""
+    """Replace the metadata by `choice` for the next start; the old files are copied first. Raises OSError."""
     folder = data / _METADATA
     folder.mkdir(mode=0o700, exist_ok=True)
     Quarantine(data, choice.metadata).keep_metadata(folder)

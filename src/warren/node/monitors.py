@@ -1,4 +1,4 @@
-"""Measures memory and disk, and hands the figures to the alarms: often near a limit, seldom far from it."""
+"""Measures memory and disk for the alarms: often near a limit, rarely far from it."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ _SET = "publishers wait until this alarm clears"
 
 
 class ResourceProbe(Protocol):
-    """What is measured: runtime/machine."""
+    """The measurements that are needed, implemented by runtime/machine."""
 
     def memory_used(self) -> int | None: ...
     def memory_total(self) -> int: ...
@@ -28,7 +28,7 @@ class ResourceProbe(Protocol):
 
 
 class MemoryMonitor:
-    """This process's memory against vm_memory_high_watermark."""
+    """Compares the memory of this process with vm_memory_high_watermark."""
 
     resource = "memory"
 
@@ -40,18 +40,18 @@ class MemoryMonitor:
         limit_queue_memory: Callable[[int], None],
     ) -> None:
         self._alarms = alarms
-        # Called with the octets that each queue may have, at each look.
+        # Called at each measurement with the bytes of memory that each queue may use.
         self._limit_queue_memory = limit_queue_memory
         self._probe = probe
         self._now = now
         self._limit = 0
         self._total = 0
         self._ratio = 0.0
-        # When what is free inside the process may be given back again.
+        # When free memory inside the process may be returned to the system again.
         self._trim_at = 0
 
     def configure(self, config: Config) -> None:
-        """Use the limit that `config` says."""
+        """Use the limit that `config` sets."""
         self._total = memory_total(config, self._probe)
         self._ratio = config.get(settings.PAGING_RATIO)
         absolute = config.get(settings.MEMORY_ABSOLUTE)
@@ -64,11 +64,11 @@ class MemoryMonitor:
 
     @property
     def octets(self) -> int:
-        """Above which publishers wait."""
+        """The limit (bytes), above which publishers wait."""
         return self._limit
 
     def limit(self, value: float) -> None:
-        """Use `value`: octets, or a share of the memory if it has a fraction."""
+        """Set the limit to `value`: bytes if int, or a share of the memory if float."""
         self._limit = int(self._total * value) if isinstance(value, float) else value
         logger.info(
             "memory alarm threshold: %d MiB, of %d MiB in total", self._limit // _MIB, self._total // _MIB
@@ -77,13 +77,13 @@ class MemoryMonitor:
             logger.warning("the memory alarm threshold is not below total memory: set a lower one")
 
     def check(self) -> int:
-        """Measure; answers in how many ms to look again."""
+        """Measure and update the alarm; returns the time until the next measurement (ms)."""
         level = self._level()
         if level is None:
             return MEMORY_CHECK_MS_MAX
         now = self._now()
         if level.is_low and now >= self._trim_at:
-            # What was freed stays with the process until then, and consumers could never clear the alarm.
+            # Freed memory stays with the process until then, and consumers could never clear the alarm.
             self._trim_at = now + TRIM_MS
             self._probe.trim_memory()
             level = self._level() or level
@@ -106,7 +106,7 @@ class MemoryMonitor:
 
 
 class DiskMonitor:
-    """The disk of the data directory against disk_free_limit."""
+    """Compares the free space on the disk of the data directory with disk_free_limit."""
 
     resource = "disk"
 
@@ -119,23 +119,23 @@ class DiskMonitor:
         self._is_failing = False
 
     def configure(self, config: Config) -> None:
-        """Use the limit that `config` says."""
+        """Use the limit that `config` sets."""
         self._total = memory_total(config, self._probe)
         relative = config.get(settings.DISK_RELATIVE)
         self.limit(config.get(settings.DISK_ABSOLUTE) if relative is None else relative)
 
     @property
     def octets(self) -> int:
-        """Below which publishers wait."""
+        """The limit (bytes), below which publishers wait."""
         return self._limit
 
     def limit(self, value: float) -> None:
-        """Use `value`: octets, or a share of the memory if it has a fraction."""
+        """Set the limit to `value`: bytes if int, or a share of the memory if float."""
         self._limit = int(self._total * value) if isinstance(value, float) else value
         logger.info("disk alarm threshold: %d MiB free on the disk of %s", self._limit // _MIB, self._folder)
 
     def check(self) -> int:
-        """Measure; answers in how many ms to look again."""
+        """Measure and update the alarm; returns the time until the next measurement (ms)."""
         try:
             level = ResourceLevel(Resource.DISK, self._probe.disk_free(self._folder), self._limit)
         except OSError as error:
@@ -161,25 +161,27 @@ Monitor = MemoryMonitor | DiskMonitor
 
 
 class Monitors:
-    """Looks at everything when it is time."""
+    """Runs each monitor when its next measurement is due."""
 
     def __init__(self, monitors: list[Monitor]) -> None:
         self._monitors = monitors
         self._timers: dict[Monitor, asyncio.TimerHandle] = {}
 
     def configure(self, config: Config) -> None:
-        """Look at once, and from then on, with the limits of `config`."""
+        """Measure now, and regularly from then on, with the limits of `config`."""
         self.stop()
         for monitor in self._monitors:
             monitor.configure(config)
             self._check(monitor)
 
     def limits(self) -> dict[str, int]:
-        """Octets by resource."""
+        """The limits by resource, in bytes."""
         return {monitor.resource: monitor.octets for monitor in self._monitors}
 
     def limit(self, resource: str, value: float) -> int | None:
-        """Use another limit of `resource`, octets or a share of memory; in octets, None without one."""
+        """Set the limit of `resource`, in bytes or as a share of memory; returns it in bytes, None if not
+        monitored.
+        """
         for monitor in self._monitors:
             if monitor.resource == resource:
                 monitor.limit(value)
@@ -189,7 +191,7 @@ class Monitors:
         return None
 
     def stop(self) -> None:
-        """No further looks."""
+        """Stop measuring."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -200,6 +202,6 @@ class Monitors:
 
 
 def memory_total(config: Config, probe: ResourceProbe) -> int:
-    """The memory that limits are shares of: what is configured, or what there is."""
+    """The memory that limits are shares of: the configured total, or the machine's."""
     override = config.get(settings.MEMORY_TOTAL)
     return probe.memory_total() if override is None else override

@@ -1,7 +1,7 @@
-"""Keys of RabbitMQ that Warren takes without doing anything, by the reason: a warning at the start says it.
+"""Keys of RabbitMQ that Warren accepts without effect, by reason, which a warning at the start contains.
 
-A key counts if it is listed or begins with a listed one and a dot. What would change what clients see, if
-it were ignored in silence, is why the warning is there; a key that is nobody's is an error instead.
+A key matches if it is listed, or begins with a listed key and a dot. The warning is there because ignoring
+a key can change what clients observe; a key that RabbitMQ does not have either is an error instead.
 """
 
 REASONS: dict[str, tuple[str, ...]] = {
@@ -104,7 +104,7 @@ REASONS: dict[str, tuple[str, ...]] = {
 
 
 def reason_of(key: str) -> str | None:
-    """Why `key` has no effect; None if it is not one of these."""
+    """Return the reason why `key` has no effect; None if it is not one of these keys."""
     parts = key.split(".")
     names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((_REASONS[name] for name in names if name in _REASONS), None)

@@ -1,6 +1,6 @@
 """Sends the log where the configuration says: to standard error, to a file, or to both.
 
-Nothing here ever sees a password: what is logged is names, addresses and reasons.
+Passwords are never logged, only names, addresses and reasons.
 """
 
 import logging
@@ -18,10 +18,10 @@ from warren.node.setting_types import Setting
 from warren.node.settings import LEVELS
 
 _ROOT = "warren"
-# Above everything: a level that lets nothing through.
+# Above all levels: lets nothing through.
 _NONE = logging.CRITICAL + 1
 _FORMATTERS: dict[str, Callable[[], logging.Formatter]] = {"plaintext": TextFormatter, "json": JsonFormatter}
-# Those whose level may be another than that of the rest.
+# The categories whose level may differ from the default.
 CATEGORIES: dict[str, Setting[str]] = {
     "connection": settings.LOG_CONNECTION_LEVEL,
     "channel": settings.LOG_CHANNEL_LEVEL,
@@ -30,12 +30,12 @@ CATEGORIES: dict[str, Setting[str]] = {
 
 
 class NodeLog:
-    """The log of this process, while it runs."""
+    """The log of this process."""
 
     def __init__(self, config: Config) -> None:
-        # Not in any line of ours, so not looked up for each.
+        # Our lines do not contain these, so they are not looked up for each record.
         logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-        # The same for the caller: None is what the logging HOWTO gives for it.
+        # Disables the look-up of the caller: the logging HOWTO sets it to None for that.
         logging._srcfile = None
         self.file = _file(config)
         self.has_console = config.get(settings.LOG_CONSOLE)
@@ -52,10 +52,10 @@ class NodeLog:
         root.handlers[:] = [writer.waiting for writer in self._writers]
         root.addHandler(logging.NullHandler())
         root.propagate = False
-        # A handler that wants more than the default gets it.
+        # A handler whose level is lower than the default still gets its records.
         default = _level(config.get(settings.LOG_LEVEL))
         root.setLevel(min([default, *(handler.level for handler in handlers if handler.level)]))
-        # What has no level of its own follows the default, also when that changes.
+        # A category without a level of its own follows the default, also when that changes.
         self._followers = [handler for handler in handlers if not handler.level]
         self._others = [handler for handler in handlers if handler.level]
         for handler in self._followers:
@@ -65,7 +65,7 @@ class NodeLog:
             _category(name).setLevel(_level(chosen) if chosen else logging.NOTSET)
 
     def publish(self, exchange: logging.Handler, config: Config) -> None:
-        """Have `exchange` publish what is logged from now on."""
+        """Publish log records to `exchange` from now on."""
         _prepare(
             exchange, config.get(settings.LOG_EXCHANGE_FORMATTER), config.get(settings.LOG_EXCHANGE_LEVEL)
         )
@@ -77,7 +77,7 @@ class NodeLog:
         root.addHandler(exchange)
 
     def reopen(self) -> None:
-        """Open the log file anew if it has been renamed."""
+        """Reopen the log file, after it has been renamed."""
         if self.file is not None:
             self.file.reopen()
 
@@ -88,7 +88,7 @@ class NodeLog:
         return {"default": _name(default)} | {name: _name(level) for name, level in own.items() if level}
 
     def set_level(self, level: str, category: str = "") -> bool:
-        """Log what is at least `level`, of `category` or of everything; whether there is such a level."""
+        """Set the minimum level of `category`, or of all categories; False if there is no such category."""
         name = LEVELS.get(level.lower())
         if name is None:
             return False

@@ -1,15 +1,15 @@
-"""What a start has found and the metadata do not name: kept, named, and removed by an operator's word alone.
+"""Stored data that the metadata do not name, kept until an operator removes them or they are named again.
 
 <data>/quarantine/vhosts/<digits>/             a whole virtual host, as it was in vhosts/
-                  streams/<digits>/            files of streams, of the virtual host that has these digits
-                  metadata/<a time>/           metadata as they were found, when an operator went on without
-                  acknowledged                 what of it an operator knows of
+                  streams/<digits>/            files of streams, of the virtual host with this directory name
+                  metadata/<a time>/           damaged metadata, which an operator chose to start without
+                  acknowledged                 the ids of the items that an operator has acknowledged
 
-Messages of a queue stand among those of others, and stay where they are: their store counts them as needed.
+Messages of a queue are stored among those of others, and stay there: their store counts them as in use.
 
-Something goes without a word only where the log of the metadata has the command that deleted it: a virtual
-host because it is remembered as removed until its files are gone, a queue because its number was given up in
-a journal of which nothing is missing (`metadata/in_doubt_numbers`). What the metadata name again is put back.
+Data are deleted without a warning only if the metadata log contains the command that deleted the object: a
+virtual host is recorded as removed until its files are deleted; the number of a queue was released in a
+journal without gaps (`metadata/in_doubt_numbers`). Data that the metadata name again are restored.
 """
 
 import logging
@@ -36,7 +36,7 @@ logger = logging.getLogger("warren.quarantine")
 
 _FOLDER = "quarantine"
 _METADATA = "metadata"
-# As older versions called a directory that damaged metadata had forgotten.
+# The name of this directory in older versions.
 _LOST = ".lost"
 _HINT = "kept until `warren quarantine remove`"
 
@@ -62,35 +62,35 @@ class _OrphanedQueue:
 
 
 class Quarantine:
-    """That of one data directory."""
+    """The quarantine of one data directory."""
 
     def __init__(self, data: Path, metadata: Metadata) -> None:
         self._data = data
         self._folder = data / _FOLDER
         self._metadata = metadata
         self._known = Acknowledgements(self._folder)
-        # By id: what lies in the folder, and what lies in stores.
+        # By id: the items in the folder, and those in stores.
         self._moved: dict[str, tuple[QuarantinedItem, list[Path]]] = {}
         self._pinned: dict[str, _OrphanedQueue] = {}
-        # The highest number of any queue or stream of these.
+        # The highest number of the queues and streams in quarantine.
         self.number_max = 0
 
     def items(self) -> list[QuarantinedItem]:
-        """All that is kept."""
-        # Copies: a virtual host that is started again changes both, in another thread.
+        """All quarantined items."""
+        # Copies: a restart of a virtual host changes both, in another thread.
         moved = [item for item, _ in list(self._moved.values())]
         found = moved + [pinned.item() for pinned in list(self._pinned.values())]
-        # Metadata are here because an operator has said that it goes on without them.
+        # Metadata are here because an operator has started the node without the damaged part.
         return [
             replace(item, acknowledged=item.kind == _METADATA or self._known.has(item.id)) for item in found
         ]
 
     def acknowledge(self) -> int:
-        """An operator knows of all that is kept; answers of how many nobody did before."""
+        """Acknowledge all items; returns how many were not acknowledged before."""
         return self._known.add(item.id for item in self.items() if not item.acknowledged)
 
     def begin(self) -> None:
-        """Know what was moved here at a start before."""
+        """Register the items that earlier starts have moved here."""
         for path in _folders(self._folder / VHOSTS):
             self._note_vhost(path)
         for path in _folders(self._folder / STREAMS):
@@ -101,7 +101,7 @@ class Quarantine:
     # --- virtual hosts ----------------------------------------------------------------------------
 
     def reconcile_vhosts(self, names: Iterable[str]) -> None:
-        """Move what virtual hosts left behind that are not among `names`; bring back what is."""
+        """Move directories of virtual hosts that are not in `names` here; restore those that are."""
         vhosts = self._data / VHOSTS
         known = {directory_name(name): name for name in names}
         for digits, name in known.items():
@@ -141,7 +141,7 @@ class Quarantine:
     # --- streams ----------------------------------------------------------------------------------
 
     def reconcile_streams(self, name: str, folder: Path, numbers: set[int]) -> None:
-        """Move streams of vhost `name` out of `folder` that are not `numbers`, and bring these back."""
+        """Move streams of vhost `name` that are not in `numbers` out of `folder`; restore those that are."""
         kept = self._folder / STREAMS / directory_name(name)
         present = _by_stream(folder)
         for number, files in _by_stream(kept).items():
@@ -182,7 +182,7 @@ class Quarantine:
     # --- queues -----------------------------------------------------------------------------------
 
     def pin(self, vhost: str, found: dict[int, dict[int, RecoveredQueue]]) -> None:
-        """The store of `vhost` is open, and has this of queues that the metadata do not name."""
+        """Register messages in the open store of `vhost`, of queues that the metadata do not name."""
         self.unpin(vhost)
         for number, levels in found.items():
             pinned = _OrphanedQueue(vhost, number, levels)
@@ -195,40 +195,44 @@ class Quarantine:
             )  # fmt: skip
 
     def unpin(self, vhost: str) -> None:
-        """The store of `vhost` is closed."""
+        """Remove what `pin` registered of `vhost`, whose store is closed."""
         for id in [id for id, pinned in self._pinned.items() if pinned.vhost == vhost]:
             del self._pinned[id]
 
     def take_pinned(self, id: str) -> tuple[str, int, dict[int, RecoveredQueue]] | None:
-        """Vhost, number and messages of what `id` names, if it is a queue's: nobody keeps them any more."""
+        """Remove the orphaned queue `id`; returns its vhost, number and messages, or None if `id` is not a
+        queue.
+        """
         pinned = self._pinned.pop(id, None)
         if pinned is not None:
             self._known.forget(id)
         return None if pinned is None else (pinned.vhost, pinned.number, pinned.levels)
 
     def number_of(self, id: str) -> int:
-        """The number of the queue that `id` names; 0 if it names none."""
+        """Return the number of the queue `id`; 0 if there is none."""
         pinned = self._pinned.get(id)
         return 0 if pinned is None else pinned.number
 
-    # --- what was moved ---------------------------------------------------------------------------
+    # --- moved files ------------------------------------------------------------------------------
 
     def keep_metadata(self, folder: Path) -> None:
-        """Keep a copy of the metadata in `folder`, which are not all there, before they are written anew."""
+        """Keep a copy of the incomplete metadata in `folder` before they are overwritten."""
         copy = _free(self._folder / _METADATA / str(time.time_ns()))
         make_directory(copy.parent)
         shutil.copytree(folder, copy)
         logger.warning("a copy of the metadata as they were found is kept in %s", copy)
 
     def remove(self, id: str) -> Callable[[], None] | None:
-        """What removes the files of `id`, in a thread; None if it names none."""
+        """Return a function that deletes the files of `id`, for use in a thread; None if there is no such
+        item.
+        """
         found = self._went(id)
         if found is None:
             return None
         return lambda: _remove(found[1])
 
     def _went(self, id: str) -> tuple[QuarantinedItem, list[Path]] | None:
-        """Have `id` name nothing any more; what it named, if anything."""
+        """Forget the item `id`; returns it, if there was one."""
         self._known.forget(id)
         return self._moved.pop(id, None)
 
@@ -238,7 +242,7 @@ class Quarantine:
 
 
 def finish_removals(data: Path, metadata: Metadata) -> None:
-    """Have what is left of virtual hosts that a command has removed out of the way."""
+    """Finish the deletion of virtual hosts that a command has deleted."""
     if not metadata.vhosts.removed:
         return
     vhosts = data / VHOSTS
@@ -279,10 +283,10 @@ def _folders(path: Path) -> list[Path]:
 
 
 def _by_stream(path: Path) -> dict[int, list[Path]]:
-    """The files in `path` by the number of their stream."""
+    """Return the files in `path` by the number of their stream."""
     found: dict[int, list[Path]] = {}
     for file in sorted(path.iterdir()) if path.exists() else ():
-        # The catalog is of all of them, and what is not ours of none.
+        # The catalog belongs to all streams, and unknown files to none.
         if is_stream_file(file.name):
             found.setdefault(stream_of(file.name)[0], []).append(file)
     return found
@@ -293,7 +297,7 @@ def _octets(path: Path) -> int:
 
 
 def _free(path: Path) -> Path:
-    """`path`, or with a number behind it if that is taken."""
+    """Return `path`, with a number appended if it exists."""
     number = 1
     free = path
     while free.exists():

@@ -1,4 +1,4 @@
-"""Has a node sampled at whole intervals, a piece of a pass in each turn of the loop."""
+"""Samples the metrics of a node at whole intervals, one part of a pass in each turn of the loop."""
 
 import asyncio
 import logging
@@ -21,12 +21,12 @@ class SampleTimer:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """Sample from the next whole interval on."""
+        """Start sampling at the next whole interval."""
         delay_ms = self._sampler.due_in(self._clock.now())
         self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._sample)
 
     def stop(self) -> None:
-        """No further passes."""
+        """Stop sampling."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,14 +1,14 @@
-"""Who is signed in to the web interface, over restarts: a file of its own, for its owner alone.
+"""The sessions of the web interface, kept over restarts in a file that only its owner can read.
 
-    <data>/sessions │ "WRNSES" │ version u16 │ basis, 32 octets │ sessions, JSON │ checksum u32 │
+    <data>/sessions │ "WRNSES" │ version u16 │ basis, 32 bytes │ sessions, JSON │ checksum u32 │
 
 The checksum is CRC32C over all before it. The JSON is a list with an object for each session, with the fields
-of `management/sessions.StoredSession`; of tokens and passwords there are digests only. The basis is a digest
-of the settings that say who may log in with a password: with others, nobody is signed in.
+of `management/sessions.StoredSession`; tokens and passwords are stored as digests only. The basis is a
+digest of the settings that decide who may log in with a password: if they change, all sessions end.
 
-The file is replaced as a whole. One that cannot be read, or is of a newer format, signs everybody out; it is
-kept as `sessions.unreadable`, which nothing reads. One that cannot be replaced is removed, so that no restart
-brings back a session that has ended.
+The file is replaced atomically. If it cannot be read, or has a newer format, all sessions end, and it is kept
+as `sessions.unreadable`, which is never read. If it cannot be replaced it is removed, so that no restart
+restores a session that has ended.
 """
 
 import asyncio
@@ -39,19 +39,21 @@ _CHECKSUM_SIZE = 4
 
 
 class SessionFileError(Exception):
-    """The file does not say who is signed in; the message says why."""
+    """The sessions cannot be read; the message contains the reason."""
 
 
 class SessionFile:
-    """That of one data directory."""
+    """The session file of one data directory."""
 
     def __init__(self, folder: Path, basis: bytes) -> None:
-        """With settings of which `basis` is the digest."""
+        """`basis` is the digest of the current settings, see `basis_of`."""
         self._path = folder / _NAME
         self._head = _PREFIX + basis
 
     def read(self) -> list[StoredWebSession]:
-        """Who was signed in with the same settings; SessionFileError if that cannot be known."""
+        """Return the sessions written with the same settings; raises SessionFileError if the file is not
+        readable.
+        """
         try:
             octets = self._path.read_bytes()
         except FileNotFoundError:
@@ -75,14 +77,14 @@ class SessionFile:
             raise SessionFileError("it is damaged") from error
 
     def set_aside(self) -> None:
-        """Keep what cannot be read where the next write does not replace it."""
+        """Rename an unreadable file, so that the next write does not replace it."""
         try:
             self._path.replace(self._path.with_name(_UNREADABLE))
         except OSError as error:
             logger.error("cannot be kept as '%s': %s: %s", _UNREADABLE, self._path, error.strerror)
 
     async def write(self, sessions: list[StoredWebSession]) -> None:
-        """Have the file say `sessions` and nothing else, also after a power cut; a failure is logged."""
+        """Replace the file by `sessions`, and sync it; a failure is logged."""
         try:
             await asyncio.to_thread(self._write, sessions)
         except OSError as error:
@@ -109,7 +111,7 @@ class SessionFile:
 
 
 def restore_sessions(sessions: WebSessions, folder: Path, config: Config, metadata: Metadata) -> None:
-    """Go on with the `sessions` of the node that had `folder` before, and keep their file from now on."""
+    """Restore the sessions in `folder` into `sessions`, and write the file at each change from now on."""
     file = SessionFile(folder, basis_of(config))
     try:
         stored = file.read()
@@ -132,7 +134,7 @@ def restore_sessions(sessions: WebSessions, folder: Path, config: Config, metada
 
 
 def basis_of(config: Config) -> bytes:
-    """A digest of the settings that say who may log in with a password."""
+    """Return a digest of the settings that decide who may log in with a password."""
     said = (
         sorted((number, str(source)) for number, source in config.family(settings.BACKENDS).items()),
         str(config.get(settings.CACHED_BACKEND)),

@@ -37,7 +37,7 @@ _MS = integer(0, 2**32 - 1)
 _LOGIN_SOURCES = {source.value: source for source in LoginFrom} | {
     "subject_alt_name": LoginFrom.SUBJECT_ALTERNATIVE_NAME
 }
-# Their names, and what the log calls them.
+# Levels by name; the values are the names that the log uses.
 LEVELS = {
     "debug": "DEBUG", "info": "INFO", "notice": "INFO", "warning": "WARNING", "error": "ERROR",
     "critical": "CRITICAL", "alert": "CRITICAL", "emergency": "CRITICAL", "none": "NONE",
@@ -585,7 +585,7 @@ DISK_RELATIVE: Setting[float | None] = Setting(
     "publishers are blocked",
 )  # fmt: skip
 
-# Each setting once, although some are bound to two names in this module.
+# Each setting once, although some have two names in this module.
 ALL: tuple[Setting[object] | Family[object], ...] = tuple(
     {
         one.key: one

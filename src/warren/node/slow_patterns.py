@@ -1,4 +1,4 @@
-"""Says in the log which patterns of users take too long."""
+"""Logs the regular expressions of users that are suspended because they take too long."""
 
 import logging
 
@@ -6,11 +6,11 @@ from warren.model.patterns import TOO_SLOW, take_suspended
 
 logger = logging.getLogger("warren.patterns")
 
-# Signs of a pattern that are shown.
+# The number of characters of a pattern that are logged.
 _SHOWN_MAX = 200
 
 
 def report_suspended() -> None:
-    """Name those that were suspended since this was called."""
+    """Log the patterns that were suspended since the last call."""
     for pattern in take_suspended():
         logger.warning("%s: '%.*s'", TOO_SLOW, _SHOWN_MAX, pattern.encode("utf-8", "replace").decode())

@@ -1,11 +1,11 @@
-"""Where the messages of this node are kept: a directory with a store for each virtual host.
+"""The message stores of a node: a directory with a store for each virtual host.
 
-<data>/vhosts/<first 32 digits of the SHA-256 of its name>/   its segments
-                                                   name       what it is called, for people
-                                                   transient/ segments of what no start reads
+<data>/vhosts/<first 32 digits of the SHA-256 of its name>/   segments
+                                                   name       the name of the virtual host, for operators
+                                                   transient/ transient messages, not read by a start
                                                    streams/   the streams
-                                                   staged/    rows that wait for their commit, and plans
-              <digits>.<a number>.deleted/                    what is left of one that is deleted
+                                                   staged/    rows of uncommitted transactions, and plans
+              <digits>.<a number>.deleted/                    the rest of a deleted one
 """
 
 import asyncio
@@ -52,17 +52,18 @@ logger = logging.getLogger("warren.storage")
 
 _TRANSIENT = "transient"
 _STAGED = "staged"
-# How often a batch that found no room is tried again.
+# Interval at which a batch that found no room on the disk is retried.
 _RETRY_S = 1.0
-# How long what is done with may wait to be written, unless something comes for which somebody waits.
+# How long the records of settled messages may wait to be written, unless a record follows that a client waits
+# for.
 _SETTLED_S = 0.02
-# How often queues let go of what was written since it was published to them.
+# Interval at which queues release the memory of messages that have been written since.
 _MAINTENANCE_S = 1.0
-# Recovery that takes longer says how far it is, so often.
+# Interval of progress messages during a long recovery.
 _PROGRESS_S = 1.0
-# What a system answers that has no room for one more open file.
+# Errors of a system without a free file descriptor.
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
-# What comes of a full disk for either store of a virtual host.
+# The consequence of a full disk, for the message store and the stream store of a virtual host.
 _NO_CONFIRMS = "publishers to vhost '%s' get no confirms until there is room"
 _NO_PAGING = "transient messages of vhost '%s' stay in memory, and publishers wait, until there is room"
 
@@ -75,29 +76,29 @@ class VhostStore:
     persistent: "_StoreHandle[MessageStore]"
     transient: "_StoreHandle[MessageStore]"
     streams: "_StoreHandle[StreamStore]"
-    # What it has of queues that the metadata do not name and no command has deleted, by number.
+    # Messages of queues that the metadata do not name and no command has deleted, by number.
     orphaned: dict[int, dict[int, RecoveredQueue]]
-    # What could not be read.
+    # Parts that could not be read.
     damage: list[StoreFileError]
-    # How many messages are in it, and how long it took to open it.
+    # The number of messages in it, and the time it took to open it.
     count: int
     seconds: float
 
     @cached_property
     def stores(self) -> Stores:
-        """What its queues need of it."""
+        """The stores that its queues use."""
         return Stores(self.persistent.store, self.transient.store)
 
     @property
     def failure(self) -> Exception | None:
-        """Why it cannot be used any more, if that is so."""
+        """The exception that ended one of its stores, if any."""
         return next((handle.port.failure for handle in self.handles if handle.port.failure is not None), None)
 
     @property
     def handles(
         self,
     ) -> "tuple[_StoreHandle[MessageStore], _StoreHandle[MessageStore], _StoreHandle[StreamStore]]":
-        """All that it has."""
+        """The handles of all its stores."""
         return self.persistent, self.transient, self.streams
 
 
@@ -106,7 +107,7 @@ S = TypeVar("S", MessageStore, StreamStore)
 
 @dataclass(slots=True)
 class _StoreHandle(Generic[S]):
-    """One of its stores."""
+    """A store with its disk and its port."""
 
     store: S
     disk: DirectoryDisk
@@ -119,48 +120,50 @@ class Storage:
     def __init__(
         self, folder: Path, metadata: Metadata, quarantine: Quarantine, on_attached: Callable[[], None]
     ) -> None:
-        """The stores in `folder`, none of them open. Belongs to the running loop.
+        """Open nothing yet; the stores are in `folder`. Belongs to the running loop.
 
-        `on_attached` is called when one is opened, and `quarantine` knows what of it nobody owns.
+        `on_attached` is called after a store is attached; `quarantine` registers messages without a queue.
         """
         self.path = folder / VHOSTS
         self._metadata = metadata
         self._quarantine = quarantine
         self._on_attached = on_attached
-        # What of it was lost.
+        # Losses found in the stores.
         self.losses = LossFile(folder, self._queue_name)
         self._known = KnownStores(folder / METADATA, metadata.vhosts.by_name)
         self._loop = asyncio.get_running_loop()
-        # One thread for the batches of all, as they share the device: while one syncs, the others gather.
-        # Where that is the writer, the worker does what else is synced, as when a segment begins. What is
-        # written without a sync is no confirm's affair, may be much, and has another.
+        # One thread writes the batches of all virtual hosts, as they share the device: while one batch syncs,
+        # the others gather. If the writer does that, the worker performs the other syncs, as when a segment
+        # begins. Data that are written without a sync delay no confirm but may be many; another thread writes
+        # those.
         self._worker = WorkerThread("warren-disk")
         self._writer = FileWriter("warren-sync", self._loop) if IS_AVAILABLE else None
         self._spiller = WorkerThread("warren-spill")
         self._open: dict[str, VhostStore] = {}
         self._maintenance = PeriodicTimer(self._loop, _MAINTENANCE_S, self._maintain)
-        # Octets of messages that a queue may have in memory.
+        # Bytes of messages that a queue may have in memory.
         self.queue_memory = QUEUE_MEMORY_MAX
 
     def path_of(self, name: str) -> Path:
-        """The directory of the virtual host `name`."""
+        """Return the directory of the virtual host `name`."""
         return self.path / directory_name(name)
 
     def staged_path_of(self, name: str) -> Path:
-        """The directory of what is staged in it."""
+        """Return the directory of staged rows of the virtual host `name`."""
         return self.path_of(name) / _STAGED
 
     async def recover(
         self, name: str, failed: Callable[[Exception], None], *, has_failed_before: bool
     ) -> VhostStore:
-        """Open the store of `name`, while others go on. SegmentError, OSError: it cannot be used.
+        """Open the store of `name` in a thread; raises StoreFileError or OSError if it is not usable.
 
-        `failed` is called when it cannot be used any more; `has_failed_before` after it failed before.
+        `failed` is called when the store fails later; `has_failed_before` is True when it is opened after a
+        failure.
         """
         return await asyncio.to_thread(self._recover, name, failed, has_failed_before=has_failed_before)
 
     async def abandon(self, vhost_store: VhostStore) -> None:
-        """`vhost_store` is not wanted after all."""
+        """Close `vhost_store` without writing what is pending."""
         for handle in vhost_store.handles:
             handle.port.is_over = True
             await handle.disk.close_after_jobs()
@@ -168,7 +171,7 @@ class Storage:
     def _recover(
         self, name: str, failed: Callable[[Exception], None], *, has_failed_before: bool
     ) -> VhostStore:
-        """The same, in a thread of its own."""
+        """Open the store of `name`; runs in a thread."""
         path = self.path_of(name)
         numbers, streams = (self._numbers(name, is_stream=is_stream) for is_stream in (False, True))
         missing = self._known.missing(name, path, numbers | streams)
@@ -213,13 +216,13 @@ class Storage:
         )
 
     def _disk(self, path: Path, port: "_LoopStorePort") -> DirectoryDisk:
-        """The directory `path`, of which all that is written is synced."""
+        """Return the directory `path` as a disk whose writes are all synced."""
         return DirectoryDisk(path, self._loop, self._worker, writer=self._writer, guard=port.guard)
 
     def _streams(
         self, name: str, numbers: set[int], port: "_LoopStorePort"
     ) -> "tuple[list[StoreFileError], _StoreHandle[StreamStore]]":
-        """The streams of `name`, which have these `numbers`, and what of them is damaged."""
+        """Open the streams of `name` with these `numbers`; also returns their damage."""
         path = self.path_of(name) / STREAMS
         self._quarantine.reconcile_streams(name, path, numbers)
         disk = self._disk(path, port)
@@ -231,7 +234,7 @@ class Storage:
         return opened.damage, _StoreHandle(opened.store, disk, port)
 
     def _transient_store(self, path: Path, port: "_LoopStorePort") -> "_StoreHandle[MessageStore]":
-        """A store in `path` for what no start reads."""
+        """Create a store for transient messages in `path`, erasing what an earlier start left."""
         path.mkdir(exist_ok=True)
         port.is_transient = True
         disk = DirectoryDisk(path, self._loop, self._spiller, guard=port.guard, is_synced=False)
@@ -243,7 +246,9 @@ class Storage:
         return _StoreHandle(store, disk, port)
 
     def attach(self, services: VhostServices, vhost_store: VhostStore) -> None:
-        """Have `services`, in which there is nothing yet, keep what comes; say what was found."""
+        """Connect `services`, which are still empty, to their store; log what was recovered and what was
+        lost.
+        """
         name = services.vhost.name
         self._open[name] = vhost_store
         for handle in vhost_store.handles:
@@ -265,14 +270,17 @@ class Storage:
             )
 
     async def release(self, name: str) -> None:
-        """The store of `name` has failed: nothing more is written or confirmed by it."""
+        """Close the failed store of `name`: it writes and confirms nothing more."""
         vhost_store = self._open.pop(name, None)
         self._quarantine.unpin(name)
         if vhost_store is not None:
             await self.abandon(vhost_store)
 
     def remove(self, name: str) -> Coroutine[object, object, None]:
-        """The virtual host `name` is gone, another may have its name at once; to be awaited: its messages."""
+        """Detach the store of the deleted virtual host `name`; the coroutine returned deletes its files.
+
+        A new virtual host may use the name at once.
+        """
         self.losses.forget(name)
         self._known.forget(name)
         vhost_store = self._open.pop(name, None)
@@ -286,16 +294,16 @@ class Storage:
             await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
 
     def is_full(self, name: str) -> bool:
-        """Whether the messages of `name` wait for room on the disk."""
+        """True if messages of `name` wait for room on the disk."""
         vhost_store = self._open.get(name)
         return vhost_store is not None and any(handle.port.is_full for handle in vhost_store.handles)
 
     def damage_of(self, name: str) -> list[StoreFileError]:
-        """What could not be read when the store of `name` was opened."""
+        """Return what could not be read when the store of `name` was opened."""
         return self._open[name].damage if name in self._open else []
 
     async def close(self) -> None:
-        """Write what is pending, and let go of everything."""
+        """Write what is pending, and close all stores."""
         self._maintenance.stop()
         await asyncio.gather(*map(self._close, list(self._open)))
         self._worker.close()
@@ -306,7 +314,7 @@ class Storage:
     async def _close(self, name: str) -> None:
         vhost_store = self._open.pop(name)
         for handle in (vhost_store.persistent, vhost_store.streams):
-            # One that has failed is deaf, and has nothing to write any more.
+            # A failed store ignores calls, and has nothing left to write.
             if not handle.port.is_over:
                 await self._write_rest(name, handle.store)
         await self.abandon(vhost_store)
@@ -319,7 +327,9 @@ class Storage:
             logger.error("the last messages of vhost '%s' were not written: %s", name, store.failure)
 
     def limit_queue_memory(self, octets: int) -> None:
-        """Let no queue have more than `octets` of messages in memory, of what comes from here on."""
+        """Limit the messages that each queue keeps in memory to `octets` bytes, for messages published from
+        now on.
+        """
         self.queue_memory = octets
         for vhost_store in self._open.values():
             vhost_store.stores.queue_memory_max = octets
@@ -330,20 +340,20 @@ class Storage:
             vhost_store.streams.store.maintain(wall_ms())
 
     def _numbers(self, name: str, *, is_stream: bool) -> set[int]:
-        """The numbers of the queues of `name` that are streams, or that are not."""
+        """Return the numbers of the queues of `name` that are streams, or that are not."""
         vhost = self._metadata.vhost(name)
-        # A list of its own: in another thread, queues may come and go meanwhile.
+        # Iterates over a copy: queues may be declared and deleted in another thread meanwhile.
         queues = [] if vhost is None else list(vhost.topology.queues.values())
         return {queue.number for queue in queues if (queue.kind == "stream") == is_stream}
 
     def _queue_name(self, vhost: str, number: int) -> str:
-        """What the queue with `number` is called; its number if it does not exist any more."""
+        """Return the name of the queue with `number`; `#number` if it does not exist any more."""
         found = self._metadata.vhost(vhost)
         queues = () if found is None else found.topology.queues.values()
         return next((queue.name for queue in queues if queue.number == number), f"#{number}")
 
     def _set_aside(self, name: str) -> Path | None:
-        """Give the directory of `name` a name that nobody else asks for; None if that cannot be done."""
+        """Rename the directory of `name` to a unique name; None if that is impossible."""
         path = self.path_of(name)
         aside = set_aside(path)
         try:
@@ -357,7 +367,7 @@ class Storage:
 
 
 class _LoopStorePort(StorePort):
-    """Commits at the end of a turn of the loop, tries again when the disk was full, and slows publishers."""
+    """Commits at the end of a loop turn, retries when the disk was full, and withdraws publish credit."""
 
     def __init__(
         self,
@@ -371,17 +381,17 @@ class _LoopStorePort(StorePort):
         self._on_failed = on_failed
         self._when_full = when_full
         self.store: MessageStore | StreamStore | None = None
-        # Of the virtual host, once it lives.
+        # Of the virtual host, once it is running.
         self.credit: PublishCredit | None = None
         self._is_behind = False
-        # True while a commit is due for what nobody waits for.
+        # True while a delayed commit of settled messages is scheduled.
         self._is_settling = False
-        # True for the store of messages that are not persistent.
+        # True for the store of transient messages.
         self.is_transient = False
         self.is_full = False
-        # True when the store is let go: whatever it still does is of no interest.
+        # True when the store is closed or has failed: later events are ignored.
         self.is_over = False
-        # What was the end of it.
+        # The exception that ended the store.
         self.failure: Exception | None = None
 
     def commit_due(self) -> None:
@@ -419,7 +429,7 @@ class _LoopStorePort(StorePort):
         self._fail(error)
 
     def guard(self, action: Callable[[], None]) -> None:
-        """Do `action`, unless the store is let go; what it did not expect is the end of the store."""
+        """Call `action` unless the store has ended; an unexpected exception ends the store."""
         if not self.is_over:
             contain(action, self._fail)
 
@@ -443,7 +453,7 @@ class _LoopStorePort(StorePort):
 
 
 class InMemoryStreams:
-    """Where the streams of one virtual host are without a data directory. Belongs to the running loop."""
+    """The streams of one virtual host without a data directory. Belongs to the running loop."""
 
     def __init__(self, name: str) -> None:
         loop = asyncio.get_running_loop()
@@ -452,19 +462,19 @@ class InMemoryStreams:
         self._maintenance = PeriodicTimer(loop, _MAINTENANCE_S, lambda: self.store.maintain(wall_ms()))
 
     def close(self) -> None:
-        """The virtual host is gone."""
+        """Close the streams of a virtual host that is stopped or deleted."""
         self._maintenance.stop()
 
 
 def _raise(error: Exception) -> None:
-    """There is nothing that could be started again."""
+    """Raise `error`: without a data directory there is no supervised unit to restart."""
     raise error
 
 
 def _opened_streams(
     name: str, disk: Disk, port: _LoopStorePort, numbers: set[int], *, losses: LossFile | None = None
 ) -> RecoveredStreams:
-    """The streams with these `numbers`, of which there are files on `disk`."""
+    """Return the streams with these `numbers` that have files on `disk`."""
     files = StreamLogDependencies(
         disk=disk, random_octets=random_octets, report=_Reporter(name, losses).report
     )
@@ -474,7 +484,7 @@ def _opened_streams(
 
 
 class _Reporter:
-    """Says what of a stream cannot be read: once for each place, however many readers come by."""
+    """Logs unreadable parts of streams, once for each place, however many readers find it."""
 
     def __init__(self, name: str, losses: LossFile | None = None) -> None:
         self._name = name
@@ -491,7 +501,7 @@ class _Reporter:
 
 
 class _Progress:
-    """Says how far recovery is, when it takes its time."""
+    """Logs the progress of a recovery that takes long."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -505,17 +515,17 @@ class _Progress:
 
 
 def missing_resource(error: OSError) -> str:
-    """What there is not enough of."""
+    """Return the resource that is exhausted: disk space or file descriptors."""
     return "no file can be opened" if error.errno in _NO_DESCRIPTOR else "the disk is full"
 
 
 def _extent(loss: Loss) -> str:
-    """What was lost, in words."""
+    """Describe the extent of a loss."""
     count = "nobody knows how many" if loss.messages is None else f"at most {loss.messages}"
     names = ", ".join(f"'{name}'" for name in loss.queues) or "queues that nobody knows"
     return "no message is lost" if loss.messages == 0 else f"{count} messages are lost, of {names}"
 
 
 def is_full(error: Exception) -> bool:
-    """Whether `error` says that there is no room now, on the disk or for an open file."""
+    """True if `error` is a temporary lack of disk space or file descriptors."""
     return isinstance(error, OSError) and error.errno in TRANSIENT_ERRNOS

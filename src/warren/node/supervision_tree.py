@@ -1,13 +1,13 @@
-"""What stands and falls together on a node, and what becomes of it.
+"""The supervision tree of a node: which units fail together, and how they are restarted.
 
-    node ▸ metadata: it alone is never started again; while it cannot be written nothing changes (journal)
-         ▸ virtual hosts: one for all. Its store, its queues and its connections end together when the store
-           fails; what is on the disk comes back, the connections do not. So often, then it stays down, and
-           the others serve on, or the node ends, as it was told (vhost_restart_strategy)
-           ▸ connections: one for one, never started again: clients know how to come back
+    node ▸ metadata: never restarted; while the journal cannot be written, metadata do not change
+         ▸ virtual hosts: one for all. The store, the queues and the connections of one end together when
+           the store fails; what is on the disk is recovered. After too many restarts it stays down, and
+           the others continue, or the node ends (vhost_restart_strategy)
+           ▸ connections: one for one, never restarted: clients reconnect
 
-A store fails when the disk does (EIO, a failed sync): nobody knows then what its files hold, so nothing more
-is confirmed by it. A disk that is only full is no failure: what waits is written when there is room.
+A store fails when the disk fails (EIO, a failed sync): the content of its files is unknown then, so it
+confirms nothing more. A full disk is not a failure: pending records are written when there is room.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ from warren.vhost.coroutine_driver import Later
 
 logger = logging.getLogger("warren.tree")
 
-# How often a store is tried that cannot be opened because the disk is full.
+# Interval at which opening a store is retried when the disk is full.
 _FULL_RETRY_MS = 5_000
 _MS = 1000
 # What an operator can do.
@@ -60,7 +60,7 @@ _BROKEN = "see to the disk, then start it again (POST /api/vhosts/…/start/…)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeDependencies:
-    """What the tree needs of its node."""
+    """The objects of the node that the tree uses."""
 
     metadata: Metadata
     proposals: Proposals
@@ -68,9 +68,10 @@ class TreeDependencies:
     clock: Clock
     later: Later
     node_name: str
-    # Told why, when the node is to end because a virtual host is down; None: the others serve on.
+    # Called with the reason when the node has to end because a virtual host is down; None: the others
+    # continue.
     on_down: Callable[[str], None] | None
-    # Whether messages are kept: no virtual host lives before there is a storage then.
+    # True if messages are stored: a virtual host starts only after the storage is open then.
     has_store: bool
     staging: Staging
 
@@ -81,29 +82,29 @@ class SupervisionTree:
     def __init__(self, tree_dependencies: TreeDependencies) -> None:
         self._dependencies = tree_dependencies
         self._vhosts: dict[str, _VhostUnit] = {}
-        # Those that do not exist any more and are not gone yet; the last of each name.
+        # Deleted virtual hosts whose files are not deleted yet; the last of each name.
         self._leaving: dict[str, _VhostUnit] = {}
         self.storage: Storage | None = None
-        # What is done beside: removals that are under way.
+        # Deletions in progress.
         self._tasks: set[asyncio.Task[None]] = set()
-        # Over when every queue has let go of what it may not hold any more.
+        # Done when every queue has reduced its messages in memory to the limit.
         self._shrinking: asyncio.Future[None] | None = None
 
     def add(self, name: str) -> None:
-        """The virtual host `name` exists: have it live, soon or, if nothing is kept, at once."""
+        """Start the new virtual host `name`: soon, or at once if nothing is stored."""
         before = self._leaving.get(name)
         vhost = self._vhosts[name] = _VhostUnit(name, self, self._dependencies)
         vhost.before = None if before is None else before.supervisor
         vhost.begin()
 
     async def wait_until_started(self, name: str) -> None:
-        """Wait until the virtual host `name` lives, or cannot, or does not exist any more."""
+        """Wait until the virtual host `name` has started, has failed to start, or is deleted."""
         vhost = self._vhosts.get(name)
         if vhost is not None:
             await vhost.has_begun.wait()
 
     def remove(self, name: str) -> None:
-        """The virtual host `name` does not exist any more."""
+        """Remove the virtual host `name`, which was deleted."""
         vhost = self._vhosts.pop(name)
         self._leaving[name] = vhost
         messages = self.storage.remove(name) if self.storage is not None else None
@@ -111,26 +112,27 @@ class SupervisionTree:
         self.disconnect(lambda _, where: where == name, f"vhost '{name}' is deleted")
 
     def losses(self) -> list[Loss]:
-        """What was lost of messages with files."""
+        """The losses of messages with damaged or missing files."""
         return [] if self.storage is None else self.storage.losses.all()
 
     def acknowledge_losses(self, vhost: str | None) -> int:
-        """An operator knows of all of it, or of that of `vhost`; answers how many losses are new."""
+        """Acknowledge all losses, or those of `vhost`; returns how many were not acknowledged before."""
         return 0 if self.storage is None else self.storage.losses.acknowledge(vhost)
 
     async def open_storage(self, storage: Storage) -> None:
-        """Have every virtual host keep its messages in `storage`; one that cannot does not live.
+        """Start every virtual host with its store in `storage`; one whose store does not open stays down.
 
-        BootRefused if none may be missing.
+        Raises BootRefused if one stays down and the node has to end for that.
         """
         self.storage = storage
         for vhost in self._vhosts.values():
             await vhost.start_with_node()
 
     def disconnect(self, is_meant: Callable[[str, str], bool], reason: str) -> "asyncio.Future[None]":
-        """Close connections by their user and virtual host, turn by turn; done when the last of them is.
+        """Close the connections that match user and virtual host, some in each turn; done when all are
+        closed.
 
-        That begins when the change that caused it is complete.
+        Closing begins after the change that caused it is complete.
         """
         closes: list[Callable[[], None]] = [
             partial(connection.close, ConnectionForced(reason))
@@ -147,18 +149,18 @@ class SupervisionTree:
         return in_pieces(closes, CLOSED_PER_TURN, self._dependencies.later)
 
     async def start(self, name: str) -> str:
-        """Start the virtual host `name` if it is down; answers what is in the way, if anything."""
+        """Start the virtual host `name` if it is down; returns the error; empty if it runs."""
         error = await self._vhosts[name].supervisor.start_again()
         return "" if error is None else str(error)
 
     def discard(self, name: str, number: int, found: dict[int, RecoveredQueue]) -> None:
-        """Nobody needs what the store of `name` has of the queue `number`, as was `found`."""
+        """Release the messages `found` of the queue `number` in the store of `name`."""
         vhost = self._vhosts.get(name)
         if vhost is not None:
             vhost.discard(number, found)
 
     def limit_queue_memory(self, octets: int) -> None:
-        """Have no queue hold more than `octets` of messages in memory, where it can do without."""
+        """Limit the messages of each queue in memory to `octets` bytes, where the queue can page out."""
         if self.storage is None:
             return
         is_less = octets < self.storage.queue_memory
@@ -168,11 +170,11 @@ class SupervisionTree:
             self._shrinking = in_pieces(shrinks, QUEUES_SHRUNK_PER_TURN, self._dependencies.later)
 
     def views(self) -> list[VhostStatus]:
-        """How every virtual host is."""
+        """Return the status of every virtual host."""
         return [vhost.view() for vhost in self._vhosts.values()]
 
     async def close(self) -> None:
-        """Write what is pending; then every virtual host ends."""
+        """Write what is pending, then stop every virtual host."""
         while self._tasks:
             await asyncio.gather(*self._tasks)
         for vhost in self._vhosts.values():
@@ -196,14 +198,14 @@ class SupervisionTree:
 
 
 class VhostCreation:
-    """Proposals of which whoever makes a virtual host is answered when it can be used."""
+    """Proposals that are answered only when a virtual host that they create can be used."""
 
     def __init__(self, proposals: Proposals, tree: SupervisionTree) -> None:
         self._proposals = proposals
         self._tree = tree
 
     async def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
-        """Have `command` applied, and what it makes live."""
+        """Propose `command`; if it creates a virtual host, wait until that has started."""
         reply = await self._proposals.propose(command, user)
         if isinstance(command, PutVhost):
             await self._tree.wait_until_started(command.name)
@@ -211,7 +213,7 @@ class VhostCreation:
 
 
 class _VhostUnit:
-    """One virtual host as a unit: its queues, its store and its connections."""
+    """One virtual host as a supervised unit: its queues, its store and its connections."""
 
     def __init__(self, name: str, tree: SupervisionTree, tree_dependencies: TreeDependencies) -> None:
         self.name = name
@@ -219,26 +221,27 @@ class _VhostUnit:
         self._dependencies = tree_dependencies
         self._services: VhostServices | None = None
         self._expiry: VhostExpiry | None = None
-        # Of a broker without a data directory.
+        # Only of a broker without a data directory.
         self._streams: InMemoryStreams | None = None
         self._is_gone = False
         self._has_failed = False
-        # Of one that had its name, and may still be in its directory.
+        # The supervisor of a deleted virtual host of the same name, whose store may still be in the
+        # directory.
         self.before: Supervisor | None = None
-        # When it was tried to live for the first time.
+        # Set after the first attempt to start.
         self.has_begun = asyncio.Event()
         intensity = RestartIntensity(VHOST_RESTARTS_MAX, VHOST_WINDOW_MS, VHOST_PAUSES_MS)
         self.supervisor = Supervisor(self, intensity, tree_dependencies.clock.now)
 
     def begin(self) -> None:
-        """Live for the first time: at once if nothing is kept, else as soon as there is a storage."""
+        """Start for the first time: at once if nothing is stored, else as soon as there is a storage."""
         if not self._dependencies.has_store:
             self._start_now(None)
         elif self._tree.storage is not None:
             self.supervisor.begin()
 
     async def start_with_node(self) -> None:
-        """Live as the node starts, in one go as nobody else does yet; not without what was kept."""
+        """Start during the boot, without yielding to others; raises BootRefused if a failure ends the node."""
         storage = self._tree.storage
         assert storage is not None
         try:
@@ -256,17 +259,17 @@ class _VhostUnit:
             self._start_now(vhost_store)
 
     def shrinks(self) -> list[Callable[[], None]]:
-        """What has each of its queues let go of messages; an exception in that is a failure of all."""
+        """Return functions that reduce the memory of each queue; if one raises, the virtual host fails."""
         queues = () if self._services is None else self._services.vhost.queues.values()
         return [partial(contain, queue.shrink, self.supervisor.failed) for queue in queues]
 
     def discard(self, number: int, found: dict[int, RecoveredQueue]) -> None:
-        """Have its store know that nobody needs what was `found` of the queue `number`."""
+        """Release the messages `found` of the queue `number` in the store."""
         if self._services is not None:
             self._services.discard(number, found)
 
     def view(self) -> VhostStatus:
-        """How it is."""
+        """Return the status of the virtual host."""
         storage = self._tree.storage
         return VhostStatus(
             name=self.name,
@@ -276,7 +279,7 @@ class _VhostUnit:
         )
 
     def close(self) -> None:
-        """Let nobody in, and let go of the queues."""
+        """Refuse new connections, and close the queues."""
         services, self._services = self._services, None
         if services is not None:
             self._dependencies.server.vhost_services.pop(self.name, None)
@@ -289,13 +292,13 @@ class _VhostUnit:
             self._expiry = None
 
     async def end(self) -> None:
-        """It does not exist any more."""
+        """Stop for good: the virtual host was deleted."""
         self._is_gone = True
         self.has_begun.set()
         self.close()
         await self.supervisor.end()
 
-    # --- as a unit ----------------------------------------------------------------------------
+    # --- supervised unit -------------------------------------------------------------------------
 
     async def stop(self, error: Exception) -> None:
         """End the connections, the queues and the store, so that nothing is confirmed any more."""
@@ -310,7 +313,7 @@ class _VhostUnit:
         services = self._services
         if services is None:
             return
-        # Nobody comes in, and no durable queue goes because its last consumer does.
+        # New connections are refused, and no durable queue is deleted when its last consumer is cancelled.
         self._dependencies.server.vhost_services.pop(self.name, None)
         services.keep_durable_queues()
         await self._tree.disconnect(lambda _, where: where == self.name, f"vhost '{self.name}' is down")
@@ -321,7 +324,7 @@ class _VhostUnit:
             await self._tree.storage.release(self.name)
 
     async def start(self) -> None:
-        """Live, with what is on the disk; while it is made ready, others go on."""
+        """Recover the messages and start; others run while the store is opened."""
         try:
             before, self.before = self.before, None
             if before is not None:
@@ -334,12 +337,12 @@ class _VhostUnit:
             self.has_begun.set()
 
     def restarted(self) -> None:
-        """Say so."""
+        """Log the restart."""
         if not self._is_gone:
             logger.warning("vhost '%s' is restarted", self.name)
 
     def given_up(self, error: Exception) -> None:
-        """It is down until an operator has looked."""
+        """Log that the virtual host stays down until an operator starts it, and notify the node."""
         if self._is_gone:
             return
         logger.critical(
@@ -369,7 +372,7 @@ class _VhostUnit:
             return
         services = self._opened(vhost_store)
         await piece_by_piece(services.recover(vhost_store.recovered.queues), self._dependencies.later)
-        # While it is not running, a failure is no news to the supervisor.
+        # While it is not running, the supervisor need not be notified of a failure.
         if vhost_store.failure is not None:
             raise vhost_store.failure
         if not self._is_gone:
@@ -383,7 +386,7 @@ class _VhostUnit:
         self.has_begun.set()
 
     def _opened(self, vhost_store: VhostStore | None) -> VhostServices:
-        """A domain in which there is nothing yet, and which `vhost_store` is for."""
+        """Create the services of the virtual host, which are empty, with `vhost_store` or in memory."""
         tree_dependencies = self._dependencies
         dependencies = VhostDependencies(
             random_octets=random_octets,
@@ -405,7 +408,7 @@ class _VhostUnit:
         return services
 
     def _open_to_clients(self, services: VhostServices) -> None:
-        """All is there: let things expire, and clients come."""
+        """Start the expiry timer, and accept clients."""
         self._expiry = VhostExpiry(services.vhost, self._dependencies.clock)
         self._dependencies.server.vhost_services[self.name] = services
         if self._tree.storage is not None:
@@ -415,13 +418,13 @@ class _VhostUnit:
         asyncio.get_running_loop().call_later(pause_ms / _MS, action)
 
     async def _turn(self) -> None:
-        """Let everybody else have a turn."""
+        """Wait for one turn of the loop."""
         turn = asyncio.get_running_loop().create_future()
         self._dependencies.later(lambda _: turn.set_result(None))
         await turn
 
     def _judged(self, error: OSError | StoreFileError) -> Exception:
-        """What `error` in opening a store means for starting again."""
+        """Convert `error` in opening a store into the failure that decides about a retry."""
         if isinstance(error, OSError) and is_full(error):
             return TemporaryFailure(f"{missing_resource(error)}: {error}", _FULL_RETRY_MS)
         return PermanentFailure(str(error)) if isinstance(error, StoreFileError) else error

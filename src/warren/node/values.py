@@ -1,4 +1,4 @@
-"""How the values of settings are written: numbers, sizes, addresses, as rabbitmq.conf has them."""
+"""Parsers of setting values: numbers, sizes, addresses, in the notation of rabbitmq.conf."""
 
 import re
 from collections.abc import Callable
@@ -23,29 +23,29 @@ _BOOLEANS = {"true": True, "on": True, "yes": True, "false": False, "off": False
 
 
 class InvalidValue(Exception):
-    """The text is no value of this setting; the message says what would be."""
+    """The text is not a valid value of the setting; the message says what is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen; an empty host is every interface."""
+    """An address to listen on; an empty host means every interface."""
 
     host: str
     port: int
 
 
 def text(value: str) -> str:
-    """Any text."""
+    """Accept any text."""
     return value
 
 
 def text_or_none(value: str) -> str:
-    """Any text but `none`, which is none."""
+    """Accept any text; `none` becomes None."""
     return "" if value.lower() == "none" else value
 
 
 def boolean(value: str) -> bool:
-    """true or false."""
+    """Parse true or false."""
     try:
         return _BOOLEANS[value.lower()]
     except KeyError:
@@ -53,7 +53,7 @@ def boolean(value: str) -> bool:
 
 
 def integer(minimum: int, maximum: int = 2**63 - 1) -> Callable[[str], int]:
-    """A whole number between two bounds."""
+    """Return a parser of integers between two bounds."""
 
     def parse(value: str) -> int:
         if not re.fullmatch(r"-?\d{1,19}", value) or not minimum <= int(value) <= maximum:
@@ -64,7 +64,7 @@ def integer(minimum: int, maximum: int = 2**63 - 1) -> Callable[[str], int]:
 
 
 def fraction(value: str) -> float:
-    """A number from 0 up."""
+    """Parse a number that is not negative."""
     try:
         number = float(value)
     except ValueError:
@@ -75,7 +75,7 @@ def fraction(value: str) -> float:
 
 
 def size(value: str) -> int:
-    """Octets, with or without a unit: 67108864, 64MiB, 1GB."""
+    """Parse a size in bytes, with or without a unit: 67108864, 64MiB, 1GB."""
     match = _SIZE.fullmatch(value)
     unit = _UNITS.get(match[2].lower()) if match else None
     if match is None or unit is None:
@@ -85,12 +85,12 @@ def size(value: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OneOf(Generic[Choice]):
-    """Reads one of a few words."""
+    """A parser of one of a few words."""
 
     choices: dict[str, Choice]
 
     def __call__(self, value: str) -> Choice:
-        """What `value` stands for."""
+        """Return the value of the word `value`."""
         try:
             return self.choices[value.lower()]
         except KeyError:
@@ -98,12 +98,12 @@ class OneOf(Generic[Choice]):
 
 
 def choice(choices: dict[str, Choice]) -> OneOf[Choice]:
-    """One of a few words."""
+    """Return a parser of one of a few words."""
     return OneOf(choices)
 
 
 def unless(words: tuple[str, ...], parse: Callable[[str], int]) -> Callable[[str], int | None]:
-    """A number, or one of `words` for none."""
+    """Return a parser of a number, or of one of `words` for None."""
 
     def parse_optional(value: str) -> int | None:
         return None if value.lower() in words else parse(value)
@@ -112,14 +112,14 @@ def unless(words: tuple[str, ...], parse: Callable[[str], int]) -> Callable[[str
 
 
 def rotation_date(value: str) -> str:
-    """When a log file begins anew: `$D0`, `$W5D16`, `$M1D2`."""
+    """Parse the date at which a log file is rotated: `$D0`, `$W5D16`, `$M1D2`."""
     if not is_rotation_date(value):
         raise InvalidValue("must be a date such as $D0 (at midnight), $W5D16 (Fridays at 16:00) or $M1D2")
     return value
 
 
 def address(value: str) -> Address:
-    """A port, or a host and a port: 5672, 127.0.0.1:5672, ::1:5672, [::1]:5672."""
+    """Parse a port, or a host and a port: 5672, 127.0.0.1:5672, ::1:5672, [::1]:5672."""
     host, _, port = value.rpartition(":")
     if not re.fullmatch(r"\d{1,5}", port) or int(port) > 65_535:
         raise InvalidValue("must be a port, or an address and a port such as 127.0.0.1:5672")
@@ -127,7 +127,7 @@ def address(value: str) -> Address:
 
 
 def format_value(value: object) -> str:
-    """A value as it would stand in the file; nothing for none."""
+    """Format a value as in a configuration file; empty for None."""
     match value:
         case None:
             return ""

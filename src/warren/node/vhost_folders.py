@@ -1,29 +1,29 @@
-"""Which directory a virtual host has, and what is in it."""
+"""The directory names of virtual hosts, and of the folders in them."""
 
 import hashlib
 import time
 from itertools import count
 from pathlib import Path
 
-# The directories of a node: what exists, and the stores of virtual hosts.
+# The directories of a node: metadata, and the stores of virtual hosts.
 METADATA = "metadata"
 VHOSTS = "vhosts"
 STREAMS = "streams"
 NAME = "name"
-# What the name of one ends with that a command has deleted, until it is gone.
+# Suffix of the directory of a virtual host that was deleted by a command, until its files are deleted.
 DELETED = ".deleted"
 _DIGITS = 32
-# So that none has the name of another.
+# Makes the names of directories unique.
 _numbers = count(1)
 
 
 def directory_name(name: str) -> str:
-    """The name of the directory of the virtual host `name`."""
+    """Return the name of the directory of the virtual host `name`."""
     return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
 
 
 def name_in(path: Path) -> str:
-    """What the virtual host in the directory `path` is called, as far as that is known."""
+    """Return the name of the virtual host in the directory `path`, as far as it is known."""
     try:
         return (path / NAME).read_text("utf-8", "surrogateescape").removesuffix("\n")
     except OSError:
@@ -31,5 +31,5 @@ def name_in(path: Path) -> str:
 
 
 def set_aside(path: Path) -> Path:
-    """A name for the directory `path` that nobody else asks for, and that says that it may go."""
+    """Return a unique name for the directory `path`, which marks it as deleted."""
     return path.with_name(f"{path.name}.{time.time_ns()}-{next(_numbers)}{DELETED}")
