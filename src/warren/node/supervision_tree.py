@@ -241,7 +241,7 @@ class _VhostUnit:
             self.supervisor.begin()
 
     async def start_with_node(self) -> None:
-        """Start during the boot, without yielding to others; raises BootRefused if a failure ends the node."""
+        """Start during the boot, without yielding; raises BootRefused if a failure has to end the node."""
         storage = self._tree.storage
         assert storage is not None
         try:
