@@ -1,1 +1,1 @@
-"""Commands."""
+"""The command line: `warren` and its commands."""

@@ -15,7 +15,7 @@ from warren.node.config import Config, load
 from warren.node.config_file import ConfigError
 from warren.node.effective_settings import MASK, EffectiveSetting, effective_settings
 
-# As `warren serve`, which refuses the same.
+# The exit status of `warren serve` for a configuration error.
 _REFUSED = 1
 
 
@@ -68,7 +68,7 @@ def _loaded(file: str, flags: Mapping[str, Any] | None = None) -> Config:
 
 
 def _line(row: EffectiveSetting) -> str:
-    """`row` as a line of a configuration file; a comment if it has no value or a masked one."""
+    """Return `row` as a line of a configuration file; a comment if it has no value or a masked one."""
     if row.value is None:
         return f"# {row.key} ="
     if row.value == MASK:

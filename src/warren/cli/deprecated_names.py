@@ -1,8 +1,8 @@
-"""Renamed commands and options: the old name works, is not in the help, and prints what to use instead."""
+"""Renamed commands and options: the old name works, is not in the help, and prints a hint to the new one."""
 
 import click
 
-# By group, the old name of a command and the new one.
+# Current names of commands by group and old name.
 COMMANDS: dict[tuple[str, str], str] = {
     ("queues", "return"): "requeue",
     ("streams", "add-super"): "add-super-stream",
@@ -13,7 +13,7 @@ COMMANDS: dict[tuple[str, str], str] = {
     ("nodes", "rename-cluster"): "set-cluster-name",
     ("log", "level"): "set-level",
 }
-# By group and command, old names of options and the new ones.
+# Current names of options by group, command and old name.
 OPTIONS: dict[tuple[str, str], dict[str, str]] = {
     ("dead-letters", "redrive"): {
         "--died-in": "--first-death-queue",
@@ -37,7 +37,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
 
 
 def current_words(group: str, words: list[str], *, is_silent: bool = False) -> list[str]:
-    """`words` after the name of `group`, with current names in place of deprecated ones."""
+    """Return `words`, which follow the name of `group`, with current names in place of deprecated ones."""
     if not words:
         return words
     command, *rest = words
@@ -47,7 +47,7 @@ def current_words(group: str, words: list[str], *, is_silent: bool = False) -> l
             _note(f"warren {group} {command}", f"warren {group} {current}")
         command = current
     renamed = OPTIONS.get((group, command), {})
-    # What follows a `--` is no option.
+    # Words after `--` are arguments, not options.
     end = rest.index("--") if "--" in rest else len(rest)
     for place, word in enumerate(rest[:end]):
         option, equals, value = word.partition("=")

@@ -11,7 +11,8 @@ from warren import __version__
 from warren.cli.operator.options import common_options
 from warren.cli.sections import SectionedGroup
 
-# Where the commands are that take a while to load: whoever asks a broker does not wait for what runs one.
+# The modules of large commands, which are imported only if called: a command that queries a broker does not
+# wait for the import of those that run one.
 _LARGE = {
     "serve": "warren.cli.server",
     "config": "warren.cli.config",
@@ -39,21 +40,21 @@ SECTIONS = {
 
 
 class RootGroup(SectionedGroup):
-    """The group of all commands; large ones are loaded when they are called, others together."""
+    """The group of all commands; large ones are imported when they are called, others together."""
 
     _is_loaded = False
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands."""
+        """Return the names of all commands."""
         self._load_operator_commands()
         return sorted([*super().list_commands(ctx), *_LARGE])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command `name`; None if there is none."""
+        """Return the command `name`; None if there is none."""
         if cmd_name not in _LARGE:
             self._load_operator_commands()
             found = super().get_command(ctx, cmd_name)
-            # `queue` is understood for `queues`, `policy` for `policies`, and shown nowhere.
+            # Singular names such as `queue` for `queues` are accepted, but not shown.
             plural = f"{cmd_name[:-1]}ies" if cmd_name.endswith("y") else f"{cmd_name}s"
             return found or super().get_command(ctx, plural)
         with _without_collector():
@@ -72,7 +73,7 @@ class RootGroup(SectionedGroup):
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """While modules are loaded: what they make stays, and looking for cycles in it is a fifth of a start."""
+    """Disable the garbage collector during imports: it would take a fifth of the start, and free nothing."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

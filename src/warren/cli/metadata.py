@@ -16,7 +16,7 @@ from warren.node.metadata_recovery import (
 )
 from warren.runtime.locked_directory import DirectoryUnusable, LockedDirectory
 
-# As `warren serve`.
+# The exit status of `warren serve` for an error at the start.
 _REFUSED = 1
 _WHAT = {
     "readable": "what can be read of the file that is there",

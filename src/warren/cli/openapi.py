@@ -1,4 +1,4 @@
-"""`warren openapi`: writes the document of the HTTP API."""
+"""`warren openapi`: writes the OpenAPI document of the HTTP API."""
 
 from typing import BinaryIO
 

@@ -1,6 +1,6 @@
-"""Commands in the help of a group, by what they are for, and each with one line.
+"""Command groups whose help lists commands in sections, one line for each.
 
-The line is the first sentence of a command's help; one that is too long is cut where a clause ends.
+The line is the first sentence of a command's help, cut at the end of a clause if it is too long.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ import click
 from warren.cli.deprecated_names import current_words
 
 _WITHOUT_SECTION = "Commands"
-# Where a sentence ends early if it is too long, the first that helps; and where it may be cut otherwise.
+# Where a sentence that is too long may be cut: the first pattern that makes it fit.
 _ENDS = ("; ", ": ")
 _COMMA = ", "
 _INDENT = 2
@@ -18,7 +18,7 @@ _GAP = 2
 
 
 class SectionedGroup(click.Group):
-    """A group whose help lists its commands in sections, in the order in which they are given."""
+    """A group whose help lists its commands in sections, in the given order."""
 
     def __init__(
         self,
@@ -27,24 +27,24 @@ class SectionedGroup(click.Group):
         sections: Mapping[str, Sequence[str]] | None = None,
         **more: object,
     ) -> None:
-        """`sections`: names of commands by heading; what is in none stands at the end."""
+        """`sections` contains names of commands by heading; commands in no section are listed at the end."""
         super().__init__(name, **more)  # type: ignore[arg-type]
         self.sections = sections or {}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that `args` name, under its current name or a deprecated one."""
+        """Return the command that `args` name, by its current or a deprecated name."""
         words = current_words(self.name or "", args, is_silent=ctx.resilient_parsing)
         return super().resolve_command(ctx, words)
 
     def texts(self, ctx: click.Context) -> dict[str, str]:
-        """The help of each command that is listed."""
+        """Return the help of each command in the list."""
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         return {name: found.help or "" for name, found in commands.items() if found and not found.hidden}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What click calls to write them."""
+        """Write the sections; called by click."""
         texts = self.texts(ctx)
         widest = max(map(len, texts), default=0)
         room = formatter.width - formatter.current_indent - _INDENT - widest - _GAP
@@ -58,7 +58,7 @@ class SectionedGroup(click.Group):
 
 
 def summary(text: str, room: int) -> str:
-    """The first sentence of `text`, or as many of its clauses as there is `room` for."""
+    """Return the first sentence of `text`, or as many of its clauses as fit into `room` characters."""
     first = " ".join(text.strip().partition("\n\n")[0].split()).partition("\f")[0]
     whole = first.partition(". ")[0].rstrip(".")
     if len(whole) <= room:

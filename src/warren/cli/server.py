@@ -1,4 +1,4 @@
-"""`warren serve`: runs a broker until it is told to stop."""
+"""`warren serve`: runs a broker until it is asked to stop."""
 
 import os
 import shutil
@@ -17,7 +17,8 @@ from warren.node.errors import BootRefused, NodeFailed
 from warren.node.node_log import NodeLog
 from warren.wire import frames
 
-# 0 is a clean stop; 1 is a refusal to start or to go on, with one line on standard error.
+# Exit status: 0 after a clean stop, 1 if it refused to start or ended by itself, with one line on standard
+# error.
 _REFUSED = 1
 
 
@@ -36,7 +37,7 @@ def serve(**flags: Any) -> None:
     file = flags["config"] or ""
     log: NodeLog | None = None
     failure = ""
-    # Whatever it writes is its owner's alone.
+    # Files are readable by their owner only.
     os.umask(0o077)
     try:
         check_build(os.environ, frames.__file__)
@@ -46,7 +47,7 @@ def serve(**flags: Any) -> None:
     except (ConfigError, BootRefused, NodeFailed) as error:
         failure = str(error)
     finally:
-        # What was logged stands before what is said of it.
+        # Log lines are written before the final message.
         if log is not None:
             log.stop()
     if failure:
@@ -79,7 +80,7 @@ def check_build(environment: Mapping[str, str], module: str) -> None:
 
 
 def command_name(called: str) -> str:
-    """The command line of this command: its name if the PATH has it, else as it was `called`."""
+    """Return the command line of this command: its name if it is on the PATH, else the path in `called`."""
     found = shutil.which("warren")
     if os.path.basename(called) != "warren" or (found and os.path.samefile(found, called)):
         return "warren"

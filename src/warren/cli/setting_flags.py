@@ -1,6 +1,6 @@
-"""A flag for every setting, made of its declaration: `log.file.level` is --log-file-level.
+"""A flag for every setting, derived from its declaration: `log.file.level` becomes --log-file-level.
 
-The usual ones stand in the help; `--help-all` shows the rest, by what their keys begin with.
+--help shows the common flags; --help-all shows the others, grouped by the beginning of their keys.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from warren.node.values import OneOf, boolean
 
 AnySetting = Setting[object] | Family[object]
 _PORT = click.IntRange(0, 65_535)
-# What click calls the value of a setting's flag: nothing else begins like that.
+# Prefix of click's parameter names for setting flags, which no other parameter has.
 _NAME = "setting__"
 _USUAL = "data_dir"
 _SECRET = "; visible in the list of processes: prefer an environment variable"
@@ -27,10 +27,10 @@ _DEFAULT_PORT, _DEFAULT_STREAM_PORT = 5672, 5552
 
 
 class SettingFlagsCommand(click.Command):
-    """A command whose flags are completed although the help leaves them out."""
+    """A command that completes all flags, also those that are not in its help."""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """What begins as `incomplete` does."""
+        """Return completions of `incomplete`."""
         found = super().shell_complete(ctx, incomplete)
         if incomplete.startswith("--"):
             found += [
@@ -42,7 +42,7 @@ class SettingFlagsCommand(click.Command):
 
 
 def with_setting_flags(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command all of these flags; `config_entries` makes settings of what it is given."""
+    """Add all flags to a command; `config_entries` converts their values to settings."""
     options = [
         click.option("--config", metavar="FILE", help="A rabbitmq.conf or a TOML file, or a folder of them."),
         click.option(
@@ -77,7 +77,9 @@ def with_setting_flags(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def config_entries(given: Mapping[str, Any]) -> list[ConfigEntry]:
-    """What was given as settings, those that stand for several first; an address replaces every listener."""
+    """Convert the values of flags to settings, shorthands first; --host replaces the address of every
+    listener.
+    """
     found: list[ConfigEntry] = []
     host, port = given["host"], given["port"]
     if host is not None or port is not None:
@@ -115,7 +117,7 @@ def config_entries(given: Mapping[str, Any]) -> list[ConfigEntry]:
 
 
 def _member(flag: str, family: Family[object], written: str) -> ConfigEntry:
-    """One of a family: NAME=VALUE, or `none` for none at all."""
+    """Parse one value of a family: NAME=VALUE, or `none` to remove the default entries."""
     name, separator, value = written.partition("=")
     if separator and name:
         return ConfigEntry(f"{family.key}.{name}", value, flag)
@@ -129,7 +131,7 @@ def _option(setting: AnySetting) -> Callable[[Any], Any]:
     if isinstance(setting, Family):
         more = {"metavar": "NAME=VALUE", "multiple": True}
     elif setting.parse is boolean:
-        # Alone it is true.
+        # A boolean flag without a value means true.
         more = {"metavar": "[true|false]", "is_flag": False, "flag_value": "true"}
     return click.option(
         _flag(setting.key), _parameter(setting.key), help=_help(setting),
@@ -179,7 +181,7 @@ def _print_all(context: click.Context, parameter: click.Parameter, is_wanted: bo
 
 
 def _group(flag: str) -> str:
-    """What its key begins with, if others begin so as well."""
+    """Return the beginning of its key, if other keys have the same; else "others"."""
     begun = FLAGS[flag].key.partition(".")[0]
     return begun if _SIZES[begun] > 1 else "others"
 
@@ -195,5 +197,5 @@ def _parameter(key: str) -> str:
 FLAGS: dict[str, AnySetting] = {
     _flag(setting.key): setting for setting in settings.ALL if setting.key != _USUAL
 }
-# How many keys begin with a word.
+# The number of keys by their beginning.
 _SIZES = Counter(setting.key.partition(".")[0] for setting in FLAGS.values())

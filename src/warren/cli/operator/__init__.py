@@ -1,1 +1,1 @@
-"""The operator's commands: what a running Warren has, and changing it, over its HTTP API."""
+"""Operator commands: query and change a running broker over its HTTP API."""

@@ -1,4 +1,4 @@
-"""Users and limits: what needs to know first what there is."""
+"""Commands for users and limits that read present values before they change them."""
 
 from warren.cli.operator.command_types import CustomCommand, OperatorCommand, Run
 from warren.cli.operator.failures import USAGE, Failure, ObjectNotFound
@@ -82,7 +82,7 @@ def _user(session: Session, arguments: Arguments) -> Row:
 
 
 def _password(arguments: Arguments) -> str:
-    """The given or prompted password; an empty one is refused, because it matches no login."""
+    """Return the given or prompted password; an empty one is refused, because it matches no login."""
     given = arguments["password"]
     password: str = secret(f"New password of {arguments['user']}") if given is None else given
     if not password:

@@ -1,4 +1,4 @@
-"""Where the broker's HTTP API is, and who asks."""
+"""Parses the address of the HTTP API and the user of its requests."""
 
 from collections.abc import Callable, Mapping
 from urllib.parse import unquote, urlsplit
@@ -12,8 +12,8 @@ _SHAPE = "--uri is http://USER:PASSWORD@HOST:PORT or https://…, with %40 for a
 
 
 def target_of(uri: str, environment: Mapping[str, str], ask_password: Callable[[str], str]) -> HttpTarget:
-    """What `uri` says; the environment where it names nobody, then guest; who has no password is asked."""
-    # No text of a failure may hold the URI: a password is in it.
+    """Parse `uri`; missing credentials come from the environment, then `guest`, then `ask_password`."""
+    # Error texts never contain the URI, which may contain a password.
     try:
         parts = urlsplit(uri)
         port = parts.port

@@ -1,4 +1,4 @@
-"""What can be changed with one request."""
+"""Commands that change one thing with one request."""
 
 import click
 
@@ -110,7 +110,7 @@ def _policies(group: str, singular: str) -> tuple[OperatorCommand, ...]:
 
 
 def _letter(context: click.Context, parameter: click.Parameter, kind: str) -> str:
-    """What stands for the kind in a path: q or e."""
+    """Return the letter of the kind in a path: q for a queue, e for an exchange."""
     return kind[0]
 
 

@@ -1,13 +1,13 @@
-"""Which columns a list can have: the fields that the HTTP API's description names."""
+"""The columns of lists: the fields in the OpenAPI description of the HTTP API."""
 
 from importlib import import_module
 from typing import Any
 
 
 def columns_of(path: str) -> set[str]:
-    """Those of the list at `path`; none if it is not described.
+    """Return the columns of the list at `path`; none if it is not described.
 
-    The description takes a while to load, and is asked for only when something is wrong.
+    The description loads slowly, and is used only for error messages.
     """
     routes: Any = import_module("warren.management.routes").ROUTES
     document: dict[str, Any] = import_module("warren.management.openapi").document(routes)

@@ -1,4 +1,4 @@
-"""All commands together, below the groups that they are in and under the names that rabbitmqctl has."""
+"""All operator commands, in their groups and under the names of rabbitmqctl."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -49,7 +49,7 @@ _GROUPS = {
     "health": "Health checks; exit status 6 if one fails.",
     "feature-flags": "Feature flags.",
 }
-# Where the commands of a group stand in its help: of those that have many.
+# The order of commands in the help of groups with many.
 SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "queues": {
         "Queues": ("list", "show", "declare", "delete"),
@@ -88,7 +88,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 def add_commands(main: click.Group) -> None:
-    """Put all of them below `main`."""
+    """Add all commands to `main`."""
     groups = {
         name: SectionedGroup(name, help=text, sections=SECTIONS.get(name)) for name, text in _GROUPS.items()
     }

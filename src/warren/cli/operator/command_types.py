@@ -1,7 +1,7 @@
-"""What a command is, declared once: its name, RabbitMQ's name of it, what it takes and what it does.
+"""Types of operator commands, each declared once: name, name in rabbitmqctl, parameters and effect.
 
-A Listing reads a list, a Reading one object, a Change asks for something to be done, and a Task is what is
-none of these. Whichever names `{vhost}` in a path has the option -p.
+A ListCommand prints a list, a ShowCommand one object, a RequestCommand sends one request, and a CustomCommand
+does anything else. A command whose path contains `{vhost}` has the option -p.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,46 +20,46 @@ from warren.cli.operator.session import Arguments, Session, value_at
 
 Run = Callable[[Session, Arguments], None]
 _DEFAULT_VHOST = "/"
-# From which a password can be guessed: shown to who chooses the column.
+# Password hashes allow guessing passwords offline: shown only if the column is requested.
 _SECRET = "password_hash"
 _NO_REASON = ("Object Not Found: Not Found", "Not Found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCommand:
-    """What all have."""
+    """What all commands have in common."""
 
     group: str
     name: str
     text: str
-    # The name that users of rabbitmqctl know, and what it takes for granted.
+    # The name in rabbitmqctl, whose defaults the command uses under this name.
     known_as: str = ""
     takes: tuple[click.Parameter, ...] = ()
 
     def parameters(self, *, is_known_as: bool) -> list[click.Parameter]:
-        """Its arguments and options; virtual host `/` is the default where one has to be named."""
+        """Return the arguments and options; virtual host `/` is the default where one is required."""
         return list(self.takes)
 
     def run(self, session: Session, arguments: Arguments) -> None:
-        """Do it."""
+        """Run the command."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListCommand(OperatorCommand):
-    """A list, of everything or, where `chosen_by` is given, of one virtual host or user."""
+    """Prints a list, of all objects or, with `chosen_by`, of those of one virtual host or user."""
 
     path: str
     within: str = ""
     chosen_by: str = "vhost"
-    # Whether -p leaves rows of other virtual hosts out, since no path does.
+    # True if -p removes rows of other virtual hosts, since the API has no path for one virtual host.
     is_filtered: bool = False
-    # What is shown if nothing is chosen, and under rabbitmqctl's name.
+    # The default columns, also under rabbitmqctl's name.
     columns: tuple[str, ...]
     known_columns: tuple[str, ...] = ()
-    # Columns that rabbitmqctl calls otherwise: its name to ours.
+    # rabbitmqctl's names of columns, with the names in the API.
     renamed: Mapping[str, str] = field(default_factory=dict)
-    # Columns that are the same for all, and not in the answer.
+    # Columns with a constant value, which the response does not contain.
     fixed: Mapping[str, str] = field(default_factory=dict)
 
     def parameters(self, *, is_known_as: bool) -> list[click.Parameter]:
@@ -109,7 +109,7 @@ class ListCommand(OperatorCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowCommand(OperatorCommand):
-    """One object."""
+    """Prints one object."""
 
     path: str
 
@@ -122,7 +122,7 @@ class ShowCommand(OperatorCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCommand(OperatorCommand):
-    """Something to be done, with one request."""
+    """Changes something with one request."""
 
     method: str
     path: str
@@ -142,7 +142,7 @@ class RequestCommand(OperatorCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomCommand(OperatorCommand):
-    """Something that takes more than a request."""
+    """Runs a function."""
 
     does: Run
     is_in_vhost: bool = False
@@ -155,7 +155,7 @@ class CustomCommand(OperatorCommand):
 
 
 def vhost_option(default: str | None) -> click.Option:
-    """-p; without a default it is about all of them."""
+    """Return the option -p; without a default, the command applies to all virtual hosts."""
     return click.Option(
         ["-p", "--vhost"], default=default, metavar="VHOST", envvar="WARREN_VHOST",
         help="virtual host" + (f" [default: {default}]" if default else " [default: all]"),
@@ -164,7 +164,7 @@ def vhost_option(default: str | None) -> click.Option:
 
 
 def built(command: OperatorCommand, *, is_known_as: bool = False) -> click.Command:
-    """The command for click, under its own name or the one that rabbitmqctl has for it."""
+    """Return the click command, under its own name or that of rabbitmqctl."""
 
     def run(**given: Any) -> None:
         session = session_of(common_of(click.get_current_context()))
@@ -190,7 +190,7 @@ def _with_vhost(takes: tuple[click.Parameter, ...], path: str) -> list[click.Par
 
 
 def _open(row: Row) -> Row:
-    """All of `row` that everybody may read over somebody's shoulder."""
+    """Return `row` without fields that should not appear on a screen."""
     return {name: value for name, value in row.items() if name != _SECRET}
 
 
@@ -201,11 +201,11 @@ def _has(row: Row, path: str) -> bool:
 
 
 def _absent(command: OperatorCommand, failure: ObjectNotFound, given: Arguments) -> str:
-    """What was not found; of what was given only a name, since other things may be secret."""
+    """Describe what was not found; only arguments that are names are repeated, since others may be secret."""
     if failure.is_named:
         return f"not found: {failure.message}"
     arguments = [item.name for item in command.takes if isinstance(item, click.Argument)]
-    # What stands in a path is the name of something.
+    # Arguments in the path of a request are names.
     path = getattr(command, "path", "")
     named = [name for name in arguments if name and f"{{{name}}}" in path] or arguments[:1]
     what = " " + ", ".join(repr(given[name]) for name in named if name) if named else f" {command.name}"

@@ -1,4 +1,4 @@
-"""Completes names of what the broker has, where one short request tells."""
+"""Shell completion of the names of queues, virtual hosts and other objects, with one short request."""
 
 import re
 from collections.abc import Callable
@@ -11,13 +11,15 @@ from warren.cli.operator.options import api_of, common_of
 
 _SHOWN_MAX = 100
 _TIMEOUT_S = 1.0
-# What a shell takes as one word without quotes; a name with anything else in it is not offered.
+# Names that need no quotes in a shell; others are not offered.
 _WORD = re.compile(r"[\w.:@%/+=,-]+", re.ASCII)
 Completion = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def name_completion(path: str) -> Completion:
-    """Names in the list at `path`; none at all if the broker does not say at once."""
+    """Return a completion function for the names in the list at `path`; empty if the broker does not reply at
+    once.
+    """
 
     def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
         common = common_of(context) | {"timeout": _TIMEOUT_S}

@@ -1,4 +1,4 @@
-"""What Warren has beyond RabbitMQ: routes that are tried, queues that pause, messages taken back, plans."""
+"""Commands for what Warren has beyond RabbitMQ: route tests, paused queues, undo of moves, plans."""
 
 from urllib.parse import urlencode
 
@@ -18,9 +18,10 @@ _REACHED = ("queue", "outcome", "through", "reason")
 _MISSED = ("exchange", "destination", "binding_key", "why not")
 _PLANNED = ("action", "kind", "vhost", "name", "what")
 _MISSES = 10
-# How many entries of a plan are to be created, changed, deleted; some cannot be.
+# Numbers of entries of a plan that would be created, changed and deleted, and of those that cannot be
+# applied.
 _TOLD = {"blocked": "blocked"}
-# As `terraform plan -detailed-exitcode` has it: 0 is no change, 1 a failure.
+# Exit status as of `terraform plan -detailed-exitcode`: 0 means no change, 1 a failure.
 _CHANGES = 2
 
 
@@ -32,7 +33,7 @@ def _route(session: Session, arguments: Arguments) -> None:
         "properties": properties | ({"headers": headers} if headers else {}),
         "unmatched": arguments["unmatched"],
     }
-    # The default exchange has no name, and an empty segment is none.
+    # The default exchange has no name, and a path segment cannot be empty.
     where = arguments | {"exchange": arguments["exchange"] or "amq.default"}
     answer: Row = session.api.send("POST", filled("/warren/exchanges/{vhost}/{exchange}/route", where), body)
     for text in answer["refusals"]:

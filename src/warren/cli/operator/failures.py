@@ -1,7 +1,7 @@
-"""What can go wrong with a command, each with the status that the process ends with.
+"""Failures of commands, each with the exit status of the process.
 
-0 done | 1 refused, or not found | 2 wrong usage | 3 not reached | 4 not authorised
-5 an answer that no broker of this kind gives, or its failure | 6 a health check that found something
+0 done | 1 refused, or not found | 2 wrong usage | 3 broker not reached | 4 not authorised
+5 unexpected response, or failure of the broker | 6 a health check failed
 """
 
 from typing import IO, Any
@@ -19,7 +19,7 @@ UNHEALTHY = 6
 
 
 class Failure(click.ClickException):
-    """The command ends with `status`, and with one line on standard error."""
+    """Ends the command with exit status `status`, and prints one line on standard error."""
 
     def __init__(self, message: str, status: int = REFUSED) -> None:
         super().__init__(message)
@@ -27,16 +27,16 @@ class Failure(click.ClickException):
 
     @property
     def exit_code(self) -> int:  # type: ignore[override]
-        """What click calls it."""
+        """The exit status, under click's name."""
         return self.status
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the line, with nothing in it that a terminal would obey."""
+        """Print the message, with control characters escaped."""
         click.echo(f"warren: {escaped(self.message)}", file=file, err=file is None)
 
 
 class ObjectNotFound(Failure):
-    """The broker has no such thing; `is_named`: the message says which."""
+    """The broker has no such object; `is_named` is True if the message names it."""
 
     def __init__(self, message: str, *, is_named: bool = False) -> None:
         super().__init__(message)
@@ -44,8 +44,8 @@ class ObjectNotFound(Failure):
 
 
 class Unanswered(Failure):
-    """The broker may have obeyed: its answer did not come in time."""
+    """The reply did not arrive in time: the broker may have executed the request."""
 
 
 class AnswerTooLong(Failure):
-    """The answer is longer than what is taken."""
+    """The response is longer than the limit."""

@@ -1,4 +1,4 @@
-"""What can be listed, and looked at one by one."""
+"""Commands that list objects, or show one."""
 
 from warren.cli.operator.command_types import ListCommand, OperatorCommand, ShowCommand
 from warren.cli.operator.parameters import EXCHANGE, QUEUE, USER, VHOST, named, option

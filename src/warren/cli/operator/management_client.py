@@ -1,4 +1,4 @@
-"""Asks the HTTP API: one connection, bounded answers, and failures that say what to do."""
+"""A client of the HTTP API, with bounded responses, and failures that say what to do."""
 
 import http.client
 import json
@@ -31,21 +31,21 @@ from warren.limits_http import (
 
 Row = dict[str, Any]
 Query = Mapping[str, object] | Sequence[tuple[str, object]]
-# How the text of a channel that is closed for it begins.
+# Prefix of the error texts for a missing object.
 _CODE = "NOT_FOUND - "
 _ERRORS = (OSError, http.client.HTTPException)
-# Errors that say no more than the status.
+# Error texts that contain no more than the status.
 _OTHER_USER = "use --uri http://USER:PASSWORD@HOST:PORT, or WARREN_USER and WARREN_PASSWORD"
 
 
 class ManagementClient:
-    """One broker."""
+    """A client of one broker."""
 
     def __init__(self, target: HttpTarget, timeout_s: float, tls: ClientTls = NO_FILES) -> None:
-        """`tls` counts if the target has it; Failure if its files cannot be used."""
+        """`tls` applies if `target` uses TLS; raises Failure if its files are not usable."""
         self.target = target
         self._tls = tls
-        # urllib3 is loaded only by commands that ask a broker (decision 0194).
+        # urllib3 is loaded only by commands that send requests (decision 0194).
         from warren.client.http_client import HttpClient
 
         context = tls_context(tls) if target.is_tls else None
@@ -55,19 +55,19 @@ class ManagementClient:
             raise Failure(f"{target.origin}: {error}", USAGE) from None
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._client.close()
 
     def check_answering(self) -> None:
-        """Failure unless the port answers: anybody, and anything."""
+        """Raise Failure unless an HTTP server responds on the port, with any response."""
         self._ask("GET", "/", is_anonymous=True)
 
     def get(self, path: str, query: Query = ()) -> Any:
-        """What is at `path`."""
+        """Return the JSON response of a GET request for `path`."""
         return self.send("GET", path + ("?" + urlencode(query) if query else ""))
 
     def exists(self, path: str) -> bool:
-        """Whether there is something at `path`."""
+        """True if a GET request for `path` succeeds, False if it returns 404."""
         try:
             self.get(path, {"columns": "name"})
         except ObjectNotFound:
@@ -77,8 +77,8 @@ class ManagementClient:
     def send(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> Any:
-        """Ask with `method`; what is answered, None for nothing."""
-        # No `accept`: RabbitMQ refuses to change some things for clients that accept JSON only.
+        """Send a request, and return the JSON response; None if it has no body. Raises Failure."""
+        # No `accept`: RabbitMQ refuses some changes to clients that accept JSON only.
         sent = dict(headers or {})
         content = None
         if body is not None:
@@ -92,10 +92,11 @@ class ManagementClient:
     def rows(
         self, path: str, query: Mapping[str, object], progress: Callable[[int, int], None]
     ) -> Iterator[Row]:
-        """All of a list; `progress` hears how many of how many.
+        """Yield the rows of a list; `progress` is called with the rows so far and their total.
 
-        Some columns of everything are one answer, which takes the broker a hundredth of what pages take: it
-        sorts the list for each. All columns are asked for page by page, so that no answer is large.
+        A list with selected columns is requested as a whole, which takes the broker a hundredth of the time
+        of pages, for each of which it sorts the list. A list with all columns is requested by pages, to bound
+        the responses.
         """
         if query:
             with suppress(AnswerTooLong):
@@ -114,7 +115,7 @@ class ManagementClient:
             try:
                 answer = self.get(path, {**query, "page": number, "page_size": PAGE_SIZE_MAX})
             except Failure as failure:
-                # What was there a moment ago is gone: the page before was the last.
+                # Objects were deleted meanwhile: the page before was the last.
                 if number > 1 and "page_out_of_range" in failure.message:
                     return
                 raise
@@ -183,7 +184,7 @@ class ManagementClient:
 
 
 def filled(template: str, arguments: Mapping[str, Any]) -> str:
-    """A path whose `{names}` are replaced by arguments, each one segment."""
+    """Replace `{names}` in a path by arguments, each encoded as one segment."""
     return template.format_map({name: quote(str(value), safe="") for name, value in arguments.items()})
 
 
@@ -203,9 +204,9 @@ def _strange() -> Failure:
 
 
 def _words(answer: bytes) -> tuple[str, bool]:
-    """What an error's body says, in one line, and whether that names what it is about.
+    """Return the error text of a response in one line, and whether it names the missing object.
 
-    Of what is no JSON only the begin is taken.
+    If the body is not JSON, only its beginning is returned.
     """
     try:
         body = json.loads(answer)
@@ -216,7 +217,7 @@ def _words(answer: bytes) -> tuple[str, bool]:
     error, reason, message = body.get("error"), body.get("reason"), body.get("message")
     if isinstance(message, str):
         return message, True
-    # Of a queue or an exchange: no queue 'q' in vhost '/'.
+    # Text for a queue or an exchange: no queue 'q' in vhost '/'.
     is_named = error == "not_found" and isinstance(reason, str) and " " in reason
     return (str(reason).removeprefix(_CODE) if is_named else _reason_words(error, reason)), is_named
 

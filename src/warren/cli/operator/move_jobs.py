@@ -1,4 +1,4 @@
-"""Dead letters and moved messages: what there is, sending it on its way, and watching that."""
+"""Commands for dead letters and moved messages: list, redrive, move, and follow the jobs."""
 
 import time
 from typing import Any
@@ -17,7 +17,7 @@ from warren.cli.operator.management_client import Row, filled
 from warren.cli.operator.parameters import QUEUE, flag, named, option, pairs_of
 from warren.cli.operator.session import Arguments, Session
 
-# How often a job is looked at while the command waits for it.
+# Interval at which a job is queried while the command waits for it.
 _LOOK_S = 0.2
 _OVER = ("done", "failed", "stopped")
 _GROUPS = (
@@ -78,7 +78,7 @@ def _dead_letters(session: Session, arguments: Arguments) -> None:
 
 
 def _holding(session: Session, arguments: Arguments) -> list[Row]:
-    """The queues with dead letters; of one that is named, all of these, however many."""
+    """Return the queues with dead letters, without a limit if one queue is named."""
     if arguments["queue"] is None:
         path = "/warren/dead-letters" if arguments["vhost"] is None else "/warren/dead-letters/{vhost}"
         return [
@@ -99,7 +99,7 @@ def _holding(session: Session, arguments: Arguments) -> list[Row]:
 
 
 def _add(whole: Row, more: Row) -> None:
-    """Have `whole` say also what `more` of the same queue does."""
+    """Add the counts in `more` to those of the same queue in `whole`."""
     for name in ("dead_letters", "other_messages", "examined", "other_dead_letters"):
         whole[name] += more[name]
     groups = {(each["queue"], each["reason"], each["exchange"]): each for each in whole["groups"]}
@@ -182,7 +182,7 @@ def _print_refusals(session: Session, answer: Row) -> None:
 
 
 def _wait(session: Session, job: Row) -> None:
-    """Until `job` is over; whoever interrupts the command leaves it going on."""
+    """Wait until `job` has ended; interrupting the command does not stop the job."""
     path = filled("/warren/jobs/{id}", job)
     try:
         while job["state"] not in _OVER:

@@ -1,4 +1,4 @@
-"""The node itself: its limits, its log, its settings, and who may log in."""
+"""Commands for the node: its limits, its log, its settings, and login tests."""
 
 import time
 
@@ -12,7 +12,7 @@ from warren.cli.operator.parameters import USER, named, option
 from warren.cli.operator.session import Arguments, Session
 
 _LEVELS = ("debug", "info", "warning", "error", "critical", "none")
-# How often a broker that starts is asked whether it is there.
+# Interval at which a starting broker is queried.
 _AWAIT_S = 0.5
 _ALARMS = {"mem_alarm": "memory", "disk_free_alarm": "disk"}
 
@@ -27,7 +27,9 @@ def _authenticate(session: Session, arguments: Arguments) -> None:
 
 
 def _limit(resource: str, words: dict[str, str]) -> Run:
-    """`words` are rabbitmqctl's: what stands before a value, and which kind of limit it is."""
+    """Return a command that sets a limit; `words` maps rabbitmqctl's word before a value to the kind of
+    limit.
+    """
     share = next((word for word, kind in words.items() if kind == "relative"), "")
 
     def does(session: Session, arguments: Arguments) -> None:

@@ -1,4 +1,4 @@
-"""What every command can be told: which broker, as whom, and how answers are printed."""
+"""The options of every command: broker, user, and output format."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ _COMMON = (
 
 
 def common_of(context: click.Context) -> Arguments:
-    """The options that every command has: the command's own, or those before it, as in `warren -q status`."""
+    """Return the common options: those of the command, or those before it, as in `warren -q status`."""
     root = context.find_root()
     return {
         name: root.params[name] if _is_given(root, name) and not _is_given(context, name) else value
@@ -29,7 +29,7 @@ def common_of(context: click.Context) -> Arguments:
 
 
 def session_of(common: Arguments) -> Session:
-    """How to go about a command that is given these options."""
+    """Create the session of a command with these options."""
     formatter = "json" if common["is_json"] else common["formatter"]
     style = Style(
         formatter=formatter,
@@ -40,13 +40,13 @@ def session_of(common: Arguments) -> Session:
 
 
 def api_of(common: Arguments, ask_password: Callable[[str], str]) -> ManagementClient:
-    """The broker that the options name."""
+    """Create the client for the broker that the options name."""
     target = target_of(common["uri"], os.environ, ask_password)
     return ManagementClient(target, common["timeout"], tls_of(common))
 
 
 def common_options() -> list[click.Parameter]:
-    """What every command can be told."""
+    """Return the options that every command has."""
     flag: dict[str, Any] = {"is_flag": True}
     return [
         click.Option(
@@ -87,7 +87,7 @@ def _is_given(context: click.Context, name: str) -> bool:
 
 
 def secret(prompt: str) -> str:
-    """A password: typed unseen, or the first line of what is piped in."""
+    """Read a password: from a prompt without echo, or the first line of standard input."""
     if sys.stdin.isatty():
         typed: str = click.prompt(prompt, hide_input=True, err=True)
         return typed

@@ -1,4 +1,4 @@
-"""What commands take: arguments and options that more than one of them has, and values written as text."""
+"""Arguments and options that several commands have, and parsers of their values."""
 
 import json
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from warren.cli.operator.session import Arguments
 
 
 def named(name: str, path: str = "", **more: Any) -> click.Argument:
-    """An argument that is a name, completed from the list at `path`."""
+    """Return an argument for a name, with completion from the list at `path`."""
     metavar = name.upper().replace("_", "-")
     return click.Argument(
         [name], metavar=metavar, shell_complete=name_completion(path) if path else None, **more
@@ -20,23 +20,23 @@ def named(name: str, path: str = "", **more: Any) -> click.Argument:
 
 
 def option(flag: str, text: str, **more: Any) -> click.Option:
-    """An option with a value."""
+    """Return an option with a value."""
     return click.Option([flag], help=text, **more)
 
 
 def flag(*names: str, text: str) -> click.Option:
-    """An option without one."""
+    """Return an option without a value."""
     return click.Option(names, is_flag=True, help=text)
 
 
 def fields(*names: str, **renamed: str) -> Callable[[Arguments], dict[str, Any]]:
-    """A body of some arguments; `renamed` is the body's name and the argument's."""
+    """Return a function that builds a request body of arguments; `renamed` maps fields to arguments."""
     taken = {name: name for name in names} | renamed
     return lambda arguments: {name: arguments[argument] for name, argument in taken.items()}
 
 
 def json_of(text: str, what: str) -> Any:
-    """The value that `text` is in JSON."""
+    """Parse `text` as JSON. Raises Failure."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -44,7 +44,7 @@ def json_of(text: str, what: str) -> Any:
 
 
 def object_of(text: str, what: str) -> dict[str, Any]:
-    """The object that `text` is in JSON."""
+    """Parse `text` as a JSON object. Raises Failure."""
     value = json_of(text, what)
     if not isinstance(value, dict):
         raise Failure(f"{what} must be a JSON object such as '{{\"max-length\": 1000}}'", USAGE)
@@ -52,7 +52,7 @@ def object_of(text: str, what: str) -> dict[str, Any]:
 
 
 def pairs_of(written: tuple[str, ...], what: str) -> dict[str, Any]:
-    """NAME=VALUE, each value as JSON if it is some, else as text."""
+    """Parse NAME=VALUE arguments; a value that is not JSON is text."""
     pairs: dict[str, Any] = {}
     for pair in written:
         name, equals, text = pair.partition("=")

@@ -1,4 +1,4 @@
-"""What a start has found on the disk and the metadata do not name."""
+"""Commands for quarantined data: found on the disk at a start, and not named by the metadata."""
 
 from warren.cli.operator.command_types import CustomCommand, ListCommand, OperatorCommand, RequestCommand
 from warren.cli.operator.management_client import filled

@@ -1,4 +1,4 @@
-"""What every command is run with: the broker, and how answers are printed."""
+"""The context in which a command runs: the broker, and the output format."""
 
 import json
 import sys
@@ -14,13 +14,13 @@ from warren.cli.operator.management_client import ManagementClient, Row
 from warren.cli.operator.text import aligned, cell_text
 
 Arguments = dict[str, Any]
-# Progress is for work that takes a while, and no line of it comes sooner than that after the one before.
+# Minimum interval between lines of progress, so that short commands print none.
 _PROGRESS_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How answers are printed."""
+    """How responses are printed."""
 
     formatter: str = "table"
     is_quiet: bool = False
@@ -28,7 +28,7 @@ class Style:
 
 
 class Session:
-    """One command's dealings with one broker."""
+    """The session of one command with one broker."""
 
     def __init__(self, api: ManagementClient, style: Style) -> None:
         self.api = api
@@ -37,28 +37,28 @@ class Session:
 
     @property
     def is_json(self) -> bool:
-        """Whether a program reads what is printed."""
+        """True if the output is for programs."""
         return self._style.formatter == "json"
 
     def say(self, text: str) -> None:
-        """A line about what was done, for people."""
+        """Print a line about what was done, unless the output is for programs."""
         if not self._style.is_quiet and not self.is_json:
             click.echo(cell_text(text))
 
     def note(self, text: str) -> None:
-        """A line beside the result."""
+        """Print a line to standard error."""
         if not self._style.is_quiet:
             click.echo(f"warren: {cell_text(text)}", err=True)
 
     def progress(self, count: int, total: int) -> None:
-        """How far something is that takes a while."""
+        """Print the progress of a long command."""
         now_s = time.monotonic()
         if now_s - self._printed_s >= _PROGRESS_S:
             self._printed_s = now_s
             self.note(f"{count} of {total}")
 
     def print_rows(self, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """A table; `names` are its columns."""
+        """Print a table; `names` are its columns."""
         if self.is_json:
             self.print_json([dict(zip(names, row, strict=True)) for row in rows])
             return
@@ -70,20 +70,20 @@ class Session:
             _write(aligned(lines))
 
     def print_facts(self, facts: Mapping[str, object]) -> None:
-        """One object: a line for each thing known of it."""
+        """Print one object, one line for each field."""
         if self.is_json:
             self.print_json(facts)
         else:
             _write(aligned([[name, cell_text(value)] for name, value in facts.items()]))
 
     def print_json(self, value: object) -> None:
-        """`value` for a program; in ASCII, since a name may hold what a terminal obeys."""
-        # Standard Python writes ASCII, or lines that people can read, fast; not both.
+        """Print `value` as JSON; in ASCII, since names may contain control characters of terminals."""
+        # The json module has a fast encoder for ASCII only, which does not indent.
         _write([msgspec.json.format(json.dumps(value), indent=2)])
 
 
 def value_at(row: Row, path: str) -> object:
-    """What is at `path` of `row`, a dot before a field in a field."""
+    """Return the value at `path` in `row`, whose dots separate nested fields; None if it is absent."""
     value: object = row
     for name in path.split("."):
         if not isinstance(value, dict):

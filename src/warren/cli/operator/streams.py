@@ -1,4 +1,6 @@
-"""Streams and who uses them, under the names of rabbitmq-streams as well; and leases."""
+"""Commands for streams, their publishers and consumers, also under the names of rabbitmq-streams; and for
+leases.
+"""
 
 from datetime import datetime
 from typing import Any
@@ -30,7 +32,7 @@ def _peek(session: Session, arguments: Arguments) -> None:
 
 
 def _place(session: Session, arguments: Arguments) -> int:
-    """The offset that --from means."""
+    """Parse the offset in --from."""
     where: str = arguments["from_"]
     if where.isascii() and where.isdecimal():
         return int(where)
@@ -64,7 +66,7 @@ def _status(session: Session, arguments: Arguments) -> None:
 
 
 def _add_super(session: Session, arguments: Arguments) -> None:
-    """The exchange and its streams; what was made before something fails is taken back."""
+    """Declare the exchange and its streams; if one fails, those declared before are deleted."""
     count, keys = arguments["partitions"], arguments["routing_keys"]
     if (count is None) == (keys is None):
         raise Failure("give --partitions or --routing-keys", USAGE)
@@ -119,7 +121,7 @@ def _delete_super(session: Session, arguments: Arguments) -> None:
 
 
 def _check_new(session: Session, path: str) -> None:
-    """Refuse what is there already, which would be taken for what was made here."""
+    """Raise Failure for existing objects, which a failure of the command would otherwise delete."""
     if session.api.exists(path):
         kind, name = path.split("/")[1][:-1], path.rsplit("/", 1)[1]
         raise Failure(f"{kind} {name!r} exists already")

@@ -1,4 +1,4 @@
-"""Everything that whoever helps would ask for first, printed at once: no messages, and no secrets."""
+"""Prints a report for support: the state of the broker, without messages and secrets."""
 
 from warren.cli.operator.command_types import CustomCommand, ListCommand, OperatorCommand
 from warren.cli.operator.lists import LISTS
@@ -7,7 +7,7 @@ from warren.cli.operator.node import NODE
 from warren.cli.operator.session import Arguments, Session, value_at
 from warren.cli.operator.tasks import summary_of
 
-# What of it is listed, by rabbitmqctl's names.
+# The lists in the report, by rabbitmqctl's names.
 _LISTED = (
     "list_vhosts", "list_users", "list_permissions", "list_policies", "list_operator_policies",
     "list_parameters", "list_connections", "list_channels", "list_consumers", "list_exchanges",

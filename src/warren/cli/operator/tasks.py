@@ -1,4 +1,4 @@
-"""Messages by hand, definitions in files, connections that are closed, and how the broker is."""
+"""Commands for single messages, definitions in files, closing connections, and the status of the broker."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from warren.limits_http import (
 
 _GOT = ("exchange", "routing_key", "redelivered", "message_count", "payload")
 _PEEKED = ("position", "exchange", "routing_key", "delivery_count", "age_ms", "payload_bytes", "payload")
-# Definitions hold what passwords can be guessed from.
+# Definitions contain password hashes, so only the owner may read the file.
 _OWNER_ONLY = 0o600
 
 
@@ -38,7 +38,7 @@ def _publish(session: Session, arguments: Arguments) -> None:
         "payload": b64encode(octets).decode("ascii"),
         "payload_encoding": "base64",
     }
-    # The default exchange has no name, and an empty segment is none.
+    # The default exchange has no name, and a path segment cannot be empty.
     where = arguments | {"exchange": arguments["exchange"] or "amq.default"}
     try:
         answer = session.api.send("POST", filled("/exchanges/{vhost}/{exchange}/publish", where), body)
@@ -62,7 +62,7 @@ def _peek(session: Session, arguments: Arguments) -> None:
 
 
 def peek(session: Session, arguments: Arguments, state: str, first: int) -> None:
-    """Print the messages of a queue that are `state`, from the place `first` on."""
+    """Print the messages of a queue that are in `state`, from the place `first` on."""
     path = filled("/warren/queues/{vhost}/{queue}/messages", arguments)
     rows: list[Row] = []
     place: int | None = first
@@ -110,7 +110,7 @@ def _import(session: Session, arguments: Arguments) -> None:
 
 
 def read_definitions(name: str) -> object:
-    """The document in the file `name`, or on standard input for `-`."""
+    """Read the definitions in the file `name`, or from standard input for `-`."""
     try:
         octets = _standard_input() if name == "-" else _octets(Path(name))
         definitions: object = json.loads(octets)
@@ -134,7 +134,7 @@ def _close(path: str) -> Run:
 
 
 def _reason_header(reason: str | None) -> dict[str, str]:
-    """The header with the reason that a client is told."""
+    """Return the header with the reason that is sent to the client."""
     if reason and not (reason.isascii() and reason.isprintable()):
         raise Failure("REASON must be one line of printable ASCII: it is sent in a header", USAGE)
     return {"x-reason": reason} if reason else {}
@@ -144,7 +144,7 @@ def _close_all(session: Session, arguments: Arguments) -> None:
     path = "/connections" if arguments["vhost"] is None else filled("/vhosts/{vhost}/connections", arguments)
     names = [row["name"] for row in session.api.rows(path, {"columns": "name"}, session.progress)]
     for count, name in enumerate(names, 1):
-        # Whoever left by itself is closed, too.
+        # A connection that its client has closed meanwhile is no failure.
         with suppress(ObjectNotFound):
             where = filled("/connections/{name}", {"name": name})
             session.api.send("DELETE", where, headers=_reason_header(arguments["reason"]))
@@ -200,7 +200,7 @@ def _status(session: Session, arguments: Arguments) -> None:
 
 
 def summary_of(session: Session) -> Row:
-    """How the broker is, in a line for each thing."""
+    """Summarize the state of the broker, one line for each fact."""
     overview: Row = session.api.get("/overview")
     return _summary(overview, _nodes(session))
 
@@ -212,7 +212,7 @@ def _ping(session: Session, arguments: Arguments) -> None:
 
 
 def _nodes(session: Session) -> list[Row]:
-    """The nodes; none for a user who may not see them."""
+    """Return the nodes; none for a user without permission to see them."""
     try:
         nodes: list[Row] = session.api.get("/nodes")
     except ObjectNotFound:
@@ -252,7 +252,7 @@ def _summary(overview: Row, nodes: list[Row]) -> Row:
 
 
 def _status_fields(overview: Row, nodes: list[Row]) -> Row:
-    """The same for programs: names of the HTTP API, numbers as numbers."""
+    """Summarize the state of the broker for programs, with field names of the HTTP API and numbers."""
     return {
         "rabbitmq_version": overview.get("rabbitmq_version"),
         "cluster_name": overview.get("cluster_name"),
@@ -411,7 +411,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         group="vhosts",
         name="restart",
         known_as="restart_vhost",
-        # rabbitmqctl has it as an option.
+        # rabbitmqctl has an option instead of the argument.
         takes=(
             named("vhost", "/vhosts", required=False),
             click.Option(["-p", "--vhost", "in_vhost"], metavar="VHOST", help="same as the argument VHOST"),

@@ -1,24 +1,24 @@
-"""Values as text for a terminal: in columns, and without anything that a terminal would obey."""
+"""Formats values for a terminal: in columns, and without control characters."""
 
 import json
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-# Categories of characters that move the cursor, turn the direction of writing, or cannot be written at all.
+# Unicode categories of characters that move the cursor, change the direction of text, or cannot be encoded.
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 _NO_WIDTH = frozenset(("Mn", "Me"))
 _GAP = "  "
 
 
 def escaped(text: str) -> str:
-    """`text` with control characters written as what they are: a name is what a client chose."""
+    """Return `text` with control characters escaped, since names are chosen by clients."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_escape(character) for character in text)
 
 
 def cell_text(value: object) -> str:
-    """One value in one cell."""
+    """Format one value for a cell of a table."""
     match value:
         case None:
             return ""
@@ -35,14 +35,14 @@ def cell_text(value: object) -> str:
 
 
 def width(text: str) -> int:
-    """The places that `text` takes in a terminal."""
+    """Return the number of terminal columns that `text` takes."""
     if text.isascii():
         return len(text)
     return sum(_places(character) for character in text)
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
-    """A line for each row, its cells below those of the row before."""
+    """Format rows as lines with aligned columns."""
     cells = list(rows)
     if not cells:
         return []

@@ -1,4 +1,4 @@
-"""The options of TLS that all commands have: who the broker has to be, and who asks."""
+"""The TLS options of all commands: trusted certificates and the client certificate."""
 
 import os
 import ssl
@@ -17,7 +17,7 @@ TLS_OPTIONS = ("cacert", "cert", "key", "is_insecure")
 
 
 def tls_options() -> list[click.Parameter]:
-    """What a command takes that may speak TLS."""
+    """Return the TLS options."""
     return [
         click.Option(
             ["--cacert"],
@@ -42,7 +42,7 @@ def tls_options() -> list[click.Parameter]:
 
 
 def tls_of(given: Mapping[str, Any]) -> ClientTls:
-    """What these options say; an empty one says nothing."""
+    """Return the TLS files in these options; an empty value means none."""
     return ClientTls(
         ca_file=given["cacert"] or None,
         cert_file=given["cert"] or None,
@@ -53,7 +53,7 @@ def tls_of(given: Mapping[str, Any]) -> ClientTls:
 
 
 def tls_context(tls: ClientTls) -> ssl.SSLContext:
-    """The context that they make; Failure names the file that cannot be used."""
+    """Create the TLS context; raises Failure with the name of a file that is not usable."""
     try:
         return client_context(tls, TLS_NAMES)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Copies of what a virtual host publishes and delivers, for as long as somebody wants them."""
+"""Commands that enable and disable tracing of a virtual host."""
 
 from warren.cli.operator.command_types import CustomCommand, OperatorCommand, Run
 from warren.cli.operator.management_client import filled
@@ -8,7 +8,7 @@ from warren.cli.operator.session import Arguments, Session
 def _switch(*, is_on: bool) -> Run:
     def does(session: Session, arguments: Arguments) -> None:
         path = filled("/vhosts/{vhost}", arguments)
-        # What does not exist is not to be made by this.
+        # The GET request fails if the virtual host does not exist, which the PUT request would create.
         session.api.get(path)
         session.api.send("PUT", path, {"tracing": is_on})
         session.say(

@@ -1,4 +1,6 @@
-"""Names of rabbitmqctl and rabbitmq-diagnostics that do nothing here: each says why, or what does it."""
+"""Commands of rabbitmqctl and rabbitmq-diagnostics that Warren does not have, with the reason or the
+alternative.
+"""
 
 import click
 
@@ -71,7 +73,7 @@ UNSUPPORTED = {
 
 
 def unsupported_command(name: str) -> click.Command:
-    """The command `name`, which ends with its sentence whatever it is given."""
+    """Return the command `name`, which fails with its reason, whatever its arguments."""
 
     def run(ignored: tuple[str, ...]) -> None:
         raise Failure(f"{name}: {UNSUPPORTED[name]}")
