@@ -1,9 +1,9 @@
-"""One commit: looks at all that it is to publish, decides, and publishes it, also after a restart.
+"""One commit: verifies the staged rows of a batch, decides, and publishes them, also after a restart.
 
-    verify ─▶ plan, synced ─▶ slices … ─▶ mark says committed, synced ─▶ plan and stages are deleted
+    verify ─▶ plan, synced ─▶ slices … ─▶ marker says committed, synced ─▶ plan and stages are deleted
 
-Before the plan is written nothing was published, and the commit may be refused. Behind it nothing is refused
-any more: what is in the way, such as a queue that is full, is waited for.
+Before the plan is written nothing is published, and the commit can be refused. After that nothing is refused:
+the commit waits for obstacles, such as a full queue, to go away.
 """
 
 import asyncio
@@ -29,19 +29,19 @@ from warren.vhost.batch_commit import BatchCommit
 
 logger = logging.getLogger("warren.staged")
 
-# How often it is looked whether it can go on.
+# Interval at which a waiting commit checks whether it can continue.
 _POLL_S = 0.1
-# And whether a disk that had an error has none any more.
+# Interval at which it retries after a disk error.
 _RETRY_S = 1.0
 _DISK_BUSY = "the disk has enough to do"
 
-# Has a job done in the thread that commits.
+# Runs a function in the thread of commits.
 RunInThread = Callable[[Callable[[], object]], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitDependencies:
-    """What a commit needs of where it is made."""
+    """The objects of the virtual host that a commit uses."""
 
     server: Server
     services: VhostServices
@@ -52,12 +52,12 @@ class CommitDependencies:
 
 
 class Commit:
-    """One batch on its way into the queues."""
+    """The commit of one batch."""
 
     def __init__(self, dependencies: CommitDependencies, plan: CommitPlan, progress: CommitProgress) -> None:
-        """`plan` as far as `progress` says; see `decide`."""
+        """Continue `plan` from `progress`; a new plan begins with `decide`."""
         self.plan = plan
-        # Why it does not go on now; empty if it does.
+        # Why the commit waits; empty if it does not.
         self.reason = ""
         self.is_decided = False
         self._dependencies = dependencies
@@ -68,24 +68,25 @@ class Commit:
 
     @property
     def progress(self) -> CommitProgress:
-        """How far it is."""
+        """The progress of the commit."""
         return self._committing.progress
 
     async def decide(self, admit: Callable[[bytes], object]) -> None:
-        """Find that all of it can be read, and published by who asks, and decide that it will be.
+        """Verify that all rows are readable and that the user may publish them, then write the plan.
 
-        SegmentError, OSError and what `admit` raises: it will not.
+        Raises StoreFileError, OSError and what `admit` raises: the commit is refused then.
         """
         for number in self.plan.stages:
             stage = self._dependencies.stage_index.stages[number]
             await self._dependencies.do(partial(verify, self._dependencies.disk, stage, admit))
         self.is_decided = True
         self._dependencies.stage_index.plans[self.plan.query] = self.plan
-        # A disk that fails in this leaves nobody knowing; so it is decided, and written when it can be.
+        # After a failed write the plan may be on the disk or not. So the decision stands, and the write is
+        # retried.
         await self._retry_until_done(partial(write_plan, self._dependencies.disk, self.plan))
 
     async def publish(self) -> None:
-        """Publish what is not published yet; over when all of it is safe and its stages are gone."""
+        """Publish the remaining rows; returns when all are safe and their stages are deleted."""
         self.is_decided = True
         skipped = self.progress.published
         for number in self.plan.stages:
@@ -113,12 +114,12 @@ class Commit:
         await self._dependencies.do(partial(_perform, self._dependencies.disk, steps))
 
     def give_up(self) -> None:
-        """Publish no more of it; what was published stays."""
+        """Stop publishing; rows that were published stay."""
         self._is_given_up = True
         self._woken.set()
 
     async def _publish_stage(self, stage: Stage, skipped: int) -> None:
-        """Publish the rows of `stage` but for the first, `skipped`, which are published."""
+        """Publish the rows of `stage` after the first `skipped`, which are published already."""
         at = stage.first
         while at < stage.end and not self._is_given_up:
             chunks: list[Chunk] = []
@@ -145,7 +146,7 @@ class Commit:
                 await asyncio.sleep(0)
 
     def _begin_turn(self) -> None:
-        """Have the virtual host know what time it is, and who watches it what is published."""
+        """Set the time of the virtual host for this turn, and trace what is published if tracing is on."""
         services = self._dependencies.services
         services.vhost.now = self._dependencies.now()
         self._committing.published = None
@@ -156,13 +157,13 @@ class Commit:
             self._committing.published = lambda message, to: services.tracer.published(message, to, origin)
 
     def _blocked_reason(self) -> str:
-        """Why publishers wait now, and so does the commit; empty if they do not."""
+        """Return why publishers, and so the commit, have to wait; empty if they do not."""
         if self._dependencies.server.blocked_reason:
             return self._dependencies.server.blocked_reason
         return _DISK_BUSY if self._dependencies.services.credit.is_spent else ""
 
     async def _retry_until_done(self, job: Callable[[], object]) -> None:
-        """Have `job` done, again and again until it can be, or until it is not wanted any more."""
+        """Run `job` until it succeeds, or the commit is given up."""
         while not self._is_given_up:
             try:
                 await self._dependencies.do(job)
@@ -185,13 +186,13 @@ class Commit:
 
 
 class _StagedOrigin:
-    """Where what is committed comes from, as it is named beside connections."""
+    """The origin of committed messages in traces, in place of a connection."""
 
     name = "staged"
 
 
 def _read_some(disk: DirectoryDisk, stage: Stage, at: int, chunks: list[Chunk]) -> None:
-    """Add the next rows of `stage` from `at` on to `chunks`."""
+    """Replace `chunks` by the next chunks of `stage` from `at` on."""
     chunks.clear()
     end = min(at + STAGED_READ_SIZE, stage.end)
     while at < end:
@@ -201,7 +202,7 @@ def _read_some(disk: DirectoryDisk, stage: Stage, at: int, chunks: list[Chunk]) 
 
 
 def _perform(disk: DirectoryDisk, steps: list[DiskStep]) -> None:
-    """Delete what is not needed any more; what cannot be deleted now is with the next start."""
+    """Delete files that are not needed any more; the next start deletes those that cannot be deleted now."""
     try:
         disk.perform(steps)
     except OSError as error:

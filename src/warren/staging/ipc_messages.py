@@ -1,9 +1,9 @@
-"""Cuts an Arrow IPC stream into its messages, each within bounds, before anything of Arrow sees it.
+"""Splits an Arrow IPC stream into its messages, each within bounds, before Arrow parses them.
 
-    message │ 0xFFFFFFFF │ size i32 │ metadata, a flatbuffer of `size` octets │ body │        size 0: the end
+    message │ 0xFFFFFFFF │ size i32 │ metadata, a flatbuffer of `size` bytes │ body │        size 0: the end
 
-All integers are little-endian. Of the metadata it is read what kind of message it is, how long its body is,
-and of buffers that are compressed how much they will be: that is in memory, and is bounded, too.
+All integers are little-endian. Of the metadata, only the kind of the message, the length of the body and the
+uncompressed sizes of compressed buffers are read: these use memory, and are bounded, too.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,7 +13,7 @@ from struct import Struct, error
 
 from warren.limits import STAGED_BATCH_SIZE_MAX, STAGED_METADATA_SIZE_MAX
 
-# Reads up to so many octets, at least one; none at the end.
+# Reads up to a number of bytes, at least one; none at the end.
 Read = Callable[[int], Awaitable[bytes]]
 
 _CONTINUATION = b"\xff\xff\xff\xff"
@@ -21,17 +21,17 @@ _PREFIX_SIZE = 8
 _PIECE = 1_048_576
 _U16, _I32, _U32, _I64 = (Struct(form) for form in ("<H", "<i", "<I", "<q"))
 _BUFFER = Struct("<qq")
-# Fields of the tables Message and RecordBatch, in the order of Arrow's schema of them.
+# Fields of the tables Message and RecordBatch, in the order of Arrow's schema for them.
 _HEADER_KIND, _HEADER, _BODY_SIZE = 1, 2, 3
 _BUFFERS, _COMPRESSION = 2, 3
 
 
 class IpcStreamRefused(Exception):
-    """The octets are no Arrow stream, or one that is too large; the text says how."""
+    """The bytes are not an Arrow stream, or exceed a bound; the text says which."""
 
 
 class IpcMessageKind(IntEnum):
-    """What a message is."""
+    """The kind of a message."""
 
     SCHEMA = 1
     DICTIONARY = 2
@@ -40,14 +40,14 @@ class IpcMessageKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class IpcMessage:
-    """One message, whole."""
+    """One complete message."""
 
     kind: IpcMessageKind
     octets: bytes
 
 
 async def read_ipc_messages(read: Read) -> AsyncIterator[IpcMessage]:
-    """The messages of the stream that `read` reads. FrameRefused where they make no sense."""
+    """Yield the messages of the stream that `read` reads. Raises IpcStreamRefused for invalid bytes."""
     while True:
         prefix = await _exactly(read, _PREFIX_SIZE)
         if prefix[:4] != _CONTINUATION:
@@ -90,17 +90,17 @@ class _FlatbufferTable:
         self._fields = (_U16.unpack_from(octets, self._vtable)[0] - 4) // 2
 
     def has(self, field: int) -> bool:
-        """Whether it has a value for `field`."""
+        """True if the table has a value for `field`."""
         return field < self._fields and self._offset(field) != 0
 
     def place(self, field: int) -> int:
-        """Where the value of `field` is. IndexError if there is none."""
+        """Return the position of the value of `field`. Raises IndexError if there is none."""
         if not self.has(field):
             raise IndexError
         return self._at + self._offset(field)
 
     def behind(self, field: int) -> int:
-        """Where that is to which `field` points."""
+        """Return the position that the offset in `field` refers to."""
         at = self.place(field)
         target: int = at + _U32.unpack_from(self._octets, at)[0]
         return target
@@ -115,7 +115,9 @@ def _table(octets: bytes, at: int) -> _FlatbufferTable:
 
 
 def _check_compressed(metadata: bytes, message: _FlatbufferTable, body: bytes) -> None:
-    """Refuse a batch whose buffers are compressed, and would be too large; each says how long it will be."""
+    """Raise IpcStreamRefused if the compressed buffers of a batch state an uncompressed size beyond the
+    bound.
+    """
     try:
         batch = _table(metadata, message.behind(_HEADER))
         if not batch.has(_COMPRESSION):
@@ -129,7 +131,7 @@ def _check_compressed(metadata: bytes, message: _FlatbufferTable, body: bytes) -
             if size:
                 if offset < 0 or size < _I64.size or offset + size > len(body):
                     raise IndexError
-                # -1: it is as it is.
+                # -1: the buffer is not compressed.
                 total += max(_I64.unpack_from(body, offset)[0], size)
     except (error, IndexError):
         raise IpcStreamRefused("the metadata of a message make no sense") from None

@@ -1,15 +1,15 @@
-"""Makes messages of the rows of Arrow batches: properties by column, headers without loss.
+"""Converts rows of Arrow batches to messages: a column for each property, and headers without loss.
 
-    body          binary, or string                    must be there, in each row
-    routing_key   string                               the empty one where there is none
+    body          binary, or string                    required in each row
+    routing_key   string                               empty if null
     message_id, correlation_id, content_type, content_encoding, type, app_id, user_id, reply_to, expiration
                   string
-    priority, delivery_mode                            integers; a row is persistent unless it says 1
-    timestamp     timestamp                            AMQP knows whole seconds
+    priority, delivery_mode                            integers; a row is persistent unless it is 1
+    timestamp     timestamp                            AMQP has whole seconds
     headers       map of strings, or                   texts
     headers_json  string                               typed, as wire/table_json writes it
 
-What else a row has that was read from a queue is passed over: queue, offset, exchange, redelivered and
+The other columns of rows read from a queue are ignored: queue, offset, exchange, redelivered and
 broker_timestamp. Any other column is refused, as it would be lost.
 """
 
@@ -27,7 +27,7 @@ from warren.wire.properties import BasicProperties
 from warren.wire.table import encode_table
 from warren.wire.table_json import table_from_json
 
-# Nothing of Arrow says what it is to a type checker.
+# pyarrow has no type annotations.
 Arrow: TypeAlias = Any
 
 TEXT_COLUMNS = (
@@ -37,13 +37,13 @@ TEXT_COLUMNS = (
 IGNORED_COLUMNS = frozenset(("queue", "offset", "exchange", "redelivered", "broker_timestamp"))
 _NUMBERS = {"priority": range(256), "delivery_mode": range(1, 3)}
 _PERSISTENT = 2
-# Property lists that are known by what they were made of: most rows have one of a few.
+# Size of the cache of property lists by their values: most rows have one of a few.
 _KNOWN_MAX = 1_000
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 class RowRefused(Exception):
-    """A row, or a column, cannot be published; the text says which, and why."""
+    """A row or a column cannot be published; the text says which, and why."""
 
 
 class RowDecoder:
@@ -51,25 +51,25 @@ class RowDecoder:
 
     def __init__(self, arrow: Arrow, exchange: str, user: str, *, may_impersonate: bool) -> None:
         self._arrow = arrow
-        # What Arrow raises for octets that make no sense: some of it is no exception of its own.
+        # Exceptions of Arrow for invalid data; some are not subclasses of its own.
         self._errors = (arrow.ArrowException, OSError, TypeError, ValueError, OverflowError)
         self._exchange = exchange
-        # Who may be the user-id; None: anybody.
+        # The user-id that rows may have; None: any.
         self._user = None if may_impersonate else user
         self._schema: Arrow = None
         self._names: list[str] = []
         self._per_second = 1
-        # How many rows there were.
+        # The number of rows decoded.
         self.count = 0
-        # What made a property list -> that list, flags and priority; and routing key -> address.
+        # Caches: values of a row -> property list, flags and priority; routing key -> address.
         self._known: dict[tuple[object, ...], Message] = {}
         self._addresses: dict[str, bytes] = {}
 
     def begin(self, octets: bytes) -> None:
-        """What the stream begins with. RowRefused if its columns cannot be published."""
+        """Decode the schema. Raises RowRefused if its columns cannot be published."""
         try:
             schema = self._arrow.ipc.read_schema(self._arrow.py_buffer(octets))
-            # Names that are no UTF-8 are refused here.
+            # Column names that are not UTF-8 are refused here.
             known = schema.names
         except self._errors as error:
             raise RowRefused(f"the schema cannot be read: {error}") from None
@@ -88,9 +88,9 @@ class RowDecoder:
             self._per_second = _PER_SECOND[schema.field("timestamp").type.unit]
 
     def take(self, octets: bytes) -> Iterator[list[Message] | MessageRun]:
-        """The rows of a batch, some at a time, or all if they differ in their bodies alone.
+        """Yield the messages of a batch in parts; a single run if they differ in their bodies only.
 
-        RowRefused with the number of a row and its column.
+        Raises RowRefused with the number of the row and its column.
         """
         if self._schema is None:
             raise RowRefused("there is no schema before the first batch")
@@ -98,7 +98,7 @@ class RowDecoder:
             batch = self._arrow.ipc.read_record_batch(
                 self._arrow.ipc.read_message(self._arrow.py_buffer(octets)), self._schema
             )
-            # Offsets that lead out of a buffer are not looked at later.
+            # Full validation: offsets outside of a buffer are not checked later.
             batch.validate(full=True)
         except self._errors as error:
             raise RowRefused(f"a batch cannot be read: {error}") from None
@@ -110,11 +110,13 @@ class RowDecoder:
             return
         for first in range(0, batch.num_rows, STAGED_ROWS_PER_TURN):
             yield self._messages(batch.slice(first, STAGED_ROWS_PER_TURN))
-            # Whoever waits for the interpreter gets it now, and not after a few milliseconds.
+            # Releases the interpreter to waiting threads now instead of after a few milliseconds.
             time.sleep(0)
 
     def _run(self, batch: Arrow) -> MessageRun | None:
-        """All rows of `batch`, if they differ in their bodies alone, and nothing is wrong with those."""
+        """Return all rows of `batch` as one run if they differ in their bodies only, and these are valid;
+        else None.
+        """
         count = batch.num_rows
         bodies = batch.column("body")
         if count < 2 or bodies.null_count or bodies.nbytes > MESSAGE_SIZE_MAX:
@@ -144,7 +146,7 @@ class RowDecoder:
         rows = zip(*columns.values(), strict=True) if columns else [()] * len(bodies)
         messages = []
         for body, key, values in zip(bodies, keys, rows, strict=True):
-            # Two lists in a row are not hashable, a tuple of pairs is.
+            # Lists are not hashable, tuples are.
             known = tuple(tuple(value) if isinstance(value, list) else value for value in values)
             like = self._known.get(known)
             if like is None:
@@ -178,7 +180,7 @@ class RowDecoder:
         return address
 
     def _like(self, values: dict[str, Any]) -> Message:
-        """A message without a body that has these properties."""
+        """Return a message without a body that has these properties."""
         properties = BasicProperties(delivery_mode=_PERSISTENT)
         for name in TEXT_COLUMNS:
             text = values.get(name)
@@ -213,7 +215,7 @@ class RowDecoder:
             raise self._refused("headers" if text is None else "headers_json", reason) from None
 
     def _check(self, properties: BasicProperties) -> None:
-        """What a publisher may not say, nobody may stage."""
+        """Refuse properties that a publisher may not set either."""
         if properties.user_id is not None and self._user not in (None, properties.user_id):
             reason = f"'{properties.user_id}' is not '{self._user}', who stages it"
             raise self._refused("user_id", reason)

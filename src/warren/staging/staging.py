@@ -14,7 +14,7 @@ from warren.store.staged.stage_index import StageIndex
 
 logger = logging.getLogger("warren.staged")
 
-# How often it is looked at what has waited too long.
+# Interval at which stages are checked for expiry.
 _EXPIRE_S = 60.0
 
 
@@ -28,14 +28,14 @@ class Staging:
         self._expiring: PeriodicTimer | None = None
 
     def add_vhost(self, services: VhostServices, path: Path) -> None:
-        """`services` lives, and what is staged in it is in the directory `path`."""
+        """Start staging for `services`, a virtual host that has started, in the directory `path`."""
         if self._expiring is None:
             self._expiring = PeriodicTimer(asyncio.get_running_loop(), _EXPIRE_S, self._expire)
         vhost_staging = self.vhost_stagings[services.vhost.name] = VhostStaging(self.context, services, path)
         vhost_staging.begin()
 
     def remove_vhost(self, name: str) -> None:
-        """The virtual host `name` does not live any more; what is staged stays on the disk."""
+        """Stop staging for the virtual host `name`, which has stopped; stages stay on the disk."""
         vhost_staging = self.vhost_stagings.pop(name, None)
         if vhost_staging is not None:
             task = asyncio.get_running_loop().create_task(vhost_staging.close())
@@ -43,7 +43,7 @@ class Staging:
             task.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
-        """The node ends: what is under way goes on with its next start."""
+        """Stop all staging; the next start continues commits in progress."""
         if self._expiring is not None:
             self._expiring.stop()
         for name in list(self.vhost_stagings):

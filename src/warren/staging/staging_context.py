@@ -1,4 +1,4 @@
-"""What the stagings of all virtual hosts of a node share: threads, the turn to receive, the total size."""
+"""What the staging of all virtual hosts of a node shares: threads, the lock for receiving, the total size."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ from warren.store.staged.stage_index import StageIndex
 
 
 class StagingContext:
-    """One for each node; `stage_indexes` gives the indexes of the virtual hosts that are running."""
+    """The shared state of a node; `stage_indexes` returns the indexes of all running virtual hosts."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class StagingContext:
         # Held while rows are received.
         self.turn = asyncio.Semaphore(STAGED_AT_ONCE_MAX)
         self._stage_indexes = stage_indexes
-        # Neither thread is waited for by the event loop or by the threads that confirm messages.
+        # Neither the event loop nor the threads that confirm messages wait for these threads.
         self._receiver: WorkerThread | None = None
         self._committer: WorkerThread | None = None
 
@@ -56,7 +56,7 @@ class StagingContext:
         return sum(len(index.stages) for index in self._stage_indexes())
 
     def close(self) -> None:
-        """End both threads, after what they were asked to do."""
+        """End both threads, after their queued jobs."""
         for worker in (self._receiver, self._committer):
             if worker is not None:
                 worker.close()

@@ -1,4 +1,4 @@
-"""What is staged in one virtual host while it lives, and the commits that are under way there."""
+"""The stages of one virtual host while it is running, and the commits in progress."""
 
 import asyncio
 import logging
@@ -44,25 +44,27 @@ from warren.store.streams.chunk import MessageRun
 logger = logging.getLogger("warren.staged")
 
 Result = TypeVar("Result")
-# Raises unless whoever stages may publish to an address; True if to any other of its exchange, too.
+# Raises unless the user may publish to an address; True if also to every other address of its exchange.
 Admit = Callable[[bytes], bool]
 
 
 class StagingConflict(Exception):
-    """It cannot be done now, or not like this; the text says why."""
+    """The request conflicts with the state of the batch; the text says how."""
 
 
 class QueryNotOwned(Exception):
-    """The query is another user's."""
+    """The query belongs to another user."""
 
 
 class StagingFull(Exception):
-    """There is no room for more; the text says where."""
+    """A limit is reached; the text says which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRules:
-    """What rows must keep to: where they may go, whether to reach a queue, and whose their query may be."""
+    """Rules for received rows: the permission check, whether rows must be routable, and whether a query is
+    taken over.
+    """
 
     admit: Admit
     is_mandatory: bool
@@ -70,7 +72,7 @@ class StageRules:
 
 
 class VhostStaging:
-    """The stages of one virtual host."""
+    """The stages and commits of one virtual host."""
 
     def __init__(self, context: StagingContext, services: VhostServices, path: Path) -> None:
         assert services.vhost.stores is not None
@@ -85,17 +87,17 @@ class VhostStaging:
         self._writing: DirectoryDisk | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._opening: asyncio.Task[None] | None = None
-        # Batches for which rows come in just now, and from whom -> how many stages of each.
+        # Number of stages being received by query, batch and user.
         self._receiving: Counter[tuple[str, int, str]] = Counter()
 
-    # --- its life -------------------------------------------------------------------------------
+    # --- start and stop -------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Look at what is there, and go on with what was decided."""
+        """Start reading the stages on the disk, and resume commits that were decided."""
         self._opening = asyncio.get_running_loop().create_task(self._open())
 
     async def ready(self) -> None:
-        """Wait until it is known what is there. OSError if that cannot be known."""
+        """Wait until the stages are read. Raises OSError if that is impossible."""
         assert self._opening is not None
         if not self._opening.done():
             await asyncio.wait([self._opening])
@@ -104,7 +106,7 @@ class VhostStaging:
         self._opening.result()
 
     async def close(self) -> None:
-        """Stop where it is."""
+        """Stop; commits resume at the next start."""
         tasks = [task for task in (self._opening, *self._tasks.values()) if task is not None]
         for task in tasks:
             task.cancel()
@@ -124,7 +126,7 @@ class VhostStaging:
         try:
             self._disk, self._writing, self.stage_index = await done_by(context.committer, opened)
         except (OSError, StoreFileError) as error:
-            # Without its directory it is being deleted.
+            # If the directory is missing, the virtual host is being deleted.
             if self._path.exists():
                 logger.error("vhost '%s': what is staged cannot be read: %s", self.services.vhost.name, error)
             raise
@@ -140,15 +142,15 @@ class VhostStaging:
                 await self._perform(self.stage_index.remove(list(self.stage_index.of(query, batch).values())))
 
     async def load_pyarrow(self) -> ModuleType:
-        """What reads Arrow; it takes a while, the first time. ImportError if it is not there."""
+        """Import pyarrow in a thread, since that is slow the first time. Raises ImportError."""
         return await done_by(self._context.receiver, partial(import_module, "pyarrow"))
 
-    # --- whose a query is -----------------------------------------------------------------------
+    # --- owner of a query -----------------------------------------------------------------------
 
     def owner(self, query: str) -> str | None:
-        """The user who alone stages and commits as `query`; None if nothing is known of it.
+        """Return the only user who may stage and commit as `query`; None if the query is unknown.
 
-        Who leaves or commits something first, and after that who has committed its last batch.
+        The owner is the first user who stages or commits rows, and afterwards the user of the last commit.
         """
         progress = self.progress(query)
         users = self._users(query)
@@ -159,14 +161,15 @@ class VhostStaging:
     def is_open_to(self, query: str, user: str, *, takes_over: bool) -> bool:
         """True if `user` may stage and commit as `query`.
 
-        Who `takes_over` goes on with a query of which nothing is staged or being published by others.
+        With `takes_over`, `user` may continue the query of another user who has nothing staged or being
+        published.
         """
         if takes_over:
             return not self._users(query) - {user}
         return self.owner(query) in (None, user)
 
     def _users(self, query: str) -> set[str]:
-        """Of whom something of `query` is staged, coming in or being published."""
+        """Return the users of `query` with rows that are staged, being received or being published."""
         users = {user for coming, _, user in self._receiving if coming == query}
         users.update(self.stage_index.users.get(query, ()))
         plan = self.stage_index.plans.get(query)
@@ -185,9 +188,9 @@ class VhostStaging:
         frames: AsyncIterator[IpcMessage],
         rules: StageRules,
     ) -> Stage:
-        """Keep the rows that come in `frames`.
+        """Store the rows in `frames` as a stage.
 
-        ForeignQuery, Busy, Full, RowRefused, OSError; and what `admit` raises.
+        Raises QueryNotOwned, StagingConflict, StagingFull, RowRefused, OSError, and what `admit` raises.
         """
         if not self.is_open_to(description.query, description.user, takes_over=rules.takes_over):
             raise QueryNotOwned
@@ -240,7 +243,7 @@ class VhostStaging:
         finally:
             context.octets_coming -= coming
         if self._refusal(description.query, description.batch):
-            # It was decided without these, or given up, while they were synced.
+            # Its batch was committed or given up without this stage while the stage was synced.
             await self._perform([DeleteFile(stage.name)])
             self._check_open(description)
         steps = self.stage_index.add(stage)
@@ -249,7 +252,9 @@ class VhostStaging:
         return stage
 
     async def _admit(self, examples: Mapping[bytes, Message], rules: StageRules) -> None:
-        """Raise unless all that go where one of `examples` goes may, and do if they have to."""
+        """Check permissions for `examples`, one row for each route, and with `is_mandatory` that they are
+        routable.
+        """
         is_any_key = False
         for count, message in enumerate(examples.values()):
             for address in () if is_any_key else addresses_of(message):
@@ -271,7 +276,7 @@ class VhostStaging:
         raise RowRefused(f"no queue '{key}' in vhost '{self.services.vhost.name}'")
 
     def _check_open(self, description: StageDescription) -> None:
-        """Busy if nothing is staged any more for its batch."""
+        """Raise StagingConflict if its batch accepts no more stages."""
         refusal = self._refusal(description.query, description.batch)
         if refusal:
             raise StagingConflict(refusal)
@@ -294,12 +299,12 @@ class VhostStaging:
     # --- committing -----------------------------------------------------------------------------
 
     def progress(self, query: str) -> CommitProgress | None:
-        """What is known of the last batch of `query`."""
+        """Return the progress of the last batch of `query`; None if it is unknown."""
         marker = self._store.markers.get(progress_key(query))
         return None if marker is None else CommitProgress.decode(marker.value)
 
     def commit(self, query: str, batch: int, stages: list[Stage], user: str) -> Commit:
-        """Begin to commit `stages` of `batch`, which nothing is in the way of; see `decide`. Busy, Full."""
+        """Create the commit of `stages` of `batch`; see `decide`. Raises StagingConflict or StagingFull."""
         progress = self.progress(query)
         if progress is None:
             self._make_room_for_query(user)
@@ -318,7 +323,7 @@ class VhostStaging:
         return commit
 
     def start(self, commit: Commit, admit: Callable[[bytes], object]) -> None:
-        """Have `commit` decided and published, whoever waits for it."""
+        """Decide and publish `commit` in the background."""
 
         async def all_of_it() -> None:
             await commit.decide(admit)
@@ -327,7 +332,7 @@ class VhostStaging:
         self._run(commit, all_of_it())
 
     def resume(self, plan: CommitPlan) -> Commit:
-        """Publish what is left of `plan`, which was decided."""
+        """Publish the rest of `plan`, which was decided before a restart."""
         logger.info(
             "batch %d of query '%s' in vhost '%s' is published further",
             plan.batch, plan.query, self.services.vhost.name,
@@ -337,7 +342,7 @@ class VhostStaging:
         return commit
 
     async def wait(self, query: str, seconds: float) -> bool:
-        """Wait for the commit of `query`; False if it is not over by then. What `decide` raises."""
+        """Wait for the commit of `query`; False if it has not ended in time. Raises what `decide` raises."""
         task = self._tasks.get(query)
         if task is None:
             return True
@@ -347,18 +352,18 @@ class VhostStaging:
         return bool(done)
 
     async def discard(self, query: str, batch: int) -> None:
-        """Nobody wants what is staged of `batch`. Busy if it is being committed."""
+        """Delete the stages of `batch`. Raises StagingConflict if it is being committed."""
         commit = self.commits.get(query)
         if commit is not None and commit.plan.batch == batch:
             raise StagingConflict(f"batch {batch} is being committed")
         progress = self.progress(query)
         if progress is not None and progress.batch == batch and progress.state is CommitState.PUBLISHING:
-            # Its plan is damaged.
+            # The batch has no commit since its plan is damaged.
             raise StagingConflict(f"batch {batch} was published in part")
         await self._perform(self.stage_index.remove(list(self.stage_index.of(query, batch).values())))
 
     def expire(self, now: int) -> None:
-        """Forget what has waited too long for its commit, and queries that nobody asks about any more."""
+        """Delete stages that were not committed in time, and the progress of queries no longer used."""
         coming = {(query, batch) for query, batch, _ in self._receiving}
         for batch in list(self.stage_index.by_batch):
             commit = self.commits.get(batch[0])
@@ -380,7 +385,7 @@ class VhostStaging:
                 self._store.forget(key)
 
     def _queries(self) -> dict[bytes, CommitProgress]:
-        """What is known of queries, but for those of which a batch is being committed."""
+        """Return the progress of all queries without a commit in progress."""
         busy = {progress_key(query) for query in self.commits}
         return {
             key: CommitProgress.decode(marker.value)
@@ -389,9 +394,9 @@ class VhostStaging:
         }
 
     def _make_room_for_query(self, user: str) -> None:
-        """Have room for one query more of `user`, if need be by forgetting the one with the eldest batch.
+        """Make room for a new query of `user`, if necessary by forgetting the one with the oldest batch.
 
-        Of those of `user`, if that user has so many that others would have no room.
+        Only queries of `user` are considered if that user has reached the limit per user. Raises StagingFull.
         """
         count = sum(map(is_progress_key, self._store.markers))
         if count < STAGED_QUERIES_OF_USER_MAX:
@@ -409,7 +414,7 @@ class VhostStaging:
         self._store.forget(key)
 
     def _beginning(self, plan: CommitPlan, progress: CommitProgress | None) -> CommitProgress:
-        """How far `plan` is, of whose query `progress` is known."""
+        """Return the progress with which `plan` begins; `progress` is that of the last batch of its query."""
         if progress is not None and progress.batch == plan.batch:
             return progress
         return CommitProgress(
@@ -467,14 +472,14 @@ class VhostStaging:
 
 
 def is_over(progress: CommitProgress, batch: int) -> bool:
-    """Whether `batch` of the query of `progress` is committed, or given up."""
+    """True if `batch` of the query of `progress` is committed or given up."""
     return batch < progress.batch or (
         batch == progress.batch and progress.state is not CommitState.PUBLISHING
     )
 
 
 async def done_by(worker: WorkerThread, job: Callable[[], Result]) -> Result:
-    """Have `job` done by `worker`; what comes of it. Whoever does not wait any more does not stop it."""
+    """Run `job` in the thread `worker`, and return its result; cancelling the caller does not stop it."""
     loop = asyncio.get_running_loop()
     over: asyncio.Future[Result] = loop.create_future()
 
@@ -501,7 +506,7 @@ def _fail(over: "asyncio.Future[Result]", error: Exception) -> None:
 
 
 def _write_rows(rows: RowDecoder, writer: StageWriter, octets: bytes) -> dict[bytes, Message]:
-    """Write the rows of one batch; answers one of all that go to the same queues, for each of those ways."""
+    """Write the rows of one batch; returns one example row for each distinct route."""
     examples = {}
     for some in rows.take(octets):
         if isinstance(some, MessageRun):
@@ -509,7 +514,7 @@ def _write_rows(rows: RowDecoder, writer: StageWriter, octets: bytes) -> dict[by
             writer.add_run(some)
         else:
             for message in some:
-                # An exchange may look at headers, and they may name more keys.
+                # A headers exchange routes by headers, and CC and BCC headers add routing keys.
                 like = message.address
                 if message.flags & HAS_HEADERS:
                     like += message.property_list
