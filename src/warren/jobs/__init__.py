@@ -1,1 +1,1 @@
-"""Jobs: moves, redrives and undos that run in the background, a piece in each turn of the event loop."""
+"""Jobs: moves, redrives and undos that run in the background, a part in each turn of the event loop."""

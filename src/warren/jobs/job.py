@@ -1,4 +1,4 @@
-"""One redrive, move or undo, and how far it is."""
+"""One redrive, move or undo, and its progress."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from warren.vhost.undo_log import UndoLog
 
 
 class JobKind(Enum):
-    """What it does."""
+    """The kind of a job."""
 
     REDRIVE = "redrive"
     MOVE = "move"
@@ -23,7 +23,7 @@ class JobKind(Enum):
 
 
 class JobState(Enum):
-    """How it is. The last three are ends."""
+    """The state of a job; the last three are final."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -34,7 +34,7 @@ class JobState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobStep:
-    """The messages of one queue that it moves, with leave to do so."""
+    """The move of the messages of one queue, with its permit."""
 
     message_move: MessageMove
     permit: Permit
@@ -42,30 +42,30 @@ class JobStep:
 
 @dataclass(slots=True)
 class JobCounts:
-    """What came of it so far."""
+    """The message counts of a job."""
 
     examined: int = 0
-    # Copies counted as they were sent.
+    # Includes copies.
     moved: int = 0
     under_way: int = 0
     move_failures: list[MoveFailures] = field(default_factory=list)
 
     @property
     def refused(self) -> int:
-        """Messages that could not go."""
+        """The number of messages that could not be moved."""
         return sum(move_failures.count for move_failures in self.move_failures)
 
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """What was asked for, and what came of it."""
+    """The request for a job, and its state and results."""
 
     id: str
     kind: JobKind
     user: str
     vhost: str
     queue: str
-    # Where to, as it was asked for.
+    # The target, as requested.
     target: Mapping[str, object]
     steps: list[JobStep]
     limit: int | None = None
@@ -74,25 +74,25 @@ class Job:
     started_at: int = 0
     ended_at: int | None = None
     state: JobState = JobState.RUNNING
-    # Why it waits, failed, or was stopped.
+    # Why the job waits, failed, or was stopped.
     reason: str = ""
-    # Of a redrive: where its messages are, while they can be taken back; and the undo that did.
+    # Of a redrive: the new places of its messages, while it can be undone; and the job that has undone it.
     undo_log: UndoLog | None = None
     undone_by: "Job | None" = None
-    # Of an undo: whose.
+    # Of an undo: the job that it undoes.
     undoes: "Job | None" = None
     is_stopping: bool = False
-    # Once it is over.
+    # The final counts, once the job has ended.
     outcome: JobCounts | None = None
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def is_over(self) -> bool:
-        """True if it ended, one way or another."""
+        """True if the job has ended, in any way."""
         return self.ended_at is not None
 
     def counts(self) -> JobCounts:
-        """What came of it so far."""
+        """Return the current counts, or the final ones."""
         if self.outcome is not None:
             return self.outcome
         message_move = [step.message_move for step in self.steps]
@@ -104,7 +104,7 @@ class Job:
         )
 
     def end(self, state: JobState, now: int) -> None:
-        """It is over: what it worked with may go, and what came of it stays."""
+        """End the job: release its queues, and keep its counts."""
         self.outcome = self.counts()
         self.steps.clear()
         self.state = state
@@ -112,20 +112,20 @@ class Job:
 
     @property
     def too_late(self) -> int | None:
-        """Of an undo that is over: how many messages are not back, as somebody has had them; else None."""
+        """Of an ended undo: the number of messages not returned, as they were consumed; else None."""
         if self.undoes is None or self.undoes.undo_log is None or not self.is_over:
             return None
         return self.undoes.counts().moved - self.undoes.undo_log.undone_count
 
     def stop(self, reason: str) -> None:
-        """Send no more; what is under way arrives."""
+        """Send no more messages; those in flight arrive."""
         if not self.is_over and not self.is_stopping:
             self.is_stopping = True
             self.reason = reason
             self.woken.set()
 
     async def run(self) -> JobState:
-        """Move everything, a piece in each turn; how it ended, with the reason noted."""
+        """Move all messages, a part in each turn; returns the final state, and sets the reason."""
         for step in self.steps:
             step.message_move.wake = self.woken.set
             try:
@@ -168,7 +168,7 @@ class Job:
                 await asyncio.sleep(0)
 
     async def _wait_for_confirms(self, step: JobStep) -> None:
-        """Wait for what is under way; if nobody can have it any more, it goes back to where it was."""
+        """Wait for the messages in flight; if the target has stopped, return them to the source queue."""
         while step.message_move.in_flight_count:
             if not step.permit.has_target:
                 step.message_move.give_back()

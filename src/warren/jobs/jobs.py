@@ -1,4 +1,4 @@
-"""The jobs of a node: those that run, and the last that did, for as long as it runs."""
+"""The jobs of a node: those that run, and the last that ended, until the node stops."""
 
 import asyncio
 import logging
@@ -15,27 +15,27 @@ _SEE_LOG = "an error of the broker: see its log"
 
 
 class Jobs:
-    """Starts jobs, and remembers them."""
+    """Starts jobs, and keeps ended ones."""
 
     def __init__(self, random_octets: Callable[[int], bytes], now: Callable[[], int]) -> None:
         self._random_octets = random_octets
         self._now = now
-        # In the order in which they were started.
+        # In the order of their start.
         self.by_id: dict[str, Job] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._is_closed = False
 
     def new_id(self) -> str:
-        """A name that nobody guesses."""
+        """Return an unguessable id for a job."""
         return self._random_octets(_ID_OCTETS).hex()
 
     @property
     def is_full(self) -> bool:
-        """True if no more may run."""
+        """True if no more jobs may run."""
         return self._is_closed or len(self._tasks) >= JOBS_RUNNING_MAX
 
     def start(self, job: Job) -> None:
-        """Run `job`, while `is_full` is not; of those that are over, the eldest may be forgotten for it."""
+        """Start `job`; requires that `is_full` is False. The oldest ended job may be forgotten."""
         over = [known.id for known in self.by_id.values() if known.is_over]
         for id in over[: max(len(over) - JOBS_KEPT_MAX + 1, 0)]:
             del self.by_id[id]
@@ -48,7 +48,7 @@ class Jobs:
         self._tasks[job.id] = asyncio.get_running_loop().create_task(self._run(job))
 
     async def close(self) -> None:
-        """Stop all of them, and wait for what they have under way, but not for ever."""
+        """Stop all jobs, and wait for their messages in flight, for a limited time."""
         self._is_closed = True
         for id in self._tasks:
             self.by_id[id].stop(_SHUTDOWN)
@@ -71,7 +71,7 @@ class Jobs:
         logger.info("%s %s is %s: %d messages", job.kind.value, job.id, state.value, job.counts().moved)
 
     def _forget_undo_logs(self) -> None:
-        """Of the redrives that are over, the eldest cannot be undone any more if all remember too much."""
+        """Clear the undo logs of the oldest ended redrives if all logs together exceed their limit."""
         trails = [job.undo_log for job in self.by_id.values() if job.undo_log is not None and job.is_over]
         known = sum(undo_log.count for undo_log in trails)
         for undo_log in trails:

@@ -1,4 +1,4 @@
-"""What a job may do, asked again and again: its user, its queue and its virtual hosts may change or go."""
+"""The permissions of a job, checked in each turn: its user, queue and virtual hosts may change."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _DISK_BUSY = "the disk has enough to do"
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """Where a job works: in a broker, as somebody, from one virtual host to another."""
+    """Where a job works: its broker, its user, and its source and target virtual hosts."""
 
     server: Server
     user: User
@@ -26,7 +26,7 @@ class JobContext:
 
 
 class Permit:
-    """Leave to take messages out of a queue, and to publish them."""
+    """The permission to take messages out of a queue, and to publish them."""
 
     def __init__(self, place: JobContext, queue: LocalQueue) -> None:
         self.place = place
@@ -36,7 +36,7 @@ class Permit:
         self._rules = target.rules(user, target.authorizer(user))
 
     def begin_turn(self) -> None:
-        """Have both virtual hosts know what time it is. An AmqpError if the user may not go on here."""
+        """Set the time of both virtual hosts. Raises AmqpError if the user may not continue."""
         for services in (self.place.source, self.place.target):
             if not self._is_alive(services):
                 raise NotFound(f"vhost '{services.vhost.name}' is down")
@@ -49,11 +49,11 @@ class Permit:
         self._reader.check_read_queue(self._queue.name)
 
     def admit(self, address: bytes) -> None:
-        """Raise unless the user may publish to `address`."""
+        """Raise AmqpError unless the user may publish to `address`."""
         self._rules.admit(address)
 
     def blocked_reason(self) -> str:
-        """Why publishers wait now, and so does the job; empty if they do not."""
+        """Return why publishers, and so the job, have to wait; empty if they do not."""
         place = self.place
         if place.server.blocked_reason:
             return place.server.blocked_reason
@@ -61,7 +61,7 @@ class Permit:
 
     @property
     def has_target(self) -> bool:
-        """True while what is under way can become safe."""
+        """True while the target virtual host runs, so that messages in flight can be confirmed."""
         return self._is_alive(self.place.target)
 
     def _is_alive(self, services: VhostServices) -> bool:

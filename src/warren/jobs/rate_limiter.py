@@ -1,11 +1,11 @@
-"""How many messages may go now, if so many may in a second."""
+"""Limits the rate of messages with a token bucket."""
 
-# Seconds for which what was not used is saved up.
+# Unused tokens are saved for at most this time (s).
 _SAVED_S = 0.1
 
 
 class RateLimiter:
-    """A bucket that fills at `rate`, and never holds more than a moment's worth; None: no bound."""
+    """A bucket filled at `rate` tokens per second, up to a short burst; None: unlimited."""
 
     __slots__ = ("_filled_at", "_rate", "_tokens")
 
@@ -15,7 +15,7 @@ class RateLimiter:
         self._filled_at = now_s
 
     def allowed(self, now_s: float, most: int) -> int:
-        """How many may go at `now_s`, `most` at most."""
+        """Return how many messages may be sent at `now_s` (s), at most `most`."""
         if self._rate is None:
             return most
         passed = now_s - self._filled_at
@@ -24,12 +24,12 @@ class RateLimiter:
         return min(int(self._tokens), most)
 
     def spend(self, count: int) -> None:
-        """So many went."""
+        """Remove `count` tokens, for messages that were sent."""
         if self._rate is not None:
             self._tokens -= count
 
     def delay_s(self) -> float:
-        """How long until one may go."""
+        """Return the time until a message may be sent (s)."""
         if self._rate is None or self._tokens >= 1:
             return 0.0
         return (1 - self._tokens) / self._rate
