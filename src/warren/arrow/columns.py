@@ -1,19 +1,19 @@
-"""The columns of rows, by name: which there are, and which somebody asks for."""
+"""The columns of rows: their names, and the selection in a request."""
 
 from typing import Final
 
-# In the order of the rows; offset and body are always there, and every other may be null.
+# In the order of the columns in rows; offset and body are never null, all others can be.
 COLUMN_NAMES: Final = (
     "queue", "offset", "exchange", "routing_key", "redelivered", "message_id", "correlation_id",
     "content_type", "content_encoding", "type", "app_id", "user_id", "reply_to", "expiration", "priority",
     "delivery_mode", "timestamp", "broker_timestamp", "headers", "headers_json", "body",
 )  # fmt: skip
-# Those that each message has of its own; all others follow from its shape.
+# Columns with a value of their own in each message; all others follow from the shape of the message.
 PER_MESSAGE_COLUMNS: Final = frozenset(("queue", "offset", "redelivered", "broker_timestamp", "body"))
 
 
 def parse_columns(text: str | None) -> tuple[str, ...]:
-    """The columns that `text` lists, in the order of the rows; all if nothing is said. ValueError."""
+    """Parse a comma-separated list of columns, returned in the order of rows. Raises ValueError."""
     if text is None:
         return COLUMN_NAMES
     wanted = text.split(",")

@@ -1,12 +1,12 @@
-"""Rows as an Arrow IPC stream, piece by piece.
+"""Encodes rows as an Arrow IPC stream, in batches.
 
     stream │ schema │ batch … │ END
 
-What follows from the shape of a message, which is all but a few columns, is decoded once for each shape; rows
-of one shape have it repeated, and `constants` are the columns of the shape that came last, as one chunk after
-the other mostly has the same. Bodies stay where they are until they are written.
+Most columns follow from the shape of a message, and are decoded once for each shape; they are repeated for
+rows of one shape. `_constants` caches the columns of the last shape, since consecutive chunks mostly have the
+same one. Bodies are not copied until they are written.
 
-Imports pyarrow, which takes a while and is not there everywhere: only `library` imports this module.
+Imports pyarrow, which is slow and not always installed: only `library` imports this module.
 """
 
 from array import array
@@ -29,11 +29,11 @@ _TYPES: dict[str, Arrow] = {
     "body": pa.binary(),
 }
 _NEVER_NULL = ("offset", "body")
-_MICROSECONDS = 1_000  # of a millisecond
+_MICROSECONDS = 1_000  # microseconds in a millisecond
 
 
 class ArrowEncoder:
-    """Makes the octets of one answer: rows of one queue, of the columns `names`, in the order of `NAMES`."""
+    """Encodes one response: rows of one queue, with the columns `names` in the order of `COLUMN_NAMES`."""
 
     __slots__ = ("_by_shape", "_constants", "_last", "_names", "_numbers", "_options", "_queue", "_schema")
 
@@ -43,30 +43,30 @@ class ArrowEncoder:
         self._by_shape = tuple(name for name in names if name not in PER_MESSAGE_COLUMNS)
         self._options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)
         self._schema = pa.schema([pa.field(name, _TYPES[name], name not in _NEVER_NULL) for name in names])
-        # Columns that have one value: those of the shape that came last, and those that never change.
+        # Columns with one value: those of the last shape, and those that never change.
         self._constants: dict[str, Arrow] = {}
         self._last: MessageShape | None = None
-        # 0, 1, 2 …: as many as were needed.
+        # 0, 1, 2 …: as many as have been needed.
         self._numbers: Arrow = pa.array([], pa.int64())
 
     @property
     def is_compressing(self) -> bool:
-        """True if `encode` has much to do, and is better called in a thread."""
+        """True if `encode` compresses, which is better done in a thread."""
         return self._options.compression is not None
 
     @property
     def is_quick(self) -> bool:
-        """True if rows that are all unlike each other take no longer than others."""
+        """True if rows of many shapes are encoded as fast as rows of one."""
         return IS_COMPILED
 
     def head(self) -> Arrow:
-        """What the stream begins with."""
+        """Return the schema message, with which the stream begins."""
         return self._schema.serialize()
 
     def batches(self, many: Sequence[MessageRows]) -> Iterator[Arrow]:
-        """Batches of rows, each to be encoded in a turn of its own.
+        """Yield batches of rows, each to be encoded in a turn of its own.
 
-        One of `many`, as `together` gives them; several of one that takes too much memory, or time.
+        `many`, as `combined` returns it, becomes one batch, or several if it takes too much memory or time.
         """
         if len(many) > 1:
             yield self._batch(many)
@@ -79,16 +79,16 @@ class ArrowEncoder:
             yield self._batch([rows if rows.count <= per_batch else rows.part(first, per_batch)])
 
     def encode(self, batch: Arrow) -> Arrow:
-        """The octets of `batch`, as a buffer. Other threads run meanwhile."""
+        """Return the bytes of `batch` as a buffer. Releases the interpreter to other threads."""
         if not self.is_compressing:
             return batch.serialize()
-        # A writer is the only one who compresses; it begins with the schema.
+        # Only a writer compresses; it begins with the schema, which is cut off.
         sink = pa.BufferOutputStream()
         pa.ipc.new_stream(sink, self._schema, options=self._options).write_batch(batch)
         return sink.getvalue().slice(self.head().size)
 
     def _batch(self, many: Sequence[MessageRows]) -> Arrow:
-        """All of them as one."""
+        """Return all rows as one Arrow batch."""
         count = sum(rows.count for rows in many)
         first = many[0].shapes
         if all(rows.kinds is None and rows.shapes == first for rows in many):
@@ -110,21 +110,21 @@ class ArrowEncoder:
         return pa.RecordBatch.from_arrays([columns[name] for name in self._names], schema=self._schema)
 
     def _repeated(self, shape: MessageShape, count: int) -> dict[str, Arrow]:
-        """The columns by shape of `count` rows of one shape."""
+        """Return the columns that follow from the shape, for `count` rows of one shape."""
         if shape != self._last:
-            # Also columns of nulls, from rows of several shapes.
+            # Also removes columns of nulls, which come from rows of several shapes.
             self._forget_last()
             self._last = shape
             self._constants.update(columns_of([shape], self._by_shape))
         return {name: self._constant(name, None, count) for name in self._by_shape}
 
     def _spread(self, many: Sequence[MessageRows], count: int) -> dict[str, Arrow]:
-        """The same of rows of several shapes."""
+        """Return the columns that follow from the shapes, for `count` rows of several shapes."""
         self._forget_last()
         used = [rows.used_shapes() for rows in many]
         found = columns_of([shape for shapes, _ in used for shape in shapes], self._by_shape)
         columns = {}
-        # Rows that are all unlike each other have them in order.
+        # Rows whose shapes are all different are in the order of the shapes.
         indices = None if all(kinds is None for _, kinds in used) else _indices(used)
         for name in self._by_shape:
             column = found.get(name)
@@ -140,7 +140,7 @@ class ArrowEncoder:
         return pa.array(rows.redelivered, pa.bool_())
 
     def _constant(self, name: str, value: object, count: int) -> Arrow:
-        """A column that has what is known of it, or `value`, in each row."""
+        """Return a column that repeats the cached value of `name`, or `value`, `count` times."""
         known = self._constants.get(name)
         if known is None:
             known = pa.array([value], _TYPES[name])
@@ -150,7 +150,7 @@ class ArrowEncoder:
         return known if len(known) == count else known.slice(0, count)
 
     def _forget_last(self) -> None:
-        """Have no columns any more of the shape that came last."""
+        """Remove the columns of the last shape from the cache."""
         if self._last is not None:
             self._last = None
             for name in self._by_shape:
@@ -165,7 +165,7 @@ class ArrowEncoder:
 
 
 def _indices(used: "Sequence[tuple[list[MessageShape], array[int] | None]]") -> Arrow:
-    """Which of the shapes of all, one behind the other, each row has."""
+    """Return the index of each row's shape in the concatenated lists of shapes."""
     indices, before = [], 0
     for shapes, kinds in used:
         own = array("I", range(len(shapes))) if kinds is None else kinds

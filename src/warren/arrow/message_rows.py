@@ -1,4 +1,4 @@
-"""Messages as columns, as they lie: from a chunk of a stream, or gathered one by one from a queue."""
+"""Messages as columns that refer to their original bytes, from chunks of a stream or messages of a queue."""
 
 from array import array
 from collections.abc import Callable, Collection, Iterator
@@ -10,10 +10,10 @@ from warren.queues.batches import MessageColumns
 from warren.store.streams.chunk import Chunk
 from warren.store.streams.span import Span
 
-# The exchange and the routing key, and the properties of a message, as they are in `Message`.
+# The address (exchange and routing key) and the property list of a message, as encoded in `Message`.
 MessageShape = tuple[bytes, bytes]
 
-# About what a row takes in a batch beside its body and its shape, and how much longer this is as text, in two
+# Estimated size of a row in a batch without body and shape, and the growth of a shape as text, in two
 # columns.
 _ROW_SIZE = 512
 _SHAPE_FACTOR = 6
@@ -21,33 +21,33 @@ _SHAPE_FACTOR = 6
 
 @dataclass(slots=True, kw_only=True)
 class MessageRows:
-    """Some messages of one queue; the octets of their bodies are not copied."""
+    """Messages of one queue; their bodies are not copied."""
 
     queue: str
-    # Places in the queue or stream.
+    # Positions in the queue, or offsets in the stream.
     offsets: "range | array[int]"
     shapes: list[MessageShape]
-    # Which shape each has; None: all the only one.
+    # The index of the shape of each row; None: all rows have the only one.
     kinds: "array[int] | None"
-    # When they were published (ms), each or all.
+    # The time of publication (ms) of each row, or of all.
     times: "array[int] | int"
-    # Which were handed out before; None: none of them.
+    # True for rows delivered before; None: none of them.
     redelivered: list[bool] | None
-    # Where bodies end among `bodies`, from before the first of all on; the first row is at `at` of these.
+    # The ends of bodies in `bodies`, preceded by the start of the first one; the first row has index `at`.
     ends: "array[int]"
     bodies: memoryview
     at: int = 0
-    # Where the rows are among all, if not one after the other from `at` on.
+    # The indexes of the rows in `ends`, if they are not consecutive from `at` on.
     places: "array[int] | None" = None
 
     @property
     def count(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return len(self.offsets)
 
     @property
     def octets(self) -> int:
-        """The octets of all bodies."""
+        """The total size of the bodies, in bytes."""
         ends = self.ends
         if self.places is None:
             return ends[self.at + self.count] - ends[self.at]
@@ -55,17 +55,17 @@ class MessageRows:
 
     @property
     def memory(self) -> int:
-        """About what they take until they are sent: bodies as they lie, in a column, and written."""
+        """Estimated memory until they are sent (bytes): original bodies, Arrow column, and encoded stream."""
         return 3 * self.octets + self.count * self.row_size
 
     @property
     def row_size(self) -> int:
-        """About what a row takes in a batch beside its body, if all had the longest shape."""
+        """Estimated size of a row in a batch without its body (bytes), assuming the longest shape."""
         longest = max((len(address) + len(listed) for address, listed in self.shapes), default=0)
         return _ROW_SIZE + _SHAPE_FACTOR * longest
 
     def used_shapes(self) -> "tuple[list[MessageShape], array[int] | None]":
-        """Shapes, among them all that the rows have, and which of them each has; None: in order."""
+        """Return a list with the shapes of these rows, and the index of each row's shape; None: in order."""
         kinds = self.kinds
         if kinds is None:
             return self.shapes[:1], array("I", bytes(4 * self.count))
@@ -76,7 +76,7 @@ class MessageRows:
         return shapes, array("I", [kind - first for kind in kinds]) if first else kinds
 
     def part(self, first: int, count: int) -> "MessageRows":
-        """The rows from `first` on, `count` of them at most."""
+        """Return at most `count` rows from row number `first` on."""
         end = min(first + count, self.count)
         times, kinds, places = self.times, self.kinds, self.places
         return MessageRows(
@@ -93,7 +93,7 @@ class MessageRows:
         )
 
     def within(self, octets_max: int) -> "MessageRows":
-        """The first rows, as many as have `octets_max` octets in their bodies at most; one at least."""
+        """Return the first rows whose bodies together have at most `octets_max` bytes; at least one row."""
         if self.octets <= octets_max:
             return self
         octets = count = 0
@@ -107,18 +107,18 @@ class MessageRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFilter:
-    """Which rows somebody asks for: those with one of these keys and exchanges; None is any."""
+    """Selects rows by exchange and routing key; None selects all."""
 
     exchanges: Collection[bytes] | None = None
     routing_keys: Collection[bytes] | None = None
 
     @property
     def is_all(self) -> bool:
-        """True if every row is wanted."""
+        """True if every row is selected."""
         return self.exchanges is None and self.routing_keys is None
 
     def fits(self, address: bytes) -> bool:
-        """Whether what was published with `address` is wanted."""
+        """True if messages published with `address` are selected."""
         key_at = 2 + address[0]
         if self.exchanges is not None and address[1 : key_at - 1] not in self.exchanges:
             return False
@@ -131,7 +131,7 @@ ALL_ROWS = RowFilter()
 def rows_of_chunk(
     queue: str, chunk: Chunk | Span, start: int, end: int, *, wanted: RowFilter = ALL_ROWS
 ) -> MessageRows:
-    """The messages of `chunk` at offsets from `start` to before `end`, as far as they are `wanted`."""
+    """Return the messages of `chunk` with offsets from `start` to before `end` that `wanted` selects."""
     first, behind = max(start, chunk.first), min(end, chunk.end)
     at = first - chunk.first
     kinds = chunk.kinds
@@ -160,7 +160,7 @@ def rows_of_chunk(
 def rows_of_messages(
     queue: str, messages: Collection[tuple[int, Message, bool]], wanted: RowFilter = ALL_ROWS
 ) -> MessageRows:
-    """Messages with their places, and whether they were delivered before, as far as they are `wanted`."""
+    """Return the messages, with positions and redelivered flags, that `wanted` selects."""
     columns = MessageColumns(len(messages))
     for place, message, is_redelivered in messages:
         if wanted.is_all or wanted.fits(message.address):
@@ -169,7 +169,7 @@ def rows_of_messages(
 
 
 def rows_of_columns(queue: str, columns: MessageColumns) -> MessageRows:
-    """All messages in `columns`."""
+    """Return all messages in `columns`."""
     return MessageRows(
         queue=queue,
         offsets=columns.places,
@@ -185,9 +185,9 @@ def rows_of_columns(queue: str, columns: MessageColumns) -> MessageRows:
 def combined(
     source: Iterator[MessageRows | None], size_max: Callable[[], int]
 ) -> Iterator[list[MessageRows] | None]:
-    """What comes out of `source`, as many at a time as take `size_max` octets of memory, or one alone.
+    """Combine rows of `source` into lists with at most `size_max` bytes of memory, or a single element.
 
-    None stands for what has no rows; what is raised comes behind the rows before it.
+    Yields None for each element without rows. An exception is raised after the rows before it are yielded.
     """
     held: list[MessageRows] = []
     size = 0
@@ -215,7 +215,7 @@ def combined(
 
 
 def _filtered(rows: MessageRows, wanted: RowFilter) -> MessageRows:
-    """Those of `rows`, which follow each other, that are `wanted`: it is looked at once for each shape."""
+    """Return those of the consecutive `rows` that `wanted` selects; the filter runs once for each shape."""
     fitting = [wanted.fits(address) for address, _ in rows.shapes]
     kinds = rows.kinds
     if all(fitting) or not rows.count:

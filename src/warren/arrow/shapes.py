@@ -1,7 +1,7 @@
-"""Columns of what follows from the shapes of messages: an entry for each shape.
+"""Columns that follow from the shapes of messages, with one entry for each shape.
 
-Compiled, `shape_columns.c` finds the octets of these columns; interpreted, each message's properties are
-decoded, and made into columns with those of others.
+The compiled build finds the bytes of these columns with `shape_columns.c`; the interpreted one decodes the
+properties of each shape.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ else:
 if TYPE_CHECKING:
     from warren.arrow.shape_columns import Column
 
-# Nothing of Arrow says what it is to a type checker.
+# pyarrow has no type annotations.
 Arrow: TypeAlias = Any
 
 TIME: Final[Arrow] = pa.timestamp("us", tz="UTC")
@@ -44,17 +44,19 @@ TYPES: Final[dict[str, Arrow]] = {
     "headers": _HEADERS,
 }  # fmt: skip
 _PLACES = {name: place for place, name in enumerate(TYPES)}
-# Later ones are none of which Arrow knows.
+# Later times cannot be represented by Arrow.
 _SECONDS_MAX = ((1 << 63) - 1) // 1_000_000
 
 
 def columns_of(shapes: list[MessageShape], names: Sequence[str]) -> dict[str, Arrow]:
-    """Of the columns `names`, those that are not null in all `shapes`. FrameError for what is no shape."""
+    """Return those of the columns `names` that are not null in all `shapes`. Raises FrameError for an invalid
+    shape.
+    """
     return _from_buffers(shapes, names) if IS_COMPILED else from_properties(shapes, names)
 
 
 def from_properties(shapes: list[MessageShape], names: Sequence[str]) -> dict[str, Arrow]:
-    """The same, by the properties of each."""
+    """Return the columns like `columns_of`, by decoding the properties of each shape."""
     decoded = [(address, BasicProperties.decode_list(listed)) for address, listed in shapes]
     found = {}
     for name in names:
@@ -66,7 +68,7 @@ def from_properties(shapes: list[MessageShape], names: Sequence[str]) -> dict[st
 
 
 def as_text(text: str) -> str:
-    """`text` without what is no UTF-8."""
+    """Return `text` with invalid UTF-8 replaced."""
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
