@@ -1,4 +1,4 @@
-"""What the node itself uses: the process as the kernel sees it, and the collector of cycles."""
+"""The resource usage of the node: the process as the kernel reports it, and the garbage collector."""
 
 import gc
 import os
@@ -15,21 +15,21 @@ NODE_COLUMNS = (
 
 
 class NodeUsage:
-    """Measures one node."""
+    """Measures the usage of one node."""
 
     def __init__(self, server: Server, alarms: Alarms) -> None:
         self._server = server
         self._alarms = alarms
 
     def row(self) -> tuple[int, ...]:
-        """What is used now, by FIGURES; what nobody measures is 0."""
+        """Return the present usage, in the order of FIGURES; figures that are not measured are 0."""
         usage = resource.getrusage(resource.RUSAGE_SELF)
         reads, read_bytes, writes, written_bytes = _disk()
         return (
             self._level(Resource.MEMORY),
             descriptors_used(),
             self._server.connection_count,
-            # Threads, which are what comes nearest to processes of Erlang.
+            # The number of threads, the nearest equivalent of Erlang processes.
             _threads(),
             self._level(Resource.DISK),
             sum(generation["collections"] for generation in gc.get_stats()),
@@ -47,7 +47,7 @@ class NodeUsage:
 
 
 def descriptors_used() -> int:
-    """File descriptors that are open: the kernel gives the lowest that is free, so nobody has to count."""
+    """Return the number of open file descriptors, taken from the lowest free one without counting."""
     try:
         lowest = os.dup(0)
     except OSError:
@@ -57,7 +57,7 @@ def descriptors_used() -> int:
 
 
 def descriptors_max() -> int:
-    """File descriptors that this process may have open."""
+    """Return the maximum number of open file descriptors of this process."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
@@ -70,7 +70,7 @@ def _threads() -> int:
 
 
 def _disk() -> tuple[int, int, int, int]:
-    """Reads, octets of them, writes, octets of them, of everything that is no memory."""
+    """Return read calls, bytes read, write calls and bytes written, for all but memory."""
     try:
         with open("/proc/self/io", "rb") as file:
             numbers = dict(line.split(b": ") for line in file.read().splitlines())

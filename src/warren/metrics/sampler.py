@@ -1,8 +1,8 @@
-"""What is counted, sampled every so often into series: the rates of the management API come from these.
+"""Samples counters at fixed intervals into time series, from which the management API computes rates.
 
-Queues and connections say that they have moved, so idle ones cost nothing; exchanges are few, and looked at.
-The series of an object hangs on it and goes with it. A pass over all that moved is made in pieces, one in
-each turn of the loop.
+Queues and connections register their activity, so idle ones cost nothing; exchanges are few, and are polled.
+The series of an object is its attribute, and is freed with it. A pass over all active objects is divided over
+turns of the loop.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -42,35 +42,35 @@ CONNECTION_COLUMNS = OCTETS
 _LONG_WIDTH = len(VHOST_COLUMNS)
 # A timer may be early by the difference of two clocks.
 _EARLY_MS_MAX = 100
-# Where no more queues hold messages, their lengths are added up when they are asked for.
+# Up to this number of non-empty queues, lengths are added up when they are requested.
 _ADDED_UP_MAX = 1_000
 
 
 class Sampled(Protocol):
-    """What has a series of its own."""
+    """An object with a time series."""
 
     history: Samples | None
 
 
 class Sampler:
-    """Makes the series of everything that is alive on a node."""
+    """Samples all objects of a node."""
 
     def __init__(self, server: Server, metadata: Metadata, node_usage: Callable[[], SampleRow]) -> None:
-        """`node_usage` are those of the node itself."""
+        """`node_usage` returns the figures of the node itself."""
         self._server = server
-        # The numbers of the node now, by FIGURES.
+        # Returns the present figures of the node, in the order of FIGURES.
         self.node_usage = node_usage
-        # When the samples of the last whole pass were taken (ms).
+        # The time of the last complete pass (ms).
         self.time = 0
         self.total = _long(_LONG_WIDTH)
         self.churn = _long(len(CHURN))
         self.node = _long(len(node_usage()))
-        # Those with a row, the one that got its last row longest ago first; and the rows of all.
+        # Series with rows, the one with the oldest last row first; and the number of rows of all.
         self._kept: dict[TimeSeries, None] = {}
         self._rows = 0
-        # The queues that were not empty when they were sampled.
+        # The queues that were not empty when they were last sampled.
         self._holding: dict[VirtualHost, dict[LocalQueue, None]] = {}
-        # And how many messages were ready, and unsettled, in all of them.
+        # The numbers of ready and unacknowledged messages in all of them.
         self._lengths: dict[VirtualHost, tuple[int, int]] = {}
         self._queues_created = 0
         self._queues_deleted = 0
@@ -78,15 +78,15 @@ class Sampler:
 
     @property
     def row_count(self) -> int:
-        """How many rows are kept of all objects."""
+        """The number of rows of all objects."""
         return self._rows
 
     def due_in(self, now: int) -> int:
-        """In how many ms the next pass is due: all nodes sample at the same times, as RabbitMQ's do."""
+        """Return the time until the next pass (ms), at a multiple of the interval as in RabbitMQ."""
         return SAMPLE_INTERVAL_MS - now % SAMPLE_INTERVAL_MS
 
     def sample(self, now: int) -> Iterator[None]:
-        """Sample what has moved, a turn's work with each step."""
+        """Sample active objects; each step of the iterator does the work of one turn."""
         time = now + _EARLY_MS_MAX
         time -= time % SAMPLE_INTERVAL_MS
         self._expire(time)
@@ -109,7 +109,9 @@ class Sampler:
         self.time = time
 
     def vhost_row(self, vhost: VirtualHost) -> SampleRow:
-        """The numbers of a virtual host now, by VHOST_COLUMNS; many lengths are sampled ones."""
+        """Return the present figures of a virtual host, by VHOST_COLUMNS; for many queues, lengths are
+        sampled ones.
+        """
         ready, unacked = self._lengths_of(vhost)
         stores = vhost.stores
         return (
@@ -124,11 +126,11 @@ class Sampler:
         )
 
     def total_row(self) -> SampleRow:
-        """The numbers of all virtual hosts together, by VHOST_COLUMNS."""
+        """Return the figures of all virtual hosts together, by VHOST_COLUMNS."""
         return _sum([self.vhost_row(services.vhost) for services in self._server.vhost_services.values()])
 
     def churn_row(self) -> SampleRow:
-        """What came and went since the start, by CHURN."""
+        """Return the numbers of created and deleted objects since the start, by CHURN."""
         server = self._server
         return (
             server.connections_opened_count,
@@ -143,7 +145,7 @@ class Sampler:
     # --- private -------------------------------------------------------------------------------
 
     def _lengths_of(self, vhost: VirtualHost) -> tuple[int, int]:
-        """How many messages are ready, and unsettled, in the queues of `vhost`."""
+        """Return the numbers of ready and unacknowledged messages in the queues of `vhost`."""
         holding = self._holding.get(vhost, {})
         if len(holding) + len(vhost.dirty) > _ADDED_UP_MAX:
             return self._lengths.get(vhost, (0, 0))
@@ -174,7 +176,7 @@ class Sampler:
                 yield
 
     def _stream_connections(self, time: int) -> Iterator[None]:
-        """Connections of other protocols are looked at, all of them."""
+        """Sample stream connections, which do not register activity."""
         for done, stream_client in enumerate(list(self._server.stream_clients), 1):
             self._server.count_octets(stream_client, stream_client.vhost)
             self._add_moved(stream_client, time, connection_row(stream_client))
@@ -215,7 +217,7 @@ class Sampler:
                 yield
 
     def _add_moved(self, owner: Sampled, time: int, row: SampleRow) -> None:
-        """A row for `owner`, unless its numbers are what they were."""
+        """Add a row for `owner`, unless its figures have not changed."""
         series = _series_of(owner, row)
         if tuple(series.last) != tuple(row):
             self._add(series, time, row)
@@ -228,11 +230,11 @@ class Sampler:
         self._kept[series] = None
 
     def _rows_max(self) -> int:
-        """How many rows each series may have, so that all together have no more than they may."""
+        """The maximum number of rows of each series, so that all together stay within their limit."""
         return max(limits.SAMPLES_OF_ONE_MIN, limits.SAMPLES_MAX // max(1, len(self._kept)))
 
     def _expire(self, time: int) -> None:
-        """Forget what is too old of objects that do not move any more."""
+        """Drop the rows of inactive objects that are too old."""
         while self._kept:
             series = next(iter(self._kept))
             if series.last_time > time - limits.SAMPLE_RETENTION_MS and self._rows <= limits.SAMPLES_MAX:
@@ -243,7 +245,7 @@ class Sampler:
 
 
 def queue_row(queue: LocalQueue) -> SampleRow:
-    """The numbers of a queue, by QUEUE_COLUMNS."""
+    """Return the figures of a queue, by QUEUE_COLUMNS."""
     ready, unacked = queue.message_count, queue.unacked_count
     delivered, delivered_no_ack = queue.delivered_count, queue.delivered_no_ack_count
     got, got_no_ack = queue.got_count, queue.got_no_ack_count
@@ -264,12 +266,12 @@ def queue_row(queue: LocalQueue) -> SampleRow:
 
 
 def channel_row(channel: Channel) -> SampleRow:
-    """The numbers of a channel, by CHANNEL_COLUMNS."""
+    """Return the figures of a channel, by CHANNEL_COLUMNS."""
     return counters_row(channel.publisher_counters, channel.subscriber)
 
 
 def counters_row(publisher: Counters, counters: Counters) -> SampleRow:
-    """The same, of who counts what is published and who counts what is delivered."""
+    """Return the figures of a publisher and a consumer together, by CHANNEL_COLUMNS."""
     delivered, delivered_no_ack = counters.delivered, counters.delivered_no_ack
     got, got_no_ack = counters.got, counters.got_no_ack
     return (
@@ -289,23 +291,23 @@ def counters_row(publisher: Counters, counters: Counters) -> SampleRow:
 
 
 def exchange_row(exchange: Exchange) -> SampleRow:
-    """The numbers of an exchange, by EXCHANGE_COLUMNS."""
+    """Return the figures of an exchange, by EXCHANGE_COLUMNS."""
     return exchange.published_in, exchange.published_out
 
 
 def connection_row(connection: AmqpConnection | StreamClient) -> SampleRow:
-    """The numbers of a connection, by CONNECTION_COLUMNS."""
+    """Return the figures of a connection, by CONNECTION_COLUMNS."""
     return connection.octets_received, connection.outbox.total
 
 
 def series_of(owner: Sampled) -> TimeSeries | None:
-    """The samples of `owner`, if there are any yet."""
+    """Return the series of `owner`; None if it was not sampled yet."""
     history = owner.history
     return history if isinstance(history, TimeSeries) else None
 
 
 def _series_of(owner: Sampled, row: SampleRow, *, is_long: bool = False) -> TimeSeries:
-    """The same, made when it is needed."""
+    """Return the series of `owner`, created if necessary."""
     series = series_of(owner)
     if series is None:
         series = _long(len(row)) if is_long else TimeSeries((0,) * len(row))

@@ -1,7 +1,7 @@
-"""Numbers of one object over time, and what is shown of them: rates as RabbitMQ computes them, and samples.
+"""Time series of the figures of one object, with rates as RabbitMQ computes them, and samples.
 
-A row of numbers is kept for each interval in which one of them has changed; in between they were what the row
-before says. Whoever makes rows counts all that are kept, and says how many of one object may be.
+A row is stored for each interval in which a figure has changed; in between the row before it applies. The
+caller counts the rows of all series, and passes the maximum for each of them.
 """
 
 from array import array
@@ -17,12 +17,12 @@ Details = dict[str, object]
 
 
 class TimeSeries(Samples):
-    """Rows of `width` numbers, by the time at which they were so."""
+    """Rows of figures, by the time from which they apply."""
 
     __slots__ = ("_before", "_before_time", "_coarse", "_numbers", "_times", "_width")
 
     def __init__(self, before: SampleRow, coarse: "CoarseTimeSeries | None" = None) -> None:
-        """`before` is what the numbers were earlier; what is too old goes to `coarse`, thinned out."""
+        """`before` contains the earlier figures; rows that are too old are thinned out into `coarse`."""
         self._width = len(before)
         self._before = tuple(before)
         self._before_time = 0
@@ -31,12 +31,12 @@ class TimeSeries(Samples):
         self._numbers = array("q")
 
     def __len__(self) -> int:
-        """How many rows are kept."""
+        """The number of rows."""
         return len(self._times)
 
     @property
     def last_time(self) -> int:
-        """Of the last row (ms); 0 without one."""
+        """The time of the last row (ms); 0 without one."""
         return self._times[-1] if self._times else 0
 
     @property
@@ -45,7 +45,7 @@ class TimeSeries(Samples):
         return self._row(len(self._times) - 1)
 
     def add(self, time: int, row: SampleRow, rows_max: int) -> None:
-        """From `time` (ms) on the numbers are `row`; no more than `rows_max` rows are kept."""
+        """Add `row`, which applies from `time` (ms) on; older rows beyond `rows_max` are dropped."""
         if self._times and self._times[-1] == time:
             self._numbers[-self._width :] = array("q", row)
             return
@@ -56,18 +56,18 @@ class TimeSeries(Samples):
         )
 
     def forget(self) -> None:
-        """Keep no row but the last."""
+        """Drop all rows; the figures of the last one still apply."""
         self._drop_first(len(self._times))
 
     def at(self, time: int, column: int) -> int:
-        """What a number was at `time` (ms)."""
+        """Return a figure at `time` (ms)."""
         place = bisect_right(self._times, time) - 1
         if place < 0 and self._coarse is not None and time < self._before_time:
             return self._coarse.at(time, column)
         return self._number(place, column)
 
     def rate(self, time: int, column: int) -> float:
-        """How much a number grew each second, in the interval that ended at `time` (ms)."""
+        """Return the growth per second of a figure in the interval that ended at `time` (ms)."""
         times = self._times
         if not times or times[-1] < time:
             return 0.0
@@ -83,7 +83,7 @@ class TimeSeries(Samples):
         return self._numbers[place * self._width : (place + 1) * self._width]
 
     def _drop_first(self, count: int) -> None:
-        """The first `count` rows are too old, or too many."""
+        """Drop the first `count` rows, which are too old or too many."""
         if count <= 0:
             return
         coarse = self._coarse
@@ -97,7 +97,7 @@ class TimeSeries(Samples):
 
 
 class CoarseTimeSeries(TimeSeries):
-    """Rows for long, not nearer to each other than a step."""
+    """Rows for a long period, at least a step apart."""
 
     __slots__ = ("_rows_max", "_step_ms")
 
@@ -107,7 +107,7 @@ class CoarseTimeSeries(TimeSeries):
         self._rows_max = rows_max
 
     def add_thinned(self, time: int, row: SampleRow) -> None:
-        """The numbers were `row` at `time` (ms), which is noted if nothing near it is."""
+        """Add `row` at `time` (ms), unless the last row is less than a step older."""
         if time - self.last_time < self._step_ms:
             return
         self._times.append(time)
@@ -117,7 +117,7 @@ class CoarseTimeSeries(TimeSeries):
 
 @dataclass(frozen=True, slots=True)
 class SampleTimes:
-    """The times for which samples are asked for: the last of them first."""
+    """The times of requested samples, the last one first."""
 
     last: int
     age_ms: int
@@ -125,12 +125,12 @@ class SampleTimes:
 
     @property
     def times(self) -> range:
-        """All of them (ms)."""
+        """All times (ms)."""
         return range(self.last, self.last - self.age_ms - 1, -self.step_ms)
 
 
 def details(series: TimeSeries | None, time: int, column: int, times: SampleTimes | None) -> Details:
-    """What is shown beside a number: its rate, and its samples if they are asked for."""
+    """Return the details of a figure: its rate, and its samples if `times` is given."""
     shown: Details = {"rate": 0.0 if series is None else series.rate(time, column)}
     if times is None:
         return shown
