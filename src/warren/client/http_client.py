@@ -46,7 +46,7 @@ class HttpResponse:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more can be read."""
+        """True if nothing more can be read."""
         return self._response.closed
 
     def read(self, size: int | None = None) -> bytes:

@@ -57,7 +57,7 @@ def client_context(tls: ClientTls, names: TlsNames) -> ssl.SSLContext:
 
 
 def wants_certificate(error: BaseException) -> bool:
-    """Whether the broker refused the client certificate, or requires one."""
+    """True if the broker refused the client certificate, or requires one."""
     return isinstance(error, ssl.SSLError) and getattr(error, "reason", None) in _WANTS_CERTIFICATE
 
 
