@@ -1,4 +1,4 @@
-"""Builds the source distribution and a wheel into dist/, and tries the wheel in an empty environment."""
+"""Builds the source distribution and a wheel into dist/, and tests the wheel in an empty environment."""
 
 import os
 import shutil
@@ -17,7 +17,9 @@ PIP = ("-m", "pip", "--disable-pip-version-check", "-qq")
 
 
 def main() -> int:
-    """Build the wheel from the source distribution, install it where nothing of the project is in reach."""
+    """Build the wheel from the source distribution, and install it in an environment without the project's
+    sources.
+    """
     DIST.mkdir(exist_ok=True)
     subprocess.run([sys.executable, "-c", BUILD], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     (source,) = DIST.glob("*.tar.gz")

@@ -1,9 +1,9 @@
 """Makes an environment that Warren runs in: interpreted from src/, or compiled and installed from a wheel.
 
-Needs nothing but the Python that runs it. `make` calls it and decides by its stamps when.
+Requires only the Python that runs it. `make` calls it when the stamp of the environment is out of date.
 """
 
-from __future__ import annotations  # so that an older Python comes as far as saying that it is too old
+from __future__ import annotations  # lets an older Python get as far as the version check
 
 import argparse
 import os
@@ -19,17 +19,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
-# What `make dist` builds with, too.
+# The build requirements of `make dist` as well.
 BUILD_WHEEL = (
     "import sys, setuptools.build_meta as backend; "
     "backend.build_wheel(sys.argv[1], {'--global-option': ['--quiet']})"
 )
-# Written into the environment, for `make run` and the tests: which build is installed, or why not.
+# Written into the environment for `make run` and the tests: which build is installed, or why there is none.
 MARKER = "warren-build"
 
 
 def main() -> int:
-    """Do what the command line asks; a failure is told in one line, under what the tool printed."""
+    """Create the environment of the command line; a failure is printed as one line, below the output of the
+    tool.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("action", choices=["interpreted", "compiled", "packages", "spark", "in-front"])
     parser.add_argument("environment", type=Path)
@@ -55,7 +57,7 @@ def main() -> int:
 
 
 def _leave_out(environment: Path, reason: str) -> int:
-    """It is for one suite, which is skipped without it, for the reason that is left here."""
+    """Skip the optional environment of a suite, and record the reason for the test run."""
     print(f"{environment} is not tested: {reason}")
     environment.mkdir(exist_ok=True)
     (environment / MARKER).write_text(f"{reason}\n")
@@ -63,7 +65,7 @@ def _leave_out(environment: Path, reason: str) -> int:
 
 
 def _put_in_front(environment: Path, base: Path, lists: list[str]) -> int:
-    """What is in the lists, found before all that `base` has: one package more, not an environment more."""
+    """Install the packages of the lists in front of those of the environment `base`, which stays as it is."""
     marker, requirements = base / MARKER, ROOT / "requirements" / lists[0]
     found = marker.read_text().strip() if marker.exists() else "not made"
     if found == "interpreted" and _is_in_front(environment, base, requirements):
@@ -74,7 +76,7 @@ def _put_in_front(environment: Path, base: Path, lists: list[str]) -> int:
     print(f"Installing {requirements.name} into {environment}, in front of {base}")
     try:
         venv.create(environment, with_pip=False)
-        # What is behind is told of last: pip would take it for something to replace.
+        # The path of `base` is added last, since pip would otherwise replace its packages.
         _run(
             _python(base), "-m", "pip", "--python", _python(environment), "install", "-qq",
             "--disable-pip-version-check", "--no-input", "--no-deps", "-r", str(requirements),
@@ -89,7 +91,7 @@ def _put_in_front(environment: Path, base: Path, lists: list[str]) -> int:
 
 
 def _is_in_front(environment: Path, base: Path, requirements: Path) -> bool:
-    """Whether it is there as it should be."""
+    """True if the environment is complete."""
     behind = _packages(environment) / "behind.pth"
     return (
         behind.exists()
@@ -100,7 +102,7 @@ def _is_in_front(environment: Path, base: Path, requirements: Path) -> bool:
 
 
 def _packages(environment: Path) -> Path:
-    """Where its packages are."""
+    """Return the directory of its packages."""
     return Path(sysconfig.get_path("purelib", "venv", {"base": str(environment.absolute())}))
 
 
@@ -118,7 +120,7 @@ def _run(*command: str, **variables: str) -> None:
 
 
 def _create(environment: Path) -> None:
-    """A virtual environment with a pip, made again if what is there does not run."""
+    """Create a virtual environment with pip; one that does not run is created again."""
     python = _python(environment)
     if Path(python).exists() and _succeeds(python, "-m", "pip", "--version"):
         return
@@ -133,7 +135,7 @@ def _create(environment: Path) -> None:
 
 
 def _install_lists(environment: Path, lists: list[str]) -> None:
-    """The pinned lists, asked of pip only if something in them is missing: works without a network then."""
+    """Install the pinned lists; without missing packages, pip is not called and no network is needed."""
     missing = [name for name in lists if not _is_installed(environment, ROOT / "requirements" / name)]
     if missing:
         print(f"Installing {', '.join(missing)} into {environment}")
@@ -153,7 +155,7 @@ def _is_installed(environment: Path, requirements: Path) -> bool:
 
 
 def _succeeds(*command: str) -> bool:
-    """Whether it succeeds; what it prints is nobody's business."""
+    """True if `command` succeeds; its output is discarded."""
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
@@ -165,14 +167,14 @@ def _pip(environment: Path, *arguments: str, **variables: str) -> None:
 
 
 def _install_interpreted(environment: Path) -> None:
-    """Warren as it stands in src/: an edit is seen by the next process."""
+    """Install Warren from src/ in editable mode: processes use edited files at once."""
     _drop_old_name(environment)
     _pip(environment, "--no-build-isolation", "--no-deps", "--editable", ".", WARREN_PURE="1")
     (environment / MARKER).write_text("interpreted\n")
 
 
 def _install_compiled(environment: Path) -> None:
-    """Warren from a wheel, compiled if a C compiler is there, and interpreted, saying so, if not."""
+    """Install Warren from a wheel, compiled if there is a C compiler, else interpreted with a message."""
     reason = _why_not_compile()
     _drop_stale_build()
     variables = {"WARREN_PURE": "1"} if reason else {"WARREN_PURE": "0"}
@@ -180,7 +182,7 @@ def _install_compiled(environment: Path) -> None:
     wheels = ROOT / "build" / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
     wheels.mkdir(parents=True)
-    # Not by pip, which shows either nothing of how far it is, or all that setuptools has to say.
+    # setup.py is called directly, since pip shows either no progress, or the whole output of setuptools.
     _run(_python(environment), "-c", BUILD_WHEEL, str(wheels), **variables)
     (wheel,) = wheels.glob("warren_broker-*.whl")
     _drop_old_name(environment)
@@ -189,14 +191,14 @@ def _install_compiled(environment: Path) -> None:
 
 
 def _drop_old_name(environment: Path) -> None:
-    """Uninstall the distribution `warren`: ours was called so before, and the new one has the same files."""
+    """Uninstall the distribution `warren`, the former name of this project, which has the same files."""
     if any(_packages(environment).glob("warren-*.dist-info")):
         quiet = ("-qq", "--disable-pip-version-check", "--yes")
         _run(_python(environment), "-m", "pip", "uninstall", *quiet, "warren")
 
 
 def _why_not_compile() -> str:
-    """Empty if a C file that includes Python.h compiles here."""
+    """Return why C extensions cannot be compiled: empty if a file that includes Python.h compiles."""
     if os.environ.get("WARREN_PURE") == "1":
         return "WARREN_PURE=1 is set"
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
@@ -212,7 +214,7 @@ def _why_not_compile() -> str:
 
 
 def _drop_stale_build() -> None:
-    """Remove from build/lib* what has no source any more: setuptools would pack it."""
+    """Remove files from build/lib* whose source was deleted: setuptools would package them."""
     for built in (ROOT / "build").glob("lib*/**/*"):
         if built.is_dir():
             continue

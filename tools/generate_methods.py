@@ -1,4 +1,4 @@
-"""Writes src/warren/wire/methods.py from methods.toml; `--check` only says whether it is current."""
+"""Writes src/warren/wire/methods.py from methods.toml; with `--check`, only reports whether it is current."""
 
 import sys
 import tomllib
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "tools" / "methods.toml"
 TARGET = ROOT / "src" / "warren" / "wire" / "methods.py"
 
-# Type in methods.toml: the type in the module, what it is in Python, its codec in `wire/fields.py`.
+# By type in methods.toml: the type in the module, the Python type, and the codec in `wire/fields.py`.
 TYPES = {
     "bit": ("Bit", "bool", "BIT"),
     "octet": ("Octet", "int", "OCTET"),
@@ -58,7 +58,7 @@ METHODS: dict[int, type[Method]] = {method.index: method for method in Method.__
 
 
 def main() -> int:
-    """Writes the module, or compares it."""
+    """Write the module, or compare it."""
     text = module(tomllib.loads(SOURCE.read_text()))
     if "--check" in sys.argv[1:]:
         if TARGET.read_text() == text:
@@ -70,7 +70,7 @@ def main() -> int:
 
 
 def module(table: dict[str, Any]) -> str:
-    """The source of methods.py."""
+    """Return the source of methods.py."""
     types = [
         f"{name}: TypeAlias = Annotated[{python}, fields.{codec}]\n" for name, python, codec in TYPES.values()
     ]
@@ -79,7 +79,7 @@ def module(table: dict[str, Any]) -> str:
 
 
 def method(name: str, entry: dict[str, Any]) -> str:
-    """One class."""
+    """Return the source of one class."""
     class_id, method_id = entry["id"]
     settings = [f"index=0x{class_id:04X}_{method_id:04X}", f'name="{name}"']
     for flag, is_set in (
@@ -97,7 +97,7 @@ def method(name: str, entry: dict[str, Any]) -> str:
 
 
 def laid_out(name: str, arguments: list[str]) -> str:
-    """The first line of a class, or several, as the formatter breaks it."""
+    """Return the first line of a class, or several lines, as the formatter breaks it."""
     joined = ", ".join(arguments)
     if len(line := f"{name}({joined}):") <= LINE_LENGTH:
         return f"{line}\n"
@@ -107,7 +107,7 @@ def laid_out(name: str, arguments: list[str]) -> str:
 
 
 def field(description: str) -> str:
-    """One annotation, from `name type = default`."""
+    """Return one annotation, from `name type = default`."""
     declared, _, default = description.partition(" = ")
     name, kind = declared.split(" ")
     hint, python, _ = TYPES[kind]
@@ -119,7 +119,7 @@ def field(description: str) -> str:
 
 
 def class_name(name: str) -> str:
-    """`queue.declare-ok` is `QueueDeclareOk`."""
+    """Return the name of a class: `QueueDeclareOk` for `queue.declare-ok`."""
     return "".join(word.capitalize() for word in name.replace(".", "-").split("-"))
 
 

@@ -1,4 +1,6 @@
-"""Writes docs/guide/settings.md from `warren.node.settings`; `--check` only says whether it is current."""
+"""Writes docs/guide/settings.md from `warren.node.settings`; with `--check`, only reports whether it is
+current.
+"""
 
 import sys
 from pathlib import Path
@@ -25,7 +27,7 @@ A key that ends in `…` stands for several keys, such as `listeners.tcp.default
 
 
 def main() -> int:
-    """Write the page, or say whether it is what would be written."""
+    """Write the page, or compare it."""
     text = HEAD + "".join(map(row, settings.ALL))
     if "--check" not in sys.argv[1:]:
         TARGET.write_text(text, encoding="utf-8")
@@ -36,13 +38,13 @@ def main() -> int:
 
 
 def row(setting: Setting[object] | Family[object]) -> str:
-    """One line of the table."""
+    """Return one row of the table."""
     key = f"{setting.key}.…" if isinstance(setting, Family) else setting.key
     return f"| `{key}` | {written(setting)} | {setting.reason} |\n"
 
 
 def written(setting: Setting[object] | Family[object]) -> str:
-    """The default of `setting` as a file would have it, which `warren config check` accepts."""
+    """Return the default of `setting` as in a configuration file that `warren config check` accepts."""
     if isinstance(setting, Family):
         return (
             "<br>".join(f"`{name} = {word(setting, one)}`" for name, one in setting.default.items()) or "none"
@@ -51,7 +53,7 @@ def written(setting: Setting[object] | Family[object]) -> str:
 
 
 def word(setting: Setting[object] | Family[object], value: object) -> str:
-    """`value` in the words that `setting` is read from."""
+    """Return `value` as one of the words that `setting` accepts."""
     return plainly(written_word(setting.parse, value))
 
 

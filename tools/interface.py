@@ -1,6 +1,6 @@
-"""Builds the web interface from ui/ into the package, with the Node and npm that are installed.
+"""Builds the web interface from ui/ into the package, with the installed Node and npm.
 
-Needs nothing but the Python that runs it. With --optional, a machine without Node goes on without.
+Requires only the Python that runs it. With --optional, a machine without Node is not an error.
 """
 
 import argparse
@@ -13,14 +13,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "ui"
 OLDEST = (20, 19)
-# What npm writes when it has installed all that the lock file names.
+# npm writes this file when it has installed all packages of the lock file.
 INSTALLED = SOURCE / "node_modules" / ".package-lock.json"
 LOCK = SOURCE / "package-lock.json"
 SECONDS_MAX = 600
 
 
 def main() -> int:
-    """Build; a failure is told in one line."""
+    """Build the interface; a failure is printed as one line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--optional", action="store_true", help="go on where it cannot be built")
     chosen = parser.parse_args()
@@ -31,7 +31,7 @@ def main() -> int:
 
 
 def why_not() -> str:
-    """What is missing; empty if nothing is."""
+    """Return what is missing for a build; empty if nothing is."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         return "it needs Node and npm, and the broker works without it"
     written = subprocess.run(
@@ -44,7 +44,7 @@ def why_not() -> str:
 
 
 def build() -> str:
-    """Install what it is made with, unless that is there, and build; answers what went wrong."""
+    """Install missing build tools, and build; returns the error, or an empty string."""
     print("Building the web interface")
     commands = [["npm", "run", "build"]]
     if not INSTALLED.exists() or INSTALLED.stat().st_mtime < LOCK.stat().st_mtime:

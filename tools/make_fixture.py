@@ -1,7 +1,7 @@
-"""Makes tests/fixtures/store-N-metadata-M.tar.gz: a data directory as this version of Warren writes it.
+"""Creates tests/fixtures/store-N-metadata-M.tar.gz: a data directory as this version of Warren writes it.
 
-Run it when a format has a new version, and keep the fixtures of all versions before: whoever has such a
-directory will start a new Warren on it. What is put in stands in tests/integration/test_formats.py.
+Run it when a format has a new version, and keep the fixtures of all earlier versions: new versions of Warren
+will be started on such directories. The contents are declared in tests/integration/test_formats.py.
 """
 
 import sys
@@ -15,7 +15,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 
 def main() -> int:
-    """Have a broker fill a directory, and pack it; most of it is zeros, of which little is left."""
+    """Let a broker fill a directory, and pack it; it consists mostly of zeros, which compress well."""
     from tests.integration.test_formats import fill
 
     path = FIXTURES / name()
@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def name() -> str:
-    """What the fixture of the formats that this version writes is called."""
+    """Return the name of the fixture for the formats that this version writes."""
     from warren.journal.file_format import VERSION as METADATA_VERSION
     from warren.store.record import VERSION as STORE_VERSION
 
