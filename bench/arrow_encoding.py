@@ -1,7 +1,7 @@
-"""What it costs the broker to make rows of Arrow, in microseconds of CPU for each row.
+"""Measures the cost of encoding rows as Arrow in the broker, in microseconds of CPU time per row.
 
 python bench/arrow_encoding.py, with pyarrow; on the build that is imported, interpreted or compiled.
-Nothing is sent: this is what the loop of the broker has to do beside reading the disk and writing to sockets.
+Nothing is sent: this is the work of the broker's loop besides reading the disk and writing to sockets.
 """
 
 import argparse
@@ -19,13 +19,13 @@ from warren.wire.properties import BasicProperties
 
 FEW = ("offset", "routing_key", "body")
 NOW = 1_700_000_000_000
-# Messages of the queue that are made into rows at once: as the broker does it.
+# The number of messages of a queue that are encoded at once, as in the broker.
 AT_ONCE = 256
 GOAL = 0.5
 
 
 def main() -> None:
-    """Measure each kind several times; the least is what it costs, the rest is what else the machine does."""
+    """Measure each kind several times; the minimum is the cost, the rest is other work on the machine."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=200, help="octets of each body")
     parser.add_argument("--rows", type=int, default=200_000, help="rows of each measurement")
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def message(size: int, id: str | None = None) -> Message:
-    """A message as many publishers send them."""
+    """Return a message with typical properties."""
     properties = BasicProperties(
         content_type="application/json", delivery_mode=2, message_id=id, headers={"tenant": "a"}
     )
@@ -63,7 +63,7 @@ def message(size: int, id: str | None = None) -> Message:
 
 
 def chunk_of(messages: list[Message]) -> Callable[[], MessageRows]:
-    """Rows out of a chunk, from its octets on."""
+    """Return the rows of a chunk, parsed from its bytes."""
     builder = ChunkBuilder(0)
     for each in messages:
         builder.add(each)
@@ -78,7 +78,9 @@ def chunk_of(messages: list[Message]) -> Callable[[], MessageRows]:
 
 
 def chunks_of(messages: list[Message], count: int) -> Callable[[], MessageRows]:
-    """Rows out of chunks of `count` messages, as a publisher leaves them who waits, with their checksums."""
+    """Return the rows of chunks of `count` messages, as written by a publisher that waits for confirms, with
+    checksums.
+    """
     octets = b""
     for first in range(0, len(messages), count):
         builder = ChunkBuilder(first)
@@ -95,18 +97,18 @@ def chunks_of(messages: list[Message], count: int) -> Callable[[], MessageRows]:
 
 
 def messages_of(messages: list[Message]) -> Callable[[], MessageRows]:
-    """Rows out of messages that were found one by one."""
+    """Return the rows of single messages."""
     places = [(place, each, False) for place, each in enumerate(messages[:AT_ONCE])]
     return lambda: rows_of_messages("q", places)
 
 
 def measured(source: Callable[[], MessageRows], encoder: ArrowEncoder, count: int, times: int) -> float:
-    """Microseconds of CPU for each row."""
+    """Return the minimum of several measurements: microseconds of CPU time per row."""
     return min(one_measurement(source, encoder, count) for _ in range(times))
 
 
 def one_measurement(source: Callable[[], MessageRows], encoder: ArrowEncoder, count: int) -> float:
-    """The same, once."""
+    """Measure the CPU time per row once, in microseconds."""
     begin, done = time.process_time(), 0
     while done < count:
         for octets, rows in encoded(source(), encoder):
@@ -116,7 +118,7 @@ def one_measurement(source: Callable[[], MessageRows], encoder: ArrowEncoder, co
 
 
 def encoded(rows: MessageRows, encoder: ArrowEncoder) -> Iterator[tuple[int, int]]:
-    """The batches of `rows`: octets and rows of each."""
+    """Encode `rows`, and yield the bytes and the number of rows of each batch."""
     for batch in encoder.batches([rows]):
         if batch is not None:
             yield encoder.encode(batch).size, batch.num_rows

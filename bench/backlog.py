@@ -1,4 +1,4 @@
-"""What a backlog on the disk goes through: counted, consumed, thinned out; and the room that it takes."""
+"""Steps with a backlog on the disk: counting, consuming and thinning out; and its size on the disk."""
 
 import os
 import select
@@ -31,21 +31,21 @@ from warren.wire.methods import (
 
 ACK_EVERY = 100
 PREFETCH = 1_000
-KEPT_OF = 10  # one message of so many is kept when a backlog is thinned out
-# Kept by one consumer: RabbitMQ looks through them at each acknowledgement, and more consumers take longer to
-# fill the end of a prefetch.
+KEPT_OF = 10  # one message in so many is kept when a backlog is thinned out
+# Kept unacknowledged by one consumer: RabbitMQ scans these at each acknowledgement, and with more consumers
+# the rest of the prefetch takes longer to fill.
 KEPT = 500
-THINNED = KEPT_OF * KEPT  # what one consumer gets that keeps so many
+THINNED = KEPT_OF * KEPT  # deliveries to a consumer until it has kept that number
 SILENT_S_MAX = 60
 POLL_S = 0.02
-STEADY_S = 5.0  # a directory that does not change for so long: what is dead is looked at once a second
+STEADY_S = 5.0  # without change, the directory has settled: segments are checked once a second
 STEADY_S_MAX = 30.0
-_BLOCK_BYTES = 512  # the unit of st_blocks, whatever the file system's own is
+_BLOCK_BYTES = 512  # the unit of st_blocks, independent of the file system
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What something took: seconds, and processor time of the broker and of this process."""
+    """The cost of a step: seconds, and CPU time of the broker and of this process."""
 
     elapsed_s: float
     broker_s: float
@@ -53,7 +53,7 @@ class Span:
 
 
 class Stopwatch:
-    """Measures a span of a broker's work."""
+    """Measures the cost of a step."""
 
     def __init__(self, broker: Broker) -> None:
         self._pid = broker.pid
@@ -62,7 +62,7 @@ class Stopwatch:
         self._begin_s = time.monotonic()
 
     def read(self) -> Span:
-        """What it took up to now."""
+        """Return the cost up to now."""
         return Span(
             time.monotonic() - self._begin_s,
             self._usage().cpu_s - self._broker.cpu_s,
@@ -74,21 +74,21 @@ class Stopwatch:
 
 
 def declare(target: Target, queue: str) -> None:
-    """A durable queue of that name."""
+    """Declare a durable queue with this name."""
     connection = opened(target)
     connection.call(CHANNEL, QueueDeclare(queue=queue, durable=True), QueueDeclareOk)
     connection.close()
 
 
 def delete(target: Target, queue: str) -> None:
-    """Delete the queue and all that waits in it."""
+    """Delete the queue with its messages."""
     connection = opened(target)
     connection.call(CHANNEL, QueueDelete(queue=queue), QueueDeleteOk)
     connection.close()
 
 
 def publish(broker: Broker, queue: str, count: int, size: int) -> Span:
-    """Publish so many persistent messages, all confirmed; what that took."""
+    """Publish `count` persistent messages, wait for all confirms, and return the cost."""
     connection = opened(parse_uri(broker.uri))
     content = Content(body=bytes(size), is_persistent=True, frame_size_max=connection.frame_size_max)
     publish_ring = PublishRing([("", queue)], content)
@@ -100,7 +100,7 @@ def publish(broker: Broker, queue: str, count: int, size: int) -> Span:
 
 
 def waiting(target: Target, queue: str) -> int:
-    """How many messages a passive declare says are ready."""
+    """Return the number of ready messages from a passive declare."""
     connection = opened(target)
     try:
         return connection.call(CHANNEL, QueueDeclare(queue=queue, passive=True), QueueDeclareOk).message_count
@@ -109,7 +109,7 @@ def waiting(target: Target, queue: str) -> int:
 
 
 def await_waiting(broker: Broker, queue: str, count: int, *, seconds_max: float = SILENT_S_MAX) -> None:
-    """Return once a passive declare says that so many messages are ready; the broker may just begin."""
+    """Wait until a passive declare reports `count` ready messages; the broker may still be starting."""
     give_up_s = time.monotonic() + seconds_max
     found = -1
     while time.monotonic() < give_up_s:
@@ -123,7 +123,9 @@ def await_waiting(broker: Broker, queue: str, count: int, *, seconds_max: float 
 
 
 def drain(broker: Broker, queue: str, count: int) -> Span:
-    """Consume so many messages, a multiple of ACK_EVERY, acknowledged in hundreds; what that took."""
+    """Consume `count` messages, a multiple of ACK_EVERY, with one acknowledgement per hundred; returns the
+    cost.
+    """
     connection = opened(parse_uri(broker.uri))
     connection.call(CHANNEL, BasicQos(prefetch_count=PREFETCH), BasicQosOk)
     consumer = PerfConsumer(connection, bytearray(RECEIVE_BYTES), ack_every=ACK_EVERY)
@@ -145,7 +147,7 @@ def drain(broker: Broker, queue: str, count: int) -> Span:
 
 
 def thin_out(target: Target, queue: str, count: int) -> int:
-    """Acknowledge nine of ten messages of the whole queue, a multiple of THINNED; how many are left."""
+    """Acknowledge nine of ten messages of the queue, a multiple of THINNED; returns how many are left."""
     links = []
     for _ in range(count // THINNED):
         connection = opened(target)
@@ -158,7 +160,7 @@ def thin_out(target: Target, queue: str, count: int) -> int:
 
 
 def take_nine_of_ten(connection: ClientConnection, queue: str) -> None:
-    """Consume THINNED messages and keep every tenth; then what is kept fills the prefetch."""
+    """Consume THINNED messages and keep every tenth; at the end the kept ones fill the prefetch."""
     deliveries = DeliveryCounter()
     subscribe(connection, queue)
     received = deliveries.feed(memoryview(connection.take_unread()))
@@ -177,14 +179,14 @@ def subscribe(connection: ClientConnection, queue: str) -> None:
 
 
 def opened(target: Target) -> ClientConnection:
-    """A connection with its channel."""
+    """Open a connection with a channel."""
     connection = open_connection(target)
     connection.open_channel(CHANNEL)
     return connection
 
 
 def steady_disk_bytes(broker: Broker) -> int:
-    """The room that the data directory takes, once that has stopped changing."""
+    """Return the size of the data directory on the disk, once it has stopped changing."""
     now = disk_bytes(broker.data)
     give_up_s = time.monotonic() + STEADY_S_MAX
     steady_since_s = time.monotonic()
@@ -197,7 +199,7 @@ def steady_disk_bytes(broker: Broker) -> int:
 
 
 def disk_bytes(directory: Path) -> int:
-    """What all files in `directory` take of the disk, as `du` counts it."""
+    """Return the disk space of all files in `directory`, as `du` counts it."""
     total = 0
     for folder, _, names in os.walk(directory):
         for name in names:
@@ -207,5 +209,5 @@ def disk_bytes(directory: Path) -> int:
 
 
 def observer(broker: Broker) -> Observer:
-    """Sees what the broker uses."""
+    """Return an observer of the broker's resource usage."""
     return Observer([broker.pid])

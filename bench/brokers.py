@@ -1,4 +1,4 @@
-"""The brokers a benchmark compares, each started on free ports and stopped by its own process id."""
+"""The brokers of a comparison, each started on free ports and stopped by its process id."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ RABBITMQ_SCRIPT = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 
 @dataclass(slots=True, kw_only=True)
 class Broker:
-    """A broker of its own, with a directory that outlives each of its processes."""
+    """A broker with a directory that outlives its processes."""
 
     name: str
     version: str
@@ -30,27 +30,27 @@ class Broker:
     command: list[str]
     environment: dict[str, str]
     directory: Path
-    program: str = ""  # the process below the started one that is the broker; empty: the started one is
+    program: str = ""  # command of the descendant process that is the broker; empty: the started process
     server: subprocess.Popen[bytes] | None = None
 
     @property
     def uri(self) -> str:
-        """Where it listens."""
+        """The URI of its AMQP listener."""
         return f"amqp://guest:guest@127.0.0.1:{self.port}/%2f"
 
     @property
     def pid(self) -> int:
-        """Whose processor time, with that of all below it, is the broker's own."""
+        """The process whose CPU time, with that of its descendants, is the broker's."""
         assert self.server is not None
         return _descendant(self.server.pid, self.program) if self.program else self.server.pid
 
     @property
     def data(self) -> Path:
-        """All that it has on the disk."""
+        """The directory of its data."""
         return self.directory / "data"
 
     def start(self) -> None:
-        """Start its process, and do not wait for anything."""
+        """Start the process without waiting for it."""
         with (self.directory / "output").open("wb") as output:
             self.server = subprocess.Popen(
                 self.command,
@@ -63,7 +63,7 @@ class Broker:
             )
 
     def await_ready(self) -> None:
-        """Return once it answers the protocol header of AMQP."""
+        """Wait until it answers the protocol header of AMQP."""
         give_up_at = time.monotonic() + START_S_MAX
         while time.monotonic() < give_up_at:
             self.check_runs()
@@ -84,13 +84,13 @@ class Broker:
             sys.exit(f"{self.name} has ended:\n{self._last_words()}")
 
     def kill(self) -> None:
-        """SIGKILL, from one instruction to the next; return when it is gone."""
+        """Send SIGKILL, and wait until the process has ended."""
         assert self.server is not None
         os.kill(self.pid, signal.SIGKILL)
         self.server.wait(STOP_S_MAX)
 
     def stop(self) -> None:
-        """SIGTERM; SIGKILL if that does not end it in time."""
+        """Send SIGTERM, and SIGKILL if the process does not end in time."""
         if self.server is not None:
             _stop(self.server)
 
@@ -99,13 +99,13 @@ class Broker:
 
 
 def has_rabbitmq() -> bool:
-    """Whether Debian's RabbitMQ is installed."""
+    """True if Debian's RabbitMQ is installed."""
     return RABBITMQ_SCRIPT.exists() and shutil.which("epmd") is not None
 
 
 @contextlib.contextmanager
 def rabbitmq(environment: Mapping[str, str] = NOTHING) -> Iterator[Broker]:
-    """Debian's RabbitMQ without plugins, with its own node name, ports and directory."""
+    """Start Debian's RabbitMQ without plugins, with its own node name, ports and directory."""
     directory = Path(tempfile.mkdtemp(prefix="warren-bench-rabbitmq-"))
     port, distribution_port, epmd_port = free_port(), free_port(), free_port()
     (directory / "enabled_plugins").write_text("[].\n")
@@ -155,8 +155,9 @@ def warren(
     http: tuple[int, int] = (0, 0),
     stream: int = 0,
 ) -> Iterator[Broker]:
-    """`warren serve` from the environment in which `executable` is installed; `http` are the ports of the
-    API and of metrics, `stream` is that of the stream protocol.
+    """Start `warren serve` of the environment in which `executable` is installed.
+
+    `http` are the ports of the API and of metrics, `stream` is the port of the stream protocol.
     """
     directory = Path(tempfile.mkdtemp(prefix="warren-bench-"))
     port = free_port()
@@ -177,7 +178,7 @@ def warren(
 
 
 def build_of(executable: Path) -> str:
-    """Warren's version, and whether the environment of `executable` holds it compiled."""
+    """Return Warren's version, and whether the build in the environment of `executable` is compiled."""
     code = "import warren, warren.wire.frames as f; print(warren.__version__, f.__file__.endswith('.so'))"
     python = executable.absolute().parent / "python"
     answer = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=False, cwd="/")
@@ -186,7 +187,7 @@ def build_of(executable: Path) -> str:
 
 
 def free_port() -> int:
-    """A port that nobody listened on a moment ago."""
+    """Return a port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -194,7 +195,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def _running(broker: Broker) -> Iterator[None]:
-    """Until the block ends, and its directory with it."""
+    """Run the broker until the block ends, then remove its directory."""
     try:
         broker.start()
         broker.await_ready()
@@ -205,7 +206,7 @@ def _running(broker: Broker) -> Iterator[None]:
 
 
 def _stop(server: subprocess.Popen[bytes]) -> None:
-    """SIGTERM; SIGKILL if that does not end it in time."""
+    """Send SIGTERM, and SIGKILL if the process does not end in time."""
     if server.poll() is None:
         server.send_signal(signal.SIGTERM)
     try:
@@ -221,7 +222,7 @@ def _rabbitmq_version() -> str:
 
 
 def _descendant(pid: int, name: str) -> int:
-    """The first process under `pid` (itself included) whose command is `name`."""
+    """Return the first process under `pid` (itself included) whose command is `name`."""
     waiting = [pid]
     while waiting:
         candidate = waiting.pop()

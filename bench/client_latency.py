@@ -1,4 +1,4 @@
-"""What one client suffers, and what the broker's memory does, beside others.
+"""Measures the latency of one client, and the broker's memory, while other clients load the broker.
 
 The client publishes and consumes 1,000 transient messages a second; a figure is the median of several runs.
 """
@@ -28,18 +28,18 @@ HEADS = ["beside", "p50 µs", "p99 µs", "max µs", "p50 / alone", "p99 / alone"
 
 @dataclass(frozen=True, slots=True)
 class ClientFigures:
-    """The client's figures in each run, and the broker's memory, once a second."""
+    """The figures of the client in each run, and the broker's memory, once a second."""
 
     runs: list[dict[str, float]]
     resident_bytes: list[int]
 
     def median(self, name: str) -> float:
-        """The median of a figure; 0 if no run has it."""
+        """Return the median of a figure; 0 if no run has it."""
         return statistics.median(figures.get(name, 0.0) for figures in self.runs)
 
 
 def parse_arguments(text: str, **more: str) -> argparse.Namespace:
-    """What the command line of such a program says; `more` are texts that it may give, and what for."""
+    """Parse the command line of a benchmark; `more` are options with text values, and their help."""
     parser = argparse.ArgumentParser(description=text.partition("\n")[0])
     beside = Path(sys.executable).parent / "warren"
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
@@ -54,14 +54,14 @@ def parse_arguments(text: str, **more: str) -> argparse.Namespace:
 def chosen(
     arguments: argparse.Namespace, environment: Mapping[str, str] = NOTHING, *, http: int = 0
 ) -> contextlib.AbstractContextManager[Broker]:
-    """The broker that the command line wants measured; `http` is the port of Warren's HTTP API."""
+    """Start the broker that the command line selects; `http` is the port of Warren's HTTP API."""
     if arguments.rabbitmq:
         return rabbitmq(environment)
     return warren(arguments.warren, environment, http=(http, 0))
 
 
 def probe(broker: Broker, arguments: argparse.Namespace) -> ClientFigures:
-    """What the client sees now."""
+    """Measure the latency of the client now."""
     load = Load(
         target=parse_uri(broker.uri), rate=RATE, duration_s=arguments.duration, warmup_s=0.5, processes=2
     )
@@ -79,7 +79,7 @@ def probe(broker: Broker, arguments: argparse.Namespace) -> ClientFigures:
 
 
 def line(text: str, beside: ClientFigures, alone: ClientFigures, before_bytes: int) -> list[str]:
-    """A row under HEADS."""
+    """Return a row under HEADS."""
     names = [f"delivery_{percent}_us" for percent in ("p50", "p99", "max")]
     cells = [text, *(figure(beside.median(name)) for name in names)]
     cells += [
@@ -90,5 +90,5 @@ def line(text: str, beside: ClientFigures, alone: ClientFigures, before_bytes: i
 
 
 def resident_bytes(broker: Broker) -> int:
-    """The broker's memory now."""
+    """Return the broker's resident memory, in bytes."""
     return usage([broker.pid]).resident_bytes

@@ -1,4 +1,4 @@
-"""How fast the machine is just now: others may use the cores, caches and disk that a benchmark needs."""
+"""Measures how fast the machine is at the moment: other processes may use the cores, caches and disk."""
 
 import os
 import statistics
@@ -11,7 +11,7 @@ SYNCED_BYTES = 1024
 
 
 def loop_ms() -> float:
-    """The processor time of a fixed loop; a broker's figures swing with it."""
+    """Return the CPU time of a fixed loop (ms); the figures of brokers vary with it."""
     begin = time.process_time()
     total = 0
     for number in range(LOOPS):
@@ -20,7 +20,9 @@ def loop_ms() -> float:
 
 
 def sync_us() -> float:
-    """How long the disk of the brokers' directories takes to sync a small write; no confirm comes sooner."""
+    """Return how long the disk of the brokers' directories takes to sync a small write (µs), the minimum of a
+    confirm.
+    """
     with tempfile.TemporaryFile(prefix="warren-bench-") as file:
         file.write(bytes(SYNCS * SYNCED_BYTES))
         file.flush()

@@ -1,7 +1,7 @@
-"""What the HTTP API and metrics take where there are many queues, and what a client suffers meanwhile.
+"""Measures requests of the HTTP API and metrics with many queues, and the latency of a client meanwhile.
 
 The client is a process of its own. It publishes a message to a queue and gets it back, every millisecond; its
-worst wait, less what it waits when nothing is asked, is the longest that the broker's loop stood still.
+longest wait, less its wait without requests, is the longest time that the broker's loop was blocked.
 """
 
 import argparse
@@ -27,7 +27,7 @@ AUTHORIZATION = {"authorization": "Basic " + base64.b64encode(b"guest:guest").de
 TIMEOUT_S = 300
 INTERVAL_S = 0.001
 LINE = "{:44} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}"
-# A page of queues: by each kind of column, filtered, and from the end.
+# Requests for a page of queues: sorted by each kind of column, filtered, and from the end.
 PAGE = "/api/queues?page=1&page_size=100"
 ASKED = (
     ("nothing much", "/api/whoami"),
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def make(port: int, count: int, streams: int) -> None:
-    """`count` queues, some of which have messages, and empty streams."""
+    """Declare `count` queues, some of which have messages, and empty streams."""
     queues = [
         {"name": f"q{at:05}", "vhost": "/", "durable": False, "auto_delete": False, "arguments": {}}
         for at in range(count)
@@ -104,7 +104,7 @@ def make(port: int, count: int, streams: int) -> None:
 
 
 def ask(connection: http.client.HTTPConnection, path: str, body: bytes | None = None) -> bytes:
-    """What is answered: to a POST, if there is a body."""
+    """Send a GET request, or a POST request with `body`, and return the response."""
     connection.request("GET" if body is None else "POST", path, body, AUTHORIZATION)
     response = connection.getresponse()
     content = response.read()
@@ -114,7 +114,7 @@ def ask(connection: http.client.HTTPConnection, path: str, body: bytes | None = 
 
 
 def measure(name: str, at: tuple[int, str], seen: tuple[Broker, Connection], runs: int) -> None:
-    """A line: how long the answer takes, how large it is, and how long the client waited."""
+    """Return a row: how long the response takes, how large it is, and how long the client waited."""
     port, path = at
     broker, waits = seen
     cpu: list[float] = []
@@ -149,20 +149,20 @@ def measure(name: str, at: tuple[int, str], seen: tuple[Broker, Connection], run
 
 
 def _waits(connection: Connection) -> list[float]:
-    """How long the client waited each time, since it was asked last."""
+    """Return how long the client waited each time, since the last call."""
     connection.send(None)
     found: list[float] = connection.recv()
     return found
 
 
 def on_cpu(pid: int) -> float:
-    """For how many seconds the first thread of a process, where its loop is, had a processor."""
+    """Return the CPU time of the first thread of a process, which runs its loop, in seconds."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 @contextmanager
 def client(broker: Broker) -> Iterator[Connection]:
-    """A client in a process of its own; what comes through the pipe are its waits."""
+    """Run a client in a process of its own, which sends its waits through the pipe."""
     here, there = multiprocessing.Pipe()
     process = multiprocessing.Process(target=_publish_and_get, args=(broker.port, there), daemon=True)
     process.start()
@@ -194,7 +194,7 @@ def _publish_and_get(port: int, pipe: Connection) -> None:
 
 
 def command(executable: Path, port: int) -> None:
-    """What `warren queues list` takes."""
+    """Measure the command `warren queues list`."""
     environment = os.environ | {"WARREN_URI": f"http://guest:guest@127.0.0.1:{port}"}
     for words in (("queues", "list", "-q"), ("queues", "list", "--json")):
         start = time.perf_counter()

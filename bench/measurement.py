@@ -36,7 +36,7 @@ _SUMMARY = {"min": min, "median": statistics.median, "max": max}
 
 @dataclass(kw_only=True)
 class Measurement:
-    """What a file holds."""
+    """The contents of a file."""
 
     measured_at: str
     commit: str
@@ -49,17 +49,17 @@ class Measurement:
 
     @property
     def path(self) -> Path:
-        """One file for each machine, version and day."""
+        """Return the path: one file for each machine, version and day."""
         version = self.versions.get("warren", "none").partition(" ")[0]
         machine = re.sub(r"[^a-z0-9]+", "-", f"{self.machine['processor']}".lower()).strip("-")
         return HISTORY / f"{self.measured_at[:10]}-{version}-{machine}-{self.machine['cores']}-cores.json"
 
     def figure(self, row: str, broker: str, name: str) -> float | None:
-        """A median, or a ratio; None if it was not measured."""
+        """Return a median, or a ratio; None if it was not measured."""
         return self.figures.get(row, {}).get(broker, {}).get(name)
 
     def save(self) -> Path:
-        """Write the file. Rows that the same commit had measured before on this day stay in it."""
+        """Write the file; rows that the same commit measured before on this day are kept."""
         if self.path.exists() and (before := load(self.path)).commit == self.commit:
             self.figures = before.figures | self.figures
             self.conditions = before.conditions | self.conditions
@@ -71,12 +71,12 @@ class Measurement:
 
 
 def load(path: Path) -> Measurement:
-    """What `save` wrote."""
+    """Read a file written by `save`."""
     return Measurement(**json.loads(path.read_text()))
 
 
 def newest(rows: Set[str]) -> Measurement:
-    """The file that was measured last, of those with all `rows`."""
+    """Return the last measured file that has all `rows`."""
     complete = [found for path in HISTORY.glob("*.json") if rows <= (found := load(path)).figures.keys()]
     return max(complete, key=lambda found: found.measured_at)
 
@@ -84,7 +84,9 @@ def newest(rows: Set[str]) -> Measurement:
 def measurement(
     found: Mapping[str, Samples], versions: Mapping[str, str], plan: Mapping[str, object], load_before: float
 ) -> Measurement:
-    """The medians of a run that has ended; `load_before` is the machine's load average when it began."""
+    """Return the medians of a run that has ended; `load_before` is the load average of the machine before the
+    run.
+    """
     loops = _values(found, "machine_loop_ms")
     syncs = _values(found, "machine_sync_us")
     conditions = {"load_average_before": round(load_before, 2)}
@@ -126,12 +128,12 @@ def _values(found: Mapping[str, Samples], name: str) -> list[float]:
 
 
 def _short(value: float) -> float:
-    """The digits that mean something."""
+    """Round to the significant digits."""
     return float(f"{value:.{DIGITS}g}")
 
 
 def _commit() -> str:
-    """The commit that is checked out; `-dirty` if what is measured differs from it."""
+    """Return the commit that is checked out, with `-dirty` if the measured files differ from it."""
     commit, changed = _git("rev-parse", "--short", "HEAD"), _git("status", "--porcelain", "--", *MEASURED)
     return f"{commit}-dirty" if changed else commit or "export"
 
@@ -156,6 +158,6 @@ def _machine() -> dict[str, str | int]:
 
 
 def _erlang(versions: Mapping[str, str]) -> dict[str, str]:
-    """What RabbitMQ runs on."""
+    """Return the Erlang version that RabbitMQ runs on."""
     found = sorted(_OTP.glob("*/OTP_VERSION"))
     return {"erlang": found[-1].read_text().strip()} if "rabbitmq" in versions and found else {}

@@ -1,4 +1,4 @@
-"""What connections, queues and messages take of a broker's memory, and how fast it declares queues."""
+"""Measures the memory of connections, queues and messages, and the rate of queue declarations."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ LINES = [
     Line("declares", "queues_per_s", "transient queue declares per second", ">= 5000", is_rate=True),
     Line("durable declares", "queues_per_s", "durable queue declares per second", ">= 1000", is_rate=True),
 ]
-# Of more than 16 MiB, Warren would have the rest on the disk.
+# Warren would page messages beyond 16 MiB out to the disk.
 QUEUE_MEMORY_BYTES = 14_000_000
 BESIDE_BYTES = 128
 MEASUREMENTS = tuple(dict.fromkeys(line.measurement for line in LINES))
@@ -38,7 +38,7 @@ MEASUREMENTS = tuple(dict.fromkeys(line.measurement for line in LINES))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectCounts:
-    """How many of each."""
+    """The number of objects of each kind."""
 
     connections: int
     queues: int
@@ -47,7 +47,7 @@ class ObjectCounts:
 
 
 def measure(name: str, broker: Broker, crowd: ObjectCounts) -> Result:
-    """One of MEASUREMENTS, of a broker that has done nothing before."""
+    """Run one of MEASUREMENTS against a broker that was just started."""
     target, observer = parse_uri(broker.uri), Observer([broker.pid])
     match name:
         case "connections":

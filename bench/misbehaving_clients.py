@@ -1,4 +1,4 @@
-"""Clients that behave badly, each in a process of its own until the block ends."""
+"""Misbehaving clients, each in a process of its own until the block ends."""
 
 import base64
 import contextlib
@@ -31,7 +31,7 @@ RECEIVE_BYTES_MIN = 4096
 READ_BYTES = 1 << 20
 FILLED_AT_ONCE = 1_000
 STOP_S_MAX = 30
-SEND_S_MAX = 10  # a disk that is slow may hold a publisher up for so long
+SEND_S_MAX = 10  # a slow disk may block a publisher for this long
 
 Stop = multiprocessing.synchronize.Event
 Behaviour = Callable[[Target, Stop], None]
@@ -39,7 +39,7 @@ Behaviour = Callable[[Target, Stop], None]
 
 @contextlib.contextmanager
 def misbehaving(behaviour: Behaviour, target: Target, *, count: int = 1) -> Iterator[None]:
-    """`count` processes that behave like this."""
+    """Run `count` processes with this behaviour."""
     context = multiprocessing.get_context("fork")
     stop = context.Event()
     processes = [context.Process(target=behaviour, args=(target, stop), daemon=True) for _ in range(count)]
@@ -57,14 +57,14 @@ def misbehaving(behaviour: Behaviour, target: Target, *, count: int = 1) -> Iter
 
 
 def publish_endlessly(target: Target, stop: Stop) -> None:
-    """Publish as fast as the socket takes it to a queue of bounded length that nobody reads."""
+    """Publish as fast as the socket accepts to a bounded queue without consumers."""
     connection = opened(target)
     _publish_to(target, [declare_bounded(connection, 1000)], stop, is_persistent=False)
     connection.socket.close()
 
 
 def declare_endlessly(target: Target, stop: Stop) -> None:
-    """Declare and never wait: queue after queue, exclusive so that they end with the connection."""
+    """Declare queues without waiting for replies; they are exclusive, and so deleted with the connection."""
     connection = opened(target)
     number = 0
     connection.socket.settimeout(5)
@@ -81,14 +81,14 @@ def declare_endlessly(target: Target, stop: Stop) -> None:
 
 
 def reconnect_endlessly(target: Target, stop: Stop) -> None:
-    """Connect, open a channel and vanish without a word, again and again."""
+    """Connect, open a channel and close the socket without a close method, repeatedly."""
     while not stop.is_set():
         with contextlib.suppress(OSError):
             opened(target).socket.close()
 
 
 def trickle(target: Target, stop: Stop) -> None:
-    """Five thousand connections, each of which sends one small message now and then."""
+    """Open five thousand connections, each of which sends a small message now and then."""
     raise_open_files_limit()
     links = []
     for _ in range(5000):
@@ -107,7 +107,7 @@ def trickle(target: Target, stop: Stop) -> None:
 
 
 def send_octet_by_octet(target: Target, stop: Stop) -> None:
-    """Publish with one system call for each octet."""
+    """Publish with one system call for each byte."""
     connection = opened(target)
     content = Content(body=bytes(16), is_persistent=False, frame_size_max=4096)
     octets = encode_publish(("", declare_bounded(connection, 1000)), content)
@@ -119,7 +119,7 @@ def send_octet_by_octet(target: Target, stop: Stop) -> None:
 
 
 def stop_reading(target: Target, stop: Stop) -> None:
-    """Ten consumers that never read, of queues of bounded length that are published to without end."""
+    """Open ten consumers that never read, of bounded queues that are published to continuously."""
     consumers = [opened(target) for _ in range(10)]
     queues = [declare_bounded(connection, 1000) for connection in consumers]
     _deafen(consumers, queues, is_automatic=True)
@@ -129,7 +129,7 @@ def stop_reading(target: Target, stop: Stop) -> None:
 
 
 def stop_reading_durable(queues: Sequence[str], target: Target, stop: Stop) -> None:
-    """A consumer of each queue that never reads, while persistent messages are published without end."""
+    """Open a consumer of each queue that never reads, and publish persistent messages continuously."""
     consumers = [opened(target) for _ in queues]
     _deafen(consumers, queues, is_automatic=False)
     _publish_to(target, queues, stop, is_persistent=True)
@@ -138,12 +138,12 @@ def stop_reading_durable(queues: Sequence[str], target: Target, stop: Stop) -> N
 
 
 def publish_persistently(queue: str, target: Target, stop: Stop) -> None:
-    """Publish persistent messages as fast as the socket takes them, and wait for no confirm."""
+    """Publish persistent messages as fast as the socket accepts, without confirms."""
     _publish_to(target, [queue], stop, is_persistent=True)
 
 
 def consume_idly(queue: str, target: Target, stop: Stop) -> None:
-    """A thousand consumers that take one message each, should there be any, and never acknowledge it."""
+    """Open a thousand consumers that take one message each, if there are any, and never acknowledge it."""
     raise_open_files_limit()
     links = [opened(target) for _ in range(1000)]
     for connection in links:
@@ -155,7 +155,7 @@ def consume_idly(queue: str, target: Target, stop: Stop) -> None:
 
 
 def fill_stream(target: Target, queue: str, count: int) -> None:
-    """A stream with `count` messages of 1 KiB; returns when they can be read."""
+    """Publish `count` messages of 1 KiB to a stream; returns when they can be read."""
     connection = opened(target)
     declare = QueueDeclare(queue=queue, durable=True, arguments={"x-queue-type": "stream"})
     connection.call(CHANNEL, declare, QueueDeclareOk)
@@ -170,7 +170,7 @@ def fill_stream(target: Target, queue: str, count: int) -> None:
 
 
 def read_rows_endlessly(queue: str, port: int, target: Target, stop: Stop) -> None:
-    """Take all of a stream as rows of Arrow, as fast as they come, again and again, from the HTTP API."""
+    """Read a whole stream as Arrow rows over the HTTP API as fast as possible, repeatedly."""
     token = base64.b64encode(f"{target.user}:{target.password}".encode()).decode()
     place = f"/api/warren/streams/{quote(target.vhost, safe='')}/{queue}/rows"
     while not stop.is_set():
@@ -184,7 +184,7 @@ def read_rows_endlessly(queue: str, port: int, target: Target, stop: Stop) -> No
 
 
 def _deafen(consumers: Sequence[ClientConnection], queues: Sequence[str], *, is_automatic: bool) -> None:
-    """Have each consumer, behind a small socket, consume its queue; nobody reads what comes."""
+    """Consume each queue over a connection with a small socket buffer that is never read."""
     for connection, queue in zip(consumers, queues, strict=True):
         connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES_MIN)
         consume = BasicConsume(queue=queue, consumer_tag="c", no_ack=is_automatic)
@@ -192,7 +192,7 @@ def _deafen(consumers: Sequence[ClientConnection], queues: Sequence[str], *, is_
 
 
 def _publish_to(target: Target, queues: Sequence[str], stop: Stop, *, is_persistent: bool) -> None:
-    """Publish 1 KiB to each queue in turn as fast as the socket takes it."""
+    """Publish 1 KiB to each queue in turn as fast as the socket accepts."""
     connection = opened(target)
     content = Content(body=bytes(1024), is_persistent=is_persistent, frame_size_max=connection.frame_size_max)
     octets = PublishRing([("", queue) for queue in queues], content).take(0, 200)
@@ -204,7 +204,7 @@ def _publish_to(target: Target, queues: Sequence[str], stop: Stop, *, is_persist
 
 
 def opened(target: Target) -> ClientConnection:
-    """A connection with channel 1, which vanishes without lingering when its socket is closed."""
+    """Open a connection with channel 1; closing its socket sends no close method."""
     connection = open_connection(target)
     connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.open_channel(CHANNEL)
@@ -212,6 +212,6 @@ def opened(target: Target) -> ClientConnection:
 
 
 def declare_bounded(connection: ClientConnection, length_max: int) -> str:
-    """A queue that drops its oldest messages when it is full."""
+    """Declare a queue that drops its oldest messages when it is full."""
     declare = QueueDeclare(exclusive=True, arguments={"x-max-length": length_max})
     return connection.call(CHANNEL, declare, QueueDeclareOk).queue

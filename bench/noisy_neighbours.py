@@ -1,7 +1,7 @@
-"""Shows what one client suffers, and what the broker's memory does, while others behave badly.
+"""Measures the latency of one client, and the broker's memory, beside misbehaving clients.
 
 A client publishes and consumes 1,000 messages a second; its latency is measured alone, then beside each
-kind of misbehaviour. Then come bodies of 128 MiB and connection churn, which have figures of their own.
+kind of misbehaviour. Bodies of 128 MiB and connection churn follow, which have figures of their own.
 """
 
 import argparse
@@ -31,11 +31,11 @@ from warren.cli.perf.traffic import run_traffic
 from warren.cli.perf.worker_group import Observer
 from warren.client.uri import parse_uri
 
-# What somebody takes as rows of Arrow: 100 MiB, again and again.
+# The stream that is read as Arrow rows repeatedly: 100 MiB.
 STREAM, STREAM_MESSAGES = "rows", 100_000
 LARGE_BYTES = 128 << 20
 LARGE_S = 6.0
-BEHAVIOURS: dict[str, tuple[Behaviour, int, float]] = {  # what, how many processes, seconds to get going
+BEHAVIOURS: dict[str, tuple[Behaviour, int, float]] = {  # what, processes, seconds to start them
     "an endless publisher": (publish_endlessly, 1, 1),
     "an endless declarer": (declare_endlessly, 1, 1),
     "a storm of reconnects": (reconnect_endlessly, 2, 1),
@@ -46,7 +46,7 @@ BEHAVIOURS: dict[str, tuple[Behaviour, int, float]] = {  # what, how many proces
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print tables."""
     arguments = parse_arguments(__doc__ or "", only="the lines that have this in their names, and no others")
     http = free_port()
     with chosen(arguments, http=http) as broker:
@@ -67,7 +67,7 @@ def main() -> None:
 def latencies(
     broker: Broker, arguments: argparse.Namespace, behaviours: dict[str, tuple[Behaviour, int, float]]
 ) -> list[list[str]]:
-    """One line alone, and one beside each misbehaviour."""
+    """Return a row measured alone, and one beside each misbehaviour."""
     before = resident_bytes(broker)
     alone = probe(broker, arguments)
     rows = [line("nobody", alone, alone, before)]
@@ -85,7 +85,7 @@ def latencies(
 
 
 def large_bodies(broker: Broker) -> list[str]:
-    """Messages of 128 MiB, one after the other."""
+    """Publish and consume messages of 128 MiB, one after the other."""
     load = Load(
         target=parse_uri(broker.uri),
         size=LARGE_BYTES,
@@ -102,7 +102,7 @@ def large_bodies(broker: Broker) -> list[str]:
 
 
 def churn(broker: Broker, duration_s: float) -> list[list[str]]:
-    """Connections opened and closed, and whether they leave anything behind."""
+    """Open and close connections, and measure whether memory or objects remain."""
     observer = Observer([broker.pid])
     target = parse_uri(broker.uri)
     before = resident_bytes(broker)

@@ -1,8 +1,8 @@
-"""Shows that memory stays bounded, and other clients are served, while more comes in than goes out.
+"""Shows that memory stays bounded, and other clients are served, while more is published than consumed.
 
 A publisher that is ten times faster than the disk, consumers that stop reading, a thousand consumers that do
-nothing: the broker's memory second by second, and what another client sees meanwhile and alone. Persistent
-messages are published without end and without confirms. Each scenario has a fresh broker.
+nothing: the broker's memory in each second, and the latency of another client meanwhile and alone. Persistent
+messages are published continuously and without confirms. Each scenario has a new broker.
 """
 
 import contextlib
@@ -42,8 +42,8 @@ from warren.client.uri import parse_uri
 
 QUEUES = [f"pressure.{number}" for number in range(10)]
 QUEUE = QUEUES[0]
-SIZE_KB = 1.024  # of a message
-# What Warren has pending, 16 MiB at the most, goes with the next sync, and a new file needs syncs of its own.
+SIZE_KB = 1.024  # of one message
+# One sync writes all data that Warren has pending, at most 16 MiB; a new file needs syncs of its own.
 SYNC_MS = 300
 PUBLISHER = partial(publish_persistently, QUEUE)
 IDLERS = partial(consume_idly, QUEUE)
@@ -53,12 +53,12 @@ AFTER_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Who does what beside the client that is measured."""
+    """The misbehaving clients beside the measured client."""
 
     text: str
     behaviours: tuple[Behaviour, ...]
     settle_s: float = 1.0
-    sync_ms: int = 0  # how much longer each sync takes
+    sync_ms: int = 0  # added to the duration of each sync
 
 
 SCENARIOS = [
@@ -72,7 +72,7 @@ SCENARIOS = [
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print tables."""
     arguments = parse_arguments(__doc__ or "")
     with tempfile.TemporaryDirectory(prefix="warren-bench-faults-") as folder:
         try:
@@ -101,7 +101,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def pressed(scenario: Scenario, broker: Broker, faults: Faults) -> Iterator[Callable[[], float]]:
-    """The scenario, under way; the answer tells how many messages a second came in until then."""
+    """Run the scenario; the value returned gives the messages per second that were published until then."""
     target = parse_uri(broker.uri)
     for queue in QUEUES:
         declare(target, queue)
@@ -121,12 +121,12 @@ def pressed(scenario: Scenario, broker: Broker, faults: Faults) -> Iterator[Call
 
 
 def total_waiting(broker: Broker) -> int:
-    """How many messages the scenarios' queues hold ready."""
+    """Return the number of ready messages in the queues of the scenarios."""
     return sum(waiting(parse_uri(broker.uri), queue) for queue in QUEUES)
 
 
 def memory_line(scenario: Scenario, seen: ClientFigures, ends: tuple[int, int], per_s: float) -> list[str]:
-    """The broker's memory before, during and after."""
+    """Return the broker's memory before, during and after the scenario."""
     before, during, after = (
         " ".join(f"{now / MEBIBYTE:.0f}" for now in part)
         for part in ((ends[0],), seen.resident_bytes, (ends[1],))

@@ -30,12 +30,12 @@ BUSY = (
     " The machine also did other work then: rates are too low and latencies too high for both brokers. "
     "CPU times and their ratios are more reliable."
 )
-QUIET = 1.5  # a fixed loop takes less than this many times its best on a machine that does nothing else
+QUIET = 1.5  # a fixed loop takes less than this many times its minimum on an idle machine
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A figure of the summary, with what it is and its unit."""
+    """A figure of the summary, with its meaning and its unit."""
 
     row: str
     name: str
@@ -79,7 +79,7 @@ def main() -> int:
 
 
 def summary(found: Measurement) -> str:
-    """The table of README.md."""
+    """Return the table of README.md."""
     messages = f"{found.plan['store_messages']:,}"
     lines = []
     for cell in SUMMARY:
@@ -91,7 +91,7 @@ def summary(found: Measurement) -> str:
 
 
 def machine(found: Measurement) -> str:
-    """What it was measured on, as a paragraph."""
+    """Return the description of the machine, as a paragraph."""
     of, seen = found.machine, found.conditions
     text = (
         f"{found.measured_at[:10]}, commit `{found.commit}`: {' and '.join(_brokers(found, erlang=True))} on "
@@ -106,7 +106,7 @@ def machine(found: Measurement) -> str:
 
 
 def traffic(found: Measurement) -> str:
-    """Rates, and the CPU time of brokers and of the load generator."""
+    """Return the rates, and the CPU time of brokers and of the load generator."""
     lines = []
     for row in ROWS:
         cells = [
@@ -119,7 +119,7 @@ def traffic(found: Measurement) -> str:
 
 
 def latency(found: Measurement) -> str:
-    """Percentiles at a fixed rate."""
+    """Return percentiles at a fixed rate."""
     texts = {row.name: row.text for row in ROWS}
     lines = []
     for name in LATENCY_ROWS:
@@ -135,17 +135,17 @@ def latency(found: Measurement) -> str:
 
 
 def memory_and_declares(found: Measurement) -> str:
-    """What connections, queues and messages take."""
+    """Return the memory of connections, queues and messages."""
     return _lines(found, memory.LINES)
 
 
 def backlog(found: Measurement) -> str:
-    """A million messages that wait on the disk."""
+    """Return the figures of a backlog of a million messages on the disk."""
     return _lines(found, store.LINES)
 
 
 def spark(found: Measurement) -> str:
-    """What Spark takes for each row."""
+    """Return the cost of each row with Spark."""
     measured = {row: figures[SPARK] for row, figures in found.figures.items() if SPARK in figures}
     rows = [
         [row, f"{figures['rows']:,.0f}", *(_cell(figures[name]) for name in SPARK_FIGURES)]
@@ -161,7 +161,7 @@ def spark(found: Measurement) -> str:
 
 
 def source(found: Measurement) -> str:
-    """Where the figures come from, as a line below the table of README.md."""
+    """Return the origin of the figures, as a line below the table of README.md."""
     of = found.machine
     return (
         f"Measured on {found.measured_at[:10]} on {of['cores']} cores of {of['processor']}"
@@ -184,7 +184,7 @@ TABLES: dict[str, Callable[[Measurement], str]] = {
 
 
 def _is_quiet(found: Measurement) -> bool:
-    """Whether nothing else kept the cores busy, as far as a fixed loop can tell."""
+    """True if the machine was otherwise idle, as far as a fixed loop shows."""
     seen = found.conditions
     return seen.get("loop_ms_max", 0) <= QUIET * seen.get("loop_ms_min", 0)
 
@@ -200,7 +200,7 @@ def _lines(found: Measurement, lines: Iterable[Line]) -> str:
 
 
 def _brokers(found: Measurement, *, erlang: bool = False) -> list[str]:
-    """The brokers with their versions, in the order of NAMES."""
+    """Return the brokers with their versions, in the order of NAMES."""
     of = found.versions
     rabbitmq = f"RabbitMQ {of.get('rabbitmq', 'not measured')}"
     if erlang and "erlang" in of:
@@ -209,7 +209,7 @@ def _brokers(found: Measurement, *, erlang: bool = False) -> list[str]:
 
 
 def _times(found: Measurement, row: str, name: str, is_rate: bool = False) -> str:
-    """How many times as good Warren's figure is."""
+    """Return by which factor Warren's figure is better."""
     ratio = found.figure(row, RATIO, name)
     if not ratio:
         return "-"
@@ -218,18 +218,18 @@ def _times(found: Measurement, row: str, name: str, is_rate: bool = False) -> st
 
 
 def _cell(value: float | None, unit: str = "") -> str:
-    if value is None or value < 0:  # memory that grew by less than the bodies are long
+    if value is None or value < 0:  # memory that grew by less than the length of the bodies
         return "-"
     return f"{_number(value)} {unit}".rstrip()
 
 
 def _number(value: float) -> str:
-    """With three digits that count."""
+    """Format a number with three significant digits."""
     return figure(float(f"{value:.3g}")) if value else "0"
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
-    """In Markdown, with numbers to the right."""
+    """Return a Markdown table with numbers aligned to the right."""
     rule = ["---" if column < words else "---:" for column in range(len(heads))]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [heads, rule, *rows])
 

@@ -1,4 +1,6 @@
-"""What the policy `retain` costs: persistent messages with confirms, with and without it, in turns."""
+"""Measures the cost of the policy `retain`: persistent messages with confirms, alternately with and without
+it.
+"""
 
 import argparse
 import json
@@ -20,7 +22,7 @@ RATE, CPU = "consumed_per_s", "broker_cpu_us_per_message"
 
 
 def main() -> None:
-    """Measure both in turns, each with a broker of its own, and print the medians."""
+    """Measure both alternately, each with a new broker, and print the medians."""
     parser = argparse.ArgumentParser(description=__doc__)
     beside = Path(sys.executable).parent / "warren"
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
@@ -41,7 +43,7 @@ def main() -> None:
 
 
 def measured(chosen: argparse.Namespace, definition: dict[str, str]) -> dict[str, float]:
-    """The figures of one run, in which `definition` holds for all queues."""
+    """Return the figures of one run in which the policy `definition` applies to all queues."""
     everything = {"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}
     policy = {"vhost": "/", "name": "all", "pattern": ".*", "apply-to": "queues", "definition": definition}
     definitions = {

@@ -1,4 +1,4 @@
-"""The rows of the comparison: what is measured, and what was promised for it."""
+"""The rows of the comparison: what is measured, and the target of Warren."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,18 +6,18 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One traffic measurement, made with every broker."""
+    """One measurement of traffic, made with every broker."""
 
     name: str
     text: str
     load: dict[str, Any]  # fields of a Load
-    figure: str = "broker_cpu_us_per_message"  # what is compared
-    reach: float = 0  # the figure that Warren promises on the reference machine; 0: none
+    figure: str = "broker_cpu_us_per_message"  # the figure that is compared
+    reach: float = 0  # Warren's target on the reference machine; 0: none
 
 
 FIFTY_IN_STEP = {"producers": 50, "consumers": 50, "queues": 50, "confirm_window": 1}
-# Persistent rows acknowledge: what is handed at once to a consumer with automatic acknowledgements needs no
-# disk, and neither broker writes it.
+# Persistent rows use acknowledgements: messages delivered at once to a consumer with automatic
+# acknowledgement are written to the disk by neither broker.
 IN_HUNDREDS = {"is_persistent": True, "ack_every": 100, "prefetch": 1000}
 CONFIRMED = IN_HUNDREDS | {"confirm_window": 1000}
 

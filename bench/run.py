@@ -34,15 +34,15 @@ from warren.cli.perf.worker_group import Observer
 from warren.client.uri import parse_uri
 
 WARMUP_S = 0.5
-MEMORY, STORE, SPARK = "memory", "store", "spark"  # the tables beside that of the rows
-# Spark has an environment of its own, where there is a Java.
+MEMORY, STORE, SPARK = "memory", "store", "spark"  # the tables besides those of the rows
+# Spark has an environment of its own, if there is a Java.
 SPARK_PYTHON = Path(__file__).parent.parent / ".venv-spark" / "bin" / "python"
 SPARK_S_MAX = 900
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSize:
-    """How much is measured."""
+    """The extent of a measurement."""
 
     pairs: int
     duration_s: float
@@ -78,7 +78,7 @@ Starter = Callable[[], contextlib.AbstractContextManager[Broker]]
 
 
 def main() -> None:
-    """Measure, print, and save if asked to."""
+    """Measure, print, and save if requested."""
     arguments = parse_arguments()
     plan = plan_for(arguments)
     comparison = Comparison(starters_for(arguments))
@@ -120,14 +120,14 @@ def main() -> None:
 
 
 def used(plan: RunSize, wanted: Sequence[str]) -> dict[str, object]:
-    """What of the plan counts for the tables and rows that were measured."""
+    """Return the part of the plan that applies to the tables and rows that were measured."""
     prefixes = {MEMORY: ("crowd", "memory_"), STORE: ("store_",), SPARK: ("spark_",)}
     begins = [begin for name in wanted for begin in prefixes.get(name, ("pairs", "duration_"))]
     return {name: value for name, value in asdict(plan).items() if name.startswith(tuple(begins))}
 
 
 def spark_table(arguments: argparse.Namespace, plan: RunSize) -> tuple[str, dict[str, Samples]]:
-    """What `spark.py` prints, run by the Python that has Spark, and its figures; or why there are none."""
+    """Run `spark.py` with the Python that has Spark; returns its output and figures, or what is missing."""
     if not SPARK_PYTHON.exists():
         return "Spark is not measured: there is no .venv-spark, which `make spark` makes", {}
     say("spark")
@@ -151,7 +151,7 @@ def spark_table(arguments: argparse.Namespace, plan: RunSize) -> tuple[str, dict
 
 
 def parse_arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     beside = Path(sys.executable).parent / "warren"
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
@@ -166,7 +166,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def thousands(text: str) -> int:
-    """A number of messages that the table `store` can deal with."""
+    """Parse a number of messages that the table `store` supports."""
     count = int(text)
     if count < MESSAGES_STEP or count % MESSAGES_STEP:
         raise argparse.ArgumentTypeError(f"a multiple of {MESSAGES_STEP}, not {text}")
@@ -174,7 +174,7 @@ def thousands(text: str) -> int:
 
 
 def plan_for(arguments: argparse.Namespace) -> RunSize:
-    """How much the command line wants measured."""
+    """Return the extent of the measurement that the command line selects."""
     plan = QUICK if arguments.quick else THOROUGH
     return replace(
         plan,
@@ -184,7 +184,7 @@ def plan_for(arguments: argparse.Namespace) -> RunSize:
 
 
 def starters_for(arguments: argparse.Namespace) -> dict[str, Starter]:
-    """The brokers that are compared."""
+    """Return functions that start the brokers of the comparison."""
     starters: dict[str, Starter] = {"warren": lambda: warren(arguments.warren)}
     if has_rabbitmq():
         starters = {"rabbitmq": rabbitmq, **starters}
@@ -196,7 +196,7 @@ def starters_for(arguments: argparse.Namespace) -> dict[str, Starter]:
 
 
 class Comparison:
-    """Measures one broker after the other; knows which they were."""
+    """Measures the brokers in turn, and records their versions."""
 
     def __init__(self, starters: Mapping[str, Starter]) -> None:
         self.versions: dict[str, str] = {}
@@ -205,7 +205,7 @@ class Comparison:
     def fresh(
         self, names: Sequence[str], measure: Callable[[str, Broker], Result], times: int
     ) -> dict[str, Samples]:
-        """Each of `names` with each broker in turn; each time a broker that has done nothing before."""
+        """Measure each of `names` with each broker in turn, each time with a new broker."""
         found = {name: Samples() for name in names}
         for number in range(times):
             for name in names:
@@ -217,7 +217,7 @@ class Comparison:
         return found
 
     def rows(self, rows: list[Row], plan: RunSize) -> dict[str, Samples]:
-        """Every row with every broker, in turn; who is not measured is idle."""
+        """Measure every row with every broker in turn; the others are idle meanwhile."""
         found = {row.name: Samples() for row in rows}
         with started(self._starters) as brokers:
             self.versions |= {broker.name: broker.version for broker in brokers}
@@ -233,13 +233,13 @@ class Comparison:
 
 @contextlib.contextmanager
 def started(starters: Mapping[str, Starter]) -> Iterator[list[Broker]]:
-    """All brokers at once."""
+    """Start all brokers."""
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(starter()) for starter in starters.values()]
 
 
 def measure_row(row: Row, broker: Broker, plan: RunSize) -> Result:
-    """One run of one row."""
+    """Measure one row once."""
     load = Load(
         target=parse_uri(broker.uri), duration_s=plan.duration_s, warmup_s=WARMUP_S, processes=2, **row.load
     )
@@ -252,7 +252,7 @@ def measure_row(row: Row, broker: Broker, plan: RunSize) -> Result:
 
 
 def machine(traffic: dict[str, Samples]) -> str:
-    """How fast the machine and its disk were while they were measured."""
+    """Describe how fast the machine and its disk were during the measurement."""
     loops, syncs = seen(traffic, "machine_loop_ms"), seen(traffic, "machine_sync_us")
     low, middle, high = min(loops), statistics.median(loops), max(loops)
     text = f"a fixed loop took {middle:.0f} ms of processor time here, {low:.0f} at best, {high:.0f} at worst"
@@ -263,7 +263,7 @@ def machine(traffic: dict[str, Samples]) -> str:
 
 
 def seen(traffic: dict[str, Samples], name: str) -> list[float]:
-    """A figure of every run of every row that has it."""
+    """Return the figure `name` of all runs that have it."""
     return [
         figures[name]
         for samples in traffic.values()
@@ -274,7 +274,7 @@ def seen(traffic: dict[str, Samples], name: str) -> list[float]:
 
 
 def cost_table(rows: list[Row], traffic: dict[str, Samples]) -> str:
-    """Rates, and the processor time of brokers and of the load tool."""
+    """Return the table of rates, and of the CPU time of brokers and of the load generator."""
     cpu, client, rate = "broker_cpu_us_per_message", "client_cpu_us_per_message", "consumed_per_s"
     lines = []
     for row in rows:
@@ -291,7 +291,7 @@ def cost_table(rows: list[Row], traffic: dict[str, Samples]) -> str:
 
 
 def latency_table(traffic: dict[str, Samples]) -> str:
-    """Percentiles of the rows at a fixed rate, from when a message was due."""
+    """Return the percentiles of the rows at a fixed rate, measured from when a message was due."""
     lines = []
     for name in LATENCY_ROWS:
         if name not in traffic:
@@ -311,13 +311,13 @@ def latency_table(traffic: dict[str, Samples]) -> str:
 
 
 def promise(name: str, wanted: str) -> str:
-    """What was promised of a row's figure, if it was that figure."""
+    """Return the target for a figure of a row, if the row has one."""
     row = next(row for row in ROWS if row.name == name)
     return f"<= {row.reach:g}" if row.figure == wanted else ""
 
 
 def say(text: str) -> None:
-    """Progress, on standard error."""
+    """Print progress to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 

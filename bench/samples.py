@@ -1,4 +1,4 @@
-"""The figures of a measurement that was made several times, and tables of them."""
+"""The figures of repeated measurements, and tables of them."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -12,23 +12,23 @@ NAMES = ("rabbitmq", "warren")
 
 @dataclass(slots=True)
 class Samples:
-    """The figures of one measurement: by broker, then one dictionary per time it was made."""
+    """The figures of one measurement: by broker, a list with one dictionary for each run."""
 
     by_broker: dict[str, list[dict[str, float]]] = field(default_factory=dict)
 
     def add(self, broker: str, result: Result) -> None:
-        """Keep what one run found."""
+        """Add the figures of one run."""
         self.by_broker.setdefault(broker, []).append(result.figures)
 
     def median(self, broker: str, name: str) -> float | None:
-        """The median of a figure; None if it was not measured."""
+        """Return the median of a figure; None if it was not measured."""
         values = [figures[name] for figures in self.by_broker.get(broker, []) if name in figures]
         return statistics.median(values) if values else None
 
     def ratio(self, name: str, *, is_rate: bool = False) -> float | None:
-        """How many times as good Warren's figure is as RabbitMQ's: the median over the pairs.
+        """Return by which factor Warren's figure is better than RabbitMQ's: the median over the pairs.
 
-        Less is better, except of a rate.
+        A lower figure is better, except for a rate.
         """
         pairs = zip(self.by_broker.get("rabbitmq", []), self.by_broker.get("warren", []), strict=False)
         ratios = [
@@ -41,7 +41,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a table: which figure of which measurement, and what it is."""
+    """A line of a table: a figure of a measurement, and its text."""
 
     measurement: str
     name: str
@@ -51,7 +51,7 @@ class Line:
 
 
 def lines_table(lines: Sequence[Line], found: Mapping[str, Samples]) -> str:
-    """Every line, its figure for each broker, and their ratio."""
+    """Return a table of all lines, with the figure for each broker, and their ratio."""
     rows = []
     for line in lines:
         samples = found[line.measurement]

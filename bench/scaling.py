@@ -26,7 +26,7 @@ from warren.client.uri import Target, parse_uri
 
 THINGS = (1, 1_000, 100_000)
 ON_DISK = (1, 1_000_000, 10_000_000)
-LARGEST = 1_000_000  # unless told otherwise: ten million take 11 GB of disk, and minutes to publish
+LARGEST = 1_000_000  # by default; ten million take 11 GB of disk, and minutes to publish
 CONNECTIONS = (1, 100, 5_000)
 WAITING = {"ack_every": 100, "prefetch": 1_000}
 PERSISTENT = WAITING | {"is_persistent": True, "size": 1024, "confirm_window": 1_000}
@@ -35,12 +35,12 @@ MEBIBYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """One thing that grows, and the load that is measured meanwhile."""
+    """A kind of object whose number grows, and the load that is measured with it."""
 
     name: str
     text: str
     counts: tuple[int, ...]
-    field: str  # of the Load, set to the count; empty: so many idle connections stand by
+    field: str  # field of Load that is set to the count; empty: the count of idle connections
     load: dict[str, Any]
 
 
@@ -62,7 +62,7 @@ GROWTHS = [
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     beside = Path(sys.executable).parent / "warren"
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def row(growth: Growth, base: Load, broker: Broker, arguments: argparse.Namespace) -> list[str]:
-    """One line: the cost at each count."""
+    """Return one line: the cost at each count."""
     cells, found = [], []
     for count in growth.counts:
         if count > arguments.largest and not arguments.long:
@@ -108,14 +108,14 @@ def row(growth: Growth, base: Load, broker: Broker, arguments: argparse.Namespac
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The broker's processor time for a message, and its memory meanwhile."""
+    """The broker's CPU time for a message, and its memory."""
 
     cpu_us: float
     mebibytes: float
 
 
 def cost(growth: Growth, count: int, measured: tuple[Load, Broker, int]) -> Cost:
-    """The cost of a message with `count` of what grows."""
+    """Measure the cost of a message with `count` objects."""
     base, broker, runs = measured
     changes = growth.load | ({growth.field: count} if growth.field else {})
     observer = Observer([broker.pid], on_setup=print_setup)
@@ -128,7 +128,7 @@ def cost(growth: Growth, count: int, measured: tuple[Load, Broker, int]) -> Cost
 
 
 def cost_between(before: LoadSnapshot, after: LoadSnapshot) -> float:
-    """The broker's processor time per message between two moments, in µs."""
+    """Return the broker's CPU time per message between two snapshots, in µs."""
     consumed = after.totals.consumed - before.totals.consumed
     if not consumed:
         sys.exit("nothing was consumed in a whole run: there is no cost of a message to tell")
@@ -137,7 +137,7 @@ def cost_between(before: LoadSnapshot, after: LoadSnapshot) -> float:
 
 @contextlib.contextmanager
 def idle_connections(target: Target, count: int) -> Iterator[None]:
-    """So many connections that do nothing."""
+    """Open `count` connections that do nothing."""
     links = [open_connection(target) for _ in range(count)]
     try:
         yield

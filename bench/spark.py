@@ -1,10 +1,10 @@
-"""What Spark takes to read and to write messages, beside what it takes to read a file of the same rows.
+"""Measures the cost of reading and writing messages with Spark, compared to reading a file of the same rows.
 
 .venv-spark/bin/python bench/spark.py --warren .venv-compiled/bin/warren
 
-Every line is a batch of so many rows, made several times in one session. A figure is the processor time for
-each row, of the broker, of Python (the driver and the workers) and of the JVM: the least of the runs, since
-all that the machine does beside it only adds.
+Every line is a batch that is run several times in one session. A figure is the CPU time for each row, of the
+broker, of Python (the driver and the workers) and of the JVM: the minimum of the runs, since other work on
+the machine only adds to it.
 """
 
 import argparse
@@ -40,7 +40,7 @@ from spark_load import (
 from spark_usage import Spent, Watch
 from table import figure, table
 
-# What looks at each value of a column, and does as little as can be with it.
+# An expression that reads each value of a column, with as little work as possible.
 TOUCH = {
     "string": "coalesce(octet_length({}), 0)",
     "binary": "coalesce(octet_length({}), 0)",
@@ -57,18 +57,18 @@ LATENCY_HEADS = ["micro-batches", "batch p50 ms", "batch p95 ms", "message p50 m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkBatch:
-    """One batch: what it does, with how many rows."""
+    """A batch: its work, and the number of its rows."""
 
     text: str
     rows: int
     work: Callable[[], None]
     broker: Broker | None = None
-    # What is done before each run, and not measured.
+    # Called before each run, and not measured.
     prepare: Callable[[], None] = lambda: None
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print tables."""
     arguments = parse_arguments()
     begun = time.monotonic()
     with contextlib.ExitStack() as stack:
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     beside = Path(sys.executable).parent / "warren"
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
@@ -106,7 +106,7 @@ def parse_arguments() -> argparse.Namespace:
 
 @contextlib.contextmanager
 def started(arguments: argparse.Namespace) -> Iterator[dict[str, SparkBroker]]:
-    """The brokers that are compared."""
+    """Start the brokers of the comparison."""
     with contextlib.ExitStack() as stack:
         management = free_port()
         ours = stack.enter_context(warren(arguments.warren, http=(management, 0)))
@@ -117,13 +117,13 @@ def started(arguments: argparse.Namespace) -> Iterator[dict[str, SparkBroker]]:
 
 
 class Bench:
-    """Makes the batches."""
+    """Creates the batches."""
 
     def __init__(self, spark: SparkSession, folder: Path, arguments: argparse.Namespace) -> None:
         self._spark = spark
         self._folder = folder
         self._rows: int = arguments.rows
-        # What takes a few times as long, and many times.
+        # The numbers of rows for batches that cost several times as much, or many times.
         self._fewer: int = max(arguments.rows // 5, 1)
         self._few: int = max(arguments.rows // 50, 1)
         self._runs: int = arguments.runs
@@ -132,7 +132,7 @@ class Bench:
         self._filled: set[tuple[str, str]] = set()
 
     def lines(self, places: dict[str, SparkBroker]) -> Iterator[SparkBatch]:
-        """All batches, the dearest last."""
+        """Yield all batches, the most expensive last."""
         yield from self._floor(places["warren"])
         yield from self._arrow(places["warren"])
         for place in places.values():
@@ -141,7 +141,7 @@ class Bench:
             yield from self._sinks(place)
 
     def streaming(self, places: dict[str, SparkBroker]) -> dict[str, Callable[[], list[float]]]:
-        """Queries that go on, and what one message waits: batch and message, p50 and p95 in ms."""
+        """Return the latency measurements of streaming queries: batch and message, p50 and p95 in ms."""
         found: dict[str, Callable[[], list[float]]] = {
             "micro-batch, rate source": lambda: rate_latencies(self._spark, self._folder)
         }
@@ -153,7 +153,7 @@ class Bench:
         return found
 
     def measured(self, line: SparkBatch) -> Spent:
-        """The least that a run took, behind one that nobody counts: the JVM compiles what it runs often."""
+        """Return the minimum over the runs, without a first one, in which the JVM compiles hot code."""
         runs = []
         for _ in range(1 + self._runs):
             line.prepare()
@@ -170,7 +170,7 @@ class Bench:
         )
 
     def _floor(self, place: SparkBroker) -> Iterator[SparkBatch]:
-        """Spark without us: the same rows out of a file."""
+        """Yield batches without the connector: the same rows read from a file."""
         file = str(self._folder / "same")
 
         def same() -> DataFrame:
@@ -255,7 +255,7 @@ class Bench:
                 )
 
     def _read(self, place: SparkBroker, kind: str, transport: str, **given: str) -> DataFrame:
-        """The stream with messages of a kind, filled when it is read first."""
+        """Read the stream with messages of a kind, which is filled before the first read."""
         queue = f"{kind}-{transport}"
         if (place.broker.name, queue) not in self._filled:
             rows = self._few if transport == "amqp" else self._rows if kind == "equal" else self._fewer
@@ -265,7 +265,7 @@ class Bench:
         return self._spark.read.format("warren").options(**wanted).load(queue)
 
     def _read_super_stream(self, place: SparkBroker, rows: int, at_once: int = SENT_AGAIN) -> DataFrame:
-        """A super stream with so many rows, filled when it is read first."""
+        """Read a super stream with `rows` rows, which is filled before the first read."""
         name = f"spread-{at_once}"
         if (place.broker.name, name) not in self._filled:
             fill_super_stream(self._spark, place, name, count=rows, at_once=at_once)
@@ -274,13 +274,13 @@ class Bench:
         return self._spark.read.format("warren").options(**wanted).load()
 
     def _fill_queue(self, place: SparkBroker, kind: str) -> None:
-        """A durable classic queue with persistent messages, for `_lease`."""
+        """Fill a durable classic queue with persistent messages, for `_lease`."""
         place.declare("leased", is_stream=False)
         writer = messages(self._spark, kind, self._fewer).write.format("warren").options(**place.options())
         writer.option("txn", "none").mode("append").save("leased")
 
     def _lease(self, place: SparkBroker) -> None:
-        """Take all that waits, by a streaming query that ends."""
+        """Consume all ready messages with a streaming query that ends."""
         wanted = place.options() | {"mode": "lease", "minPartitions": "2"}
         rows = touched(self._spark.readStream.format("warren").options(**wanted).load("leased"))
         with tempfile.TemporaryDirectory(dir=self._folder) as checkpoint:
@@ -295,13 +295,13 @@ class Bench:
 
 
 def touched(frame: DataFrame) -> DataFrame:
-    """Each value looked at, and next to nothing left of it."""
+    """Return the rows with each value read, and a result of minimal size."""
     looked_at = [TOUCH[COLUMNS[name]].format(f"`{name}`") for name in frame.columns]
     return frame.selectExpr(" + ".join(looked_at) + " as total")
 
 
 def cells(line: SparkBatch, spent: Spent) -> list[str]:
-    """A row under HEADS."""
+    """Return a row under HEADS."""
 
     def each(seconds: float) -> str:
         return figure(seconds / line.rows * 1e6)
@@ -321,7 +321,7 @@ def _padded(wait: list[float]) -> list[str]:
 def figures(
     lines: list[SparkBatch], found: dict[str, Spent], waits: dict[str, list[float]]
 ) -> dict[str, dict[str, float]]:
-    """What is saved, by line."""
+    """Return the figures to be saved, by line."""
     saved = {line.text: found[line.text].per_row(line.rows) for line in lines}
     for text, values in waits.items():
         saved[text] = dict(zip(LATENCY_HEADS[1:], values, strict=False))

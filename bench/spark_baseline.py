@@ -1,4 +1,4 @@
-"""A source of Spark that has its rows already: what is left is what any source in Python takes."""
+"""A Spark data source that has its rows in memory: its cost is that of any data source in Python."""
 
 from collections.abc import Iterator
 
@@ -18,19 +18,19 @@ VALUES = {
 
 
 class ReadyRows(DataSource):
-    """`rows` messages that are all the same."""
+    """`rows` equal messages."""
 
     @classmethod
     def name(cls) -> str:
-        """Its format."""
+        """Return the name of the format."""
         return "ready"
 
     def schema(self) -> str:
-        """All columns."""
+        """Return the schema with all columns."""
         return ddl(COLUMNS)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For `spark.read`."""
+        """Return the reader for `spark.read`."""
         return _Reader(int(self.options["rows"]))
 
 

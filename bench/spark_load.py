@@ -1,4 +1,4 @@
-"""Messages for Spark to read and to write, and queries that go on."""
+"""Messages that Spark reads and writes, and streaming queries."""
 
 import json
 import os
@@ -40,25 +40,26 @@ PROPERTIES = {
 }
 SENT_AGAIN = 20_000
 PARTITIONS = 4
-# Messages of a super stream that are confirmed before the next come: each partition's share is a chunk.
+# Number of messages of a super stream that are confirmed at once: the share of each partition becomes a
+# chunk.
 CONFIRMED_AT_ONCE = 400
-# Batches of a query that are looked at, unless they take longer than that; the first does not count.
+# Number of batches of a query that are measured, without the first, and the time limit.
 BATCHES = 20
 QUERY_S_MAX = 40.0
-# What micro-batches have to do when there is next to nothing to do.
+# Interval of messages for micro-batches with minimal work.
 INTERVAL_S = 0.02
 MILLISECONDS = 1e3
 
 
 @dataclass(frozen=True, slots=True)
 class SparkBroker:
-    """A broker, and the port of its HTTP API, if it has one that is needed."""
+    """A broker, and the port of its HTTP API, if that is needed."""
 
     broker: Broker
     management: int | None
 
     def options(self) -> dict[str, str]:
-        """What a reader or a writer must know of it."""
+        """Return the options of a reader or a writer for this broker."""
         found = {"uri": self.broker.uri}
         if self.management:
             found["managementUri"] = f"http://127.0.0.1:{self.management}"
@@ -66,11 +67,11 @@ class SparkBroker:
 
     @property
     def parsed(self) -> BrokerOptions:
-        """The same, read."""
+        """The parsed options."""
         return read_options(self.options() | {"queue": "any"}).broker
 
     def declare_super_stream(self, name: str) -> None:
-        """An exchange, and the streams that its keys lead to, new and empty, as stream clients make them."""
+        """Declare an exchange and the streams that its keys lead to, new and empty, as stream clients do."""
         with self._link() as link:
             link.call(
                 CHANNEL,
@@ -91,7 +92,7 @@ class SparkBroker:
                 )
 
     def declare(self, queue: str, *, is_stream: bool) -> None:
-        """A durable queue, new and empty."""
+        """Declare a durable queue, new and empty."""
         with self._link() as link:
             link.call(CHANNEL, QueueDelete(queue=queue), QueueDeleteOk)
             arguments = {"x-queue-type": "stream"} if is_stream else {}
@@ -108,9 +109,9 @@ class SparkBroker:
 
 
 def session(folder: Path) -> SparkSession:
-    """A Spark of this process, with as many cores as the goals are for."""
+    """Start Spark in this process, with the number of cores that the targets are for."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # What is registered here, workers must be able to import.
+    # Worker processes must be able to import the data source that is registered here.
     places = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(place for place in places if place)
     spark = (
@@ -131,14 +132,14 @@ def session(folder: Path) -> SparkSession:
 
 
 def messages(spark: SparkSession, kind: str, count: int) -> DataFrame:
-    """Messages to write: `equal` ones differ in their bodies, `mixed` ones also in an id and headers."""
+    """Return messages to write: `equal` ones differ in their bodies, `mixed` ones in id and headers, too."""
     rows = spark.range(count, numPartitions=2)
     body = f"cast(rpad(concat('{{\"id\":', id, ',\"text\":\"'), {SIZE}, 'abcdefgh') as binary) as body"
     return rows.selectExpr(body, "'application/json' as content_type", *PROPERTIES[kind])
 
 
 def fill(spark: SparkSession, place: SparkBroker, queue: str, *, kind: str, count: int) -> None:
-    """A stream with `count` such messages, of which some are sent again and again."""
+    """Fill a stream with `count` of these messages, some of which are sent repeatedly."""
     place.declare(queue, is_stream=True)
     _send(place, messages(spark, kind, min(count, SENT_AGAIN)), ("", queue), count=count)
 
@@ -146,7 +147,7 @@ def fill(spark: SparkSession, place: SparkBroker, queue: str, *, kind: str, coun
 def fill_super_stream(
     spark: SparkSession, place: SparkBroker, name: str, *, count: int, at_once: int = SENT_AGAIN
 ) -> None:
-    """The same over a super stream: each partition gets a share of `at_once` messages, then of the next."""
+    """Fill a super stream with `count` messages: each partition gets a share of every `at_once` messages."""
     place.declare_super_stream(name)
     rows = messages(spark, "equal", min(count, SENT_AGAIN))
     keyed = rows.selectExpr("*", f"cast(pmod(hash(body), {PARTITIONS}) as string) as routing_key")
@@ -161,7 +162,7 @@ def _send(
     count: int,
     at_once: int = SENT_AGAIN,
 ) -> None:
-    """Publish `count` messages; where `at_once` is small, wait for the confirms of so many each time."""
+    """Publish `count` messages, and wait for the confirms after every `at_once` of them."""
     with AmqpPublisher(place.parsed) as publisher:
         encoder = _encoder(publisher)
         frames = [
@@ -176,14 +177,14 @@ def _send(
 
 
 def rate_latencies(spark: SparkSession, folder: Path) -> list[float]:
-    """How long batches of Spark's own source take: nothing of ours is quicker."""
+    """Return the latency of batches of Spark's own rate source: a lower bound for the connector."""
     rows = spark.readStream.format("rate").option("rowsPerSecond", 50).load()
     durations = [duration for _, duration, _ in _batches(spark, rows, folder / "rate")[1:]]
     return _percentiles(durations)
 
 
 def latencies(spark: SparkSession, place: SparkBroker, folder: Path, transport: str) -> list[float]:
-    """How long batches take, and how long messages wait for the end of theirs, p50 and p95 in ms."""
+    """Return the latencies of batches, and of messages until the end of their batch: p50 and p95 in ms."""
     queue = f"steady-{transport}"
     place.declare(queue, is_stream=True)
     options = place.options() | {"transport": transport, "mode": "stream"}
@@ -207,7 +208,7 @@ def latencies(spark: SparkSession, place: SparkBroker, folder: Path, transport: 
 
 
 def _next(offset: Any) -> int:
-    """How far a batch goes that ends with `offset` of one stream."""
+    """Return the offset in the one stream at which a batch with the end `offset` ends."""
     streams = (json.loads(offset) if isinstance(offset, str) else offset)["s"]
     (stream,) = streams.values()
     found: int = stream["next"]
@@ -215,7 +216,7 @@ def _next(offset: Any) -> int:
 
 
 def _publish(place: SparkBroker, queue: str, published: list[float], is_over: threading.Event) -> None:
-    """A message every now and then, each with the time at which it was sent."""
+    """Publish messages at the interval, and record the time at which each was sent."""
     import pyarrow as pa
 
     with AmqpPublisher(place.parsed) as publisher:
@@ -234,7 +235,9 @@ def _encoder(publisher: AmqpPublisher) -> PublishEncoder:
 
 
 def _batches(spark: SparkSession, rows: DataFrame, checkpoint: Path) -> list[tuple[float, float, Any]]:
-    """When each batch with rows ended (s), how long it took (ms), and where; the first one is slow."""
+    """Return for each batch with rows when it ended (s), its duration (ms), and its end offset; the first is
+    slow.
+    """
     query = rows.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).start()
     try:
         deadline = time.monotonic() + QUERY_S_MAX
@@ -253,7 +256,7 @@ def _batches(spark: SparkSession, rows: DataFrame, checkpoint: Path) -> list[tup
 
 
 def _percentiles(values: list[float]) -> list[float]:
-    """p50 and p95; nothing of too few."""
+    """Return p50 and p95; an empty list for fewer than two values."""
     if len(values) < 2:
         return []
     return [statistics.median(values), statistics.quantiles(values, n=20, method="inclusive")[-1]]

@@ -1,4 +1,4 @@
-"""Whose processor time a Spark job takes: the broker's, that of Python, or that of the JVM."""
+"""Attributes the CPU time of a Spark job to the broker, Python and the JVM."""
 
 import os
 import time
@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 from brokers import Broker
 from warren.cli.perf.usage import TICKS_PER_S, stat_fields, usage
 
-# Of /proc/PID/stat behind the command: user and system time, of the process itself.
+# Fields of /proc/PID/stat after the command: user and system time of the process itself.
 _OWN_TIMES = slice(11, 13)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """Processor time, and what the clock said."""
+    """CPU times of a job, and its duration."""
 
     broker_s: float
     python_s: float
@@ -26,11 +26,11 @@ class Spent:
 
     @property
     def cpu_s(self) -> float:
-        """All of it."""
+        """The total CPU time."""
         return self.broker_s + self.python_s + self.jvm_s
 
     def per_row(self, rows: int) -> dict[str, float]:
-        """By name, as they are saved."""
+        """Return the figures by row, under the names with which they are saved."""
         return {
             "rows": rows,
             "rows_per_s": rows / self.seconds,
@@ -41,7 +41,7 @@ class Spent:
 
 
 class Watch:
-    """Looks at the processes of a session: the driver, its JVM, and the workers, which are the JVM's."""
+    """Measures the processes of a session: the driver, its JVM, and the workers, which the JVM starts."""
 
     def __init__(self, spark: SparkSession) -> None:
         jvm = spark.sparkContext._jvm
@@ -49,7 +49,7 @@ class Watch:
         self._jvm: int = jvm.java.lang.ProcessHandle.current().pid()
 
     def spent(self, work: Callable[[], None], broker: Broker | None) -> Spent:
-        """What `work` takes."""
+        """Return the usage during `work`."""
         broker_s, all_s, jvm_s = self._times(broker)
         begun = time.monotonic()
         work()
@@ -63,7 +63,7 @@ class Watch:
         )
 
     def _times(self, broker: Broker | None) -> tuple[float, float, float]:
-        """Of the broker, of the JVM with all that Python does, and of the JVM alone."""
+        """Return the CPU times of the broker, of the JVM with all of Python, and of the JVM alone."""
         own = stat_fields(Path(f"/proc/{self._jvm}/stat").read_text())[_OWN_TIMES]
         driver = sum(os.times()[:2])
         return (

@@ -1,4 +1,4 @@
-"""What messages on the disk cost: to recover, to read back, and in room, also when most of them are gone."""
+"""Measures messages on the disk: recovery, reading and size, also after most of them were acknowledged."""
 
 import time
 
@@ -22,8 +22,8 @@ from warren.client.uri import parse_uri
 
 QUEUE = "backlog"
 SIZE = 1024
-MESSAGES_STEP = THINNED  # a backlog is a multiple of it, so that tens and hundreds come out even
-THINNED_MAX = 300_000  # RabbitMQ takes long to acknowledge them one by one
+MESSAGES_STEP = THINNED  # the size of a backlog is a multiple of it, so that tens and hundreds divide it
+THINNED_MAX = 300_000  # RabbitMQ takes long to acknowledge these one by one
 MEBIBYTE = 1 << 20
 RECOVERY_S_MAX = 300
 LINES = [
@@ -44,7 +44,7 @@ LINES = [
 
 
 def measure_store(broker: Broker, count: int) -> Result:
-    """Fill one queue, kill, start, drain it; fill it again, and acknowledge nine of ten that lie together."""
+    """Fill, kill, start and drain a queue; fill it again, and acknowledge nine of ten adjacent messages."""
     result = Result("store", {"messages": count, "size": SIZE})
     figures = result.figures
     print_setup("starting again")
@@ -75,7 +75,7 @@ def measure_store(broker: Broker, count: int) -> Result:
 
 
 def start_again(broker: Broker, count: int) -> float:
-    """Kill the broker; the seconds from its start until it says that so many messages wait."""
+    """Kill the broker; returns the seconds from its start until it reports all messages as ready."""
     broker.kill()
     begin_s = time.monotonic()
     broker.start()
@@ -84,7 +84,7 @@ def start_again(broker: Broker, count: int) -> float:
 
 
 def add_costs(figures: dict[str, float], name: str, count: int, span: Span) -> None:
-    """How fast, and at what cost to the broker and to this process."""
+    """Add the rate, and the costs for the broker and for this process."""
     figures[f"{name}_per_s"] = count / span.elapsed_s
     figures[f"{name}_cpu_us_per_message"] = span.broker_s / count * 1e6
     figures[f"{name}_client_cpu_us_per_message"] = span.client_s / count * 1e6

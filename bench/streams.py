@@ -1,7 +1,7 @@
-"""What one consumer gets of a long stream over the stream protocol, beside reading its files.
+"""Measures a consumer of a long stream over the stream protocol, compared to reading its files.
 
-The consumer is a process of its own that only counts octets. The files are read once from the disk, as far as
-the system lets go of them when it is asked to, and once as it has them in memory.
+The consumer is a process of its own that only counts bytes. The files are read once from the disk, as far as
+the system drops them from its cache on request, and once from that cache.
 """
 
 import argparse
@@ -27,13 +27,13 @@ from warren.wire.streams.publish import Publication, encode_publish
 MIB = 1 << 20
 STREAM = "s"
 FIRST = Offset(OffsetType.FIRST)
-# Messages of one frame, and chunks that the consumer takes ahead.
+# The number of messages in a frame, and of chunks for which the consumer gives credit.
 BATCH = 500
 CREDIT = 50
 BLOCK = MIB
-# How a Deliver begins: up to how many messages its chunk has.
+# The beginning of a Deliver, up to the number of messages in its chunk.
 HEAD = 17
-# By which the last message is found, and no other one.
+# The filter value of the last message, which no other one has.
 LAST = "last"
 
 
@@ -73,16 +73,17 @@ def main() -> None:
 
 
 def line(text: str, took: float, octets: int, *others: str) -> list[str]:
-    """Of the table."""
+    """Return a line of the table."""
     return [text, f"{took:.2f}", f"{octets / MIB / took:,.0f}", *(others or ("", "", ""))]
 
 
 def consumed(
     text: str, broker: Broker, port: int, count: int, *, asked: tuple[int, dict[str, str]] = (0, {})
 ) -> list[str]:
-    """A consumer that takes `count` messages, in a process of its own.
+    """Measure a consumer of `count` messages, in a process of its own.
 
-    `asked` are the octets that it comes by, if these are not what it gets, and the properties that say so.
+    `asked` contains the bytes to divide by, if these are not the received ones, and the consumer's
+    properties.
     """
     here, there = multiprocessing.Pipe()
     used = on_cpu(broker.pid)
@@ -114,7 +115,7 @@ def fill(port: int, count: int, size: int) -> None:
 
 
 def read(files: list[Path]) -> None:
-    """Read all of them, and do nothing with it."""
+    """Read all files, and discard the data."""
     block = bytearray(BLOCK)
     for file in files:
         with file.open("rb", buffering=0) as found:
@@ -123,20 +124,20 @@ def read(files: list[Path]) -> None:
 
 
 def forget(files: list[Path]) -> None:
-    """Have the system let go of what it has of them in memory."""
+    """Ask the system to drop the files from its cache."""
     for file in files:
         with file.open("rb") as found:
             os.posix_fadvise(found.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def on_cpu(pid: int) -> float:
-    """For how many seconds all threads of a process had a processor."""
+    """Return the CPU time of all threads of a process, in seconds."""
     tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
 class Client:
-    """One end of a connection of the stream protocol."""
+    """The client side of a connection of the stream protocol."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port))
@@ -152,16 +153,16 @@ class Client:
         self._socket.sendall(octets)
 
     def hear(self) -> bytes:
-        """The next frame."""
+        """Return the next frame."""
         return self.file.read(int.from_bytes(self.file.read(4), "big"))
 
     def ask(self, command: StreamCommand) -> bytes:
-        """Its answer."""
+        """Send a command, and return its response."""
         self.say(command.encode(1))
         return self.hear()
 
     def await_confirms(self, count: int) -> None:
-        """Return when `count` messages are safe."""
+        """Wait until `count` messages are confirmed."""
         while count:
             frame = self.hear()
             assert frame[:2] == CommandKey.PUBLISH_CONFIRM.to_bytes(2, "big"), frame[:20]
@@ -183,7 +184,7 @@ def _consume(port: int, count: int, properties: dict[str, str], told: Connection
 
 
 def _chunks(receive: Callable[[bytearray], int]) -> Iterator[tuple[int, int]]:
-    """Octets and messages of each Deliver that comes: only how it begins is looked at."""
+    """Yield the bytes and the number of messages of each Deliver, parsing only its beginning."""
     buffer = bytearray(BLOCK)
     head, left = b"", 0
     while got := receive(buffer):

@@ -1,10 +1,10 @@
-"""Tables of text, their numbers to the right."""
+"""Text tables with numbers aligned to the right."""
 
 from collections.abc import Sequence
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> str:
-    """The rows under their heads; the first `words` columns are words, the others numbers."""
+    """Return the rows under their heads; the first `words` columns are text, the others numbers."""
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
     lines = [
         "  ".join(
@@ -17,7 +17,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1
 
 
 def figure(value: float | None) -> str:
-    """A figure with three digits that count; a dash if there is none."""
+    """Format a figure with three significant digits; a dash for None."""
     if value is None:
         return "-"
     if abs(value) >= 100:
@@ -26,5 +26,5 @@ def figure(value: float | None) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """How many times as good."""
+    """Format the factor by which a figure is better."""
     return "-" if value is None else f"{figure(value)} x"

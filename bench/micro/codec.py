@@ -1,4 +1,4 @@
-"""Nanoseconds per call of the codec: tables, properties and methods. Says which build it measured."""
+"""Measures the codec in nanoseconds per call: tables, properties and methods; prints the build."""
 
 import argparse
 import json
@@ -33,7 +33,7 @@ FULL = BasicProperties(
 
 
 def cases() -> dict[str, Callable[[], object]]:
-    """What is measured, by name."""
+    """Return the measured calls, by name."""
     small, large = encode_table(SMALL_TABLE), encode_table(LARGE_TABLE)
     declare = QueueDeclare(queue="jobs", durable=True, arguments=SMALL_TABLE)
     octets = {method.name: method.encode() for method in (declare, BasicAck(7), BasicGet(queue="jobs"))}
@@ -59,7 +59,7 @@ def cases() -> dict[str, Callable[[], object]]:
 
 
 def nanoseconds(call: Callable[[], object], seconds: float) -> float:
-    """CPU time, the best of ten runs that together take about `seconds`."""
+    """Return the CPU time per call (ns), the minimum of ten runs that together take about `seconds`."""
     timer = timeit.Timer(call, timer=time.process_time)
     calls, elapsed = timer.autorange()
     calls = max(1, int(calls * seconds / 10 / elapsed))
@@ -67,7 +67,7 @@ def nanoseconds(call: Callable[[], object], seconds: float) -> float:
 
 
 def main() -> None:
-    """Measures everything and prints a table, or JSON."""
+    """Measure everything, and print a table or JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=0.5, help="per line")
     parser.add_argument("--json", action="store_true")

@@ -1,6 +1,6 @@
-"""Nanoseconds of CPU per route, bind and unbind at 1, 1,000 and 100,000 bindings, and on which build.
+"""Measures CPU time per route, bind and unbind (ns) at 1, 1,000 and 100,000 bindings, and prints the build.
 
-A route should cost the same in all three columns: that is what `flat` means.
+A route should cost the same in all three columns: that is the meaning of `flat`.
 """
 
 import argparse
@@ -20,31 +20,33 @@ from warren.wire.properties import BasicProperties
 
 SIZES = (1, 1_000, 100_000)
 SHAPES = ("direct", "fanout", "topic", "headers", "x-consistent-hash", "x-modulus-hash")
-# The hash exchanges look at each candidate once per slot: a thousand of them are many already.
+# The hash exchanges try each candidate once per slot, so a thousand of them are many.
 SIZE_MAX = {"x-consistent-hash": 1_000}
 
 
 def binding(kind: str, source: Exchange, number: int) -> Binding:
-    """The binding with this number, of the shape that its type is used with."""
+    """Return binding number `number`, in the form in which its exchange type is used."""
     queue = f"queue-{number}"
     if kind == "topic":
         return Binding(source, f"orders.eu.{number}.#", None, queue)
     if kind == "headers":
         return Binding(source, "", {"x-match": "all", "kind": "order", "id": number}, queue)
     if kind == "fanout":
-        # One queue however many bindings, else it is the deliveries that are measured.
+        # A single queue for all bindings, since otherwise deliveries would be measured.
         return Binding(source, f"key-{number}", None, "queue")
     return Binding(source, "1" if kind == "x-consistent-hash" else f"key-{number}", None, queue)
 
 
 def keys(kind: str, size: int) -> Iterator[str]:
-    """Routing keys that match one binding each, over and over."""
+    """Yield routing keys that match one binding each, repeatedly."""
     for number in itertools.cycle(range(size)):
         yield f"orders.eu.{number}.created.now" if kind == "topic" else f"key-{number}"
 
 
 def nanoseconds(call: Callable[[], object], seconds: float) -> float:
-    """CPU time, the best of five runs that together take `seconds`, after a call that fills the cache."""
+    """Return the CPU time per call (ns), the minimum of five runs in `seconds`, after a call that fills the
+    cache.
+    """
     call()
     timer = timeit.Timer(call, timer=time.process_time)
     calls, elapsed = timer.autorange()
@@ -53,7 +55,7 @@ def nanoseconds(call: Callable[[], object], seconds: float) -> float:
 
 
 def measured(kind: str, size: int, seconds: float) -> dict[str, float]:
-    """All figures for one type and one number of bindings."""
+    """Return all figures for one type and one number of bindings."""
     router = Router("/")
     exchange = exchange_type(kind)("x", ExchangeSettings())
     router.add(exchange)
