@@ -1,4 +1,4 @@
-"""What holds for all tests: which build is tested, which seeds, and which of the tests that take long."""
+"""Configuration of all tests: the tested build, the seeds, and the selection of tests that take long."""
 
 import os
 from collections import Counter
@@ -10,13 +10,13 @@ from tests.seeds import SEED_S_MAX, SEEDS_FROM, TEST_S_MAX
 
 from warren.wire import table
 
-# Other work may share the processor.
+# Other processes may use the processor meanwhile.
 settings.register_profile("warren", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("warren")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--long` chooses among the tests that take long, `--seed` among the seeds of a simulation."""
+    """Add `--long`, which selects tests that take long, and `--seed`, which selects a seed of simulations."""
     group = parser.getgroup("warren")
     group.addoption(
         "--long",
@@ -29,14 +29,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Refuse to test the wrong build: WARREN_COMPILED=1 asks for the compiled one."""
+    """Refuse to test the wrong build: WARREN_COMPILED=1 requires the compiled one."""
     is_compiled = not table.__file__.endswith(".py")
     if os.environ.get("WARREN_COMPILED") == "1" and not is_compiled:
         pytest.exit(f"WARREN_COMPILED=1, but {table.__file__} is imported", returncode=4)
 
 
 def seeds_of(item: pytest.Item) -> range:
-    """The seeds with which a test is called; none if it takes no seed."""
+    """Return the seeds with which a test is called; none if it takes no seed."""
     marker = item.get_closest_marker("seeds")
     if marker is None:
         return range(0)
@@ -45,7 +45,7 @@ def seeds_of(item: pytest.Item) -> range:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests that take long, as `--long` says, and give those with seeds time for all of them."""
+    """Deselect tests that take long, according to `--long`, and extend the timeout of tests with seeds."""
     long = sorted((item for item in items if item.get_closest_marker("long")), key=lambda item: item.nodeid)
     wanted = set(chosen(long, config.getoption("--long")))
     left_out = [item for item in long if item not in wanted]
@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def seed() -> int:
-    """Of a test that is marked `seeds`: any of them, since it is called with each."""
+    """Return any seed for a test marked `seeds`, since it is called with each of them."""
     return SEEDS_FROM
 
 
@@ -83,7 +83,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many seeds were tried in each module: they are what a simulation proves."""
+    """Print how many seeds were run in each module, since they are what a simulation proves."""
     counts = Counter[str]()
     for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
         for name, value in report.user_properties:

@@ -1,4 +1,4 @@
-"""Which of the tests that take long are run: none, all, or the part that is due.
+"""Selects the tests that take long: none, all, or a part of them.
 
 `python tests/long.py 2/4 a b c` prints which of a, b and c are in that part.
 """
@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 def chosen(items: Sequence[Item], which: str) -> list[Item]:
-    """`none` or `all` of them, or of `2/4` the second of four parts, which together are all."""
+    """Return no items for `none`, all for `all`, and for `2/4` the second of four parts."""
     if which in ("none", "all"):
         return list(items) if which == "all" else []
     part, parts = numbers(which)
@@ -19,7 +19,7 @@ def chosen(items: Sequence[Item], which: str) -> list[Item]:
 
 
 def numbers(which: str) -> tuple[int, int]:
-    """The part and how many there are; a ValueError if it is none of these."""
+    """Return the part and the number of parts. Raises ValueError if `which` is not a part."""
     part, _, parts = which.partition("/")
     if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
         raise ValueError(f"{which!r} is neither none nor all nor a part such as 2/4")
@@ -27,7 +27,7 @@ def numbers(which: str) -> tuple[int, int]:
 
 
 def checked(which: str) -> str:
-    """The same, if it says something; a ValueError otherwise."""
+    """Return `which` if it is a valid selection. Raises ValueError otherwise."""
     chosen([], which)
     return which
 

@@ -1,4 +1,6 @@
-"""A RabbitMQ of our own: Debian's rabbitmq-server on free ports, with its files in a temporary directory."""
+"""Starts a RabbitMQ for tests: Debian's rabbitmq-server on free ports, with its files in a temporary
+directory.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,12 @@ START_S = 90
 
 
 def is_installed() -> bool:
-    """Whether there is a rabbitmq-server to start."""
+    """True if there is a rabbitmq-server to start."""
     return SERVER.exists()
 
 
 class RabbitMQ:
-    """One broker process; `directory` must be empty and is left to the caller to remove."""
+    """One broker process; `directory` must be empty, and the caller removes it."""
 
     def __init__(
         self,
@@ -43,7 +45,7 @@ class RabbitMQ:
             f"listeners.tcp.default = {listen}:{self.port}\nlog.console = false\n{settings}"
         )
         self._environment |= {
-            # The cookie is made in HOME, so that nothing of an installed broker is read.
+            # The cookie is created in HOME, so that nothing of an installed broker is read.
             "HOME": str(directory),
             "RABBITMQ_NODENAME": f"test{self.port}@localhost",
             "RABBITMQ_NODE_PORT": str(self.port),
@@ -71,14 +73,14 @@ class RabbitMQ:
         self.control("await_startup")
 
     def control(self, *arguments: str) -> str:
-        """Run rabbitmqctl against it."""
+        """Run rabbitmqctl for this broker."""
         command = [str(SERVER.with_name("rabbitmqctl")), *arguments]
         return subprocess.run(
             command, env=self._environment, check=True, capture_output=True, text=True, timeout=60
         ).stdout
 
     def stop(self) -> None:
-        """Stop it and what it has started, by its own process group."""
+        """Stop it with the processes it has started, by its own process group."""
         if self._process is None:
             return
         with contextlib.suppress(ProcessLookupError):

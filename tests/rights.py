@@ -1,7 +1,7 @@
-"""The table of rights: what each operation asks for, by RabbitMQ's rules, and users to try it with.
+"""The table of permissions: what each operation requires by RabbitMQ's rules, and users to test it with.
 
-A case is tried with a user who has exactly what stands in the table, and with one user for each of its rights
-who has all others. Names are the case's own, so that no case is in another's way.
+A case is tested with a user who has exactly the permissions in the table, and with one user for each of them
+who has all others. Each case has names of its own, so that cases do not affect each other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VHOST = "rights"
 ADMINISTRATOR = "rights-administrator"
 PASSWORD = "secret"
 CONFIGURE, WRITE, READ = ACCESSES = ("configure", "write", "read")
-# A right to a topic: the exchange, and the key for which it is.
+# A topic permission: the exchange, and the routing key that it allows.
 TOPIC_WRITE, TOPIC_READ = "topic write", "topic read"
 
 Action = Callable[[BlockingChannel, "Case"], object]
@@ -28,23 +28,23 @@ Action = Callable[[BlockingChannel, "Case"], object]
 
 @dataclass(frozen=True)
 class Case:
-    """One operation: `needs` are pairs of access and name; `any_of` says that one of them is enough."""
+    """One operation: `needs` are pairs of access and name; with `any_of`, one of them is sufficient."""
 
     name: str
     action: Action
     needs: tuple[tuple[str, str], ...] = ()
-    # What there is before; the administrator makes it.
+    # Declares the objects that must exist before, as the administrator.
     exists: Action = lambda channel, case: None
     any_of: bool = False
-    # Of topic exchanges: exchange to pattern, for those who may, by access.
+    # Topic permissions by exchange: patterns for write and read access.
     topics: dict[str, tuple[str, str]] = field(default_factory=dict)
-    # A name that is not the case's own: amq.default, amq.gen.
+    # Names that have no prefix of the case: amq.default, amq.gen.
     fixed: frozenset[str] = frozenset()
-    # The same over HTTP: method, path below /api, body.
+    # The equivalent HTTP request: method, path below /api, body.
     http: tuple[str, str, object] | None = None
 
     def of(self, name: str) -> str:
-        """`name`, as it is called in this case."""
+        """Return `name` with the prefix of this case."""
         return name if name.startswith("amq.") else f"{self.name}.{name}"
 
 
@@ -53,7 +53,7 @@ class Attempt:
     """One user for one case."""
 
     case: Case
-    # What is missing; None if nothing is.
+    # The permission that the user lacks; None if none.
     without: tuple[str, str] | None
 
     @property
@@ -67,7 +67,7 @@ class Attempt:
         return self.without is None
 
     def patterns(self) -> dict[str, str]:
-        """The permissions of the user."""
+        """Return the permissions of the user."""
         had = [need for need in self.case.needs if need != self.without]
         if self.case.any_of:
             had = had[:1] if self.without is None else []
@@ -299,7 +299,7 @@ CASES = (
 
 
 def tries(case: Case) -> Iterator[Attempt]:
-    """Everybody who tries `case`."""
+    """Yield the attempts of all users for `case`."""
     yield Attempt(case, None)
     if case.any_of:
         yield Attempt(case, ("any", "thing"))
@@ -312,7 +312,7 @@ ALL = tuple(tried for case in CASES for tried in tries(case))
 
 
 def definitions() -> dict[str, list[dict[str, object]]]:
-    """The users of all cases with their permissions, and an administrator, in one virtual host."""
+    """Return the users of all cases with their permissions, and an administrator, in one virtual host."""
     document: dict[str, list[dict[str, object]]] = {
         "vhosts": [{"name": VHOST}],
         "users": [_user(ADMINISTRATOR)],
@@ -347,7 +347,7 @@ def _user(name: str) -> dict[str, object]:
 
 
 def connected(port: int, user: str) -> pika.BlockingConnection:
-    """A connection as `user`."""
+    """Open a connection as `user`."""
     credentials = pika.PlainCredentials(user, PASSWORD)
     return pika.BlockingConnection(
         pika.ConnectionParameters("127.0.0.1", port, VHOST, credentials, heartbeat=0)
@@ -355,7 +355,7 @@ def connected(port: int, user: str) -> pika.BlockingConnection:
 
 
 def refusals(port: int, cases: tuple[Case, ...] = CASES) -> dict[str, str]:
-    """What each user of `cases` is told at the broker on `port`; empty for what is allowed."""
+    """Return the error that each user of `cases` gets from the broker on `port`; empty if allowed."""
     told: dict[str, str] = {}
     administrator = connected(port, ADMINISTRATOR)
     for case in cases:
@@ -374,7 +374,7 @@ def refusals(port: int, cases: tuple[Case, ...] = CASES) -> dict[str, str]:
 
 
 def prepare(administrator: pika.BlockingConnection, case: Case) -> None:
-    """Make what there is before `case`, and nothing else."""
+    """Delete the objects of `case`, and declare those that must exist before it."""
     channel = administrator.channel()
     for name in ("q",):
         channel.queue_delete(case.of(name))

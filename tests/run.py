@@ -1,12 +1,12 @@
 """Runs the checks and the tests on both builds, and ends with one line that counts them all.
 
-Each suite runs as a process of its own, so that one that hangs or crashes costs only itself, and several run
-at the same time, because most of them wait more than they compute. The output of a suite is shown as it
-comes, behind its name. A table follows: per suite its results, seeds, seconds and seconds of processor time.
+Each suite runs as a process of its own, so that one that hangs or crashes affects no other, and several run
+at the same time, because most of them wait more than they compute. The output of a suite is shown at once,
+preceded by its name. A table follows: results, seeds, seconds and seconds of CPU time of each suite.
 The last line of all is `N passed, N failed, N skipped`.
 
-Tests that take long are left out unless `--long` asks for them: `all`, or a part of them such as `2/4`. The
-table says how many were left out.
+Tests that take long are left out unless `--long` selects them: `all`, or a part of them such as `2/4`. The
+table contains how many were left out.
 """
 
 import argparse
@@ -34,24 +34,24 @@ from tests.long import checked, chosen, numbers  # noqa: E402
 
 RESULTS = ROOT / "build" / "test"
 ENVIRONMENTS = {"interpreted": ROOT / ".venv", "compiled": ROOT / ".venv-compiled"}
-# One for each older version of Spark that is supported, named by its list of packages.
+# One suite for each older version of Spark that is supported, by its list of packages.
 SPARK_VERSIONS = sorted(path.stem for path in (ROOT / "requirements").glob("spark-*.txt"))
 # Suites with an environment of their own, which runs Warren from src/.
 OWN_ENVIRONMENTS = {name: ROOT / f".venv-{name}" for name in ("spark", *SPARK_VERSIONS)}
-# What pytest is told of a suite that is no folder.
+# The arguments of pytest for suites that are not a directory.
 CHOSEN = dict.fromkeys(SPARK_VERSIONS, ("tests/spark", "-m", "versions"))
-# What optional tests want; each is skipped, by its own suite, where the program is not installed.
+# The conditions of optional tests; each suite skips its own where the program is not installed.
 OPTIONAL = {
     "rabbitmq-server": "comparisons with a real RabbitMQ",
     "node": "tests that drive amqplib, and the web interface",
     "chromium": "the web interface in a browser",
 }
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
-# What pytest says at its end of the tests that it was told to leave out.
+# The text at the end of pytest's output about tests that were deselected.
 LEFT_OUT = re.compile(r"\b(\d+) deselected\b")
-# How a line begins that names a test that failed, also of a program, and how much of its reason is shown.
+# The beginning of a line that names a failed test, also of a program, and how much of its reason is shown.
 FAILED, REASON_LENGTH_MAX = "FAILED ", 400
-# What `lint` is.
+# The commands of `lint`.
 CHECKS = {
     "mypy --strict": ["mypy"],
     "ruff check": ["ruff", "check", "--quiet", "."],
@@ -61,7 +61,7 @@ CHECKS = {
 PYTEST_SUITES = [
     "unit", "tidy", "sim", "conformance", "integration", "browser", "openapi", "spark", *SPARK_VERSIONS,
 ]  # fmt: skip
-# A program that prints the line of counts itself; the arguments bound how long it takes.
+# Programs that print the line of counts themselves; the arguments bound their duration.
 PROGRAMS = {
     "mutation": ["tests/mutation/run.py"],
     "kill": ["tests/crash/kill.py"],
@@ -71,8 +71,8 @@ PROGRAMS = {
     "clients-extra": ["tests/clients/run.py", "--extra"],
     "sanitize": ["tests/fuzz/run.py", "--sanitize", "--seconds", "60"],
 }
-# Suites that run on one build, if it is there, and why the other cannot give another result. All others run
-# on both: they test the modules that are compiled.
+# Suites that run on one build, if it is there, and why the other one cannot give another result. All others
+# run on both: they test the compiled modules.
 ONCE_ON = {
     "tidy": "interpreted",  # reads the sources
     "mutation": "interpreted",  # changes the sources
@@ -107,17 +107,17 @@ LONGEST = ["spark", "clients-extra", "integration", "clients", *SPARK_VERSIONS, 
 # Suites of many small programs, and how many parts they have, of which each commit runs another one.
 ROTATED = ("mutation", "fuzz")
 ROTATED_PARTS = 8
-# Seeds of each simulation: `make test-all` tries the first so many, and a part other ones than those before.
+# Number of seeds of each simulation: `make test-all` runs the first ones, a part others than earlier parts.
 SEEDS_OF_ALL, SEEDS_OF_PART = 1_000, 200
-# Processes among which the modules of a suite are divided, where one would be the last to end.
+# Number of processes among which the modules of a suite are divided that would otherwise end last.
 WORKERS = {"unit": 2, "integration": 2}
 
-# The processes of the suites that are running, for an end before theirs.
+# The processes of the running suites, which are ended with this one.
 running: set[subprocess.Popen[str]] = set()
 
 
 class Job(NamedTuple):
-    """A suite on a build, and which of its tests that take long."""
+    """A suite on a build, and the selection of its tests that take long."""
 
     suite: str
     build: str
@@ -126,7 +126,7 @@ class Job(NamedTuple):
 
 @dataclass
 class SuiteResult:
-    """What one suite came to."""
+    """The results of one suite."""
 
     name: str
     passed: int = 0
@@ -141,7 +141,7 @@ class SuiteResult:
 
 
 def main() -> int:
-    """Run what was asked for, everything by default; 0 if nothing failed."""
+    """Run the selected suites, by default all; returns 0 if nothing failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("suites", nargs="*", choices=[*SUITES, []], help="all, if none is named")
     parser.add_argument("--build", choices=[*ENVIRONMENTS, "both"], default="both")
@@ -155,7 +155,7 @@ def main() -> int:
     long = options.long or ("all" if options.suites else "none")
     builds = list(ENVIRONMENTS) if options.build == "both" else [options.build]
     RESULTS.mkdir(parents=True, exist_ok=True)
-    # Whoever ends this ends what it started, too.
+    # Ending this process also ends what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     for program, use in OPTIONAL.items():
         if shutil.which(program) is None:
@@ -165,7 +165,7 @@ def main() -> int:
 
 
 def due_jobs(suites: list[str], builds: list[str], long: str) -> list[Job]:
-    """Which suites run on which build, in the order in which they are shown."""
+    """Return the suites to run with their builds, in the order of the table."""
     checks = CHECKS if "lint" in suites and "interpreted" in builds else []
     left_out = set(LONG_SUITES) - set(chosen(LONG_SUITES, long))
     return [Job(name, "interpreted", long) for name in checks] + [
@@ -177,7 +177,7 @@ def due_jobs(suites: list[str], builds: list[str], long: str) -> list[Job]:
 
 
 def run_lanes(jobs: Sequence[Job]) -> list[SuiteResult]:
-    """Run them LANES at a time; their outcomes in the order of `jobs`."""
+    """Run LANES jobs at a time; returns their results in the order of `jobs`."""
     with ThreadPoolExecutor(LANES) as lanes:
         begun = {job: lanes.submit(run_suite, job) for job in sorted(jobs, key=_turn)}
         try:
@@ -194,7 +194,7 @@ def _turn(job: Job) -> int:
 
 
 def run_suite(job: Job) -> SuiteResult:
-    """Run one, or say why it cannot be run."""
+    """Run one suite, or return why it cannot be run."""
     if job.suite in CHECKS:
         return _run_check(job.suite, CHECKS[job.suite])
     name = f"{job.suite} ({job.build})"
@@ -206,12 +206,12 @@ def run_suite(job: Job) -> SuiteResult:
 
 
 def _arguments(job: Job) -> list[str]:
-    """What a program is told of the tests that take long."""
+    """Return the arguments of a program that select its tests that take long."""
     return ["--part", _part(job.long)] if job.suite in ROTATED else []
 
 
 def _part(long: str) -> str:
-    """Which part of a rotated suite: if none is asked for, another eighth for each commit."""
+    """Return the part of a rotated suite to run: by default another eighth for each commit."""
     if long != "none":
         return "1/1" if long == "all" else long
     counted = subprocess.run(
@@ -221,7 +221,7 @@ def _part(long: str) -> str:
 
 
 def is_due(suite: str, build: str) -> bool:
-    """Whether a run on both builds runs `suite` on this one."""
+    """True if a run on both builds runs `suite` on this one."""
     chosen = ONCE_ON.get(suite)
     if chosen is None:
         return True
@@ -229,7 +229,7 @@ def is_due(suite: str, build: str) -> bool:
 
 
 def why_missing(build: str) -> str:
-    """Why this build, or what a suite has of its own, cannot be tested here; empty if it can."""
+    """Return why this build, or the environment of a suite, is missing; empty if it is there."""
     is_own = build in OWN_ENVIRONMENTS
     marker = (OWN_ENVIRONMENTS[build] if is_own else ENVIRONMENTS[build]) / "warren-build"
     found = marker.read_text().strip() if marker.exists() else "not made: run `make setup`"
@@ -247,7 +247,7 @@ def _run_check(name: str, command: list[str]) -> SuiteResult:
 
 
 def run_program(name: str, build: str, command: list[str]) -> SuiteResult:
-    """A program that counts for itself; one that does not counts as one, by its status."""
+    """Run a program that prints its own counts; without counts, its exit status counts as one test."""
     outcome = SuiteResult(name)
     status, lines = _stream(outcome, [_python(build), *command], _variables(build))
     counts = [found for line in lines if (found := COUNTS.match(line))]
@@ -277,14 +277,14 @@ def _run_pytest(name: str, job: Job) -> SuiteResult:
 
 
 def what_of(job: Job) -> tuple[str, ...]:
-    """What pytest is told to run of a suite on a build."""
+    """Return the arguments of pytest for a suite on a build."""
     if job.suite == "integration" and job.build == "interpreted" and not why_missing("compiled"):
         return tuple(f"tests/integration/test_{name}.py" for name in INTEGRATION_ON_BOTH)
     return CHOSEN.get(job.suite, (f"tests/{job.suite}",))
 
 
 def _seeds(long: str) -> dict[str, str]:
-    """Which seeds of each simulation are tried, in variables, unless the caller has set them."""
+    """Return the variables that select the seeds of each simulation, unless the caller has set them."""
     if "SEEDS" in os.environ or long == "none":
         return {}
     if long == "all":
@@ -301,7 +301,7 @@ def _count_exit(outcome: SuiteResult, status: int) -> None:
 
 
 def count_report(outcome: SuiteResult, report: Path) -> None:
-    """Add what pytest wrote down, test by test."""
+    """Add the results in the report of pytest, test by test."""
     for case in ElementTree.parse(report).iter("testcase"):
         skip = case.find("skipped")
         failures = [*case.findall("failure"), *case.findall("error")]
@@ -327,12 +327,12 @@ def _variables(build: str) -> dict[str, str]:
 
 
 def _stream(outcome: SuiteResult, command: list[str], variables: dict[str, str]) -> tuple[int, list[str]]:
-    """Run `command` in a process group of its own, echo it line by line, and end it if it takes too long.
+    """Run `command` in a process group of its own, echo it line by line, and end it after its time limit.
 
-    How long it took, and its processors, is put down in `outcome`.
+    Its duration and CPU time are added to `outcome`.
     """
     environment = {**os.environ, **variables, "PYTHONUNBUFFERED": "1"}
-    environment.pop("PYTHONPATH", None)  # each environment has its own Warren; src/ must not shadow it
+    environment.pop("PYTHONPATH", None)  # each environment has its own Warren, which src/ must not shadow
     # Without bytecode on disk, each interpreted broker compiles all of src/ again: half of its start.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     _say(outcome.name)
@@ -362,7 +362,7 @@ def _stream(outcome: SuiteResult, command: list[str], variables: dict[str, str])
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Kill the process group; what the suite started and forgot goes with it."""
+    """Kill the process group, with any process that the suite has left running."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -374,15 +374,15 @@ def _say(text: str) -> None:
 
 
 def _show(line: str) -> None:
-    """One write, so that lines of two suites never share one."""
+    """Print in one write, so that lines of two suites are never mixed."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 def summarise(outcomes: list[SuiteResult], left_out: Sequence[str] = ()) -> int:
-    """Print the table, what was left out or skipped, what failed, and last the line of counts.
+    """Print the table, the tests left out, skipped and failed, and last the line of counts.
 
-    0 if nothing failed; `left_out` are whole suites.
+    Returns 0 if nothing failed; `left_out` contains whole suites.
     """
     width = max(len(outcome.name) for outcome in outcomes)
     print(f"\n{'':{width}}  passed  failed  skipped  left out  seeds  seconds  processor")

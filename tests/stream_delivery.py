@@ -1,4 +1,4 @@
-"""Deliver frames of the stream protocol, written and read as a client does."""
+"""Encodes and decodes Deliver frames of the stream protocol, as a client does."""
 
 import zlib
 from struct import Struct
@@ -10,12 +10,12 @@ _CHUNK = Struct(">BBHIqQQIIII")
 _MAGIC = 0x50
 _VERSION_AT = 2
 _CHUNK_AT = 5
-# How much further the chunk of version 2 begins.
+# Additional bytes before the chunk in version 2.
 _COMMITTED = 8
 
 
 def encode_deliver(delivered: DeliverFrame) -> bytes:
-    """The whole frame, with its size; at most 65,535 messages."""
+    """Return a complete frame with its size; at most 65,535 messages."""
     parts: list[bytes] = []
     for message in delivered.messages:
         parts += (len(message).to_bytes(4, "big"), message)
@@ -24,7 +24,7 @@ def encode_deliver(delivered: DeliverFrame) -> bytes:
 
 
 def decode_deliver(frame: bytes) -> DeliverFrame:
-    """What is in `frame`, a Deliver without its size; Malformed if that is damaged."""
+    """Return the contents of `frame`, a Deliver without its size. Raises Malformed if it is damaged."""
     is_second = frame[_VERSION_AT : _VERSION_AT + 2] == b"\0\2"
     more = _COMMITTED if is_second else 0
     if len(frame) < _CHUNK_AT + _CHUNK.size + more:

@@ -1,7 +1,7 @@
-"""An environment as a user gets it: packages of chosen lists, the Warren that is tested, and nothing else.
+"""An environment like that of a user: packages of chosen lists, the Warren that is tested, and nothing else.
 
-The environments of tests have more, so what works in them may not work after `make run`. This one is made of
-links to what they have, in a moment and without a network.
+The environments of tests have more packages, so what works in them may fail after `make run`. This one
+consists of links to their packages, and is created quickly, without a network.
 """
 
 import sysconfig
@@ -12,14 +12,14 @@ from pathlib import Path
 import warren
 
 REQUIREMENTS = Path(__file__).resolve().parents[1] / "requirements"
-# What `make run` installs beside Warren: what it runs with, and what programs of the guide are written with.
+# The packages that `make run` installs beside Warren, and those that programs in the guide use.
 AS_MADE = ("runtime", "guide")
 PACKAGES = ("warren", "pyspark_warren")
 _COMMAND = "#!{python}\nimport sys\nfrom warren.cli.main import main\nsys.exit(main())\n"
 
 
 def user_environment(folder: Path, *more: str, lists: tuple[str, ...] = AS_MADE) -> Path:
-    """Make it in `folder`, with packages `more` and what those need; its programs are in the answer."""
+    """Create it in `folder`, with packages `more` and their dependencies; returns the folder of programs."""
     venv.create(folder, with_pip=False, symlinks=True)
     site = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder)}))
     for name in (*_listed(lists), *more):

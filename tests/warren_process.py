@@ -1,4 +1,4 @@
-"""A Warren to test against: the one that the tests import, in a process of its own, on free ports."""
+"""Runs a Warren for tests: the one that the tests import, in a process of its own, on free ports."""
 
 import contextlib
 import fcntl
@@ -20,23 +20,24 @@ START_S_MAX = 30
 STOP_S_MAX = 10
 PROGRAM = "from warren.cli.main import main; main()"
 COMMAND = (sys.executable, "-c", PROGRAM)
-# Unless a test says where: no broker of a test has its data where those of a user are.
+# The default for tests, so that no broker uses the data directory of a user.
 IN_MEMORY: Mapping[str, str] = MappingProxyType({"WARREN_IN_MEMORY": "true"})
-# A broker of one's own has its HTTP elsewhere, too.
+# Each broker has HTTP ports of its own, too.
 FREE_PORTS = ("--management-port", "0", "--prometheus-port", "0", "--stream-port", "0")
 
-# Below those that systems give to whoever connects: such a one may have the port when a broker wants it back.
+# Below the ephemeral ports of systems: a client connection could otherwise use the port while a broker
+# restarts.
 _PORTS = range(20_000, 32_000)
-# Tests that have seeds must not have the same ports.
+# Random, even if tests have fixed seeds: they must not use equal ports.
 _CHANCE = random.SystemRandom()
-# What is given: this file has a lock for each port, at its place, that ends with the process.
+# Ports in use: this file has a lock for each port, at its offset, which ends with the process.
 _GIVEN: set[int] = set()
 _LOCKS = (Path(tempfile.gettempdir()) / f"warren-tests-{os.getuid()}.ports").open("ab")
 
 
 @dataclass(frozen=True)
 class WarrenProcess:
-    """A running broker: its process, the port it listens on and the file that holds what it printed."""
+    """A running broker: its process, its port, and the file with its output."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -51,7 +52,7 @@ def running_warren(
     arguments: tuple[str, ...] = (),
     command: tuple[str, ...] = COMMAND,
 ) -> Iterator[WarrenProcess]:
-    """A broker with `folder` for its files and with `settings` as its rabbitmq.conf, until the block ends."""
+    """Run a broker with `folder` for its files and `settings` as its rabbitmq.conf, until the block ends."""
     port = free_port()
     lines = {"listeners.tcp.default": f"127.0.0.1:{port}", **(settings or {})}
     (folder / "warren.conf").write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
@@ -69,9 +70,11 @@ def start_warren(
     environment: Mapping[str, str] = IN_MEMORY,
     command: tuple[str, ...] = COMMAND,
 ) -> WarrenProcess:
-    """`warren serve` with `arguments`, which make it listen on `port`; returns when it does.
+    """Run `warren serve` with `arguments`, which make it listen on `port`; returns when it accepts
+    connections.
 
-    A --data-dir among them counts more than the variable. A `command` of its own finds its own packages only.
+    A --data-dir in `arguments` has precedence over the variable. A different `command` uses its own packages
+    only.
     """
     where = warren_environment() if command is COMMAND else {**os.environ, "PYTHONPATH": ""}
     log = folder / "warren.log"
@@ -88,13 +91,13 @@ def start_warren(
 
 
 def warren_environment() -> dict[str, str]:
-    """The environment in which another process imports the same Warren: interpreted or compiled."""
+    """Return the environment in which another process imports the same Warren: interpreted or compiled."""
     assert warren.__file__
     return {**os.environ, "PYTHONPATH": str(Path(warren.__file__).resolve().parents[1])}
 
 
 def free_port() -> int:
-    """A port where nobody listens, and that nobody else is given as long as this process lives."""
+    """Return a port that is free, and that no other caller gets while this process lives."""
     while True:
         port = _CHANCE.choice(_PORTS)
         if port in _GIVEN:
@@ -102,13 +105,13 @@ def free_port() -> int:
         with contextlib.suppress(OSError), socket.socket() as listener:
             fcntl.lockf(_LOCKS, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
             _GIVEN.add(port)
-            # On every interface: not all brokers of tests listen on one alone.
+            # On every interface, since some brokers of tests listen on all of them.
             listener.bind(("", port))
             return port
 
 
 def wait_until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Return once `port` accepts; raise, with what was printed, if the process ends or takes too long."""
+    """Wait until `port` accepts connections; raises with the output if the process ends or takes too long."""
     deadline = time.monotonic() + START_S_MAX
     while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
@@ -119,7 +122,7 @@ def wait_until_listening(process: subprocess.Popen[bytes], port: int, log: Path)
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """Ask politely, then insist; only ever this process."""
+    """Send SIGTERM, and SIGKILL if the process does not end in time; only to this process."""
     if process.poll() is None:
         process.terminate()
     try:

@@ -1,4 +1,4 @@
-"""A disk in memory that loses power: what was not synced may be there, torn, out of order, or not at all."""
+"""A disk in memory that loses power: data that were not synced may be kept, torn, reordered or lost."""
 
 import errno
 import random
@@ -20,12 +20,12 @@ SECTOR = 512
 
 
 class File:
-    """What is certain of a file, and the writes that are not."""
+    """The synced content of a file, and the writes that are not synced."""
 
     def __init__(self, size: int) -> None:
         self.synced = bytearray(size)
         self.current = bytearray(size)
-        # Whole or parts of sectors, in the order of their writing: (at, octets).
+        # Whole sectors or parts of them, in the order of writing: (at, bytes).
         self.unsynced: list[tuple[int, bytes]] = []
 
     def write(self, at: int, octets: bytes) -> None:
@@ -43,7 +43,7 @@ class File:
             self.unsynced = []
 
     def lose_power(self, chance: random.Random) -> None:
-        """Any part of what was not synced has reached the disk, in any order."""
+        """Apply any part of the unsynced writes, in any order."""
         kept = [piece for piece in self.unsynced if chance.random() < 0.5]
         chance.shuffle(kept)
         for at, octets in kept:
@@ -58,19 +58,19 @@ class File:
 
 
 class SimulatedDisk:
-    """Does the steps of a job one by one, when it is told to."""
+    """Performs the steps of a job one by one, under control of the test."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self.files: dict[str, File] = {}
-        # The directory as it would be after a power cut, and what was done to it since.
+        # The directory as it would be after a power cut, and its changes since.
         self._synced_names: dict[str, File] = {}
         self._changes: list[Callable[[dict[str, File]], None]] = []
         self._job: list[DiskStep] = []
         self._done: OnDone | None = None
         # The next step of this kind fails with this error number.
         self.fault: tuple[type, int] | None = None
-        # Whoever reads one of these octets of a file gets EIO.
+        # Reading one of these bytes of a file fails with EIO.
         self.unreadable: dict[str, range] = {}
         self.read_count = 0
         self.syncs = 0
@@ -99,14 +99,14 @@ class SimulatedDisk:
         self._job = list(steps)
         self._done = done
 
-    # --- what a test does ------------------------------------------------------------------------
+    # --- control by tests -------------------------------------------------------------------------
 
     @property
     def is_busy(self) -> bool:
         return self._done is not None
 
     def advance(self, steps: int | None = None) -> None:
-        """Do so many steps of the job, or all; the last one ends it."""
+        """Perform so many steps of the job, or all; the last one ends it."""
         while self._done is not None and (steps is None or steps > 0):
             steps = None if steps is None else steps - 1
             error: OSError | None = None
@@ -120,11 +120,11 @@ class SimulatedDisk:
                 done(error)
 
     def die(self) -> None:
-        """The process is killed: what it has written is there, and will be on the disk at some time."""
+        """Kill the process: what it has written is kept, and will be on the disk at some time."""
         self._job, self._done = [], None
 
     def lose_power(self) -> None:
-        """What is left when the power comes back."""
+        """Cut the power, and leave what is on the disk afterwards."""
         self._job, self._done = [], None
         names = dict(self._synced_names)
         for change in self._changes[: self._chance.randrange(len(self._changes) + 1)]:
@@ -136,11 +136,11 @@ class SimulatedDisk:
         self._synced_names = dict(names)
 
     def forget_synced(self) -> None:
-        """Nobody knows any more how far the files of a store were synced: their ends may be torn."""
+        """Forget how far the files of a store were synced, so that their ends count as possibly torn."""
         self.perform([DeleteFile("catalog"), SyncDirectory()])
 
     def flip_bit(self, name: str, at: int) -> None:
-        """Damage what was synced."""
+        """Damage synced data."""
         for octets in (self.files[name].current, self.files[name].synced):
             octets[at] ^= 1 << self._chance.randrange(8)
 

@@ -1,11 +1,11 @@
-"""Messages that were found in a store, read back."""
+"""Reads back the messages that were found in a store."""
 
 from warren.model.message import StoredMessage
 from warren.store.recovery import RecoveredStore
 
 
 def messages_in(recovered: RecoveredStore, queue: int, level: int = 0) -> list[tuple[int, StoredMessage]]:
-    """By position, in order; what is damaged is left out."""
+    """Return messages by position, in order, without damaged ones."""
     found = recovered.queues.get(queue, {}).get(level)
     if found is None:
         return []

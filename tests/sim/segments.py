@@ -1,4 +1,4 @@
-"""Segments that few messages fill, so that a simulation goes through many of them."""
+"""Small segments, so that a simulation uses many of them."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from warren.store import compaction, recovery, segment_log
 
 
 def make_small(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """Have segments of `size` octets, each of which is worth moving when it is half dead."""
+    """Use segments of `size` bytes, each of which is compacted when half of it is dead."""
     for module in (segment_log, recovery, compaction):
         monkeypatch.setattr(module, "SEGMENT_SIZE", size)
     monkeypatch.setattr(compaction, "COMPACTION_SLACK_SEGMENTS", 0)

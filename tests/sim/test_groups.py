@@ -1,8 +1,8 @@
-"""Groups of messages on a disk that loses power at any step, driven by seeds.
+"""Atomic groups of messages on a disk that loses power at any step, driven by seeds.
 
-A mark says how far somebody has come with what is to be in the store exactly once: of the groups up to there
-every message is there, unless it was released, and of the groups behind there is none. What was confirmed is
-never taken back, not even when the segments in which the marks stood are long gone.
+A marker records the progress of a writer whose groups must be stored exactly once: every message of the
+groups up to it exists, unless it was released, and no message of later groups. Confirmed progress is never
+lost, even after the segments with the markers are deleted.
 """
 
 import random
@@ -28,14 +28,14 @@ PROPERTIES = BasicProperties(delivery_mode=2).encode_list()
 
 
 class Port(StorePort):
-    """Commits when the simulation says so."""
+    """A port that commits when the simulation decides."""
 
     def commit_due(self) -> None:
-        """It will be, soon."""
+        """A commit will follow."""
 
 
 class Asking(ConfirmListener):
-    """Knows up to which group of one key is safe."""
+    """Records up to which group of one key everything is safe."""
 
     def __init__(self) -> None:
         self.safe = 0
@@ -48,17 +48,17 @@ class Asking(ConfirmListener):
 
 
 class Simulation:
-    """One store, and how far each key has come in it."""
+    """One store, and the progress of each key in it."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.body_sizes = BODY_SIZES[seed % 2]
         self.disk = SimulatedDisk(self.chance)
-        # Key -> number of the last group; by key and number the queues and bodies of its messages.
+        # Key -> number of the last group; queues and bodies of its messages by key and number.
         self.sent = dict.fromkeys(KEYS, 0)
         self.asking = {key: Asking() for key in KEYS}
         self.groups: dict[tuple[bytes, int], list[tuple[int, bytes]]] = {}
-        # (queue, body) -> where and what; and what was released, perhaps not for good.
+        # (queue, body) -> position and message; released ones, whose release may be lost.
         self.held: dict[tuple[int, bytes], tuple[int, StoredMessage]] = {}
         self.released: set[tuple[int, bytes]] = set()
         self.gone: set[tuple[int, bytes]] = set()
@@ -73,7 +73,7 @@ class Simulation:
         return open_store(self.disk, Port(), world)
 
     def group(self) -> None:
-        """The next of one key: messages, or none at all."""
+        """Append the next group of one key, which may be empty."""
         key = self.chance.choice(KEYS)
         number = self.sent[key] = self.sent[key] + 1
         self.store.begin_group()

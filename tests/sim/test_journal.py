@@ -1,7 +1,7 @@
-"""The journal on a disk that loses power at any step and fails now and then, driven by seeds.
+"""The journal on a disk that loses power at any step and fails sometimes, driven by seeds.
 
-What was answered is there again, with the numbers that queues had, unless it is transient; of what was being
-written there is a part from its beginning; nothing else is ever there.
+After a restart, all answered commands are applied, with the numbers of queues, unless they are transient; of
+the commands being written, a prefix; and nothing else.
 """
 
 import errno
@@ -51,7 +51,7 @@ STEPS = 150
 
 
 class Recorded(Metadata):
-    """Notes what is applied, in order."""
+    """Records what is applied, in order."""
 
     __slots__ = ("history",)
 
@@ -65,7 +65,7 @@ class Recorded(Metadata):
 
 
 class Answer:
-    """Goes on at once with the coroutine that awaits it."""
+    """A future that resumes the coroutine awaiting it at once."""
 
     def __init__(self, is_there: Callable[[], None]) -> None:
         self._is_there = is_there
@@ -84,7 +84,7 @@ class Answer:
 
 
 class Proposed:
-    """A proposal, and what became of it."""
+    """A proposal, and its result."""
 
     def __init__(self, simulation: "Simulation", command: MetadataCommand) -> None:
         self.command = command
@@ -105,7 +105,7 @@ class Proposed:
 
 
 class Simulation:
-    """One broker's metadata, and the chance that drives it."""
+    """The metadata of one broker, and the random choices that drive them."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -114,7 +114,7 @@ class Simulation:
         self.failures: list[OSError | None] = []
         self.history: list[tuple[MetadataCommand, int]] = []
         self.proposals: list[Proposed] = []
-        # What was refused because a write failed, and may have reached the disk all the same.
+        # Commands that were refused because a write failed, and may be on the disk nevertheless.
         self.doubtful: list[Proposed] = []
         self.proposing: Proposed | None = None
         self.open()
@@ -160,7 +160,7 @@ class Simulation:
             self.disk.fault = (kind, self.chance.choice([errno.EIO, errno.ENOSPC]))
 
     def forget_doubts(self) -> None:
-        """A new file was written: what was refused is certainly not in it."""
+        """Forget doubtful commands after a new file was written, which does not contain them."""
         if self.failures and self.failures[-1] is None:
             self.doubtful = []
             self.failures.clear()
@@ -196,10 +196,10 @@ class Simulation:
         self.journal.begin()
 
     def check(self, waiting: list[Proposed], last: int) -> None:
-        """What is there is what was applied, and a beginning of what waited for the disk."""
+        """Check that the metadata are what was applied, and a prefix of what waited for the disk."""
         found = described(self.metadata)
         forgotten = [(ForgetTransient(), last)]
-        # What was refused and is on the disk came before transient things that have its name by now.
+        # Refused commands on the disk precede transient objects that have their names now.
         for count, before in product(range(len(waiting) + 1), ([], forgotten)):
             tried = [
                 *self.history,
@@ -254,7 +254,7 @@ def any_command(chance: random.Random) -> MetadataCommand:
     vhost = chance.choice(["v", "v", "v", "w"])
     one, two = chance.choice("abc"), chance.choice("abc")
     is_to_queue = chance.random() < 0.6
-    # No two queues ever have a lease of the same id.
+    # Leases of all queues have different ids.
     leased = f"of {one}"
     binding = {"vhost": vhost, "source": one, "destination": two, "is_to_queue": is_to_queue}
     everything: list[MetadataCommand] = [

@@ -1,6 +1,7 @@
-"""The end of the log of the metadata is cut off, zeroed, or exchanged for another: that is never unnoticed.
+"""A truncated, zeroed or exchanged end of the metadata log is always detected.
 
-And never suspected where nothing is lost: tests/sim/test_journal.py opens the log after each power cut.
+The opposite, that no loss is reported without one, is tested after each power cut in
+tests/sim/test_journal.py.
 """
 
 import random
@@ -19,7 +20,7 @@ from warren.metadata.machine import Metadata
 
 
 def declared(simulation: Simulation, *names: str) -> None:
-    """Queues of these names, each answered before the next."""
+    """Declare queues with these names, each answered before the next."""
     for name in names:
         proposed = Proposed(simulation, DeclareQueue(vhost="v", name=name, durable=True))
         simulation.disk.advance()

@@ -1,4 +1,4 @@
-"""A durable queue before and after a power cut or a kill, driven by seeds: the same messages in order."""
+"""A durable queue before and after a power cut or a kill, driven by seeds: equal messages in equal order."""
 
 import random
 
@@ -22,14 +22,14 @@ NUMBER = 7
 
 
 class Port(StorePort):
-    """Commits when the simulation says so."""
+    """A port that commits when the simulation decides."""
 
     def commit_due(self) -> None:
-        """It will be, soon."""
+        """A commit will follow."""
 
 
 class Simulation:
-    """One queue, and what it should hold: body -> whether it was handed out."""
+    """One queue, and its expected messages: body -> whether it was delivered."""
 
     def __init__(self, seed: int, priority_max: int | None) -> None:
         self.chance = random.Random(seed)
@@ -37,7 +37,7 @@ class Simulation:
         self.disk = SimulatedDisk(self.chance)
         self.number = 0
         self.handed_out: dict[int, bool] = {}
-        # Whatever anybody ever got, of what may come back.
+        # All messages ever delivered that may come back.
         self.delivered: set[int] = set()
         self.priorities: dict[int, int] = {}
         self.deliveries: list[Delivery] = []
@@ -80,7 +80,7 @@ class Simulation:
             self.delivered.add(int(delivery.message.body))
 
     def consume(self) -> None:
-        """One more consumer, or one less."""
+        """Add or cancel a consumer."""
         if self.readers:
             self.queue.remove_consumer(self.readers.pop())
             return
@@ -104,7 +104,7 @@ class Simulation:
             self.note()
 
     def note(self) -> None:
-        """What consumers got was handed out, and is gone if they settle nothing; what died is gone."""
+        """Record deliveries; messages delivered without acknowledgement or dead-lettered are gone."""
         for reader in self.readers:
             for body, _ in reader.got:
                 self.delivered.add(int(body))
@@ -127,7 +127,7 @@ class Simulation:
         self.disk.advance(self.chance.choice([1, 2, None]))
 
     def kill(self) -> None:
-        """End the process while anything may be under way; what comes back and was handed out says so."""
+        """Kill the process at any time; recovered messages that were delivered are marked as redelivered."""
         self.disk.die()
         self.readers = []
         self.queue, self.deliveries = self.opened(), []
@@ -141,9 +141,9 @@ class Simulation:
             self.note()
 
     def settle_and_end(self) -> None:
-        """Have all written, then cut the power, or end the process alone.
+        """Have all written, then cut the power, or kill the process only.
 
-        What was handed out says so, and after the end of the process nothing else does.
+        Delivered messages are marked as redelivered, and after a kill no others.
         """
         while not self.store.is_idle or self.disk.is_busy:
             self.disk.advance()

@@ -1,7 +1,7 @@
-"""A queue that pages, before and after a power cut, driven by seeds: the same messages in the same order.
+"""A queue that pages, before and after a power cut, driven by seeds: equal messages in equal order.
 
-Most of its messages do not fit into the memory that it may take, ready or handed out, some are transient,
-some expire in the middle, and the disk is as slow as it likes.
+Most of its messages do not fit into its memory limit, ready or unacknowledged; some are transient, some
+expire in the middle, and the disk has any speed.
 """
 
 import random
@@ -37,7 +37,7 @@ EXPIRATION_MS = 1_000
 
 
 class Port(StorePort):
-    """Commits when the simulation says so."""
+    """A port that commits when the simulation decides."""
 
     def __init__(self) -> None:
         # True if there is something to write.
@@ -56,7 +56,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Simulation:
-    """One queue, and what it should hold: number of a message -> whether it was handed out."""
+    """One queue, and its expected messages: number of a message -> whether it was delivered."""
 
     def __init__(self, seed: int, priority_max: int | None, *, is_durable: bool = True) -> None:
         self.chance = random.Random(seed)
@@ -65,7 +65,7 @@ class Simulation:
         self.memory_max = self.chance.choice([0, 300, 2_000, 1 << 20])
         self.disk = SimulatedDisk(self.chance)
         self.number = 0
-        # So many deliveries nobody settles: what was written beside them is dead long before them.
+        # That many deliveries are left unsettled: records written beside them are dead long before them.
         self.kept = self.chance.choice([0, 0, 4])
         self.host = Host()
         self.handed_out: dict[int, bool] = {}
@@ -74,11 +74,11 @@ class Simulation:
         self.deadlines: dict[int, int] = {}
         self.bodies: dict[int, bytes] = {}
         self.deliveries: list[Delivery] = []
-        # What was taken out of the middle, to be moved; and what ever was, of which nobody knows after a
-        # power cut whether it had been handed out: what stood behind it was, perhaps.
+        # Messages taken out of the middle, to be moved; and all ever taken, of which it is unknown after a
+        # power cut whether they, or messages behind them, were delivered.
         self.taken: list[Delivery] = []
         self.ever_taken: set[int] = set()
-        # There from time to time; it gets all there is.
+        # A consumer that exists from time to time, and gets all messages.
         self.reader: Reader | None = None
         self.is_dead_lettering = self.chance.random() < 0.5
         self.queue = self.opened()
@@ -133,7 +133,7 @@ class Simulation:
             self.handed_out[number_of(delivery)] = True
 
     def take(self) -> None:
-        """Take something out of the middle, or do something with what was."""
+        """Take a message out of the middle, or settle or return one that was taken."""
         if self.taken and self.chance.random() < 0.5:
             delivery = self.taken.pop(self.chance.randrange(len(self.taken)))
             number = number_of(delivery)
@@ -160,11 +160,11 @@ class Simulation:
 
     @property
     def held(self) -> set[int]:
-        """Not settled, or taken out."""
+        """Return the messages that are not settled or are taken out."""
         return set(map(number_of, self.deliveries + self.taken))
 
     def consume(self) -> None:
-        """A consumer comes, or goes."""
+        """Add or cancel a consumer."""
         if self.reader is not None:
             self.queue.remove_consumer(self.reader)
             self.reader = None
@@ -174,7 +174,7 @@ class Simulation:
         self.take_over()
 
     def take_over(self) -> None:
-        """What the consumer was given is settled, or not, as if by hand."""
+        """Settle or keep deliveries of the consumer, as if by a client."""
         if self.reader is None:
             return
         for delivery, body in zip(self.reader.unsettled, self.reader.bodies, strict=True):
@@ -198,7 +198,7 @@ class Simulation:
             self.take_over()
 
     def requeue_all(self) -> None:
-        """As when a channel closes."""
+        """Requeue all deliveries, as when a channel closes."""
         for delivery in self.deliveries:
             self.queue.requeue(delivery)
             if self.is_over(number_of(delivery)):
@@ -238,12 +238,12 @@ class Simulation:
 
     def settle_disks(self) -> None:
         for store, disk in ((self.stores.persistent, self.disk), (self.stores.transient, self.erased)):
-            # A store that waits for nothing may have files to let go of, and has said so.
+            # A store without pending work may still have files to release, and has announced it.
             store.commit()
             while not store.is_idle or disk.is_busy:
                 disk.advance()
                 store.commit()
-        # Also what takes many batches, as what is done with room that is to be given back.
+        # Also what takes many batches, such as maintenance that frees space.
         while self.port.is_dirty:
             self.port.is_dirty = False
             self.stores.persistent.commit()
@@ -266,9 +266,9 @@ class Simulation:
         self.handed_out = dict.fromkeys(self.handed_out, True)
 
     def check(self, unsure: set[int] = frozenset(), *, is_exact: bool = True) -> None:
-        """What is ready is what should be, in its order; all of it was handed out afterwards.
+        """Check that ready messages are as expected, and in order; all count as delivered afterwards.
 
-        If it need not be exact, also what was never handed out may say that it was.
+        Unless the check is exact, messages that were never delivered may be marked as redelivered.
         """
         if self.reader is not None:
             self.consume()
@@ -342,7 +342,7 @@ def test_a_queue_that_pages_hands_out_what_it_was_given_and_leaves_nothing_behin
     simulation.stores.maintain()
     assert not simulation.stores.paging
     assert sum(simulation.erased.names().values()) <= (SPARE_SEGMENTS_MAX + 1) * SEGMENT_SIZE
-    # Spares, the last, and some that state of lanes stands in.
+    # Spare segments, the last one, and some that contain states of lanes.
     segments = [size for name, size in simulation.disk.names().items() if name not in (CATALOG, NAME)]
     assert sum(segments) <= (SPARE_SEGMENTS_MAX + 4) * SEGMENT_SIZE
     assert simulation.queue.paged_count == 0

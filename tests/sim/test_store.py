@@ -1,7 +1,7 @@
 """The message store on a disk that loses power at any step, driven by seeds.
 
-What was confirmed and not released is there, at its place and unharmed; what was released in a batch that was
-synced is not; what is in between may be either; nothing else is ever there.
+Confirmed and unreleased messages exist, at their position and undamaged; messages released in a synced batch
+do not; others may or may not exist; and nothing else exists.
 """
 
 import random
@@ -27,7 +27,7 @@ PROPERTIES = BasicProperties(delivery_mode=2).encode_list()
 
 
 class Port(StorePort):
-    """Commits when the simulation says so."""
+    """A port that commits when the simulation decides."""
 
     def __init__(self) -> None:
         self.is_dirty = False
@@ -44,7 +44,7 @@ class Port(StorePort):
 
 
 class Held(ConfirmListener):
-    """Knows what was promised."""
+    """Records what was confirmed."""
 
     def __init__(self) -> None:
         self.confirmed: set[int] = set()
@@ -60,21 +60,21 @@ class Held(ConfirmListener):
 
 
 class Simulation:
-    """One store, its queues as they should be, and the chance that drives them."""
+    """One store, its expected queues, and the random choices that drive them."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        # How often what is released is the oldest, and how often power is lost. Where both are rare, some
-        # lives on in each segment, and is moved more than once.
+        # How often the oldest message is released, and how often power is lost. If both are rare, some
+        # messages stay in each segment, and are moved more than once.
         self.in_order, self.crashes = self.chance.choice([(0.5, 0.05), (0.0, 0.01)])
         self.body_sizes = BODY_SIZES[seed % 2]
         self.disk = SimulatedDisk(self.chance)
         self.port = Port()
         self.promises = Held()
         self.number = 0
-        # (queue, position) -> (number, body) of what was appended and not released.
+        # (queue, position) -> (number, body) of appended and unreleased messages.
         self.held: dict[tuple[int, int], tuple[int, StoredMessage]] = {}
-        # Released, and whether that is certain: number of releases that a sync has covered.
+        # Released messages, and whether that is certain: the number of releases covered by a sync.
         self.released: dict[tuple[int, int], bool] = {}
         self.next: dict[int, int] = dict.fromkeys(QUEUES, 0)
         self.store = self.open().store
@@ -111,7 +111,7 @@ class Simulation:
             self.released[key] = False
 
     def drain(self) -> None:
-        """Release all, or all but a few."""
+        """Release all messages, or all but a few."""
         few = [0, 0, 1, 3] if self.in_order else [len(self.held) // 2]
         for _ in range(len(self.held) - self.chance.choice(few)):
             self.release()
@@ -121,7 +121,7 @@ class Simulation:
         self.store.delivered_up_to(self.store.cursor(queue, 0), self.chance.randrange(self.next[queue] + 1))
 
     def read(self) -> None:
-        """What is written is where its queues think that it is, moved or not."""
+        """Check that queues read their messages at their positions, moved or not."""
         reader = self.store.reader()
         for _, message in self.held.values():
             if 0 < message.location < self.store.written:
@@ -139,7 +139,7 @@ class Simulation:
         self.disk.advance(self.chance.choice([1, 2, 3, None]))
 
     def settle(self) -> None:
-        """Nothing is pending, so whatever was released is certainly gone."""
+        """Commit until nothing is pending: released messages are certainly gone then."""
         while not self.store.is_idle:
             self.store.commit()
             self.disk.advance()
@@ -171,7 +171,7 @@ class Simulation:
         self.go_on(recovered, found)
 
     def go_on(self, recovered: RecoveredStore, found: dict[tuple[int, int], StoredMessage]) -> None:
-        """From here on, what was found is what there is, and it is certain."""
+        """Continue with the recovered messages, which are certain."""
         self.store = recovered.store
         numbers = {key: number for key, (number, _) in self.held.items()}
         self.held = {key: (numbers.get(key, 0), message) for key, message in found.items()}

@@ -1,7 +1,7 @@
-"""Streams on a disk that loses power at any step and fails now and then, driven by seeds.
+"""Streams on a disk that loses power at any step and fails sometimes, driven by seeds.
 
-What was confirmed is there again, at the offset that it had and octet by octet; what was not is there
-from its beginning up to some message, or not at all; and no offset ever has two messages.
+After a restart, confirmed messages are at their offsets, byte for byte; of the unconfirmed ones, a prefix
+exists, or none; and no offset ever has two messages.
 """
 
 import errno
@@ -33,7 +33,7 @@ LISTS = (b"\0\0", b"\x20\0\0\0\0\x05\x01aS\0\0", b"\x10\0\x02")
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches have several chunks, and reads several blocks."""
+    """Use small limits, so that batches have several chunks, and reads several blocks."""
     monkeypatch.setattr(log_module, "STREAM_CHUNK_SIZE", 400)
     monkeypatch.setattr(cache_module, "STREAM_CACHE_SIZE", 1_000)
     monkeypatch.setattr(log_module, "STREAM_PREALLOCATION_SIZE", 1_024)
@@ -66,7 +66,7 @@ class Port(StorePort):
 
 
 class Told(ConfirmListener):
-    """Who publishes, and what was confirmed to it."""
+    """A publisher, and what was confirmed to it."""
 
     def __init__(self) -> None:
         self.expected: list[int] = []
@@ -84,7 +84,7 @@ class Told(ConfirmListener):
 
 @dataclass
 class Run:
-    """One stream store from its making through several power cuts."""
+    """One stream store, from its creation through several power cuts."""
 
     seed: int
     told: Told = field(default_factory=Told)
@@ -94,9 +94,9 @@ class Run:
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.disk = SimulatedDisk(self.chance)
-        # Stream -> offset -> (content, sequence) of what was appended there last.
+        # Stream -> offset -> (content, sequence) of the last message appended there.
         self.appended: dict[int, dict[int, tuple[bytes, int]]] = {number: {} for number in STREAMS}
-        # The first offset that may still be there.
+        # The first offset that may still exist.
         self.first = dict.fromkeys(STREAMS, 0)
         # Stream -> offset -> sequence of producer "p"; and the offsets that consumer "c" has stored.
         self.produced: dict[int, dict[int, int]] = {number: {} for number in STREAMS}
@@ -155,7 +155,7 @@ class Run:
             self.store.confirm(self.told, self.sequence)
 
     def append(self, number: int, message: Message) -> int:
-        """Publish, now and then as a producer that sends some of it twice."""
+        """Publish, sometimes as a producer that sends some messages twice."""
         log = self.log(number)
         if self.chance.random() < 0.5:
             return self.store.append(log, message)
@@ -187,11 +187,11 @@ class Run:
             assert chunk.message(place).content == self.appended[number][offset][0]
 
     def cut(self) -> None:
-        """The power goes, and comes back."""
+        """Cut the power, and recover."""
         self.disk.fault = None
         seen = dict.fromkeys(STREAMS, 0)
         if self.chance.random() < 0.5:
-            # Killed before: what can be read from then on stays.
+            # A kill comes first: data that are readable after it must survive the power cut.
             self.disk.die()
             self.open()
             self.check()
@@ -207,14 +207,14 @@ class Run:
             assert self.log(number).committed >= seen[number], f"stream {number} has lost what could be read"
 
     def check(self) -> None:
-        """What is there is what may be there."""
+        """Check that the streams contain what they may contain."""
         assert not self.damage
         for number in STREAMS:
             log, appended = self.log(number), self.appended[number]
             for offset, (_, sequence) in appended.items():
                 if sequence in self.told.safe and offset >= max(self.first[number], log.first):
                     assert offset < log.committed, f"{offset} of stream {number} was confirmed"
-            # What was given up is given up from the beginning, and only what retention was asked to.
+            # Retention deletes from the beginning only, and only what it was asked to.
             assert log.first <= max(self.first[number], log.first)
             offset = log.first
             while (chunk := log.read(offset)) is not None:
@@ -226,7 +226,7 @@ class Run:
             for lost in [place for place in appended if place >= offset]:
                 del appended[lost]
                 self.produced[number].pop(lost, None)
-            # What a producer is told is what is there, not more and not less.
+            # A producer gets exactly the last recovered sequence.
             assert log.sequence_of("p") == max(self.produced[number].values(), default=None)
             assert log.stored_offset("c") in [None, *self.stored[number]]
         assert not self.reported
@@ -242,7 +242,7 @@ def test_what_was_confirmed_is_where_it_was_after_a_power_cut(seed: int) -> None
 
 
 def lost_by(error: OSError | StoreFileError) -> range:
-    """The offsets that `error` names."""
+    """Return the offsets that `error` names."""
     found = re.search(r"messages from offset (\d+) to (\d+)", str(error))
     return range(int(found[1]), int(found[2]) + 1) if found else range(0)
 
@@ -273,5 +273,5 @@ def test_a_flipped_bit_costs_one_chunk_and_is_told(seed: int) -> None:
     assert len(found) + len(missing) == len(known)
     lost = {offset for error in [*run.reported, *run.damage] for offset in lost_by(error)}
     assert missing <= lost
-    # Whatever was there keeps its offset for itself.
+    # Surviving messages keep their offsets: no later message gets one of them.
     assert log.next >= max(found, default=0)

@@ -1,1 +1,1 @@
-"""Fetches foreign clients' own test suites, runs them against a broker and judges what they print."""
+"""Fetches the test suites of third-party clients, runs them against a broker and judges their results."""

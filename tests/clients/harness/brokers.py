@@ -1,4 +1,4 @@
-"""The broker that the suites run against: one that is named, or a Warren or RabbitMQ of their own."""
+"""The broker that the suites run against: a given one, or a Warren or RabbitMQ started for them."""
 
 import contextlib
 import dataclasses
@@ -21,7 +21,7 @@ RABBITMQ_PLUGINS = (
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerEndpoints:
-    """Where a broker listens; what it lacks is None."""
+    """The addresses of a broker; None for a listener that it lacks."""
 
     host: str
     port: int
@@ -35,11 +35,11 @@ class BrokerEndpoints:
 
     @property
     def uri(self) -> str:
-        """The URI of the default vhost, as every client reads it."""
+        """The URI of the default vhost, which every client accepts."""
         return f"amqp://{self.user}:{self.password}@{self.host}:{self.port}/"
 
     def is_alive(self) -> bool:
-        """Whether it takes a TCP connection now."""
+        """True if the broker accepts a TCP connection now."""
         try:
             socket.create_connection((self.host, self.port), timeout=5).close()
         except OSError:
@@ -48,7 +48,7 @@ class BrokerEndpoints:
 
 
 def named(uri: str, tls_port: int | None, management_port: int | None) -> BrokerEndpoints:
-    """The broker behind `uri`, which somebody else started."""
+    """Return the running broker at `uri`."""
     parts = urlsplit(uri)
     return BrokerEndpoints(
         host=parts.hostname or "127.0.0.1",
@@ -62,9 +62,9 @@ def named(uri: str, tls_port: int | None, management_port: int | None) -> Broker
 
 @contextlib.contextmanager
 def started_warren(folder: Path, *lines: str) -> Iterator[BrokerEndpoints]:
-    """The Warren that this Python imports, on free ports of both loopback addresses, with TLS as well.
+    """Start the Warren that this Python imports, on free ports of both loopback addresses, with TLS as well.
 
-    `lines` are further ones of its configuration.
+    `lines` are added to its configuration.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -75,7 +75,7 @@ def started_warren(folder: Path, *lines: str) -> Iterator[BrokerEndpoints]:
         "listeners.tcp.2": f"::1:{port}",
         "listeners.ssl.1": f"127.0.0.1:{tls_port}",
         "stream.listeners.ssl.1": f"127.0.0.1:{stream_tls_port}",
-        # What RabbitMQ tells clients by default.
+        # RabbitMQ's default settings that clients observe.
         "stream.advertised_host": certificates.node_host() or "localhost",
         "stream.advertised_tls_host": "localhost",
         "management.tcp.ip": "127.0.0.1",
@@ -98,7 +98,7 @@ def started_warren(folder: Path, *lines: str) -> Iterator[BrokerEndpoints]:
 
 @contextlib.contextmanager
 def started_rabbitmq(folder: Path, *lines: str) -> Iterator[BrokerEndpoints]:
-    """The installed RabbitMQ on free ports, with TLS, management and streams; `lines` as for a Warren."""
+    """Start the installed RabbitMQ on free ports, with TLS, management and streams; `lines` are added."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     tls_port, management_port, stream_port, stream_tls_port = (free_port() for _ in range(4))
@@ -126,7 +126,7 @@ def started_rabbitmq(folder: Path, *lines: str) -> Iterator[BrokerEndpoints]:
 
 
 def ssl_options() -> dict[str, str]:
-    """The certificate of either broker's TLS listeners, as settings."""
+    """Return the settings for the certificate of the TLS listeners, for either broker."""
     issued = certificates.issue_server()
     return {
         "ssl_options.cacertfile": str(issued / "ca.pem"),

@@ -1,4 +1,4 @@
-"""What is run and what is excused: the two TOML files as values."""
+"""The suites and excuses, read from the two TOML files."""
 
 import dataclasses
 import fnmatch
@@ -11,7 +11,7 @@ ROOT = HERE.parents[1]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """One row of `suites.toml`; that file's header says what each field means."""
+    """One row of `suites.toml`, whose header describes the fields."""
 
     name: str
     kind: str
@@ -30,7 +30,7 @@ class Suite:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Excuse:
-    """A test that may fail, by name, and why; `excuses.toml` says what each field means."""
+    """A test that may fail, by name, with the reason; `excuses.toml` describes the fields."""
 
     suite: str
     test: str
@@ -40,14 +40,14 @@ class Excuse:
     difference: str = ""
 
     def covers(self, suite: str, test: str) -> bool:
-        """Whether this excuse is for `test` of `suite`; `*` in its own name stands for anything."""
+        """True if this excuse applies to `test` of `suite`; `*` in its test name matches anything."""
         pattern = self.test.replace("[", "[[]")
         return fnmatch.fnmatchcase(suite, self.suite) and fnmatch.fnmatchcase(test, pattern)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """Tests of a suite that are not run, and why; `excuses.toml` says what each field means."""
+    """Tests of a suite that are not run, with the reason; `excuses.toml` describes the fields."""
 
     suite: str
     reason: str
@@ -56,24 +56,24 @@ class LeftOut:
 
 
 def suites() -> list[Suite]:
-    """Every suite, in the order of the file."""
+    """Return every suite, in the order of the file."""
     rows = tomllib.loads((HERE / "suites.toml").read_text())["suite"]
     return [suite_of(row) for row in rows]
 
 
 def suite_of(row: dict[str, object]) -> Suite:
-    """One table of the file, its lists made immutable."""
+    """Return the suite of one table of the file, with its lists made immutable."""
     fields = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
     return Suite(**fields)  # type: ignore[arg-type]
 
 
 def excuses() -> list[Excuse]:
-    """Every excuse of `excuses.toml`."""
+    """Return every excuse in `excuses.toml`."""
     rows = tomllib.loads((HERE / "excuses.toml").read_text()).get("excuse", [])
     return [Excuse(**row) for row in rows]
 
 
 def left_out() -> list[LeftOut]:
-    """What `excuses.toml` says is not run."""
+    """Return the tests that `excuses.toml` leaves out."""
     rows = tomllib.loads((HERE / "excuses.toml").read_text()).get("left_out", [])
     return [LeftOut(**{**row, "words": tuple(row.get("words", ()))}) for row in rows]

@@ -8,7 +8,7 @@ from tests.clients.harness import fetching
 
 
 def issue(folder: Path) -> None:
-    """Put into `folder` the files that a suite expects there and its source distribution leaves out."""
+    """Write the files into `folder` that a suite expects there and its source distribution lacks."""
     folder.mkdir(parents=True, exist_ok=True)
     authority = authority_of(issue_server())
     stranger = trustme.CA().issue_cert("guest@localhost", common_name="guest")
@@ -26,7 +26,7 @@ def issue(folder: Path) -> None:
 
 
 def issue_server() -> Path:
-    """The folder with `ca.pem`, `server.pem` and `server_key.pem` for the broker's TLS listener."""
+    """Return the directory with `ca.pem`, `server.pem` and `server_key.pem` for the broker's TLS listener."""
     names = [name for name in ("localhost", node_host()) if name]
     folder = fetching.CACHE / "certificates" / "-".join(names)
     if not (folder / "server.pem").exists():
@@ -41,7 +41,7 @@ def issue_server() -> Path:
 
 
 def node_host() -> str:
-    """The host in the name of a node of this machine; nothing if it does not lead to the loopback address."""
+    """Return the host in the name of a local node; empty if it does not resolve to the loopback address."""
     host = socket.gethostname().partition(".")[0]
     try:
         return host if socket.gethostbyname(host) == "127.0.0.1" else ""
@@ -50,5 +50,5 @@ def node_host() -> str:
 
 
 def authority_of(folder: Path) -> trustme.CA:
-    """The authority that `issue_server` left in `folder`."""
+    """Return the authority that `issue_server` stored in `folder`."""
     return trustme.CA.from_pem((folder / "ca.pem").read_bytes(), (folder / "ca_key.pem").read_bytes())

@@ -1,7 +1,7 @@
-"""Runs foreign clients' own test suites and our client programs against a broker: `make clients`.
+"""Runs third-party clients' own test suites and our client programs against a broker: `make clients`.
 
-Without `--broker` or `--rabbitmq` a Warren of this checkout is started on a free port. What the suites need
-is fetched once, from PyPI and npm, into `.venv-clients/`.
+Without `--broker` or `--rabbitmq` a Warren of this checkout is started on a free port. The packages of the
+suites are fetched once, from PyPI and npm, into `.venv-clients/`.
 """
 
 import argparse
@@ -19,7 +19,7 @@ TEXT_LINES_MAX = 25
 
 
 def main() -> int:
-    """Run what was asked for; the status is 1 if anything failed that is not excused."""
+    """Run the selected suites; returns 1 if a test failed that is not excused."""
     options = parse_arguments()
     chosen = choose(options.suites, is_everything=options.all, is_extra=options.extra)
     excuses = catalogue.excuses()
@@ -33,7 +33,7 @@ def main() -> int:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument(
         "suites", nargs="*", metavar="suite", help="which to run; all in suites.toml if none is named"
@@ -49,7 +49,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def choose(names: list[str], *, is_everything: bool, is_extra: bool) -> list[Suite]:
-    """The suites named, or else all, those that are extra, or those that are not."""
+    """Return the named suites, or else all, the extra ones, or those that are not extra."""
     known = {suite.name: suite for suite in catalogue.suites()}
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -62,7 +62,7 @@ def choose(names: list[str], *, is_everything: bool, is_extra: bool) -> list[Sui
 def run_suite(
     suite: Suite, broker: BrokerEndpoints, excuses: list[Excuse], options: argparse.Namespace
 ) -> Verdict:
-    """Run it against `broker`, or a broker of its own if it must be alone and none was named."""
+    """Run a suite against `broker`, or against a broker of its own if it must be alone and none was given."""
     if options.broker or not suite.is_alone:
         return running.run_suite(suite, broker, excuses)
     with started(options, suite.name, *suite.settings) as own:
@@ -71,7 +71,7 @@ def run_suite(
 
 @contextlib.contextmanager
 def broker_of(options: argparse.Namespace) -> Iterator[BrokerEndpoints]:
-    """The broker that was named, or one of ours for as long as the suites run."""
+    """The given broker, or one that is started for the suites."""
     if options.broker:
         yield brokers.named(options.broker, options.tls_port, options.management_port)
         return
@@ -82,14 +82,14 @@ def broker_of(options: argparse.Namespace) -> Iterator[BrokerEndpoints]:
 def started(
     options: argparse.Namespace, name: str, *lines: str
 ) -> contextlib.AbstractContextManager[BrokerEndpoints]:
-    """A Warren, or a RabbitMQ if that was asked for."""
+    """Start a Warren, or a RabbitMQ if that was selected."""
     if options.rabbitmq:
         return brokers.started_rabbitmq(fetching.CACHE / f"rabbitmq-{name}", *lines)
     return brokers.started_warren(fetching.CACHE / f"warren-{name}", *lines)
 
 
 def show_progress(verdict: Verdict) -> None:
-    """That a suite is over, and what went wrong in it, each failure with the end of its text."""
+    """Print the result of a suite, with the end of the text of each failure."""
     print(
         f"{verdict.suite}: {verdict.seconds:.0f} s, {'good' if verdict.is_good() else 'not good'}", flush=True
     )
@@ -102,7 +102,7 @@ def show_progress(verdict: Verdict) -> None:
 
 
 def show_table(verdicts: list[Verdict]) -> None:
-    """One row for each suite, the excuses that are no longer needed, and the sum."""
+    """Print one row for each suite, the excuses that are no longer needed, and the sum."""
     print(f"\n{'suite':<14}{'passed':>8}{'failed':>8}{'excused':>9}{'skipped':>9}{'seconds':>9}")
     for verdict in verdicts:
         kinds = (verdict.passed, verdict.failed, verdict.excused, verdict.skipped)

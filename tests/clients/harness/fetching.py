@@ -1,6 +1,6 @@
-"""Brings in what is not ours: source distributions, npm packages, an environment for each.
+"""Fetches third-party code: source distributions, npm packages, and an environment for each suite.
 
-Everything lands below one ignored folder and stays there, so that a second run fetches nothing.
+Everything is stored in one ignored directory, so that a second run fetches nothing.
 """
 
 import hashlib
@@ -14,12 +14,12 @@ from tests.clients.harness.catalogue import ROOT, Suite
 
 CACHE = Path(os.environ.get("WARREN_CLIENTS_CACHE", ROOT / ".venv-clients"))
 FETCH_S_MAX = 600
-# Kinds of suites that come from npm.
+# The kinds of suites that come from npm.
 NODE = ("npm", "mocha")
 
 
 def source_of(suite: Suite) -> Path:
-    """The unpacked source distribution of the suite's package, fetched on first use."""
+    """Return the unpacked source distribution of the suite's package, fetched on first use."""
     folder = CACHE / "sources" / f"{suite.package}-{suite.version}"
     if not folder.exists():
         archive = download_npm(suite) if suite.kind in NODE else download_sdist(suite)
@@ -28,7 +28,7 @@ def source_of(suite: Suite) -> Path:
 
 
 def download_sdist(suite: Suite) -> Path:
-    """The archive as its authors put it on PyPI, tests included."""
+    """Download the source distribution from PyPI, with its tests."""
     folder = CACHE / "archives" / f"{suite.package}-{suite.version}"
     pinned = f"{suite.package}=={suite.version}"
     pip(sys.executable, "download", "--no-binary", suite.package, "--no-deps", "-d", str(folder), pinned)
@@ -36,7 +36,7 @@ def download_sdist(suite: Suite) -> Path:
 
 
 def download_npm(suite: Suite) -> Path:
-    """The archive as its authors put it on npm."""
+    """Download the package from npm."""
     folder = CACHE / "archives" / f"{suite.package}-{suite.version}"
     folder.mkdir(parents=True, exist_ok=True)
     run(["npm", "pack", "--silent", f"{suite.package}@{suite.version}"], folder)
@@ -44,25 +44,25 @@ def download_npm(suite: Suite) -> Path:
 
 
 def only_file(folder: Path) -> Path:
-    """The one archive in `folder`."""
+    """Return the one archive in `folder`."""
     (archive,) = folder.iterdir()
     return archive
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """The archive's single top folder becomes `folder`, all at once or not at all."""
+    """Unpack the single top directory of the archive as `folder`, atomically."""
     partial = folder.with_suffix(".partial")
     with tarfile.open(archive) as content:
         content.extractall(partial, filter="data")
     (top,) = partial.iterdir()
-    # A suite without a pytest configuration of its own must not find ours further up.
+    # A suite without a pytest configuration of its own must not find that of this project.
     (folder.parent / "pytest.ini").write_text("[pytest]\n")
     top.rename(folder)
     partial.rmdir()
 
 
 def environment_of(suite: Suite) -> Path:
-    """The `python` of a virtual environment with the suite's package and requirements, made on first use."""
+    """Return the `python` of an environment with the suite's packages, created on first use."""
     wanted = "\n".join((suite.package, suite.version, sys.version, *suite.requirements))
     digest = hashlib.sha256(wanted.encode()).hexdigest()[:10]
     folder = CACHE / "environments" / f"{suite.name}-{digest}"
@@ -76,7 +76,7 @@ def environment_of(suite: Suite) -> Path:
 
 
 def node_packages(*pinned: str) -> Path:
-    """A `node_modules` folder with exactly the npm packages `pinned`, made on first use."""
+    """Return a `node_modules` directory with exactly the npm packages `pinned`, created on first use."""
     digest = hashlib.sha256("\n".join(pinned).encode()).hexdigest()[:10]
     folder = CACHE / "node" / digest
     if not (folder / "complete").exists():
@@ -88,12 +88,12 @@ def node_packages(*pinned: str) -> Path:
 
 
 def pip(python: str, *arguments: str) -> None:
-    """Run pip, quietly."""
+    """Run pip without output."""
     run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments], CACHE)
 
 
 def run(command: list[str], folder: Path) -> None:
-    """Run `command` in `folder`; what it said is shown only if it failed."""
+    """Run `command` in `folder`; its output is shown only if it failed."""
     folder.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=FETCH_S_MAX, check=False

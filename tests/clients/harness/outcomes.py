@@ -1,4 +1,4 @@
-"""What a suite's JUnit report says, judged with the excuses."""
+"""Compares the JUnit report of a suite with the excuses."""
 
 import dataclasses
 import xml.etree.ElementTree as ElementTree
@@ -9,7 +9,7 @@ from tests.clients.harness.catalogue import Excuse
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class Verdict:
-    """The outcome of one suite; `failed` and `surprises` are what somebody has to look at."""
+    """The outcome of one suite; `failed` and `surprises` require attention."""
 
     suite: str
     seconds: float = 0.0
@@ -21,12 +21,12 @@ class Verdict:
     trouble: str = ""
 
     def is_good(self) -> bool:
-        """Whether nothing failed that is not excused, and at least one test ran or said why not."""
+        """True if every failure is excused, and at least one test ran or was skipped with a reason."""
         return not self.failed and not self.trouble
 
 
 def judge(verdict: Verdict, report: Path, excuses: list[Excuse]) -> None:
-    """Fill `verdict` from the report that the suite wrote."""
+    """Fill `verdict` from the report of the suite."""
     for test, outcome, text in outcomes(report):
         excuse = next((one for one in excuses if one.covers(verdict.suite, test)), None)
         if outcome == "skipped":
@@ -42,7 +42,7 @@ def judge(verdict: Verdict, report: Path, excuses: list[Excuse]) -> None:
 
 
 def outcomes(report: Path) -> list[tuple[str, str, str]]:
-    """Each test of the report once: its name, `passed`, `failed` or `skipped`, and what it said."""
+    """Return each test of the report once: its name, `passed`, `failed` or `skipped`, and its text."""
     found: dict[str, tuple[str, str]] = {}
     for case in ElementTree.parse(report).iter("testcase"):
         test = f"{case.get('classname', '')}::{case.get('name', '')}"
@@ -54,7 +54,7 @@ def outcomes(report: Path) -> list[tuple[str, str, str]]:
 
 
 def outcome_of(case: ElementTree.Element) -> tuple[str, str]:
-    """What happened to one `testcase`."""
+    """Return the outcome of one `testcase`."""
     for tag in ("failure", "error"):
         element = case.find(tag)
         if element is not None:

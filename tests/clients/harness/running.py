@@ -18,7 +18,7 @@ TEST_S_MAX = 90
 
 
 def run_suite(suite: Suite, broker: BrokerEndpoints, excuses: list[Excuse]) -> Verdict:
-    """Fetch what the suite needs, run it and judge its report; never raises for what a suite does."""
+    """Fetch what the suite needs, run it and judge its report; failures of the suite raise no exception."""
     verdict = Verdict(suite=suite.name)
     missing = missing_tool(suite)
     if missing:
@@ -43,7 +43,7 @@ def run_suite(suite: Suite, broker: BrokerEndpoints, excuses: list[Excuse]) -> V
 
 
 def finish(verdict: Verdict, report: Path, excuses: list[Excuse]) -> None:
-    """Judge the report if there is one; without one the suite itself is in trouble."""
+    """Judge the report; without one, the suite itself has failed."""
     log = report.with_suffix(".log")
     if not report.exists() or not report.stat().st_size:
         verdict.trouble = f"{verdict.suite} wrote no report; see {log}"
@@ -54,7 +54,9 @@ def finish(verdict: Verdict, report: Path, excuses: list[Excuse]) -> None:
 
 
 def applies(excuse: Excuse, broker: BrokerEndpoints) -> bool:
-    """An excuse for the lack of something holds only for a broker that lacks it, a difference for Warren."""
+    """True if an excuse applies: one for a missing feature only to a broker without it, a difference only to
+    Warren.
+    """
     if excuse.difference and broker.is_rabbitmq:
         return False
     match excuse.needs:
@@ -69,13 +71,13 @@ def applies(excuse: Excuse, broker: BrokerEndpoints) -> bool:
 
 
 def missing_tool(suite: Suite) -> str:
-    """The name of a program that the suite cannot do without, or nothing."""
+    """Return the name of a missing program that the suite requires; empty if there is none."""
     wanted = ["node", "npm"] if suite.kind in fetching.NODE else []
     return next((tool for tool in wanted if shutil.which(tool) is None), "")
 
 
 def prepared(suite: Suite, broker: BrokerEndpoints) -> tuple[list[str], Path]:
-    """The command of the suite and the folder to run it in, everything it needs being there."""
+    """Return the command of the suite and its directory, after everything it needs was fetched."""
     if suite.kind == "local":
         return [sys.executable, "-m", "pytest", *suite.arguments], catalogue.ROOT
     folder = fetching.source_of(suite)
@@ -97,7 +99,9 @@ def prepared(suite: Suite, broker: BrokerEndpoints) -> tuple[list[str], Path]:
 
 
 def without_left_out(suite: Suite) -> list[str]:
-    """The options by which pytest or mocha passes over what `excuses.toml` leaves out of `suite`."""
+    """Return the options with which pytest or mocha skips the tests that `excuses.toml` leaves out of
+    `suite`.
+    """
     rows = [row for row in catalogue.left_out() if row.suite == suite.name]
     words = [word for row in rows for word in row.words]
     if suite.kind == "mocha":
@@ -112,7 +116,7 @@ def without_left_out(suite: Suite) -> list[str]:
 
 
 def with_report(command: list[str], report: Path) -> list[str]:
-    """The command, told where to leave its JUnit report."""
+    """Return the command with the option for its JUnit report."""
     if command[0] != "node":
         return [*command, f"--junitxml={report}"]
     if "--test" not in command:
@@ -122,7 +126,7 @@ def with_report(command: list[str], report: Path) -> list[str]:
 
 
 def run_command(suite: Suite, broker: BrokerEndpoints, command: list[str], folder: Path) -> str:
-    """Everything the command printed; a suite that outstays its time is ended and leaves no report."""
+    """Return the output of the command; a suite that exceeds its time limit is ended, without a report."""
     with subprocess.Popen(
         command,
         cwd=folder,
@@ -143,7 +147,7 @@ def run_command(suite: Suite, broker: BrokerEndpoints, command: list[str], folde
 
 
 def environment(suite: Suite, broker: BrokerEndpoints, command: list[str]) -> dict[str, str]:
-    """Our own environment, the suite's variables filled in, and our plugins importable."""
+    """Return the environment of this process, with the suite's variables, and our plugins importable."""
     known = {
         "host": broker.host,
         "port": broker.port,
