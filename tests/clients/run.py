@@ -1,4 +1,4 @@
-"""What `make clients` calls; `python tests/clients/run.py --help` says what it takes."""
+"""The entry point of `make clients`; `python tests/clients/run.py --help` lists its options."""
 
 import sys
 from pathlib import Path

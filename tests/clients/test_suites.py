@@ -1,4 +1,4 @@
-"""Each foreign client's own suite as one test, for whoever prefers pytest to the runner."""
+"""Runs each third-party client's own test suite as one pytest test."""
 
 import pytest
 from tests.clients.harness import brokers, catalogue, running

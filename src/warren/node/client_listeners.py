@@ -25,7 +25,7 @@ ClientFactory: TypeAlias = Callable[[Peer, OutputListener, int], Client]
 
 @dataclass(frozen=True, slots=True)
 class ListenerDependencies:
-    """What all listeners have in common."""
+    """The objects that all listeners share."""
 
     loop_context: LoopContext
     tls: Tls | None

@@ -1,4 +1,4 @@
-"""A Celery application, as its worker imports it; broker and result backend are in the environment."""
+"""A Celery application, as its worker imports it; broker and result backend are set by the environment."""
 
 import os
 import time
@@ -11,7 +11,7 @@ app.conf.update(
     result_backend=os.environ.get("CELERY_TEST_BACKEND", "rpc://"),
     task_default_queue=os.environ.get("CELERY_TEST_QUEUE", "celery-test"),
     broker_connection_retry_on_startup=True,
-    # Names of our own, so that a worker of somebody else on the same broker is never asked.
+    # Unique names, so that no other worker on the same broker receives the tasks.
     control_exchange="warren-clients-control",
     event_exchange="warren-clients-events",
     worker_prefetch_multiplier=1,
@@ -24,13 +24,13 @@ app.conf.update(
 
 @app.task(name="add")
 def add(one: int, other: int) -> int:
-    """The sum of two numbers."""
+    """Return the sum of two numbers."""
     return one + other
 
 
 @app.task(name="total")
 def total(numbers: list[int]) -> int:
-    """The sum of many numbers: the end of a chord."""
+    """Return the sum of many numbers: the end of a chord."""
     return sum(numbers)
 
 
@@ -43,13 +43,13 @@ def sleep(seconds: float) -> float:
 
 @app.task(name="now")
 def now() -> float:
-    """When the task ran."""
+    """Return when the task ran."""
     return time.time()
 
 
 @app.task(name="succeed_at", bind=True, max_retries=5, default_retry_delay=0.05)
 def succeed_at(task: Task, attempt: int) -> int:
-    """Retry until the attempt of that number."""
+    """Retry until the attempt with that number."""
     if task.request.retries < attempt:
         raise task.retry()
     return task.request.retries
@@ -66,7 +66,7 @@ def never_succeed(task: Task) -> None:
 
 @app.task(name="note_and_sleep", bind=True, acks_late=True)
 def note_and_sleep(task: Task, path: str, seconds: float) -> None:
-    """Write down that an attempt began, and with which mark, before being slow; acknowledged at the end."""
+    """Record that an attempt with this mark began, then wait; acknowledged at the end."""
     with open(path, "a") as notes:
         notes.write(f"{task.request.delivery_info['redelivered']}\n")
     time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""An application on Celery with real worker processes: what Celery asks of a broker, seen from its users."""
+"""An application on Celery with real worker processes: the features of a broker that Celery uses."""
 
 import collections
 import contextlib
@@ -17,14 +17,14 @@ RESULT_S_MAX = 40
 
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory: pytest.TempPathFactory, broker_uri: str) -> Iterator[Worker]:
-    """Two processes, answers through the broker."""
+    """A worker with two processes and results through the broker."""
     with running_worker(tmp_path_factory.mktemp("rpc"), broker_uri, "rpc://", "-c", "2") as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def chord_worker(tmp_path_factory: pytest.TempPathFactory, broker_uri: str) -> Iterator[Worker]:
-    """A pool that grows and shrinks by itself, and answers in files: the rpc backend refuses chords."""
+    """A pool that scales by itself, with results in files: the rpc backend refuses chords."""
     folder = tmp_path_factory.mktemp("files")
     (folder / "results").mkdir()
     backend = f"file://{folder / 'results'}"
@@ -186,13 +186,13 @@ def listen(
 
 
 def is_active(worker: Worker, identity: str) -> bool:
-    """Whether the worker runs that task now."""
+    """True if the worker runs that task now."""
     active = worker.app.control.inspect([worker.name], timeout=5).active() or {}
     return any(task["id"] == identity for task in active.get(worker.name, []))
 
 
 def held_by(worker: Worker) -> int:
-    """How many tasks the worker has been given and has not acknowledged."""
+    """Return the number of tasks that the worker has received and not acknowledged."""
     inspect = worker.app.control.inspect([worker.name], timeout=5)
     running, waiting = inspect.active() or {}, inspect.reserved() or {}
     tasks = [*running.get(worker.name, []), *waiting.get(worker.name, [])]
@@ -200,7 +200,7 @@ def held_by(worker: Worker) -> int:
 
 
 def queues_of(worker: Worker) -> list[str]:
-    """The queues that the worker consumes from."""
+    """Return the queues that the worker consumes from."""
     queues = worker.app.control.inspect([worker.name], timeout=5).active_queues() or {}
     return [queue["name"] for queue in queues.get(worker.name, [])]
 

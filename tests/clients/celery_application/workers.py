@@ -21,7 +21,7 @@ STOP_S_MAX = 20
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker that runs: its node name, its own queue, and the application that talks to it."""
+    """A running worker: its node name, its own queue, and the application that talks to it."""
 
     name: str
     queue: str
@@ -30,18 +30,18 @@ class Worker:
     log: Path
 
     def task(self, name: str, *arguments: object) -> Signature:
-        """A call of one of the application's tasks, to be sent or composed."""
+        """Return the signature of one of the application's tasks, to be sent or composed."""
         return self.app.signature(name, arguments)
 
     def stats(self) -> dict[str, object]:
-        """What the worker says about itself."""
+        """Return the worker's statistics."""
         found = self.app.control.inspect([self.name], timeout=10).stats()
         assert found is not None, self.log.read_text()
         stats: dict[str, object] = found[self.name]
         return stats
 
     def kill(self) -> None:
-        """End the worker and its pool at once, as a crash of the machine would."""
+        """Kill the worker and its pool at once, as a crash of the machine would."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
@@ -50,7 +50,7 @@ class Worker:
 def running_worker(
     folder: Path, broker: str, backend: str, *options: str, queue: str = ""
 ) -> Iterator[Worker]:
-    """A worker of the application with `options`; it answers when the block begins."""
+    """Run a worker of the application with `options`; it responds when the block begins."""
     identity = uuid.uuid4().hex[:8]
     queue = queue or f"celery-{identity}"
     name = f"worker-{identity}@test"
@@ -89,7 +89,7 @@ def running_worker(
 
 
 def client(broker: str, backend: str, queue: str) -> Celery:
-    """An application of a program that only sends; it knows the tasks by name."""
+    """Return the application of a program that only sends; it knows the tasks by name."""
     app = Celery("client", broker=broker, backend=backend, set_as_current=False)
     app.conf.update(
         task_default_queue=queue,
@@ -101,7 +101,7 @@ def client(broker: str, backend: str, queue: str) -> Celery:
 
 
 def wait_until_it_answers(worker: Worker) -> None:
-    """Return once the worker answers a ping."""
+    """Wait until the worker answers a ping."""
     deadline = time.monotonic() + START_S_MAX
     while time.monotonic() < deadline and worker.process.poll() is None:
         if worker.app.control.ping([worker.name], timeout=1):

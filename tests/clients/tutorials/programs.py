@@ -1,4 +1,4 @@
-"""Runs a tutorial's program as a process and reads what it prints."""
+"""Runs a tutorial's program as a process and reads its output."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ CLIENTS = {
 
 
 class Program:
-    """One running process; its lines are read as they come."""
+    """One running process; its lines are read as they arrive."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -35,29 +35,29 @@ class Program:
         threading.Thread(target=self._read, daemon=True).start()
 
     def wait_until_ready(self) -> None:
-        """Wait for the line `ready`; a first delivery may be printed before it, and is not lost."""
+        """Wait for the line `ready`; a first delivery may be printed before it, and is kept."""
         early = []
         while (line := self._next()) != "ready":
             early.append(line)
         self._early = early
 
     def line(self) -> str:
-        """The next line it prints; fails if there is none in time."""
+        """Return the next line it prints; fails if there is none in time."""
         return self._early.pop(0) if self._early else self._next()
 
     def lines(self, count: int) -> list[str]:
-        """The next `count` lines."""
+        """Return the next `count` lines."""
         return [self.line() for _ in range(count)]
 
     def has_more(self, seconds: float) -> bool:
-        """Whether it prints anything in the next `seconds`; for showing that it does not."""
+        """True if it prints anything in the next `seconds`; used to show that it does not."""
         deadline = time.monotonic() + seconds
         while self._lines.empty() and not self._early and time.monotonic() < deadline:
             time.sleep(0.02)
         return bool(self._early) or not self._lines.empty()
 
     def kill(self) -> None:
-        """End it at once, as a crash would."""
+        """Kill it at once, as a crash would."""
         self._process.kill()
         self._process.wait()
 
@@ -78,7 +78,7 @@ class Program:
 
 
 class Tutorial:
-    """The programs of one client library, against one broker."""
+    """The programs of one client library, with one broker."""
 
     def __init__(self, client: str, uri: str) -> None:
         script = CLIENTS[client]
@@ -92,7 +92,7 @@ class Tutorial:
         self._command = [interpreter, str(HERE / script), uri]
 
     def run(self, *arguments: str) -> list[str]:
-        """Run a program to its end; what it printed."""
+        """Run a program to its end; returns its output."""
         done = subprocess.run(
             [*self._command, *arguments],
             env=self._environment,
@@ -106,7 +106,7 @@ class Tutorial:
 
     @contextlib.contextmanager
     def started(self, *arguments: str) -> Iterator[Program]:
-        """A program that serves until the block ends; it is ready when the block begins."""
+        """Run a program until the block ends; it is ready when the block begins."""
         with subprocess.Popen(
             [*self._command, *arguments], env=self._environment, stdout=subprocess.PIPE, text=True
         ) as process:

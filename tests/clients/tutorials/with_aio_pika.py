@@ -84,7 +84,7 @@ async def serve(channel: AbstractChannel, queue: str) -> None:
 
 
 async def call(channel: AbstractChannel, queue: str, *numbers: str) -> None:
-    """RPC: ask, and wait on a queue of one's own for the answer that carries the question's id."""
+    """RPC: send a request, and wait on an own queue for the reply with its correlation id."""
     replies = await channel.declare_queue(exclusive=True)
     waiting: dict[str | None, asyncio.Future[str]] = {}
 
@@ -101,7 +101,7 @@ async def call(channel: AbstractChannel, queue: str, *numbers: str) -> None:
 
 
 async def confirm(channel: AbstractChannel, queue: str, count: str) -> None:
-    """Publisher confirms: many at once are waited for, and one that nobody can get is returned."""
+    """Publisher confirms: wait for many at once, and for the return of an unroutable message."""
     await channel.declare_queue(queue)
     messages = [aio_pika.Message(str(number).encode()) for number in range(int(count))]
     await asyncio.gather(*(channel.default_exchange.publish(message, queue) for message in messages))
@@ -115,7 +115,7 @@ async def confirm(channel: AbstractChannel, queue: str, count: str) -> None:
 
 @functools.cache
 def fibonacci(number: int) -> int:
-    """The number of that index."""
+    """Return the Fibonacci number with that index."""
     return number if number < 2 else fibonacci(number - 1) + fibonacci(number - 2)
 
 
@@ -125,7 +125,7 @@ async def wait(
     *,
     no_ack: bool = False,
 ) -> None:
-    """Say that everything is declared, then handle deliveries until the process is ended."""
+    """Print that everything is declared, then handle deliveries until the process is ended."""
     await queue.consume(handle, no_ack=no_ack)
     print("ready", flush=True)
     await asyncio.Future()
@@ -137,7 +137,7 @@ PROGRAMS: dict[str, Callable[..., Awaitable[None]]] = {
 
 
 async def main(uri: str, name: str, *arguments: str) -> None:
-    """Run the program of that name on a channel with confirms and returns."""
+    """Run the program with that name on a channel with confirms and returns."""
     connection = await aio_pika.connect(uri)
     async with connection, connection.channel(publisher_confirms=True, on_return_raises=True) as channel:
         await PROGRAMS[name](channel, *arguments)

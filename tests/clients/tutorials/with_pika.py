@@ -91,7 +91,7 @@ def serve(channel: BlockingChannel, queue: str) -> None:
 
 
 def call(channel: BlockingChannel, queue: str, *numbers: str) -> None:
-    """RPC: ask, and wait on a queue of one's own for the answer that carries the question's id."""
+    """RPC: send a request, and wait on an own queue for the reply with its correlation id."""
     replies = channel.queue_declare("", exclusive=True).method.queue
     answers: dict[str, str] = {}
 
@@ -109,7 +109,7 @@ def call(channel: BlockingChannel, queue: str, *numbers: str) -> None:
 
 
 def confirm(channel: BlockingChannel, queue: str, count: str) -> None:
-    """Publisher confirms: each message is waited for, and one that nobody can get is returned."""
+    """Publisher confirms: wait for each message, and for the return of an unroutable message."""
     channel.queue_declare(queue)
     channel.confirm_delivery()
     for number in range(int(count)):
@@ -123,12 +123,12 @@ def confirm(channel: BlockingChannel, queue: str, count: str) -> None:
 
 @functools.cache
 def fibonacci(number: int) -> int:
-    """The number of that index."""
+    """Return the Fibonacci number with that index."""
     return number if number < 2 else fibonacci(number - 1) + fibonacci(number - 2)
 
 
 def wait(channel: BlockingChannel) -> None:
-    """Say that everything is declared, then handle deliveries until the process is ended."""
+    """Print that everything is declared, then handle deliveries until the process is ended."""
     print("ready", flush=True)
     channel.start_consuming()
 

@@ -27,7 +27,7 @@ _NO_REASON = ("Object Not Found: Not Found", "Not Found")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCommand:
-    """What all commands have in common."""
+    """The base of all commands: names, help and parameters."""
 
     group: str
     name: str

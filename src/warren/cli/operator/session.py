@@ -20,7 +20,7 @@ _PROGRESS_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How responses are printed."""
+    """The format in which responses are printed."""
 
     formatter: str = "table"
     is_quiet: bool = False

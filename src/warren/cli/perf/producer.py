@@ -12,7 +12,7 @@ WRITES_PER_TURN = 16  # for a producer that writes few messages at once
 
 
 class ProducerState(Enum):
-    """Whether a producer can continue, and what it waits for."""
+    """The state of a producer: it can continue, or it waits."""
 
     READY = auto()  # it can continue in the next turn
     BLOCKED = auto()  # waits until the socket is writable

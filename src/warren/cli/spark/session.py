@@ -187,7 +187,7 @@ def _is_interrupted(error: BaseException | None) -> bool:
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
-    """Whether a log record is not about an interrupt; py4j logs some with the root logger."""
+    """True if a log record is not about an interrupt; py4j logs some with the root logger."""
     return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 
