@@ -78,9 +78,7 @@ def chunk_of(messages: list[Message]) -> Callable[[], MessageRows]:
 
 
 def chunks_of(messages: list[Message], count: int) -> Callable[[], MessageRows]:
-    """Return the rows of chunks of `count` messages, as written by a publisher that waits for confirms, with
-    checksums.
-    """
+    """Return the rows of chunks of `count` messages with checksums, as a confirmed publisher writes them."""
     octets = b""
     for first in range(0, len(messages), count):
         builder = ChunkBuilder(first)

@@ -123,9 +123,7 @@ def await_waiting(broker: Broker, queue: str, count: int, *, seconds_max: float 
 
 
 def drain(broker: Broker, queue: str, count: int) -> Span:
-    """Consume `count` messages, a multiple of ACK_EVERY, with one acknowledgement per hundred; returns the
-    cost.
-    """
+    """Consume `count` messages, a multiple of ACK_EVERY, with an ack for each hundred; returns the cost."""
     connection = opened(parse_uri(broker.uri))
     connection.call(CHANNEL, BasicQos(prefetch_count=PREFETCH), BasicQosOk)
     consumer = PerfConsumer(connection, bytearray(RECEIVE_BYTES), ack_every=ACK_EVERY)

@@ -20,9 +20,7 @@ def loop_ms() -> float:
 
 
 def sync_us() -> float:
-    """Return how long the disk of the brokers' directories takes to sync a small write (µs), the minimum of a
-    confirm.
-    """
+    """Return how long the brokers' disk takes to sync a small write (µs): no confirm comes sooner."""
     with tempfile.TemporaryFile(prefix="warren-bench-") as file:
         file.write(bytes(SYNCS * SYNCED_BYTES))
         file.flush()

@@ -84,9 +84,7 @@ def newest(rows: Set[str]) -> Measurement:
 def measurement(
     found: Mapping[str, Samples], versions: Mapping[str, str], plan: Mapping[str, object], load_before: float
 ) -> Measurement:
-    """Return the medians of a run that has ended; `load_before` is the load average of the machine before the
-    run.
-    """
+    """Return the medians of a run that has ended; `load_before` is the load average before the run."""
     loops = _values(found, "machine_loop_ms")
     syncs = _values(found, "machine_sync_us")
     conditions = {"load_average_before": round(load_before, 2)}

@@ -1,6 +1,4 @@
-"""Measures the cost of the policy `retain`: persistent messages with confirms, alternately with and without
-it.
-"""
+"""Measures the cost of the policy `retain`: persistent messages with confirms, with and without it."""
 
 import argparse
 import json

@@ -235,9 +235,7 @@ def _encoder(publisher: AmqpPublisher) -> PublishEncoder:
 
 
 def _batches(spark: SparkSession, rows: DataFrame, checkpoint: Path) -> list[tuple[float, float, Any]]:
-    """Return for each batch with rows when it ended (s), its duration (ms), and its end offset; the first is
-    slow.
-    """
+    """Return the end (s), duration (ms) and end offset of each batch with rows; the first is slow."""
     query = rows.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).start()
     try:
         deadline = time.monotonic() + QUERY_S_MAX

@@ -1,6 +1,4 @@
-"""Starts a RabbitMQ for tests: Debian's rabbitmq-server on free ports, with its files in a temporary
-directory.
-"""
+"""Starts a RabbitMQ for tests: Debian's rabbitmq-server on free ports, in a temporary directory."""
 
 from __future__ import annotations
 

@@ -17,9 +17,7 @@ PIP = ("-m", "pip", "--disable-pip-version-check", "-qq")
 
 
 def main() -> int:
-    """Build the wheel from the source distribution, and install it in an environment without the project's
-    sources.
-    """
+    """Build the wheel from the source distribution, and install it out of reach of the project's sources."""
     DIST.mkdir(exist_ok=True)
     subprocess.run([sys.executable, "-c", BUILD], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     (source,) = DIST.glob("*.tar.gz")

@@ -29,9 +29,7 @@ MARKER = "warren-build"
 
 
 def main() -> int:
-    """Create the environment of the command line; a failure is printed as one line, below the output of the
-    tool.
-    """
+    """Create the environment of the command line; a failure is printed as one line after the output."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("action", choices=["interpreted", "compiled", "packages", "spark", "in-front"])
     parser.add_argument("environment", type=Path)

@@ -1,6 +1,4 @@
-"""Writes docs/guide/settings.md from `warren.node.settings`; with `--check`, only reports whether it is
-current.
-"""
+"""Writes docs/guide/settings.md from `warren.node.settings`; `--check` only reports whether it is current."""
 
 import sys
 from pathlib import Path

@@ -60,9 +60,7 @@ def module(schemas: Mapping[str, Schema]) -> str:
 
 
 def type_names(schemas: Iterable[str]) -> dict[str, str]:
-    """Return the TypeScript names of schemas: Queue for `QueueShape`, unless another schema is called
-    `Queue`.
-    """
+    """Return the TypeScript names of schemas: Queue for `QueueShape`, unless two have that name."""
     names = {name: name.rpartition(".")[2].lstrip("_") for name in schemas}
     counts = Counter(names.values())
     for name, short in names.items():

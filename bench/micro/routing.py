@@ -44,9 +44,7 @@ def keys(kind: str, size: int) -> Iterator[str]:
 
 
 def nanoseconds(call: Callable[[], object], seconds: float) -> float:
-    """Return the CPU time per call (ns), the minimum of five runs in `seconds`, after a call that fills the
-    cache.
-    """
+    """Return the CPU time per call (ns), the minimum of five runs in `seconds` with a filled cache."""
     call()
     timer = timeit.Timer(call, timer=time.process_time)
     calls, elapsed = timer.autorange()

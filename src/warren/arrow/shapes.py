@@ -49,9 +49,7 @@ _SECONDS_MAX = ((1 << 63) - 1) // 1_000_000
 
 
 def columns_of(shapes: list[MessageShape], names: Sequence[str]) -> dict[str, Arrow]:
-    """Return those of the columns `names` that are not null in all `shapes`. Raises FrameError for an invalid
-    shape.
-    """
+    """Return those of the columns `names` that are not null in all `shapes`. Raises FrameError."""
     return _from_buffers(shapes, names) if IS_COMPILED else from_properties(shapes, names)
 
 

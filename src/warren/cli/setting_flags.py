@@ -77,9 +77,7 @@ def with_setting_flags(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def config_entries(given: Mapping[str, Any]) -> list[ConfigEntry]:
-    """Convert the values of flags to settings, shorthands first; --host replaces the address of every
-    listener.
-    """
+    """Convert flags to settings, shorthands first; --host replaces the address of every listener."""
     found: list[ConfigEntry] = []
     host, port = given["host"], given["port"]
     if host is not None or port is not None:

@@ -109,9 +109,7 @@ class Sampler:
         self.time = time
 
     def vhost_row(self, vhost: VirtualHost) -> SampleRow:
-        """Return the present figures of a virtual host, by VHOST_COLUMNS; for many queues, lengths are
-        sampled ones.
-        """
+        """Return the figures of a virtual host, by VHOST_COLUMNS; lengths of many queues are sampled ones."""
         ready, unacked = self._lengths_of(vhost)
         stores = vhost.stores
         return (

@@ -43,9 +43,7 @@ class Acknowledgements:
         return len(new)
 
     def forget(self, id: str) -> None:
-        """Remove `id`, which is no longer quarantined: if it is quarantined again later, it is reported
-        again.
-        """
+        """Remove `id`, which is no longer quarantined, so that it is reported if it is quarantined again."""
         if id in self._ids:
             self._write(self._ids - {id})
 

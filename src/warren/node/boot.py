@@ -295,8 +295,7 @@ class Node:
             try:
                 await client_listeners.listen(listener.start(), where.host, where.port)
             except BootRefused as error:
-                # The message is only for operators who did not configure an address or port of the stream
-                # listener.
+                # With an explicit port, the failure ends the start; --host alone keeps the default port.
                 place = self._config.place(f"{settings.STREAM_TCP.key}.default")
                 if listener.is_tls or place not in ("", "--host"):
                     raise

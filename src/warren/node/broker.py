@@ -182,9 +182,7 @@ class Broker:
         return LogExchangeHandler(find, self._turns.later, self.name)
 
     def _make_exchange(self, vhost: str, name: str) -> None:
-        """Declare the internal exchange `name` for messages of the broker itself, as RabbitMQ does, if
-        `vhost` exists.
-        """
+        """Declare an internal exchange for messages of the broker, as RabbitMQ does, if `vhost` exists."""
         if self.metadata.vhost(vhost) is not None:
             self._local.apply(
                 DeclareExchange(
@@ -208,7 +206,7 @@ class Broker:
         )
 
     def _changed(self, event: Event) -> None:
-        """Apply a change of metadata to the virtual hosts; close connections of what was deleted (RabbitMQ's
+        """Apply a metadata event to virtual hosts, and close connections of what was deleted (RabbitMQ's
         texts).
         """
         if isinstance(event, VhostAdded):
@@ -236,9 +234,7 @@ class Broker:
         )
 
     async def open_storage(self, folder: Path) -> None:
-        """Recover the messages of every virtual host, and store new ones; raises BootRefused if that is
-        impossible.
-        """
+        """Recover and store the messages of every virtual host; raises BootRefused if that is impossible."""
         metadata_journal = self._metadata_journal
         assert metadata_journal is not None
         try:
@@ -253,9 +249,7 @@ class Broker:
             await self._doubting
 
     def _doubt(self) -> None:
-        """Ensure that no queue gets the number of a stored queue that the metadata do not know, even as
-        deleted.
-        """
+        """Ensure that no queue gets the number of a stored queue that the metadata do not know."""
         metadata_journal = self._metadata_journal
         assert metadata_journal is not None
         number = metadata_journal.quarantine.number_max

@@ -94,9 +94,7 @@ class Config:
 
 
 def load(file: str, environment: Mapping[str, str], flags: Iterable[ConfigEntry] = ()) -> Config:
-    """Load the configuration in order of precedence; without `file`, from the files that the environment
-    names.
-    """
+    """Load the configuration in order of precedence; without `file`, from the files in the environment."""
     files = [file] if file else _files(environment)
     entries = [_completed(entry, environment) for name in files for entry in config_file.read(name)]
     found, warnings = _environment(environment)

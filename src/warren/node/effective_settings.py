@@ -40,9 +40,7 @@ def _rows(config: Config, setting: Setting[object] | Family[object]) -> list[Eff
 
 
 def written_word(parse: Callable[[str], object], value: object) -> object:
-    """Return `value`, or the word that `parse` reads as it, so that the text shown can be written into a
-    file.
-    """
+    """Return `value`, or the word that `parse` reads as it: the text can be used in a file."""
     if isinstance(parse, OneOf):
         return next((word for word, chosen in parse.choices.items() if chosen == value), value)
     return value

@@ -39,9 +39,7 @@ class Keyring:
     """The keys of one node."""
 
     def __init__(self, settings: KeyringSettings, clock: Clock) -> None:
-        """Read the key files; raises BootRefused if one contains no key, or the key server cannot be
-        authenticated.
-        """
+        """Read the key files; raises BootRefused for a file without a key, or an insecure key server."""
         self._settings = settings
         self._clock = clock
         self._fixed = {name: _read(Path(file)) for name, file in settings.files.items()}

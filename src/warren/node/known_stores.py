@@ -56,9 +56,7 @@ class KnownStores:
         return [StoreFileError(file, 0, reason, queues=named) for file, reason in _missing(path)]
 
     def add(self, name: str) -> None:
-        """Record that the virtual host `name` has a store, all of which is synced; OSError if that cannot be
-        written.
-        """
+        """Record that the store of the virtual host `name` exists and is synced. Raises OSError."""
         with self._lock:
             if self._names.get(directory_name(name)) != name:
                 self._names[directory_name(name)] = name

@@ -63,9 +63,7 @@ class StoredQueue:
 
 
 def recovery_choices(data: Path, copy: Path | None) -> list[RecoveryChoice]:
-    """Return the choices for the directory `data`: what can be read, a copy of the log, nothing. Raises
-    OSError.
-    """
+    """Return the choices for the directory `data`: what is readable, a copy of the log, nothing. OSError."""
     own = data / _METADATA / NAME
     found = [_choice("readable", data, own)]
     if copy is not None:

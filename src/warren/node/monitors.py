@@ -179,7 +179,7 @@ class Monitors:
         return {monitor.resource: monitor.octets for monitor in self._monitors}
 
     def limit(self, resource: str, value: float) -> int | None:
-        """Set the limit of `resource`, in bytes or as a share of memory; returns it in bytes, None if not
+        """Set the limit of `resource`, bytes or a share of memory; returns it in bytes, None if not
         monitored.
         """
         for monitor in self._monitors:

@@ -200,9 +200,7 @@ class Quarantine:
             del self._pinned[id]
 
     def take_pinned(self, id: str) -> tuple[str, int, dict[int, RecoveredQueue]] | None:
-        """Remove the orphaned queue `id`; returns its vhost, number and messages, or None if `id` is not a
-        queue.
-        """
+        """Remove the orphaned queue `id`; returns its vhost, number and messages, None if unknown."""
         pinned = self._pinned.pop(id, None)
         if pinned is not None:
             self._known.forget(id)
@@ -223,9 +221,7 @@ class Quarantine:
         logger.warning("a copy of the metadata as they were found is kept in %s", copy)
 
     def remove(self, id: str) -> Callable[[], None] | None:
-        """Return a function that deletes the files of `id`, for use in a thread; None if there is no such
-        item.
-        """
+        """Return a function for a thread that deletes the files of `id`; None if there is no such item."""
         found = self._went(id)
         if found is None:
             return None

@@ -51,9 +51,7 @@ class SessionFile:
         self._head = _PREFIX + basis
 
     def read(self) -> list[StoredWebSession]:
-        """Return the sessions written with the same settings; raises SessionFileError if the file is not
-        readable.
-        """
+        """Return the sessions written with equal settings. Raises SessionFileError."""
         try:
             octets = self._path.read_bytes()
         except FileNotFoundError:

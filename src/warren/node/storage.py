@@ -246,9 +246,7 @@ class Storage:
         return _StoreHandle(store, disk, port)
 
     def attach(self, services: VhostServices, vhost_store: VhostStore) -> None:
-        """Connect `services`, which are still empty, to their store; log what was recovered and what was
-        lost.
-        """
+        """Connect `services`, still empty, to their store; log what was recovered and what was lost."""
         name = services.vhost.name
         self._open[name] = vhost_store
         for handle in vhost_store.handles:
@@ -327,9 +325,7 @@ class Storage:
             logger.error("the last messages of vhost '%s' were not written: %s", name, store.failure)
 
     def limit_queue_memory(self, octets: int) -> None:
-        """Limit the messages that each queue keeps in memory to `octets` bytes, for messages published from
-        now on.
-        """
+        """Limit the memory of each queue to `octets` bytes, for messages published from now on."""
         self.queue_memory = octets
         for vhost_store in self._open.values():
             vhost_store.stores.queue_memory_max = octets

@@ -115,9 +115,7 @@ def _table(octets: bytes, at: int) -> _FlatbufferTable:
 
 
 def _check_compressed(metadata: bytes, message: _FlatbufferTable, body: bytes) -> None:
-    """Raise IpcStreamRefused if the compressed buffers of a batch state an uncompressed size beyond the
-    bound.
-    """
+    """Raise IpcStreamRefused if the buffers of a batch would exceed the bound when uncompressed."""
     try:
         batch = _table(metadata, message.behind(_HEADER))
         if not batch.has(_COMPRESSION):

@@ -114,9 +114,7 @@ class RowDecoder:
             time.sleep(0)
 
     def _run(self, batch: Arrow) -> MessageRun | None:
-        """Return all rows of `batch` as one run if they differ in their bodies only, and these are valid;
-        else None.
-        """
+        """Return `batch` as one run if its rows are valid and differ in their bodies only; else None."""
         count = batch.num_rows
         bodies = batch.column("body")
         if count < 2 or bodies.null_count or bodies.nbytes > MESSAGE_SIZE_MAX:

@@ -62,9 +62,7 @@ class StagingFull(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRules:
-    """Rules for received rows: the permission check, whether rows must be routable, and whether a query is
-    taken over.
-    """
+    """Rules for received rows: permission check, mandatory routing, and takeover of another user's query."""
 
     admit: Admit
     is_mandatory: bool
@@ -252,7 +250,7 @@ class VhostStaging:
         return stage
 
     async def _admit(self, examples: Mapping[bytes, Message], rules: StageRules) -> None:
-        """Check permissions for `examples`, one row for each route, and with `is_mandatory` that they are
+        """Check permissions for `examples`, one row of each route; with `is_mandatory`, also that it is
         routable.
         """
         is_any_key = False

@@ -54,9 +54,7 @@ def finish(verdict: Verdict, report: Path, excuses: list[Excuse]) -> None:
 
 
 def applies(excuse: Excuse, broker: BrokerEndpoints) -> bool:
-    """True if an excuse applies: one for a missing feature only to a broker without it, a difference only to
-    Warren.
-    """
+    """True if an excuse applies: a missing feature to a broker without it, a difference to Warren only."""
     if excuse.difference and broker.is_rabbitmq:
         return False
     match excuse.needs:
@@ -99,9 +97,7 @@ def prepared(suite: Suite, broker: BrokerEndpoints) -> tuple[list[str], Path]:
 
 
 def without_left_out(suite: Suite) -> list[str]:
-    """Return the options with which pytest or mocha skips the tests that `excuses.toml` leaves out of
-    `suite`.
-    """
+    """Return the options with which pytest or mocha skips what `excuses.toml` leaves out of `suite`."""
     rows = [row for row in catalogue.left_out() if row.suite == suite.name]
     words = [word for row in rows for word in row.words]
     if suite.kind == "mocha":

@@ -1,6 +1,4 @@
-"""Uses streams with rbfly, and prints the results line by line as JSON: `python with_rbfly.py URI
-[CERTIFICATE]`.
-"""
+"""Uses streams with rbfly, and prints results as JSON lines: `python with_rbfly.py URI [CERTIFICATE]`."""
 
 import asyncio
 import json

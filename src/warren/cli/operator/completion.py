@@ -17,9 +17,7 @@ Completion = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def name_completion(path: str) -> Completion:
-    """Return a completion function for the names in the list at `path`; empty if the broker does not reply at
-    once.
-    """
+    """Return a completion function for the names in the list at `path`; empty without a quick reply."""
 
     def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
         common = common_of(context) | {"timeout": _TIMEOUT_S}

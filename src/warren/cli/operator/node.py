@@ -27,9 +27,7 @@ def _authenticate(session: Session, arguments: Arguments) -> None:
 
 
 def _limit(resource: str, words: dict[str, str]) -> Run:
-    """Return a command that sets a limit; `words` maps rabbitmqctl's word before a value to the kind of
-    limit.
-    """
+    """Return a command that sets a limit; `words` maps rabbitmqctl's words to kinds of limits."""
     share = next((word for word, kind in words.items() if kind == "relative"), "")
 
     def does(session: Session, arguments: Arguments) -> None:

@@ -1,6 +1,4 @@
-"""Commands for streams, their publishers and consumers, also under the names of rabbitmq-streams; and for
-leases.
-"""
+"""Commands for streams, also under the names of rabbitmq-streams; and for leases."""
 
 from datetime import datetime
 from typing import Any

@@ -1,6 +1,4 @@
-"""Commands of rabbitmqctl and rabbitmq-diagnostics that Warren does not have, with the reason or the
-alternative.
-"""
+"""Commands of rabbitmqctl and rabbitmq-diagnostics that Warren lacks, with the reason or the alternative."""
 
 import click
 
