@@ -65,7 +65,7 @@ class MessageRows:
         return _ROW_SIZE + _SHAPE_FACTOR * longest
 
     def used_shapes(self) -> "tuple[list[MessageShape], array[int] | None]":
-        """Return a list with the shapes of these rows, and the index of each row's shape; None: in order."""
+        """Return a list with the shapes of these rows, and the index of each in it; None: in order."""
         kinds = self.kinds
         if kinds is None:
             return self.shapes[:1], array("I", bytes(4 * self.count))

@@ -63,7 +63,7 @@ class StoredQueue:
 
 
 def recovery_choices(data: Path, copy: Path | None) -> list[RecoveryChoice]:
-    """Return the choices for the directory `data`: what is readable, a copy of the log, nothing. OSError."""
+    """Return the choices for the directory `data`: the readable part, a copy, nothing. Raises OSError."""
     own = data / _METADATA / NAME
     found = [_choice("readable", data, own)]
     if copy is not None:

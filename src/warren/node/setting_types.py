@@ -225,5 +225,5 @@ def _ms(seconds: float) -> int:
     return int(seconds * 1000)
 
 
-# TCP_USER_TIMEOUT below a second is less than a network round trip with retransmissions may take.
+# The minimum of timeouts of HTTP: the network alone may take up to a second.
 _MS_MIN = integer(1_000, 86_400_000)
