@@ -2,8 +2,8 @@
 
 Prints the broker's processor time per message with 1, 1,000 and 100,000 queues, bindings and waiting
 messages, with a million and (`--long`) ten million messages of 1 KiB that wait on the disk, and with 1, 100
-and 5,000 connections. A figure is the least of several runs: what else goes on in the machine only adds
-to it. Beside it stands the broker's memory with few and with many.
+and 5,000 connections. A figure is the minimum of several runs, since other work on the machine only
+adds to it. The table also contains the broker's memory with few and with many.
 """
 
 import argparse

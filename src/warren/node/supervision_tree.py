@@ -53,7 +53,7 @@ logger = logging.getLogger("warren.tree")
 # Interval at which opening a store is retried when the disk is full.
 _FULL_RETRY_MS = 5_000
 _MS = 1000
-# What an operator can do.
+# Advice to the operator in log messages.
 _NEWER = "start the version of Warren that wrote it, or move the directory away to begin without messages"
 _BROKEN = "see to the disk, then start it again (POST /api/vhosts/…/start/…), or the node"
 
