@@ -151,6 +151,25 @@ def test_names_are_shown_as_text_whatever_they_contain(
     api(node, f"DELETE /vhosts/{segment(name)}")
 
 
+def test_an_address_that_changes_while_the_page_is_built_is_followed(
+    node: BrokerProcess, chromium: Chromium
+) -> None:
+    tab = Visit(node, chromium.new_page())
+    tab.sign_in()
+    tab.open("queues")
+    # The first rendering is there, and no effect of it has run.
+    tab.page.add_init_script(
+        """new MutationObserver((_, observer) => {
+            if (!document.querySelector("main h1")) return;
+            observer.disconnect();
+            location.hash = "#/exchanges";
+        }).observe(document, { childList: true, subtree: true });"""
+    )
+    tab.page.reload()
+    expect(tab.page.get_by_role("heading", name="Exchanges", level=1)).to_be_visible()
+    tab.page.close()
+
+
 def test_the_interface_works_behind_a_path_prefix(chromium: Chromium, tmp_path: Path) -> None:
     config = tmp_path / "warren.conf"
     config.write_text("management.path_prefix = /rmq/x\n")

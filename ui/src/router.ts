@@ -1,6 +1,6 @@
 /** Routes pages by the fragment of the address: #/queues/%2F/orders?page=2 */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 
 export interface PageLocation {
   segments: string[];
@@ -8,8 +8,7 @@ export interface PageLocation {
 }
 
 export function currentLocation(): PageLocation {
-  const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
-  return { segments: path.split("/").filter(Boolean).map(decode), query: new URLSearchParams(query) };
+  return parse(location.hash);
 }
 
 /** The address of a page, with each segment percent-encoded. */
@@ -34,13 +33,20 @@ export function setQuery(changes: Record<string, string>): void {
 }
 
 export function useLocation(): PageLocation {
-  const [location, setLocation] = useState(currentLocation);
+  const [hash, setHash] = useState(() => location.hash);
   useEffect(() => {
-    const update = () => setLocation(currentLocation());
+    const update = () => setHash(location.hash);
     addEventListener("hashchange", update);
+    // The address may have changed between the first rendering and this effect.
+    update();
     return () => removeEventListener("hashchange", update);
   }, []);
-  return location;
+  return useMemo(() => parse(hash), [hash]);
+}
+
+function parse(hash: string): PageLocation {
+  const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
+  return { segments: path.split("/").filter(Boolean).map(decode), query: new URLSearchParams(query) };
 }
 
 function decode(segment: string): string {
