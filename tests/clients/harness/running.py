@@ -14,7 +14,7 @@ from tests.clients.harness.catalogue import Excuse, Suite
 from tests.clients.harness.outcomes import Verdict, judge
 
 PLUGINS = catalogue.HERE / "plugins"
-TEST_S_MAX = 90
+TEST_S_MAX = 180
 
 
 def run_suite(suite: Suite, broker: BrokerEndpoints, excuses: list[Excuse]) -> Verdict:
