@@ -311,10 +311,10 @@ def test_one_more_than_there_may_be_is_refused_and_what_is_there_is_found(
     guest.queue("q")
     guest.bind("q", "x", "a")
     with pytest.raises(
-        PreconditionFailed, match="cannot declare exchange 'y' in vhost 'v': there are 8 exch"
+        PreconditionFailed, match="cannot declare exchange 'y' in vhost 'v': the limit of 8 exch"
     ):
         guest.declare("y")
-    with pytest.raises(PreconditionFailed, match="cannot declare queue 'p' in vhost 'v': there are 1 queues"):
+    with pytest.raises(PreconditionFailed, match="declare queue 'p' in vhost 'v': the limit of 1 queues"):
         guest.queue("p")
-    with pytest.raises(PreconditionFailed, match="cannot bind queue 'q' in vhost 'v': there are 1 bindings"):
+    with pytest.raises(PreconditionFailed, match="cannot bind queue 'q' in vhost 'v': the limit of 1 bind"):
         guest.bind("q", "x", "b")
