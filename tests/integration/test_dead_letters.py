@@ -253,7 +253,7 @@ def test_messages_are_edited_on_their_way(client: HttpClient, channel: Channel) 
     line = f"POST {path_of('dead', 'redrive')}"
     assert client.refusal(line, {"edit": {"payload": "x"}}) == (
         400,
-        "a payload can replace that of one message only: select it by its place",
+        "payload requires `positions` with exactly one position",
     )
     assert client.refusal(line, {"edit": {"properties": {"expiration": "soon"}}})[0] == 400
     assert client.refusal(line, {"edit": {"properties": {"user_id": "other"}}})[0] == 400

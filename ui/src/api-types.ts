@@ -122,7 +122,7 @@ export interface ChannelDetails {
   user: string;
 }
 
-/** What came and went. */
+/** Numbers of connections, channels and queues that were opened and closed. */
 export interface ChurnRates {
   channel_closed?: number;
   channel_closed_details?: RateDetails;
@@ -248,17 +248,17 @@ export interface DeadLetter {
 export interface DeadLetterGroup {
   bytes: number;
   count: number;
-  /** That they had been published to */
+  /** The exchange to which the messages were published. */
   exchange: string;
   newest: number;
-  /** When the first came here (ms) */
+  /** Unix time in ms at which the oldest of the messages was dead-lettered. */
   oldest: number;
-  /** Of the first that was seen */
+  /** Position of the first of the messages in this queue. */
   position: number;
-  /** Where they died first */
+  /** The queue in which the messages died first. */
   queue: string;
   reason: string;
-  /** Some of those that they had been published with */
+  /** Some of the routing keys with which the messages were published. */
   routing_keys: string[];
 }
 
@@ -278,9 +278,9 @@ export interface DeadLetterQueue {
   messages_ready: number;
   messages_unacknowledged: number;
   name: string;
-  /** The position to continue from; null if all were seen */
+  /** The position from which to continue; null at the end of the queue. */
   next: number | null;
-  /** Dead letters of causes beyond the first hundred */
+  /** Dead letters that are not in `groups`, which has at most 100 causes. */
   other_dead_letters: number;
   other_messages: number;
   vhost: string;
@@ -292,9 +292,9 @@ export interface DeadLetters {
   examined: number;
   groups: DeadLetterGroup[];
   name: string;
-  /** The position to continue from; null if all were seen */
+  /** The position from which to continue; null at the end of the queue. */
   next: number | null;
-  /** Dead letters of causes beyond the first hundred */
+  /** Dead letters that are not in `groups`, which has at most 100 causes. */
   other_dead_letters: number;
   other_messages: number;
   vhost: string;
@@ -429,18 +429,18 @@ export interface Job {
   moved_per_second: number;
   not_moved: number;
   not_moved_reasons: NotMoved[];
-  /** Of an undo that is over: messages that could not be taken back */
+  /** For an ended undo: messages that could not be moved back; else null. */
   not_undone: number | null;
-  /** Whose messages are moved; of an undo, where they come back to */
+  /** The queue from which messages are moved; for an undo, to which they are moved back. */
   queue: string;
-  /** Messages per second */
+  /** Maximum messages per second; null without a limit. */
   rate: number | null;
-  /** Why it waits, failed, or was stopped */
+  /** Why the job waits, failed or was stopped; empty otherwise. */
   reason: string;
   started_at: number;
   state: "done" | "failed" | "running" | "stopped" | "waiting";
   target: JobTarget;
-  /** Sent, and not safe yet */
+  /** Messages that were published but are not confirmed yet. */
   unconfirmed: number;
   undo_of: string | null;
   undoable: boolean;
@@ -474,13 +474,13 @@ export interface Lease {
 
 /** Which messages to lease, and for how long. */
 export interface LeaseBody {
-  /** Asked for again, the same key is the same lease */
+  /** Idempotency key: a repeated request with the same key returns the existing lease. */
   key: string;
-  /** Bytes of all bodies at most; there is one message at least */
+  /** Maximum bytes of all bodies together; one message is leased even if it is larger. */
   max_bytes?: number;
-  /** How many at most */
+  /** Maximum number of messages to lease. */
   max_messages?: number;
-  /** Seconds after which they go back */
+  /** Seconds after which the lease expires and its messages are requeued. */
   ttl?: number;
 }
 
@@ -575,7 +575,7 @@ export interface Loss {
 /** Changes that are made to the moved messages. */
 export interface MessageEditBody {
   headers?: Record<string, unknown>;
-  /** Of the one message that is chosen by its place */
+  /** The new body; allowed if `positions` selects a single message. */
   payload?: string;
   payload_encoding?: "base64" | "string";
   properties?: Record<string, unknown>;
@@ -583,7 +583,7 @@ export interface MessageEditBody {
   remove_properties?: string[];
 }
 
-/** What was done with messages. */
+/** Numbers of published, delivered and acknowledged messages. */
 export interface MessageStats {
   ack?: number;
   ack_details?: RateDetails;
@@ -617,18 +617,18 @@ export interface MessageStats {
 
 /** Which messages are moved, and to which queue. */
 export interface MoveBody {
-  /** A queue */
+  /** Name of the target queue. */
   destination: string;
   destination_vhost?: string;
-  /** Only say what would go where */
+  /** Return a preview and move nothing. */
   dry_run?: boolean | string;
   group?: DeadLetterGroupBody;
   limit?: number | string | null;
-  /** Conditions, all of which must hold: `routing_key=orders` */
+  /** Conditions that a message must all meet: `routing_key=orders`. */
   match?: string[];
-  /** Of messages, as peeking into the queue shows them */
+  /** Positions of the messages, as returned by peeking at the queue. */
   positions?: number[];
-  /** Messages per second */
+  /** Maximum messages per second; null for no limit. */
   rate?: number | null;
 }
 
@@ -755,7 +755,7 @@ export interface NodeTables {
 /** Messages that were not moved, by reason. */
 export interface NotMoved {
   count: number;
-  /** Of the first of them */
+  /** Positions of the first of these messages. */
   positions: number[];
   reason: string;
 }
@@ -890,7 +890,7 @@ export interface PlanItem {
   destination_type?: string;
   exchange?: string;
   kind: string;
-  /** What goes along with what is deleted */
+  /** Numbers of objects and messages that are lost with the deleted object. */
   losses?: Record<string, number>;
   name: string;
   outcome?: "done" | "failed";
@@ -899,6 +899,7 @@ export interface PlanItem {
   vhost?: string;
 }
 
+/** A policy. */
 export interface Policy {
   "apply-to": string;
   definition: Record<string, unknown>;
@@ -909,6 +910,7 @@ export interface Policy {
   vhost: string;
 }
 
+/** The properties of a policy. */
 export interface PolicyBody {
   "apply-to"?: "all" | "exchanges" | "queues";
   definition: Record<string, unknown>;
@@ -920,13 +922,13 @@ export interface PolicyBody {
 export interface Preview {
   destinations: PreviewDestination[];
   examined: number;
-  /** The first of them */
+  /** The first of the examined messages. */
   messages: PreviewMessage[];
-  /** The position where this ends; null if all were seen */
+  /** The position after the last examined message; null at the end of the queue. */
   next: number | null;
   not_moved: number;
   not_moved_reasons: NotMoved[];
-  /** Messages that would go elsewhere */
+  /** Messages whose destination is not in `destinations`. */
   other_destinations: number;
   would_move: number;
 }
@@ -944,7 +946,7 @@ export interface PreviewMessage {
   exchange: string | null;
   position: number;
   queues: string[];
-  /** Why it would stay */
+  /** Why the message would not be moved; empty if it would be. */
   reason: string;
   routing_key: string | null;
 }
@@ -1057,7 +1059,7 @@ export interface QueueName {
   vhost: string;
 }
 
-/** How many messages there are. */
+/** Numbers of messages. */
 export interface QueueTotals {
   messages?: number;
   messages_details?: RateDetails;
@@ -1077,46 +1079,46 @@ export interface RateDetails {
 
 /** Which dead letters are redriven, to which target, and with which changes. */
 export interface RedriveBody {
-  /** Only say what would go where */
+  /** Return a preview and move nothing. */
   dry_run?: boolean | string;
   edit?: MessageEditBody;
   exchange?: string | null;
   group?: DeadLetterGroupBody;
   limit?: number | string | null;
-  /** Conditions, all of which must hold: `routing_key=orders` */
+  /** Conditions that a message must all meet: `routing_key=orders`. */
   match?: string[];
-  /** Of messages, as peeking into the queue shows them */
+  /** Positions of the messages, as returned by peeking at the queue. */
   positions?: number[];
-  /** This queue instead */
+  /** The target queue, in place of the one in which each message died first. */
   queue?: string | null;
-  /** Messages per second */
+  /** Maximum messages per second; null for no limit. */
   rate?: number | null;
   routing_key?: string | null;
-  /** The queue where each died first, or its exchange */
+  /** Move each message to the queue in which it died first, or publish it to its original exchange. */
   to?: "exchange" | "queue";
 }
 
 /** The remaining time of a lease from now on. */
 export interface RenewBody {
-  /** Seconds after which its messages go back */
+  /** Seconds from now after which the lease expires and its messages are requeued. */
   ttl?: number;
 }
 
 /** Which deliveries are requeued: named ones, or all that match the other fields. */
 export interface RequeueBody {
-  /** Where nothing else is said: all of the queue */
+  /** Requeue all unacknowledged messages of the queue; required if no other field is given. */
   all?: boolean | string;
   channel?: number;
   connection?: string;
   consumer_tag?: string;
   deliveries?: DeliveryKey[];
-  /** Held for so long at least */
+  /** Only deliveries that have been unacknowledged for at least this many ms. */
   older_than_ms?: number;
 }
 
 /** How many deliveries were requeued. */
 export interface Requeued {
-  /** Of the deliveries that were named: settled, or requeued, before */
+  /** Number of entries of `deliveries` that are not unacknowledged any more. */
   missing: number;
   requeued: number;
 }
@@ -1134,6 +1136,7 @@ export interface Retention {
   segment_size: number;
 }
 
+/** An exchange that the message reaches, and how many of its bindings match. */
 export interface RoutedExchange {
   alternate: string | null;
   bindings: number;
@@ -1333,6 +1336,7 @@ export interface Topology {
   nodes: TopologyNode[];
 }
 
+/** An edge between two nodes; `keys` labels some of its bindings. */
 export interface TopologyEdge {
   count: number;
   from: string;
@@ -1346,12 +1350,12 @@ export interface TopologyNode {
   consumers?: number;
   id: string;
   kind: "consumer" | "exchange" | "queue";
-  /** Steps downstream of the object in the middle; negative upstream of it */
+  /** Distance downstream from the centre of the graph; negative upstream of it. */
   layer: number;
   messages?: number;
-  /** Nodes with an edge from it that are not in the graph */
+  /** Number of nodes with an edge from this one that are not in the graph. */
   more_downstream?: number;
-  /** Nodes with an edge to it that are not in the graph */
+  /** Number of nodes with an edge to this one that are not in the graph. */
   more_upstream?: number;
   name: string;
   paused?: boolean;
@@ -1376,7 +1380,7 @@ export interface TraceBody {
   payload_bytes?: number;
   properties?: Record<string, unknown> | unknown[];
   routing_key: string;
-  /** How many bindings that do not match are shown: 50, or less */
+  /** Number of bindings that do not match to return; 50 by default. */
   unmatched?: number;
 }
 

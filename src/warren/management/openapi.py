@@ -34,10 +34,36 @@ _WHO: Mapping[Right, str] = {
     Right.ADMINISTRATOR: "Requires the user tag administrator.",
     Right.VHOST: "Requires permissions in the virtual host, or the user tag administrator.",
     Right.VISIBLE_VHOST: "Requires permissions in the virtual host, or the tag monitoring or administrator.",
-    Right.POLICIES: "Requires the tag policymaker and permissions in the virtual host, or administrator.",
+    Right.POLICIES: "Requires the tag administrator, or policymaker and permissions in the virtual host.",
     Right.GLOBAL_PARAMETERS: "Requires the user tag policymaker or administrator.",
 }
-_PARTS = {"vhost": "Name of the virtual host, percent-encoded: `%2F` for `/`."}
+# The placeholders of paths, with a description for each; all values are percent-encoded.
+_PARTS = {
+    "channel": "Name of the channel, as `name` in the list of channels.",
+    "component": "Component of the parameter, such as `federation-upstream`.",
+    "connection": "Name of the connection, as `name` in the list of connections.",
+    "destination": "Name of the bound queue or exchange.",
+    "exchange": "Name of the exchange; `amq.default` for the default exchange.",
+    "filter": "Name of a group of tables.",
+    "item": "Id of the quarantined item, as `id` in the list.",
+    "job": "Id of the job.",
+    "kind": "Kind of the destination: `q` for a queue, `e` for an exchange.",
+    "lease": "Id of the lease.",
+    "name": "Name of the object.",
+    "node": "Name of the node.",
+    "password": "The password to hash.",
+    "pattern": "Regular expression for the names of queues.",
+    "port": "Number of the port.",
+    "properties": "The `properties_key` of the binding.",
+    "protocol": "Name of the protocol, such as `amqp`.",
+    "queue": "Name of the queue or stream.",
+    "resource": "The resource: `memory` or `disk`.",
+    "source": "Name of the exchange that messages are routed from.",
+    "unit": "Unit of time: `days`, `weeks`, `months` or `years`.",
+    "user": "Name of the user.",
+    "vhost": "Name of the virtual host, percent-encoded: `%2F` for `/`.",
+    "within": "Number of units of time.",
+}
 # Status codes of a successful request by method, unless the operation declares others.
 _DONE: Mapping[str, tuple[int, ...]] = {"GET": (200,), "PUT": (201, 204), "POST": (204,), "DELETE": (204,)}
 _MEANING = {
@@ -191,10 +217,13 @@ def _tag(path: str) -> str:
 
 
 def _part(name: str) -> Json:
-    part: Json = {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-    if name in _PARTS:
-        part["description"] = _PARTS[name]
-    return part
+    return {
+        "name": name,
+        "in": "path",
+        "description": _PARTS[name],
+        "required": True,
+        "schema": {"type": "string", "minLength": 1},
+    }
 
 
 def _parameter(name: str, said: Operation, schema: Json) -> Json:

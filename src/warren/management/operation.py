@@ -49,24 +49,27 @@ JsonTable: TypeAlias = dict[str, Any]
 class ListQuery(TypedDict, total=False):
     """Parameters of every list."""
 
-    columns: Annotated[str, doc("Fields that are shown: `name,arguments.x-max-length`")]
-    sort: Annotated[str, doc("What it is sorted by: a field, or one in another: `message_stats.publish`")]
-    sort_reverse: Annotated[bool, doc("The other way round")]
+    columns: Annotated[str, doc("Fields to return, separated by commas: `name,arguments.x-max-length`.")]
+    sort: Annotated[str, doc("Field to sort by; a nested field has dots: `message_stats.publish`.")]
+    sort_reverse: Annotated[bool, doc("Sort in descending order.")]
 
 
 class PageQuery(ListQuery, total=False):
     """Parameters of a list with pages."""
 
-    page: Annotated[int, doc("From 1 on: a page, inside an object that counts, in place of the whole list")]
-    page_size: Annotated[int, doc("100 unless it is said")]
-    name: Annotated[str, doc("What names have in them; only with `page`")]
-    use_regex: Annotated[bool, doc("`name` is a regular expression")]
+    page: Annotated[
+        int,
+        doc("Page to return, from 1; the response is an object with the page and its counts, not a list."),
+    ]
+    page_size: Annotated[int, doc("Items in a page; 100 by default.")]
+    name: Annotated[str, doc("Only items whose name contains this text, ignoring case; requires `page`.")]
+    use_regex: Annotated[bool, doc("Treat `name` as a regular expression.")]
 
 
 class ColumnsQuery(TypedDict, total=False):
     """Parameters of a single object."""
 
-    columns: Annotated[str, doc("Fields that are shown: `name,arguments.x-max-length`")]
+    columns: Annotated[str, doc("Fields to return, separated by commas: `name,arguments.x-max-length`.")]
 
 
 class Page(TypedDict, Generic[T]):

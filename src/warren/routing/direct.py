@@ -11,7 +11,7 @@ _ALL_BUT = 0.999
 
 
 class DirectExchange(Exchange):
-    """Routes by one dict lookup of the routing key."""
+    """Routes to the bindings whose key equals the routing key."""
 
     __slots__ = ()
 

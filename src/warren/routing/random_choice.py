@@ -15,7 +15,7 @@ _OCTETS = 8
 
 
 class RandomExchange(Exchange):
-    """Routes to one destination at random; draws with its `random_octets`."""
+    """Routes to one destination, chosen at random."""
 
     __slots__ = ("_drawn_from", "choice_seed")
 
@@ -66,7 +66,7 @@ class RandomExchange(Exchange):
 
 
 class LocalRandomExchange(RandomExchange):
-    """Routes to one destination of this node at random."""
+    """Routes to one destination on this node, chosen at random."""
 
     __slots__ = ()
 

@@ -26,8 +26,8 @@ from warren.vhost.dead_letter_summary import DeadLetterSummary, reachable, scan_
 FromQuery = TypedDict(
     "FromQuery",
     {
-        "from": Annotated[int, doc("A place: `next` of an earlier answer")],
-        "columns": Annotated[str, doc("Fields that are shown: `name,groups`")],
+        "from": Annotated[int, doc("Position from which to list: `next` of the previous response.")],
+        "columns": Annotated[str, doc("Fields to return, separated by commas: `name,groups`.")],
     },
     total=False,
 )

@@ -1,12 +1,12 @@
 """Declaring and deleting exchanges and queues, with the checks that a channel makes."""
 
-from typing import Literal, TypedDict
+from typing import Annotated, Literal, TypedDict
 
 from aiohttp import web
 
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import run_coroutine
-from warren.management.operation import Flag, JsonTable, documented
+from warren.management.operation import Flag, JsonTable, doc, documented
 from warren.management.replies import bad_request, done, missing, put
 from warren.management.request_body import BodyFields, read_fields
 from warren.management.request_context import RequestContext, exchange_in_path, request_context
@@ -46,8 +46,17 @@ class ActionBody(TypedDict):
     action: Literal["sync", "cancel_sync"]
 
 
-DeleteQuery = TypedDict("DeleteQuery", {"if-unused": bool}, total=False)
-DeleteQueueQuery = TypedDict("DeleteQueueQuery", {"if-unused": bool, "if-empty": bool}, total=False)
+DeleteQuery = TypedDict(
+    "DeleteQuery", {"if-unused": Annotated[bool, doc("Delete only if there are no bindings.")]}, total=False
+)
+DeleteQueueQuery = TypedDict(
+    "DeleteQueueQuery",
+    {
+        "if-unused": Annotated[bool, doc("Delete only if there are no consumers.")],
+        "if-empty": Annotated[bool, doc("Delete only if there are no messages.")],
+    },
+    total=False,
+)
 
 
 @documented(body=ExchangeBody)

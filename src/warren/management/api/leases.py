@@ -51,10 +51,18 @@ _OUTCOMES = {"acknowledge": LeaseState.SETTLED, "requeue": LeaseState.REQUEUED}
 class LeaseBody(TypedDict):
     """Which messages to lease, and for how long."""
 
-    key: Annotated[str, doc("Asked for again, the same key is the same lease")]
-    max_messages: NotRequired[Annotated[int, doc("How many at most")]]
-    max_bytes: NotRequired[Annotated[int, doc("Bytes of all bodies at most; there is one message at least")]]
-    ttl: NotRequired[Annotated[int, doc("Seconds after which they go back")]]
+    key: Annotated[
+        str, doc("Idempotency key: a repeated request with the same key returns the existing lease.")
+    ]
+    max_messages: NotRequired[Annotated[int, doc("Maximum number of messages to lease.")]]
+    max_bytes: NotRequired[
+        Annotated[
+            int, doc("Maximum bytes of all bodies together; one message is leased even if it is larger.")
+        ]
+    ]
+    ttl: NotRequired[
+        Annotated[int, doc("Seconds after which the lease expires and its messages are requeued.")]
+    ]
 
 
 deprecate(LeaseBody, messages="max_messages", octets="max_bytes")
@@ -69,14 +77,16 @@ class SettleBody(TypedDict):
 class RenewBody(TypedDict):
     """The remaining time of a lease from now on."""
 
-    ttl: NotRequired[Annotated[int, doc("Seconds after which its messages go back")]]
+    ttl: NotRequired[
+        Annotated[int, doc("Seconds from now after which the lease expires and its messages are requeued.")]
+    ]
 
 
 class LeasedQuery(RowFormatQuery, total=False):
     """Which messages of a lease are returned."""
 
-    start: Annotated[int, doc("The place in the lease of the first")]
-    end: Annotated[int, doc("And where to end: the place behind the last")]
+    start: Annotated[int, doc("Position in the lease of the first message to return, from 0.")]
+    end: Annotated[int, doc("Position in the lease after the last message to return.")]
 
 
 @documented(query=PageQuery, response=paged(LeaseShape))

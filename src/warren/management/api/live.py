@@ -10,7 +10,7 @@ import asyncio
 import socket
 from contextlib import suppress
 from hashlib import blake2b
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 from aiohttp import web
 from yarl import URL
@@ -23,7 +23,7 @@ from warren.management.auth import authenticate, user_of
 from warren.management.event_streams import EventStreams, Fetch, format_event, get_request
 from warren.management.http_protocol import HttpProtocol
 from warren.management.managed_node import ManagedNode
-from warren.management.operation import JSON, Operation, documented_as, operation_of
+from warren.management.operation import JSON, Operation, doc, documented_as, operation_of
 from warren.management.replies import RequestRefused, bad_request
 from warren.management.web_interface import PREFIX
 
@@ -45,7 +45,7 @@ GETS = "gets"
 class LiveQuery(TypedDict):
     """The paths whose responses are streamed."""
 
-    path: list[str]
+    path: Annotated[list[str], doc("A path of this API with its query; may be repeated.")]
 
 
 def add_live(app: web.Application, ask: Fetch) -> None:

@@ -25,7 +25,7 @@ class LossShape(TypedDict):
 class LossesQuery(TypedDict, total=False):
     """Selects losses."""
 
-    vhost: Annotated[str, doc("Of this virtual host alone")]
+    vhost: Annotated[str, doc("Only losses of this virtual host.")]
 
 
 class AcknowledgedLossesShape(TypedDict):

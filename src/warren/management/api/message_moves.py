@@ -56,12 +56,12 @@ class DeadLetterGroupBody(TypedDict, total=False):
 class OrderBody(TypedDict, total=False):
     """Which messages are moved, how many, and at which rate."""
 
-    match: Annotated[list[str], doc("Conditions, all of which must hold: `routing_key=orders`")]
+    match: Annotated[list[str], doc("Conditions that a message must all meet: `routing_key=orders`.")]
     group: DeadLetterGroupBody
-    positions: Annotated[list[int], doc("Of messages, as peeking into the queue shows them")]
+    positions: Annotated[list[int], doc("Positions of the messages, as returned by peeking at the queue.")]
     limit: int | str | None
-    rate: Annotated[float | None, doc("Messages per second")]
-    dry_run: Annotated[Flag, doc("Only say what would go where")]
+    rate: Annotated[float | None, doc("Maximum messages per second; null for no limit.")]
+    dry_run: Annotated[Flag, doc("Return a preview and move nothing.")]
 
 
 class MessageEditBody(TypedDict, total=False):
@@ -71,15 +71,20 @@ class MessageEditBody(TypedDict, total=False):
     remove_headers: list[str]
     properties: JsonTable
     remove_properties: list[str]
-    payload: Annotated[str, doc("Of the one message that is chosen by its place")]
+    payload: Annotated[str, doc("The new body; allowed if `positions` selects a single message.")]
     payload_encoding: Literal["string", "base64"]
 
 
 class RedriveBody(OrderBody, total=False):
     """Which dead letters are redriven, to which target, and with which changes."""
 
-    to: Annotated[Literal["queue", "exchange"], doc("The queue where each died first, or its exchange")]
-    queue: Annotated[str | None, doc("This queue instead")]
+    to: Annotated[
+        Literal["queue", "exchange"],
+        doc("Move each message to the queue in which it died first, or publish it to its original exchange."),
+    ]
+    queue: Annotated[
+        str | None, doc("The target queue, in place of the one in which each message died first.")
+    ]
     exchange: str | None
     routing_key: str | None
     edit: MessageEditBody
@@ -88,7 +93,7 @@ class RedriveBody(OrderBody, total=False):
 class MoveBody(OrderBody):
     """Which messages are moved, and to which queue."""
 
-    destination: Annotated[str, doc("A queue")]
+    destination: Annotated[str, doc("Name of the target queue.")]
     destination_vhost: NotRequired[str]
 
 
@@ -342,7 +347,7 @@ def _edit(
     body = None
     if given.get("payload") is not None:
         if len(options.places) != 1:
-            raise bad_request("a payload can replace that of one message only: select it by its place")
+            raise bad_request("payload requires `positions` with exactly one position")
         body = payload_of(BodyFields({"payload_encoding": "string", **given.by_name}))
     changed = {name: value for name in names if (value := getattr(properties, name, None)) is not None}
     try:

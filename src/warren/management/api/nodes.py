@@ -26,8 +26,8 @@ class NodesQuery(ListQuery, SamplesQuery, total=False):
 class NodeQuery(ColumnsQuery, SamplesQuery, total=False):
     """Which fields of a node are returned."""
 
-    memory: Annotated[bool, doc("With where its memory is")]
-    binary: Annotated[bool, doc("With what Erlang would have beside the heaps")]
+    memory: Annotated[bool, doc("Include the memory use by category.")]
+    binary: Annotated[bool, doc("Include the field `binary`, whose values are all 0.")]
 
 
 _memory = documented(query=ColumnsQuery, response=NodeMemoryShape)

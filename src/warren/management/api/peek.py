@@ -30,11 +30,15 @@ _UNACKNOWLEDGED = "unacknowledged"
 PeekQuery = TypedDict(
     "PeekQuery",
     {
-        "state": Literal["ready", "unacknowledged"],
-        "from": Annotated[int, doc("A position: `next` of an earlier answer")],
-        "count": Annotated[int, doc("How many at most")],
-        "truncate": Annotated[int, doc("Octets of each body that are shown")],
-        "match": Annotated[list[str], doc("Conditions, all of which must hold: `routing_key=orders`")],
+        "state": Annotated[
+            Literal["ready", "unacknowledged"], doc("State of the messages; ready by default.")
+        ],
+        "from": Annotated[int, doc("Position from which to peek: `next` of the previous response.")],
+        "count": Annotated[int, doc("Maximum number of messages to return.")],
+        "truncate": Annotated[int, doc("Maximum bytes of each body to return.")],
+        "match": Annotated[
+            list[str], doc("A condition that messages must meet: `routing_key=orders`; may be repeated.")
+        ],
     },
     total=False,
 )
@@ -121,11 +125,7 @@ class _PeekScan:
 
 @documented(query=PeekQuery, response=PeekShape)
 async def peek(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Peek at messages of a queue in order; `next` is the position to continue from, null at the end.
-
-    Parameters: `state` (ready or unacknowledged), `from` (a position), `count`, `truncate` (bytes of each
-    body) and `match` (a condition, may be repeated).
-    """
+    """Peek at messages of a queue in order; `next` is the position to continue from, null at the end."""
     context = request_context(request, node)
     state = request.query.get("state", _READY)
     try:

@@ -41,14 +41,18 @@ _TRUE = "true"
 class PlanQuery(TypedDict, total=False):
     """Whether missing objects are deleted, and how many items are returned."""
 
-    prune: Annotated[bool, doc("What the document has not goes, in the sections that it has")]
-    count: Annotated[int, doc("How many entries are told of: 1,000, or less")]
+    prune: Annotated[
+        bool, doc("Delete objects that are not in the document, of the kinds for which it has a section.")
+    ]
+    count: Annotated[int, doc("Maximum number of items to return; 1,000 by default.")]
 
 
 class ApplyQuery(PlanQuery):
     """Which plan is applied."""
 
-    fingerprint: Annotated[str, doc("Of the plan, which was made with the same document and `prune`")]
+    fingerprint: Annotated[
+        str, doc("The fingerprint of the plan, which was made from the same document with the same `prune`.")
+    ]
 
 
 class PlanItemShape(TypedDict, total=False):
@@ -67,7 +71,9 @@ class PlanItemShape(TypedDict, total=False):
     before: Mapping[str, Any] | None
     after: Mapping[str, Any] | None
     reason: str
-    losses: Annotated[Mapping[str, int], doc("What goes along with what is deleted")]
+    losses: Annotated[
+        Mapping[str, int], doc("Numbers of objects and messages that are lost with the deleted object.")
+    ]
     outcome: Literal["done", "failed"]
 
 

@@ -44,6 +44,8 @@ PolicyShape = TypedDict(
         "suspended": NotRequired[str],
     },
 )
+PolicyBody.__doc__ = "The properties of a policy."
+PolicyShape.__doc__ = "A policy."
 
 
 class PolicyHandlers:

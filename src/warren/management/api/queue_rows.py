@@ -27,16 +27,24 @@ NUMBER_MAX = (1 << 63) - 1
 class RowFormatQuery(TypedDict, total=False):
     """The columns and the compression of rows."""
 
-    columns: Annotated[str, doc("Columns of the rows: `offset,routing_key,body`; all if nothing is said")]
-    compression: Annotated[Literal["zstd", "lz4"], doc("How the columns are compressed")]
+    columns: Annotated[
+        str, doc("Columns to return, separated by commas: `offset,routing_key,body`; all by default.")
+    ]
+    compression: Annotated[Literal["zstd", "lz4"], doc("Compression of the columns; none by default.")]
 
 
 class RowFilterQuery(RowFormatQuery, total=False):
     """Which rows are returned."""
 
-    max_bytes: Annotated[int, doc("Bytes of the bodies of all rows; there is one row at least")]
-    exchange: Annotated[list[str], doc("Only what was published to one of these")]
-    routing_key: Annotated[list[str], doc("Only what was published with one of these")]
+    max_bytes: Annotated[
+        int, doc("Maximum bytes of all bodies together; one row is returned even if it is larger.")
+    ]
+    exchange: Annotated[
+        list[str], doc("Only messages that were published to this exchange; may be repeated.")
+    ]
+    routing_key: Annotated[
+        list[str], doc("Only messages that were published with this routing key; may be repeated.")
+    ]
 
 
 deprecate(RowFilterQuery, octets_max="max_bytes")
@@ -45,8 +53,8 @@ deprecate(RowFilterQuery, octets_max="max_bytes")
 class BrowseQuery(RowFilterQuery, total=False):
     """Which messages of a queue are returned."""
 
-    first: Annotated[int, doc("A place: the first that is looked at")]
-    count: Annotated[int, doc("How many rows at most")]
+    first: Annotated[int, doc("Position from which to read.")]
+    count: Annotated[int, doc("Maximum number of rows to return.")]
 
 
 deprecate(BrowseQuery, octets_max="max_bytes")

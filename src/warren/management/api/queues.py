@@ -36,7 +36,7 @@ _OF_POLICIES = ("policy", "operator_policy", "effective_policy_definition")
 
 
 class _Stats(SamplesQuery, total=False):
-    disable_stats: Annotated[bool, doc("Only what was declared")]
+    disable_stats: Annotated[bool, doc("Return only the declared properties, without statistics.")]
 
 
 class QueueQuery(ColumnsQuery, _Stats, total=False):
@@ -46,7 +46,7 @@ class QueueQuery(ColumnsQuery, _Stats, total=False):
 class QueuesQuery(PageQuery, _Stats, total=False):
     """How a list of queues is sorted, filtered and paged."""
 
-    enable_queue_totals: Annotated[bool, doc("Lengths also without statistics")]
+    enable_queue_totals: Annotated[bool, doc("With `disable_stats`: return the numbers of messages also.")]
 
 
 @documented(query=QueuesQuery, response=paged(QueueShape))

@@ -45,15 +45,19 @@ class RequeueBody(TypedDict, total=False):
     connection: str
     channel: int
     consumer_tag: str
-    older_than_ms: Annotated[int, doc("Held for so long at least")]
-    all: Annotated[Flag, doc("Where nothing else is said: all of the queue")]
+    older_than_ms: Annotated[
+        int, doc("Only deliveries that have been unacknowledged for at least this many ms.")
+    ]
+    all: Annotated[
+        Flag, doc("Requeue all unacknowledged messages of the queue; required if no other field is given.")
+    ]
 
 
 class RequeuedShape(TypedDict):
     """How many deliveries were requeued."""
 
     requeued: int
-    missing: Annotated[int, doc("Of the deliveries that were named: settled, or requeued, before")]
+    missing: Annotated[int, doc("Number of entries of `deliveries` that are not unacknowledged any more.")]
 
 
 deprecate(RequeuedShape, returned="requeued")

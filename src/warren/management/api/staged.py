@@ -51,16 +51,20 @@ _COMMITTING: Literal["committing"] = "committing"
 class StagePlace(TypedDict):
     """The query, batch, partition and attempt of staged rows."""
 
-    query: Annotated[str, doc("Who commits: a name that no other writer has")]
-    batch: Annotated[int, doc("Numbers of batches of a query grow")]
-    partition: int
-    attempt: Annotated[int, doc("Staged again with the same one, rows replace those before")]
+    query: Annotated[str, doc("Name of the writer, which no other writer uses.")]
+    batch: Annotated[
+        int, doc("Number of the batch; each batch of a query has a higher number than the one before.")
+    ]
+    partition: Annotated[int, doc("Number of the partition of the batch.")]
+    attempt: Annotated[
+        int, doc("Number of the attempt; rows staged again with the same number replace the earlier ones.")
+    ]
 
 
 class StageQuery(StagePlace, total=False):
     """The place of staged rows, and whether they must be routed."""
 
-    mandatory: Annotated[bool, doc("Refuse rows that would reach no queue")]
+    mandatory: Annotated[bool, doc("Refuse rows that would not be routed to a queue.")]
 
 
 class StagedShape(TypedDict, total=False):
@@ -110,14 +114,17 @@ class StagesMissingShape(TypedDict):
 class GivenUpQuery(TypedDict):
     """The query and the number of a batch."""
 
-    query: str
-    batch: int
+    query: Annotated[str, doc("Name of the writer.")]
+    batch: Annotated[int, doc("Number of the batch.")]
 
 
 class BatchQuery(GivenUpQuery, total=False):
     """The batch to discard, and whether that is allowed while it is being published."""
 
-    force: Annotated[bool, doc("Also one that is being published: what is in the queues by now stays")]
+    force: Annotated[
+        bool,
+        doc("Discard even a batch that is being published; messages already published stay in their queues."),
+    ]
 
 
 class StagedBatchShape(TypedDict):

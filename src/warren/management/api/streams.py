@@ -53,15 +53,18 @@ _NEXT = "warren-next-offset"
 class StreamQuery(TypedDict, total=False):
     """A time whose offset is returned."""
 
-    timestamp: Annotated[int, doc("Milliseconds: `offset` is the first that was written then or later")]
+    timestamp: Annotated[
+        int,
+        doc("Unix time in ms; `offset` in the response is that of the first chunk written since."),
+    ]
 
 
 class RangeQuery(RowFilterQuery, total=False):
     """Which messages of a stream are returned."""
 
-    start: Annotated[int, doc("The offset of the first")]
-    end: Annotated[int, doc("Where to end: the offset behind the last")]
-    epoch: Annotated[str, doc("Only if the stream is the one that had this epoch")]
+    start: Annotated[int, doc("Offset of the first message to return.")]
+    end: Annotated[int, doc("Offset after the last message to return.")]
+    epoch: Annotated[str, doc("The expected epoch: 409 if the stream was deleted and declared again since.")]
 
 
 deprecate(RangeQuery, octets_max="max_bytes")

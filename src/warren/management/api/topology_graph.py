@@ -33,8 +33,8 @@ _GraphNode: TypeAlias = tuple[str, str]
 class TopologyQuery(TypedDict, total=False):
     """The centre of the graph; without it, the exchanges with the most bindings."""
 
-    kind: Literal["exchange", "queue"]
-    name: str
+    kind: Annotated[Literal["exchange", "queue"], doc("Kind of the object at the centre.")]
+    name: Annotated[str, doc("Name of the object at the centre.")]
 
 
 class TopologyNodeShape(TypedDict):
@@ -43,13 +43,17 @@ class TopologyNodeShape(TypedDict):
     id: str
     kind: Literal["exchange", "queue", "consumer"]
     name: str
-    layer: Annotated[int, doc("Steps downstream of the object in the middle; negative upstream of it")]
+    layer: Annotated[int, doc("Distance downstream from the centre of the graph; negative upstream of it.")]
     type: NotRequired[str]
     messages: NotRequired[int]
     consumers: NotRequired[int]
     paused: NotRequired[bool]
-    more_upstream: NotRequired[Annotated[int, doc("Nodes with an edge to it that are not in the graph")]]
-    more_downstream: NotRequired[Annotated[int, doc("Nodes with an edge from it that are not in the graph")]]
+    more_upstream: NotRequired[
+        Annotated[int, doc("Number of nodes with an edge to this one that are not in the graph.")]
+    ]
+    more_downstream: NotRequired[
+        Annotated[int, doc("Number of nodes with an edge from this one that are not in the graph.")]
+    ]
 
 
 deprecate(TopologyNodeShape, column="layer", more_before="more_upstream", more_behind="more_downstream")
@@ -65,6 +69,7 @@ TopologyEdgeShape = TypedDict(
         "count": int,
     },
 )
+TopologyEdgeShape.__doc__ = "An edge between two nodes; `keys` labels some of its bindings."
 
 
 class TopologyShape(TypedDict):

@@ -31,7 +31,9 @@ class TraceBody(TypedDict):
     routing_key: str
     properties: NotRequired[JsonTable | list[Any]]
     payload_bytes: NotRequired[int]
-    unmatched: NotRequired[Annotated[int, doc("How many bindings that do not match are shown: 50, or less")]]
+    unmatched: NotRequired[
+        Annotated[int, doc("Number of bindings that do not match to return; 50 by default.")]
+    ]
 
 
 deprecate(TraceBody, misses="unmatched")

@@ -10,15 +10,17 @@ from warren.vhost.dead_letter_summary import DeadLetterSummary
 class DeadLetterGroupShape(TypedDict):
     """Dead letters with the same cause."""
 
-    queue: Annotated[str, doc("Where they died first")]
+    queue: Annotated[str, doc("The queue in which the messages died first.")]
     reason: str
-    exchange: Annotated[str, doc("That they had been published to")]
+    exchange: Annotated[str, doc("The exchange to which the messages were published.")]
     count: int
     bytes: int
-    oldest: Annotated[int, doc("When the first came here (ms)")]
+    oldest: Annotated[int, doc("Unix time in ms at which the oldest of the messages was dead-lettered.")]
     newest: int
-    routing_keys: Annotated[list[str], doc("Some of those that they had been published with")]
-    position: Annotated[int, doc("Of the first that was seen")]
+    routing_keys: Annotated[
+        list[str], doc("Some of the routing keys with which the messages were published.")
+    ]
+    position: Annotated[int, doc("Position of the first of the messages in this queue.")]
 
 
 deprecate(DeadLetterGroupShape, place="position")
@@ -32,9 +34,11 @@ class DeadLettersShape(TypedDict):
     dead_letters: int
     other_messages: int
     examined: int
-    next: Annotated[int | None, doc("The position to continue from; null if all were seen")]
+    next: Annotated[int | None, doc("The position from which to continue; null at the end of the queue.")]
     groups: list[DeadLetterGroupShape]
-    other_dead_letters: Annotated[int, doc("Dead letters of causes beyond the first hundred")]
+    other_dead_letters: Annotated[
+        int, doc("Dead letters that are not in `groups`, which has at most 100 causes.")
+    ]
 
 
 deprecate(DeadLettersShape, not_dead="other_messages", other_groups="other_dead_letters")

@@ -14,7 +14,7 @@ class NotMovedShape(TypedDict):
 
     reason: str
     count: int
-    positions: Annotated[list[int], doc("Of the first of them")]
+    positions: Annotated[list[int], doc("Positions of the first of these messages.")]
 
 
 deprecate(NotMovedShape, places="positions")
@@ -37,25 +37,29 @@ class JobShape(TypedDict):
     kind: Literal["redrive", "move", "undo"]
     user: str
     vhost: str
-    queue: Annotated[str, doc("Whose messages are moved; of an undo, where they come back to")]
+    queue: Annotated[
+        str, doc("The queue from which messages are moved; for an undo, to which they are moved back.")
+    ]
     target: JobTargetShape
     state: Literal["running", "waiting", "done", "failed", "stopped"]
     is_stopping: bool
-    reason: Annotated[str, doc("Why it waits, failed, or was stopped")]
+    reason: Annotated[str, doc("Why the job waits, failed or was stopped; empty otherwise.")]
     limit: int | None
-    rate: Annotated[float | None, doc("Messages per second")]
+    rate: Annotated[float | None, doc("Maximum messages per second; null without a limit.")]
     started_at: int
     ended_at: int | None
     examined: int
     moved: int
-    unconfirmed: Annotated[int, doc("Sent, and not safe yet")]
+    unconfirmed: Annotated[int, doc("Messages that were published but are not confirmed yet.")]
     moved_per_second: float
     not_moved: int
     not_moved_reasons: list[NotMovedShape]
     undoable: bool
     undone_by: str | None
     undo_of: str | None
-    not_undone: Annotated[int | None, doc("Of an undo that is over: messages that could not be taken back")]
+    not_undone: Annotated[
+        int | None, doc("For an ended undo: messages that could not be moved back; else null.")
+    ]
 
 
 deprecate(
@@ -84,7 +88,7 @@ class PreviewMessageShape(TypedDict):
     exchange: str | None
     routing_key: str | None
     queues: list[str]
-    reason: Annotated[str, doc("Why it would stay")]
+    reason: Annotated[str, doc("Why the message would not be moved; empty if it would be.")]
 
 
 deprecate(PreviewMessageShape, place="position")
@@ -96,11 +100,13 @@ class PreviewShape(TypedDict):
     examined: int
     would_move: int
     destinations: list[PreviewDestinationShape]
-    other_destinations: Annotated[int, doc("Messages that would go elsewhere")]
+    other_destinations: Annotated[int, doc("Messages whose destination is not in `destinations`.")]
     not_moved: int
     not_moved_reasons: list[NotMovedShape]
-    messages: Annotated[list[PreviewMessageShape], doc("The first of them")]
-    next: Annotated[int | None, doc("The position where this ends; null if all were seen")]
+    messages: Annotated[list[PreviewMessageShape], doc("The first of the examined messages.")]
+    next: Annotated[
+        int | None, doc("The position after the last examined message; null at the end of the queue.")
+    ]
 
 
 deprecate(PreviewShape, would_go="would_move", refused="not_moved", refusals="not_moved_reasons")

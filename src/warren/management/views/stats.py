@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
-from typing import Required, TypedDict
+from typing import Annotated, Required, TypedDict
 
 from aiohttp import web
 
 from warren.limits import SAMPLES_SHOWN_MAX
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
-from warren.management.operation import Shape, shape
+from warren.management.operation import Shape, doc, shape
 from warren.management.replies import bad_request
 from warren.metrics.sampler import CHURN, DELIVERED, DISK, LENGTHS, PUBLISHED
 from warren.metrics.time_series import SampleRow, SampleTimes, TimeSeries, details
@@ -31,14 +31,14 @@ _GROUPS = (frozenset(("publish", *PUBLISHED)), frozenset(DELIVERED), frozenset(D
 class SamplesQuery(TypedDict, total=False):
     """Range (s) and interval (s) of the returned samples: of queue lengths, messages, bytes and the node."""
 
-    lengths_age: int
-    lengths_incr: int
-    msg_rates_age: int
-    msg_rates_incr: int
-    data_rates_age: int
-    data_rates_incr: int
-    node_stats_age: int
-    node_stats_incr: int
+    lengths_age: Annotated[int, doc("Range (s) of the samples of queue lengths.")]
+    lengths_incr: Annotated[int, doc("Interval (s) of the samples of queue lengths.")]
+    msg_rates_age: Annotated[int, doc("Range (s) of the samples of message rates.")]
+    msg_rates_incr: Annotated[int, doc("Interval (s) of the samples of message rates.")]
+    data_rates_age: Annotated[int, doc("Range (s) of the samples of byte rates.")]
+    data_rates_incr: Annotated[int, doc("Interval (s) of the samples of byte rates.")]
+    node_stats_age: Annotated[int, doc("Range (s) of the samples of node statistics.")]
+    node_stats_incr: Annotated[int, doc("Interval (s) of the samples of node statistics.")]
 
 
 class SampleShape(TypedDict):
@@ -64,10 +64,16 @@ def with_details(columns: Iterable[str]) -> dict[str, Shape]:
     }
 
 
-ChurnRatesShape = shape("ChurnRatesShape", "What came and went.", with_details(CHURN))
-QueueTotalsShape = shape("QueueTotalsShape", "How many messages there are.", with_details(LENGTHS))
+ChurnRatesShape = shape(
+    "ChurnRatesShape",
+    "Numbers of connections, channels and queues that were opened and closed.",
+    with_details(CHURN),
+)
+QueueTotalsShape = shape("QueueTotalsShape", "Numbers of messages.", with_details(LENGTHS))
 MessageStatsShape = shape(
-    "MessageStatsShape", "What was done with messages.", with_details((*PUBLISHED, *DELIVERED, *DISK))
+    "MessageStatsShape",
+    "Numbers of published, delivered and acknowledged messages.",
+    with_details((*PUBLISHED, *DELIVERED, *DISK)),
 )
 
 

@@ -83,6 +83,7 @@ RoutedExchangeShape = TypedDict(
         "is_alternate_missing": bool,
     },
 )
+RoutedExchangeShape.__doc__ = "An exchange that the message reaches, and how many of its bindings match."
 
 deprecate(RoutedExchangeShape, decides_by="routed_by", missed="unmatched")
 
