@@ -32,6 +32,7 @@ if __name__ == "__main__":
 
 from tests.long import checked, chosen, numbers  # noqa: E402
 
+SOURCE, INTEGRATION = ROOT / "src" / "warren", ROOT / "tests" / "integration"
 RESULTS = ROOT / "build" / "test"
 ENVIRONMENTS = {"interpreted": ROOT / ".venv", "compiled": ROOT / ".venv-compiled"}
 # One suite for each older version of Spark that is supported, by its list of packages.
@@ -67,8 +68,8 @@ PROGRAMS = {
     "kill": ["tests/crash/kill.py"],
     "power": ["tests/crash/power.py"],
     "fuzz": ["tests/fuzz/run.py", "--seconds", "100"],
-    "clients": ["tests/clients/run.py"],
-    "clients-extra": ["tests/clients/run.py", "--extra"],
+    "clients": ["tests/clients/run.py", "--jobs", "4"],
+    "clients-extra": ["tests/clients/run.py", "--extra", "--jobs", "3"],
     "sanitize": ["tests/fuzz/run.py", "--sanitize", "--seconds", "60"],
 }
 # Suites that run on one build, if it is there, and why the other one cannot give another result. All others
@@ -87,13 +88,13 @@ ONCE_ON = {
     "clients-extra": "compiled",  # as for clients
     "sanitize": "compiled",  # tests the C alone, which it compiles itself
 }
-# Of the suite `integration`, which runs compiled, what runs interpreted as well: tests that reach the
-# compiled code in a way that no other suite does, by sockets, files and kills. The others test what is not
-# compiled: the HTTP API, the command line, sign-in, TLS, logs, metrics, the guide.
+# A run on both builds runs all of `unit` and `integration` compiled. Interpreted it runs the unit tests of
+# packages with compiled modules or C, and these integration tests, which reach such modules in a way that no
+# other suite does, by sockets, files and kills. All other integration tests count interpreted as tests that
+# take long: what they test is not compiled, or is tested on both builds by unit, sim and conformance.
 INTEGRATION_ON_BOTH = [
-    "bad_sectors", "dead_letters", "durability", "formats", "heartbeats", "leases", "losses", "metadata",
-    "retain", "return", "serve", "slow_disk", "staged", "stream_protocol", "streams", "tracing",
-    "transient_messages", "transport", "unacknowledged",
+    "dead_letters", "durability", "formats", "retain", "return", "slow_disk", "staged", "stream_protocol",
+    "streams", "transient_messages", "transport", "unacknowledged",
 ]  # fmt: skip
 # Suites of which all tests take long: older Sparks, three suites of clients that take ten minutes, and the C
 # under AddressSanitizer. In this order they are divided into parts.
@@ -101,12 +102,14 @@ LONG_SUITES = [*SPARK_VERSIONS, "clients-extra", "sanitize"]
 SUITES = ["lint", *PYTEST_SUITES, *PROGRAMS]
 SUITE_SECONDS_MAX = 3000
 # Suites that run at a time: there are more than processors, because most of them wait for timers and disks.
-LANES = 3
+LANES = 4
 # Those that take longest are begun first, so that none is left alone at the end.
-LONGEST = ["spark", "clients-extra", "integration", "clients", *SPARK_VERSIONS, "mutation", "browser"]
+LONGEST = [
+    "clients-extra", "spark", "clients", "integration", *SPARK_VERSIONS, "browser", "unit", "mutation",
+    "sanitize",
+]  # fmt: skip
 # Suites of many small programs, and how many parts they have, of which each commit runs another one.
-ROTATED = ("mutation", "fuzz")
-ROTATED_PARTS = 8
+ROTATED_PARTS = {"mutation": 16, "fuzz": 8}
 # Number of seeds of each simulation: `make test-all` runs the first ones, a part others than earlier parts.
 SEEDS_OF_ALL, SEEDS_OF_PART = 1_000, 200
 # Number of processes among which the modules of a suite are divided that would otherwise end last.
@@ -117,11 +120,15 @@ running: set[subprocess.Popen[str]] = set()
 
 
 class Job(NamedTuple):
-    """A suite on a build, and the selection of its tests that take long."""
+    """A suite on a build, and the selection of its tests that take long.
+
+    A partial one runs only what can have another result on this build, since all runs on the other one.
+    """
 
     suite: str
     build: str
     long: str = "all"
+    is_partial: bool = False
 
 
 @dataclass
@@ -168,8 +175,9 @@ def due_jobs(suites: list[str], builds: list[str], long: str) -> list[Job]:
     """Return the suites to run with their builds, in the order of the table."""
     checks = CHECKS if "lint" in suites and "interpreted" in builds else []
     left_out = set(LONG_SUITES) - set(chosen(LONG_SUITES, long))
+    is_partial = len(builds) > 1 and not why_missing("compiled")
     return [Job(name, "interpreted", long) for name in checks] + [
-        Job(suite, build, "all" if suite in LONG_SUITES else long)
+        Job(suite, build, "all" if suite in LONG_SUITES else long, is_partial and build == "interpreted")
         for build in builds
         for suite in suites
         if suite != "lint" and suite not in left_out and (len(builds) == 1 or is_due(suite, build))
@@ -207,17 +215,18 @@ def run_suite(job: Job) -> SuiteResult:
 
 def _arguments(job: Job) -> list[str]:
     """Return the arguments of a program that select its tests that take long."""
-    return ["--part", _part(job.long)] if job.suite in ROTATED else []
+    return ["--part", _part(job)] if job.suite in ROTATED_PARTS else []
 
 
-def _part(long: str) -> str:
-    """Return the part of a rotated suite to run: by default another eighth for each commit."""
-    if long != "none":
-        return "1/1" if long == "all" else long
+def _part(job: Job) -> str:
+    """Return the part of a rotated suite to run: by default another eighth or sixteenth for each commit."""
+    if job.long != "none":
+        return "1/1" if job.long == "all" else job.long
+    parts = ROTATED_PARTS[job.suite]
     counted = subprocess.run(
         ["git", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    return f"{int(counted.stdout or 0) % ROTATED_PARTS + 1}/{ROTATED_PARTS}"
+    return f"{int(counted.stdout or 0) % parts + 1}/{parts}"
 
 
 def is_due(suite: str, build: str) -> bool:
@@ -278,9 +287,20 @@ def _run_pytest(name: str, job: Job) -> SuiteResult:
 
 def what_of(job: Job) -> tuple[str, ...]:
     """Return the arguments of pytest for a suite on a build."""
-    if job.suite == "integration" and job.build == "interpreted" and not why_missing("compiled"):
-        return tuple(f"tests/integration/test_{name}.py" for name in INTEGRATION_ON_BOTH)
+    if job.is_partial and job.suite == "unit":
+        return tuple(f"tests/unit/{name}" for name in compiled_packages())
+    if job.is_partial and job.suite == "integration":
+        others = [path.stem.removeprefix("test_") for path in sorted(INTEGRATION.glob("test_*.py"))]
+        others = [name for name in others if name not in INTEGRATION_ON_BOTH]
+        names = sorted([*INTEGRATION_ON_BOTH, *chosen(others, job.long)])
+        return tuple(f"tests/integration/test_{name}.py" for name in names)
     return CHOSEN.get(job.suite, (f"tests/{job.suite}",))
+
+
+def compiled_packages() -> list[str]:
+    """Return the packages of Warren with a compiled module or with C."""
+    found = [path for pattern in ("*.pxd", "*.c") for path in SOURCE.rglob(pattern)]
+    return sorted({path.relative_to(SOURCE).parts[0] for path in found})
 
 
 def _seeds(long: str) -> dict[str, str]:

@@ -120,6 +120,43 @@ def test_without_the_compiled_build_what_runs_once_runs_interpreted(tmp_path: Pa
     assert run.is_due("unit", "compiled")
 
 
+def test_interpreted_runs_what_can_differ_from_the_compiled_build_and_in_parts_all_the_rest(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "warren-build").write_text("compiled\n")
+
+    def asked(long: str, *builds: str) -> dict[tuple[str, str], tuple[str, ...]]:
+        jobs = run.due_jobs(["unit", "integration"], list(builds), long)
+        return {(job.suite, job.build): run.what_of(job) for job in jobs}
+
+    everything = {"unit": ("tests/unit",), "integration": ("tests/integration",)}
+    both = asked("none", "interpreted", "compiled")
+    assert {suite: both[suite, "compiled"] for suite in everything} == everything
+    assert "tests/unit/wire" in both["unit", "interpreted"]
+    assert "tests/unit/cli" not in both["unit", "interpreted"]
+    first = set(both["integration", "interpreted"])
+    parts = [
+        set(asked(part, "interpreted", "compiled")["integration", "interpreted"]) for part in ("1/2", "2/2")
+    ]
+    modules = {str(path.relative_to(run.ROOT)) for path in run.INTEGRATION.glob("test_*.py")}
+    assert first < modules
+    assert (parts[0] & parts[1], parts[0] | parts[1]) == (first, modules)
+    assert set(asked("none", "interpreted").values()) == set(everything.values())
+
+
+@pytest.mark.parametrize("suite", run.ROTATED_PARTS)
+def test_all_parts_of_a_rotated_suite_are_run_by_as_many_commits(
+    monkeypatch: pytest.MonkeyPatch, suite: str
+) -> None:
+    parts = run.ROTATED_PARTS[suite]
+    commits = iter(range(parts))
+    monkeypatch.setattr(
+        subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, str(next(commits)))
+    )
+    found = {run._part(Job(suite, "interpreted", "none")) for _ in range(parts)}
+    assert found == {f"{part}/{parts}" for part in range(1, parts + 1)}
+
+
 def test_outcomes_are_shown_in_one_order_whichever_suite_ends_first(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = threading.Event()
 
