@@ -1,9 +1,9 @@
-"""Logging in: PLAIN, AMQPLAIN and EXTERNAL, and one answer to whatever is wrong."""
+"""Authentication with PLAIN, AMQPLAIN and EXTERNAL: every wrong credential has one and the same answer."""
 
 from dataclasses import dataclass, replace
 
 import pytest
-from tests.unit.access.world import Imagined, finished
+from tests.unit.access.dependencies import FakeDependencies, finished
 
 from warren.access.authenticate import AuthenticationSettings, Authenticator, Backend, BackendKind
 from warren.access.directory import (
@@ -42,10 +42,10 @@ ELSEWHERE = FakePeer("192.0.2.1")
 
 
 @dataclass
-class Entrance:
-    """An authenticator, and the world in which it is."""
+class AuthenticatorHarness:
+    """An authenticator with the fake dependencies that it was given."""
 
-    imagined: Imagined
+    fake: FakeDependencies
     authenticator: Authenticator
 
     def authenticate(self, mechanism: str, response: bytes, peer: FakePeer) -> str:
@@ -55,20 +55,20 @@ class Entrance:
         return self.authenticator.mechanisms(peer)
 
 
-def entrance(settings: AuthenticationSettings = ALL) -> Entrance:
+def make_authenticator(settings: AuthenticationSettings = ALL) -> AuthenticatorHarness:
     metadata = Metadata()
     local = LocalProposals(metadata, lambda: 0)
     for name, password in (("guest", "guest"), ("u", "pass"), ("blank", "")):
         stored = hash_password(password, bytes(SALT_SIZE), SHA256)
         local.apply(PutUser(name=name, password_hash=stored.octets, hashing_algorithm=stored.algorithm))
     local.apply(PutUser(name="empty", password_hash=b"", hashing_algorithm=SHA256))
-    imagined = Imagined()
-    return Entrance(imagined, Authenticator(metadata, settings, imagined.world()))
+    fake = FakeDependencies()
+    return AuthenticatorHarness(fake, Authenticator(metadata, settings, fake.authentication()))
 
 
 @pytest.fixture
-def authenticator() -> Entrance:
-    return entrance()
+def authenticator() -> AuthenticatorHarness:
+    return make_authenticator()
 
 
 def plain(name: str, password: str) -> bytes:
@@ -79,7 +79,7 @@ def amqplain(table: dict[str, object]) -> bytes:
     return encode_table(table)[4:]
 
 
-def test_plain_and_amqplain_let_a_user_in(authenticator: Entrance) -> None:
+def test_plain_and_amqplain_authenticate_a_user(authenticator: AuthenticatorHarness) -> None:
     assert authenticator.authenticate("PLAIN", plain("u", "pass"), ELSEWHERE) == "u"
     response = amqplain({"LOGIN": "u", "PASSWORD": "pass"})
     assert authenticator.authenticate("AMQPLAIN", response, ELSEWHERE) == "u"
@@ -88,21 +88,25 @@ def test_plain_and_amqplain_let_a_user_in(authenticator: Entrance) -> None:
 @pytest.mark.parametrize(
     ("name", "password"), [("u", "wrong"), ("nobody", "pass"), ("nobody", ""), ("empty", ""), ("blank", "")]
 )
-def test_wrong_credentials_have_one_answer(authenticator: Entrance, name: str, password: str) -> None:
+def test_all_wrong_credentials_have_one_answer(
+    authenticator: AuthenticatorHarness, name: str, password: str
+) -> None:
     with pytest.raises(LoginRefused) as caught:
         authenticator.authenticate("PLAIN", plain(name, password), HERE)
     assert caught.value.message == REFUSED.format("PLAIN")
     assert caught.value.method_index == 0
 
 
-def test_guest_is_let_in_from_this_machine_only(authenticator: Entrance) -> None:
+def test_guest_can_log_in_from_this_machine_only(authenticator: AuthenticatorHarness) -> None:
     assert authenticator.authenticate("PLAIN", plain("guest", "guest"), HERE) == "guest"
     with pytest.raises(LoginRefused) as caught:
         authenticator.authenticate("AMQPLAIN", amqplain({"LOGIN": "guest", "PASSWORD": "guest"}), ELSEWHERE)
     assert caught.value.message == REFUSED.format("AMQPLAIN")
 
 
-def test_external_lets_in_whom_the_certificate_names(authenticator: Entrance) -> None:
+def test_external_authenticates_the_user_that_the_certificate_names(
+    authenticator: AuthenticatorHarness,
+) -> None:
     with_certificate = FakePeer(certificate_login="u")
     assert authenticator.mechanisms(with_certificate) == ("EXTERNAL", "AMQPLAIN", "PLAIN")
     assert authenticator.authenticate("EXTERNAL", b"", with_certificate) == "u"
@@ -110,69 +114,73 @@ def test_external_lets_in_whom_the_certificate_names(authenticator: Entrance) ->
         authenticator.authenticate("EXTERNAL", b"", FakePeer(certificate_login="CN=nobody"))
 
 
-def test_external_is_not_offered_without_a_certificate(authenticator: Entrance) -> None:
+def test_external_is_not_offered_without_a_certificate(authenticator: AuthenticatorHarness) -> None:
     assert authenticator.mechanisms(HERE) == ("AMQPLAIN", "PLAIN")
     with pytest.raises(CommandInvalid):
         authenticator.authenticate("EXTERNAL", b"", HERE)
 
 
-def test_an_unknown_mechanism_is_named(authenticator: Entrance) -> None:
+def test_an_unknown_mechanism_is_refused_by_name(authenticator: AuthenticatorHarness) -> None:
     with pytest.raises(CommandInvalid) as caught:
         authenticator.authenticate("CRAM-MD5", b"", HERE)
     assert caught.value.message == "unknown authentication mechanism 'CRAM-MD5'"
 
 
 @pytest.mark.parametrize(("mechanism", "response"), [("PLAIN", b"u"), ("AMQPLAIN", b"u")])
-def test_a_malformed_response_is_an_error_of_its_own(
-    authenticator: Entrance, mechanism: str, response: bytes
+def test_a_malformed_response_is_a_syntax_error(
+    authenticator: AuthenticatorHarness, mechanism: str, response: bytes
 ) -> None:
     with pytest.raises(AmqpSyntaxError):
         authenticator.authenticate(mechanism, response, HERE)
 
 
-def guess(entrance: Entrance, peer: FakePeer, count: int) -> None:
+def guess(harness: AuthenticatorHarness, peer: FakePeer, count: int) -> None:
     for _ in range(count):
         with pytest.raises(LoginRefused):
-            entrance.authenticate("PLAIN", plain("u", "wrong"), peer)
+            harness.authenticate("PLAIN", plain("u", "wrong"), peer)
 
 
-def test_who_fails_too_often_waits_and_gets_in_all_the_same(authenticator: Entrance) -> None:
+def test_a_user_with_many_failed_logins_is_delayed_but_can_log_in(
+    authenticator: AuthenticatorHarness,
+) -> None:
     guess(authenticator, ELSEWHERE, 3)
-    assert authenticator.imagined.waits == []
-    assert authenticator.imagined.reports == [
+    assert authenticator.fake.waits == []
+    assert authenticator.fake.reports == [
         "too many failed logins from 192.0.2.1: further attempts are delayed"
     ]
     assert authenticator.authenticate("PLAIN", plain("u", "pass"), ELSEWHERE) == "u"
-    assert [wait > 100 for wait in authenticator.imagined.waits] == [True]
+    assert [wait > 100 for wait in authenticator.fake.waits] == [True]
     assert authenticator.authenticate("PLAIN", plain("u", "pass"), ELSEWHERE) == "u"
-    assert len(authenticator.imagined.waits) == 1
+    assert len(authenticator.fake.waits) == 1
 
 
-def test_an_address_where_too_many_wait_is_refused_without_a_look(authenticator: Entrance) -> None:
+def test_an_address_with_too_many_waiting_logins_is_refused_without_computing_a_hash(
+    authenticator: AuthenticatorHarness,
+) -> None:
     guess(authenticator, ELSEWHERE, 30)
-    looked_at = len(authenticator.imagined.jobs)
-    # Nobody waits: all of them come at the same time.
-    authenticator.imagined.now = 0
+    looked_at = len(authenticator.fake.jobs)
+    # The logins do not wait for each other: all arrive at one time.
+    authenticator.fake.now = 0
     guess(authenticator, ELSEWHERE, 5)
-    assert len(authenticator.imagined.jobs) < looked_at + 5
+    assert len(authenticator.fake.jobs) < looked_at + 5
     assert authenticator.authenticate("PLAIN", plain("u", "pass"), FakePeer("192.0.2.9")) == "u"
 
 
-def test_a_certificate_is_not_guessed_at(authenticator: Entrance) -> None:
+def test_external_is_not_delayed_by_failed_passwords(authenticator: AuthenticatorHarness) -> None:
     guess(authenticator, ELSEWHERE, 30)
-    waits = list(authenticator.imagined.waits)
+    waits = list(authenticator.fake.waits)
     with_certificate = FakePeer("192.0.2.1", certificate_login="u")
     assert authenticator.authenticate("EXTERNAL", b"", with_certificate) == "u"
-    assert authenticator.imagined.waits == waits
+    assert authenticator.fake.waits == waits
 
 
-def test_by_default_external_is_not_offered() -> None:
-    by_default = entrance(AuthenticationSettings())
+def test_external_is_not_offered_by_default() -> None:
+    by_default = make_authenticator(AuthenticationSettings())
     assert by_default.mechanisms(FakePeer(certificate_login="u")) == ("AMQPLAIN", "PLAIN")
 
 
-class Asked:
-    """A directory that says what it is told to say."""
+class FakeDirectory:
+    """A directory that knows every name, or raises `end`; it records the passwords that it was given."""
 
     def __init__(self, end: Exception | None = None) -> None:
         self.end = end
@@ -185,72 +193,72 @@ class Asked:
         return DirectoryEntry(name, f"uid={name}", frozenset())
 
 
-def with_directory(asked: Asked, *backends: Backend) -> Entrance:
+def with_directory(asked: FakeDirectory, *backends: Backend) -> AuthenticatorHarness:
     metadata = Metadata()
     stored = hash_password("pass", bytes(SALT_SIZE), SHA256)
     user = PutUser(
         name="u", password_hash=stored.octets, hashing_algorithm=stored.algorithm, tags=("administrator",)
     )
     LocalProposals(metadata, lambda: 0).apply(user)
-    imagined = Imagined()
+    fake = FakeDependencies()
     settings = AuthenticationSettings(
         backends=backends, login_throttle=LoginThrottleSettings(failures_free=2)
     )
     rules = DirectoryRules(tags=(("monitoring", ""),))
-    world = replace(imagined.world(), directory=Directory(asked.find, rules, metadata))
-    return Entrance(imagined, Authenticator(metadata, settings, world))
+    dependencies = replace(fake.authentication(), directory=Directory(asked.find, rules, metadata))
+    return AuthenticatorHarness(fake, Authenticator(metadata, settings, dependencies))
 
 
 LDAP = Backend(BackendKind.LDAP, BackendKind.LDAP)
 INTERNAL = Backend()
 
 
-def test_whom_the_first_backend_does_not_know_the_next_may() -> None:
+def test_a_user_refused_by_the_first_backend_can_log_in_by_the_second() -> None:
     for backends in ((LDAP, INTERNAL), (INTERNAL, LDAP)):
-        found = with_directory(Asked(), *backends)
+        found = with_directory(FakeDirectory(), *backends)
         assert found.authenticate("PLAIN", plain("stranger", "pw"), HERE) == "stranger"
-        refusing = with_directory(Asked(DirectoryRefused("so")), *backends)
+        refusing = with_directory(FakeDirectory(DirectoryRefused("so")), *backends)
         assert refusing.authenticate("PLAIN", plain("u", "pass"), HERE) == "u"
 
 
-def test_a_password_that_the_first_backend_takes_is_told_to_no_other() -> None:
-    asked = Asked()
+def test_a_password_that_one_backend_accepted_is_not_sent_to_the_next() -> None:
+    asked = FakeDirectory()
     assert with_directory(asked, INTERNAL, LDAP).authenticate("PLAIN", plain("u", "pass"), HERE) == "u"
     assert asked.passwords == []
 
 
-def test_what_they_may_do_is_said_by_whom_the_configuration_names() -> None:
-    split = with_directory(Asked(), Backend(BackendKind.LDAP, BackendKind.INTERNAL))
+def test_tags_come_from_the_authorization_backend() -> None:
+    split = with_directory(FakeDirectory(), Backend(BackendKind.LDAP, BackendKind.INTERNAL))
     user = finished(split.authenticator.authenticate("PLAIN", plain("u", "any"), HERE))
     assert user.tags == ("administrator",)
     with pytest.raises(LoginRefused):
         split.authenticate("PLAIN", plain("stranger", "any"), HERE)
-    whole = with_directory(Asked(), LDAP)
+    whole = with_directory(FakeDirectory(), LDAP)
     assert finished(whole.authenticator.authenticate("PLAIN", plain("u", "any"), HERE)).tags == (
         "monitoring",
     )
 
 
-def test_a_directory_that_does_not_answer_lets_nobody_in_and_nobody_is_slowed_down_for_it() -> None:
-    asked = Asked(DirectoryUnavailable("it is down"))
-    entrance = with_directory(asked, LDAP, INTERNAL)
+def test_an_unavailable_directory_refuses_logins_without_delaying_them() -> None:
+    asked = FakeDirectory(DirectoryUnavailable("it is down"))
+    harness = with_directory(asked, LDAP, INTERNAL)
     for _ in range(10):
         with pytest.raises(LoginRefused):
-            entrance.authenticate("PLAIN", plain("stranger", "a secret"), ELSEWHERE)
-    assert entrance.imagined.waits == []
-    assert entrance.imagined.reports == ["cannot authenticate user 'stranger': it is down"] * 10
-    assert entrance.authenticate("PLAIN", plain("u", "pass"), ELSEWHERE) == "u"
+            harness.authenticate("PLAIN", plain("stranger", "a secret"), ELSEWHERE)
+    assert harness.fake.waits == []
+    assert harness.fake.reports == ["cannot authenticate user 'stranger': it is down"] * 10
+    assert harness.authenticate("PLAIN", plain("u", "pass"), ELSEWHERE) == "u"
 
 
-def test_whom_a_directory_refuses_too_often_waits() -> None:
-    entrance = with_directory(Asked(DirectoryRefused("wrong")), LDAP)
-    guess(entrance, ELSEWHERE, 4)
-    assert entrance.imagined.waits
-    assert entrance.imagined.reports[0] == "LDAP refused user 'u': wrong"
+def test_logins_refused_by_a_directory_are_throttled() -> None:
+    harness = with_directory(FakeDirectory(DirectoryRefused("wrong")), LDAP)
+    guess(harness, ELSEWHERE, 4)
+    assert harness.fake.waits
+    assert harness.fake.reports[0] == "LDAP refused user 'u': wrong"
 
 
-def test_users_of_this_machine_are_so_in_a_directory_as_well() -> None:
-    entrance = with_directory(Asked(), LDAP)
-    assert entrance.authenticate("PLAIN", plain("guest", "pw"), HERE) == "guest"
+def test_loopback_users_are_restricted_in_a_directory_as_well() -> None:
+    harness = with_directory(FakeDirectory(), LDAP)
+    assert harness.authenticate("PLAIN", plain("guest", "pw"), HERE) == "guest"
     with pytest.raises(LoginRefused):
-        entrance.authenticate("PLAIN", plain("guest", "pw"), ELSEWHERE)
+        harness.authenticate("PLAIN", plain("guest", "pw"), ELSEWHERE)

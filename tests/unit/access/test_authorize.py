@@ -1,4 +1,4 @@
-"""Permissions: what each pattern allows, and what a refusal says."""
+"""Permissions: what each pattern allows, and the text of a refusal."""
 
 from collections.abc import Callable
 
@@ -53,7 +53,7 @@ def refused(call: Callable[..., None], *arguments: object) -> str:
     return caught.value.message
 
 
-def test_each_access_has_its_own_pattern(authorizer: Authorizer, grant: Grant) -> None:
+def test_configure_write_and_read_have_a_pattern_each(authorizer: Authorizer, grant: Grant) -> None:
     grant("^c", "^w", "^r")
     authorizer.check_configure(QueueName("v", "c"))
     authorizer.check_write(QueueName("v", "w"))
@@ -62,7 +62,7 @@ def test_each_access_has_its_own_pattern(authorizer: Authorizer, grant: Grant) -
         assert refused(call, QUEUE) == "access to queue 'theirs' in vhost 'v' refused for user 'u'"
 
 
-def test_a_pattern_is_found_anywhere_unless_anchored(authorizer: Authorizer, grant: Grant) -> None:
+def test_a_pattern_matches_anywhere_unless_it_is_anchored(authorizer: Authorizer, grant: Grant) -> None:
     grant("eir", "^eir", "")
     authorizer.check_configure(QUEUE)
     refused(authorizer.check_write, QUEUE)
@@ -74,7 +74,9 @@ def test_an_empty_pattern_allows_nothing_but_the_empty_name(authorizer: Authoriz
     authorizer.check_read(QueueName("v", ""))
 
 
-def test_the_default_exchange_has_a_name_for_permissions(authorizer: Authorizer, grant: Grant) -> None:
+def test_the_default_exchange_is_called_amq_default_in_permissions(
+    authorizer: Authorizer, grant: Grant
+) -> None:
     grant("", "^$", "")
     assert refused(authorizer.check_write_exchange, "") == (
         "access to exchange 'amq.default' in vhost 'v' refused for user 'u'"
@@ -86,7 +88,7 @@ def test_the_default_exchange_has_a_name_for_permissions(authorizer: Authorizer,
     )
 
 
-def test_any_permission_is_enough_to_know_that_something_exists(authorizer: Authorizer, grant: Grant) -> None:
+def test_any_permission_allows_a_passive_declaration(authorizer: Authorizer, grant: Grant) -> None:
     for patterns in (("theirs", "", ""), ("", "theirs", ""), ("", "", "theirs")):
         grant(*patterns)
         authorizer.check_any(QUEUE)
@@ -100,7 +102,7 @@ def test_without_permissions_nothing_is_allowed(authorizer: Authorizer) -> None:
     refused(authorizer.check_any, QUEUE)
 
 
-def test_a_permission_taken_away_is_gone_at_once(
+def test_a_revoked_permission_has_no_effect_at_once(
     authorizer: Authorizer, grant: Grant, metadata: Metadata
 ) -> None:
     grant(".*", ".*", ".*")
@@ -115,14 +117,14 @@ def test_a_permission_taken_away_is_gone_at_once(
     refused(authorizer.check_read_queue, "q")
 
 
-def test_answers_are_kept_in_bounded_number(authorizer: Authorizer, grant: Grant) -> None:
+def test_the_number_of_cached_answers_is_bounded(authorizer: Authorizer, grant: Grant) -> None:
     grant(".*", ".*", ".*")
     for number in range(PERMISSIONS_CACHED_MAX * 3):
         authorizer.check_read_queue(f"q{number}")
         assert len(authorizer._allowed) <= PERMISSIONS_CACHED_MAX
 
 
-def test_a_topic_is_restricted_by_patterns_with_variables(authorizer: Authorizer, metadata: Metadata) -> None:
+def test_topic_permissions_expand_variables(authorizer: Authorizer, metadata: Metadata) -> None:
     authorizer.check_topic_write("amq.topic", "anything")
     LocalProposals(metadata, lambda: 0).apply(
         SetTopicPermissions(
@@ -138,11 +140,11 @@ def test_a_topic_is_restricted_by_patterns_with_variables(authorizer: Authorizer
     refused(authorizer.check_topic_read, "amq.topic", "x")
 
 
-def test_a_variable_stands_for_itself_and_not_for_a_pattern() -> None:
+def test_the_value_of_a_variable_is_not_read_as_a_pattern() -> None:
     assert expand_pattern("^{username}$", {"username": ".*"}) == "^\\.\\*$"
 
 
-def test_a_vhost_lets_in_who_has_permissions_there(metadata: Metadata, grant: Grant) -> None:
+def test_a_vhost_can_be_opened_by_users_with_permissions_in_it(metadata: Metadata, grant: Grant) -> None:
     with pytest.raises(NotAllowed) as caught:
         check_vhost(metadata, metadata.users.by_name["u"], "no-such-vhost")
     assert caught.value.message == "vhost no-such-vhost not found"
@@ -153,6 +155,6 @@ def test_a_vhost_lets_in_who_has_permissions_there(metadata: Metadata, grant: Gr
     check_vhost(metadata, metadata.users.by_name["u"], "v")
 
 
-def test_a_pattern_that_takes_forever_allows_nothing(authorizer: Authorizer, grant: Grant) -> None:
+def test_a_pattern_that_takes_too_long_allows_nothing(authorizer: Authorizer, grant: Grant) -> None:
     grant("", "", "^(a|aa)+$")
     refused(authorizer.check_read_queue, "a" * 200 + "b")

@@ -1,11 +1,11 @@
-"""What groups of a directory say, and names that try to be more than names."""
+"""Tags and permissions from the groups of a directory; names are escaped in patterns and filters."""
 
 from collections.abc import Awaitable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from tests.unit.access.world import finished
+from tests.unit.access.dependencies import finished
 
 from warren.access.authorize import Authorizer
 from warren.access.directory import (
@@ -46,7 +46,7 @@ def permission(name: str, groups: list[str], *grants: GroupGrant, vhost: str = "
     return user(name, groups, DirectoryRules(grants=grants)).grants.permission(vhost)
 
 
-def test_tags_are_those_of_the_groups_once_each() -> None:
+def test_tags_of_all_groups_are_given_once_each() -> None:
     rules = DirectoryRules(
         tags=(("administrator", f"cn=a,{BASE}"), ("monitoring", ""), ("administrator", f"cn=b,{BASE}"))
     )
@@ -59,7 +59,7 @@ def test_without_a_rule_nothing_is_allowed() -> None:
     assert permission("u", [], GroupGrant(group=f"cn=a,{BASE}")) is None
 
 
-def test_rules_of_several_groups_are_taken_together() -> None:
+def test_the_permissions_of_several_groups_are_combined() -> None:
     found = permission(
         "u", ["cn=a", "cn=b"],
         GroupGrant(group="cn=a", permission=Permission("^a", "", "^r")),
@@ -76,24 +76,24 @@ def test_rules_of_several_groups_are_taken_together() -> None:
         ("${username}-*", "u-1", True), ("${username}-*", "v-1", False), ("*\n", "a", False),
     ],
 )  # fmt: skip
-def test_a_virtual_host_is_named_with_stars(pattern: str, vhost: str, is_open: bool) -> None:
+def test_the_vhost_of_a_rule_may_contain_wildcards(pattern: str, vhost: str, is_open: bool) -> None:
     assert (permission("u", [], GroupGrant(vhost=pattern), vhost=vhost) is not None) is is_open
 
 
-def test_a_star_in_a_name_stands_for_itself() -> None:
+def test_a_star_in_a_vhost_name_is_literal() -> None:
     assert permission("*", [], GroupGrant(vhost="${username}"), vhost="v") is None
     assert permission("*", [], GroupGrant(vhost="${username}"), vhost="*") is not None
 
 
-def test_a_group_may_be_named_after_the_virtual_host() -> None:
+def test_the_group_of_a_rule_may_contain_the_vhost_name() -> None:
     grant = GroupGrant(group=f"cn=${{vhost}}-users,{BASE}")
     assert permission("u", [f"cn=v-users,{BASE}"], grant) is not None
     assert permission("u", [f"cn=w-users,{BASE}"], grant) is None
-    # A virtual host that is called like a group with something behind it.
+    # A virtual host whose name is that of a group and more.
     assert permission("u", [f"cn=x,cn=v-users,{BASE}"], grant, vhost="x,cn=v") is None
 
 
-def test_a_name_in_a_pattern_stands_for_itself() -> None:
+def test_a_name_in_a_pattern_is_literal() -> None:
     metadata = Metadata()
     rules = DirectoryRules(grants=(GroupGrant(permission=Permission(r"^${username}\.", "", "")),))
     authorizer = Authorizer(user(".*", [], rules, metadata).grants, ".*", "v")
@@ -104,7 +104,7 @@ def test_a_name_in_a_pattern_stands_for_itself() -> None:
         authorizer.check_write(QueueName("v", ".*.1"))
 
 
-def test_topics_are_restricted_by_the_metadata() -> None:
+def test_topic_permissions_come_from_the_metadata() -> None:
     metadata = Metadata()
     local = LocalProposals(metadata, lambda: 0)
     local.apply(PutVhost(name="v"))
@@ -131,7 +131,7 @@ def test_topics_are_restricted_by_the_metadata() -> None:
         ("cn=a;o=x", "cn=a,o=x"),
     ],
 )
-def test_what_is_written_in_two_ways_is_equal(one: str, other: str) -> None:
+def test_equal_distinguished_names_are_equal_in_any_notation(one: str, other: str) -> None:
     assert parse_distinguished_name(one) == parse_distinguished_name(other)
 
 
@@ -145,12 +145,12 @@ def test_what_is_written_in_two_ways_is_equal(one: str, other: str) -> None:
         ("cn=a\\ ", "cn=a "),
     ],
 )
-def test_what_is_not_the_same_is_not_equal(one: str, other: str) -> None:
+def test_different_distinguished_names_are_not_equal(one: str, other: str) -> None:
     assert parse_distinguished_name(one) != parse_distinguished_name(other)
 
 
 @given(some.text(min_size=1, max_size=20))
-def test_no_name_is_more_than_a_value(name: str) -> None:
+def test_an_escaped_name_is_one_attribute_value(name: str) -> None:
     found = parse_distinguished_name(f"uid={escaped_value(name)},{BASE}")
     assert len(found) == 4
     assert len(found[0]) == 1
@@ -158,7 +158,7 @@ def test_no_name_is_more_than_a_value(name: str) -> None:
     assert found[1:] == parse_distinguished_name(BASE)
 
 
-def test_a_name_alone_is_what_they_bind_with() -> None:
+def test_a_bind_name_may_be_a_distinguished_name_or_a_principal_name() -> None:
     assert substitute_distinguished_name("${username}", variables("cn=a,o=x")) == "cn=a,o=x"
     assert substitute_distinguished_name("${ad_user}@${ad_domain}.org", variables("EX\\bob")) == "bob@EX.org"
     assert substitute_distinguished_name("uid=${username},o=x", variables("a,b")) == "uid=a\\2cb,o=x"

@@ -1,4 +1,4 @@
-"""Where what somebody may do is written."""
+"""Permissions from a token or from the metadata, depending on how the user logged in."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def metadata() -> Metadata:
     return found
 
 
-def test_a_token_says_what_its_bearer_may_do_and_nothing_else_does() -> None:
+def test_only_the_token_determines_the_permissions_of_its_bearer() -> None:
     known = metadata()
     holder = token_user("u", Scopes(["read:v/q"]), None)
     check_vhost(known, holder, "v")
@@ -32,7 +32,7 @@ def test_a_token_says_what_its_bearer_may_do_and_nothing_else_does() -> None:
         check_vhost(known, token_user("u", Scopes([]), None), "v")
 
 
-def test_a_renewed_token_counts_at_once() -> None:
+def test_the_scopes_of_a_renewed_token_apply_at_once() -> None:
     holder = token_user("u", Scopes(["read:v/q"]), None)
     authorizer = Authorizer(holder.grants, "u", "v")
     authorizer.check_read_queue("q")
@@ -44,7 +44,7 @@ def test_a_renewed_token_counts_at_once() -> None:
         authorizer.check_read_queue("q")
 
 
-def test_a_bearer_has_no_password_and_the_tags_of_the_token() -> None:
+def test_the_bearer_of_a_token_has_its_tags_and_no_password() -> None:
     holder = token_user("u", Scopes(["tag:monitoring"]), 5)
     assert isinstance(holder, TokenUser)
     assert (holder.password_hash, holder.tags, holder.expires_at) == (b"", ("monitoring",), 5)

@@ -1,4 +1,4 @@
-"""Who waits, for how long, and who does not."""
+"""Delays after failed logins: which logins are delayed, for how long, and which are not."""
 
 from warren.access.login_throttle import LoginThrottle, LoginThrottleSettings
 from warren.limits import LOGIN_ADDRESSES_MAX, LOGIN_FAILURE_HALF_LIFE_MS, LOGIN_KNOWN_MS
@@ -10,7 +10,7 @@ def fail(login_throttle: LoginThrottle, count: int, host: str = HERE, name: str 
     return [login_throttle.failed(host, name, 0) for _ in range(count)]
 
 
-def test_a_few_failures_cost_nothing_and_more_cost_more() -> None:
+def test_the_first_failures_are_free_and_the_delay_doubles_after_them() -> None:
     login_throttle = LoginThrottle(LoginThrottleSettings(failures_free=3, delay_ms_max=1_000))
     waits = []
     now = 0
@@ -24,19 +24,19 @@ def test_a_few_failures_cost_nothing_and_more_cost_more() -> None:
     assert 150 < waits[4] < waits[5] < waits[6] <= waits[7] <= 1_000
 
 
-def test_the_failure_that_begins_it_is_told_once() -> None:
+def test_only_the_failure_that_starts_the_delay_is_reported() -> None:
     login_throttle = LoginThrottle(LoginThrottleSettings(failures_free=2))
     assert fail(login_throttle, 4) == [False, False, True, False]
 
 
-def test_attempts_at_once_have_turns_and_those_too_far_off_have_none() -> None:
+def test_simultaneous_attempts_wait_in_turn_and_are_refused_beyond_the_longest_wait() -> None:
     login_throttle = LoginThrottle(LoginThrottleSettings(failures_free=0, delay_ms_max=4_000))
     fail(login_throttle, 20)
     assert [login_throttle.wait_ms(HERE, name, 0) for name in ("a", "b", "c")] == [4_000, 8_000, None]
     assert login_throttle.wait_ms(HERE, "d", 4_000) == 8_000
 
 
-def test_nobody_waits_long_for_what_comes_from_elsewhere() -> None:
+def test_failures_from_other_addresses_delay_a_user_by_two_seconds_at_most() -> None:
     login_throttle = LoginThrottle(LoginThrottleSettings(failures_free=3))
     for last in range(100):
         fail(login_throttle, 1, host=f"198.51.100.{last}", name="u")
@@ -44,7 +44,7 @@ def test_nobody_waits_long_for_what_comes_from_elsewhere() -> None:
     assert [login_throttle.wait_ms(THERE, "u", 0) for _ in range(50)] == [2_000] * 50
 
 
-def test_who_is_known_at_an_address_does_not_pay_for_strangers() -> None:
+def test_a_user_who_logged_in_from_an_address_is_not_delayed_by_others_there() -> None:
     login_throttle = LoginThrottle(LoginThrottleSettings(failures_free=3))
     login_throttle.succeeded(HERE, "u", 0)
     fail(login_throttle, 50, name="guessed")
@@ -57,20 +57,20 @@ def test_who_is_known_at_an_address_does_not_pay_for_strangers() -> None:
     assert login_throttle.wait_ms(HERE, "u", LOGIN_KNOWN_MS) == 0
 
 
-def test_a_success_does_not_make_up_for_guessing_others() -> None:
+def test_a_success_does_not_reset_failures_with_other_names() -> None:
     login_throttle = LoginThrottle(LoginThrottleSettings(failures_free=3))
     fail(login_throttle, 20, name="guessed")
     login_throttle.succeeded(HERE, "own", 0)
     assert login_throttle.wait_ms(HERE, "guessed", 0)
 
 
-def test_failures_are_forgiven_with_time() -> None:
+def test_failures_expire_with_time() -> None:
     login_throttle = LoginThrottle(LoginThrottleSettings(failures_free=3))
     fail(login_throttle, 12)
     assert login_throttle.wait_ms(HERE, "u", 2 * LOGIN_FAILURE_HALF_LIFE_MS + 60) == 0
 
 
-def test_an_address_of_ipv6_is_as_much_as_one_subscriber_has() -> None:
+def test_ipv6_addresses_are_counted_by_prefix() -> None:
     login_throttle = LoginThrottle(LoginThrottleSettings(failures_free=3))
     for last in range(20):
         fail(login_throttle, 1, host=f"2001:db8::{last:x}", name=f"u{last}")
@@ -80,13 +80,13 @@ def test_an_address_of_ipv6_is_as_much_as_one_subscriber_has() -> None:
     assert login_throttle.wait_ms(HERE, "x", 0)
 
 
-def test_it_can_be_switched_off() -> None:
+def test_throttling_can_be_disabled() -> None:
     login_throttle = LoginThrottle(LoginThrottleSettings(failures_free=None))
     assert not any(fail(login_throttle, 100))
     assert login_throttle.wait_ms(HERE, "u", 0) == 0
 
 
-def test_only_so_many_addresses_are_kept() -> None:
+def test_the_number_of_addresses_is_bounded() -> None:
     login_throttle = LoginThrottle(LoginThrottleSettings(failures_free=0))
     fail(login_throttle, 1)
     for number in range(LOGIN_ADDRESSES_MAX):

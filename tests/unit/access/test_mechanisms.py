@@ -1,4 +1,4 @@
-"""What a client's response says."""
+"""Parsing of the client's response for PLAIN and AMQPLAIN."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def amqplain(table: dict[str, object]) -> bytes:
     return encode_table(table)[4:]
 
 
-def test_plain_and_amqplain_carry_a_name_and_a_password() -> None:
+def test_plain_and_amqplain_responses_contain_name_and_password() -> None:
     assert READERS["PLAIN"](b"\0u\0p\xff") == ("u", "p\udcff")
     assert READERS["AMQPLAIN"](amqplain({"LOGIN": "u", "PASSWORD": "p"})) == ("u", "p")
 

@@ -1,4 +1,4 @@
-"""Password hashes that RabbitMQ made, that it could have made, and ours."""
+"""Password hashes of RabbitMQ, measured and constructed, and argon2id."""
 
 from base64 import b64decode
 from hashlib import md5, sha512
@@ -24,13 +24,13 @@ EXPORTED = PasswordHash(b64decode("UyUVJpRZR6sAIQD2r4q5VISgbphywMkm2zx7PyPoNq6qM
 SALT = b"sixteen octets !"
 
 
-def test_a_hash_that_rabbitmq_made_is_matched_by_its_password_alone() -> None:
+def test_a_hash_made_by_rabbitmq_matches_only_its_password() -> None:
     assert is_password("low", EXPORTED)
     assert not is_password("Low", EXPORTED)
     assert is_quick(EXPORTED)
 
 
-def test_a_new_hash_is_argon2id_and_says_how_it_was_made() -> None:
+def test_a_new_hash_is_argon2id_with_its_parameters() -> None:
     stored = hash_password("geheim", SALT)
     assert stored.algorithm == ARGON2ID
     assert stored.octets.startswith(b"$argon2id$v=19$m=19456,t=2,p=1$")
@@ -39,7 +39,7 @@ def test_a_new_hash_is_argon2id_and_says_how_it_was_made() -> None:
     assert not is_quick(stored)
 
 
-def test_a_decoy_costs_what_a_new_hash_costs_and_is_that_of_no_password() -> None:
+def test_the_decoy_hash_has_the_parameters_of_a_new_hash_and_matches_nothing() -> None:
     decoy, stored = decoy_hash(bytes(range(DECOY_SIZE))), hash_password("geheim", SALT)
     assert (decoy.algorithm, len(decoy.octets)) == (stored.algorithm, len(stored.octets))
     parameters = [extract_parameters(found.octets.decode()) for found in (decoy, stored)]
@@ -63,7 +63,7 @@ def test_a_hash_of_rabbitmqs_begins_with_four_octets_of_salt() -> None:
         ("rabbit_password_hashing_md5", md5(b"saltpass", usedforsecurity=False).digest()),
     ],
 )
-def test_other_algorithms_of_rabbitmq_are_known(algorithm: str, digest: bytes) -> None:
+def test_the_other_hash_algorithms_of_rabbitmq_are_supported(algorithm: str, digest: bytes) -> None:
     assert is_password("pass", PasswordHash(b"salt" + digest, algorithm))
     assert not is_password("pass!", PasswordHash(b"salt" + digest, algorithm))
 
@@ -90,7 +90,7 @@ def test_a_password_may_hold_any_text(algorithm: str) -> None:
         (64, 1, 1, Type.I, False),
     ],
 )
-def test_a_hash_from_elsewhere_may_not_take_all_memory(
+def test_an_imported_hash_may_not_require_too_much_memory(
     memory_kib: int, passes: int, lanes: int, kind: Type, is_taken: bool
 ) -> None:
     stored = PasswordHash(hash_secret(b"pass", SALT, passes, memory_kib, lanes, 32, kind), ARGON2ID)
@@ -101,11 +101,11 @@ def test_a_hash_from_elsewhere_may_not_take_all_memory(
 @pytest.mark.parametrize(
     "octets", [b"$argon2id$", b"\xff\xfe", b"salt and a digest", b"$argon2id$v=19$m=8,t=1,p=1$$"]
 )
-def test_what_is_no_hash_of_argon2_is_not_taken_for_one(octets: bytes) -> None:
+def test_a_malformed_argon2_hash_is_refused(octets: bytes) -> None:
     stored = PasswordHash(octets, ARGON2ID)
     assert not is_password("pass", stored)
 
 
-def test_what_rabbitmq_made_is_always_affordable() -> None:
+def test_hashes_of_rabbitmq_are_always_within_the_bounds() -> None:
     assert is_affordable(EXPORTED)
     assert is_affordable(PasswordHash(b"", ARGON2ID))

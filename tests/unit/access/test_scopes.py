@@ -1,4 +1,4 @@
-"""What scopes let their bearer do."""
+"""OAuth scopes and the permissions that they grant."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from warren.model.patterns import matches
 
 
 def allowed(scopes: Scopes, vhost: str, name: str) -> str:
-    """The first letters of what they let do with `name`."""
+    """The initials of the permissions (configure, write, read) that the scopes grant on `name`."""
     permission = scopes.permission(vhost)
     if permission is None:
         return "none"
@@ -40,22 +40,22 @@ def allowed(scopes: Scopes, vhost: str, name: str) -> str:
         (["read:v/q"], "v", "q\n", ""),
     ],
 )
-def test_a_scope_is_for_what_its_wildcards_match(
+def test_a_scope_grants_what_its_wildcards_match(
     words: list[str], vhost: str, name: str, expected: str
 ) -> None:
     assert allowed(Scopes(words), vhost, name) == expected
 
 
-def test_what_is_for_everything_is_the_pattern_that_is_quickest() -> None:
+def test_a_scope_for_everything_becomes_the_cheapest_pattern() -> None:
     scopes = Scopes(["configure:*/*", "write:*/*", "read:*/*", "read:v/q"])
     assert scopes.permission("v") == Permission(".*", ".*", ".*")
 
 
-def test_tags_are_those_of_users() -> None:
+def test_tag_scopes_become_tags_of_the_user() -> None:
     assert Scopes(["tag:administrator", "read:v/q", "tag:a:b"]).tags == ("administrator", "a:b")
 
 
-def test_topics_are_of_the_exchanges_that_match() -> None:
+def test_topic_patterns_come_from_scopes_whose_exchange_matches() -> None:
     scopes = Scopes(["write:v/x/a.*", "read:v/x/b", "write:v/y/*"])
     of_x = scopes.topic_permission("v", "x")
     assert [matches(of_x.write, key) for key in ("a.b", "b")] == [True, False]
@@ -66,16 +66,16 @@ def test_topics_are_of_the_exchanges_that_match() -> None:
     assert not matches(scopes.topic_permission("w", "x").write, "a.b")
 
 
-def test_a_scope_without_a_routing_key_is_for_no_topic() -> None:
+def test_a_scope_without_a_routing_key_grants_no_topic() -> None:
     assert not matches(Scopes(["write:*/*"]).topic_permission("v", "x").write, "a")
     both = Scopes(["write:*/*", "write:*/*/b"]).topic_permission("v", "x")
     assert [matches(both.write, key) for key in ("a", "b")] == [False, True]
 
 
-def test_a_variable_in_a_scope_is_none() -> None:
+def test_variables_are_not_expanded_in_scopes() -> None:
     assert "{username}" not in Scopes(["write:v/x/{username}"]).topic_permission("v", "x").write
 
 
-def test_only_so_many_count() -> None:
+def test_scopes_beyond_the_bound_are_ignored() -> None:
     scopes = Scopes([*(f"read:v/q{number}" for number in range(TOKEN_SCOPES_MAX)), "read:w/q"])
     assert scopes.permission("w") is None

@@ -1,4 +1,4 @@
-"""Tokens: whose they are, and every way in which they are none."""
+"""Validation of JSON web tokens: the claims that are read, and each reason to refuse a token."""
 
 import hmac
 import json
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, Key, OctKey, OKPKey, RSAKey
-from tests.unit.access.world import finished
+from tests.unit.access.dependencies import finished
 
 from warren.access.grants import TokenUser
 from warren.access.tokens import TokenRefused, TokenSettings, TokenVerifier, is_like_token
@@ -49,14 +49,14 @@ def refusal(token: str, **settings: object) -> str:
 @pytest.mark.parametrize(
     ("algorithm", "key"), [("RS256", "rsa"), ("PS512", "rsa"), ("ES256", "ec"), ("Ed25519", "ed")]
 )
-def test_a_token_says_who_and_what(algorithm: str, key: str) -> None:
+def test_a_token_yields_user_and_scopes(algorithm: str, key: str) -> None:
     holder = read(signed(algorithm=algorithm, key=key))
     assert holder.name == "alice"
     assert holder.grants.permission("v") is not None
     assert holder.expires_at is None
 
 
-def test_only_scopes_with_our_prefix_count() -> None:
+def test_only_scopes_with_the_resource_prefix_count() -> None:
     grants = read(signed()).grants
     permission = grants.permission("v")
     assert permission is not None
@@ -67,7 +67,7 @@ def test_only_scopes_with_our_prefix_count() -> None:
 
 
 def with_payload(token: str, **claims: object) -> str:
-    """`token` with another payload and its old signature."""
+    """`token` with another payload and its original signature."""
     header, _, signature = token.split(".")
     return f"{header}.{encoded({**CLAIMS, **claims})}.{signature}"
 
@@ -94,12 +94,12 @@ def unsigned(algorithm: str) -> str:
         unsigned("RS256"),
     ],
 )
-def test_what_is_not_signed_by_a_known_key_is_refused(token: str) -> None:
+def test_a_token_not_signed_by_a_known_key_is_refused(token: str) -> None:
     assert refusal(token)
 
 
-def test_a_public_key_is_no_secret() -> None:
-    """The attack on libraries that believe the token: signed as HS256 with the public key as the secret."""
+def test_a_public_key_is_not_accepted_as_a_shared_secret() -> None:
+    """The algorithm confusion attack: a token signed as HS256 with the public key as the secret."""
     header = encoded({"alg": "HS256", "kid": "rsa"})
     text = f"{header}.{encoded(CLAIMS)}"
     signature = hmac.digest(RSA.as_pem(private=False), text.encode(), "sha256")
@@ -108,46 +108,46 @@ def test_a_public_key_is_no_secret() -> None:
     assert refusal(forged, algorithms=("HS256", "RS256"))
 
 
-def test_a_shared_secret_counts_only_if_it_was_asked_for() -> None:
+def test_a_shared_secret_is_used_only_if_it_is_configured() -> None:
     token = signed(algorithm="HS256", key="shared")
     assert refusal(token)
     assert read(token, algorithms=("HS256",)).name == "alice"
     assert refusal(signed(), algorithms=("HS256",))
 
 
-def test_an_unknown_key_is_named_in_the_log() -> None:
+def test_an_unknown_key_id_is_logged() -> None:
     token = jwt.encode({"alg": "RS256", "kid": "stranger"}, dict(CLAIMS), RSA)
     assert refusal(token) == "there is no key 'stranger'"
 
 
 @pytest.mark.parametrize("audience", [None, "other", [], ["other"], 5])
-def test_a_token_for_somebody_else_is_refused(audience: object) -> None:
+def test_a_token_for_another_audience_is_refused(audience: object) -> None:
     token = signed({**CLAIMS, "aud": audience})
     assert refusal(token) == "its audience does not include 'rabbitmq'"
     assert read(token, verifies_audience=False).name == "alice"
 
 
 @pytest.mark.parametrize("ends", [NOW / 1000 + 60, NOW // 1000 + 60])
-def test_a_token_ends_when_it_says(ends: float) -> None:
+def test_a_token_expires_at_its_exp_claim(ends: float) -> None:
     assert read(signed({**CLAIMS, "exp": ends})).expires_at == NOW + 60_000
 
 
 @pytest.mark.parametrize("ends", [NOW / 1000, NOW / 1000 - 0.001, 0, -1])
-def test_an_ended_token_is_refused(ends: float) -> None:
+def test_an_expired_token_is_refused(ends: float) -> None:
     assert refusal(signed({**CLAIMS, "exp": ends})) == "it has expired"
 
 
 @pytest.mark.parametrize("time", ["soon", True, [], {}])
-def test_a_time_that_is_none_is_refused(time: object) -> None:
+def test_a_malformed_time_claim_is_refused(time: object) -> None:
     assert refusal(signed({**CLAIMS, "exp": time})) == "claim 'exp' is not a number of seconds"
 
 
-def test_a_clock_may_be_a_little_ahead() -> None:
+def test_a_small_clock_difference_is_tolerated() -> None:
     assert read(signed({**CLAIMS, "nbf": (NOW + TOKEN_SKEW_MS) / 1000}))
     assert refusal(signed({**CLAIMS, "nbf": (NOW + TOKEN_SKEW_MS + 1000) / 1000})) == "it is not valid yet"
 
 
-def test_a_name_is_looked_for_in_order() -> None:
+def test_the_user_name_is_the_first_configured_claim_that_exists() -> None:
     claims = {**CLAIMS, "client_id": "client", "email": "a@example.org"}
     assert read(signed(claims), name_claims=("nickname", "email")).name == "a@example.org"
     assert read(signed(claims)).name == "alice"
@@ -155,7 +155,7 @@ def test_a_name_is_looked_for_in_order() -> None:
     assert read(signed({**CLAIMS, "sub": 5})).name == "claimed"
 
 
-def test_scopes_may_be_a_list_have_other_names_and_stand_elsewhere() -> None:
+def test_scopes_may_be_a_list_and_may_be_in_other_claims() -> None:
     listed = signed({**CLAIMS, "scope": ["rabbitmq.tag:management"]})
     assert read(listed).tags == ("management",)
     aliased = signed({**CLAIMS, "scope": "boss"})
@@ -170,11 +170,11 @@ def test_scopes_may_be_a_list_have_other_names_and_stand_elsewhere() -> None:
     assert read(deep, additional_scopes_key="none realm.roles").tags == ("policymaker",)
 
 
-def test_a_token_has_a_greatest_size() -> None:
+def test_a_token_that_is_too_long_is_refused() -> None:
     assert "longer than" in refusal("ey" + "a" * TOKEN_SIZE_MAX + "..")
 
 
-def test_what_may_be_a_token_is_known_without_a_look() -> None:
+def test_the_shape_of_a_token_is_recognised_without_decoding() -> None:
     assert is_like_token(signed())
     assert not is_like_token("guest")
     assert not is_like_token("eyes")

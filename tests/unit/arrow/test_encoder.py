@@ -1,4 +1,4 @@
-"""Rows as Arrow: what a reader gets of messages, column by column."""
+"""Messages encoded as Arrow record batches, column by column."""
 
 import itertools
 from array import array
@@ -61,7 +61,7 @@ def table_of(
 
 
 @pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
-def test_a_row_has_all_that_a_message_has(compression: str | None) -> None:
+def test_a_row_contains_every_field_of_a_message(compression: str | None) -> None:
     table = table_of([rows_of([message(b"\x00body", FULL)])], compression=compression)
     [row] = table.to_pylist()
     assert {name: value for name, value in row.items() if "time" not in name} == {
@@ -77,7 +77,7 @@ def test_a_row_has_all_that_a_message_has(compression: str | None) -> None:
     assert tuple(row) == COLUMN_NAMES
 
 
-def test_the_types_are_those_that_spark_has() -> None:
+def test_the_column_types_are_those_of_spark() -> None:
     schema = table_of([rows_of([message(b"")])]).schema
     time = pa.timestamp("us", tz="UTC")
     special = {
@@ -91,7 +91,7 @@ def test_the_types_are_those_that_spark_has() -> None:
     assert [field.name for field in schema if not field.nullable] == ["offset", "body"]
 
 
-def test_what_a_message_has_not_is_null() -> None:
+def test_missing_properties_are_null() -> None:
     [row] = table_of([rows_of([message(b"x")])]).to_pylist()
     there = {name for name, value in row.items() if value is not None}
     assert there == {"queue", "offset", "exchange", "routing_key", "redelivered", "broker_timestamp", "body"}
@@ -102,7 +102,7 @@ def test_empty_headers_are_not_null() -> None:
     assert (row["headers"], row["headers_json"]) == ([], "{}")
 
 
-def test_messages_of_one_shape_have_it_in_each_row() -> None:
+def test_messages_of_one_shape_have_its_columns_in_each_row() -> None:
     bodies = [b"", b"a", b"bcd", b""] * 50
     table = table_of([rows_of([message(body, FULL) for body in bodies])])
     assert table["body"].to_pylist() == bodies
@@ -110,14 +110,14 @@ def test_messages_of_one_shape_have_it_in_each_row() -> None:
     assert table["message_id"].to_pylist() == ["m-1"] * 200
 
 
-def test_messages_of_several_shapes_each_have_their_own() -> None:
+def test_messages_of_several_shapes_have_their_own_columns() -> None:
     keys = ["a", "b", "a", "c", "b"] * 30
     table = table_of([rows_of([message(key.encode(), key=key) for key in keys])])
     assert table["routing_key"].to_pylist() == keys
     assert table["body"].to_pylist() == [key.encode() for key in keys]
 
 
-def test_interpreted_messages_that_are_all_unlike_each_other_are_decoded_some_in_a_turn(
+def test_messages_without_a_common_shape_are_decoded_in_several_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("warren.arrow.encoder.IS_COMPILED", False)
@@ -128,7 +128,7 @@ def test_interpreted_messages_that_are_all_unlike_each_other_are_decoded_some_in
     assert pa.concat_batches(batches)["message_id"].to_pylist() == [str(number) for number in range(count)]
 
 
-def test_rows_that_are_put_together_are_as_if_they_came_alone() -> None:
+def test_joined_rows_are_encoded_as_if_they_were_separate() -> None:
     alike = [message(f"a{number}".encode(), FULL) for number in range(5)]
     unlike = [message(b"b", BasicProperties(message_id=str(number)), key=str(number)) for number in range(4)]
     mixed = [alike[0], unlike[1], alike[0], unlike[1], message(b"")]
@@ -143,7 +143,7 @@ def test_rows_that_are_put_together_are_as_if_they_came_alone() -> None:
         assert pa.Table.from_batches([together]).to_pylist() == alone.to_pylist()
 
 
-def test_one_answer_goes_through_rows_of_any_kind() -> None:
+def test_an_encoder_accepts_all_kinds_of_rows_in_turn() -> None:
     some = [message(b"1", FULL), message(b"2", FULL), message(b"3", FULL)]
     other = [message(b"4", key="x")]
     mixed = [message(b"5", FULL), message(b"6", key="x"), message(b"7", key="x")]
@@ -154,7 +154,7 @@ def test_one_answer_goes_through_rows_of_any_kind() -> None:
     ]  # fmt: skip
 
 
-def test_columns_that_nobody_asks_for_are_not_there() -> None:
+def test_columns_that_were_not_selected_are_absent() -> None:
     names = parse_columns("body,routing_key")
     table = table_of([rows_of([message(b"1"), message(b"2")])], names)
     assert table.to_pylist() == [
@@ -163,7 +163,7 @@ def test_columns_that_nobody_asks_for_are_not_there() -> None:
     ]
 
 
-def test_texts_that_are_no_utf_8_are_shown_as_well_as_they_can_be() -> None:
+def test_strings_that_are_not_utf_8_have_replacement_characters() -> None:
     odd = b"a\xff".decode("utf-8", "surrogateescape")
     properties = BasicProperties(message_id=odd, headers={odd: odd})
     [row] = table_of([rows_of([message(b"x", properties, key=odd)], queue=odd)]).to_pylist()
@@ -171,19 +171,19 @@ def test_texts_that_are_no_utf_8_are_shown_as_well_as_they_can_be() -> None:
     assert row["headers"] == [("a\ufffd", "a\ufffd")]
 
 
-def test_a_time_that_arrow_has_no_number_for_is_null() -> None:
+def test_a_time_outside_the_range_of_arrow_is_null() -> None:
     late = BasicProperties(timestamp=(1 << 64) - 1)
     assert table_of([rows_of([message(b"x", late)])])["timestamp"].to_pylist() == [None]
 
 
-def test_who_was_handed_a_message_before_is_seen() -> None:
+def test_the_redelivered_column_shows_earlier_deliveries() -> None:
     rows = rows_of_messages("q", [(1, message(b"a"), True), (7, message(b"b"), False)])
     table = table_of([rows])
     assert table["redelivered"].to_pylist() == [True, False]
     assert table["offset"].to_pylist() == [1, 7]
 
 
-def test_a_batch_takes_a_bounded_amount_of_memory() -> None:
+def test_the_memory_of_a_batch_is_bounded() -> None:
     headers = BasicProperties(headers={"long": "x" * 100_000})
     one = message(b"x", headers)
     rows = MessageRows(
@@ -197,10 +197,10 @@ def test_a_batch_takes_a_bounded_amount_of_memory() -> None:
         count += batch.num_rows
     assert count == 1_000
     assert max(sizes) <= ARROW_BATCH_SIZE_MAX
-    # And as few as that allows.
+    # As few batches as the bound allows.
     assert len(sizes) <= 200
 
 
-def test_nothing_is_no_batch() -> None:
+def test_no_rows_make_no_batch() -> None:
     assert list(ArrowEncoder("q", COLUMN_NAMES).batches([rows_of([])])) == []
     assert table_of([]).num_rows == 0

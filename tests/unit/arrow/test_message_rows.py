@@ -1,4 +1,4 @@
-"""Messages as columns: of chunks and of queues, in part, and some of them."""
+"""Messages of chunks and of queues as rows: selection, splitting and joining."""
 
 from array import array
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def keys(rows: MessageRows) -> list[bytes]:
     return [rows.shapes[kind][0][3:] for kind in kinds]
 
 
-def test_a_chunk_is_rows_as_it_lies() -> None:
+def test_a_chunk_becomes_rows_without_copying() -> None:
     rows = rows_of_chunk("q", chunk(), 0, 1_000)
     assert list(rows.offsets) == [100, 101, 102, 103, 104]
     assert bodies(rows) == [b"a0", b"b1", b"a2", b"a3", b"c4"]
@@ -51,7 +51,7 @@ def test_a_chunk_is_rows_as_it_lies() -> None:
 
 
 @pytest.mark.parametrize(("start", "end"), [(102, 104), (100, 101), (104, 900), (0, 103), (104, 104), (0, 5)])
-def test_of_a_chunk_there_are_the_rows_within_the_range(start: int, end: int) -> None:
+def test_rows_of_a_chunk_are_limited_to_the_range(start: int, end: int) -> None:
     rows = rows_of_chunk("q", chunk(), start, end)
     wanted = [offset for offset in range(100, 105) if start <= offset < end]
     assert list(rows.offsets) == wanted
@@ -59,7 +59,7 @@ def test_of_a_chunk_there_are_the_rows_within_the_range(start: int, end: int) ->
     assert keys(rows) == [KEYS[at - 100].encode() for at in wanted]
 
 
-def test_only_the_wanted_rows_are_there() -> None:
+def test_rows_that_do_not_match_are_left_out() -> None:
     rows = rows_of_chunk("q", chunk(), 101, 105, wanted=RowFilter(routing_keys=(b"a", b"c")))
     assert list(rows.offsets) == [102, 103, 104]
     assert bodies(rows) == [b"a2", b"a3", b"c4"]
@@ -67,7 +67,7 @@ def test_only_the_wanted_rows_are_there() -> None:
     assert rows.octets == 6
 
 
-def test_a_chunk_of_one_shape_is_wanted_or_not() -> None:
+def test_a_chunk_of_one_shape_matches_as_a_whole() -> None:
     one = chunk(["k", "k", "k"])
     assert (
         rows_of_chunk("q", one, 0, 900, wanted=RowFilter(exchanges=(b"x",), routing_keys=(b"k",))).count == 3
@@ -80,7 +80,7 @@ def test_a_chunk_of_one_shape_is_wanted_or_not() -> None:
     )
 
 
-def test_a_part_of_rows_has_all_that_they_have() -> None:
+def test_a_slice_of_rows_has_all_their_fields() -> None:
     for rows in (
         rows_of_chunk("q", chunk(), 101, 105),
         rows_of_chunk("q", chunk(), 100, 105, wanted=RowFilter(routing_keys=(b"a", b"c"))),
@@ -104,7 +104,7 @@ def test_rows_are_cut_where_they_have_so_many_octets() -> None:
     assert bodies(chosen.within(4)) == [b"a0", b"a2"]
 
 
-def test_messages_one_by_one_are_rows() -> None:
+def test_single_messages_become_rows() -> None:
     given = [(3, message, False) for message in messages()]
     rows = rows_of_messages("q", given, RowFilter(exchanges=(b"x",)))
     assert rows.offsets == array("q", [3] * 5)
@@ -115,13 +115,13 @@ def test_messages_one_by_one_are_rows() -> None:
     assert rows_of_messages("q", given[:1]).kinds is None
 
 
-def test_rows_of_messages_do_not_show_bcc() -> None:
+def test_rows_do_not_contain_bcc() -> None:
     rows = rows_of_messages("q", [(0, sent("a", headers={"BCC": ["hidden"], "n": 1}), False)])
     [(_, property_list)] = rows.shapes
     assert BasicProperties.decode_list(property_list).headers == {"n": 1}
 
 
-def test_rows_are_put_together_until_they_take_so_much() -> None:
+def test_rows_are_joined_up_to_a_size() -> None:
     each = rows_of_chunk("q", chunk(), 0, 1_000)
     size = each.memory
     for size_max, counts in [(0, [1] * 7), (size, [1] * 7), (2 * size, [2, 2, 2, 1]), (10 * size - 1, [7])]:
@@ -129,13 +129,13 @@ def test_rows_are_put_together_until_they_take_so_much() -> None:
         assert [len(many) for many in found if many is not None] == counts
 
 
-def test_what_has_no_rows_is_a_turn_of_its_own() -> None:
+def test_an_item_without_rows_is_passed_on_separately() -> None:
     some, none = rows_of_chunk("q", chunk(), 0, 1_000), rows_of_chunk("q", chunk(), 0, 0)
     found = list(combined(iter([none, some, some, None, none, some]), lambda: 1_000_000))
     assert [many and len(many) for many in found] == [None, 2, None, None, 1]
 
 
-def test_what_is_raised_comes_behind_the_rows_before_it() -> None:
+def test_an_exception_is_raised_after_the_rows_before_it() -> None:
     some = rows_of_chunk("q", chunk(), 0, 1_000)
 
     def source() -> Iterator[MessageRows]:
@@ -149,7 +149,7 @@ def test_what_is_raised_comes_behind_the_rows_before_it() -> None:
         next(found)
 
 
-def test_rows_are_read_no_further_than_they_are_asked_for() -> None:
+def test_rows_are_read_lazily() -> None:
     some = rows_of_chunk("q", chunk(), 0, 1_000)
     read = 0
 

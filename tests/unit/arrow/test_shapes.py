@@ -1,4 +1,4 @@
-"""Columns of shapes: in C as by the properties of each, whatever is in them."""
+"""Columns of message shapes: the C implementation against the decoder in Python."""
 
 import contextlib
 import json
@@ -71,13 +71,13 @@ ADDRESS = b"\x01x\x02k1"
 
 
 def lists(table: dict[bytes, tuple[bytes, bytes]]) -> bytes:
-    """A property list with nothing but headers, each a type and its octets."""
+    """A property list with only headers; each is a type and its bytes."""
     entries = b"".join(bytes([len(key)]) + key + kind + value for key, (kind, value) in table.items())
     return b"\x20\0" + len(entries).to_bytes(4, "big") + entries
 
 
 def same(shapes: list[tuple[bytes, bytes]], names: tuple[str, ...] = NAMES) -> dict[str, pa.Array]:
-    """The columns, when they are those of the other way."""
+    """The columns of one implementation, after a check that the other's are equal."""
     found, expected = columns_of(shapes, names), from_properties(shapes, names)
     for column in found.values():
         column.validate(full=True)
@@ -87,27 +87,27 @@ def same(shapes: list[tuple[bytes, bytes]], names: tuple[str, ...] = NAMES) -> d
     return found
 
 
-def test_a_compiled_build_has_it_in_c() -> None:
-    # A C compiler that fails at it alone is no failure of the build.
+def test_a_compiled_build_contains_the_c_implementation() -> None:
+    # The build succeeds even if the C compiler fails on this module alone.
     assert IS_COMPILED or os.environ.get("WARREN_COMPILED") != "1"
 
 
 @compiled
 @given(st.lists(st.tuples(ADDRESSES, PROPERTIES), min_size=1, max_size=4), st.sets(st.sampled_from(NAMES)))
-def test_in_c_they_are_what_the_properties_say(
+def test_the_c_implementation_yields_the_decoded_properties(
     messages: list[tuple[bytes, BasicProperties]], wanted: set[str]
 ) -> None:
     same([(address, properties.encode_list()) for address, properties in messages], tuple(sorted(wanted)))
 
 
 @compiled
-def test_strings_that_are_no_utf_8_are_shown_as_well_as_they_can_be() -> None:
+def test_strings_that_are_not_utf_8_have_replacement_characters() -> None:
     text = {b"k\xff": (b"S", b"\0\0\0\x03a\xe4b"), b"\xe4": (b"V", b"")}
     same([(b"\x02\xffe\x03k\xc3k", b"\x80\0\x03t\xffx"), (ADDRESS, lists(text))])
 
 
 @compiled
-def test_of_a_header_that_is_there_twice_the_first_counts() -> None:
+def test_of_duplicate_headers_the_first_counts() -> None:
     number = b"k" + b"I" + (5).to_bytes(4, "big")
     entries = b"\x01" + number + b"\x01kt\x01" + b"\x02kkV"
     octets = b"\x20\0" + len(entries).to_bytes(4, "big") + entries
@@ -116,14 +116,14 @@ def test_of_a_header_that_is_there_twice_the_first_counts() -> None:
 
 
 @compiled
-def test_any_number_of_headers_is_there() -> None:
+def test_any_number_of_headers_is_decoded() -> None:
     for count in (0, 1, 31, 32, 33, 200):
         headers: dict[str, Value] = {f"header-{number}": Int32(number) for number in range(count)}
         same([(ADDRESS, BasicProperties(headers=headers).encode_list())] * 2)
 
 
 @compiled
-def test_many_messages_of_all_kinds_are_columns() -> None:
+def test_many_messages_of_all_kinds_become_columns() -> None:
     kinds = [
         BasicProperties(),
         BasicProperties(headers={}),
@@ -135,7 +135,7 @@ def test_many_messages_of_all_kinds_are_columns() -> None:
 
 
 @given(PROPERTIES)
-def test_what_is_cut_short_is_a_frame_error(properties: BasicProperties) -> None:
+def test_truncated_properties_are_a_frame_error(properties: BasicProperties) -> None:
     octets = properties.encode_list()
     for size in range(len(octets)):
         with pytest.raises(FrameError):

@@ -1,4 +1,4 @@
-"""What every setting is, where it comes from, and whether a file is right."""
+"""`warren config`: each setting with its source, and the check of a file."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def run(*arguments: str, **environment: str) -> Result:
     return CliRunner().invoke(config, arguments, env=environment)
 
 
-def test_each_value_is_shown_with_where_it_comes_from(file: str) -> None:
+def test_each_value_is_shown_with_its_source(file: str) -> None:
     shown = run("show", "--config", file, "--json", WARREN_CHANNEL_MAX="7")
     rows = {row["key"]: (row["value"], row["origin"]) for row in json.loads(shown.stdout)}
     assert rows["heartbeat"] == ("30", f"{file}:1")
@@ -39,7 +39,7 @@ def test_each_value_is_shown_with_where_it_comes_from(file: str) -> None:
     assert set(rows) >= {setting.key for setting in settings.ALL if not isinstance(setting, Family)}
 
 
-def test_only_what_was_changed_is_shown_if_that_is_wanted(file: str) -> None:
+def test_show_can_be_limited_to_changed_settings(file: str) -> None:
     lines = run("show", "--config", file, "--changed").stdout.splitlines()
     assert lines == [
         f"listeners.tcp.internal = 127.0.0.1:1  # {file}:2",
@@ -49,7 +49,7 @@ def test_only_what_was_changed_is_shown_if_that_is_wanted(file: str) -> None:
 
 
 def chosen(setting: Setting[object] | Family[object]) -> str:
-    """A value that is not the default."""
+    """A value other than the default."""
     parse = setting.parse
     if isinstance(parse, OneOf):
         words = parse.choices
@@ -64,7 +64,7 @@ def chosen(setting: Setting[object] | Family[object]) -> str:
 
 
 def passes(tmp_path: Path, shown: Result) -> dict[str, str]:
-    """What is set by the file that was shown, which must be one that can be used."""
+    """The settings that result from the shown file, which must be valid."""
     path = tmp_path / "shown.conf"
     path.write_text(shown.stdout)
     checked = run("check", str(path))
@@ -73,16 +73,14 @@ def passes(tmp_path: Path, shown: Result) -> dict[str, str]:
     return {row["key"]: row["value"] for row in again}
 
 
-def test_what_is_shown_of_the_defaults_can_be_used_as_a_file(tmp_path: Path) -> None:
+def test_shown_defaults_are_a_valid_file(tmp_path: Path) -> None:
     rows = json.loads(run("show", "--json").stdout)
     expected = {row["key"]: row["value"] for row in rows}
     assert passes(tmp_path, run("show")) == expected
 
 
 @pytest.mark.parametrize("setting", settings.ALL, ids=lambda setting: setting.key)
-def test_what_is_shown_of_a_setting_can_be_used_as_a_file(
-    tmp_path: Path, setting: Setting[object] | Family[object]
-) -> None:
+def test_a_shown_setting_is_a_valid_file(tmp_path: Path, setting: Setting[object] | Family[object]) -> None:
     key = setting.key + (".1" if isinstance(setting, Family) else "")
     path = tmp_path / "warren.conf"
     path.write_text(f'{key} = "{chosen(setting)}"\n')
@@ -95,18 +93,18 @@ def test_what_is_shown_of_a_setting_can_be_used_as_a_file(
     }
 
 
-def test_without_anything_nothing_was_changed() -> None:
+def test_without_configuration_nothing_is_changed() -> None:
     assert run("show", "--changed").stdout == ""
 
 
-def test_a_file_that_can_be_used_is_checked_with_its_warnings(file: str) -> None:
+def test_a_valid_file_passes_the_check_with_its_warnings(file: str) -> None:
     checked = run("check", file)
     assert checked.exit_code == 0
     assert f"warning: {file}:4: hipe_compile has no effect: there is no Erlang here" in checked.output
     assert f"{file}: valid; settings in it: 3" in checked.output
 
 
-def test_a_file_that_cannot_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_an_invalid_file_is_refused_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "warren.conf"
     path.write_text("\nheartbeet = 30\n")
     checked = run("check", str(path))

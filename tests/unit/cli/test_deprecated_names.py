@@ -1,4 +1,4 @@
-"""Commands and options under their old names."""
+"""Deprecated names of commands and options."""
 
 import click
 import pytest
@@ -15,13 +15,13 @@ def command_of(group: str, name: str) -> click.Command | None:
 
 
 @pytest.mark.parametrize(("group", "old"), COMMANDS)
-def test_a_renamed_command_is_found_under_its_new_name_alone(group: str, old: str) -> None:
+def test_a_renamed_command_is_declared_under_its_new_name_only(group: str, old: str) -> None:
     assert command_of(group, old) is None
     assert command_of(group, COMMANDS[group, old]) is not None
 
 
 @pytest.mark.parametrize(("group", "command"), OPTIONS)
-def test_a_renamed_option_is_declared_under_its_new_name_alone(group: str, command: str) -> None:
+def test_a_renamed_option_is_declared_under_its_new_name_only(group: str, command: str) -> None:
     found = command_of(group, command)
     assert found is not None
     declared = {name for parameter in found.params for name in parameter.opts}
@@ -29,7 +29,7 @@ def test_a_renamed_option_is_declared_under_its_new_name_alone(group: str, comma
     assert not set(OPTIONS[group, command]) & declared
 
 
-def test_old_words_become_new_ones_with_a_note_of_each(capsys: pytest.CaptureFixture[str]) -> None:
+def test_deprecated_words_are_replaced_with_a_warning_for_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert current_words("queues", ["return", "q", "--all"]) == ["requeue", "q", "--all"]
     words = ["redrive", "q", "--died-in=a", "--came-by", "b", "--", "--died-in"]
     assert current_words("dead-letters", words) == [
@@ -44,7 +44,7 @@ def test_old_words_become_new_ones_with_a_note_of_each(capsys: pytest.CaptureFix
     ]
 
 
-def test_current_words_stay_as_they_are_and_completion_hears_nothing(
+def test_current_words_are_unchanged_and_completion_prints_no_warning(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert current_words("queues", ["requeue", "q"]) == ["requeue", "q"]

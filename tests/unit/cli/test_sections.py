@@ -1,4 +1,4 @@
-"""The help of groups of commands: each command in a section, with one line."""
+"""The help of command groups: each command in a section, with one line."""
 
 from collections.abc import Iterator
 
@@ -9,12 +9,12 @@ from click.testing import CliRunner
 from warren.cli.main import main
 from warren.cli.sections import SectionedGroup, summary
 
-# So many commands are found at a glance.
+# With more commands than this, a group needs sections.
 WITHOUT_SECTIONS_MAX = 6
 
 
 def groups(group: click.Group = main, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Group]]:
-    """All groups, by how they are called."""
+    """All command groups by their full names."""
     yield " ".join(path), group
     context = click.Context(group)
     for name in group.list_commands(context):
@@ -27,7 +27,7 @@ GROUPS = dict(groups())
 
 
 @pytest.mark.parametrize("called", GROUPS)
-def test_every_command_of_a_group_is_in_one_section_and_every_section_has_commands(called: str) -> None:
+def test_every_command_is_in_one_section_and_every_section_has_commands(called: str) -> None:
     group = GROUPS[called]
     context = click.Context(group)
     names = [name for name in group.list_commands(context) if not _is_hidden(group, context, name)]
@@ -38,7 +38,7 @@ def test_every_command_of_a_group_is_in_one_section_and_every_section_has_comman
 
 
 @pytest.mark.parametrize("called", GROUPS)
-def test_every_command_has_one_clear_line_in_the_help_of_its_group(called: str) -> None:
+def test_every_command_has_one_complete_line_in_the_help(called: str) -> None:
     group = GROUPS[called]
     shown = CliRunner().invoke(main, [*called.split(), "--help"], terminal_width=80).output
     rows = shown.partition("--help")[2].splitlines()[1:]
@@ -51,7 +51,7 @@ def test_every_command_has_one_clear_line_in_the_help_of_its_group(called: str) 
     assert all(len(row.split()) > 1 for row in lines)
 
 
-def test_names_of_rabbitmqctl_are_understood_and_listed_nowhere() -> None:
+def test_names_of_rabbitmqctl_are_accepted_and_not_listed() -> None:
     shown = CliRunner().invoke(main, ["--help"]).output
     assert "\nMessages:\n" in shown
     assert "list_queues  " not in shown
@@ -69,7 +69,7 @@ def test_names_of_rabbitmqctl_are_understood_and_listed_nowhere() -> None:
         ("Asomethingthathasnoendofanykind.", "Asomethingthathasnoendo…"),
     ],
 )
-def test_a_line_ends_where_a_clause_does(text: str, line: str) -> None:
+def test_a_line_of_help_ends_at_a_clause(text: str, line: str) -> None:
     assert summary(text, 24) == line
 
 

@@ -1,4 +1,4 @@
-"""What `warren serve` says to somebody who has just started it."""
+"""The first lines that `warren serve` prints."""
 
 from pathlib import Path
 
@@ -16,24 +16,24 @@ def warren(tmp_path: Path) -> Path:
     return command
 
 
-def test_a_command_on_the_path_is_called_by_its_name(warren: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_on_the_path_is_shown_by_its_name(warren: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(warren.parent))
     assert command_name(str(warren)) == "warren"
 
 
-def test_a_command_that_is_not_on_the_path_is_called_as_it_was(
+def test_a_command_not_on_the_path_is_shown_as_it_was_run(
     warren: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
     assert command_name(str(warren)) == str(warren)
 
 
-def test_a_program_of_another_name_says_warren(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_program_name_is_shown_as_warren(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert command_name("-c") == "warren"
 
 
-def test_who_insists_on_the_compiled_build_does_not_get_the_other() -> None:
+def test_requiring_the_compiled_build_refuses_the_interpreted_one() -> None:
     with pytest.raises(BootRefused, match="interpreted"):
         check_build({"WARREN_COMPILED": "1"}, "warren/wire/frames.py")
     check_build({"WARREN_COMPILED": "1"}, "warren/wire/frames.cpython-311-x86_64-linux-gnu.so")

@@ -1,4 +1,4 @@
-"""A flag for every setting: what it is called, what it takes, and that it wins."""
+"""The command line flag of each setting: its name, its value and its precedence."""
 
 import json
 from collections import Counter
@@ -28,7 +28,7 @@ def rows(*arguments: str, **environment: str) -> dict[str, tuple[str | None, str
 
 
 def sample(setting: Setting[object] | Family[object]) -> str:
-    """Something that the setting takes."""
+    """A valid value of the setting."""
     for text in (
         "$D0",
         "true",
@@ -63,7 +63,7 @@ def test_every_setting_has_a_flag_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("flag", FLAGS)
-def test_a_flag_sets_its_setting_and_is_named_as_its_place(flag: str) -> None:
+def test_a_flag_is_named_after_its_setting_and_sets_it(flag: str) -> None:
     setting = FLAGS[flag]
     value = sample(setting)
     if isinstance(setting, Family):
@@ -76,7 +76,7 @@ def test_a_flag_sets_its_setting_and_is_named_as_its_place(flag: str) -> None:
             assert found[setting.key][0] == "********"
 
 
-def test_the_last_one_who_says_something_wins(tmp_path: Path) -> None:
+def test_the_source_of_highest_precedence_wins(tmp_path: Path) -> None:
     file = tmp_path / "warren.conf"
     file.write_text("heartbeat = 10\nchannel_max = 10\nframe_max = 8192\n")
     found = rows(
@@ -88,13 +88,13 @@ def test_the_last_one_who_says_something_wins(tmp_path: Path) -> None:
     assert found["handshake_timeout"][1] == "default"
 
 
-def test_a_switch_alone_is_on() -> None:
+def test_a_boolean_flag_without_a_value_is_true() -> None:
     assert rows("--log-exchange")["log.exchange"] == ("true", "--log-exchange")
     assert rows("--log-exchange=false")["log.exchange"] == ("false", "--log-exchange")
     assert rows("--log-exchange", "--heartbeat", "5")["heartbeat"] == ("5", "--heartbeat")
 
 
-def test_families_are_named_one_by_one_or_not_at_all() -> None:
+def test_members_of_a_family_are_named_individually() -> None:
     found = rows("--listeners-tcp", "a=5673", "--listeners-tcp", "b=127.0.0.1:5674")
     assert found["listeners.tcp.a"] == ("5673", "--listeners-tcp")
     assert found["listeners.tcp.b"] == ("127.0.0.1:5674", "--listeners-tcp")
@@ -103,7 +103,7 @@ def test_families_are_named_one_by_one_or_not_at_all() -> None:
     assert rows("--auth-ldap-tags", f"administrator={dn}")["auth_ldap.tags.administrator"][0] == dn
 
 
-def test_a_flag_with_a_wrong_value_is_named() -> None:
+def test_an_invalid_value_of_a_flag_is_reported() -> None:
     for arguments, text in (
         (("--heartbeat", "often"), "--heartbeat: heartbeat must be a number from 0 to 65535, not 'often'"),
         (("--listeners-tcp", "5673"), "--listeners-tcp: must be NAME=VALUE, or none, not '5673'"),
@@ -114,7 +114,7 @@ def test_a_flag_with_a_wrong_value_is_named() -> None:
         assert result.stderr == f"warren: {text}\n"
 
 
-def test_the_help_is_short_and_the_whole_of_it_is_there() -> None:
+def test_the_short_help_leaves_out_flags_and_the_full_help_lists_all() -> None:
     short = CliRunner().invoke(serve, ["--help"]).output
     assert "--auth-ldap-port" not in short
     assert "--help-all" in short
@@ -140,7 +140,7 @@ def test_flags_and_their_values_are_completed(words: list[str], begun: str, expe
     assert [item.value for item in found] == expected
 
 
-def test_a_renamed_setting_has_its_old_flag_still_which_the_help_leaves_out() -> None:
+def test_a_renamed_setting_keeps_its_old_flag_which_help_does_not_list() -> None:
     result = show("--login-failures-free", "3")
     row = {row["key"]: row for row in json.loads(result.stdout)}["login_failures.allowed"]
     assert (row["value"], row["origin"]) == ("3", "--login-failures-free")

@@ -1,4 +1,4 @@
-"""Acks made many at once are the acks made one by one."""
+"""Many acks written at once equal the same acks written singly."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +7,6 @@ from warren.client.ack_writer import AckWriter, ack
 
 
 @given(st.integers(0, 1 << 40), st.integers(0, 1000))
-def test_a_run_of_acks_is_what_single_acks_would_be(settled: int, count: int) -> None:
+def test_a_run_of_acks_has_the_bytes_of_single_acks(settled: int, count: int) -> None:
     expected = b"".join(ack(7, tag, is_multiple=False) for tag in range(settled + 1, settled + count + 1))
     assert AckWriter(7).up_to(settled, settled + count) == expected

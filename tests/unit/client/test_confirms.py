@@ -1,4 +1,4 @@
-"""Confirms are counted once each, single or coalesced, in any order, however the stream is cut."""
+"""Counting of publisher confirms: each once, single or multiple, in any order, cut at any place."""
 
 import pytest
 from hypothesis import given
@@ -15,14 +15,14 @@ def acks(*tags: int) -> bytes:
     return b"".join(confirm(tag) for tag in tags)
 
 
-def test_a_run_of_single_acks_counts_each() -> None:
+def test_each_ack_of_a_run_counts() -> None:
     counter = ConfirmCounter()
     assert counter.feed(acks(*range(1, 101))) == 100
     assert counter.feed(acks(*range(101, 111))) == 10
     assert (counter.settled, counter.nacked) == (110, 0)
 
 
-def test_an_ack_of_many_counts_what_was_not_settled_before() -> None:
+def test_a_multiple_ack_counts_the_outstanding_ones() -> None:
     counter = ConfirmCounter()
     assert counter.feed(acks(2, 5)) == 2
     assert counter.feed(confirm(4, multiple=True)) == 3
@@ -30,32 +30,32 @@ def test_an_ack_of_many_counts_what_was_not_settled_before() -> None:
     assert counter.settled == 6
 
 
-def test_acks_out_of_order_count_each() -> None:
+def test_acks_out_of_order_are_all_counted() -> None:
     counter = ConfirmCounter()
     assert counter.feed(acks(3, 1, 2)) == 3
     assert counter.feed(acks(4)) == 1
 
 
-def test_acks_that_begin_and_end_like_a_run_are_not_taken_for_one() -> None:
+def test_acks_that_only_resemble_a_run_are_parsed_singly() -> None:
     counter = ConfirmCounter()
     assert counter.feed(acks(1, 5, 3, 4)) == 4
     assert counter.feed(acks(2)) == 1
     assert counter.feed(acks(5)) == 0
 
 
-def test_the_same_tag_counts_once() -> None:
+def test_a_repeated_tag_is_counted_once() -> None:
     counter = ConfirmCounter()
     assert counter.feed(acks(1, 1)) == 1
     assert counter.feed(acks(1)) == 0
 
 
-def test_a_refusal_settles_and_is_counted_apart() -> None:
+def test_a_nack_settles_a_publish_and_is_counted_separately() -> None:
     counter = ConfirmCounter()
     counter.feed(confirm(3, multiple=True, method=120) + acks(4))
     assert (counter.settled, counter.nacked) == (4, 3)
 
 
-def test_anything_else_is_handed_back() -> None:
+def test_other_frames_are_returned() -> None:
     stranger = CONFIRM.pack(1, 1, 13, 20, 40, 1, 0, 0xCE)
     with pytest.raises(UnexpectedBytes) as caught:
         ConfirmCounter().feed(acks(1) + stranger)
@@ -63,7 +63,7 @@ def test_anything_else_is_handed_back() -> None:
 
 
 @given(st.permutations(range(1, 30)), st.lists(st.integers(1, 100), min_size=1))
-def test_every_order_and_every_cut_give_the_same_count(tags: list[int], cuts: list[int]) -> None:
+def test_the_count_does_not_depend_on_order_and_cuts(tags: list[int], cuts: list[int]) -> None:
     octets = acks(*tags)
     counter = ConfirmCounter()
     at = 0

@@ -25,13 +25,13 @@ TIMEOUT_S = 30.0
 
 @dataclass
 class Served:
-    """A server, the connections that it accepted, and the requests that it read."""
+    """An HTTP server that records the connections that it accepted and the requests that it read."""
 
     port: int = 0
     accepted: list[socket.socket] = field(default_factory=list)
     requests: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
     is_over: threading.Event = field(default_factory=threading.Event)
-    # Requests that are read and whose connection is closed without an answer.
+    # The number of requests after which the connection is closed without an answer.
     unanswered: int = 0
     handshakes: int = 0
 
@@ -135,7 +135,7 @@ def read(client: HttpClient, method: str = "GET", path: str = "/x") -> bytes:
         return response.read()
 
 
-def test_requests_that_follow_each_other_use_one_connection() -> None:
+def test_successive_requests_use_one_connection() -> None:
     with serving() as served:
         client = served.client()
         for method in ("GET", "POST", "DELETE", "GET"):
@@ -147,7 +147,7 @@ def test_requests_that_follow_each_other_use_one_connection() -> None:
         client.close()
 
 
-def test_a_request_has_the_prefix_the_user_and_no_name_of_a_library() -> None:
+def test_a_request_has_the_path_prefix_and_user_and_names_no_library() -> None:
     with serving() as served:
         client = served.client()
         with client.request("POST", "/%2F/a%20b?c=d%2f", b"body", {"x-one": "1"}) as response:
@@ -166,20 +166,20 @@ def test_a_request_has_the_prefix_the_user_and_no_name_of_a_library() -> None:
         assert "authorization" not in served.requests[1][2]
 
 
-def test_a_redirect_is_an_answer() -> None:
+def test_a_redirect_is_returned_instead_of_followed() -> None:
     with serving() as served, served.client().request("GET", "/moved") as response:
         assert response.status == 301
     assert len(served.requests) == 1
 
 
-def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     with serving() as served:
         assert read(served.client()) == b"0123456789"
 
 
-def test_an_ipv6_address_is_a_host() -> None:
+def test_an_ipv6_address_is_accepted_as_a_host() -> None:
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -188,12 +188,12 @@ def test_an_ipv6_address_is_a_host() -> None:
         assert read(served.client(host="::1")) == b"0123456789"
 
 
-def test_a_host_that_cannot_be_one_is_refused() -> None:
+def test_an_invalid_host_name_is_refused() -> None:
     with pytest.raises((ValueError, OSError)):
         read(Served(port=1).client(host="a..b"))
 
 
-def test_a_connection_that_the_server_has_closed_is_replaced() -> None:
+def test_a_connection_that_the_server_closed_is_replaced() -> None:
     with serving() as served:
         client = served.client()
         read(client)
@@ -202,7 +202,7 @@ def test_a_connection_that_the_server_has_closed_is_replaced() -> None:
         assert len(served.accepted) == 2
 
 
-def test_an_idempotent_request_whose_kept_connection_is_lost_is_sent_again_once() -> None:
+def test_an_idempotent_request_on_a_lost_idle_connection_is_sent_once_more() -> None:
     with serving() as served:
         client = served.client()
         read(client)
@@ -215,7 +215,7 @@ def test_an_idempotent_request_whose_kept_connection_is_lost_is_sent_again_once(
         assert len(served.requests) == 5
 
 
-def test_a_request_that_is_not_idempotent_is_never_sent_again() -> None:
+def test_a_request_that_is_not_idempotent_is_never_repeated() -> None:
     with serving() as served:
         client = served.client()
         read(client)
@@ -229,7 +229,7 @@ def test_a_request_that_is_not_idempotent_is_never_sent_again() -> None:
             assert response.status == 200
 
 
-def test_a_request_whose_new_connection_is_lost_is_not_sent_again() -> None:
+def test_a_request_on_a_new_connection_is_not_repeated() -> None:
     with serving() as served:
         served.unanswered = 1
         with pytest.raises(http.client.RemoteDisconnected):
@@ -249,7 +249,7 @@ def test_a_body_in_pieces_is_sent_in_chunks_over_a_new_connection() -> None:
         assert len(served.accepted) == 2
 
 
-def test_a_response_that_is_not_read_to_its_end_costs_its_connection() -> None:
+def test_a_response_that_was_not_read_to_its_end_closes_its_connection() -> None:
     with serving() as served:
         client = served.client()
         with client.request("GET", "/x") as response:
@@ -260,7 +260,7 @@ def test_a_response_that_is_not_read_to_its_end_costs_its_connection() -> None:
         assert len(served.accepted) == 2
 
 
-def test_a_response_that_is_cut_off_is_an_error() -> None:
+def test_a_truncated_response_is_an_error() -> None:
     with serving() as served, pytest.raises(http.client.IncompleteRead):
         read(served.client(), path="/cut")
 
@@ -270,14 +270,14 @@ def test_a_server_that_does_not_answer_is_a_timeout() -> None:
         read(served.client(timeout_s=0.2), path="/silent")
 
 
-def test_a_refused_connection_is_the_error_of_the_socket() -> None:
+def test_a_refused_connection_raises_the_error_of_the_socket() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     with pytest.raises(ConnectionRefusedError, match="refused"):
         read(Served(port=port).client())
 
 
-def test_threads_share_the_client_and_few_connections_are_kept() -> None:
+def test_threads_share_the_client_and_few_idle_connections_remain() -> None:
     with serving() as served:
         client = served.client()
         answers: list[bytes] = []
@@ -294,7 +294,9 @@ def test_threads_share_the_client_and_few_connections_are_kept() -> None:
         assert len(served.accepted) <= HTTP_CLIENT_IDLE_MAX
 
 
-def test_tls_is_set_up_once_and_a_wrong_certificate_is_the_error_of_ssl(tmp_path: Path) -> None:
+def test_the_tls_context_is_created_once_and_a_wrong_certificate_raises_the_error_of_ssl(
+    tmp_path: Path,
+) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     trusted = client_context(ClientTls(ca_file=str(tmp_path / "ca.pem")), NAMES)
@@ -307,7 +309,7 @@ def test_tls_is_set_up_once_and_a_wrong_certificate_is_the_error_of_ssl(tmp_path
             read(served.client(context=client_context(NO_FILES, NAMES)))
 
 
-def test_tls_without_verification_writes_no_warning() -> None:
+def test_disabled_verification_writes_no_warning() -> None:
     with serving(authority=trustme.CA()) as served, warnings.catch_warnings(record=True) as written:
         warnings.simplefilter("always")
         context = client_context(ClientTls(is_verified=False), NAMES)
@@ -315,6 +317,6 @@ def test_tls_without_verification_writes_no_warning() -> None:
     assert not written
 
 
-def test_a_port_with_tls_that_is_asked_without_hangs_up() -> None:
+def test_a_request_without_tls_to_a_tls_port_raises_an_error() -> None:
     with serving(authority=trustme.CA()) as served, pytest.raises((OSError, http.client.HTTPException)):
         read(served.client())

@@ -1,4 +1,4 @@
-"""What TLS is told by files, and what a failure of it means."""
+"""TLS contexts from files, and the explanation of TLS failures."""
 
 import ssl
 from pathlib import Path
@@ -13,7 +13,7 @@ NAMES = TlsNames(ca_file="--ca", cert_file="--cert", key_file="--key", key_passw
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Certificates, keys, and what is neither."""
+    """A directory with certificates, keys, and files that are neither."""
     made = tmp_path_factory.mktemp("files")
     authority = trustme.CA()
     mine, other = authority.issue_cert("mine"), authority.issue_cert("other")
@@ -49,9 +49,7 @@ def context_of(folder: Path, **named: str) -> ssl.SSLContext:
         ({"key_file": "key.pem"}, "--key needs --cert, the certificate of the key"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_named_with_the_reason(
-    folder: Path, named: dict[str, str], why: str
-) -> None:
+def test_an_unusable_file_is_named_with_the_reason(folder: Path, named: dict[str, str], why: str) -> None:
     with pytest.raises(ValueError, match=why) as caught:
         context_of(folder, **named)
     assert "\n" not in str(caught.value)
@@ -61,16 +59,16 @@ def test_a_key_may_be_in_the_file_of_its_certificate(folder: Path) -> None:
     assert context_of(folder, ca_file="ca.pem", cert_file="both.pem").check_hostname
 
 
-def test_a_broker_that_is_not_verified_may_have_any_name(folder: Path) -> None:
+def test_without_verification_any_host_name_is_accepted(folder: Path) -> None:
     context = client_context(ClientTls(is_verified=False), NAMES)
     assert (context.check_hostname, context.verify_mode) == (False, ssl.CERT_NONE)
 
 
-def test_a_password_is_in_no_text_of_what_it_opens() -> None:
+def test_no_error_text_contains_the_password_of_a_key() -> None:
     assert "secret" not in repr(ClientTls(key_password="secret"))
 
 
-def test_a_hint_says_which_option_helps() -> None:
+def test_the_advice_names_the_option_that_helps() -> None:
     alert = ssl.SSLError(1, "alert")
     alert.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
     for refused in (alert, ConnectionResetError(), ssl.SSLEOFError()):

@@ -1,4 +1,6 @@
-"""When alarms are set and cleared, what publishers are told, and when to look again."""
+"""Resource alarms: when they are set and cleared, what publishers are told, and the time of the next
+measurement.
+"""
 
 import pytest
 
@@ -20,11 +22,13 @@ def disk(octets: int, limit: int = 100) -> ResourceLevel:
     ("level", "is_low"),
     [(memory(101), True), (memory(100), False), (disk(99), True), (disk(100), False)],
 )
-def test_memory_is_low_above_its_limit_and_the_disk_below(level: ResourceLevel, is_low: bool) -> None:
+def test_an_alarm_is_set_above_the_memory_limit_or_below_the_disk_limit(
+    level: ResourceLevel, is_low: bool
+) -> None:
     assert level.is_low == is_low
 
 
-def test_everybody_is_told_of_a_change_and_of_nothing_else() -> None:
+def test_listeners_are_notified_of_changes_only() -> None:
     told: list[str] = []
     alarms = Alarms(told.append)
     assert [alarms.update(memory(octets)) for octets in (1, 200, 300, 100, 50)] == [
@@ -33,7 +37,7 @@ def test_everybody_is_told_of_a_change_and_of_nothing_else() -> None:
     assert told == ["low on memory", ""]
 
 
-def test_two_alarms_are_named_in_rabbitmqs_order_and_cleared_one_by_one() -> None:
+def test_two_alarms_are_named_in_the_order_of_rabbitmq_and_cleared_separately() -> None:
     told: list[str] = []
     alarms = Alarms(told.append)
     for level in (memory(101), disk(0), memory(0), disk(200)):
@@ -41,7 +45,7 @@ def test_two_alarms_are_named_in_rabbitmqs_order_and_cleared_one_by_one() -> Non
     assert told == ["low on memory", "low on disk & memory", "low on disk", ""]
 
 
-def test_what_was_measured_last_is_kept() -> None:
+def test_the_latest_measurement_is_available() -> None:
     alarms = Alarms(lambda _: None)
     assert alarms.level(Resource.DISK) is None
     assert not alarms.is_low(Resource.DISK)
@@ -51,7 +55,7 @@ def test_what_was_measured_last_is_kept() -> None:
     assert alarms.low == [Resource.DISK]
 
 
-def test_the_nearer_the_limit_the_sooner_the_next_look() -> None:
+def test_measurements_are_more_frequent_near_the_limit() -> None:
     looks = [
         disk(octets, limit=GB).check_after_ms(DISK_CHECK_MS_MAX)
         for octets in (20 * GB, 5 * GB, GB + GB // 5, GB, 0)

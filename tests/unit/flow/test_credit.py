@@ -1,12 +1,12 @@
-"""Who goes on when there is credit, in which order, and when that ends."""
+"""Publish credit: the order in which waiting connections resume, and when they wait again."""
 
 from collections.abc import Callable
 
 from warren.flow.credit import PublishCredit
 
 
-class Line:
-    """Credit, its turns, and who has gone on."""
+class CreditWaiters:
+    """Publish credit with its scheduled turns and the names of the waiters that have resumed."""
 
     def __init__(self) -> None:
         self.turns: list[Callable[[int], None]] = []
@@ -25,12 +25,12 @@ class Line:
         self.turns.pop(0)(7)
 
 
-def test_there_is_credit_at_first() -> None:
-    assert not Line().credit.is_spent
+def test_credit_is_available_at_first() -> None:
+    assert not CreditWaiters().credit.is_spent
 
 
-def test_there_is_credit_again_when_every_store_can_take_more() -> None:
-    line = Line()
+def test_credit_returns_when_every_store_can_accept_more() -> None:
+    line = CreditWaiters()
     line.credit.spend()
     line.credit.spend()
     line.wait("a")
@@ -42,8 +42,8 @@ def test_there_is_credit_again_when_every_store_can_take_more() -> None:
     assert line.gone == ["a"]
 
 
-def test_those_who_wait_go_on_one_in_each_turn_first_come_first() -> None:
-    line = Line()
+def test_waiters_resume_in_order_one_per_turn() -> None:
+    line = CreditWaiters()
     line.credit.spend()
     for name in "abc":
         line.wait(name)
@@ -56,8 +56,8 @@ def test_those_who_wait_go_on_one_in_each_turn_first_come_first() -> None:
     assert line.turns == []
 
 
-def test_credit_that_is_spent_again_keeps_the_others_waiting_in_their_places() -> None:
-    line = Line()
+def test_when_credit_is_spent_again_the_other_waiters_keep_their_order() -> None:
+    line = CreditWaiters()
     line.credit.spend()
     line.wait("a", line.credit.spend)
     line.wait("b")
@@ -71,8 +71,8 @@ def test_credit_that_is_spent_again_keeps_the_others_waiting_in_their_places() -
     assert line.gone == ["a", "b", "a"]
 
 
-def test_a_turn_that_comes_when_credit_is_spent_lets_nobody_go_on() -> None:
-    line = Line()
+def test_a_turn_without_credit_resumes_no_waiter() -> None:
+    line = CreditWaiters()
     line.credit.spend()
     line.wait("a")
     line.credit.renew()
@@ -83,8 +83,8 @@ def test_a_turn_that_comes_when_credit_is_spent_lets_nobody_go_on() -> None:
     assert len(line.turns) == 1
 
 
-def test_it_is_spent_for_all_as_long_as_a_store_says_so() -> None:
-    credit = Line().credit
+def test_credit_is_spent_while_any_store_cannot_accept_more() -> None:
+    credit = CreditWaiters().credit
     credit.spend(for_all=False)
     assert (credit.is_spent, credit.is_spent_for_all) == (True, False)
     credit.spend()
@@ -95,8 +95,8 @@ def test_it_is_spent_for_all_as_long_as_a_store_says_so() -> None:
     assert (credit.is_spent, credit.is_spent_for_all) == (False, False)
 
 
-def test_credit_renewed_twice_before_a_turn_calls_nobody_twice() -> None:
-    line = Line()
+def test_renewing_credit_twice_resumes_no_waiter_twice() -> None:
+    line = CreditWaiters()
     for _ in range(2):
         line.credit.spend()
         line.wait("a")

@@ -1,4 +1,4 @@
-"""Jobs of a node: they end by themselves, or with it, and only so many are remembered."""
+"""Background jobs of a node: how they end, how many run, and how many are remembered."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,38 +13,38 @@ from warren.limits import JOBS_KEPT_MAX, JOBS_RUNNING_MAX
 
 
 @dataclass(slots=True, kw_only=True)
-class Worked(Job):
-    """A job that does what it is told to do."""
+class FakeJob(Job):
+    """A job that awaits the given function."""
 
-    work: Callable[["Worked"], Awaitable[JobState]]
+    work: Callable[["FakeJob"], Awaitable[JobState]]
 
     async def run(self) -> JobState:
         return await self.work(self)
 
 
-async def done(job: Worked) -> JobState:
+async def done(job: FakeJob) -> JobState:
     return JobState.DONE
 
 
-async def until_stopped(job: Worked) -> JobState:
+async def until_stopped(job: FakeJob) -> JobState:
     await job.woken.wait()
     return JobState.STOPPED
 
 
-async def broken(job: Worked) -> JobState:
+async def broken(job: FakeJob) -> JobState:
     raise ValueError("nobody expected that")
 
 
 class Node:
-    """Its jobs, at a time of its own."""
+    """The jobs of a node whose time is set by the test."""
 
     def __init__(self) -> None:
         self.now = 5
         numbers = count()
         self.jobs = Jobs(lambda size: next(numbers).to_bytes(size, "big"), lambda: self.now)
 
-    def start(self, work: Callable[[Worked], Awaitable[JobState]]) -> Worked:
-        job = Worked(
+    def start(self, work: Callable[[FakeJob], Awaitable[JobState]]) -> FakeJob:
+        job = FakeJob(
             id=self.jobs.new_id(), kind=JobKind.MOVE, user="guest", vhost="/", queue="q", target={}, steps=[],
             work=work,
         )  # fmt: skip
@@ -65,7 +65,7 @@ async def turns(number: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-def test_a_job_ends_by_itself_and_is_remembered() -> None:
+def test_a_finished_job_is_remembered() -> None:
     async def work(node: Node) -> None:
         job = node.start(done)
         assert (job.started_at, job.is_over) == (5, False)
@@ -77,7 +77,7 @@ def test_a_job_ends_by_itself_and_is_remembered() -> None:
     run(work)
 
 
-def test_what_nobody_expected_fails_one_job_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_exception_fails_one_job_only(caplog: pytest.LogCaptureFixture) -> None:
     async def work(node: Node) -> None:
         job, other = node.start(broken), node.start(until_stopped)
         await turns()
@@ -89,7 +89,7 @@ def test_what_nobody_expected_fails_one_job_and_no_other(caplog: pytest.LogCaptu
     assert "nobody expected that" in caplog.text
 
 
-def test_only_so_many_run_and_one_that_ends_makes_room() -> None:
+def test_the_number_of_running_jobs_is_bounded() -> None:
     async def work(node: Node) -> None:
         started = [node.start(until_stopped) for _ in range(JOBS_RUNNING_MAX)]
         assert node.jobs.is_full
@@ -102,7 +102,7 @@ def test_only_so_many_run_and_one_that_ends_makes_room() -> None:
     run(work)
 
 
-def test_the_eldest_that_is_over_is_forgotten_and_none_that_runs() -> None:
+def test_the_oldest_finished_job_is_evicted_and_no_running_one() -> None:
     async def work(node: Node) -> None:
         running, eldest = node.start(until_stopped), node.start(done)
         for _ in range(JOBS_KEPT_MAX):
@@ -116,7 +116,7 @@ def test_the_eldest_that_is_over_is_forgotten_and_none_that_runs() -> None:
     run(work)
 
 
-def test_a_node_that_stops_stops_its_jobs_and_takes_no_more() -> None:
+def test_a_stopping_node_stops_its_jobs_and_accepts_no_more() -> None:
     async def work(node: Node) -> None:
         job = node.start(until_stopped)
         await turns()

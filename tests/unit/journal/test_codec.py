@@ -1,4 +1,4 @@
-"""Every command comes back as it went, whatever is in it."""
+"""Every command of the metadata, with any content, survives encoding and decoding."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ COMMANDS = sorted(
     key=lambda command: command.__name__,
 )
 
-# What is not UTF-8 on the wire is a lone surrogate here.
+# Bytes that are not UTF-8 on the wire are lone surrogates in a string.
 octets = st.binary(max_size=12)
 text = octets.map(lambda found: found.decode("utf-8", "surrogateescape"))
 json = st.recursive(
@@ -115,7 +115,7 @@ def of(command: type[MetadataCommand]) -> st.SearchStrategy[MetadataCommand]:
 
 
 def typed(value: object) -> object:
-    """`value` with the types of all that is in it, since 1, 1.0 and True are equal."""
+    """`value` with the types of all its parts, since 1, 1.0 and True are equal."""
     if isinstance(value, Mapping):
         return [(key, typed(item)) for key, item in value.items()]
     if isinstance(value, list | tuple):
@@ -129,7 +129,9 @@ def fields(command: MetadataCommand) -> object:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
 @given(data=st.data())
-def test_every_command_comes_back_as_it_was(command: type[MetadataCommand], data: st.DataObject) -> None:
+def test_every_command_is_decoded_as_it_was_encoded(
+    command: type[MetadataCommand], data: st.DataObject
+) -> None:
     given = data.draw(of(command))
     index, found = decode_entry(encode_entry(7, [given, given]))
     assert index == 7
@@ -137,7 +139,7 @@ def test_every_command_comes_back_as_it_was(command: type[MetadataCommand], data
     assert fields(found[0]) == fields(found[1]) == fields(given)
 
 
-def test_a_command_is_as_short_as_what_it_says() -> None:
+def test_fields_with_default_values_are_not_encoded() -> None:
     entry = encode_entry(5, [DeclareQueue(vhost="/", name="q", durable=True)])
     assert entry == b'[5,["DeclareQueue",{"vhost":"/","name":"q","durable":true}]]'
     assert b'"priority":0.0' in encode_entry(
@@ -149,6 +151,6 @@ def test_a_command_is_as_short_as_what_it_says() -> None:
     "wrong",
     [b"", b"{}", b"[1,[]]", b'[1,["Nothing",{}]]', b'[1,["RemoveUser",{"nobody":"x"}]]', b'["x"]', b"\xff"],
 )
-def test_what_is_no_command_is_refused(wrong: bytes) -> None:
+def test_an_unknown_command_is_refused(wrong: bytes) -> None:
     with pytest.raises(CodecError):
         decode_entry(wrong)

@@ -1,4 +1,4 @@
-"""Which files are read, and what is said of the others."""
+"""The file header of the journal: versions that are read, and the errors of other files."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from warren.store.record import checksum_seed
 from warren.store.segment import encode_head as segment_head
 
 
-def test_the_salt_of_a_file_goes_into_its_checksums() -> None:
+def test_the_checksums_of_a_file_depend_on_its_salt() -> None:
     head = encode_head(b"12345678")
     assert len(head) == HEAD_SIZE
     assert seed_of(head) == checksum_seed(0, b"12345678")
@@ -26,12 +26,12 @@ def test_a_newer_format_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("octets", [b"", b"WRNMET", bytes(HEAD_SIZE), segment_head(1, bytes(8))])
-def test_what_is_not_ours_is_refused(octets: bytes) -> None:
+def test_a_file_of_another_program_is_refused(octets: bytes) -> None:
     with pytest.raises(JournalError, match="byte 0: not a metadata file of Warren"):
         seed_of(octets)
 
 
-def test_a_damaged_head_is_refused() -> None:
+def test_a_damaged_header_is_refused() -> None:
     head = bytearray(encode_head(bytes(8)))
     head[9] ^= 1
     with pytest.raises(JournalError, match="byte 0: the head is damaged"):

@@ -1,4 +1,4 @@
-"""What exists is written in pieces, and made of them again: all that survives, and nothing else."""
+"""A snapshot restores every object that survives a restart, and no other."""
 
 from collections.abc import Mapping
 
@@ -29,7 +29,7 @@ COUNT = JOURNAL_ROWS_MAX * 2 + 1
 
 
 class OneFile:
-    """A disk on which there is nothing but the file of the metadata."""
+    """A disk with one file, the journal."""
 
     def __init__(self, octets: bytes) -> None:
         self._octets = octets
@@ -61,7 +61,7 @@ def again(metadata: Metadata) -> Metadata:
     return found
 
 
-def test_more_than_fit_into_one_entry_come_back_as_they_were() -> None:
+def test_objects_of_several_entries_are_restored() -> None:
     metadata = made(
         [
             PutVhost(name="v"),
@@ -86,7 +86,7 @@ def test_more_than_fit_into_one_entry_come_back_as_they_were() -> None:
     assert list(topologies[0].bindings()) == list(topologies[1].bindings())
 
 
-def test_what_does_not_survive_is_left_out() -> None:
+def test_transient_objects_are_not_in_a_snapshot() -> None:
     metadata = made(
         [
             PutVhost(name="v"),
@@ -109,7 +109,7 @@ def test_what_does_not_survive_is_left_out() -> None:
     assert [(binding.source, binding.destination) for binding in topology.bindings()] == [("kept", "kept")]
 
 
-def test_a_pause_comes_back_with_a_queue_that_does() -> None:
+def test_a_pause_is_restored_with_a_durable_queue() -> None:
     metadata = made(
         [
             PutVhost(name="v"),
@@ -123,7 +123,7 @@ def test_a_pause_comes_back_with_a_queue_that_does() -> None:
     assert list(again(metadata).vhosts.by_name["v"].topology.paused) == ["b"]
 
 
-def test_leases_come_back_with_a_queue_that_does() -> None:
+def test_leases_are_restored_with_a_durable_queue() -> None:
     def granted(id: str, queue: str, state: LeaseState = LeaseState.ACTIVE) -> GrantLease:
         lease = LeaseRecord(
             id=id, queue=queue, user="u", key=id, places=(3, 7, 9, 10), messages=5, octets=50, granted_at=1,

@@ -1,4 +1,4 @@
-"""Who reads rows leaves the loop to others while they are at work."""
+"""Long Arrow responses pause between pieces while other clients are active."""
 
 import asyncio
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ PIECES = 20
 
 
 async def seconds_for(arrow_responses: ArrowResponses) -> float:
-    """How long it takes to be given all pieces."""
+    """The time in seconds until all pieces have been read."""
     pieces: Iterator[object] = iter(range(PIECES))
     loop = asyncio.get_running_loop()
     begun = loop.time()
@@ -19,13 +19,13 @@ async def seconds_for(arrow_responses: ArrowResponses) -> float:
     return loop.time() - begun
 
 
-def test_while_others_are_at_work_each_piece_is_followed_by_a_pause() -> None:
+def test_while_other_clients_are_active_each_piece_is_followed_by_a_pause() -> None:
     is_shared = True
     arrow_responses = ArrowResponses(lambda: is_shared)
     assert asyncio.run(seconds_for(arrow_responses)) >= PIECES * ARROW_PAUSE_S_MIN
 
 
-def test_alone_there_is_none() -> None:
+def test_without_other_clients_there_is_no_pause() -> None:
     asked = 0
 
     def is_shared() -> bool:
@@ -46,5 +46,5 @@ def test_alone_there_is_none() -> None:
 
     asyncio.run(read())
     assert asked == PIECES
-    # A turn of the loop for each piece, and no time between.
+    # Each piece takes one turn of the loop, and none is delayed.
     assert turns <= 3 * PIECES

@@ -1,4 +1,4 @@
-"""Conditions on messages: which fit, and what cannot be understood."""
+"""Conditions on messages: which messages match, and which conditions are refused."""
 
 import pytest
 from tests.unit.queues.samples import sent
@@ -26,7 +26,7 @@ ORDER = sent(
         "headers.missing!=1", "body.id=7", "body.paid!=false",
     ],
 )  # fmt: skip
-def test_a_message_that_fits_is_found(text: str) -> None:
+def test_a_matching_message_is_selected(text: str) -> None:
     assert parse_conditions([text])[0].fits(ORDER)
 
 
@@ -40,35 +40,35 @@ def test_a_message_that_fits_is_found(text: str) -> None:
         f"headers.x-death.{'9' * 5_000}=1", "headers.x-death.\u0660.queue=work",
     ],
 )  # fmt: skip
-def test_a_message_that_does_not_fit_is_passed_over(text: str) -> None:
+def test_a_message_that_does_not_match_is_skipped(text: str) -> None:
     assert not parse_conditions([text])[0].fits(ORDER)
 
 
 @pytest.mark.parametrize("name", ["007", "1e5", "true", "null", "-0", "1_000"])
-def test_a_text_that_looks_like_something_else_is_equal_to_itself(name: str) -> None:
+def test_a_text_that_looks_like_another_type_equals_itself(name: str) -> None:
     assert parse_conditions([f"headers.queue={name}"])[0].fits(sent(headers={"queue": name}))
     assert not parse_conditions([f"headers.queue=x{name}"])[0].fits(sent(headers={"queue": name}))
 
 
-def test_a_body_that_is_no_json_has_no_fields() -> None:
+def test_a_body_that_is_not_json_has_no_fields() -> None:
     for body in (b"plain", b"\xff\xfe", b"[" * 100_000, b""):
         assert not parse_conditions(["body.id=7"])[0].fits(sent(body))
         assert parse_conditions(["body.id!=7"])[0].fits(sent(body))
 
 
 @pytest.mark.parametrize("text", ["", "=", "=5", "routing_key", "colour=red", "heading.x=1", "~x"])
-def test_what_cannot_be_understood_is_told_with_what_there_is(text: str) -> None:
+def test_an_invalid_condition_is_refused_with_the_valid_choices(text: str) -> None:
     with pytest.raises(ConditionError):
         parse_conditions([text])
 
 
-def test_there_are_so_many_conditions_at_most() -> None:
+def test_the_number_of_conditions_is_bounded() -> None:
     assert len(parse_conditions(["body~x"] * CONDITIONS_MAX)) == CONDITIONS_MAX
     with pytest.raises(ConditionError):
         parse_conditions(["body~x"] * (CONDITIONS_MAX + 1))
 
 
-def test_nobody_finds_out_the_keys_of_bcc() -> None:
+def test_a_condition_cannot_reveal_the_bcc_header() -> None:
     message = sent(headers={"BCC": ["hidden"], "n": 1})
     assert not parse_conditions(["headers.BCC.0=hidden"])[0].fits(message)
     assert parse_conditions(["headers.n=1"])[0].fits(message)

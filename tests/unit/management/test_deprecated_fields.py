@@ -1,4 +1,6 @@
-"""Renamed fields: under both names in answers, under either in requests, and marked in the document."""
+"""Deprecated fields: in answers under both names, in requests under either, and marked in the OpenAPI
+document.
+"""
 
 from typing import Annotated, NotRequired, TypedDict
 
@@ -39,7 +41,7 @@ def test_a_request_with_different_values_is_refused() -> None:
     assert b"octets is a deprecated name of bytes" in bytes(refused.value.response.body or b"")  # type: ignore[arg-type]
 
 
-def test_a_schema_marks_old_names_and_requires_what_the_new_ones_do() -> None:
+def test_a_schema_marks_old_names_as_deprecated_and_requires_the_new_ones() -> None:
     (_,), components = msgspec.json.schema_components([SizedShape])
     schema = components["SizedShape"]
     assert schema["properties"]["octets"] == {
@@ -49,7 +51,7 @@ def test_a_schema_marks_old_names_and_requires_what_the_new_ones_do() -> None:
     assert sorted(schema["required"]) == ["bytes", "octets"]
 
 
-def test_the_document_marks_paths_and_parameters() -> None:
+def test_the_document_marks_deprecated_paths_and_parameters() -> None:
     paths = document(ROUTES)["paths"]
     queue = "/warren/queues/{vhost}/{queue}"
     assert paths[f"{queue}/return"]["post"]["deprecated"]

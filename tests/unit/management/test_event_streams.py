@@ -1,4 +1,4 @@
-"""Answers that streams follow: how many, and how much of them waits."""
+"""Event streams of the API: their number and their unsent data are bounded."""
 
 import asyncio
 from contextlib import ExitStack
@@ -35,7 +35,7 @@ def test_a_user_s_unread_octets_have_a_bound_and_so_have_those_of_all() -> None:
     asyncio.run(work())
 
 
-def test_a_user_has_so_many_streams_and_others_have_theirs() -> None:
+def test_the_number_of_streams_of_a_user_is_bounded() -> None:
     async def work() -> None:
         event_streams = EventStreams(nothing)
         with ExitStack() as stack:
@@ -51,7 +51,7 @@ def test_a_user_has_so_many_streams_and_others_have_theirs() -> None:
     asyncio.run(work())
 
 
-def test_what_is_the_same_is_asked_for_once_and_not_for_somebody_else() -> None:
+def test_identical_requests_of_one_user_are_answered_once() -> None:
     asked: list[str] = []
 
     async def ask(request: web.Request) -> web.Response:
@@ -66,7 +66,7 @@ def test_what_is_the_same_is_asked_for_once_and_not_for_somebody_else() -> None:
         assert len(asked) == 1
         assert all(event is events[0] for event in events)
         await event_streams.event(request, ALICE, "/api/b")
-        # The same name with other rights is somebody else.
+        # A user of the same name with other tags is another user.
         await event_streams.event(request, replace(ALICE, tags=()), "/api/a")
         assert asked == ["/api/a", "/api/b", "/api/a"]
 

@@ -1,4 +1,4 @@
-"""How long a connection of the HTTP API may take: what is too late is told, whenever it came."""
+"""Timeouts of HTTP connections: a request that is late is answered with 408."""
 
 import asyncio
 import socket
@@ -31,9 +31,9 @@ async def refused(*, waits_first: bool) -> bytes:
         return await loop.sock_recv(there, 1_000)
 
 
-def test_half_a_request_that_waits_is_answered_when_its_time_is_over() -> None:
+def test_an_incomplete_request_is_answered_with_408_after_the_timeout() -> None:
     assert asyncio.run(refused(waits_first=True)).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
 
 
-def test_half_a_request_that_came_before_it_was_waited_for_is_answered_as_well() -> None:
+def test_an_incomplete_request_that_arrives_before_the_handler_waits_is_answered_with_408() -> None:
     assert asyncio.run(refused(waits_first=False)).startswith(b"HTTP/1.1 408 Request Timeout\r\n")

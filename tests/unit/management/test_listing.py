@@ -1,4 +1,4 @@
-"""Lists: order, columns, pages, and what is refused."""
+"""Lists of the API: sort order, columns, pages, and refusals."""
 
 import asyncio
 import json
@@ -55,7 +55,7 @@ def refusal(query: str) -> dict[str, object]:
     return answer
 
 
-def test_a_list_is_sorted_by_what_is_asked_for_and_then_as_ever() -> None:
+def test_a_list_is_sorted_by_the_given_key_and_then_by_default_keys() -> None:
     assert names("") == ["C", "a", "b"]
     assert names("sort=size") == ["C", "b", "a"]
     assert names("sort=size&sort_reverse=true") == ["a", "b", "C"]
@@ -67,7 +67,7 @@ def test_a_list_is_sorted_by_what_is_asked_for_and_then_as_ever() -> None:
 @pytest.mark.parametrize(
     ("query", "expected"), [("", "baC"), ("sort_reverse=true", "Cab"), ("sort=size", "Cba")]
 )
-def test_what_is_sorted_by_nothing_stays_as_it_is(query: str, expected: str) -> None:
+def test_a_list_without_sort_keys_keeps_its_order(query: str, expected: str) -> None:
     request = make_mocked_request("GET", f"/api/things?{query}")
     response = asyncio.run(reply_list(request, replace(listing(RECORDS), sort_keys=())))
     assert isinstance(response, web.Response)
@@ -75,14 +75,14 @@ def test_what_is_sorted_by_nothing_stays_as_it_is(query: str, expected: str) -> 
     assert "".join(item["name"] for item in json.loads(response.body)) == expected
 
 
-def test_many_are_sorted_across_pieces() -> None:
+def test_a_long_list_is_sorted_in_pieces() -> None:
     records = [(f"{at * 7919 % 1000:04}", at) for at in range(LISTED_PER_TURN * 5 + 3)]
     found = listed("", records)
     assert isinstance(found, list)
     assert [item["name"] for item in found] == sorted(name for name, _ in records)
 
 
-def test_columns_are_chosen_also_inside() -> None:
+def test_nested_columns_can_be_selected() -> None:
     facts: JsonObject = {"a": 1, "b": {"c": 2, "d": 3}, "e": None}
     assert select_columns(facts, [["a"]]) == {"a": 1}
     assert select_columns(facts, [["b", "d"]]) == {"b": {"d": 3}}
@@ -93,7 +93,7 @@ def test_columns_are_chosen_also_inside() -> None:
     assert response.body == b'{"a":1,"b":{"c":2}}'
 
 
-def test_a_page_counts_and_shows_only_itself() -> None:
+def test_only_the_rows_of_the_page_are_built() -> None:
     viewed: list[str] = []
     assert listed("page=2&page_size=2", viewed=viewed) == {
         "filtered_count": 3,
@@ -107,7 +107,7 @@ def test_a_page_counts_and_shows_only_itself() -> None:
     assert viewed == ["b"]
 
 
-def test_names_are_looked_for_without_regard_to_case() -> None:
+def test_the_name_filter_ignores_case() -> None:
     found = listed("page=1&name=c&columns=name")
     assert isinstance(found, dict)
     assert (found["items"], found["filtered_count"], found["total_count"]) == ([{"name": "C"}], 1, 3)
@@ -130,23 +130,23 @@ def test_names_are_looked_for_without_regard_to_case() -> None:
         ("page=2&name=zzz", "Page out of range, page: 2 page size: 100, len: 0"),
     ],
 )
-def test_what_is_no_page_is_refused(query: str, reason: str) -> None:
+def test_invalid_page_parameters_are_refused(query: str, reason: str) -> None:
     assert refusal(query)["reason"] == reason
 
 
-def test_a_pattern_that_takes_its_time_is_refused() -> None:
+def test_a_pattern_that_takes_too_long_is_refused() -> None:
     records = [("a" * 40 + "b", at) for at in range(3)]
     with pytest.raises(RequestRefused):
         listed("page=1&use_regex=true&name=^(a|a)*(a|a)*(a|a)*$", records)
 
 
-def test_values_are_ordered_as_erlang_orders_them() -> None:
+def test_values_are_ordered_as_erlang_orders_terms() -> None:
     values = ["text", None, 2, {"a": 1}, True, 1.5, [1], False, {}]
     ordered = sorted(values, key=lambda value: sort_value({"x": value}, ["x"]))
     assert ordered == [1.5, 2, False, None, True, {}, {"a": 1}, [1], "text"]
 
 
-def test_what_lacks_a_field_is_ordered_as_if_it_were_zero() -> None:
+def test_a_missing_field_is_sorted_as_zero() -> None:
     found = [{"x": {"y": 1}}, {"x": {}}, {}, {"x": {"y": -1}}]
     assert sorted(found, key=lambda facts: sort_value(facts, ["x", "y"])) == [
         found[3],
@@ -162,7 +162,7 @@ def test_what_lacks_a_field_is_ordered_as_if_it_were_zero() -> None:
 @pytest.mark.parametrize(
     "page", ["", "&page=1&page_size=7", "&page=3&page_size=50", "&page=9&page_size=15", "&page=1&name=1"]
 )
-def test_what_is_sorted_already_is_listed_as_what_is_not(query: str, page: str) -> None:
+def test_a_presorted_list_equals_a_sorted_one(query: str, page: str) -> None:
     records = [(f"{number:03}", number * 7 % 13) for number in range(LISTED_PER_TURN * 5 + 13)]
     is_sorted = replace(
         listing(records),
@@ -176,11 +176,11 @@ def test_what_is_sorted_already_is_listed_as_what_is_not(query: str, page: str) 
     assert json.loads(response.body) == listed(query + page, records)
 
 
-def test_a_list_for_a_client_that_has_left_is_not_made() -> None:
+def test_a_list_for_a_disconnected_client_is_abandoned() -> None:
     asked = make_mocked_request("GET", "/")
     asked.protocol.transport = None  # type: ignore[misc]
     with pytest.raises(ConnectionResetError):
         asyncio.run(reply_list(asked, listing(RECORDS)))
-    # Others may wait for what one who has left asked for them all.
+    # A response that other requests share is built although the client that asked first has disconnected.
     asked[WHOLE] = True
     assert asyncio.run(reply_list(asked, listing(RECORDS))).status == 200

@@ -1,4 +1,4 @@
-"""What a client can choose of an answer, as RabbitMQ 3.10.8 was seen to take it."""
+"""Content negotiation, as measured with RabbitMQ 3.10.8."""
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
@@ -28,7 +28,7 @@ from warren.management.negotiation import (
         ("text/plain, nonsense", 400),
     ],
 )
-def test_plain_text_is_taken_or_not(accepted: str | None, status: int) -> None:
+def test_text_plain_is_chosen_if_it_is_accepted(accepted: str | None, status: int) -> None:
     assert plain_text_refusal(accepted) == status
 
 
@@ -50,12 +50,14 @@ def test_plain_text_is_taken_or_not(accepted: str | None, status: int) -> None:
         ("", False, False, False),
     ],
 )
-def test_encodings_are_weighed(accepted: str, is_taken: bool, is_preferred: bool, is_needed: bool) -> None:
+def test_content_encodings_are_chosen_by_weight(
+    accepted: str, is_taken: bool, is_preferred: bool, is_needed: bool
+) -> None:
     request = make_mocked_request("GET", "/", headers={"accept-encoding": accepted})
     assert takes_gzip(request) == is_taken
     assert prefers_gzip(request) == is_preferred
     assert refuses_identity(request) == is_needed
 
 
-def test_a_long_header_is_read_in_no_time() -> None:
+def test_a_long_header_is_parsed_quickly() -> None:
     assert encodings("gzip;" + " " * 20_000 + "q" + " " * 20_000) == {}

@@ -1,4 +1,4 @@
-"""The document of the API: it says of every route what the route is, and the guide names no other."""
+"""The OpenAPI document describes every route, and the guide names only routes that exist."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from warren.management.operation import PageQuery, documented, paged
 from warren.management.routes import ROUTES, HttpRoute
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "http-api.md"
-# A path in the guide, as far as it is one of the API.
+# A path in the guide, up to its first variable part.
 WRITTEN = re.compile(r"/api/[^\s`'\"?&)…]+")
 
 
@@ -30,7 +30,7 @@ def operations(whole: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{method} {path}", operation
 
 
-def test_every_route_is_there_with_its_methods_and_rights(whole: dict[str, Any]) -> None:
+def test_every_route_is_in_the_document_with_its_methods_and_rights(whole: dict[str, Any]) -> None:
     assert list(whole["paths"]) == [route.path for route in ROUTES]
     for route in ROUTES:
         operations = whole["paths"][route.path]
@@ -39,14 +39,14 @@ def test_every_route_is_there_with_its_methods_and_rights(whole: dict[str, Any])
             assert operations[method.lower()]["x-right"] == route.right_of(method).value
 
 
-def test_every_operation_has_a_name_of_its_own_and_a_summary(whole: dict[str, Any]) -> None:
+def test_every_operation_has_a_unique_id_and_a_summary(whole: dict[str, Any]) -> None:
     names = [operation["operationId"] for _, operation in operations(whole)]
     assert len(names) == len(set(names))
     for name, operation in operations(whole):
         assert operation["summary"].endswith((".", "!", "?")), name
 
 
-def test_every_reference_leads_somewhere(whole: dict[str, Any]) -> None:
+def test_every_reference_resolves(whole: dict[str, Any]) -> None:
     def references(value: object) -> Iterator[str]:
         if isinstance(value, dict):
             if "$ref" in value:
@@ -85,7 +85,7 @@ def looks(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     raise AssertionError
 
 
-def test_what_stands_beside_a_handler_is_in_the_document() -> None:
+def test_annotations_of_a_handler_are_in_the_document() -> None:
     route = HttpRoute("/warren/looks/{vhost}", {"POST": looks}, Right.MONITOR)
     whole = document([route])
     operation = whole["paths"]["/warren/looks/{vhost}"]["post"]
@@ -117,14 +117,14 @@ def sees(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     raise AssertionError
 
 
-def test_columns_may_leave_out_any_field_but_none_of_the_page() -> None:
+def test_columns_are_optional_and_the_fields_of_a_page_are_not() -> None:
     schemas = document([HttpRoute("/warren/seen", {"GET": sees}, Right.USER)])["components"]["schemas"]
     assert "required" not in schemas["SeenShape"]
     (page,) = (schema for name, schema in schemas.items() if name.startswith("Page"))
     assert "page_count" in page["required"]
 
 
-def test_the_guide_has_every_route_of_ours_and_none_that_there_is_not() -> None:
+def test_the_guide_names_every_route_of_warren_and_no_other() -> None:
     there, _, not_there = GUIDE.read_text().partition("## Not implemented")
     assert not_there
     written = {found.rstrip(".,") for found in WRITTEN.findall(there)}

@@ -1,4 +1,4 @@
-"""A page of what is sorted, found without sorting it all."""
+"""A page of a sorted list, found without sorting the whole list."""
 
 import asyncio
 import random
@@ -26,7 +26,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
-def test_a_page_is_what_it_would_be_if_all_were_sorted(keys: list[object]) -> None:
+def test_a_page_equals_that_of_the_sorted_list(keys: list[object]) -> None:
     places = sorted(range(COUNT), key=keys.__getitem__)  # type: ignore[arg-type]
     for start in (0, 1, COUNT // 3, COUNT // 2, COUNT * 3 // 5, COUNT - 100):
         found = asyncio.run(partial_argsort(keys, start, start + 100))
@@ -34,14 +34,14 @@ def test_a_page_is_what_it_would_be_if_all_were_sorted(keys: list[object]) -> No
     assert asyncio.run(partial_argsort(keys, 0, COUNT)) == places
 
 
-def test_few_are_ranked_too() -> None:
+def test_a_short_list_is_sorted() -> None:
     assert asyncio.run(partial_argsort([3, 1, 2], 0, 3)) == [1, 2, 0]
     assert asyncio.run(partial_argsort([3, 1, 2], 1, 2)) == [2]
     assert asyncio.run(partial_argsort([], 0, 0)) == []
     assert asyncio.run(partial_argsort([1], 1, 1)) == []
 
 
-def test_what_the_sample_does_not_show_is_found_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_is_correct_when_the_sample_is_misleading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warren.management.partial_sort._SAMPLE", 2)
     monkeypatch.setattr("warren.management.partial_sort._MARGIN", 0)
     for name in ("different", "half of them equal", "rare ones"):

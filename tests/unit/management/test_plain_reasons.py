@@ -1,4 +1,4 @@
-"""Reasons with Erlang's terms, as people are told them."""
+"""Translation of reasons with Erlang terms into English."""
 
 import re
 from pathlib import Path
@@ -51,7 +51,7 @@ from warren.management.plain_reasons import plain
         ("unsupported", "this broker has no such feature flag"),
     ],
 )
-def test_a_term_is_said_in_words(reason: object, message: str) -> None:
+def test_an_erlang_term_is_translated(reason: object, message: str) -> None:
     assert plain(reason) == message
 
 
@@ -69,15 +69,15 @@ def test_a_term_is_said_in_words(reason: object, message: str) -> None:
         '[{<<"a">>,1}' + ',{<<"a">>,1}' * 100_000,
     ],
 )
-def test_what_is_no_term_stays_as_it_is(reason: str) -> None:
+def test_text_that_is_not_an_erlang_term_is_unchanged(reason: str) -> None:
     assert plain(reason) == reason
 
 
-# A reason that the API gives as it is: an atom of Erlang's, alone or before what it is about.
+# A reason that the API returns verbatim: an Erlang atom, alone or followed by a value.
 ATOMS = re.compile(r'bad_request\(\[?"([a-z]+(?:_[a-z]+)*)"')
 
 
-def test_every_atom_that_the_api_gives_as_a_reason_has_words() -> None:
+def test_every_atom_that_the_api_returns_as_a_reason_is_translated() -> None:
     sources = Path(plain_reasons.__file__).parent.rglob("*.py")
     atoms = {atom for source in sources for atom in ATOMS.findall(source.read_text())}
     assert len(atoms) > 20

@@ -1,4 +1,4 @@
-"""Queues are listed by name, whenever they come and go."""
+"""The index of queues by name, kept while queues are declared and deleted."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from warren.metadata.commands import DeclareQueue, DeleteQueue, RemoveVhost, Set
 from warren.wire import methods
 
 
-def test_queues_are_in_order_whatever_came_and_went() -> None:
+def test_queues_are_in_order_after_any_declarations_and_deletions() -> None:
     broker = Broker()
     client, metadata = broker.client(), broker.services.metadata
     order = QueueIndex(metadata)
@@ -33,7 +33,7 @@ def test_queues_are_in_order_whatever_came_and_went() -> None:
     assert order.of(vhost) is order.of(vhost)
 
 
-def test_what_is_handed_out_stays_as_it_is() -> None:
+def test_a_returned_list_does_not_change() -> None:
     broker = Broker()
     client, metadata = broker.client(), broker.services.metadata
     order = QueueIndex(metadata)
@@ -43,7 +43,7 @@ def test_what_is_handed_out_stays_as_it_is() -> None:
     assert [named.record.name for named in before] == ["a"]
 
 
-def test_queues_that_were_there_before_are_in_order_too() -> None:
+def test_queues_declared_before_the_index_are_in_order() -> None:
     broker = Broker()
     client, metadata = broker.client(), broker.services.metadata
     client.ask(*(methods.QueueDeclare(queue=name) for name in "cab"))
@@ -51,7 +51,7 @@ def test_queues_that_were_there_before_are_in_order_too() -> None:
     assert names == ["a", "b", "c"]
 
 
-def test_many_come_and_go_across_blocks() -> None:
+def test_many_queues_across_blocks_are_in_order() -> None:
     broker = Broker()
     client, metadata = broker.client(), broker.services.metadata
     order = QueueIndex(metadata)
@@ -64,7 +64,7 @@ def test_many_come_and_go_across_blocks() -> None:
     assert [named.record.name for named in order.of(vhost)] == sorted(set(names) - gone)
 
 
-def test_streams_are_known_among_others_and_named_in_order() -> None:
+def test_streams_are_indexed_separately_in_order() -> None:
     node = Node()
     metadata = node.services.metadata
     vhost = metadata.vhosts.by_name["/"]
@@ -80,7 +80,7 @@ def test_streams_are_known_among_others_and_named_in_order() -> None:
     assert set(before) < set(order.of(vhost))
     for name in "dab":
         apply(DeleteQueue(vhost="/", name=name))
-    # Another queue, under the name of a stream that was.
+    # A new queue with the name of a deleted stream.
     apply(DeclareQueue(vhost="/", name="b", durable=True))
     for known in (order, QueueIndex(metadata)):
         assert [named.record.name for named in known.streams_of("/")] == ["e"]
@@ -89,7 +89,7 @@ def test_streams_are_known_among_others_and_named_in_order() -> None:
     assert order.streams_of("/") == []
 
 
-def test_the_live_queue_is_found_also_after_a_restart() -> None:
+def test_the_live_queue_is_found_after_a_restart() -> None:
     broker = Broker()
     client, metadata = broker.client(), broker.services.metadata
     client.ask(methods.QueueDeclare(queue="a"))
@@ -101,7 +101,7 @@ def test_the_live_queue_is_found_also_after_a_restart() -> None:
     assert named.live(dict(queues)) is queues["a"]
 
 
-def test_the_policies_of_many_queues_are_found_in_turns_by_the_number_of_policies() -> None:
+def test_the_policies_of_many_queues_are_found_in_turns() -> None:
     broker = Broker()
     client, metadata = broker.client(), broker.services.metadata
     order = QueueIndex(metadata)

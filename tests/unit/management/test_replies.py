@@ -1,4 +1,4 @@
-"""What is written as JSON."""
+"""Serialisation of replies as JSON."""
 
 import json
 
@@ -6,7 +6,7 @@ from warren.management.replies import encoded
 from warren.wire.table import Float32, Int8, Timestamp, UInt64
 
 
-def test_numbers_of_tables_are_numbers() -> None:
+def test_numeric_field_values_become_json_numbers() -> None:
     value = {"a": [Timestamp(5), Int8(-1), UInt64(2**64 - 1)], "f": Float32(0.5), "t": True}
     assert json.loads(encoded(value)) == {"a": [5, -1, 2**64 - 1], "f": 0.5, "t": True}
 

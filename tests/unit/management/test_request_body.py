@@ -1,4 +1,4 @@
-"""Bodies: what is read, and what is said of the rest."""
+"""Parsing of request bodies, and the reasons of refusals."""
 
 import json
 
@@ -15,12 +15,12 @@ def reason(refused: "pytest.ExceptionInfo[RequestRefused]") -> object:
     return json.loads(refused.value.response.body)["reason"]
 
 
-# No UTF-8, half of a pair of surrogates, a number that is none.
+# Invalid UTF-8, a lone surrogate, and NaN.
 NO_TEXT = (b'{"a": "\xff"}', b'"\\ud800"', b"1e999", b"\xc3", b'["\xed\xa0\x80"]')
 
 
 @pytest.mark.parametrize("octets", [b"{not json", b"[1,", b"\xff", b"NaN", b"[" * 100_000, *NO_TEXT])
-def test_what_is_no_json_is_refused(octets: bytes) -> None:
+def test_invalid_json_is_refused(octets: bytes) -> None:
     with pytest.raises(RequestRefused) as refused:
         decode(octets)
     assert reason(refused) == "not_json"
@@ -37,7 +37,7 @@ def test_json_that_is_nested_too_deep_is_refused() -> None:
     assert reason(refused) == "not_json"
 
 
-def test_nothing_is_an_empty_object() -> None:
+def test_an_empty_body_is_an_empty_object() -> None:
     assert decode(b"") == {}
 
 
@@ -48,7 +48,7 @@ def test_missing_fields_are_named_in_order() -> None:
     assert reason(refused) == "[{key_missing,a},{key_missing,c}]"
 
 
-def test_flags_may_be_written_as_words() -> None:
+def test_booleans_may_be_strings() -> None:
     fields = BodyFields({"yes": True, "no": "false", "odd": "yes please", "one": 1})
     assert fields.flag("yes")
     assert not fields.flag("no")
@@ -61,7 +61,7 @@ def test_flags_may_be_written_as_words() -> None:
     assert reason(refused) == ["not_boolean", 1]
 
 
-def test_null_is_no_text_where_nothing_is_an_answer() -> None:
+def test_null_is_refused_for_a_required_string_and_means_the_default_of_an_optional_one() -> None:
     fields = BodyFields({"a": None})
     assert fields.text("a", "") == ""
     with pytest.raises(RequestRefused) as refused:
@@ -69,7 +69,7 @@ def test_null_is_no_text_where_nothing_is_an_answer() -> None:
     assert reason(refused) == ["not_string", None]
 
 
-def test_integers_may_be_written_as_words() -> None:
+def test_integers_may_be_strings() -> None:
     fields = BodyFields({"a": 5, "b": "-6", "c": True, "d": "x"})
     assert (fields.integer("a"), fields.integer("b")) == (5, -6)
     for name, value in (("c", True), ("d", "x")):

@@ -1,4 +1,4 @@
-"""A path of the API is found as it is written in the table, and nowhere else."""
+"""Matching of request paths against the table of routes."""
 
 import pytest
 
@@ -23,7 +23,7 @@ from warren.management.resource import PathResource
         ("", None),
     ],
 )
-def test_a_name_is_one_segment_in_which_a_slash_is_encoded(path: str, found: dict[str, str] | None) -> None:
+def test_a_name_is_one_segment_with_encoded_slashes(path: str, found: dict[str, str] | None) -> None:
     resource = PathResource("/api/queues/{vhost}/{queue}")
     assert resource._match(path) == found
     resource.add_prefix("/below")
@@ -32,7 +32,7 @@ def test_a_name_is_one_segment_in_which_a_slash_is_encoded(path: str, found: dic
     assert resource.raw_match("/below/api/queues/{vhost}/{queue}")
 
 
-def test_a_resource_says_its_path_and_its_address() -> None:
+def test_a_resource_formats_its_path_and_its_url() -> None:
     resource = PathResource("/api/queues/{vhost}")
     assert resource.get_info() == {"path": "/api/queues/{vhost}"}
     assert str(resource.url_for(vhost="a b")) == "/api/queues/a%20b"

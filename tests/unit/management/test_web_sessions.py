@@ -1,4 +1,4 @@
-"""Who is signed in to the web interface."""
+"""Sessions of the web interface: sign-in, expiry, and what survives a restart."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -31,7 +31,7 @@ NEWCOMER = make_mocked_request("POST", "/api/warren/session")
 
 
 def in_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
-    """`test` in a loop of its own."""
+    """Run `test` in an event loop."""
 
     @wraps(test)
     def run() -> None:
@@ -41,7 +41,7 @@ def in_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], Non
 
 
 class Browser:
-    """Keeps the cookie that it is given."""
+    """A client that stores the session cookie."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -63,7 +63,7 @@ class Browser:
         return self.sessions.user_of(self.request(), users)
 
 
-def test_whoever_signed_in_is_known_until_they_sign_out() -> None:
+def test_a_signed_in_user_is_known_until_sign_out() -> None:
     browser = Browser()
     assert browser.user() is None
     browser.sign_in()
@@ -72,7 +72,7 @@ def test_whoever_signed_in_is_known_until_they_sign_out() -> None:
     assert browser.user() is None
 
 
-def test_scripts_cannot_read_the_cookie_and_other_sites_cannot_send_it() -> None:
+def test_the_cookie_is_http_only_and_same_site() -> None:
     secure = make_mocked_request("POST", "/api/warren/session", sslcontext=True)
     sent = Browser().sign_in(request=secure)
     assert "HttpOnly" in sent
@@ -82,7 +82,7 @@ def test_scripts_cannot_read_the_cookie_and_other_sites_cannot_send_it() -> None
     assert "Secure" not in Browser().sign_in()
 
 
-def test_what_changes_something_has_to_carry_the_mark() -> None:
+def test_a_request_that_changes_state_needs_the_csrf_header() -> None:
     browser = Browser()
     browser.sign_in()
     for method in ("PUT", "POST", "DELETE", "PATCH"):
@@ -91,7 +91,7 @@ def test_what_changes_something_has_to_carry_the_mark() -> None:
     assert browser.sessions.user_of(browser.request("GET", is_marked=False), USERS) is ALICE
 
 
-def test_a_session_that_nobody_uses_ends() -> None:
+def test_an_idle_session_expires() -> None:
     browser = Browser()
     browser.sign_in()
     browser.now += SESSION_IDLE_MS
@@ -102,7 +102,7 @@ def test_a_session_that_nobody_uses_ends() -> None:
     assert browser.user() is None
 
 
-def test_a_session_ends_after_a_day_although_it_is_used() -> None:
+def test_a_session_in_use_expires_after_a_day() -> None:
     browser = Browser()
     browser.sign_in()
     for _ in range(4):
@@ -116,14 +116,14 @@ def test_a_session_ends_after_a_day_although_it_is_used() -> None:
     ("site", "is_let_in"),
     [("same-origin", True), ("none", True), ("same-site", False), ("cross-site", False)],
 )
-def test_another_page_cannot_use_the_cookie_not_even_of_the_same_host(site: str, is_let_in: bool) -> None:
+def test_the_cookie_is_accepted_only_from_pages_of_the_interface(site: str, is_let_in: bool) -> None:
     browser = Browser()
     browser.sign_in()
     request = browser.request(**{"sec-fetch-site": site})
     assert (browser.sessions.user_of(request, USERS) is ALICE) is is_let_in
 
 
-def test_who_signs_in_anew_has_another_session_and_the_old_one_is_none() -> None:
+def test_a_new_sign_in_replaces_the_previous_session() -> None:
     browser = Browser()
     browser.sign_in()
     old = browser.cookie
@@ -134,14 +134,14 @@ def test_who_signs_in_anew_has_another_session_and_the_old_one_is_none() -> None
     assert browser.user() is None
 
 
-def test_a_cookie_that_somebody_made_up_begins_nothing() -> None:
+def test_an_invented_cookie_is_not_a_session() -> None:
     browser = Browser()
     browser.cookie = "f" * 64
     browser.sign_in(request=browser.request("POST"))
     assert browser.cookie != "f" * 64
 
 
-def test_a_session_of_a_token_ends_with_it_and_is_nobody_elses() -> None:
+def test_a_session_of_a_token_expires_with_it_and_is_not_that_of_a_namesake() -> None:
     browser = Browser()
     holder = token_user("alice", Scopes(["tag:monitoring"]), 1_000)
     browser.sign_in(holder)
@@ -152,7 +152,7 @@ def test_a_session_of_a_token_ends_with_it_and_is_nobody_elses() -> None:
     assert browser.user() is None
 
 
-def test_a_session_of_whom_a_directory_knows_ends_after_an_hour() -> None:
+def test_a_session_of_a_directory_user_expires_after_an_hour() -> None:
     browser = Browser()
     person = DirectoryEntry("alice", "uid=alice", frozenset())
     grants = DirectoryGrants(DirectoryRules(), person, Metadata().permissions)
@@ -161,14 +161,14 @@ def test_a_session_of_whom_a_directory_knows_ends_after_an_hour() -> None:
     )
     browser.sign_in(visitor)
     browser.now = SESSION_EXTERNAL_MS_MAX
-    # There is no such user of the metadata, or another one.
+    # The metadata contain no such user, or another one of that name.
     assert browser.user({}) is visitor
     assert browser.user() is visitor
     browser.now += 1
     assert browser.user() is None
 
 
-def test_a_session_ends_with_its_user_and_with_another_password() -> None:
+def test_a_session_ends_when_its_user_is_deleted_or_changes_password() -> None:
     changed = User(name="alice", password_hash=b"2", hashing_algorithm="sha256", tags=(), limits={})
     for users in ({}, {"alice": changed}):
         browser = Browser()
@@ -177,7 +177,7 @@ def test_a_session_ends_with_its_user_and_with_another_password() -> None:
         assert browser.user() is None
 
 
-def test_the_tags_are_those_of_now() -> None:
+def test_a_session_has_the_current_tags_of_its_user() -> None:
     browser = Browser()
     browser.sign_in()
     less = User(name="alice", password_hash=b"1", hashing_algorithm="sha256", tags=(), limits={})
@@ -188,7 +188,7 @@ def named(name: str) -> User:
     return replace(ALICE, name=name)
 
 
-def test_there_are_so_many_at_most_and_the_one_unused_longest_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beyond_the_bound_the_session_unused_longest_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_sessions, "SESSIONS_MAX", 100)
     browser = Browser()
     browser.sign_in()
@@ -205,7 +205,7 @@ def test_there_are_so_many_at_most_and_the_one_unused_longest_ends(monkeypatch: 
     assert browser.user() is ALICE
 
 
-def test_who_signs_in_again_and_again_ends_their_own_sessions_and_no_others() -> None:
+def test_a_user_with_too_many_sessions_loses_their_own_oldest() -> None:
     browser = Browser()
     bob = named("bob")
     browser.sign_in(bob)
@@ -221,7 +221,7 @@ def test_who_signs_in_again_and_again_ends_their_own_sessions_and_no_others() ->
     assert browser.user({"bob": bob}) is bob
 
 
-def test_a_password_that_comes_back_brings_no_session_back() -> None:
+def test_a_session_does_not_return_with_a_restored_password() -> None:
     for between in (None, replace(ALICE, password_hash=b"2"), replace(ALICE, password_hash=b"")):
         browser = Browser()
         browser.sign_in()
@@ -235,7 +235,7 @@ def test_a_password_that_comes_back_brings_no_session_back() -> None:
 
 
 class Restarted:
-    """A browser whose broker has a place for sessions, and can be killed."""
+    """A browser of a node that stores its sessions and can be killed."""
 
     def __init__(self) -> None:
         self.stored: list[StoredWebSession] = []
@@ -253,7 +253,7 @@ class Restarted:
 
 
 @in_loop
-async def test_a_session_outlives_the_node_and_its_end_does_too() -> None:
+async def test_sessions_and_sign_outs_survive_a_restart() -> None:
     restarted = Restarted()
     browser = restarted.browser
     browser.sign_in()
@@ -267,7 +267,7 @@ async def test_a_session_outlives_the_node_and_its_end_does_too() -> None:
 
 
 @in_loop
-async def test_what_is_stored_lets_nobody_in() -> None:
+async def test_stored_sessions_do_not_contain_the_cookie() -> None:
     restarted = Restarted()
     restarted.browser.sign_in()
     await restarted.browser.sessions.stored()
@@ -280,7 +280,7 @@ async def test_what_is_stored_lets_nobody_in() -> None:
 
 
 @in_loop
-async def test_a_session_is_no_younger_after_a_restart() -> None:
+async def test_the_age_of_a_session_survives_a_restart() -> None:
     restarted = Restarted()
     browser = restarted.browser
     browser.sign_in()
@@ -299,7 +299,7 @@ async def test_a_session_is_no_younger_after_a_restart() -> None:
 
 
 @in_loop
-async def test_the_last_use_is_stored_now_and_then_and_at_the_end() -> None:
+async def test_the_last_use_is_stored_at_intervals_and_at_the_end() -> None:
     restarted = Restarted()
     browser = restarted.browser
     browser.sign_in()
@@ -319,7 +319,7 @@ async def test_the_last_use_is_stored_now_and_then_and_at_the_end() -> None:
 
 
 @in_loop
-async def test_who_is_deleted_or_has_another_password_is_not_signed_in_after_a_restart() -> None:
+async def test_a_session_of_a_deleted_user_or_changed_password_is_not_restored() -> None:
     for users in (
         {},
         {"alice": replace(ALICE, password_hash=b"2")},
@@ -329,7 +329,7 @@ async def test_who_is_deleted_or_has_another_password_is_not_signed_in_after_a_r
         restarted.browser.sign_in()
         await restarted.browser.sessions.stored()
         restarted.kill(users)
-        # Not even if they are again what they were.
+        # The session remains invalid if the user is restored.
         assert restarted.browser.user() is None
         restarted = Restarted()
         restarted.browser.sign_in()
@@ -339,7 +339,7 @@ async def test_who_is_deleted_or_has_another_password_is_not_signed_in_after_a_r
 
 
 @in_loop
-async def test_who_another_system_vouches_for_is_signed_in_no_longer_than_the_node_lives() -> None:
+async def test_sessions_of_external_users_do_not_survive_a_restart() -> None:
     restarted = Restarted()
     restarted.browser.sign_in(token_user("alice", Scopes(["tag:monitoring"]), None))
     await restarted.browser.sessions.stored()
@@ -349,7 +349,7 @@ async def test_who_another_system_vouches_for_is_signed_in_no_longer_than_the_no
 
 
 @in_loop
-async def test_a_session_of_the_future_is_none() -> None:
+async def test_a_stored_session_with_a_time_in_the_future_is_invalid() -> None:
     restarted = Restarted()
     restarted.browser.now = 1_000
     restarted.browser.sign_in()
@@ -360,7 +360,7 @@ async def test_a_session_of_the_future_is_none() -> None:
 
 
 @in_loop
-async def test_many_who_sign_in_at_once_are_stored_together_and_one_who_leaves_stops_nothing() -> None:
+async def test_simultaneous_sign_ins_are_stored_in_one_write_and_a_cancelled_one_does_not_stop_it() -> None:
     restarted = Restarted()
     release = asyncio.Event()
     first = [StoredWebSession(b"", "", b"", 0, 0)]

@@ -1,4 +1,4 @@
-"""A broker's metadata with one vhost and one user, and a record of what its listeners heard."""
+"""Fixtures: metadata with one vhost and one user, and the events that its listeners received."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,6 @@
-"""What exists has bounds: one more is refused, what is there may change, an older log is read as it is."""
+"""Bounds on the number of objects: additions beyond them are refused, changes are not, and old logs are
+replayed.
+"""
 
 from collections.abc import Callable
 
@@ -73,7 +75,7 @@ MAKERS: dict[str, tuple[str, int, Make]] = {
 
 
 @pytest.mark.parametrize("what", MAKERS)
-def test_one_more_than_there_may_be_is_refused_and_what_is_there_may_change(
+def test_objects_beyond_a_bound_are_refused_and_existing_ones_may_change(
     what: str, apply: Apply, metadata: Metadata, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound, there, make = MAKERS[what]
@@ -85,7 +87,7 @@ def test_one_more_than_there_may_be_is_refused_and_what_is_there_may_change(
     text = f"the limit of {most} {what.partition(',')[0]} is reached"
     assert (refused.outcome, refused.text) == (Outcome.REFUSED, text)
     assert apply(make(1)).outcome in done
-    # A log that has more was written before there were bounds.
+    # A log with more objects was written by a version without these bounds.
     metadata.is_replaying = True
     assert apply(make(2)).outcome is Outcome.DONE
     metadata.is_replaying = False
@@ -93,7 +95,7 @@ def test_one_more_than_there_may_be_is_refused_and_what_is_there_may_change(
     assert apply(make(3)).outcome is Outcome.REFUSED
 
 
-def test_permissions_of_all_users_have_one_bound(apply: Apply, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_permissions_of_all_users_share_one_bound(apply: Apply, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "PERMISSIONS_MAX", 1)
     apply(PutVhost(name="w"))
     for make, kind in (
@@ -104,7 +106,7 @@ def test_permissions_of_all_users_have_one_bound(apply: Apply, monkeypatch: pyte
         assert apply(make("w")).text == f"the limit of 1 {kind}permissions is reached"
 
 
-def test_what_needs_a_vhost_that_is_not_there_says_so(apply: Apply) -> None:
+def test_a_command_for_a_missing_vhost_says_so(apply: Apply) -> None:
     for _, _, make in MAKERS.values():
         command = make(0)
         if getattr(command, "vhost", None) == "v" and not isinstance(command, SetTopicPermissions):

@@ -1,4 +1,4 @@
-"""Exchanges, queues and bindings of a vhost, and what goes with what."""
+"""Exchanges, queues and bindings of a vhost, and what is deleted together with them."""
 
 import tracemalloc
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def to_exchange(source: str, destination: str) -> Bind:
     return Bind(vhost="v", source=source, destination=destination, is_to_queue=False)
 
 
-def test_a_vhost_has_rabbitmqs_seven_exchanges(metadata: Metadata) -> None:
+def test_a_vhost_has_the_seven_exchanges_of_rabbitmq(metadata: Metadata) -> None:
     exchanges = topology_of(metadata).exchanges.values()
     assert [(e.name, e.type, e.internal) for e in exchanges] == [
         ("", "direct", False),
@@ -92,7 +92,7 @@ def test_both_ends_of_a_binding_must_exist(apply: Apply) -> None:
     assert apply(to_queue("amq.direct", "q")) is DONE
 
 
-def test_a_binding_is_itself_by_its_arguments_with_their_types(apply: Apply, metadata: Metadata) -> None:
+def test_bindings_are_distinguished_by_their_typed_arguments(apply: Apply, metadata: Metadata) -> None:
     apply(queue("q"))
 
     def bind(arguments: dict[str, object]) -> Reply:
@@ -115,7 +115,7 @@ def test_deleting_a_queue_removes_its_bindings_first(apply: Apply, heard: list[E
     assert apply(DeleteQueue(vhost="v", name="q")) is MISSING
 
 
-def test_an_auto_delete_exchange_goes_with_its_last_binding(apply: Apply, metadata: Metadata) -> None:
+def test_an_auto_delete_exchange_is_deleted_with_its_last_binding(apply: Apply, metadata: Metadata) -> None:
     apply(exchange("x", auto_delete=True))
     apply(queue("q"))
     apply(to_queue("x", "q", "a"))
@@ -133,7 +133,7 @@ def test_an_auto_delete_exchange_that_was_never_bound_stays(apply: Apply, metada
     assert "x" in topology_of(metadata).exchanges
 
 
-def test_auto_delete_exchanges_take_one_another_along(apply: Apply, metadata: Metadata) -> None:
+def test_deleting_a_queue_deletes_a_chain_of_auto_delete_exchanges(apply: Apply, metadata: Metadata) -> None:
     for name in "abc":
         apply(exchange(name, auto_delete=True))
     apply(queue("q"))
@@ -156,7 +156,7 @@ def test_a_cycle_of_auto_delete_exchanges_is_deleted_once(apply: Apply, heard: l
     assert sum(isinstance(e, BindingRemoved) for e in heard) == 2
 
 
-def test_an_exchange_in_use_is_not_deleted_if_unused(apply: Apply) -> None:
+def test_a_used_exchange_is_not_deleted_with_if_unused(apply: Apply) -> None:
     apply(exchange("x"))
     apply(queue("q"))
     apply(to_queue("x", "q"))
@@ -174,7 +174,7 @@ def exclusive_to(metadata: Metadata, owner: str) -> list[str]:
     return topology_of(metadata).exclusive_part(command)[0]
 
 
-def test_exclusive_queues_are_known_by_their_owner(apply: Apply, metadata: Metadata) -> None:
+def test_exclusive_queues_are_found_by_their_owner(apply: Apply, metadata: Metadata) -> None:
     apply(queue("a", owner="c1"))
     apply(queue("b", owner="c1"))
     apply(queue("c", owner="c2"))
@@ -185,9 +185,7 @@ def test_exclusive_queues_are_known_by_their_owner(apply: Apply, metadata: Metad
     assert exclusive_to(metadata, "c2") == []
 
 
-def test_a_restart_forgets_what_is_transient_and_keeps_what_is_durable(
-    apply: Apply, metadata: Metadata
-) -> None:
+def test_a_restart_removes_transient_objects_and_keeps_durable_ones(apply: Apply, metadata: Metadata) -> None:
     apply(queue("durable", durable=True))
     apply(queue("transient"))
     apply(queue("exclusive", durable=True, owner="c"))
@@ -204,7 +202,7 @@ def test_a_restart_forgets_what_is_transient_and_keeps_what_is_durable(
     assert [b.routing_key for b in topology.bindings()] == ["kept"]
 
 
-def test_a_hundred_thousand_queues_cost_little_each(metadata: Metadata) -> None:
+def test_a_queue_with_a_binding_takes_less_than_800_bytes(metadata: Metadata) -> None:
     topology = topology_of(metadata)
     tracemalloc.start()
     for number in range(5_000):
@@ -216,7 +214,7 @@ def test_a_hundred_thousand_queues_cost_little_each(metadata: Metadata) -> None:
     assert used / 5_000 < 800
 
 
-def test_a_queue_that_survives_goes_by_the_index_of_its_declaration(metadata: Metadata) -> None:
+def test_the_number_of_a_durable_queue_is_the_index_of_its_declaration(metadata: Metadata) -> None:
     metadata.apply(DeclareQueue(vhost="v", name="kept", durable=True), CommandContext(index=70, now=0))
     metadata.apply(DeclareQueue(vhost="v", name="kept", durable=True), CommandContext(index=71, now=0))
     metadata.apply(DeclareQueue(vhost="v", name="transient"), CommandContext(index=72, now=0))
@@ -228,14 +226,16 @@ def test_a_queue_that_survives_goes_by_the_index_of_its_declaration(metadata: Me
     assert [name for name, queue in queues.items() if queue.survives_restart] == ["kept"]
 
 
-def test_the_exclusive_queues_of_a_connection_go_together(apply: Apply, metadata: Metadata) -> None:
+def test_the_exclusive_queues_of_a_connection_are_deleted_together(apply: Apply, metadata: Metadata) -> None:
     for name, owner in (("a", "c"), ("b", "c"), ("other", "d"), ("shared", None)):
         apply(DeclareQueue(vhost="v", name=name, owner=owner))
     assert apply(DeleteExclusiveQueues(vhost="v", owner="c", count_max=9)) is DONE
     assert list(topology_of(metadata).queues) == ["other", "shared"]
 
 
-def test_exclusive_queues_go_with_their_bindings_so_many_at_once(apply: Apply, metadata: Metadata) -> None:
+def test_exclusive_queues_are_deleted_with_their_bindings_in_bounded_steps(
+    apply: Apply, metadata: Metadata
+) -> None:
     for number in range(3):
         apply(DeclareQueue(vhost="v", name=f"q{number}", owner="c"))
     for number in range(5):
@@ -249,7 +249,9 @@ def test_exclusive_queues_go_with_their_bindings_so_many_at_once(apply: Apply, m
     assert apply(DeleteExclusiveQueues(vhost="v", owner="c", count_max=3)) is DONE
 
 
-def test_orphans_are_what_goes_along(apply: Apply, metadata: Metadata) -> None:
+def test_orphans_are_the_auto_delete_exchanges_that_lose_their_last_binding(
+    apply: Apply, metadata: Metadata
+) -> None:
     for name in ("first", "second", "kept"):
         apply(DeclareExchange(vhost="v", name=name, type="fanout", auto_delete=name != "kept"))
     apply(DeclareQueue(vhost="v", name="q"))
@@ -263,7 +265,7 @@ def test_orphans_are_what_goes_along(apply: Apply, metadata: Metadata) -> None:
     assert topology.orphans(topology.bindings_to_queue("q")[:1]) == []
 
 
-def test_a_replayed_deletion_takes_nothing_along(apply: Apply, metadata: Metadata) -> None:
+def test_a_replayed_deletion_deletes_no_other_objects(apply: Apply, metadata: Metadata) -> None:
     apply(DeclareExchange(vhost="v", name="x", type="fanout", auto_delete=True))
     apply(DeclareQueue(vhost="v", name="q"))
     apply(Bind(vhost="v", source="x", destination="q"))
@@ -272,7 +274,7 @@ def test_a_replayed_deletion_takes_nothing_along(apply: Apply, metadata: Metadat
     assert "x" in topology_of(metadata).exchanges
 
 
-def test_what_is_restored_is_there_with_its_numbers_and_what_was_there_stays(
+def test_restored_objects_keep_their_numbers_and_existing_ones_are_unchanged(
     metadata: Metadata, apply: Apply
 ) -> None:
     apply(queue("there", durable=True))
@@ -301,7 +303,7 @@ def test_what_is_restored_is_there_with_its_numbers_and_what_was_there_stays(
     assert len(heard) == 3
 
 
-def test_a_pause_is_told_once_and_ends_with_its_queue(
+def test_a_pause_is_announced_once_and_ends_with_its_queue(
     apply: Apply, metadata: Metadata, heard: list[Event]
 ) -> None:
     assert apply(PauseQueue(vhost="v", name="q")) is MISSING

@@ -1,4 +1,4 @@
-"""The definitions document, both ways."""
+"""Import and export of the definitions document."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from warren.wire.table import Float32, Int8, Int32, Timestamp, UInt16
 
 Apply = Callable[[MetadataCommand], Reply]
 
-# As RabbitMQ 3.10.8's HTTP API exports it, in the parts that matter here.
+# As exported by the HTTP API of RabbitMQ 3.10.8, reduced to the parts that matter here.
 DOCUMENT = json.loads("""
 {"rabbit_version":"3.10.8","rabbitmq_version":"3.10.8","product_name":"RabbitMQ","product_version":"3.10.8",
  "users":[
@@ -85,7 +85,7 @@ def as_sets(document: dict[str, object]) -> dict[str, set[str]]:
     }
 
 
-def test_rabbitmqs_document_comes_out_as_it_went_in() -> None:
+def test_a_document_of_rabbitmq_is_exported_as_it_was_imported() -> None:
     assert as_sets(export_definitions(loaded(DOCUMENT), version="3.10.8")) == as_sets(DOCUMENT)
 
 
@@ -99,7 +99,7 @@ def test_exporting_what_was_imported_gives_the_same_bytes() -> None:
     ]
 
 
-def test_a_vhosts_document_moves_to_another_vhost() -> None:
+def test_the_document_of_a_vhost_can_be_imported_into_another_vhost() -> None:
     metadata = loaded(DOCUMENT)
     snap = metadata.vhost("snap")
     slash = metadata.vhost("/")
@@ -113,14 +113,14 @@ def test_a_vhosts_document_moves_to_another_vhost() -> None:
     assert slash.policies.by_name == snap.policies.by_name
 
 
-def test_what_nobody_could_import_is_not_exported(apply: Apply, metadata: Metadata) -> None:
+def test_exclusive_and_server_named_queues_are_not_exported(apply: Apply, metadata: Metadata) -> None:
     apply(DeclareQueue(vhost="v", name="exclusive", owner="c"))
     apply(DeclareQueue(vhost="v", name="amq.gen-1"))
     document = export_definitions(metadata, version="3.10.8")
     assert (document["queues"], document["exchanges"], document["bindings"]) == ([], [], [])
 
 
-def test_passwords_in_the_clear_are_hashed_and_old_documents_read() -> None:
+def test_plain_passwords_are_hashed_and_old_documents_are_accepted() -> None:
     document = {
         "rabbit_version": "3.5.7",
         "users": [
@@ -157,13 +157,13 @@ def test_passwords_in_the_clear_are_hashed_and_old_documents_read() -> None:
         ({"users": [{"name": "u", "password_hash": "", "tags": [5]}]}, "users 'u': tags cannot be [5]"),
     ],
 )
-def test_a_wrong_entry_is_named(document: object, text: str) -> None:
+def test_an_invalid_entry_is_named(document: object, text: str) -> None:
     with pytest.raises(DefinitionsError) as caught:
         import_commands(document, no_hash)
     assert str(caught.value) == text
 
 
-def test_an_empty_broker_starts_with_guest_in_the_default_vhost() -> None:
+def test_an_empty_broker_has_the_user_guest_and_the_default_vhost() -> None:
     metadata = Metadata()
     local = LocalProposals(metadata, lambda: 0)
     for command in initial_commands(DefaultsSettings(), no_hash):
@@ -175,11 +175,11 @@ def test_an_empty_broker_starts_with_guest_in_the_default_vhost() -> None:
 
 
 @pytest.mark.parametrize("value", [Int8(2), Int32(2), UInt16(2), Timestamp(2)])
-def test_numbers_of_every_size_become_those_of_json(value: int) -> None:
+def test_integers_of_every_type_become_json_integers(value: int) -> None:
     assert json_value({"a": [value]}) == {"a": [2]}
     assert type(json_value(value)) is int
 
 
-def test_small_floats_become_those_of_json() -> None:
+def test_32_bit_floats_become_json_numbers() -> None:
     assert type(json_value(Float32(0.5))) is float
     assert json_value(True) is True

@@ -1,4 +1,4 @@
-"""Plans, held against what an import then does."""
+"""Import plans, compared with the result of the import."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -93,9 +93,7 @@ def carry_out(metadata: Metadata, plan: ImportPlan) -> None:
 
 @given(DOCUMENTS, DOCUMENTS)
 @settings(max_examples=60, deadline=None)
-def test_a_plan_that_was_carried_out_leaves_nothing_to_do(
-    first: dict[str, Any], second: dict[str, Any]
-) -> None:
+def test_after_an_import_the_plan_is_empty(first: dict[str, Any], second: dict[str, Any]) -> None:
     metadata = metadata_of(*import_commands(first, hashed))
     commands = import_commands(second, hashed)
     plan = planned(metadata, commands)
@@ -109,7 +107,7 @@ def test_a_plan_that_was_carried_out_leaves_nothing_to_do(
 
 @given(DOCUMENTS)
 @settings(max_examples=60, deadline=None)
-def test_what_was_exported_is_no_change_and_prunes_nothing(document: dict[str, Any]) -> None:
+def test_importing_an_export_changes_and_prunes_nothing(document: dict[str, Any]) -> None:
     metadata = metadata_of(*import_commands(document, hashed))
     plan = planned(
         metadata, import_commands(export_definitions(metadata, version="3.10.8"), hashed), prune=True
@@ -120,7 +118,9 @@ def test_what_was_exported_is_no_change_and_prunes_nothing(document: dict[str, A
 
 @given(DOCUMENTS, DOCUMENTS)
 @settings(max_examples=60, deadline=None)
-def test_pruning_leaves_only_what_the_document_has(first: dict[str, Any], second: dict[str, Any]) -> None:
+def test_pruning_leaves_only_the_objects_of_the_document(
+    first: dict[str, Any], second: dict[str, Any]
+) -> None:
     metadata = metadata_of(*import_commands(first, hashed))
     commands = import_commands(second, hashed)
     carry_out(metadata, planned(metadata, commands, prune=True))
@@ -138,7 +138,7 @@ BASE = (
 )
 
 
-def test_an_argument_has_no_width_in_a_document() -> None:
+def test_the_integer_type_of_an_argument_does_not_make_a_difference() -> None:
     metadata = metadata_of(*BASE)
     same = [
         DeclareQueue(vhost="v", name="q", durable=True, arguments={"x-max-length": 5}),
@@ -148,7 +148,7 @@ def test_an_argument_has_no_width_in_a_document() -> None:
     assert (plan.items, plan.kept) == ([], 2)
 
 
-def test_what_an_import_cannot_change_is_blocked_with_both_sides() -> None:
+def test_a_change_that_an_import_cannot_make_is_blocked_with_both_values() -> None:
     metadata = metadata_of(*BASE)
     (item,) = planned(metadata, [DeclareQueue(vhost="v", name="q", arguments={"x-max-length": 6})]).items
     assert (item.action, item.command) == (PlanAction.BLOCKED, None)
@@ -156,7 +156,7 @@ def test_what_an_import_cannot_change_is_blocked_with_both_sides() -> None:
     assert item.after == {"durable": False, "auto_delete": False, "arguments": {"x-max-length": 6}}
 
 
-def test_no_hash_of_a_password_is_in_a_plan() -> None:
+def test_a_plan_contains_no_password_hash() -> None:
     metadata = metadata_of(*BASE)
     changed = PutUser(name="u", password_hash=b"other", hashing_algorithm="x", tags=("t",))
     (item,) = planned(metadata, [changed]).items
@@ -165,7 +165,7 @@ def test_no_hash_of_a_password_is_in_a_plan() -> None:
     assert item.before == {"tags": [], "limits": {}}
 
 
-def test_what_goes_with_something_else_is_not_told_by_itself() -> None:
+def test_objects_deleted_together_with_another_are_not_listed() -> None:
     metadata = metadata_of(*BASE)
     items = planned(metadata, [PutVhost(name="v"), BASE[1], BASE[2]], prune=True).items
     assert [(item.action, item.key) for item in items] == [
@@ -175,7 +175,7 @@ def test_what_goes_with_something_else_is_not_told_by_itself() -> None:
     assert [item.key for item in items] == [DefinitionKey("vhosts", "", "v")]
 
 
-def test_what_is_spared_stays() -> None:
+def test_spared_objects_are_not_pruned() -> None:
     metadata = metadata_of(*BASE)
     plan = ImportPlan(
         metadata, BASE[:1], vhost=None, pruned=["users"], spared={DefinitionKey("users", "", "u")}
@@ -183,7 +183,7 @@ def test_what_is_spared_stays() -> None:
     assert [item for _ in plan.steps() for item in plan.items] == []
 
 
-def test_what_needs_something_that_is_not_there_is_blocked() -> None:
+def test_entries_that_depend_on_missing_objects_are_blocked() -> None:
     commands = import_commands(
         {
             "permissions": [{"user": "n", "vhost": "v", "configure": "", "write": "", "read": ""}],
@@ -204,14 +204,14 @@ def test_what_needs_something_that_is_not_there_is_blocked() -> None:
     assert [item.key.name for item in items if item.action is PlanAction.CREATE] == ["amq.topic"]
 
 
-def test_a_large_plan_is_made_in_pieces() -> None:
+def test_a_large_plan_is_computed_in_steps() -> None:
     queues = [DeclareQueue(vhost="v", name=f"q{number}") for number in range(PLANNED_PER_TURN * 4)]
     plan = ImportPlan(metadata_of(*BASE), queues, vhost="v", pruned=["queues"])
     assert len(list(plan.steps())) >= 5
     assert len(plan.items) == len(queues) + 1
 
 
-def test_a_plan_is_let_go_of_in_pieces() -> None:
+def test_a_large_plan_is_released_in_steps() -> None:
     metadata = Metadata()
     commands: list[MetadataCommand] = [
         PutVhost(name=f"v{at}") for at in range(PLAN_RELEASED_PER_TURN * 2 + 1)

@@ -1,4 +1,4 @@
-"""What the metadata knows of leases: one for each key, ended once, and remembered for a while."""
+"""Leases in the metadata: one per key, ended once, and remembered for a while."""
 
 from warren.limits import LEASES_ENDED_MAX
 from warren.metadata.leases import LeaseRecord, Leases, LeaseState
@@ -11,7 +11,7 @@ def lease(id: str, queue: str = "q", key: str = "", state: LeaseState = LeaseSta
     )  # fmt: skip
 
 
-def test_a_key_of_a_user_is_one_lease_of_a_queue() -> None:
+def test_a_user_has_one_lease_per_queue_and_key() -> None:
     leases = Leases()
     assert leases.add(lease("1", key="k"))
     assert not leases.add(lease("2", key="k"))
@@ -36,7 +36,7 @@ def test_a_lease_ends_once_and_is_remembered() -> None:
     assert not list(leases.active())
 
 
-def test_the_places_of_what_goes_back_are_nobodys_business() -> None:
+def test_a_requeued_or_expired_lease_does_not_keep_its_positions() -> None:
     leases = Leases()
     for id, state in (("1", LeaseState.REQUEUED), ("2", LeaseState.EXPIRED)):
         leases.add(lease(id))
@@ -44,7 +44,7 @@ def test_the_places_of_what_goes_back_are_nobodys_business() -> None:
         assert leases.by_id[id].places == ()
 
 
-def test_the_eldest_that_ended_are_forgotten_and_none_that_did_not() -> None:
+def test_the_oldest_ended_leases_are_evicted_and_no_active_ones() -> None:
     leases = Leases()
     leases.add(lease("active"))
     for number in range(LEASES_ENDED_MAX + 3):
@@ -62,7 +62,7 @@ def test_the_eldest_that_ended_are_forgotten_and_none_that_did_not() -> None:
     assert "3" not in again.by_id
 
 
-def test_leases_go_with_their_queue() -> None:
+def test_leases_are_deleted_with_their_queue() -> None:
     leases = Leases()
     for id, queue in (("1", "q"), ("2", "q"), ("3", "other")):
         leases.add(lease(id, queue))

@@ -1,4 +1,4 @@
-"""The machine as a whole: what belongs together goes together, and listeners hear it."""
+"""The metadata machine: commands change related objects together, and listeners receive the events."""
 
 import json
 from collections.abc import Callable
@@ -75,7 +75,7 @@ def refused(reply: Reply) -> str:
     return reply.text
 
 
-def test_a_vhost_is_made_once_and_described_again(
+def test_a_vhost_is_created_once_and_its_description_can_change(
     apply: Apply, metadata: Metadata, heard: list[Event]
 ) -> None:
     assert apply(PutVhost(name="w", description="one")) is DONE
@@ -86,13 +86,13 @@ def test_a_vhost_is_made_once_and_described_again(
     assert heard == [VhostAdded("w"), VhostDescribed("w")]
 
 
-def test_commands_in_a_vhost_that_is_not_there_miss_it(apply: Apply) -> None:
+def test_a_command_for_a_missing_vhost_is_answered_with_missing(apply: Apply) -> None:
     reply = apply(DeclareQueue(vhost="nowhere", name="q"))
     assert (reply.outcome, reply.text) == (Outcome.MISSING, "no such vhost 'nowhere'")
     assert apply(RemoveVhost(name="nowhere")) is MISSING
 
 
-def test_permissions_need_both_user_and_vhost(apply: Apply) -> None:
+def test_permissions_require_the_user_and_the_vhost(apply: Apply) -> None:
     reply = apply(SetPermissions(user="nobody", vhost="v", configure="", write="", read=""))
     assert (reply.outcome, reply.text) == (Outcome.MISSING, "no such user 'nobody'")
     reply = apply(ClearPermissions(user="u", vhost="nowhere"))
@@ -116,7 +116,7 @@ def test_every_change_of_permissions_advances_their_generation(apply: Apply, met
     assert metadata.permissions.generation == before + 3
 
 
-def test_topic_permissions_are_kept_by_exchange(apply: Apply, metadata: Metadata) -> None:
+def test_topic_permissions_are_stored_per_exchange(apply: Apply, metadata: Metadata) -> None:
     for exchange in ("one", "two", "three"):
         apply(SetTopicPermissions(user="u", vhost="v", exchange=exchange, write="a", read="b"))
     assert metadata.permissions.get_topic("u", "v", "two") == TopicPermission("a", "b")
@@ -127,7 +127,7 @@ def test_topic_permissions_are_kept_by_exchange(apply: Apply, metadata: Metadata
     refused(apply(SetTopicPermissions(user="u", vhost="v", exchange="x", write="(", read="b")))
 
 
-def test_permissions_go_with_their_user_and_with_their_vhost(
+def test_permissions_are_deleted_with_their_user_and_with_their_vhost(
     apply: Apply, metadata: Metadata, heard: list[Event]
 ) -> None:
     apply(PutVhost(name="w"))
@@ -144,7 +144,7 @@ def test_permissions_go_with_their_user_and_with_their_vhost(
     assert apply(RemoveUser(name="u")) is MISSING
 
 
-def test_a_user_keeps_limits_that_are_not_given_again(
+def test_changing_a_user_keeps_limits_that_are_not_given(
     apply: Apply, metadata: Metadata, heard: list[Event]
 ) -> None:
     assert apply(SetUserLimits(name="u", limits={"max-connections": 5, "max-channels": -1})) is DONE
@@ -172,7 +172,7 @@ def test_limits_are_numbers_with_known_names(apply: Apply, metadata: Metadata, h
     )
 
 
-def test_limits_and_operator_policies_may_come_as_parameters(apply: Apply, metadata: Metadata) -> None:
+def test_limits_and_operator_policies_can_be_set_as_parameters(apply: Apply, metadata: Metadata) -> None:
     apply(SetParameter(vhost="v", component="vhost-limits", name="limits", value={"max-queues": 7}))
     value = {"pattern": "^a", "definition": {"expires": 5}, "priority": 1, "apply-to": "queues"}
     assert apply(SetParameter(vhost="v", component="operator_policy", name="o", value=value)) is DONE
@@ -197,14 +197,14 @@ def test_parameters_of_unknown_components_are_refused(apply: Apply) -> None:
     assert apply(ClearParameter(vhost="v", component="shovel", name="s")) is MISSING
 
 
-def test_global_parameters_are_kept(apply: Apply, metadata: Metadata) -> None:
+def test_global_parameters_are_stored(apply: Apply, metadata: Metadata) -> None:
     assert apply(SetGlobalParameter(name="g", value={"a": [1]})) is DONE
     assert metadata.global_parameters.by_name == {"g": {"a": [1]}}
     assert apply(ClearGlobalParameter(name="g")) is DONE
     assert apply(ClearGlobalParameter(name="g")) is MISSING
 
 
-def test_a_listener_of_one_vhost_hears_of_no_other(apply: Apply, metadata: Metadata) -> None:
+def test_a_listener_of_one_vhost_receives_no_events_of_others(apply: Apply, metadata: Metadata) -> None:
     apply(PutVhost(name="w"))
     events: list[Event] = []
     metadata.listen(events.append, vhost="w")
@@ -217,7 +217,7 @@ def test_a_listener_of_one_vhost_hears_of_no_other(apply: Apply, metadata: Metad
     assert len(events) == 1
 
 
-def test_a_listener_may_stop_listening_when_told(apply: Apply, metadata: Metadata) -> None:
+def test_a_listener_may_unsubscribe_while_it_is_called(apply: Apply, metadata: Metadata) -> None:
     told: list[str] = []
 
     def once(_: Event) -> None:
@@ -231,7 +231,7 @@ def test_a_listener_may_stop_listening_when_told(apply: Apply, metadata: Metadat
     assert told == ["once", "always", "always"]
 
 
-def test_a_listener_that_fails_leaves_the_machine_usable(apply: Apply, metadata: Metadata) -> None:
+def test_a_failing_listener_leaves_the_machine_usable(apply: Apply, metadata: Metadata) -> None:
     def fail(_: Event) -> None:
         raise RuntimeError
 
@@ -323,19 +323,19 @@ def octets(metadata: Metadata) -> str:
 
 
 @given(scripts)
-def test_the_same_commands_make_the_same_bytes(script: list[MetadataCommand]) -> None:
+def test_equal_commands_make_equal_bytes(script: list[MetadataCommand]) -> None:
     assert octets(carried_out(script)) == octets(carried_out(script))
 
 
 @given(scripts)
-def test_importing_an_export_makes_the_same_bytes(script: list[MetadataCommand]) -> None:
+def test_importing_an_export_makes_equal_bytes(script: list[MetadataCommand]) -> None:
     document = octets(carried_out(script))
     commands_again = import_commands(json.loads(document), lambda password: password.encode())
     assert octets(carried_out(commands_again)) == document
 
 
 @given(scripts)
-def test_both_ends_of_every_binding_exist_and_know_it(script: list[MetadataCommand]) -> None:
+def test_both_ends_of_every_binding_exist_and_list_it(script: list[MetadataCommand]) -> None:
     for vhost in carried_out(script).vhosts.by_name.values():
         check(vhost.topology)
 

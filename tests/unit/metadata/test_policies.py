@@ -1,4 +1,4 @@
-"""Policies: what they may say, with RabbitMQ's texts, and which one holds."""
+"""Validation of policies with RabbitMQ's texts, and which policy applies to a queue or exchange."""
 
 from collections.abc import Callable
 
@@ -45,14 +45,14 @@ def vhost_of(metadata: Metadata) -> VhostMetadata:
         ),
     ],
 )
-def test_a_wrong_policy_is_refused_with_rabbitmqs_text(
+def test_an_invalid_policy_is_refused_with_the_text_of_rabbitmq(
     apply: Apply, fields: dict[str, object], text: str
 ) -> None:
     reply = apply(policy(**{key.replace("-", "_"): value for key, value in fields.items()}))
     assert (reply.outcome, reply.text) == (Outcome.REFUSED, VALIDATION.format(text))
 
 
-def test_the_highest_priority_that_matches_holds(apply: Apply, metadata: Metadata) -> None:
+def test_the_matching_policy_of_highest_priority_applies(apply: Apply, metadata: Metadata) -> None:
     apply(policy("low", pattern="^a", priority=1))
     apply(policy("high", pattern="^ab", priority=2))
     apply(policy("other", pattern="^c", priority=9))
@@ -83,7 +83,7 @@ def test_a_pattern_matches_anywhere_in_the_name(apply: Apply, metadata: Metadata
         (None, {"exchange", "classic", "quorum", "stream"}),
     ],
 )
-def test_a_policy_holds_for_what_it_applies_to(
+def test_a_policy_applies_only_to_the_kinds_in_apply_to(
     apply: Apply, metadata: Metadata, apply_to: str | None, kinds: set[str]
 ) -> None:
     apply(policy(apply_to=apply_to))
@@ -95,14 +95,16 @@ def test_a_policy_holds_for_what_it_applies_to(
     assert found == kinds
 
 
-def test_a_policy_a_queue_cannot_follow_is_passed_over_whole(apply: Apply, metadata: Metadata) -> None:
+def test_a_policy_that_a_queue_type_does_not_support_is_skipped_entirely(
+    apply: Apply, metadata: Metadata
+) -> None:
     apply(policy("stream", definition={"max-age": "7D", "max-length-bytes": 5}, priority=5))
     apply(policy("classic", definition={"max-length": 5}))
     assert vhost_of(metadata).policies_of("q", "classic")[0] is vhost_of(metadata).policies.by_name["classic"]
     assert vhost_of(metadata).policies_of("q", "stream")[0] is vhost_of(metadata).policies.by_name["stream"]
 
 
-def test_operator_policies_stand_beside_policies(apply: Apply, metadata: Metadata) -> None:
+def test_an_operator_policy_applies_beside_a_policy(apply: Apply, metadata: Metadata) -> None:
     apply(policy("p"))
     apply(policy("o", definition={"expires": 1000}, is_operator=True))
     mine, theirs = vhost_of(metadata).policies_of("q", "classic")
@@ -113,6 +115,6 @@ def test_operator_policies_stand_beside_policies(apply: Apply, metadata: Metadat
     assert vhost_of(metadata).policies_of("q", "classic")[1] is None
 
 
-def test_a_pattern_that_takes_forever_matches_nothing(apply: Apply, metadata: Metadata) -> None:
+def test_a_pattern_that_takes_too_long_matches_nothing(apply: Apply, metadata: Metadata) -> None:
     apply(policy(pattern="^(a|aa)+$"))
     assert vhost_of(metadata).policies_of("a" * 200 + "b", "classic")[0] is None

@@ -1,4 +1,4 @@
-"""What a node uses, as the kernel says it."""
+"""Resources used by the node, as the kernel reports them."""
 
 import os
 
@@ -8,7 +8,7 @@ from warren.flow.alarms import Alarms, Resource, ResourceLevel
 from warren.metrics.node_usage import NODE_COLUMNS, NodeUsage, descriptors_max, descriptors_used
 
 
-def test_figures_are_of_this_process() -> None:
+def test_the_figures_are_those_of_this_process() -> None:
     broker = Broker()
     broker.client()
     alarms = Alarms(broker.server.block)
@@ -20,7 +20,7 @@ def test_figures_are_of_this_process() -> None:
     assert 0 < shown["fd_used"] <= descriptors_max()
 
 
-def test_an_open_file_takes_a_descriptor() -> None:
+def test_an_open_file_uses_a_descriptor() -> None:
     before = descriptors_used()
     ends = os.pipe()
     assert descriptors_used() >= before + 2

@@ -1,4 +1,4 @@
-"""What a node does is sampled: what does nothing costs nothing, and what is gone is forgotten."""
+"""The sampler of statistics: idle objects cost nothing, and deleted objects are forgotten."""
 
 import pytest
 from tests.unit.session.client import Broker, Client, call, publication
@@ -27,7 +27,7 @@ class Node:
         return self.vhost.queues[name]
 
     def sample(self, interval: int) -> int:
-        """Answers how many turns it took."""
+        """Take one sample; returns the number of turns that it took."""
         return sum(1 for _ in self.sampler.sample(T0 + interval * STEP))
 
     def rates(self, owner: object, columns: tuple[str, ...], names: str) -> list[float]:
@@ -36,7 +36,7 @@ class Node:
         return [series.rate(self.sampler.time, columns.index(name)) for name in names.split()]
 
 
-def test_rates_are_of_the_last_interval() -> None:
+def test_rates_are_computed_over_the_last_interval() -> None:
     node = Node("q")
     node.client.send(*(publication("q", b"a") for _ in range(10)))
     node.sample(1)
@@ -55,24 +55,24 @@ def test_rates_are_of_the_last_interval() -> None:
     assert node.sampler.total.at(node.sampler.time, VHOST_COLUMNS.index("publish")) == 15
 
 
-def test_idle_queues_are_not_looked_at() -> None:
+def test_idle_queues_are_not_sampled() -> None:
     node = Node("busy", *(f"idle {number}" for number in range(1000)))
     node.client.send(publication("busy", b"a"))
     node.sample(1)
     assert [queue.history is None for queue in node.vhost.queues.values()] == [False] + [True] * 1000
     rows = node.sampler.row_count
     node.sample(2)
-    # The node's own three, whatever happens.
+    # The three series of the node itself are always sampled.
     assert node.sampler.row_count == rows + 3
 
 
-def test_a_pass_over_many_takes_many_turns() -> None:
+def test_sampling_many_queues_takes_many_turns() -> None:
     node = Node(*(f"q{number}" for number in range(500)))
     node.client.send(*(publication(f"q{number}", b"a") for number in range(500)))
     assert node.sample(1) >= 500 // limits.SAMPLED_PER_TURN
 
 
-def test_what_moves_during_a_pass_is_in_this_one_or_the_next() -> None:
+def test_changes_during_a_pass_are_in_this_pass_or_the_next() -> None:
     node = Node(*(f"q{number}" for number in range(300)))
     node.client.send(*(publication(f"q{number}", b"a") for number in range(300)))
     running = node.sampler.sample(T0 + STEP)
@@ -85,7 +85,7 @@ def test_what_moves_during_a_pass_is_in_this_one_or_the_next() -> None:
     assert sampled == [2] * 300
 
 
-def test_the_lengths_of_a_virtual_host_are_those_of_its_queues() -> None:
+def test_the_message_counts_of_a_vhost_are_those_of_its_queues() -> None:
     node = Node("q", "r", "empty")
     node.client.send(*(publication("q", b"a") for _ in range(3)), publication("r", b"b"))
     assert node.sampler.vhost_row(node.vhost)[:3] == (4, 4, 0)
@@ -98,7 +98,7 @@ def test_the_lengths_of_a_virtual_host_are_those_of_its_queues() -> None:
     assert node.sampler.total_row()[:2] == (1, 1)
 
 
-def test_where_very_many_queues_hold_messages_their_lengths_are_those_of_the_last_pass(
+def test_with_very_many_queues_the_totals_are_those_of_the_last_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sampler, "_ADDED_UP_MAX", 2)
@@ -123,7 +123,7 @@ def test_octets_of_connections_stay_counted_when_these_are_gone() -> None:
     assert 0 < sent <= connection.outbox.total
 
 
-def test_what_comes_and_goes_is_counted() -> None:
+def test_connections_channels_and_queues_are_counted_when_they_open_and_close() -> None:
     node = Node("q", "r")
     node.client.ask(methods.QueueDeclare(queue="q"), methods.QueueDelete(queue="r"))
     node.client.send(call(methods.ConnectionClose(200, "", 0, 0), channel=0))
@@ -139,7 +139,7 @@ def test_what_comes_and_goes_is_counted() -> None:
     }
 
 
-def test_samples_of_all_objects_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_samples_of_all_objects_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SAMPLES_MAX", 100)
     names = [f"q{number}" for number in range(30)]
     node = Node(*names)
@@ -150,7 +150,7 @@ def test_samples_of_all_objects_together_are_bounded(monkeypatch: pytest.MonkeyP
     assert node.rates(node.queue("q29"), QUEUE_COLUMNS, "publish") == [0.2]
 
 
-def test_samples_of_what_moves_no_more_are_forgotten() -> None:
+def test_samples_of_idle_objects_are_forgotten() -> None:
     node = Node("q")
     node.client.send(publication("q", b"a"))
     node.sample(1)

@@ -1,4 +1,4 @@
-"""Arguments of queues and exchanges: every text as RabbitMQ 3.10.8 answered it."""
+"""Arguments of queues and exchanges, with the texts of RabbitMQ 3.10.8."""
 
 from collections.abc import Mapping
 
@@ -85,7 +85,9 @@ REFUSED: list[tuple[dict[str, Value], str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "text"), REFUSED)
-def test_a_wrong_argument_is_refused_with_rabbitmqs_text(arguments: dict[str, Value], text: str) -> None:
+def test_an_invalid_argument_is_refused_with_the_text_of_rabbitmq(
+    arguments: dict[str, Value], text: str
+) -> None:
     with pytest.raises(PreconditionFailed) as caught:
         check_queue_arguments(QUEUE, arguments)
     assert caught.value.message == text.format(FOR)
@@ -109,11 +111,11 @@ ACCEPTED: list[dict[str, Value]] = [
 
 
 @pytest.mark.parametrize("arguments", ACCEPTED)
-def test_a_right_or_unknown_argument_is_taken(arguments: dict[str, Value]) -> None:
+def test_valid_and_unknown_arguments_are_accepted(arguments: dict[str, Value]) -> None:
     check_queue_arguments(QUEUE, arguments)
 
 
-def test_of_several_wrong_arguments_rabbitmqs_first_is_named() -> None:
+def test_of_several_invalid_arguments_the_one_that_rabbitmq_checks_first_is_named() -> None:
     with pytest.raises(PreconditionFailed, match="x-message-ttl"):
         check_queue_arguments(QUEUE, {"x-max-length": -1, "x-message-ttl": -1})
     with pytest.raises(PreconditionFailed, match="x-queue-type"):
@@ -128,20 +130,22 @@ def test_of_several_wrong_arguments_rabbitmqs_first_is_named() -> None:
         ((False,) * 3, "non-durable"),
     ],
 )
-def test_a_replicated_kind_refuses_what_it_cannot_be(properties: tuple[bool, bool, bool], name: str) -> None:
+def test_a_quorum_queue_or_stream_refuses_properties_that_it_cannot_have(
+    properties: tuple[bool, bool, bool], name: str
+) -> None:
     durable, exclusive, auto_delete = properties
     with pytest.raises(PreconditionFailed) as caught:
         check_queue_properties(QUEUE, "quorum", durable=durable, exclusive=exclusive, auto_delete=auto_delete)
     assert caught.value.message == f"invalid property '{name}' {FOR}"
 
 
-def test_a_replicated_kind_is_not_implemented_and_a_classic_queue_may_be_anything() -> None:
+def test_a_quorum_queue_is_not_implemented_and_a_classic_queue_accepts_every_property() -> None:
     with pytest.raises(AmqpNotImplemented):
         check_queue_properties(QUEUE, "quorum", durable=True, exclusive=False, auto_delete=False)
     check_queue_properties(QUEUE, "classic", durable=False, exclusive=True, auto_delete=True)
 
 
-def test_exchanges_named_in_arguments_are_strings() -> None:
+def test_an_exchange_named_in_an_argument_must_be_a_string() -> None:
     with pytest.raises(PreconditionFailed) as caught:
         dead_letter_exchange(QUEUE, {"x-dead-letter-exchange": Int32(5)})
     assert caught.value.message == f"invalid type 'signedint' for arg 'x-dead-letter-exchange' {FOR}".replace(
@@ -156,7 +160,7 @@ def test_exchanges_named_in_arguments_are_strings() -> None:
     assert alternate_exchange(ExchangeName("v", "x"), {}) is None
 
 
-def test_arguments_become_settings() -> None:
+def test_arguments_become_queue_settings() -> None:
     arguments = {
         "x-message-ttl": Int32(60000),
         "x-expires": 5,
@@ -186,7 +190,7 @@ def test_arguments_become_settings() -> None:
     assert queue_settings({}) is DEFAULT_SETTINGS
 
 
-def test_a_negative_delivery_limit_is_none_and_priority_zero_is_no_priorities() -> None:
+def test_a_negative_delivery_limit_means_none_and_max_priority_zero_means_no_priorities() -> None:
     settings = queue_settings({"x-delivery-limit": -1, "x-max-priority": 0})
     assert (settings.delivery_limit, settings.priority_max) == (None, None)
 
@@ -202,7 +206,7 @@ def test_a_negative_delivery_limit_is_none_and_priority_zero_is_no_priorities() 
         ({}, {"message-ttl": 1}, {"max-length": 4}, 4),
     ],
 )
-def test_of_two_limits_the_smaller_holds(
+def test_of_argument_and_policy_the_smaller_limit_applies(
     arguments: Mapping[str, Value],
     policy: Mapping[str, object] | None,
     operator_policy: Mapping[str, object] | None,
@@ -211,7 +215,7 @@ def test_of_two_limits_the_smaller_holds(
     assert queue_settings(arguments, policy, operator_policy).length_max == expected
 
 
-def test_of_two_names_or_behaviours_the_argument_holds() -> None:
+def test_of_argument_and_policy_the_argument_wins_for_names_and_overflow() -> None:
     settings = queue_settings(
         {"x-dead-letter-exchange": "mine", "x-overflow": "drop-head"},
         {"dead-letter-exchange": "theirs", "dead-letter-routing-key": "k", "overflow": "reject-publish"},

@@ -1,4 +1,4 @@
-"""BCC is taken out of what leaves the broker, and nothing else is."""
+"""The BCC header, and nothing else, is removed from messages that leave the broker."""
 
 from tests.unit.queues.samples import sent
 
@@ -8,7 +8,7 @@ from warren.wire.properties import BasicProperties
 from warren.wire.table import Int32
 
 
-def test_bcc_is_taken_out_and_everything_else_stays() -> None:
+def test_bcc_is_removed_and_other_headers_stay() -> None:
     headers = {"BCC": ["secret"], "CC": ["open"], "n": Int32(7)}
     before = BasicProperties(headers=headers, delivery_mode=2, message_id="m").encode_list()
     properties = BasicProperties.decode_list(strip_bcc(before))
@@ -17,12 +17,12 @@ def test_bcc_is_taken_out_and_everything_else_stays() -> None:
     assert (properties.delivery_mode, properties.message_id) == (2, "m")
 
 
-def test_an_empty_table_stays_when_bcc_was_all() -> None:
+def test_the_header_table_stays_when_bcc_was_its_only_entry() -> None:
     octets = strip_bcc(BasicProperties(headers={"BCC": []}).encode_list())
     assert BasicProperties.decode_list(octets).headers == {}
 
 
-def test_a_list_without_bcc_is_handed_back_as_it_is() -> None:
+def test_a_property_list_without_bcc_is_returned_unchanged() -> None:
     for properties in (
         BasicProperties(),
         BasicProperties(headers={"CC": ["a"]}),
@@ -32,7 +32,7 @@ def test_a_list_without_bcc_is_handed_back_as_it_is() -> None:
         assert strip_bcc(octets) is octets
 
 
-def test_a_message_without_bcc_is_left_as_it_is() -> None:
+def test_a_message_without_bcc_is_returned_unchanged() -> None:
     for headers in ({}, {"CC": ["b"]}):
         message = sent(headers=headers)
         assert message.flags & HAS_HEADERS
@@ -41,6 +41,6 @@ def test_a_message_without_bcc_is_left_as_it_is() -> None:
     assert without_bcc(message) is message
 
 
-def test_a_message_without_its_bcc_is_the_same_otherwise() -> None:
+def test_a_message_whose_bcc_was_removed_is_otherwise_equal() -> None:
     message = without_bcc(sent(headers={"BCC": ["b"], "n": 1}, priority=3, delivery_mode=2))
     assert (message.headers(), message.priority, message.is_persistent) == ({"n": 1}, 3, True)

@@ -1,4 +1,4 @@
-"""A column of numbers."""
+"""A growing array of 64-bit numbers."""
 
 import random
 
@@ -16,14 +16,14 @@ def column_of(numbers: list[int]) -> Column:
     return column
 
 
-def test_numbers_of_64_bits_stand_where_they_were_put() -> None:
+def test_numbers_of_64_bits_are_read_as_they_were_written() -> None:
     column = column_of([0, LARGEST, 7])
     assert [column.get(place) for place in range(column.count)] == [0, LARGEST, 7]
     column.put(1, 2**63)
     assert list(column.numbers()) == [0, 2**63, 7]
 
 
-def test_a_number_that_does_not_fit_is_refused() -> None:
+def test_a_number_out_of_range_is_refused() -> None:
     column = Column()
     for number in (-1, LARGEST + 1):
         with pytest.raises(OverflowError):
@@ -42,7 +42,7 @@ def test_a_column_grows(count: int) -> None:
     assert [column.get(place) for place in range(count)] == expected
 
 
-def test_what_is_cut_off_is_gone_and_its_room_is_used_again() -> None:
+def test_truncated_entries_are_gone_and_their_space_is_reused() -> None:
     column = column_of(list(range(20)))
     column.cut(5)
     assert list(column.numbers()) == [0, 1, 2, 3, 4]
@@ -52,7 +52,7 @@ def test_what_is_cut_off_is_gone_and_its_room_is_used_again() -> None:
         column.cut(7)
 
 
-def test_there_is_nothing_behind_the_last() -> None:
+def test_an_index_behind_the_end_is_refused() -> None:
     column = column_of([1, 2])
     with pytest.raises(IndexError):
         column.get(2)
@@ -62,7 +62,7 @@ def test_there_is_nothing_behind_the_last() -> None:
         Column().get(0)
 
 
-def test_what_was_taken_out_does_not_change() -> None:
+def test_a_slice_does_not_change() -> None:
     column = column_of([1, 2])
     before = column.numbers()
     column.put(0, 9)
@@ -70,6 +70,6 @@ def test_what_was_taken_out_does_not_change() -> None:
     assert list(before) == [1, 2]
 
 
-def test_two_columns_have_nothing_in_common() -> None:
+def test_two_columns_share_no_data() -> None:
     first, second = column_of([1]), column_of([2])
     assert (first.get(0), second.get(0)) == (1, 2)

@@ -1,4 +1,4 @@
-"""Second declarations: texts as RabbitMQ 3.10.8 answered them."""
+"""Inequivalent redeclarations, with the texts of RabbitMQ 3.10.8."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def inequivalent(current: dict[str, Value], received: dict[str, Value]) -> str:
     return caught.value.message.removeprefix("inequivalent arg ")
 
 
-def test_a_property_that_differs_is_named() -> None:
+def test_a_different_property_is_named() -> None:
     with pytest.raises(PreconditionFailed) as caught:
         check_same(QUEUE, "durable", current=False, received=True)
     assert caught.value.message == (
@@ -49,12 +49,12 @@ def test_a_property_that_differs_is_named() -> None:
         ),
     ],
 )
-def test_an_argument_that_was_not_there_is_described(value: Value, written: str) -> None:
+def test_an_added_argument_is_described(value: Value, written: str) -> None:
     text = inequivalent({}, {"x-max-length": value})
     assert text == f"'x-max-length' for {QUEUE}: received the value {written} but current is none"
 
 
-def test_an_argument_that_is_missing_is_described() -> None:
+def test_a_missing_argument_is_described() -> None:
     text = inequivalent({"x-expires": Int32(500000), "x-max-length": Int32(5)}, {})
     assert text == (
         f"'x-expires' for {QUEUE}: received none but current is the value '500000' of type 'signedint'"
@@ -76,7 +76,7 @@ def test_two_values_are_quoted_without_their_types() -> None:
     )
 
 
-def test_the_width_of_an_integer_and_the_kind_of_a_string_do_not_count() -> None:
+def test_the_types_of_integers_and_strings_do_not_matter() -> None:
     for same in (5, Int8(5), UInt8(5), Timestamp(5)):
         check_same_arguments(
             QUEUE, CLASSIC, current={"x-max-length": Int32(5)}, received={"x-max-length": same}
@@ -84,7 +84,7 @@ def test_the_width_of_an_integer_and_the_kind_of_a_string_do_not_count() -> None
     check_same_arguments(QUEUE, CLASSIC, current={"x-overflow": "a"}, received={"x-overflow": b"a"})
 
 
-def test_unknown_arguments_and_an_explicit_default_type_do_not_count() -> None:
+def test_unknown_arguments_and_an_explicit_default_type_do_not_matter() -> None:
     check_same_arguments(QUEUE, CLASSIC, current={}, received={"x-foo": 1, "x-queue-type": "classic"})
     check_same_arguments(QUEUE, CLASSIC, current={"x-queue-type": "classic"}, received={"x-bar": {}})
     assert inequivalent({}, {"x-queue-type": "banana"}) == (

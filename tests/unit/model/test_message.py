@@ -1,4 +1,4 @@
-"""A message keeps the octets of its publisher, and says what is in them when it is asked."""
+"""A message stores the bytes that were published, and decodes them on demand."""
 
 import pytest
 from hypothesis import given
@@ -8,7 +8,7 @@ from warren.model.message import BODY_END, NO_PROPERTIES, Message, body_size_of,
 from warren.wire.properties import BasicProperties
 
 
-def test_it_says_what_it_was_published_with() -> None:
+def test_fields_are_those_that_were_published() -> None:
     properties = BasicProperties(delivery_mode=2, headers={"a": 1}, priority=7, expiration="5")
     message = Message.compose(encode_address("ex", "a.b"), properties, b"body" + BODY_END, now=9)
     assert (message.exchange, message.routing_key, message.body, message.body_size) == (
@@ -22,19 +22,19 @@ def test_it_says_what_it_was_published_with() -> None:
     assert (message.property_list, message.content) == (properties.encode_list(), b"body\xce")
 
 
-def test_without_properties_it_says_nothing() -> None:
+def test_a_message_without_properties_has_none() -> None:
     message = Message.compose(encode_address("", ""), BasicProperties(), BODY_END, now=0)
     assert (message.exchange, message.routing_key, message.body, message.headers()) == ("", "", b"", {})
     assert (message.is_persistent, message.priority, message.body_size) == (False, 0, 0)
 
 
-def test_a_header_table_that_was_sent_empty_is_one() -> None:
+def test_an_empty_header_table_is_preserved() -> None:
     message = Message.compose(encode_address("", ""), BasicProperties(headers={}), BODY_END, now=0)
     assert message.headers() == {}
     assert message.properties().headers == {}
 
 
-def test_the_two_ways_to_make_one_are_the_same() -> None:
+def test_both_constructors_make_equal_messages() -> None:
     for make in (Message, new_message):
         message = make(b"\0\0", NO_PROPERTIES, b"x\xce", 5)
         assert (message.address, message.body, message.published_at) == (b"\0\0", b"x", 5)
@@ -42,7 +42,7 @@ def test_the_two_ways_to_make_one_are_the_same() -> None:
 
 
 @pytest.mark.parametrize("now", [0, 0xFFFF, 0x10000, 1_763_700_000_123, 2**48 - 1])
-def test_it_keeps_the_time_to_the_millisecond(now: int) -> None:
+def test_the_arrival_time_has_milliseconds(now: int) -> None:
     for make in (Message, new_message):
         message = make(b"\0\0", NO_PROPERTIES, BODY_END, now)
         assert message.published_at == now
@@ -50,7 +50,7 @@ def test_it_keeps_the_time_to_the_millisecond(now: int) -> None:
         assert message.published_at == now // 2
 
 
-def test_with_other_properties_it_is_the_same_message() -> None:
+def test_a_message_with_other_properties_has_the_same_address_and_body() -> None:
     properties = BasicProperties(delivery_mode=2, priority=3, headers={"a": 1})
     message = Message.compose(encode_address("ex", "k"), properties, b"x" + BODY_END, now=7)
     changed = message.with_property_list(BasicProperties(headers={}).encode_list())

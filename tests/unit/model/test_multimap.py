@@ -1,4 +1,4 @@
-"""Values by key: each once, in order of arrival."""
+"""A multimap whose values are unique per key and in order of arrival."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +7,7 @@ from warren.model.multimap import Multimap
 
 
 class Equal:
-    """Equal to those of the same number, and not the same."""
+    """A value equal to others with the same number, but not identical."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -36,7 +36,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["add", "add", "remove"]), st.integer
 
 
 @given(STEPS)
-def test_it_does_what_a_list_of_pairs_does(steps: list[tuple[str, int, int]]) -> None:
+def test_it_behaves_as_a_list_of_pairs(steps: list[tuple[str, int, int]]) -> None:
     groups: Multimap[int] = Multimap()
     pairs: list[tuple[int, int]] = []
     for step, key, value in steps:

@@ -1,4 +1,4 @@
-"""Names as they are written, stripped and made up."""
+"""Names: their notation in texts, stripping of line ends, and generation."""
 
 from warren.model.names import ExchangeName, QueueName, generated_name, stripped
 

@@ -1,4 +1,4 @@
-"""Regular expressions of users: what they find, and what one of them costs at most."""
+"""Regular expressions of users: what they match, and the bound on the time of a match."""
 
 import time
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ from warren.model.patterns import (
     take_suspended,
 )
 
-# Each goes wrong in a way of its own: nested, overlapping and counted repetitions, groups that refer back,
-# places that look around, recursion, properties of letters, approximate search, and what grows by itself.
+# Each is slow for a reason of its own: nested, overlapping and counted repetitions, back references,
+# lookaround, recursion, Unicode properties, fuzzy search, and exponential growth.
 HOSTILE = [
     "^(a+)+$",
     "^(a|a)*(a|a)*(a|a)*$",
@@ -48,35 +48,35 @@ def fresh() -> Iterator[None]:
     take_suspended()
 
 
-def test_a_pattern_is_found_anywhere() -> None:
+def test_a_pattern_matches_anywhere() -> None:
     assert matches("b+", "abc")
     assert not matches("^b", "abc")
     assert matches("", "")
 
 
-def test_a_pattern_that_takes_too_long_is_not_found() -> None:
+def test_a_pattern_that_takes_too_long_does_not_match() -> None:
     assert not matches("^(a|aa)+$", "a" * 200 + "b")
 
 
-def test_what_is_no_pattern_is_said_and_where() -> None:
+def test_an_invalid_pattern_is_an_error_with_its_place() -> None:
     assert pattern_error("(") == ("missing )", 1)
     assert pattern_error("^amq\\.gen-[[:alnum:]]+$") is None
 
 
 @pytest.mark.parametrize("pattern", HOSTILE)
-def test_a_hostile_pattern_has_so_much_of_the_processor_and_no_more(pattern: str) -> None:
-    """A generous bound in time of this thread, of which 1,000 names without one would take days."""
+def test_a_hostile_pattern_takes_a_bounded_processor_time(pattern: str) -> None:
+    """The bound is in time of this thread; without it, 1,000 names would take days."""
     assert new_pattern_error(pattern) is None
     before = time.thread_time()
     for at, name in product(range(200), NAMES):
         matches(pattern, f"{at}{name}")
     a_try = limits.PATTERN_GRACE_S + limits.PATTERN_MATCH_S
     bound = 1_000 * limits.PATTERN_GRACE_S + limits.PATTERN_SLOW_MAX * a_try
-    # Looking at the clock takes time, too, and the interpreter between the matches.
+    # Reading the clock and the interpreter between the matches take time as well.
     assert time.thread_time() - before < 20 * bound
 
 
-def test_a_pattern_without_second_tries_is_suspended_and_named_once() -> None:
+def test_a_pattern_that_used_up_its_time_is_suspended_and_reported_once() -> None:
     hostile = "^(a|aa)+$"
     for number in range(limits.PATTERN_SLOW_MAX + 10):
         assert not matches(hostile, "a" * 200 + str(number))
@@ -85,7 +85,7 @@ def test_a_pattern_without_second_tries_is_suspended_and_named_once() -> None:
     assert take_suspended() == []
 
 
-def test_a_suspended_pattern_is_still_found_in_names_that_were_not_made_up_for_it() -> None:
+def test_a_suspended_pattern_still_matches_ordinary_names() -> None:
     shared = "^(team-a|(t+)+)$"
     for number in range(limits.PATTERN_SLOW_MAX + 10):
         matches(shared, "t" * 200 + str(number))
@@ -94,7 +94,7 @@ def test_a_suspended_pattern_is_still_found_in_names_that_were_not_made_up_for_i
     assert not matches(shared, "team-b")
 
 
-def test_quick_matches_earn_slow_ones_back() -> None:
+def test_quick_matches_restore_the_time_allowance() -> None:
     hostile = "^(a|aa)+$"
     for number in range(3 * limits.PATTERN_SLOW_MAX):
         matches(hostile, "a" * 200 + str(number % 2))
@@ -103,7 +103,7 @@ def test_quick_matches_earn_slow_ones_back() -> None:
     assert not is_suspended(hostile)
 
 
-def test_harmless_patterns_are_never_suspended() -> None:
+def test_simple_patterns_are_never_suspended() -> None:
     harmless = [
         r"^(?!secret\.).*",
         "^orders\\..*$",
@@ -135,7 +135,7 @@ def test_harmless_patterns_are_never_suspended() -> None:
         ("))", 2),
     ],
 )
-def test_the_size_of_a_pattern_is_counted_with_its_repetitions(pattern: str, size: int) -> None:
+def test_the_size_of_a_pattern_includes_its_repetitions(pattern: str, size: int) -> None:
     bound = limits.PATTERN_KEPT_SIZE_MAX
     assert expanded_size(pattern) == pytest.approx(size, rel=0.5) or min(expanded_size(pattern), size) > bound
 
@@ -158,21 +158,21 @@ def test_the_size_of_a_pattern_is_counted_with_its_repetitions(pattern: str, siz
         "(?:[^]x]y){5000}",
     ],
 )
-def test_a_pattern_that_would_take_long_to_compile_is_refused_before(pattern: str) -> None:
+def test_a_pattern_that_takes_long_to_compile_is_refused_before_it_is_compiled(pattern: str) -> None:
     before = time.thread_time()
     assert new_pattern_error(pattern) == ("regular expression is too large", 0)
-    # One of them took two seconds, another for ever.
+    # Compilation of one takes two seconds, that of the other would never end.
     assert time.thread_time() - before < 0.5
 
 
-def test_a_pattern_of_an_older_log_that_is_far_too_large_is_taken_and_found_nowhere() -> None:
+def test_an_oversized_pattern_of_an_old_log_is_accepted_and_matches_nothing() -> None:
     pattern = "(a{1000}){1000}|orders"
     assert pattern_error(pattern) is None
     assert not matches(pattern, "orders")
     assert take_suspended() == [pattern]
 
 
-def test_what_many_scopes_make_is_no_new_pattern_and_may_be_larger() -> None:
+def test_patterns_made_from_scopes_may_be_larger() -> None:
     joined = "|".join(f"^orders-{number}$" for number in range(1_000))
     assert is_too_large(joined)
     assert matches(joined, "orders-17")

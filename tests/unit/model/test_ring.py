@@ -1,4 +1,4 @@
-"""A row of references in blocks: first in, first out, and any place in between."""
+"""A queue of references in blocks, with access to any place."""
 
 import gc
 import weakref
@@ -14,7 +14,7 @@ def listed(ring: Ring) -> list[object]:
     return [ring.get(place) for place in range(ring.count)]
 
 
-def test_an_empty_ring_has_nothing_to_give() -> None:
+def test_an_empty_ring_has_no_entries() -> None:
     ring = Ring()
     with pytest.raises(IndexError):
         ring.popleft()
@@ -25,7 +25,7 @@ def test_an_empty_ring_has_nothing_to_give() -> None:
             ring.take(place)
 
 
-def test_a_taken_place_holds_none_until_the_front_passes_it() -> None:
+def test_a_removed_entry_stays_empty_until_the_front_passes_it() -> None:
     ring = Ring()
     for item in "abc":
         ring.append(item)
@@ -52,7 +52,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.integers(0, 20))
-def test_it_does_what_a_list_does(steps: list[tuple[str, int]], turned: int) -> None:
+def test_it_behaves_as_a_list(steps: list[tuple[str, int]], turned: int) -> None:
     ring, naive = Ring(), []
     for item in range(turned):
         ring.append(item)
@@ -79,7 +79,7 @@ LONG_STEPS = st.lists(
 
 
 @given(LONG_STEPS)
-def test_it_does_what_a_list_does_in_many_blocks(steps: list[tuple[str, int]]) -> None:
+def test_it_behaves_as_a_list_across_many_blocks(steps: list[tuple[str, int]]) -> None:
     ring, naive = Ring(), []
     for step, value in steps:
         if step == "append":
@@ -101,7 +101,7 @@ def test_it_does_what_a_list_does_in_many_blocks(steps: list[tuple[str, int]]) -
 
 
 @pytest.mark.parametrize("length", [0, 1, 7, 300, 511, 512, 513, 2000])
-def test_a_row_that_keeps_its_length_goes_on_for_ever(length: int) -> None:
+def test_a_ring_of_constant_length_works_without_end(length: int) -> None:
     ring = Ring()
     for item in range(length):
         ring.append(item)
@@ -111,7 +111,7 @@ def test_a_row_that_keeps_its_length_goes_on_for_ever(length: int) -> None:
     assert listed(ring) == list(range(70_000, 70_000 + length))
 
 
-def test_nothing_is_held_once_it_was_taken_or_passed() -> None:
+def test_no_reference_to_a_removed_entry_remains() -> None:
     class Held:
         pass
 

@@ -1,4 +1,4 @@
-"""The audit log says who changed what, and no secret."""
+"""The audit log names who changed what, and contains no secret."""
 
 import logging
 
@@ -29,7 +29,9 @@ def lines(
     return [f"{record.levelname} {record.getMessage()}" for record in caplog.records]
 
 
-def test_changes_are_logged_with_who_made_them(caplog: pytest.LogCaptureFixture, metadata: Metadata) -> None:
+def test_a_change_is_logged_with_the_user_who_made_it(
+    caplog: pytest.LogCaptureFixture, metadata: Metadata
+) -> None:
     caplog.set_level(logging.DEBUG, "warren.audit")
     user = commands.PutUser(name="bob", password_hash=MARKER.encode(), hashing_algorithm="")
     uri = commands.SetGlobalParameter(name="upstream", value={"uri": f"amqp://u:{MARKER}@host"})
@@ -41,7 +43,7 @@ def test_changes_are_logged_with_who_made_them(caplog: pytest.LogCaptureFixture,
     assert MARKER not in "".join(found)
 
 
-def test_why_something_was_refused_is_logged_without_terms_of_erlang(
+def test_a_refusal_is_logged_without_erlang_terms(
     caplog: pytest.LogCaptureFixture, metadata: Metadata
 ) -> None:
     wrong = commands.SetPolicy(
@@ -54,7 +56,9 @@ def test_why_something_was_refused_is_logged_without_terms_of_erlang(
     )
 
 
-def test_queues_are_logged_at_debug_level_only(caplog: pytest.LogCaptureFixture, metadata: Metadata) -> None:
+def test_changes_of_queues_are_logged_at_debug_level_only(
+    caplog: pytest.LogCaptureFixture, metadata: Metadata
+) -> None:
     queue = commands.DeclareQueue(vhost="/", name="q")
     caplog.set_level(logging.INFO, "warren.audit")
     assert lines(caplog, metadata, commands.PutVhost(name="/"), queue)[8:] == []
@@ -63,7 +67,7 @@ def test_queues_are_logged_at_debug_level_only(caplog: pytest.LogCaptureFixture,
     assert line == "DEBUG user 'alice': queue.deleted: name 'q', vhost '/'"
 
 
-def test_no_term_of_erlangs_is_logged(caplog: pytest.LogCaptureFixture, metadata: Metadata) -> None:
+def test_no_erlang_term_is_logged(caplog: pytest.LogCaptureFixture, metadata: Metadata) -> None:
     caplog.set_level(logging.DEBUG, "warren.audit")
     vhost = commands.PutVhost(name="/", description="shop", tags=("a",))
     queue = commands.DeclareQueue(vhost="/", name="q", arguments={"x-max-length": 5})

@@ -1,4 +1,4 @@
-"""Which backends are asked, and in which order."""
+"""The configuration of authentication backends and their order."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def made(**entries: str) -> Authenticator:
         {"_1_authn": "oauth2", "_1_authz": "internal"},
     ],
 )
-def test_what_rabbitmq_takes_is_taken(entries: dict[str, str]) -> None:
+def test_valid_backends_of_rabbitmq_are_accepted(entries: dict[str, str]) -> None:
     assert isinstance(made(**entries), Authenticator)
 
 
@@ -42,11 +42,11 @@ def test_what_rabbitmq_takes_is_taken(entries: dict[str, str]) -> None:
         ({"_1_who": "internal"}, "must end with a number, authn or authz"),
     ],
 )
-def test_what_has_no_meaning_is_refused(entries: dict[str, str], text: str) -> None:
+def test_inconsistent_backends_are_refused(entries: dict[str, str], text: str) -> None:
     with pytest.raises(BootRefused, match=text):
         made(**entries)
 
 
-def test_a_backend_that_is_not_there_is_refused_and_not_passed_over() -> None:
+def test_an_unsupported_backend_is_refused_instead_of_skipped() -> None:
     with pytest.raises(ConfigError, match="must be one of"):
         made(_1="http")

@@ -1,4 +1,4 @@
-"""The broker without sockets: what exists at first, and what happens to clients of what is gone."""
+"""The broker without sockets: its initial objects, and clients of deleted vhosts and users."""
 
 import asyncio
 import json
@@ -19,13 +19,13 @@ from warren.session.peer import Peer
 from warren.wire.method import Method
 from warren.wire.methods import ChannelOpen, ConnectionOpen, ConnectionStartOk, ConnectionTuneOk, QueueDeclare
 
-# Compared at once, where argon2 takes a thread and its time.
+# Verified at once, whereas argon2 takes a thread and time.
 QUICK = ConfigEntry("password_hashing_module", "rabbit_password_hashing_sha256", "test")
 PEER = Peer(host="127.0.0.1", port=1, server_host="127.0.0.1", server_port=5672)
 
 
-class Asleep(OutputListener):
-    """Nobody writes what the connections have to say."""
+class IgnoredOutput(OutputListener):
+    """An output listener that writes nothing."""
 
     def output_ready(self) -> None:
         pass
@@ -50,7 +50,7 @@ def say(connection: Connection, octets: bytes) -> None:
 
 
 def connect(broker: Broker, vhost: str = "/", user: str = "guest") -> Connection:
-    connection = Connection(broker.server, PEER, Asleep(), 0)
+    connection = Connection(broker.server, PEER, IgnoredOutput(), 0)
     login = ConnectionStartOk({}, "PLAIN", f"\x00{user}\x00guest", "en_US")
     methods: Iterable[Method] = (login, ConnectionTuneOk(2047, 131_072, 0), ConnectionOpen(vhost))
     say(connection, b"AMQP\x00\x00\x09\x01" + b"".join(map(frame, methods)))
@@ -59,7 +59,7 @@ def connect(broker: Broker, vhost: str = "/", user: str = "guest") -> Connection
     return connection
 
 
-def test_a_new_broker_has_a_guest_in_a_virtual_host() -> None:
+def test_a_new_broker_has_the_user_guest_and_a_vhost() -> None:
     async def work() -> None:
         broker = make()
         assert list(broker.server.vhost_services) == ["/"]
@@ -69,7 +69,7 @@ def test_a_new_broker_has_a_guest_in_a_virtual_host() -> None:
     asyncio.run(work())
 
 
-def test_the_clients_of_a_removed_virtual_host_are_told_and_those_of_others_stay() -> None:
+def test_deleting_a_vhost_closes_its_connections_and_no_others() -> None:
     async def work() -> None:
         broker = make()
         await broker.proposals.propose(PutVhost(name="v"))
@@ -90,7 +90,7 @@ def test_the_clients_of_a_removed_virtual_host_are_told_and_those_of_others_stay
     asyncio.run(work())
 
 
-def test_the_connections_of_a_removed_user_are_closed() -> None:
+def test_deleting_a_user_closes_their_connections() -> None:
     async def work() -> None:
         broker = make()
         connection = connect(broker)
@@ -103,7 +103,7 @@ def test_the_connections_of_a_removed_user_are_closed() -> None:
     asyncio.run(work())
 
 
-def test_with_definitions_no_default_user_is_made(tmp_path: Path) -> None:
+def test_with_a_definitions_file_no_default_user_is_created(tmp_path: Path) -> None:
     (tmp_path / "2.json").write_text(json.dumps({"vhosts": [{"name": "b"}]}))
     (tmp_path / "1.json").write_text(json.dumps({"vhosts": [{"name": "a"}]}))
 
@@ -127,7 +127,7 @@ def test_definitions_that_are_nested_too_deep_are_refused(tmp_path: Path) -> Non
     asyncio.run(work())
 
 
-def test_definitions_that_refer_to_nothing_are_refused(tmp_path: Path) -> None:
+def test_definitions_that_refer_to_missing_objects_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     permission = {"user": "nobody", "vhost": "/", "configure": "", "write": "", "read": ""}
     file.write_text(json.dumps({"permissions": [permission]}))

@@ -1,4 +1,4 @@
-"""Settings from every source."""
+"""Settings from files, environment and command line."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def write(folder: Path, text: str, name: str = "rabbitmq.conf") -> str:
     return str(path)
 
 
-def test_a_rabbitmq_conf_is_understood(tmp_path: Path) -> None:
+def test_a_rabbitmq_conf_is_read(tmp_path: Path) -> None:
     config = load(write(tmp_path, RABBITMQ_CONF), {})
     assert config.family(settings.TCP) == {"default": Address("", 5673), "1": Address("::1", 5674)}
     assert config.family(settings.TLS) == {"2": Address("127.0.0.1", 5671)}
@@ -63,7 +63,7 @@ def test_a_rabbitmq_conf_is_understood(tmp_path: Path) -> None:
     assert config.get(settings.FRAME_SIZE) == 131_072
 
 
-def test_what_has_no_effect_is_named_in_a_warning(tmp_path: Path) -> None:
+def test_a_setting_without_effect_is_named_in_a_warning(tmp_path: Path) -> None:
     warnings = load(write(tmp_path, RABBITMQ_CONF), {}).warnings
     assert [warning.split(": ")[1] for warning in warnings] == [
         "num_acceptors.tcp has no effect",
@@ -75,7 +75,7 @@ def test_what_has_no_effect_is_named_in_a_warning(tmp_path: Path) -> None:
     ]
 
 
-def test_the_same_in_toml(tmp_path: Path) -> None:
+def test_a_toml_file_is_read(tmp_path: Path) -> None:
     text = """
     heartbeat = 30
     auth_mechanisms = ["EXTERNAL", "PLAIN"]
@@ -91,7 +91,7 @@ def test_the_same_in_toml(tmp_path: Path) -> None:
     assert config.get(settings.LISTENER_TLS.is_certificate_required) is True
 
 
-def test_the_environment_comes_over_the_file_and_the_command_line_over_both(tmp_path: Path) -> None:
+def test_the_environment_overrides_the_file_and_the_command_line_overrides_both(tmp_path: Path) -> None:
     file = write(tmp_path, "heartbeat = 30\nlisteners.tcp.default = 1\nchannel_max = 5\n")
     environment = {"WARREN_HEARTBEAT": "40", "WARREN_LISTENERS_TCP_DEFAULT": "2", "PATH": "x"}
     config = load(file, environment)
@@ -105,7 +105,7 @@ def test_the_environment_comes_over_the_file_and_the_command_line_over_both(tmp_
     assert load(file, environment, flags).family(settings.TCP) == {"default": Address("", 3)}
 
 
-def test_an_unknown_variable_is_only_warned_of_and_those_of_kubernetes_are_not() -> None:
+def test_an_unknown_variable_is_a_warning_and_those_of_kubernetes_are_ignored() -> None:
     environment = {
         "WARREN_NONSENSE": "1",
         "WARREN_PORT": "tcp://10.0.0.1:5672",
@@ -140,7 +140,7 @@ def test_an_unknown_variable_is_only_warned_of_and_those_of_kubernetes_are_not()
         ("= 5", "not of the form 'key = value'"),
     ],
 )
-def test_what_is_wrong_is_refused_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+def test_an_invalid_setting_is_refused_with_its_line(tmp_path: Path, line: str, message: str) -> None:
     file = write(tmp_path, f"# one\n\n{line}\n")
     with pytest.raises(ConfigError) as caught:
         load(file, {})
@@ -157,7 +157,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         load(write(tmp_path, "a = = 1", "warren.toml"), {})
 
 
-def test_none_empties_a_family() -> None:
+def test_the_value_none_empties_a_family() -> None:
     config = Config([ConfigEntry("loopback_users", "none", "x"), ConfigEntry("listeners.tcp", "none", "x")])
     assert config.family(settings.LOOPBACK_USERS) == {}
     assert config.family(settings.TCP) == {}
@@ -165,14 +165,14 @@ def test_none_empties_a_family() -> None:
     assert config.family(settings.LOOPBACK_USERS) == {"a.b": True}
 
 
-def test_every_setting_has_a_description_and_a_key_of_its_own() -> None:
+def test_every_setting_has_a_description_and_a_unique_key() -> None:
     keys = [setting.key for setting in settings.ALL]
     assert len(keys) == len(set(keys)) > 50
     # The reference and the help show each description without its neighbours.
     assert not [key.key for key in settings.ALL if len(key.reason) < 20 or "the same" in key.reason]
 
 
-def test_every_default_of_the_settings_reference_can_be_used() -> None:
+def test_every_default_in_the_settings_reference_is_valid() -> None:
     page = (Path(__file__).parents[3] / "docs/guide/settings.md").read_text()
     rows = [row.split(" | ", 2)[:2] for row in page.splitlines() if row.startswith("| `")]
     assert len(rows) == len(settings.ALL)
@@ -182,7 +182,7 @@ def test_every_default_of_the_settings_reference_can_be_used() -> None:
             Config([ConfigEntry(key.replace("…", name), of_family, "the page")])
 
 
-def test_a_folder_is_read_in_the_order_of_its_names(tmp_path: Path) -> None:
+def test_files_of_a_directory_are_read_in_order_of_their_names(tmp_path: Path) -> None:
     (tmp_path / "20.conf").write_text("heartbeat = 2\n")
     (tmp_path / "10.toml").write_text("heartbeat = 1\nchannel_max = 5\n")
     (tmp_path / "README").write_text("not a setting")
@@ -192,7 +192,7 @@ def test_a_folder_is_read_in_the_order_of_its_names(tmp_path: Path) -> None:
     assert config.place("channel_max") == str(tmp_path / "10.toml")
 
 
-def test_rabbitmqs_own_variables_name_files_too(tmp_path: Path) -> None:
+def test_variables_of_rabbitmq_name_configuration_files(tmp_path: Path) -> None:
     write(tmp_path, "heartbeat = 1\n")
     more = tmp_path / "conf.d"
     more.mkdir()
@@ -204,7 +204,7 @@ def test_rabbitmqs_own_variables_name_files_too(tmp_path: Path) -> None:
     assert load("", own).files == (str(more),)
 
 
-def test_values_name_variables_of_the_environment(tmp_path: Path) -> None:
+def test_values_may_refer_to_environment_variables(tmp_path: Path) -> None:
     file = write(tmp_path, "default_pass = $(SECRET)-$(OTHER)\ncluster_name = $5 $( x\n")
     config = load(file, {"SECRET": "a", "OTHER": "b"})
     assert (config.get(settings.DEFAULT_PASSWORD), config.get(settings.CLUSTER_NAME)) == ("a-b", "$5 $( x")
@@ -212,7 +212,7 @@ def test_values_name_variables_of_the_environment(tmp_path: Path) -> None:
         load(file, {"SECRET": "a"})
 
 
-def test_a_refusal_shows_what_was_written_unless_it_is_secret(tmp_path: Path) -> None:
+def test_an_error_shows_the_invalid_value_unless_it_is_secret(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"heartbeat must be a number from 0 to 65535, not 'often'"):
         load(write(tmp_path, "heartbeat = often\n"), {})
     with pytest.raises(ConfigError, match="default_pass is encrypted by RabbitMQ") as refused:
@@ -220,7 +220,7 @@ def test_a_refusal_shows_what_was_written_unless_it_is_secret(tmp_path: Path) ->
     assert "s3cret" not in str(refused.value)
 
 
-def test_a_renamed_setting_still_works_under_its_old_key_with_a_warning(tmp_path: Path) -> None:
+def test_a_renamed_setting_works_under_its_old_key_with_a_warning(tmp_path: Path) -> None:
     assert DEPRECATED_KEYS == {"login_failures.free": "login_failures.allowed"}
     file = write(tmp_path, "login_failures.free = 3\n")
     config = load(file, {})

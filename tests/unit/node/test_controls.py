@@ -1,4 +1,4 @@
-"""What people ask of a node, and what they are told if it cannot be."""
+"""Operations on a running node, and their refusals."""
 
 import asyncio
 import logging
@@ -33,14 +33,14 @@ def controls(**entries: str) -> tuple[NodeControls, NodeLog]:
         ("1GB", None, "the disk is not watched here"),
     ],
 )
-def test_a_limit_that_is_none_is_refused(absolute: object, relative: object, text: str) -> None:
+def test_an_invalid_limit_is_refused(absolute: object, relative: object, text: str) -> None:
     found, log = controls()
     with pytest.raises(ControlRefused, match=text):
         found.set_limit("guest", "disk", absolute=absolute, relative=relative)
     log.stop()
 
 
-def test_a_log_without_a_file_is_not_begun_anew() -> None:
+def test_rotating_the_log_without_a_log_file_is_refused() -> None:
     found, log = controls()
     with pytest.raises(ControlRefused, match="nothing is logged to a file"):
         found.rotate_log("guest")
@@ -49,7 +49,7 @@ def test_a_log_without_a_file_is_not_begun_anew() -> None:
     log.stop()
 
 
-def test_levels_and_categories_that_there_are_not_are_named() -> None:
+def test_unknown_log_levels_and_categories_are_named() -> None:
     found, log = controls()
     with pytest.raises(ControlRefused, match="no such level 'loud'"):
         found.set_log_level("guest", "loud", "")
@@ -58,7 +58,7 @@ def test_levels_and_categories_that_there_are_not_are_named() -> None:
     log.stop()
 
 
-def test_who_changed_something_is_logged(tmp_path: Path) -> None:
+def test_the_user_who_changed_something_is_logged(tmp_path: Path) -> None:
     found, log = controls(log__file="log", log__dir=str(tmp_path), log__file__rotation__count="1")
     found.set_log_level("alice", "debug", "")
     assert found.log().levels == {"default": "debug"}
@@ -75,7 +75,7 @@ def test_who_changed_something_is_logged(tmp_path: Path) -> None:
     assert logging.getLogger("warren").handlers == []
 
 
-def test_settings_have_their_places() -> None:
+def test_settings_are_shown_with_their_source() -> None:
     found, log = controls(default_pass="secret")
     rows = {row.key: row for row in found.settings()}
     assert (rows["default_pass"].value, rows["default_pass"].origin) == ("********", "here")

@@ -1,4 +1,4 @@
-"""Keys from files and from a key server."""
+"""Keys for tokens, from files and from a key server."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ OTHER = ECKey.generate_key("P-256", {"kid": "two"})
 
 
 class HandClock:
-    """Stands where it is put."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.at = 0
@@ -40,7 +40,7 @@ def test_a_key_is_read_from_a_file(key: RSAKey, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", [None, "", "secret", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"]
 )
-def test_what_is_no_key_is_refused(text: str | None, tmp_path: Path) -> None:
+def test_an_invalid_key_is_refused(text: str | None, tmp_path: Path) -> None:
     path = tmp_path / "key.pem"
     if text is not None:
         path.write_text(text)
@@ -51,18 +51,18 @@ def test_what_is_no_key_is_refused(text: str | None, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "url", ["http://keys.example.org/", "http://192.0.2.1:80/", "ftp://localhost/", "keys"]
 )
-def test_a_key_server_elsewhere_is_asked_by_https_alone(url: str) -> None:
+def test_a_remote_key_server_must_use_https(url: str) -> None:
     with pytest.raises(BootRefused, match="must be an https address"):
         Keyring(KeyringSettings(url=url), HandClock())
 
 
-def test_a_file_of_authorities_must_be_there(tmp_path: Path) -> None:
+def test_the_file_of_certificate_authorities_must_exist(tmp_path: Path) -> None:
     with pytest.raises(BootRefused, match="cannot read CA certificates from"):
         Keyring(KeyringSettings(url="https://localhost/", authority_file=str(tmp_path / "none")), HandClock())
 
 
 class Served:
-    """A key server on this machine, and a keyring that asks it."""
+    """A key server on this machine, and a keyring that uses it."""
 
     def __init__(self) -> None:
         self.body = b""
@@ -88,7 +88,7 @@ class Served:
         return Keyring(KeyringSettings(url=f"http://127.0.0.1:{port}/keys"), self.clock)
 
 
-def test_who_asks_at_once_has_one_answer_and_strangers_are_not_looked_for_again_soon() -> None:
+def test_concurrent_requests_share_one_answer_and_unknown_keys_are_fetched_at_intervals() -> None:
     async def work() -> None:
         served = Served()
         keyring = await served.start()
@@ -121,7 +121,7 @@ def test_who_asks_at_once_has_one_answer_and_strangers_are_not_looked_for_again_
         (200, b" " * (KEY_SET_SIZE_MAX + 1)),
     ],
 )
-def test_a_key_server_that_is_ill_leaves_the_keys_as_they_are(status: int, body: bytes) -> None:
+def test_an_error_of_the_key_server_keeps_the_known_keys(status: int, body: bytes) -> None:
     async def work() -> None:
         served = Served()
         keyring = await served.start()
@@ -142,7 +142,7 @@ def test_a_key_server_that_is_ill_leaves_the_keys_as_they_are(status: int, body:
     "unknown",
     [{"kty": "OKP", "kid": "x", "crv": "X999", "x": "AAAA"}, {"kty": "EC", "kid": "x"}, {}, "text", 5],
 )
-def test_a_key_of_an_unknown_kind_costs_no_other_key_of_its_set(unknown: object) -> None:
+def test_a_key_of_an_unknown_type_does_not_affect_the_others_of_its_set(unknown: object) -> None:
     async def work() -> None:
         served = Served()
         keyring = await served.start()

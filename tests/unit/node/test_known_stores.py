@@ -1,4 +1,4 @@
-"""A store that is gone as a whole is missed: the directory, or the catalogs that know its files."""
+"""A missing store is detected: its directory, or the catalogs that list its files."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,7 @@ from warren.node.vhost_folders import directory_name
 
 
 def made(tmp_path: Path) -> Path:
-    """The directory of a store, with what each has."""
+    """The directory of a store, with a catalog and a stream catalog."""
     path = tmp_path / directory_name("v")
     (path / "streams").mkdir(parents=True)
     (path / "catalog").touch()
@@ -22,19 +22,19 @@ def known(tmp_path: Path, *vhosts: str) -> KnownStores:
     return KnownStores(tmp_path, vhosts or ("v",))
 
 
-def test_what_is_all_there_is_not_missed(tmp_path: Path) -> None:
+def test_a_complete_store_is_not_reported_missing(tmp_path: Path) -> None:
     path = made(tmp_path)
     known(tmp_path).add("v")
     assert known(tmp_path).missing("v", path, [1]) == []
 
 
-def test_a_store_that_was_never_there_is_not_missed(tmp_path: Path) -> None:
+def test_a_store_that_never_existed_is_not_reported_missing(tmp_path: Path) -> None:
     assert known(tmp_path).missing("v", tmp_path / "x", [1]) == []
     known(tmp_path).add("v")
     assert known(tmp_path, "v", "w").missing("w", tmp_path / "x", [1]) == []
 
 
-def test_a_directory_that_is_gone_is_missed_with_its_queues(tmp_path: Path) -> None:
+def test_a_missing_directory_is_reported_with_its_queues(tmp_path: Path) -> None:
     known(tmp_path).add("v")
     [error] = known(tmp_path).missing("v", tmp_path / directory_name("v"), {7, 3})
     assert str(error) == f"{directory_name('v')}, byte 0: the directory of the virtual host is missing"
@@ -42,7 +42,7 @@ def test_a_directory_that_is_gone_is_missed_with_its_queues(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("part", ["catalog", "streams", "streams/00000000-00000000000000000000.catalog"])
-def test_a_catalog_that_is_gone_is_missed(tmp_path: Path, part: str) -> None:
+def test_a_missing_catalog_is_reported(tmp_path: Path, part: str) -> None:
     path = made(tmp_path)
     known(tmp_path).add("v")
     lost = path / part
@@ -52,19 +52,19 @@ def test_a_catalog_that_is_gone_is_missed(tmp_path: Path, part: str) -> None:
     assert error.messages is None
 
 
-def test_a_virtual_host_that_was_deleted_is_not_missed(tmp_path: Path) -> None:
+def test_the_store_of_a_deleted_vhost_is_not_reported_missing(tmp_path: Path) -> None:
     stores = known(tmp_path)
     stores.add("v")
     stores.forget("v")
     assert known(tmp_path).missing("v", tmp_path / "x", []) == []
-    # Also when the node was killed before it was taken out.
+    # Also if the node was killed before the vhost was removed from the list.
     stores.add("v")
     known(tmp_path, "w").add("w")
     assert known(tmp_path, "v", "w").missing("v", tmp_path / "x", []) == []
 
 
 @pytest.mark.parametrize("octets", [b"", b"\xff", b"[1]", b"null", b'{"a": 1', b"[" * 100_000])
-def test_a_file_that_cannot_be_read_is_told_and_made_anew(
+def test_an_unreadable_list_is_reported_and_written_anew(
     tmp_path: Path, octets: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "stores").write_bytes(octets)

@@ -1,4 +1,4 @@
-"""The directory as the configuration wants it."""
+"""The configuration of the LDAP directory."""
 
 import logging
 
@@ -34,7 +34,7 @@ def test_groups_have_tags_and_grants() -> None:
     )
 
 
-def test_the_environment_writes_them_with_underscores() -> None:
+def test_environment_variables_use_underscores() -> None:
     chosen = Config([ConfigEntry("auth_ldap.grants.1_group", "cn=a", "WARREN_AUTH_LDAP_GRANTS_1_GROUP")])
     assert directory_rules(chosen) == DirectoryRules(grants=(GroupGrant(group="cn=a"),))
 
@@ -61,7 +61,7 @@ SERVER = {"servers__1": "localhost"}
         ({**SERVER, "use_ssl": "true", "ssl_options__certfile": "nothing.pem"}, r"ssl_options: .*No such"),
     ],
 )
-def test_what_does_not_go_together_is_refused(entries: dict[str, str], text: str) -> None:
+def test_an_inconsistent_configuration_is_refused(entries: dict[str, str], text: str) -> None:
     with pytest.raises(BootRefused, match=text):
         ldap_directory(config(**entries), Clock())
 
@@ -74,7 +74,7 @@ def test_what_does_not_go_together_is_refused(entries: dict[str, str], text: str
         (SERVER, "no permissions in any virtual host"),
     ],
 )
-def test_what_is_dangerous_or_in_vain_is_warned_of(
+def test_an_insecure_or_useless_configuration_is_warned_about(
     entries: dict[str, str], text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "warren.ldap"):
@@ -82,7 +82,7 @@ def test_what_is_dangerous_or_in_vain_is_warned_of(
     assert text in caplog.text
 
 
-def test_nothing_is_warned_of_that_is_as_it_should_be(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_secure_configuration_has_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     chosen = config(servers__1="ldap.example.org", use_starttls="true", grants__1__group="everybody")
     with caplog.at_level(logging.WARNING, "warren.ldap"):
         ldap_directory(chosen, Clock())

@@ -1,4 +1,4 @@
-"""Asking servers: one answer for all who ask at once, and none of what servers do wrong lets anybody in."""
+"""Queries of LDAP servers: concurrent logins share an answer, and an invalid answer never authenticates."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -16,7 +16,7 @@ _BIND, _SEARCH, _UNBIND = 0x60, 0x63, 0x42
 
 
 class HandClock:
-    """Stands where it is put."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.at = 0
@@ -41,14 +41,14 @@ def entry(number: bytes, name: str) -> bytes:
     return element(0x30, element(2, number), element(0x64, element(4, name.encode()), element(0x30)))
 
 
-class Told:
-    """A server that answers as it is told; `asked` are the operations that came."""
+class FakeLdapServer:
+    """An LDAP server with the answers that the test sets; `asked` are the operations that it received."""
 
     def __init__(self) -> None:
         self.bind_code = 0
         self.search_code = 0
         self.entries: list[str] = []
-        # In place of any answer.
+        # Sent instead of any answer.
         self.instead: bytes | None = None
         self.is_silent = False
         self.asked: list[int] = []
@@ -96,13 +96,13 @@ class Told:
 
 
 def run(
-    work: Callable[[Told, LdapDirectory], Coroutine[object, object, None]],
+    work: Callable[[FakeLdapServer, LdapDirectory], Coroutine[object, object, None]],
     *,
     clock: HandClock | None = None,
     **more: object,
 ) -> None:
     async def whole() -> None:
-        told = Told()
+        told = FakeLdapServer()
         server = await told.start()
         people = LdapDirectory(LdapSettings(servers=(server,), **more), clock or HandClock())  # type: ignore[arg-type]
         async with asyncio.timeout(30):
@@ -119,8 +119,8 @@ LOOKED_UP = {
 }  # fmt: skip
 
 
-def test_who_is_known_is_let_in_and_who_asks_at_once_has_one_answer() -> None:
-    async def work(told: Told, people: LdapDirectory) -> None:
+def test_a_known_user_is_authenticated_and_concurrent_requests_share_the_answer() -> None:
+    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
         found = await asyncio.gather(*(people.find("u", "pw") for _ in range(5)))
         assert {person.name for person in found} == {"u"}
         assert told.asked == [_BIND]
@@ -128,8 +128,8 @@ def test_who_is_known_is_let_in_and_who_asks_at_once_has_one_answer() -> None:
     run(work)
 
 
-def test_a_name_is_looked_up_then_they_bind_and_then_their_groups_are_looked_for() -> None:
-    async def work(told: Told, people: LdapDirectory) -> None:
+def test_a_name_is_searched_then_bound_and_then_its_groups_are_searched() -> None:
+    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
         told.entries = ["uid=u,o=x"]
         person = await people.find("u", "pw")
         assert person.distinguished_name == "uid=u,o=x"
@@ -143,10 +143,10 @@ def test_a_name_is_looked_up_then_they_bind_and_then_their_groups_are_looked_for
     run(work, **LOOKED_UP)
 
 
-def test_an_answer_is_good_for_a_while() -> None:
+def test_an_answer_is_cached_for_a_while() -> None:
     clock = HandClock()
 
-    async def work(told: Told, people: LdapDirectory) -> None:
+    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
         await people.find("u", "pw")
         clock.at = 99
         await people.find("u", "pw")
@@ -160,8 +160,8 @@ def test_an_answer_is_good_for_a_while() -> None:
 
 
 @pytest.mark.parametrize(("name", "password"), [("u", ""), ("", "pw"), ("", "")])
-def test_a_blank_name_or_password_is_not_sent(name: str, password: str) -> None:
-    async def work(told: Told, people: LdapDirectory) -> None:
+def test_an_empty_name_or_password_is_not_sent(name: str, password: str) -> None:
+    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
         with pytest.raises(DirectoryRefused):
             await people.find(name, password)
         assert told.asked == []
@@ -174,8 +174,8 @@ def test_a_blank_name_or_password_is_not_sent(name: str, password: str) -> None:
     [(49, DirectoryRefused), (32, DirectoryRefused), (53, DirectoryRefused), (51, DirectoryUnavailable),
      (1, DirectoryUnavailable), (10, DirectoryUnavailable), (13, DirectoryUnavailable)],
 )  # fmt: skip
-def test_only_a_success_is_one(code: int, error: type[Exception]) -> None:
-    async def work(told: Told, people: LdapDirectory) -> None:
+def test_only_the_result_code_success_authenticates(code: int, error: type[Exception]) -> None:
+    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
         told.bind_code = code
         with pytest.raises(error, match="as told"):
             await people.find("u", "pw")
@@ -184,19 +184,19 @@ def test_only_a_success_is_one(code: int, error: type[Exception]) -> None:
 
 
 @pytest.mark.parametrize("names", [[], ["uid=u,o=x", "uid=u,o=y"]])
-def test_a_name_has_to_be_one_persons(names: list[str]) -> None:
-    async def work(told: Told, people: LdapDirectory) -> None:
+def test_a_name_must_match_exactly_one_entry(names: list[str]) -> None:
+    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
         told.entries = names
         with pytest.raises(DirectoryRefused, match="the uid 'u'"):
             await people.find("u", "pw")
-        # Nobody's password was tried with somebody else's name.
+        # The password was not tried with any entry.
         assert told.asked == [_BIND, _SEARCH]
 
     run(work, **LOOKED_UP)
 
 
-def test_a_search_that_fails_is_no_answer() -> None:
-    async def work(told: Told, people: LdapDirectory) -> None:
+def test_a_failed_search_is_not_an_answer() -> None:
+    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
         told.entries, told.search_code = ["uid=u,o=x"], 11
         with pytest.raises(DirectoryUnavailable, match="adminLimitExceeded"):
             await people.find("u", "pw")
@@ -204,8 +204,8 @@ def test_a_search_that_fails_is_no_answer() -> None:
     run(work, **LOOKED_UP)
 
 
-def test_who_is_in_too_many_groups_is_refused_and_not_let_in_with_some_of_them() -> None:
-    async def work(told: Told, people: LdapDirectory) -> None:
+def test_a_user_in_too_many_groups_is_refused() -> None:
+    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
         told.entries = [f"cn={number}" for number in range(LDAP_GROUPS_MAX + 1)]
         with pytest.raises(DirectoryRefused, match="more than"):
             await people.find("u", "pw")
@@ -213,8 +213,8 @@ def test_who_is_in_too_many_groups_is_refused_and_not_let_in_with_some_of_them()
     run(work, groups_base="o=x", needs_groups=True)
 
 
-def test_the_account_that_looks_is_no_users_fault() -> None:
-    async def work(told: Told, people: LdapDirectory) -> None:
+def test_a_failed_bind_of_the_service_account_is_not_a_failed_login() -> None:
+    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
         told.bind_code = 49
         with pytest.raises(DirectoryUnavailable, match="as 'cn=service' binds"):
             await people.find("u", "pw")
@@ -232,12 +232,12 @@ def test_the_account_that_looks_is_no_users_fault() -> None:
         element(0x30, element(2, b"\0"), element(0x78, element(10, b"\0"), element(4), element(4))),
     ],
 )  # fmt: skip
-def test_what_is_not_an_answer_lets_nobody_in(octets: bytes) -> None:
-    async def work(told: Told, people: LdapDirectory) -> None:
+def test_an_invalid_answer_authenticates_no_one(octets: bytes) -> None:
+    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
         told.instead = octets
         with pytest.raises(DirectoryUnavailable):
             await people.find("u", "pw")
-        # And the connection is not used again.
+        # The connection is not used again.
         told.instead = None
         await people.find("u", "pw")
         assert told.connections == 2
@@ -245,8 +245,8 @@ def test_what_is_not_an_answer_lets_nobody_in(octets: bytes) -> None:
     run(work)
 
 
-def test_a_server_that_is_silent_is_waited_for_so_long() -> None:
-    async def work(told: Told, people: LdapDirectory) -> None:
+def test_a_silent_server_times_out() -> None:
+    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
         told.is_silent = True
         with pytest.raises(DirectoryUnavailable, match="no answer from LDAP within 50 ms"):
             await people.find("u", "pw")
@@ -254,8 +254,8 @@ def test_a_server_that_is_silent_is_waited_for_so_long() -> None:
     run(work, timeout_ms=50)
 
 
-def test_a_connection_that_has_ended_meanwhile_is_opened_anew() -> None:
-    async def work(told: Told, people: LdapDirectory) -> None:
+def test_a_closed_connection_is_replaced() -> None:
+    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
         await people.find("u", "pw")
         await people.find("v", "pw")
         assert told.connections == 1
@@ -266,8 +266,8 @@ def test_a_connection_that_has_ended_meanwhile_is_opened_anew() -> None:
     run(work)
 
 
-def test_only_so_many_connections_are_open_at_once() -> None:
-    async def work(told: Told, people: LdapDirectory) -> None:
+def test_the_number_of_connections_is_bounded() -> None:
+    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
         await asyncio.gather(*(people.find(f"u{number}", "pw") for number in range(20)))
         assert told.connections <= 3
         assert len(told.asked) == 20
@@ -275,8 +275,8 @@ def test_only_so_many_connections_are_open_at_once() -> None:
     run(work, connections_max=3)
 
 
-def test_more_than_can_wait_are_told_so() -> None:
-    async def work(told: Told, people: LdapDirectory) -> None:
+def test_more_requests_than_may_wait_are_refused() -> None:
+    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
         told.is_silent = True
         waiting = [
             asyncio.ensure_future(people.find(f"u{number}", "pw")) for number in range(LDAP_WAITING_MAX)
@@ -293,11 +293,11 @@ def test_more_than_can_wait_are_told_so() -> None:
     run(work)
 
 
-def test_a_server_that_is_not_there_is_asked_last_for_a_while() -> None:
+def test_an_unreachable_server_is_tried_last_for_a_while() -> None:
     async def whole() -> None:
-        told = Told()
+        told = FakeLdapServer()
         server = await told.start()
-        gone = Told()
+        gone = FakeLdapServer()
         missing = await gone.start()
         await gone.close()
         people = LdapDirectory(

@@ -1,4 +1,4 @@
-"""Lines of the log as messages, and none about their own publishing."""
+"""Log lines are published as messages, except those that their own publishing causes."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ def got(broker: Broker) -> list[Delivery]:
 
 
 async def published(broker: Broker, act: Callable[[], None], vhost: Any = None) -> list[Delivery]:
-    """What is published in `vhost` when `act` logs."""
+    """The messages that are published in `vhost` when `act` logs."""
     handler = LogExchangeHandler(lambda: vhost or broker.services.vhost, broker.turns.append, "warren@test")
     handler.setFormatter(TextFormatter())
     logger.addHandler(handler)
@@ -54,7 +54,7 @@ def bound() -> Broker:
     return broker
 
 
-def test_a_line_is_a_message_with_its_level_for_a_key() -> None:
+def test_a_line_is_published_with_its_level_as_routing_key() -> None:
     [delivery] = asyncio.run(published(bound(), lambda: logger.error("it is %s", "so")))
     message = delivery.message
     assert (message.exchange, message.routing_key) == (EXCHANGE, "error")
@@ -63,16 +63,16 @@ def test_a_line_is_a_message_with_its_level_for_a_key() -> None:
     assert (properties.content_type, properties.headers) == ("text/plain", {"node": "warren@test"})
 
 
-def test_what_is_logged_about_the_publishing_of_a_line_is_not_published() -> None:
+def test_lines_logged_while_a_line_is_published_are_not_published() -> None:
     broker = bound()
-    complaining = Complaining(broker.services.vhost)
+    complaining = LoggingVirtualHost(broker.services.vhost)
     found = asyncio.run(published(broker, lambda: logger.error("first"), complaining))
     assert [delivery.message.body.endswith(b"first\n") for delivery in found] == [True]
     assert complaining.count == 1
 
 
-class Complaining:
-    """In place of a virtual host: one that logs whenever it publishes."""
+class LoggingVirtualHost:
+    """A virtual host that logs whenever it publishes."""
 
     def __init__(self, vhost: VirtualHost) -> None:
         self._vhost = vhost
@@ -86,5 +86,5 @@ class Complaining:
         self._vhost.distribute(message)
 
 
-def test_nobody_bound_is_nothing_published() -> None:
+def test_without_a_binding_nothing_is_published() -> None:
     assert asyncio.run(published(with_exchange(), lambda: logger.error("x"))) == []

@@ -1,4 +1,4 @@
-"""A log file begins anew when it is long enough, when it is time, and when it was renamed."""
+"""Rotation of the log file by size, by date and by other programs."""
 
 import logging
 from datetime import datetime
@@ -20,7 +20,7 @@ def texts(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in sorted(folder.iterdir())}
 
 
-def test_a_file_that_is_long_enough_is_kept_beside_so_many_others(tmp_path: Path) -> None:
+def test_a_file_is_rotated_at_a_size_and_so_many_old_ones_are_kept(tmp_path: Path) -> None:
     file = RotatedFile(tmp_path / "log", Rotation(octets=10, count=2))
     for number in range(4):
         file.handle(record(f"{number} is a line"))
@@ -28,7 +28,7 @@ def test_a_file_that_is_long_enough_is_kept_beside_so_many_others(tmp_path: Path
     assert texts(tmp_path) == {"log": "3 is a line\n", "log.0": "2 is a line\n", "log.1": "1 is a line\n"}
 
 
-def test_without_a_count_it_begins_again(tmp_path: Path) -> None:
+def test_without_a_count_the_file_is_truncated(tmp_path: Path) -> None:
     file = RotatedFile(tmp_path / "log", Rotation(octets=5))
     file.handle(record("first"))
     file.handle(record("second"))
@@ -36,7 +36,7 @@ def test_without_a_count_it_begins_again(tmp_path: Path) -> None:
     assert texts(tmp_path) == {"log": "second\n"}
 
 
-def test_it_is_rotated_when_the_calendar_says_so(tmp_path: Path) -> None:
+def test_a_file_is_rotated_at_a_date(tmp_path: Path) -> None:
     file = RotatedFile(tmp_path / "log", Rotation(date="$D0", count=1))
     tomorrow = next_rotation("$D0", datetime.now().astimezone())
     assert tomorrow is not None
@@ -47,7 +47,7 @@ def test_it_is_rotated_when_the_calendar_says_so(tmp_path: Path) -> None:
     assert texts(tmp_path) == {"log": "tomorrow\ntoo\n", "log.0": "today\n"}
 
 
-def test_what_another_program_has_renamed_is_let_go(tmp_path: Path) -> None:
+def test_a_file_renamed_by_another_program_is_closed_on_reopen(tmp_path: Path) -> None:
     file = RotatedFile(tmp_path / "log", Rotation())
     file.handle(record("before"))
     (tmp_path / "log").rename(tmp_path / "log.1")
@@ -68,19 +68,19 @@ def test_what_another_program_has_renamed_is_let_go(tmp_path: Path) -> None:
         ("$M1D2", "2026-12-01 02:00"),
     ],
 )
-def test_dates_are_those_of_rabbitmq(date: str, due: str) -> None:
+def test_rotation_dates_have_the_syntax_of_rabbitmq(date: str, due: str) -> None:
     # A Saturday.
     after = datetime.fromisoformat("2026-11-21 20:15").astimezone()
     assert is_rotation_date(date)
     assert next_rotation(date, after) == datetime.fromisoformat(due).astimezone()
 
 
-def test_what_is_no_date() -> None:
+def test_an_invalid_rotation_date_is_recognised() -> None:
     assert [text for text in ("", "$", "D0", "$D24", "$W7", "daily") if is_rotation_date(text)] == [""]
     assert next_rotation("", datetime.now().astimezone()) is None
 
 
-def test_it_begins_anew_when_somebody_says_so_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_requested_rotation_loses_no_lines(tmp_path: Path) -> None:
     file = RotatedFile(tmp_path / "log", Rotation(count=1))
     file.handle(record("first"))
     file.rotate_or_reopen()
@@ -89,7 +89,7 @@ def test_it_begins_anew_when_somebody_says_so_and_loses_nothing(tmp_path: Path) 
     assert texts(tmp_path) == {"log": "second\n", "log.0": "first\n"}
 
 
-def test_without_a_place_for_what_was_written_it_goes_on(tmp_path: Path) -> None:
+def test_without_a_count_a_requested_rotation_only_reopens_the_file(tmp_path: Path) -> None:
     file = RotatedFile(tmp_path / "log", Rotation())
     file.handle(record("first"))
     file.rotate_or_reopen()

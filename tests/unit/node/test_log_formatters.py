@@ -1,4 +1,4 @@
-"""Lines and objects of the log."""
+"""Log lines as text and as JSON."""
 
 import json
 import logging
@@ -20,12 +20,12 @@ def line(message: str, *arguments: object) -> str:
     return TextFormatter().format(record(message, *arguments))
 
 
-def test_a_line_has_time_level_origin_and_message() -> None:
+def test_a_line_contains_time_level_origin_and_message() -> None:
     stamp = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d"
     assert re.fullmatch(stamp + r" \[info\] <warren\.node> ready on 5672", line("ready on %d", 5672))
 
 
-def test_the_stamp_is_that_of_the_record() -> None:
+def test_the_time_is_that_of_the_record() -> None:
     lines = TextFormatter()
     found = record("x")
     for when in ("2026-11-21 03:04:05.678", "2026-11-21 03:04:05.004", "2026-11-21 03:04:06.999"):
@@ -34,13 +34,13 @@ def test_the_stamp_is_that_of_the_record() -> None:
         assert written == datetime.fromisoformat(when + "+00:00")
 
 
-def test_a_client_cannot_write_lines_of_its_own() -> None:
+def test_line_ends_in_a_message_are_escaped() -> None:
     written = line("user %s", "a\n2026 [info] fake\x1b[31m")
     assert "\n" not in written
     assert "\x1b" not in written
 
 
-def test_an_object_has_rabbitmqs_fields_and_what_its_caller_knows() -> None:
+def test_a_json_line_has_the_fields_of_rabbitmq_and_of_its_caller() -> None:
     written = JsonFormatter().format(record("user %s", "a\nb", user="a\nb", vhost="/", level="no"))
     assert "\n" not in written
     found = json.loads(written)

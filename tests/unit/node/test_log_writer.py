@@ -1,4 +1,4 @@
-"""Who does not take the log holds nobody up, and is told what was dropped."""
+"""A log destination that does not accept lines blocks nothing; dropped lines are counted in the log."""
 
 import logging
 import threading
@@ -7,8 +7,8 @@ from warren.limits import LOG_QUEUE_LENGTH_MAX
 from warren.node.log_writer import LogWriter
 
 
-class Stopped(logging.Handler):
-    """A terminal that takes nothing until it is let go on."""
+class BlockedHandler(logging.Handler):
+    """A log handler that blocks until `goes_on` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,8 +29,8 @@ def record(text: str, *arguments: object, level: int = logging.INFO) -> logging.
     return logging.LogRecord("warren.x", level, "", 0, text, arguments, None)
 
 
-def test_what_does_not_fit_is_dropped_and_said() -> None:
-    terminal = Stopped()
+def test_lines_beyond_the_queue_are_dropped_and_counted() -> None:
+    terminal = BlockedHandler()
     writer = LogWriter(terminal)
     writer.waiting.handle(record("first"))
     assert terminal.is_asked.wait(10)
@@ -45,8 +45,8 @@ def test_what_does_not_fit_is_dropped_and_said() -> None:
     assert len(terminal.lines) == LOG_QUEUE_LENGTH_MAX + 3
 
 
-def test_a_stop_writes_what_waits() -> None:
-    terminal = Stopped()
+def test_stopping_writes_the_waiting_lines() -> None:
+    terminal = BlockedHandler()
     terminal.goes_on.set()
     writer = LogWriter(terminal)
     for number in range(100):
@@ -55,8 +55,8 @@ def test_a_stop_writes_what_waits() -> None:
     assert terminal.lines == [f"line {number}" for number in range(100)]
 
 
-def test_the_text_is_that_of_the_moment() -> None:
-    terminal = Stopped()
+def test_a_line_is_formatted_when_it_is_logged() -> None:
+    terminal = BlockedHandler()
     writer = LogWriter(terminal)
     found = ["before"]
     writer.waiting.handle(record("%s", found))
@@ -66,8 +66,8 @@ def test_the_text_is_that_of_the_moment() -> None:
     assert terminal.lines == ["['before']"]
 
 
-def test_what_is_below_the_level_of_the_handler_does_not_wait_for_it() -> None:
-    terminal = Stopped()
+def test_lines_below_the_level_of_the_handler_are_not_queued() -> None:
+    terminal = BlockedHandler()
     terminal.setLevel(logging.ERROR)
     writer = LogWriter(terminal)
     for _ in range(LOG_QUEUE_LENGTH_MAX + 3):

@@ -1,4 +1,4 @@
-"""What is measured against which limit, when, and what the log says of it."""
+"""Monitors of memory and disk: what is compared with which limit, when, and what is logged."""
 
 import asyncio
 import logging
@@ -23,13 +23,13 @@ DATA = Path("/data")
 
 
 class Readings:
-    """A machine with figures that a test chooses."""
+    """A probe whose figures the test sets."""
 
     def __init__(self) -> None:
         self.used: int | None = 0
         self.total = 10 * GB
         self.free = 100 * GB
-        # How much of what is used is given back when that is asked for.
+        # How much of the used memory a trim returns to the system.
         self.returnable = 0
         self.given_back = 0
         self.fault: OSError | None = None
@@ -56,7 +56,7 @@ class Readings:
 
 
 class Told:
-    """What publishers are held up for, and the time."""
+    """The alarm listener of a monitor, with the time that the test sets."""
 
     def __init__(self) -> None:
         self.reason = ""
@@ -94,7 +94,7 @@ def config(**entries: str) -> Config:
         ({"total_memory_available_override_value": "1GB"}, 400_000_000),
     ],
 )
-def test_the_limit_of_memory(entries: dict[str, str], limit: int) -> None:
+def test_the_memory_limit_sets_and_clears_the_alarm(entries: dict[str, str], limit: int) -> None:
     told = Told()
     monitor = told.memory(**entries)
     told.probe.used = limit
@@ -105,7 +105,7 @@ def test_the_limit_of_memory(entries: dict[str, str], limit: int) -> None:
     assert told.reason == "low on memory"
 
 
-def test_queues_may_have_less_the_less_memory_is_left() -> None:
+def test_the_memory_of_queues_is_reduced_as_memory_runs_low() -> None:
     told = Told()
     monitor = told.memory(vm_memory_high_watermark_paging_ratio="0.75")
     for used in (0, 3 * GB, 3 * GB + GB // 2, 4 * GB, 9 * GB):
@@ -126,7 +126,7 @@ def test_queues_may_have_less_the_less_memory_is_left() -> None:
         ({"disk_free_limit__relative": "1", "disk_free_limit__absolute": "2GB"}, 10 * GB),
     ],
 )
-def test_the_limit_of_the_disk(entries: dict[str, str], limit: int) -> None:
+def test_the_disk_limit_sets_and_clears_the_alarm(entries: dict[str, str], limit: int) -> None:
     told = Told()
     monitor = told.disk(**entries)
     told.probe.free = limit
@@ -137,7 +137,7 @@ def test_the_limit_of_the_disk(entries: dict[str, str], limit: int) -> None:
     assert told.reason == "low on disk"
 
 
-def test_what_is_free_inside_the_process_is_given_back_before_anybody_is_held_up() -> None:
+def test_free_memory_inside_the_process_is_returned_before_an_alarm_is_set() -> None:
     told = Told()
     monitor = told.memory()
     told.probe.used, told.probe.returnable = 5 * GB, 2 * GB
@@ -145,7 +145,7 @@ def test_what_is_free_inside_the_process_is_given_back_before_anybody_is_held_up
     assert (told.reason, told.probe.given_back) == ("", 1)
 
 
-def test_while_memory_is_short_it_is_given_back_once_a_second() -> None:
+def test_during_an_alarm_memory_is_trimmed_once_a_second() -> None:
     told = Told()
     monitor = told.memory()
     told.probe.used = 5 * GB
@@ -159,14 +159,14 @@ def test_while_memory_is_short_it_is_given_back_once_a_second() -> None:
 
 
 @pytest.mark.parametrize(("share", "is_warned"), [("1.0", True), ("0.9", False)])
-def test_a_limit_that_is_never_reached_is_warned_of(
+def test_a_limit_that_cannot_be_reached_is_warned_about(
     share: str, is_warned: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     Told().memory(vm_memory_high_watermark=share)
     assert ("set a lower one" in caplog.text) == is_warned
 
 
-def test_a_machine_that_does_not_say_has_no_memory_alarm(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_figures_of_the_machine_there_is_no_memory_alarm(caplog: pytest.LogCaptureFixture) -> None:
     told = Told()
     told.probe.used = None
     assert told.memory().check() == MEMORY_CHECK_MS_MAX
@@ -174,7 +174,7 @@ def test_a_machine_that_does_not_say_has_no_memory_alarm(caplog: pytest.LogCaptu
     assert "there is no memory alarm" in caplog.text
 
 
-def test_a_disk_that_cannot_be_asked_is_reported_once_and_asked_again(
+def test_an_unreadable_disk_is_reported_once_and_measured_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     told = Told()
@@ -187,7 +187,7 @@ def test_a_disk_that_cannot_be_asked_is_reported_once_and_asked_again(
     assert told.reason == "low on disk"
 
 
-def test_the_log_says_the_figures_and_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_second_change_at_one_position_is_not_recorded(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "warren.alarms")
     told = Told()
     memory, disk = told.memory(vm_memory_high_watermark__absolute="100MiB"), told.disk()
@@ -210,7 +210,7 @@ def test_the_log_says_the_figures_and_what_to_do(caplog: pytest.LogCaptureFixtur
     assert "1 MiB free on the disk of /data, 47 MiB must be" in lines[3]
 
 
-def test_new_limits_count_at_once_and_a_stopped_monitor_looks_no_more() -> None:
+def test_new_limits_apply_at_once_and_a_stopped_monitor_measures_no_more() -> None:
     async def work() -> None:
         told = Told()
         told.probe.free = GB
@@ -231,7 +231,7 @@ def test_new_limits_count_at_once_and_a_stopped_monitor_looks_no_more() -> None:
     asyncio.run(work())
 
 
-def test_a_limit_that_is_set_counts_at_once_until_settings_are_read_again() -> None:
+def test_a_limit_set_at_run_time_applies_until_settings_are_reloaded() -> None:
     async def work() -> None:
         told = Told()
         told.probe.free = GB

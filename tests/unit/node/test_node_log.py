@@ -1,4 +1,4 @@
-"""Where the log goes, and what of it."""
+"""The destinations of the log and their levels."""
 
 import json
 import logging
@@ -28,7 +28,7 @@ def written(folder: Path) -> list[str]:
     return (folder / "warren.log").read_text().splitlines()
 
 
-def test_the_file_gets_what_its_level_lets_through(tmp_path: Path) -> None:
+def test_the_file_contains_lines_of_its_level_and_above(tmp_path: Path) -> None:
     with log(tmp_path, {"log.file.level": "error"}):
         logging.getLogger("warren.x").warning("no")
         logging.getLogger("warren.x").error("yes")
@@ -36,7 +36,7 @@ def test_the_file_gets_what_its_level_lets_through(tmp_path: Path) -> None:
     assert line.endswith("[error] <warren.x> yes")
 
 
-def test_a_file_may_want_more_than_the_default_and_json(tmp_path: Path) -> None:
+def test_a_file_may_have_a_lower_level_and_json(tmp_path: Path) -> None:
     with log(tmp_path, {"log.file.level": "debug", "log.file.formatter": "json"}):
         logging.getLogger("warren.x").debug("yes", extra={"fields": {"user": "guest"}})
     [line] = written(tmp_path)
@@ -44,7 +44,7 @@ def test_a_file_may_want_more_than_the_default_and_json(tmp_path: Path) -> None:
     assert (found["level"], found["msg"], found["user"]) == ("debug", "yes", "guest")
 
 
-def test_a_category_has_a_level_of_its_own(tmp_path: Path) -> None:
+def test_a_category_has_its_own_level(tmp_path: Path) -> None:
     with log(tmp_path, {"log.connection.level": "error", "log.audit.level": "none"}):
         for name in ("connection", "audit", "node"):
             logging.getLogger(f"warren.{name}").info("%s", name)
@@ -60,7 +60,7 @@ def test_a_file_is_rotated_as_configured(tmp_path: Path) -> None:
     assert (tmp_path / "warren.log.0").read_text().endswith("two\n")
 
 
-def test_a_log_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_an_unwritable_log_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     entries = [
         ConfigEntry("log.file", str(tmp_path / "file" / "x.log"), "x"),
@@ -70,7 +70,7 @@ def test_a_log_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         NodeLog(Config(entries))
 
 
-def test_a_level_may_be_changed_meanwhile(tmp_path: Path) -> None:
+def test_a_level_can_be_changed_at_run_time(tmp_path: Path) -> None:
     with log(tmp_path, {}) as started:
         texts = logging.getLogger("warren.x")
         texts.debug("no")
@@ -84,7 +84,7 @@ def test_a_level_may_be_changed_meanwhile(tmp_path: Path) -> None:
     assert [line.rpartition(" ")[2] for line in written(tmp_path)] == ["yes"]
 
 
-def test_nothing_at_all_is_a_level(tmp_path: Path) -> None:
+def test_the_level_none_logs_nothing(tmp_path: Path) -> None:
     with log(tmp_path, {}) as started:
         assert started.set_level("none")
         logging.getLogger("warren.x").critical("no")
@@ -92,7 +92,7 @@ def test_nothing_at_all_is_a_level(tmp_path: Path) -> None:
     assert written(tmp_path) == []
 
 
-def test_a_file_with_a_level_of_its_own_keeps_it(tmp_path: Path) -> None:
+def test_a_file_with_its_own_level_keeps_it(tmp_path: Path) -> None:
     with log(tmp_path, {"log.file.level": "warning"}) as started:
         assert started.set_level("debug")
         logging.getLogger("warren.x").info("no")

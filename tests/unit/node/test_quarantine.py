@@ -1,4 +1,4 @@
-"""What the metadata do not name is kept, and told; what a command has deleted goes."""
+"""Data that the metadata do not name is quarantined and reported; data of deleted objects is removed."""
 
 import os
 from pathlib import Path
@@ -35,7 +35,7 @@ def left_behind(data: Path, name: str) -> Path:
     return path
 
 
-def test_a_virtual_host_that_the_metadata_do_not_name_is_moved_and_told(
+def test_the_data_of_an_unknown_vhost_is_quarantined_and_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     quarantine = Quarantine(tmp_path, known("v"))
@@ -50,7 +50,7 @@ def test_a_virtual_host_that_the_metadata_do_not_name_is_moved_and_told(
     assert item.id in caplog.text
 
 
-def test_it_is_known_at_the_next_start_and_back_when_the_metadata_name_it_again(tmp_path: Path) -> None:
+def test_quarantined_data_is_listed_after_a_restart_and_restored_with_its_vhost(tmp_path: Path) -> None:
     path = left_behind(tmp_path, "other")
     Quarantine(tmp_path, known()).reconcile_vhosts([])
     again = Quarantine(tmp_path, known())
@@ -64,7 +64,7 @@ def test_it_is_known_at_the_next_start_and_back_when_the_metadata_name_it_again(
     assert restored.items() == []
 
 
-def test_two_of_one_name_are_both_kept(tmp_path: Path) -> None:
+def test_two_directories_of_one_name_are_both_kept(tmp_path: Path) -> None:
     quarantine = Quarantine(tmp_path, known())
     for _ in range(2):
         left_behind(tmp_path, "other")
@@ -73,7 +73,7 @@ def test_two_of_one_name_are_both_kept(tmp_path: Path) -> None:
     assert len({item.path for item in quarantine.items()}) == 2
 
 
-def test_what_an_older_version_called_lost_is_kept_too(tmp_path: Path) -> None:
+def test_data_quarantined_by_an_older_version_is_kept(tmp_path: Path) -> None:
     path = left_behind(tmp_path, "other")
     path.rename(f"{path}.lost")
     quarantine = Quarantine(tmp_path, known())
@@ -81,7 +81,7 @@ def test_what_an_older_version_called_lost_is_kept_too(tmp_path: Path) -> None:
     assert [item.vhost for item in quarantine.items()] == ["other"]
 
 
-def test_a_removal_that_the_log_has_is_completed(tmp_path: Path) -> None:
+def test_an_interrupted_deletion_is_completed_from_the_journal(tmp_path: Path) -> None:
     metadata = known("v")
     path = left_behind(tmp_path, "v")
     metadata.apply(RemoveVhost(name="v"), CommandContext(index=2, now=0))
@@ -94,7 +94,7 @@ def test_a_removal_that_the_log_has_is_completed(tmp_path: Path) -> None:
     assert list((tmp_path / "vhosts").iterdir()) == []
 
 
-def test_one_that_is_there_again_is_not_removed(tmp_path: Path) -> None:
+def test_the_data_of_a_recreated_vhost_is_not_removed(tmp_path: Path) -> None:
     metadata = known("v")
     metadata.apply(RemoveVhost(name="v"), CommandContext(index=2, now=0))
     metadata.apply(PutVhost(name="v"), CommandContext(index=3, now=0))
@@ -103,7 +103,7 @@ def test_one_that_is_there_again_is_not_removed(tmp_path: Path) -> None:
     assert path.exists()
 
 
-def test_streams_that_no_command_has_deleted_are_moved_and_come_back(tmp_path: Path) -> None:
+def test_streams_not_deleted_by_a_command_are_quarantined_and_restored(tmp_path: Path) -> None:
     metadata = known("v")
     folder = tmp_path / "vhosts" / directory_name("v") / "streams"
     folder.mkdir(parents=True)
@@ -112,7 +112,7 @@ def test_streams_that_no_command_has_deleted_are_moved_and_come_back(tmp_path: P
     metadata.index = 5
     quarantine = Quarantine(tmp_path, metadata)
     quarantine.reconcile_streams("v", folder, set())
-    # Number 1 was given up before change 5; number 7 nobody knows.
+    # Number 1 was deleted before change 5; number 7 is unknown.
     assert os.listdir(folder) == [segment_name(1, 0)]
     [item] = quarantine.items()
     assert (item.kind, item.vhost, item.number, item.octets) == ("stream", "v", 7, 1)
@@ -125,7 +125,7 @@ def test_streams_that_no_command_has_deleted_are_moved_and_come_back(tmp_path: P
     assert again.items() == []
 
 
-def test_what_is_removed_is_gone(tmp_path: Path) -> None:
+def test_removed_data_is_gone(tmp_path: Path) -> None:
     left_behind(tmp_path, "other")
     quarantine = Quarantine(tmp_path, known())
     quarantine.reconcile_vhosts([])
@@ -138,7 +138,7 @@ def test_what_is_removed_is_gone(tmp_path: Path) -> None:
     assert quarantine.remove(item.id) is None
 
 
-def test_a_number_is_given_up_by_a_command_or_in_doubt() -> None:
+def test_a_number_is_deleted_by_a_command_unless_it_is_in_doubt() -> None:
     metadata = known("v")
     for index, name in ((2, "a"), (3, "b"), (4, "c")):
         metadata.apply(DeclareQueue(vhost="v", name=name, durable=True), CommandContext(index=index, now=0))

@@ -1,4 +1,4 @@
-"""The file of who is signed in to the web interface."""
+"""The file of sessions of the web interface."""
 
 import asyncio
 from pathlib import Path
@@ -23,7 +23,9 @@ def write(file: SessionFile, *sessions: StoredWebSession) -> None:
     asyncio.run(file.write(list(sessions)))
 
 
-def test_what_is_written_is_read_again_and_is_its_owners_alone(file: SessionFile, tmp_path: Path) -> None:
+def test_the_file_is_read_as_written_and_readable_by_its_owner_only(
+    file: SessionFile, tmp_path: Path
+) -> None:
     assert file.read() == []
     write(file, ALICE)
     assert file.read() == [ALICE]
@@ -33,7 +35,7 @@ def test_what_is_written_is_read_again_and_is_its_owners_alone(file: SessionFile
     assert [path.name for path in tmp_path.iterdir()] == ["sessions"]
 
 
-def test_the_format_is_what_the_module_says(file: SessionFile, tmp_path: Path) -> None:
+def test_the_format_is_as_the_module_documents(file: SessionFile, tmp_path: Path) -> None:
     write(file, ALICE)
     octets = (tmp_path / "sessions").read_bytes()
     assert octets[:40] == b"WRNSES\x00\x01" + BASIS
@@ -63,7 +65,7 @@ def test_a_file_of_which_any_octet_is_not_what_was_written_signs_everybody_out(
 
 
 @pytest.mark.parametrize("json", [b"", b"{}", b'[{"token":"?"}]', b'[{"token":1}]', b"[null]"])
-def test_a_whole_file_with_something_else_in_it_signs_everybody_out(
+def test_a_valid_file_with_unexpected_content_invalidates_all_sessions(
     file: SessionFile, tmp_path: Path, json: bytes
 ) -> None:
     octets = b"WRNSES\x00\x01" + BASIS + json
@@ -80,7 +82,7 @@ def test_a_newer_format_is_named(file: SessionFile, tmp_path: Path) -> None:
         file.read()
 
 
-def test_with_other_settings_of_who_may_log_in_nobody_is_signed_in(file: SessionFile, tmp_path: Path) -> None:
+def test_changed_authentication_settings_invalidate_all_sessions(file: SessionFile, tmp_path: Path) -> None:
     write(file, ALICE)
     assert SessionFile(tmp_path, b"c" * 32).read() == []
     default = basis_of(Config())
@@ -101,7 +103,7 @@ def test_with_other_settings_of_who_may_log_in_nobody_is_signed_in(file: Session
     )
 
 
-def test_what_cannot_be_written_is_said_and_no_ended_session_comes_back(
+def test_a_write_error_is_reported_and_ended_sessions_are_not_restored(
     file: SessionFile, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(file, ALICE)

@@ -1,4 +1,4 @@
-"""The directories of virtual hosts: what becomes of one that is removed."""
+"""The directories of virtual hosts, and the removal of one."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from warren.node.storage import Storage
 
 
 def within(path: Path, action: Callable[[Storage, Quarantine], None]) -> None:
-    """Do `action` with a storage in `path`, in a loop."""
+    """Run `action` with a storage in `path`, in an event loop."""
 
     async def work() -> None:
         metadata = Metadata()
@@ -25,12 +25,12 @@ def within(path: Path, action: Callable[[Storage, Quarantine], None]) -> None:
     asyncio.run(work())
 
 
-def test_a_removal_that_was_broken_off_is_completed(tmp_path: Path) -> None:
+def test_an_interrupted_removal_is_completed(tmp_path: Path) -> None:
     def action(storage: Storage, quarantine: Quarantine) -> None:
         path = storage.path_of("v")
         path.mkdir(parents=True)
         (path / "00000001.segment").write_bytes(b"x")
-        # Begun, and never awaited: the node was killed.
+        # Started and never awaited, as if the node was killed.
         storage.remove("v").close()
         assert not path.exists()
         assert any(storage.path.iterdir())

@@ -1,4 +1,4 @@
-"""A virtual host that fails ends as a whole and comes back as a whole, and no other with it."""
+"""A failing virtual host is stopped and restarted as a whole; other virtual hosts are unaffected."""
 
 import asyncio
 import threading
@@ -26,7 +26,7 @@ EVERYTHING = {"configure": ".*", "write": ".*", "read": ".*"}
 
 
 def within(path: Path, work: Callable[[Broker], Awaitable[None]]) -> None:
-    """Do `work` with a broker that keeps what it has in `path`, and has the virtual hosts / and v."""
+    """Run `work` with a broker that stores its data in `path` and has the virtual hosts / and v."""
 
     async def run() -> None:
         clock = Clock()
@@ -46,7 +46,7 @@ def within(path: Path, work: Callable[[Broker], Awaitable[None]]) -> None:
 
 
 def fail(broker: Broker, vhost: str) -> None:
-    """Have the store of `vhost` fail, as the disk would."""
+    """Make the store of `vhost` fail as after a disk error."""
     assert broker.tree.storage is not None
     broker.tree.storage._open[vhost].persistent.port.failed(ERROR, is_full=False)
 
@@ -62,7 +62,9 @@ def records(broker: Broker, vhost: str) -> dict[str, QueueRecord]:
     return dict(found.topology.queues)
 
 
-def test_its_clients_are_told_its_own_queues_end_and_the_others_are_there_again(tmp_path: Path) -> None:
+def test_a_failed_vhost_closes_its_connections_loses_exclusive_queues_and_recovers_the_others(
+    tmp_path: Path,
+) -> None:
     async def work(broker: Broker) -> None:
         gone, stays = connect(broker, "v"), connect(broker)
         declared = QueueDeclare(0, "mine", exclusive=True), QueueDeclare(0, "kept", durable=True)
@@ -84,7 +86,7 @@ def test_its_clients_are_told_its_own_queues_end_and_the_others_are_there_again(
     within(tmp_path, work)
 
 
-def test_queues_let_go_of_messages_when_memory_runs_low_and_have_them_again(tmp_path: Path) -> None:
+def test_queues_drop_bodies_when_memory_is_low_and_read_them_again(tmp_path: Path) -> None:
     async def work(broker: Broker) -> None:
         names = [f"q{number}" for number in range(2 * QUEUES_SHRUNK_PER_TURN)]
         client = connect(broker)
@@ -100,7 +102,7 @@ def test_queues_let_go_of_messages_when_memory_runs_low_and_have_them_again(tmp_
                 )
         assert not any(queue.paged_count for queue in queues)
         broker.tree.limit_queue_memory(4_096)
-        # What is transient is written first, and then let go of.
+        # Transient messages are written before their bodies are dropped.
         await until(lambda: all(queue.paged_count for queue in queues))
         broker.tree.limit_queue_memory(QUEUE_MEMORY_MAX)
         for queue in queues:
@@ -110,7 +112,9 @@ def test_queues_let_go_of_messages_when_memory_runs_low_and_have_them_again(tmp_
     within(tmp_path, work)
 
 
-def test_the_fourth_failure_is_the_last(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_after_the_fourth_failure_a_vhost_stays_down(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def work(broker: Broker) -> None:
         for _ in range(3):
             fail(broker, "v")
@@ -120,7 +124,7 @@ def test_the_fourth_failure_is_the_last(tmp_path: Path, caplog: pytest.LogCaptur
         await until(lambda: "is down, and others serve on" in caplog.text)
         assert list(broker.server.vhost_services) == ["/"]
         assert [view.is_running for view in broker.tree.views()] == [True, False]
-        # Deleting it and making it anew is a way out.
+        # Deleting and creating it starts it again.
         await broker.proposals.propose(RemoveVhost(name="v"))
         await broker.proposals.propose(PutVhost(name="v"))
         assert "v" in broker.server.vhost_services
@@ -128,7 +132,7 @@ def test_the_fourth_failure_is_the_last(tmp_path: Path, caplog: pytest.LogCaptur
     within(tmp_path, work)
 
 
-def test_one_that_is_deleted_while_it_is_restarted_stays_away(tmp_path: Path) -> None:
+def test_a_vhost_deleted_during_its_restart_stays_deleted(tmp_path: Path) -> None:
     async def work(broker: Broker) -> None:
         storage = broker.tree.storage
         assert storage is not None
@@ -147,7 +151,7 @@ def test_one_that_is_deleted_while_it_is_restarted_stays_away(tmp_path: Path) ->
     within(tmp_path, work)
 
 
-def test_an_exception_in_the_store_is_the_end_of_it_and_not_of_the_node(
+def test_an_exception_in_the_store_stops_the_vhost_and_not_the_node(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def work(broker: Broker) -> None:
@@ -166,7 +170,7 @@ def test_an_exception_in_the_store_is_the_end_of_it_and_not_of_the_node(
     assert "Traceback" in caplog.text
 
 
-def test_messages_without_metadata_stop_the_start(tmp_path: Path) -> None:
+def test_stored_messages_without_metadata_prevent_the_start(tmp_path: Path) -> None:
     async def nothing(broker: Broker) -> None:
         pass
 
@@ -177,7 +181,7 @@ def test_messages_without_metadata_stop_the_start(tmp_path: Path) -> None:
         within(tmp_path, nothing)
 
 
-def test_a_virtual_host_is_made_ready_beside_the_loop(
+def test_the_store_of_a_new_vhost_is_opened_in_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: set[int] = set()
@@ -198,7 +202,7 @@ def test_a_virtual_host_is_made_ready_beside_the_loop(
     within(tmp_path, work)
 
 
-def test_one_that_is_made_anew_while_it_is_being_made_lives(tmp_path: Path) -> None:
+def test_a_vhost_recreated_while_it_is_being_created_works(tmp_path: Path) -> None:
     async def work(broker: Broker) -> None:
         storage = broker.tree.storage
         assert storage is not None
@@ -219,13 +223,13 @@ def test_one_that_is_made_anew_while_it_is_being_made_lives(tmp_path: Path) -> N
 
 
 def declare(broker: Broker, count: int) -> None:
-    """Have `count` durable queues in the virtual host v."""
+    """Declare `count` durable queues in the virtual host v."""
     client = connect(broker, "v")
     names = (frame(QueueDeclare(0, f"q{number}", durable=True), 1) for number in range(count))
     say(client, frame(ChannelOpen(), 1) + b"".join(names))
 
 
-def test_its_queues_come_back_turn_by_turn(tmp_path: Path) -> None:
+def test_queues_are_recovered_in_several_turns(tmp_path: Path) -> None:
     count = 3 * RECOVERED_PER_TURN
 
     async def work(broker: Broker) -> None:
@@ -243,7 +247,7 @@ def test_its_queues_come_back_turn_by_turn(tmp_path: Path) -> None:
     within(tmp_path, work)
 
 
-def test_one_whose_store_fails_while_its_queues_come_back_is_started_again(tmp_path: Path) -> None:
+def test_a_store_failure_during_recovery_restarts_the_vhost(tmp_path: Path) -> None:
     count = 3 * RECOVERED_PER_TURN
 
     async def work(broker: Broker) -> None:
@@ -265,7 +269,7 @@ def test_one_whose_store_fails_while_its_queues_come_back_is_started_again(tmp_p
     within(tmp_path, work)
 
 
-def test_one_that_is_deleted_while_its_queues_come_back_is_gone(tmp_path: Path) -> None:
+def test_a_vhost_deleted_during_recovery_is_gone(tmp_path: Path) -> None:
     async def work(broker: Broker) -> None:
         storage = broker.tree.storage
         assert storage is not None

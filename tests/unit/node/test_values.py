@@ -1,4 +1,4 @@
-"""How values are written."""
+"""Parsing of setting values."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_sizes_have_decimal_and_binary_units(text: str, octets: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "GB", "-1", "1.5GB", "1 XB", "1GBx", "9" * 5_000])
-def test_other_sizes_are_refused(text: str) -> None:
+def test_invalid_sizes_are_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
         size(text)
 
@@ -42,11 +42,11 @@ def test_other_sizes_are_refused(text: str) -> None:
         ("localhost:0", Address("localhost", 0)),
     ],
 )
-def test_addresses(text: str, expected: Address) -> None:
+def test_addresses_are_parsed(text: str, expected: Address) -> None:
     assert address(text) == expected
 
 
-def test_numbers_keep_their_bounds() -> None:
+def test_numbers_out_of_range_are_refused() -> None:
     assert integer(0, 5)("5") == 5
     assert unless(("infinity",), integer(0, 5))("infinity") is None
     assert fraction("0.4") == 0.4

@@ -1,4 +1,4 @@
-"""Messages, consumers and a host as the tests of queues need them: small real ends of the ports."""
+"""Messages, consumers and a queue host for tests of queues: small implementations of the ports."""
 
 from warren.model.arguments import QueueSettings
 from warren.model.message import BODY_END, Message, encode_address, presume_died
@@ -13,14 +13,16 @@ def sent(body: bytes | str = b"", *, now: int = 0, key: str = "q", **properties:
     return Message.compose(encode_address("", key), BasicProperties(**properties), content, now=now)
 
 
-def believed(message: Message) -> Message:
-    """`message` as of a store that believed its headers, whoever wrote them."""
+def trusted(message: Message) -> Message:
+    """`message` as a store of an older version read it: its death headers count as the broker's, whoever
+    wrote them.
+    """
     presume_died(message)
     return message
 
 
 class Host(QueueHost):
-    """Writes down what a queue asks for."""
+    """A queue host that records the calls of its queues."""
 
     def __init__(self, now: int = 0) -> None:
         super().__init__(now)
@@ -41,7 +43,7 @@ class Host(QueueHost):
 
 
 class Reader(Consumer):
-    """A consumer with a prefetch that keeps what it gets."""
+    """A consumer with a prefetch count that records its deliveries."""
 
     def __init__(self, tag: str = "c", *, prefetch: int = 0, no_ack: bool = False, **more: int) -> None:
         super().__init__(tag, no_ack=no_ack, **more)
@@ -66,19 +68,19 @@ class Reader(Consumer):
 
     @property
     def bodies(self) -> list[bytes]:
-        """What it got, in order."""
+        """The bodies that it received, in order."""
         return [body for body, _ in self.got]
 
 
 def made(host: Host, *, dead: bool = False, **settings: object) -> ClassicQueue:
-    """A queue with these settings; `dead` ones are kept by its host."""
+    """A queue with these settings; its dead letters are recorded by its host."""
     if dead:
         settings["dead_letter_exchange"] = "dlx"
     return ClassicQueue("q", "v", host, QueueSettings(**settings))
 
 
 def filled(host: Host, *bodies: str, **settings: object) -> ClassicQueue:
-    """A queue with messages of these bodies, one letter each if they are one string."""
+    """A queue with messages of these bodies; a single string means one message per letter."""
     queue = made(host, **settings)
     for body in bodies:
         queue.publish(sent(body, now=host.now), None, 0)
@@ -86,7 +88,7 @@ def filled(host: Host, *bodies: str, **settings: object) -> ClassicQueue:
 
 
 def drained(queue: ClassicQueue) -> list[bytes]:
-    """The bodies of what is ready, which is taken out and acknowledged."""
+    """The bodies of all ready messages, which are received and acknowledged."""
     bodies = []
     while (delivery := queue.get()) is not None:
         bodies.append(delivery.message.body)

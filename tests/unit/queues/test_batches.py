@@ -1,4 +1,4 @@
-"""Messages of a queue, many at a time."""
+"""Batches of messages of a queue."""
 
 from itertools import pairwise
 
@@ -29,7 +29,7 @@ def bodies_in(columns: MessageColumns) -> list[bytes]:
     return [columns.bodies[begin:end] for begin, end in pairwise(ends)]
 
 
-def test_a_batch_has_as_many_messages_as_were_asked_for() -> None:
+def test_a_batch_has_the_requested_number_of_messages() -> None:
     queue = queue_with(b"a", b"bc", b"d")
     taken: list[Delivery | None] = []
     assert take_batch(queue, taken, 2, 1 << 30) == 3
@@ -38,7 +38,7 @@ def test_a_batch_has_as_many_messages_as_were_asked_for() -> None:
     assert (len(taken), queue.message_count) == (3, 0)
 
 
-def test_a_batch_ends_before_a_body_too_many_but_the_first_is_taken_whatever_its_size() -> None:
+def test_a_batch_is_limited_by_body_size_but_has_at_least_one_message() -> None:
     queue = queue_with(b"abc", b"d", b"ef")
     taken: list[Delivery | None] = []
     assert take_batch(queue, taken, 9, 2) == 3
@@ -47,7 +47,7 @@ def test_a_batch_ends_before_a_body_too_many_but_the_first_is_taken_whatever_its
     assert [delivery.message.body for delivery in taken if delivery is not None] == [b"abc", b"d"]
 
 
-def test_ranges_of_places_go_on_where_they_are_one() -> None:
+def test_adjacent_positions_are_joined_into_ranges() -> None:
     queue = queue_with(*(b"%d" % number for number in range(6)))
     deliveries = taken_from(queue)
     found: list[int] = []
@@ -59,7 +59,7 @@ def test_ranges_of_places_go_on_where_they_are_one() -> None:
     assert found == [0, 3, 4, 6]
 
 
-def test_a_batch_is_acknowledged_as_far_as_it_is_there() -> None:
+def test_the_remaining_deliveries_of_a_batch_are_acknowledged() -> None:
     queue = queue_with(b"a", b"b", b"c")
     deliveries = taken_from(queue)
     deliveries[1] = None
@@ -69,7 +69,7 @@ def test_a_batch_is_acknowledged_as_far_as_it_is_there() -> None:
     assert (queue.unacked_count, queue.acknowledged_count) == (1, 2)
 
 
-def test_columns_have_what_each_message_has() -> None:
+def test_columns_contain_the_fields_of_each_message() -> None:
     columns = MessageColumns(4)
     first, second = sent(b"ab", now=1 << 41, app_id="x"), sent(b"", now=7, app_id="y")
     columns.add(3, first, False)
@@ -89,7 +89,7 @@ def test_columns_have_what_each_message_has() -> None:
     assert bodies_in(columns) == [b"ab", b"", b"c"]
 
 
-def test_columns_of_one_shape_never_delivered_say_so_once() -> None:
+def test_columns_of_one_shape_without_redeliveries_are_stored_once() -> None:
     columns = MessageColumns(2)
     columns.add(0, sent(b"a"), False)
     columns.add(1, sent(b"b"), False)
@@ -97,7 +97,7 @@ def test_columns_of_one_shape_never_delivered_say_so_once() -> None:
 
 
 @pytest.mark.parametrize("capacity", [0, 1, 2])
-def test_columns_take_no_more_than_their_capacity(capacity: int) -> None:
+def test_columns_do_not_exceed_their_capacity(capacity: int) -> None:
     columns = MessageColumns(capacity)
     for place in range(max(capacity, 1)):
         columns.add(place, sent(b"a"), False)
@@ -106,12 +106,12 @@ def test_columns_take_no_more_than_their_capacity(capacity: int) -> None:
     assert len(columns.places) == max(capacity, 1)
 
 
-def test_nothing_makes_empty_columns() -> None:
+def test_no_messages_make_empty_columns() -> None:
     columns = MessageColumns(0)
     assert (list(columns.places), list(columns.ends), columns.bodies, columns.shapes) == ([], [0], b"", [])
 
 
-def test_deliveries_become_columns_until_their_bodies_are_too_many() -> None:
+def test_deliveries_become_columns_up_to_a_body_size() -> None:
     queue = queue_with(b"abc", b"d", b"ef", b"g")
     deliveries = taken_from(queue)
     deliveries[1] = None

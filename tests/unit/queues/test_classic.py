@@ -1,4 +1,4 @@
-"""The classic queue: who gets what at once, what waits, and what has to go."""
+"""The classic queue: which consumer receives a message, which messages wait, and which are dropped."""
 
 import pytest
 from tests.unit.queues.samples import Host, Reader, drained, filled, made, sent
@@ -16,7 +16,7 @@ def host() -> Host:
 # --- delivering ---------------------------------------------------------------------------------
 
 
-def test_a_message_goes_straight_to_a_consumer_that_can_take_it(host: Host) -> None:
+def test_a_message_is_delivered_directly_to_a_ready_consumer(host: Host) -> None:
     queue, reader = made(host), Reader()
     queue.add_consumer(reader)
     assert queue.publish(sent("a"), None, 0) == ACCEPTED
@@ -24,20 +24,20 @@ def test_a_message_goes_straight_to_a_consumer_that_can_take_it(host: Host) -> N
     assert (queue.message_count, queue.unacked_count, queue.unacked_octets) == (0, 1, 1)
 
 
-def test_what_needs_no_settling_is_not_counted_as_unsettled(host: Host) -> None:
+def test_deliveries_without_acknowledgement_are_not_counted_as_unacknowledged(host: Host) -> None:
     queue, reader = made(host), Reader(no_ack=True)
     queue.add_consumer(reader)
     queue.publish(sent("a"), None, 0)
     assert (reader.bodies, queue.unacked_count, queue.delivered_no_ack_count) == ([b"a"], 0, 1)
 
 
-def test_what_waits_is_handed_out_when_a_consumer_comes(host: Host) -> None:
+def test_ready_messages_are_delivered_to_a_new_consumer(host: Host) -> None:
     queue, reader = filled(host, "a", "b"), Reader()
     queue.add_consumer(reader)
     assert reader.bodies == [b"a", b"b"]
 
 
-def test_a_prefetch_holds_messages_back_until_something_is_settled(host: Host) -> None:
+def test_prefetch_limits_deliveries_until_an_acknowledgement(host: Host) -> None:
     queue, reader = filled(host, "a", "b", "c"), Reader(prefetch=2)
     queue.add_consumer(reader)
     assert (reader.bodies, queue.message_count) == ([b"a", b"b"], 1)
@@ -46,7 +46,7 @@ def test_a_prefetch_holds_messages_back_until_something_is_settled(host: Host) -
     assert (reader.bodies, queue.message_count) == ([b"a", b"b", b"c"], 0)
 
 
-def test_consumers_share_and_a_full_one_is_passed_over(host: Host) -> None:
+def test_consumers_share_messages_and_a_full_one_is_skipped(host: Host) -> None:
     queue, a, b = made(host), Reader("a", prefetch=1), Reader("b")
     queue.add_consumer(a)
     queue.add_consumer(b)
@@ -55,7 +55,7 @@ def test_consumers_share_and_a_full_one_is_passed_over(host: Host) -> None:
     assert (a.bodies, b.bodies) == ([b"1"], [b"2", b"3", b"4"])
 
 
-def test_one_that_was_alone_shares_with_who_comes_and_is_alone_again(host: Host) -> None:
+def test_a_single_consumer_shares_with_a_second_one_while_it_exists(host: Host) -> None:
     queue, a, b = made(host), Reader("a"), Reader("b")
     queue.add_consumer(a)
     queue.publish(sent("1"), None, 0)
@@ -72,7 +72,7 @@ def test_one_that_was_alone_shares_with_who_comes_and_is_alone_again(host: Host)
     assert queue.message_count == 1
 
 
-def test_one_that_is_alone_and_full_is_given_nothing_until_it_settles(host: Host) -> None:
+def test_a_single_consumer_at_its_prefetch_receives_nothing_until_it_acknowledges(host: Host) -> None:
     queue, reader = made(host), Reader(prefetch=1)
     queue.add_consumer(reader)
     for body in "123":
@@ -87,7 +87,7 @@ def test_one_that_is_alone_and_full_is_given_nothing_until_it_settles(host: Host
     assert (reader.bodies, queue.message_count) == ([b"1", b"2", b"3", b"4"], 0)
 
 
-def test_what_is_requeued_comes_before_what_is_published_meanwhile(host: Host) -> None:
+def test_a_requeued_message_precedes_those_published_later(host: Host) -> None:
     queue, reader = made(host), Reader()
     queue.add_consumer(reader)
     queue.publish(sent("1"), None, 0)
@@ -97,7 +97,7 @@ def test_what_is_requeued_comes_before_what_is_published_meanwhile(host: Host) -
     assert reader.got == [(b"1", False), (b"1", True), (b"2", False)]
 
 
-def test_the_next_consumer_becomes_active_when_the_active_one_goes(host: Host) -> None:
+def test_the_next_consumer_becomes_active_when_the_active_one_is_cancelled(host: Host) -> None:
     queue, a, b = made(host, single_active_consumer=True), Reader("a"), Reader("b")
     queue.add_consumer(a)
     queue.add_consumer(b)
@@ -107,7 +107,7 @@ def test_the_next_consumer_becomes_active_when_the_active_one_goes(host: Host) -
     assert (a.bodies, b.bodies) == ([b"1"], [b"2"])
 
 
-def test_get_takes_the_first_and_nothing_when_there_is_none(host: Host) -> None:
+def test_get_returns_the_first_message_or_none(host: Host) -> None:
     queue = filled(host, "a", "b")
     assert queue.get().message.body == b"a"
     assert drained(queue) == [b"b"]
@@ -117,7 +117,7 @@ def test_get_takes_the_first_and_nothing_when_there_is_none(host: Host) -> None:
 # --- settling -----------------------------------------------------------------------------------
 
 
-def test_what_is_requeued_goes_to_its_place_and_is_redelivered(host: Host) -> None:
+def test_a_requeued_message_returns_to_its_position_and_is_redelivered(host: Host) -> None:
     queue = filled(host, "a", "b", "c")
     first, second = queue.get(), queue.get()
     queue.requeue(second)
@@ -128,20 +128,20 @@ def test_what_is_requeued_goes_to_its_place_and_is_redelivered(host: Host) -> No
     assert queue.redelivered_count == 2
 
 
-def test_rejection_is_death(host: Host) -> None:
+def test_a_rejected_message_is_dead_lettered(host: Host) -> None:
     queue = filled(host, "a", dead=True)
     queue.reject(queue.get())
     assert host.dead == [(b"a", "rejected")]
     assert (queue.message_count, queue.unacked_count) == (0, 0)
 
 
-def test_without_a_dead_letter_exchange_the_dead_are_forgotten(host: Host) -> None:
+def test_without_a_dead_letter_exchange_dead_letters_are_discarded(host: Host) -> None:
     queue = filled(host, "a")
     queue.reject(queue.get())
     assert host.dead == []
 
 
-def test_one_delivery_too_many_is_death(host: Host) -> None:
+def test_a_message_beyond_its_delivery_limit_is_dead_lettered(host: Host) -> None:
     queue = filled(host, "a", delivery_limit=2, dead=True)
     for _ in range(3):
         assert host.dead == []
@@ -149,7 +149,7 @@ def test_one_delivery_too_many_is_death(host: Host) -> None:
     assert host.dead == [(b"a", "delivery_limit")]
 
 
-def test_what_comes_back_to_a_deleted_queue_is_forgotten(host: Host) -> None:
+def test_a_message_requeued_to_a_deleted_queue_is_discarded(host: Host) -> None:
     queue = filled(host, "a", "b", dead=True)
     one, two = queue.get(), queue.get()
     queue.delete()
@@ -161,19 +161,19 @@ def test_what_comes_back_to_a_deleted_queue_is_forgotten(host: Host) -> None:
 # --- limits -------------------------------------------------------------------------------------
 
 
-def test_the_oldest_goes_when_there_are_too_many(host: Host) -> None:
+def test_above_max_length_the_oldest_message_is_dropped(host: Host) -> None:
     queue = filled(host, "a", "b", "c", length_max=2, dead=True)
     assert host.dead == [(b"a", "maxlen")]
     assert drained(queue) == [b"b", b"c"]
 
 
-def test_the_oldest_go_when_they_are_too_large_together(host: Host) -> None:
+def test_above_max_length_bytes_the_oldest_messages_are_dropped(host: Host) -> None:
     queue = filled(host, "aa", "bb", "cccc", length_bytes_max=5, dead=True)
     assert [body for body, _ in host.dead] == [b"aa", b"bb"]
     assert drained(queue) == [b"cccc"]
 
 
-def test_a_full_queue_may_refuse(host: Host) -> None:
+def test_a_full_queue_can_reject_publishes(host: Host) -> None:
     queue = filled(host, "a", length_max=1, overflow=Overflow.REJECT_PUBLISH, dead=True)
     assert queue.publish(sent("b"), None, 0) == REFUSED
     assert host.dead == []
@@ -181,7 +181,7 @@ def test_a_full_queue_may_refuse(host: Host) -> None:
     assert queue.publish(sent("c"), None, 0) == ACCEPTED
 
 
-def test_a_full_queue_may_bury_what_it_refuses(host: Host) -> None:
+def test_a_full_queue_can_dead_letter_what_it_rejects(host: Host) -> None:
     queue = filled(host, "a", length_max=1, overflow=Overflow.REJECT_PUBLISH_DLX, dead=True)
     assert queue.publish(sent("b"), None, 0) == REFUSED
     assert host.dead == [(b"b", "maxlen")]
@@ -193,7 +193,7 @@ def test_octets_can_make_a_queue_refuse(host: Host) -> None:
     assert queue.publish(sent("b"), None, 0) == ACCEPTED
 
 
-def test_a_queue_of_length_0_passes_on_and_keeps_nothing(host: Host) -> None:
+def test_a_queue_of_max_length_0_delivers_and_stores_nothing(host: Host) -> None:
     queue, reader = made(host, length_max=0, dead=True), Reader(prefetch=1)
     queue.add_consumer(reader)
     for body in "ab":
@@ -202,7 +202,7 @@ def test_a_queue_of_length_0_passes_on_and_keeps_nothing(host: Host) -> None:
     assert host.dead == [(b"b", "maxlen")]
 
 
-def test_what_comes_back_may_be_too_many(host: Host) -> None:
+def test_a_requeued_message_may_exceed_max_length(host: Host) -> None:
     queue = filled(host, "a", "b", length_max=2, dead=True)
     delivery = queue.get()
     queue.publish(sent("c"), None, 0)
@@ -210,7 +210,7 @@ def test_what_comes_back_may_be_too_many(host: Host) -> None:
     assert host.dead == [(b"a", "maxlen")]
 
 
-def test_a_policy_that_lowers_a_limit_drops_at_once(host: Host) -> None:
+def test_a_policy_that_lowers_a_limit_drops_messages_at_once(host: Host) -> None:
     queue = filled(host, "a", "b", "c", dead=True)
     queue.apply_settings(QueueSettings(length_max=1, dead_letter_exchange="dlx"))
     assert [body for body, _ in host.dead] == [b"a", b"b"]
@@ -219,7 +219,7 @@ def test_a_policy_that_lowers_a_limit_drops_at_once(host: Host) -> None:
 # --- time ---------------------------------------------------------------------------------------
 
 
-def test_messages_expire_after_the_time_of_the_queue(host: Host) -> None:
+def test_messages_expire_after_the_message_ttl_of_the_queue(host: Host) -> None:
     queue = filled(host, "a", message_ttl_ms=50, dead=True)
     assert host.wakes == [1050]
     host.now = 1049
@@ -230,7 +230,7 @@ def test_messages_expire_after_the_time_of_the_queue(host: Host) -> None:
     assert (host.dead, queue.message_count) == ([(b"a", "expired")], 0)
 
 
-def test_a_message_with_no_time_goes_to_a_consumer_or_dies(host: Host) -> None:
+def test_a_message_with_ttl_0_is_delivered_at_once_or_dead_lettered(host: Host) -> None:
     queue = filled(host, "a", message_ttl_ms=0, dead=True)
     assert host.dead == [(b"a", "expired")]
     reader = Reader()
@@ -240,7 +240,7 @@ def test_a_message_with_no_time_goes_to_a_consumer_or_dies(host: Host) -> None:
     assert reader.bodies == [b"b", b"c"]
 
 
-def test_the_next_time_is_asked_for_after_each(host: Host) -> None:
+def test_the_host_is_asked_to_wake_the_queue_at_the_next_expiry(host: Host) -> None:
     queue = made(host)
     for expiration in ("30", "20", "40"):
         queue.publish(sent(expiration, now=1000, expiration=expiration), None, 0)
@@ -251,7 +251,7 @@ def test_the_next_time_is_asked_for_after_each(host: Host) -> None:
     assert drained(queue) == [b"30", b"40"]
 
 
-def test_nothing_is_handed_out_after_its_time_though_nobody_woke_the_queue(host: Host) -> None:
+def test_expired_messages_are_not_delivered_before_the_queue_is_woken(host: Host) -> None:
     queue, reader = filled(host, "a", message_ttl_ms=50), Reader()
     host.now = 2000
     queue.add_consumer(reader)
@@ -270,7 +270,7 @@ def test_a_requeued_message_still_expires(host: Host) -> None:
     assert host.dead == [(b"a", "expired")]
 
 
-def test_an_unused_queue_goes_when_its_time_is_over(host: Host) -> None:
+def test_an_unused_queue_is_deleted_after_its_expires_time(host: Host) -> None:
     queue = made(host, expires_ms=100)
     assert host.wakes == [1100]
     host.now = 1100
@@ -279,7 +279,7 @@ def test_an_unused_queue_goes_when_its_time_is_over(host: Host) -> None:
 
 
 @pytest.mark.parametrize("use", ["get", "touch"])
-def test_use_starts_the_time_of_a_queue_anew(host: Host, use: str) -> None:
+def test_use_restarts_the_expires_time_of_a_queue(host: Host, use: str) -> None:
     queue = made(host, expires_ms=100)
     host.now = 1060
     getattr(queue, use)()
@@ -291,7 +291,7 @@ def test_use_starts_the_time_of_a_queue_anew(host: Host, use: str) -> None:
     assert host.deleted == [queue]
 
 
-def test_a_queue_with_a_consumer_does_not_expire_and_one_that_lost_it_does(host: Host) -> None:
+def test_a_queue_with_a_consumer_does_not_expire_and_expires_after_losing_it(host: Host) -> None:
     queue, reader = made(host, expires_ms=100), Reader()
     queue.add_consumer(reader)
     host.now = 1100
@@ -305,7 +305,7 @@ def test_a_queue_with_a_consumer_does_not_expire_and_one_that_lost_it_does(host:
     assert host.deleted == [queue]
 
 
-def test_a_policy_may_give_it_a_time_and_take_it_away(host: Host) -> None:
+def test_a_policy_can_set_and_remove_the_expires_time(host: Host) -> None:
     queue = made(host)
     queue.apply_settings(QueueSettings(expires_ms=10))
     queue.apply_settings(QueueSettings())
@@ -314,10 +314,10 @@ def test_a_policy_may_give_it_a_time_and_take_it_away(host: Host) -> None:
     assert host.deleted == []
 
 
-# --- the end ------------------------------------------------------------------------------------
+# --- deletion -----------------------------------------------------------------------------------
 
 
-def test_the_last_consumer_takes_an_auto_delete_queue_along(host: Host) -> None:
+def test_an_auto_delete_queue_is_deleted_with_its_last_consumer(host: Host) -> None:
     queue, a, b = made(host), Reader("a"), Reader("b")
     queue.is_auto_delete = True
     queue.add_consumer(a)
@@ -329,7 +329,7 @@ def test_the_last_consumer_takes_an_auto_delete_queue_along(host: Host) -> None:
     assert host.deleted == [queue]
 
 
-def test_a_deletion_cancels_the_consumers_and_counts_what_was_ready(host: Host) -> None:
+def test_a_deletion_cancels_the_consumers_and_counts_ready_messages(host: Host) -> None:
     queue, reader = filled(host, "a", "b", "c", expires_ms=10), Reader(prefetch=1)
     queue.add_consumer(reader)
     assert queue.delete() == 2
@@ -340,7 +340,7 @@ def test_a_deletion_cancels_the_consumers_and_counts_what_was_ready(host: Host) 
     assert host.deleted == []
 
 
-def test_purging_leaves_what_is_unsettled(host: Host) -> None:
+def test_purging_leaves_unacknowledged_messages(host: Host) -> None:
     queue = filled(host, "a", "b", "c")
     delivery = queue.get()
     assert queue.purge() == 2
@@ -349,7 +349,7 @@ def test_purging_leaves_what_is_unsettled(host: Host) -> None:
     assert drained(queue) == [b"a"]
 
 
-def test_an_exclusive_consumer_is_alone(host: Host) -> None:
+def test_an_exclusive_consumer_is_the_only_consumer(host: Host) -> None:
     queue = made(host)
     queue.add_consumer(Reader("a"))
     text = "queue 'q' in vhost 'v' in exclusive use"
@@ -368,7 +368,7 @@ def test_an_exclusive_consumer_is_alone(host: Host) -> None:
 # --- pausing --------------------------------------------------------------------------------------
 
 
-def test_a_paused_queue_hands_nothing_out_and_takes_all(host: Host) -> None:
+def test_a_paused_queue_delivers_nothing_and_accepts_messages(host: Host) -> None:
     queue, reader = made(host), Reader()
     queue.add_consumer(reader)
     queue.publish(sent("a"), None, 0)
@@ -390,7 +390,7 @@ def test_a_paused_queue_hands_nothing_out_and_takes_all(host: Host) -> None:
     assert queue.is_empty
 
 
-def test_what_is_requeued_to_a_paused_queue_is_handed_out_first_when_it_goes_on(host: Host) -> None:
+def test_a_message_requeued_to_a_paused_queue_is_delivered_first_after_resuming(host: Host) -> None:
     queue, reader = filled(host, "a", "b"), Reader(prefetch=1)
     queue.add_consumer(reader)
     queue.pause()
@@ -401,7 +401,7 @@ def test_what_is_requeued_to_a_paused_queue_is_handed_out_first_when_it_goes_on(
     assert reader.got == [(b"a", False), (b"a", True)]
 
 
-def test_limits_and_times_hold_while_a_queue_is_paused(host: Host) -> None:
+def test_limits_and_ttls_apply_while_a_queue_is_paused(host: Host) -> None:
     queue = made(host, dead=True, length_max=2, message_ttl_ms=10)
     queue.pause()
     for body in "abc":
@@ -412,7 +412,7 @@ def test_limits_and_times_hold_while_a_queue_is_paused(host: Host) -> None:
     assert [reason for _, reason in host.dead] == ["maxlen", "expired", "expired"]
 
 
-def test_a_single_active_consumer_stays_the_active_one_over_a_pause(host: Host) -> None:
+def test_the_single_active_consumer_stays_active_over_a_pause(host: Host) -> None:
     queue, first, second = made(host, single_active_consumer=True), Reader("a"), Reader("b")
     queue.add_consumer(first)
     queue.add_consumer(second)

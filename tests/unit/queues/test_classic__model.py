@@ -1,4 +1,4 @@
-"""Whatever happens to a queue, it does what one sorted list would do, and no message is lost or doubled."""
+"""A property test: a classic queue behaves as one sorted list, and loses or duplicates no message."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ from warren.queues.queue import Delivery
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """A queue with consumers that settle as they like, beside a model of it."""
+    """A queue with consumers that acknowledge in any order, beside a model of it."""
 
     @initialize(length_max=st.none() | st.integers(0, 5), ttl=st.none() | st.integers(1, 20))
     def start(self, length_max: int | None, ttl: int | None) -> None:
@@ -20,7 +20,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.readers: list[Reader] = []
         self.got: list[Delivery] = []
         self.taken: list[Delivery] = []
-        # Published at, by number; and where each message is by now.
+        # The publishing time of each message by number, and its present state.
         self.published: list[int] = []
         self.settled: set[int] = set()
 
@@ -121,7 +121,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.settled.update(waiting)
 
     def release(self) -> None:
-        """The host wakes the queue when it asked for it."""
+        """Wake the queue if it asked for it."""
         if self.host.wakes and self.host.wakes[-1] <= self.host.now:
             self.queue.expire()
 
@@ -139,7 +139,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.length_max is None or len(waiting) <= self.length_max
 
     @invariant()
-    def nobody_is_ready_while_a_message_is(self) -> None:
+    def no_consumer_is_ready_while_a_message_is_ready(self) -> None:
         if hasattr(self, "queue") and self.queue.message_count and not self.queue.is_paused:
             assert not any(reader.is_ready() for reader in self.readers)
 

@@ -1,4 +1,4 @@
-"""Whose turn it is: in turn, by priority, among those that are ready."""
+"""The choice of the next consumer: round robin, by priority, among those that are ready."""
 
 from collections import Counter
 from time import perf_counter
@@ -23,15 +23,15 @@ def turns(consumers: ConsumerSet, count: int) -> str:
     return "".join("-" if one is None else one.tag for one in chosen)
 
 
-def test_nobody_is_chosen_of_none() -> None:
+def test_without_consumers_none_is_chosen() -> None:
     assert gathered().next() is None
 
 
-def test_consumers_take_turns() -> None:
+def test_consumers_are_chosen_in_turn() -> None:
     assert turns(gathered(Reader("a"), Reader("b"), Reader("c")), 7) == "abcabca"
 
 
-def test_the_highest_priority_gets_everything_while_it_is_ready() -> None:
+def test_the_highest_priority_is_chosen_while_it_is_ready() -> None:
     low, high = Reader("l", priority=-1), Reader("h", priority=5)
     consumers = gathered(low, Reader("m"), high)
     assert turns(consumers, 3) == "hhh"
@@ -45,7 +45,7 @@ def test_the_highest_priority_gets_everything_while_it_is_ready() -> None:
     assert turns(consumers, 1) == "h"
 
 
-def test_one_that_is_not_ready_is_parked_and_not_asked_again() -> None:
+def test_a_consumer_that_is_not_ready_is_parked_and_not_asked_again() -> None:
     a, b = Reader("a"), Reader("b")
     consumers = gathered(a, b)
     a.is_open = False
@@ -57,7 +57,7 @@ def test_one_that_is_not_ready_is_parked_and_not_asked_again() -> None:
     assert not consumers.unpark(a)
 
 
-def test_a_removed_consumer_has_no_turn_parked_or_not() -> None:
+def test_a_removed_consumer_is_not_chosen_whether_parked_or_not() -> None:
     a, b, c = Reader("a"), Reader("b"), Reader("c")
     consumers = gathered(a, b, c)
     b.is_open = False
@@ -78,7 +78,7 @@ def test_a_removal_keeps_the_order_of_the_others() -> None:
     assert turns(consumers, 4) == "bdab"
 
 
-def test_single_active_is_the_eldest_and_the_next_of_its_priority_when_it_goes() -> None:
+def test_the_single_active_consumer_is_the_oldest_and_then_the_next_of_its_priority() -> None:
     a, b, c = Reader("a"), Reader("b"), Reader("c", priority=-9)
     consumers = gathered(a, b, c, is_single_active=True)
     assert turns(consumers, 2) == "aa"
@@ -97,7 +97,7 @@ def test_single_active_is_the_eldest_and_the_next_of_its_priority_when_it_goes()
     assert turns(consumers, 1) == "-"
 
 
-def test_the_next_active_one_is_the_eldest_of_the_highest_priority() -> None:
+def test_the_next_active_consumer_is_the_oldest_of_the_highest_priority() -> None:
     a, b, c, d = Reader("a"), Reader("b"), Reader("c", priority=9), Reader("d", priority=9)
     consumers = gathered(a, b, c, d, is_single_active=True)
     assert consumers.active is a
@@ -113,7 +113,7 @@ def test_the_next_active_one_is_the_eldest_of_the_highest_priority() -> None:
     assert turns(consumers, 2) == "bb"
 
 
-def test_an_exclusive_consumer_is_known_as_such() -> None:
+def test_an_exclusive_consumer_is_recognised() -> None:
     exclusive = Reader("a", is_exclusive=True)
     consumers = gathered(exclusive)
     assert consumers.has_exclusive()
@@ -121,7 +121,7 @@ def test_an_exclusive_consumer_is_known_as_such() -> None:
     assert not consumers.has_exclusive()
 
 
-def test_of_many_priorities_the_highest_that_is_ready_is_found_again_and_again() -> None:
+def test_of_many_priorities_the_highest_that_is_ready_is_chosen_each_time() -> None:
     readers = [Reader(f"{number}", priority=number) for number in range(40)]
     consumers = gathered(*readers)
     for reader in readers[5:]:
@@ -140,7 +140,9 @@ def test_of_many_priorities_the_highest_that_is_ready_is_found_again_and_again()
 
 @pytest.mark.parametrize("is_single_active", [False, True], ids=["in turn", "one active"])
 @pytest.mark.parametrize("priorities", [1, 20_000], ids=["one priority", "many priorities"])
-def test_of_twenty_thousand_each_comes_and_goes_at_once(priorities: int, is_single_active: bool) -> None:
+def test_adding_and_removing_twenty_thousand_consumers_takes_constant_time_each(
+    priorities: int, is_single_active: bool
+) -> None:
     readers = [Reader(priority=number % priorities) for number in range(20_000)]
     begun = perf_counter()
     consumers = gathered(is_single_active=is_single_active)
@@ -151,12 +153,12 @@ def test_of_twenty_thousand_each_comes_and_goes_at_once(priorities: int, is_sing
     for reader in readers:
         consumers.remove(reader)
         consumers.next()
-    # It takes 0.1 s; looking at the others for each would take half a minute.
+    # It takes 0.1 s; a scan of all consumers for each would take half a minute.
     assert perf_counter() - begun < 5
 
 
 @given(st.lists(st.tuples(st.sampled_from("+-po="), st.integers(0, 9)), max_size=60))
-def test_shares_are_fair_and_nobody_ready_is_passed_over(steps: list[tuple[str, int]]) -> None:
+def test_shares_are_fair_and_no_ready_consumer_is_skipped(steps: list[tuple[str, int]]) -> None:
     consumers, here = gathered(), []
     for number, (step, value) in enumerate(steps):
         if step == "+":

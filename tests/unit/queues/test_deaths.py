@@ -1,6 +1,6 @@
-"""What a dead message says of its deaths, as measured on RabbitMQ 3.10.8."""
+"""The death headers of a dead letter, as measured with RabbitMQ 3.10.8."""
 
-from tests.unit.queues.samples import believed, sent
+from tests.unit.queues.samples import sent, trusted
 
 from warren.limits import DEATHS_MAX
 from warren.model.message import FROM_STREAM, Message
@@ -16,7 +16,7 @@ def died(message: Message, queue: str, reason: str = "rejected", *, key: str | N
 
 
 def cycle_queues(message: Message, queue: str, reason: str) -> set[str]:
-    """The queues that it may not go to after one more death."""
+    """The queues that would form a dead-letter cycle after one more death."""
     risen = make_dead_letter(message, Death(queue=queue, reason=reason, exchange="", routing_key=None, now=0))
     assert risen is not None
     return set(risen.cycle_queues)
@@ -26,7 +26,7 @@ def entries(message: Message) -> list[tuple[object, object, object]]:
     return [(one["queue"], one["reason"], one["count"]) for one in message.headers()["x-death"]]
 
 
-def test_a_first_death_is_told_in_full() -> None:
+def test_the_first_death_has_all_fields() -> None:
     risen = died(sent("x", key="k"), "q")
     assert risen.headers() == {
         "x-death": [
@@ -41,36 +41,36 @@ def test_a_first_death_is_told_in_full() -> None:
     assert (risen.exchange, risen.routing_key, risen.body, risen.published_at) == ("dlx", "k", b"x", 7_000)
 
 
-def test_the_newest_death_is_first_and_the_first_is_remembered() -> None:
+def test_the_newest_death_is_first_in_the_list_and_the_first_is_in_its_own_headers() -> None:
     risen = died(died(sent(), "a"), "b", "expired")
     assert entries(risen) == [("b", "expired", 1), ("a", "rejected", 1)]
     assert risen.headers()["x-first-death-queue"] == "a"
     assert risen.headers()["x-last-death-queue"] == "b"
 
 
-def test_the_same_death_again_counts_up_and_comes_to_the_front() -> None:
+def test_a_repeated_death_increments_its_count_and_moves_to_the_front() -> None:
     risen = sent()
     for queue, reason in (("a", "rejected"), ("b", "expired"), ("a", "expired"), ("a", "rejected")):
         risen = died(risen, queue, reason)
-    # The rest is turned round at each death, as in RabbitMQ.
+    # The others are reversed at each death, as RabbitMQ does.
     assert entries(risen) == [("a", "rejected", 2), ("b", "expired", 1), ("a", "expired", 1)]
 
 
-def test_deaths_without_counts_are_counted_once_there_is_more_than_one() -> None:
+def test_deaths_without_counts_get_one_once_there_are_several() -> None:
     told: list[object] = [{"queue": queue, "reason": "expired"} for queue in ("p", "q", "p")]
-    assert entries(died(believed(sent(headers={"x-death": told})), "a")) == [
+    assert entries(died(trusted(sent(headers={"x-death": told})), "a")) == [
         ("a", "rejected", 1), ("q", "expired", 1), ("p", "expired", 2),
     ]  # fmt: skip
 
 
-def test_it_lives_on_without_its_expiration() -> None:
+def test_a_dead_letter_loses_its_expiration() -> None:
     risen = died(sent(expiration="10", priority=3, delivery_mode=2), "q", "expired")
     assert risen.headers()["x-death"][0]["original-expiration"] == "10"
     assert risen.properties().expiration is None
     assert (risen.priority, risen.is_persistent) == (3, True)
 
 
-def test_keys_in_cc_are_told_and_both_kinds_go_with_a_key_of_its_own() -> None:
+def test_cc_keys_are_recorded_and_cc_and_bcc_are_removed_with_a_dead_letter_routing_key() -> None:
     message = sent(key="k", headers={"CC": ["c", 1], "BCC": ["b"], "n": 5})
     assert died(message, "q").headers()["x-death"][0]["routing-keys"] == ["k", "c"]
     assert died(message, "q").headers()["CC"] == ["c", 1]
@@ -80,38 +80,38 @@ def test_keys_in_cc_are_told_and_both_kinds_go_with_a_key_of_its_own() -> None:
     assert moved.headers()["n"] == 5
 
 
-def test_a_circle_is_a_death_there_without_a_rejection_since() -> None:
+def test_a_cycle_is_a_death_in_the_queue_without_a_rejection_since() -> None:
     risen = died(sent(), "a", "expired")
     assert cycle_queues(risen, "b", "maxlen") == {"a", "b"}
     assert cycle_queues(risen, "b", "rejected") == set()
-    # Those behind the newest are turned round, and so a rejection may come to stand behind what it ends.
+    # The entries behind the newest are reversed, so a rejection can be behind the death that it follows.
     assert cycle_queues(died(risen, "b", "rejected"), "c", "maxlen") == {"a", "c"}
     made_up: list[object] = [{"queue": 5}, {"queue": "x"}, {"queue": "a", "reason": "rejected"}]
-    assert cycle_queues(believed(sent(headers={"x-death": made_up[:2]})), "b", "expired") == {"b", "x"}
-    assert cycle_queues(believed(sent(headers={"x-death": made_up})), "b", "expired") == {"b"}
+    assert cycle_queues(trusted(sent(headers={"x-death": made_up[:2]})), "b", "expired") == {"b", "x"}
+    assert cycle_queues(trusted(sent(headers={"x-death": made_up})), "b", "expired") == {"b"}
 
 
-def test_a_message_that_died_in_too_many_queues_is_gone() -> None:
+def test_a_message_with_too_many_death_entries_is_discarded() -> None:
     told: list[object] = [{"queue": f"{number}", "reason": "expired"} for number in range(DEATHS_MAX - 1)]
-    last = died(believed(sent(headers={"x-death": told})), "a")
+    last = died(trusted(sent(headers={"x-death": told})), "a")
     assert len(last.headers()["x-death"]) == DEATHS_MAX
     death = Death(queue="b", reason="expired", exchange="", routing_key=None, now=0)
     assert make_dead_letter(last, death) is None
     assert died(last, "a") is not None
 
 
-def test_what_an_older_store_believed_is_no_death_if_it_is_none() -> None:
+def test_malformed_deaths_of_an_older_store_are_ignored() -> None:
     for made_up in ("text", [1, "x"], [{}], [{"queue": 5, "reason": None, "count": "many"}]):
-        risen = died(believed(sent(headers={"x-death": made_up})), "q")
+        risen = died(trusted(sent(headers={"x-death": made_up})), "q")
         assert risen.headers()["x-death"][0]["count"] == 1
     again = died(
-        believed(sent(headers={"x-death": [{"queue": "q", "reason": "rejected", "count": "x"}]})), "q"
+        trusted(sent(headers={"x-death": [{"queue": "q", "reason": "rejected", "count": "x"}]})), "q"
     )
     assert entries(again) == [("q", "rejected", 1)]
 
 
 def told_by_client(message: Message) -> Message:
-    """What a client publishes that was handed `message`, and copies its headers."""
+    """The message that a client publishes if it copies the headers of `message`."""
     return sent("x", **{name: value for name, value in vars_of(message).items() if value is not None})
 
 
@@ -120,7 +120,7 @@ def vars_of(message: Message) -> dict[str, object]:
     return {"headers": properties.headers, "delivery_mode": properties.delivery_mode}
 
 
-def test_deaths_that_a_client_tells_of_are_replaced_by_the_first_that_is_one() -> None:
+def test_death_headers_written_by_a_client_are_replaced_at_the_first_death() -> None:
     twice = died(died(sent("x", key="k", headers={"mine": 1}), "q"), "q")
     assert entries(twice) == [("q", "rejected", 2)]
     again = told_by_client(twice)
@@ -132,13 +132,13 @@ def test_deaths_that_a_client_tells_of_are_replaced_by_the_first_that_is_one() -
     assert entries(died(once, "p", "expired")) == [("p", "expired", 2)]
 
 
-def test_a_client_cannot_have_a_message_taken_for_one_that_goes_in_circles() -> None:
+def test_a_client_cannot_forge_a_dead_letter_cycle() -> None:
     dead = died(sent(), "a", "expired")
     assert cycle_queues(dead, "b", "expired") == {"a", "b"}
     assert cycle_queues(told_by_client(dead), "b", "expired") == {"b"}
 
 
-def test_copies_of_the_broker_keep_their_deaths_and_what_came_by_the_stream_protocol_has_none() -> None:
+def test_copies_made_by_the_broker_keep_their_deaths_and_messages_of_the_stream_protocol_have_none() -> None:
     dead = died(sent(delivery_mode=2), "q")
     assert entries(died(dead.anew(9), "q")) == [("q", "rejected", 2)]
     assert entries(died(dead.with_property_list(dead.property_list), "q")) == [("q", "rejected", 2)]
@@ -149,7 +149,7 @@ def test_copies_of_the_broker_keep_their_deaths_and_what_came_by_the_stream_prot
     assert entries(died(streamed.anew(9), "q")) == [("q", "rejected", 1)]
 
 
-def test_the_original_is_left_as_it_was() -> None:
+def test_the_original_message_is_unchanged() -> None:
     message = sent("x", headers={"a": 1})
     died(message, "q")
     assert message.properties() == BasicProperties(headers={"a": 1})

@@ -1,4 +1,4 @@
-"""Queues of which most is on the disk only: what leaves them is gone, and what is left is handed out."""
+"""Queues whose messages are mostly on disk: removed messages free their space, the others are delivered."""
 
 import random
 from collections.abc import Callable
@@ -34,20 +34,20 @@ EXPIRATION_MS = 1_000
 
 
 class Port(StorePort):
-    """Notes what cannot be read."""
+    """A store port that records unreadable files."""
 
     def __init__(self) -> None:
         self.told: list[OSError | StoreFileError] = []
 
     def commit_due(self) -> None:
-        """The disk works when a test says so."""
+        """Nothing to do: the test advances the disk."""
 
     def unreadable(self, error: OSError | StoreFileError) -> None:
         self.told.append(error)
 
 
 class Paged:
-    """A queue that may have nothing in memory, and its two disks."""
+    """A queue with no memory for messages, and its two simulated disks."""
 
     def __init__(self, priority_max: int | None = None) -> None:
         self.settings: dict[str, object] = {"priority_max": priority_max}
@@ -57,7 +57,7 @@ class Paged:
         self.open()
 
     def open(self) -> None:
-        """Begin, or begin again, with what is on the disk."""
+        """Open the queue, or open it again with the contents of the disk."""
         world = RecoveryDependencies(random_octets=bytes, has_queue=NUMBER.__eq__, progress=lambda *_: None)
         recovered = open_store(self.disk, self.port, world)
         self.stores = Stores(recovered.store, open_erased(self.erased, self.port, bytes))
@@ -78,20 +78,20 @@ class Paged:
         self.queue.publish(message, None, 0)
 
     def write(self) -> None:
-        """Have the disks do all there is to do."""
+        """Let the disks perform all operations."""
         for store, disk in ((self.stores.persistent, self.disk), (self.stores.transient, self.erased)):
             settle(store, disk)
         self.stores.maintain()
 
     def taken(self) -> list[int]:
-        """All that is handed out, and acknowledged."""
+        """The numbers of all ready messages, which are received and acknowledged."""
         found: list[int] = []
         self.take_into(found, self.queue.message_count)
         assert self.queue.get() is None
         return found
 
     def take_into(self, found: list[int], count: int) -> None:
-        """Have `count` messages handed out, each added to `found` and acknowledged."""
+        """Receive and acknowledge `count` messages, and append their numbers to `found`."""
         for _ in range(count):
             delivery = self.queue.get()
             found.append(int(delivery.message.body.partition(b",")[0]))
@@ -126,7 +126,7 @@ def take(paged: Paged) -> None:
 @pytest.mark.parametrize("is_persistent", [True, False])
 @pytest.mark.parametrize("is_written", [True, False])
 @pytest.mark.parametrize("leave", [purge, expire, take])
-def test_what_has_left_takes_no_room_on_the_disk(
+def test_removed_messages_free_their_space_on_disk(
     leave: Callable[[Paged], None], is_written: bool, is_persistent: bool
 ) -> None:
     paged = Paged()
@@ -147,7 +147,7 @@ def test_what_has_left_takes_no_room_on_the_disk(
 
 @pytest.mark.parametrize("priority_max", [None, 3])
 @pytest.mark.parametrize("is_damaged", [True, False])
-def test_what_cannot_be_read_is_told_and_nothing_that_lies_behind_is_handed_out(
+def test_an_unreadable_message_is_reported_and_none_behind_it_is_delivered(
     is_damaged: bool, priority_max: int | None
 ) -> None:
     paged = Paged(priority_max)
@@ -166,7 +166,7 @@ def test_what_cannot_be_read_is_told_and_nothing_that_lies_behind_is_handed_out(
         paged.take_into(taken, COUNT)
     assert taken == list(range(len(taken)))
     assert {type(error) for error in paged.port.told} == {StoreFileError if is_damaged else OSError}
-    # It is built anew, with what can be read of it.
+    # The queue is opened again with the messages that can be read.
     paged.disk.unreadable = {}
     paged.write()
     paged.open()
@@ -174,7 +174,7 @@ def test_what_cannot_be_read_is_told_and_nothing_that_lies_behind_is_handed_out(
     assert paged.taken() == rest
 
 
-def test_the_first_of_what_is_not_written_yet_may_have_expired() -> None:
+def test_the_first_unwritten_message_may_have_expired() -> None:
     paged = Paged()
     paged.publish(0)
     paged.publish(1, expires=True)
@@ -183,7 +183,7 @@ def test_the_first_of_what_is_not_written_yet_may_have_expired() -> None:
     assert paged.taken() == [0, 2]
 
 
-def test_what_was_handed_out_before_a_start_is_redelivered_to_whoever_settles_nothing() -> None:
+def test_messages_delivered_before_a_restart_are_redelivered_without_acknowledgement() -> None:
     paged = Paged()
     for number in range(5):
         paged.publish(number)
@@ -198,7 +198,7 @@ def test_what_was_handed_out_before_a_start_is_redelivered_to_whoever_settles_no
     ]
 
 
-def test_what_came_back_and_is_dropped_does_not_come_back_once_more() -> None:
+def test_a_requeued_message_that_was_dropped_does_not_return_after_a_restart() -> None:
     paged = Paged()
     paged.queue = made(paged.host, length_max=2)
     paged.queue.attach_store(paged.stores, NUMBER)
@@ -215,7 +215,7 @@ def test_what_came_back_and_is_dropped_does_not_come_back_once_more() -> None:
     assert paged.taken() == [2, 3]
 
 
-def test_what_is_purged_gives_up_its_places_some_with_each_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_positions_of_a_purge_are_released_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "DISCARDED_PER_BATCH", 2)
     paged = Paged()
     count = 4 * PAGED_BLOCK_SIZE
@@ -237,7 +237,7 @@ def test_what_is_purged_gives_up_its_places_some_with_each_batch(monkeypatch: py
     assert alive(paged.stores.persistent) == alive(paged.stores.transient) == 0
 
 
-def test_what_is_purged_does_not_come_back_though_its_places_were_not_given_up_yet(
+def test_purged_messages_do_not_return_before_their_positions_are_released(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(stores, "DISCARDED_PER_BATCH", 1)
@@ -261,7 +261,7 @@ def alive(store: MessageStore) -> int:
 
 
 @pytest.mark.parametrize("priority_max", [None, 3])
-def test_what_would_survive_is_counted_wherever_it_is(priority_max: int | None) -> None:
+def test_persistent_messages_are_counted_in_memory_and_on_disk(priority_max: int | None) -> None:
     paged = Paged(priority_max)
 
     def kept(*numbers: int) -> None:
@@ -269,7 +269,7 @@ def test_what_would_survive_is_counted_wherever_it_is(priority_max: int | None) 
         assert (paged.queue.persistent_count, paged.queue.persistent_octets) == (len(numbers), octets)
 
     for number in range(100):
-        # Odd ones are transient, and spilled.
+        # Odd numbers are transient and spilled.
         paged.publish(number, is_persistent=number % 2 == 0)
     paged.write()
     kept(*range(0, 100, 2))
@@ -291,7 +291,7 @@ def test_what_would_survive_is_counted_wherever_it_is(priority_max: int | None) 
     kept(1)
 
 
-def test_what_survived_is_counted() -> None:
+def test_recovered_messages_are_counted() -> None:
     paged = Paged()
     for number in range(10):
         paged.publish(number)
@@ -308,5 +308,5 @@ def test_reads_and_writes_of_messages_are_counted() -> None:
         paged.publish(number, is_persistent=number < 5)
     paged.write()
     assert len(paged.taken()) == 10
-    # The first has never left the memory.
+    # The first message has stayed in memory.
     assert (paged.stores.write_count, paged.stores.read_count) == (10, 9)

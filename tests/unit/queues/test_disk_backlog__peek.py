@@ -1,4 +1,4 @@
-"""Looking at what waits: it is what would be handed out, in that order, and looking changes nothing."""
+"""Peeking at a queue on disk shows messages in delivery order and changes nothing."""
 
 import random
 
@@ -12,7 +12,7 @@ PAGE = 7
 
 
 def looked_at(paged: Paged) -> list[PeekedMessage]:
-    """All of it, page by page."""
+    """All messages, read page by page."""
     found: list[PeekedMessage] = []
     first = 0
     while page := paged.queue.peek(first, PAGE):
@@ -27,7 +27,7 @@ def numbers(found: list[PeekedMessage]) -> list[int]:
 
 @pytest.mark.parametrize("priority_max", [None, 3])
 @pytest.mark.parametrize("seed", range(8))
-def test_what_is_seen_is_what_is_handed_out_in_this_order(seed: int, priority_max: int | None) -> None:
+def test_peeked_messages_are_delivered_in_the_order_shown(seed: int, priority_max: int | None) -> None:
     chance = random.Random(seed)
     paged = Paged(priority_max)
     held = []
@@ -52,7 +52,7 @@ def test_what_is_seen_is_what_is_handed_out_in_this_order(seed: int, priority_ma
         assert delivery.attempts == peeked.attempts
 
 
-def test_what_was_handed_out_before_the_last_start_is_seen_so() -> None:
+def test_messages_delivered_before_the_last_restart_are_shown_as_redelivered() -> None:
     paged = Paged()
     for number in range(10):
         paged.publish(number)
@@ -65,14 +65,14 @@ def test_what_was_handed_out_before_the_last_start_is_seen_so() -> None:
     assert [peeked.attempts for peeked in found] == [1, 1, 1, *[0] * 7]
 
 
-def test_one_can_begin_anywhere_and_end_early() -> None:
+def test_a_peek_can_begin_anywhere_and_end_early() -> None:
     queue = filled(Host(), *"abcdef")
     assert [peeked.message.body for peeked in queue.peek(2, 3)] == [b"c", b"d", b"e"]
     assert queue.peek(6, 3) == []
     assert queue.peek(0, 0) == []
 
 
-def test_higher_priorities_are_seen_first() -> None:
+def test_higher_priorities_are_shown_first() -> None:
     queue = made(Host(), priority_max=3)
     for body, priority in zip("abcde", [0, 3, 1, 3, 0], strict=True):
         queue.publish(sent(body, priority=priority), None, 0)

@@ -1,4 +1,4 @@
-"""What is ready: in order, with a way back in and a way out in the middle."""
+"""Ready messages in order of position, with requeueing and removal in the middle."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +35,7 @@ def expired(waiting: MessageBacklog, now: int, ttl_ms: int = NONE) -> list[bytes
     return bodies
 
 
-def test_first_in_is_first_out_with_positions_that_grow() -> None:
+def test_messages_leave_in_order_of_arrival_with_increasing_positions() -> None:
     waiting = ready("a", "b", "c")
     assert waiting.first().body == b"a"
     deliveries = [waiting.pop(QUEUE) for _ in range(3)]
@@ -44,7 +44,7 @@ def test_first_in_is_first_out_with_positions_that_grow() -> None:
     assert (waiting.count, waiting.octets) == (0, 0)
 
 
-def test_what_passes_by_takes_a_position_too() -> None:
+def test_a_message_delivered_directly_takes_a_position() -> None:
     waiting = ready()
     first = waiting.push_delivered(sent("a"), QUEUE)
     waiting.push(sent("b"))
@@ -59,7 +59,7 @@ def test_octets_are_those_of_the_bodies() -> None:
     assert waiting.octets == 2
 
 
-def test_what_comes_back_goes_to_its_place_in_any_order() -> None:
+def test_requeued_messages_return_to_their_positions_in_any_order() -> None:
     waiting = ready("a", "b", "c", "d")
     out = [waiting.pop(QUEUE) for _ in range(3)]
     for one in (out[1], out[2], out[0]):
@@ -68,7 +68,7 @@ def test_what_comes_back_goes_to_its_place_in_any_order() -> None:
     assert popped(waiting) == [b"a", b"b", b"c", b"d", b"e"]
 
 
-def test_a_message_expires_behind_one_that_lives_longer() -> None:
+def test_a_message_expires_behind_one_with_a_longer_ttl() -> None:
     waiting = ready("long")
     assert pushed(waiting, sent("short", expiration="10")) == 10
     pushed(waiting, sent("other"))
@@ -78,7 +78,7 @@ def test_a_message_expires_behind_one_that_lives_longer() -> None:
     assert popped(waiting) == [b"long", b"other"]
 
 
-def test_the_front_passes_over_places_whose_messages_expired() -> None:
+def test_the_front_skips_positions_of_expired_messages() -> None:
     waiting = ready("a")
     for body in ("b", "c"):
         pushed(waiting, sent(body, expiration="10"))
@@ -89,7 +89,7 @@ def test_the_front_passes_over_places_whose_messages_expired() -> None:
     assert waiting.pop(QUEUE).position == 3
 
 
-def test_the_last_places_may_be_empty_when_the_front_reaches_them() -> None:
+def test_the_last_positions_may_be_empty_when_the_front_reaches_them() -> None:
     waiting = ready("a")
     pushed(waiting, sent("b", expiration="10"))
     assert expired(waiting, 10) == [b"b"]
@@ -97,7 +97,7 @@ def test_the_last_places_may_be_empty_when_the_front_reaches_them() -> None:
     assert waiting.push_delivered(sent("c"), QUEUE).position == 2
 
 
-def test_a_message_that_came_back_expires_where_it_is() -> None:
+def test_a_requeued_message_expires_at_its_position() -> None:
     waiting = ready()
     pushed(waiting, sent("a"))
     pushed(waiting, sent("b", expiration="10"))
@@ -108,7 +108,7 @@ def test_a_message_that_came_back_expires_where_it_is() -> None:
     assert popped(waiting) == [b"a"]
 
 
-def test_the_time_of_the_queue_holds_where_it_is_shorter() -> None:
+def test_the_ttl_of_the_queue_applies_where_it_is_shorter() -> None:
     waiting = ready()
     assert pushed(waiting, sent("a", now=5, expiration="10"), 100) == 15
     assert pushed(waiting, sent("b", now=5, expiration="1000"), 100) == 105
@@ -118,14 +118,14 @@ def test_the_time_of_the_queue_holds_where_it_is_shorter() -> None:
     assert expired(waiting, 105, 100) == [b"b", b"c"]
 
 
-def test_without_any_time_nothing_is_due() -> None:
+def test_without_ttls_there_is_no_deadline() -> None:
     waiting = ready("a")
     assert pushed(waiting, sent("b")) == NONE
     assert waiting.deadline(NONE) == NONE
     assert expired(waiting, 2**62) == []
 
 
-def test_a_deadline_is_forgotten_with_its_message() -> None:
+def test_a_deadline_is_removed_with_its_message() -> None:
     waiting = ready()
     pushed(waiting, sent("a", expiration="10"))
     waiting.pop(QUEUE)
@@ -135,7 +135,7 @@ def test_a_deadline_is_forgotten_with_its_message() -> None:
     assert expired(waiting, 15) == []
 
 
-def test_deadlines_of_messages_that_left_do_not_pile_up() -> None:
+def test_deadlines_of_removed_messages_do_not_accumulate() -> None:
     waiting = ready()
     pushed(waiting, sent("first", expiration="9"))
     for _ in range(1000):
@@ -146,7 +146,7 @@ def test_deadlines_of_messages_that_left_do_not_pile_up() -> None:
     assert expired(waiting, 1000) == [b"x"]
 
 
-def test_purging_forgets_everything_but_the_positions() -> None:
+def test_purging_removes_everything_but_the_next_position() -> None:
     waiting = ready("a", "b")
     out = waiting.pop(QUEUE)
     pushed(waiting, sent("c", expiration="10"))
@@ -157,8 +157,8 @@ def test_purging_forgets_everything_but_the_positions() -> None:
     assert popped(waiting) == [b"a", b"d"]
 
 
-class Naive:
-    """The same as `MessageBacklog` with a sorted list."""
+class SortedListModel:
+    """A model of `MessageBacklog` with a sorted list."""
 
     def __init__(self) -> None:
         self.waiting: list[tuple[int, int, Message]] = []
@@ -189,8 +189,8 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.sampled_from([NONE, 40]))
-def test_it_does_what_a_sorted_list_does(steps: list[tuple[str, int | None]], ttl_ms: int) -> None:
-    waiting, naive, now = ready(), Naive(), 0
+def test_a_backlog_behaves_as_a_sorted_list(steps: list[tuple[str, int | None]], ttl_ms: int) -> None:
+    waiting, naive, now = ready(), SortedListModel(), 0
     out: list[tuple[Delivery, int]] = []
     for number, (step, value) in enumerate(steps):
         if step in ("push", "pass by"):
@@ -229,7 +229,7 @@ def test_it_does_what_a_sorted_list_does(steps: list[tuple[str, int | None]], tt
     assert popped(waiting) == [entry[2].body for entry in naive.waiting]
 
 
-def test_what_is_taken_out_of_the_middle_goes_back_to_its_place_among_the_others() -> None:
+def test_a_message_taken_from_the_middle_returns_to_its_position() -> None:
     waiting = ready("a", "b", "c", "d")
     at = {peeked.message.body: peeked for peeked in waiting.peek(0, 9)}
     out = [waiting.take(at[body], QUEUE) for body in (b"c", b"a")]
@@ -245,7 +245,7 @@ def test_what_is_taken_out_of_the_middle_goes_back_to_its_place_among_the_others
     assert popped(waiting) == [b"c", b"d"]
 
 
-def test_the_extent_holds_what_waits_and_nothing_that_comes_later() -> None:
+def test_the_extent_contains_present_messages_and_no_later_ones() -> None:
     waiting = ready("a", "b")
     [extent] = waiting.extent()
     waiting.push(sent("c"))

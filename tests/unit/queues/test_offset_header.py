@@ -1,4 +1,4 @@
-"""The offset among the headers of a message."""
+"""The header that carries the stream offset of a message."""
 
 import pytest
 
@@ -18,11 +18,11 @@ from warren.wire.table import Int8, Table
         {"a": {"x-stream-offset": 0}, "b": b"\x0fx-stream-offsetl" + bytes(8)},
     ],
 )
-def test_a_stamp_adds_the_offset_and_keeps_the_rest(headers: Table | None, offset: int) -> None:
+def test_the_offset_is_added_to_the_existing_headers(headers: Table | None, offset: int) -> None:
     sent = BasicProperties(message_id="m", delivery_mode=2, headers=headers)
     read = BasicProperties.decode_list(OffsetHeader(sent.encode_list()).with_offset(offset))
     assert read.headers is not None
     assert read.headers == {**(headers or {}), "x-stream-offset": offset}
-    # In the order in which they were sent, as over any other way.
+    # Headers keep the order in which they were published.
     assert list(read.headers) == [*(name for name in headers or () if name != OFFSET_HEADER), OFFSET_HEADER]
     assert (read.message_id, read.delivery_mode) == ("m", 2)

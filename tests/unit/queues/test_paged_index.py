@@ -1,4 +1,4 @@
-"""Where the messages of a queue lie that are on the disk only."""
+"""The index of messages of a queue that are on disk only."""
 
 import random
 
@@ -16,7 +16,7 @@ def drained(row: PagedIndex) -> list[tuple[int, int]]:
     return found
 
 
-def test_what_was_appended_comes_out_in_its_order() -> None:
+def test_entries_are_returned_in_the_order_of_appending() -> None:
     row = PagedIndex()
     entries = [(position, position + 7) for position in range(5, 5 + 3 * PAGED_BLOCK_SIZE)]
     for position, location in entries:
@@ -35,7 +35,7 @@ def test_positions_may_be_missing(gap: int) -> None:
     assert drained(row) == [(1, 100), (2 + gap, 200)]
 
 
-def test_a_row_that_was_emptied_can_be_used_again() -> None:
+def test_an_emptied_index_can_be_reused() -> None:
     row = PagedIndex()
     row.append(1, 100)
     assert drained(row) == [(1, 100)]
@@ -44,7 +44,7 @@ def test_a_row_that_was_emptied_can_be_used_again() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_row_does_what_a_dict_does(seed: int) -> None:
+def test_an_index_behaves_as_a_dict(seed: int) -> None:
     chance = random.Random(seed)
     row, model = PagedIndex(), dict[int, int]()
     end = 0

@@ -1,4 +1,4 @@
-"""Ready messages by priority: the highest first, and among equals the first."""
+"""Ready messages by priority: the highest first, and in order of arrival within a priority."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,15 +22,15 @@ def popped(ready: PriorityBacklog) -> list[bytes]:
     return [ready.pop(QUEUE).message.body for _ in range(ready.count)]
 
 
-def test_the_highest_priority_goes_first() -> None:
+def test_the_highest_priority_is_first() -> None:
     assert popped(waiting(("a", 0), ("b", 2), ("c", 1), ("d", 2))) == [b"b", b"d", b"c", b"a"]
 
 
-def test_no_priority_is_the_lowest_and_too_high_a_one_is_the_highest() -> None:
+def test_no_priority_is_the_lowest_and_priorities_above_the_maximum_are_capped() -> None:
     assert popped(waiting(("a", None), ("b", 200), ("c", 3), ("d", 0))) == [b"b", b"c", b"a", b"d"]
 
 
-def test_a_message_comes_back_to_its_place_in_its_priority() -> None:
+def test_a_requeued_message_returns_to_its_position_in_its_priority() -> None:
     ready = waiting(("a", 1), ("b", 1), ("c", 0))
     first, second = ready.pop(QUEUE), ready.pop(QUEUE)
     ready.push_back(second, NONE)
@@ -40,7 +40,7 @@ def test_a_message_comes_back_to_its_place_in_its_priority() -> None:
     assert popped(ready) == [b"d", b"a", b"b", b"c"]
 
 
-def test_messages_expire_in_every_priority() -> None:
+def test_messages_of_every_priority_expire() -> None:
     ready = waiting(("keep", 3))
     for priority in (0, 3):
         message = sent(f"{priority}", priority=priority, expiration="10")
@@ -65,7 +65,7 @@ STEPS = st.sampled_from(["pop", "pop_message", "push_back", "expire", "clear"]) 
 
 
 @given(st.lists(STEPS, max_size=50))
-def test_it_does_what_a_stable_sort_does(steps: list[str | int]) -> None:
+def test_a_priority_backlog_behaves_as_a_stable_sort(steps: list[str | int]) -> None:
     ready, naive, held = waiting(priority_max=4), [], []
     for number, step in enumerate(steps):
         naive.sort(key=lambda entry: entry[0])
@@ -98,7 +98,7 @@ def test_it_does_what_a_stable_sort_does(steps: list[str | int]) -> None:
     assert popped(ready) == [message.body for _, message in naive]
 
 
-def test_one_is_taken_out_of_its_level_and_goes_back_there() -> None:
+def test_a_message_taken_from_the_middle_returns_to_its_priority() -> None:
     queue = made(Host(), priority_max=3)
     for body, priority in zip("abcd", [1, 3, 1, 0], strict=True):
         queue.publish(sent(body, priority=priority), None, 0)

@@ -1,4 +1,4 @@
-"""What is foreseen, held against what the queue then does."""
+"""Forecasts of a publish, compared with the actual publish."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ TTLS = st.sampled_from([None, 0, 5000])
 
 @given(st.data(), LIMITS, OCTETS, st.sampled_from(Overflow), TTLS)
 @settings(max_examples=400, deadline=None)
-def test_what_is_foreseen_happens(
+def test_a_forecast_equals_what_happens(
     data: st.DataObject, length: int | None, octets: int | None, overflow: Overflow, ttl: int | None
 ) -> None:
     host = Host(now=1000)
@@ -56,7 +56,7 @@ def is_taken(reader: Reader, pushes_out: bool) -> bool:
     return BODY in reader.bodies or pushes_out
 
 
-def test_a_consumer_that_has_no_room_takes_nothing_at_once() -> None:
+def test_a_consumer_at_its_prefetch_does_not_take_a_message_at_once() -> None:
     queue, reader = made(Host()), Reader(prefetch=1)
     assert not is_taken_at_once(queue)
     queue.add_consumer(reader)
@@ -66,7 +66,7 @@ def test_a_consumer_that_has_no_room_takes_nothing_at_once() -> None:
     assert not is_taken_at_once(queue)
 
 
-def test_the_shorter_life_counts() -> None:
+def test_the_shorter_ttl_applies() -> None:
     assert lifetime_ms(made(Host()), None) is None
     assert lifetime_ms(made(Host()), 7) == 7
     assert lifetime_ms(made(Host(), message_ttl_ms=5), 7) == 5

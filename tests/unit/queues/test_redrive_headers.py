@@ -1,7 +1,7 @@
-"""A dead letter says where it came from, begins a new life, and can be taken back as it was."""
+"""Headers of redriven dead letters: their origin, their past deaths, and the undo."""
 
 import pytest
-from tests.unit.queues.samples import believed, sent
+from tests.unit.queues.samples import sent, trusted
 
 from warren.limits import PAST_DEATHS_MAX
 from warren.model.message import Message, encode_address
@@ -32,7 +32,7 @@ def redriven(message: Message, mark: RedriveHeader = MARK) -> Message:
     return Message.compose(encode_address("", "q"), properties, message.content, now=mark.now)
 
 
-def test_where_it_came_from_is_where_it_died_first() -> None:
+def test_the_origin_is_where_the_message_died_first() -> None:
     dead = died(died(sent("a", key="first")), "dead", "expired", "deader")
     origin = origin_of(dead)
     assert origin is not None
@@ -43,7 +43,7 @@ def test_where_it_came_from_is_where_it_died_first() -> None:
     )
 
 
-def test_copies_that_were_lost_on_the_way_come_back() -> None:
+def test_cc_keys_removed_by_dead_lettering_are_restored() -> None:
     dead = died(sent("a", headers={"CC": ["c1", "c2"]}))
     assert "CC" not in dead.headers()
     assert redriven(dead).headers()["CC"] == ["c1", "c2"]
@@ -65,13 +65,13 @@ def test_copies_that_were_lost_on_the_way_come_back() -> None:
         },
     ],
 )
-def test_what_an_older_store_believed_is_no_dead_letter_if_it_says_too_little(
+def test_incomplete_death_headers_of_an_older_store_have_no_origin(
     headers: dict[str, object] | None,
 ) -> None:
-    assert origin_of(believed(sent("a", headers=headers))) is None
+    assert origin_of(trusted(sent("a", headers=headers))) is None
 
 
-def test_what_a_client_says_of_deaths_is_no_origin_and_stays_as_it_is() -> None:
+def test_death_headers_written_by_a_client_are_no_origin_and_stay_unchanged() -> None:
     dead = died(sent("a"))
     told = sent("a", headers=dead.headers())
     assert origin_of(dead) is not None
@@ -83,7 +83,7 @@ def test_what_a_client_says_of_deaths_is_no_origin_and_stays_as_it_is() -> None:
     assert (back.headers(), origin_of(back)) == (dead.headers(), None)
 
 
-def test_a_new_life_begins_without_deaths_and_keeps_them_as_past() -> None:
+def test_a_redriven_message_has_no_deaths_and_lists_them_as_past_deaths() -> None:
     again = redriven(died(sent("a", headers={"mine": 1}, type="t")))
     headers = again.headers()
     assert not [name for name in headers if "death" in name and name != "x-past-deaths"]
@@ -95,7 +95,7 @@ def test_a_new_life_begins_without_deaths_and_keeps_them_as_past() -> None:
     assert redrive_number(sent("a"), "abc") is None
 
 
-def test_each_life_adds_to_the_past_up_to_a_bound() -> None:
+def test_each_redrive_adds_past_deaths_up_to_a_bound() -> None:
     message = sent("a")
     for _ in range(3):
         message = redriven(died(message))
@@ -107,7 +107,7 @@ def test_each_life_adds_to_the_past_up_to_a_bound() -> None:
 
 @pytest.mark.parametrize("lives", [1, 2])
 @pytest.mark.parametrize("headers", [None, {"CC": ["c"], "mine": True}])
-def test_taken_back_it_is_the_dead_letter_that_it_was(lives: int, headers: dict[str, object] | None) -> None:
+def test_undoing_a_redrive_restores_the_dead_letter(lives: int, headers: dict[str, object] | None) -> None:
     message = sent("a", headers=headers, message_id="7")
     for _ in range(lives - 1):
         message = redriven(died(message))
@@ -116,7 +116,7 @@ def test_taken_back_it_is_the_dead_letter_that_it_was(lives: int, headers: dict[
     assert back.address == dead.address
     expected = dict(dead.headers())
     if lives > 1:
-        # Of the redrive before, only that there was one.
+        # Only the count of the earlier redrive remains.
         expected["x-redrive"] = {"count": 1}
     assert back.headers() == expected
     assert (back.body, back.properties().message_id, back.published_at) == (b"a", "7", 10_000)
@@ -132,7 +132,7 @@ def test_taken_back_it_is_the_dead_letter_that_it_was(lives: int, headers: dict[
         {"deaths": -1, "exchange": "e", "routing-key": "k" * 255},
     ],
 )
-def test_what_a_client_made_of_the_note_does_no_harm(note: object) -> None:
+def test_malformed_redrive_headers_of_a_client_are_harmless(note: object) -> None:
     message = sent("a", headers={"x-redrive": note, "x-past-deaths": [{"queue": "q"}, 4]})
     assert undo_redrive(message, 1).body == b"a"
     properties = BasicProperties.decode_list(message.property_list)

@@ -1,4 +1,4 @@
-"""A direct reply reaches its requester at once, or never."""
+"""A direct reply is delivered to its requester at once, or dropped."""
 
 from tests.unit.queues.samples import Reader, sent
 
@@ -6,7 +6,7 @@ from warren.queues.queue import ACCEPTED
 from warren.queues.reply import ReplyQueue
 
 
-def test_a_reply_is_handed_over_and_one_too_many_is_dropped() -> None:
+def test_a_reply_is_delivered_and_replies_beyond_the_bound_are_dropped() -> None:
     reader = Reader(no_ack=True)
     queue = ReplyQueue("name", reader)
     assert queue.publish(sent("1"), None, 0) == ACCEPTED

@@ -1,4 +1,4 @@
-"""What a consumer of a stream may ask for, and what it gets for it."""
+"""The arguments of a stream consumer: start offset and filter."""
 
 import random
 
@@ -17,7 +17,7 @@ NOW = 100 * HOUR_MS
 
 @pytest.fixture(scope="module")
 def log() -> StreamLog:
-    """Three chunks of two messages, of the 97th, 98th and 99th hour."""
+    """Three chunks of two messages, published in the 97th, 98th and 99th hour."""
     disk = SimulatedDisk(random.Random(1))
     log = StreamLog(
         1, StreamLogDependencies(disk=disk, random_octets=random.Random(2).randbytes, report=print), []
@@ -49,11 +49,11 @@ def log() -> StreamLog:
         ("1s", 6),
     ],
 )
-def test_a_start_leads_to_an_offset(log: StreamLog, start: object, offset: int) -> None:
+def test_a_start_resolves_to_an_offset(log: StreamLog, start: object, offset: int) -> None:
     assert StreamReadOptions({"x-stream-offset": start}).offset(log, NOW) == offset
 
 
-def test_without_a_start_only_what_is_new_comes(log: StreamLog) -> None:
+def test_without_a_start_only_new_messages_are_delivered(log: StreamLog) -> None:
     assert StreamReadOptions({}).offset(log, NOW) == 6
 
 
@@ -80,7 +80,7 @@ def test_an_empty_stream_begins_at_its_end() -> None:
         {"x-stream-match-unfiltered": "yes"},
     ],
 )
-def test_what_means_nothing_is_named(arguments: dict[str, object]) -> None:
+def test_an_invalid_argument_is_named(arguments: dict[str, object]) -> None:
     (name,) = arguments
     with pytest.raises(ValueError, match=f"'{name}' is "):
         StreamReadOptions(arguments)
@@ -98,7 +98,7 @@ def test_what_means_nothing_is_named(arguments: dict[str, object]) -> None:
         (5, "eu", True, False),
     ],
 )
-def test_a_filter_lets_through_what_has_its_value(
+def test_a_filter_selects_messages_with_its_value(
     value: object, wanted: object, unfiltered: bool, is_wanted: bool
 ) -> None:
     headers = {"other": "eu"} if value is None else {"x-stream-filter-value": value}
@@ -110,5 +110,5 @@ def test_a_filter_lets_through_what_has_its_value(
     assert stream_read_options.wants(ChunkShape(message.address, message.property_list, 0, 0)) is is_wanted
 
 
-def test_without_a_filter_nothing_is_passed_over() -> None:
+def test_without_a_filter_no_message_is_skipped() -> None:
     assert not StreamReadOptions({}).is_filtered

@@ -1,4 +1,4 @@
-"""When a message expires is fixed when it enters: what an operator sets later concerns what comes later."""
+"""The expiry of a message is fixed when it enters the queue; a TTL set later applies to later messages."""
 
 import pytest
 from tests.unit.queues.samples import Host, Reader, filled, made, sent
@@ -29,7 +29,7 @@ def left(queue: ClassicQueue) -> list[bytes]:
 
 
 def pass_time(queue: ClassicQueue, host: Host, now: int) -> None:
-    """Let it be `now`, and wake the queue if it wanted to be woken by then."""
+    """Set the time to `now`, and wake the queue if it asked to be woken by then."""
     host.now = now
     if any(when <= now for when in host.wakes):
         host.wakes.clear()
@@ -42,7 +42,7 @@ def taken_first(paged: Paged) -> int:
     return found[0]
 
 
-def test_what_waits_when_a_time_to_live_is_set_has_none(host: Host) -> None:
+def test_messages_already_queued_have_no_ttl_when_one_is_set(host: Host) -> None:
     queue = filled(host, "a", "b")
     change(queue, 50)
     publish(queue, host, "c")
@@ -50,7 +50,7 @@ def test_what_waits_when_a_time_to_live_is_set_has_none(host: Host) -> None:
     assert left(queue) == [b"a", b"b", b"c"]
 
 
-def test_what_comes_behind_goes_when_it_is_the_first(host: Host) -> None:
+def test_a_later_message_with_a_ttl_expires_when_it_becomes_the_first(host: Host) -> None:
     queue, reader = filled(host, "a"), Reader(prefetch=1)
     change(queue, 50)
     publish(queue, host, "b")
@@ -63,7 +63,7 @@ def test_what_comes_behind_goes_when_it_is_the_first(host: Host) -> None:
     assert left(queue) == []
 
 
-def test_one_consumer_is_not_given_what_was_behind_and_is_over(host: Host) -> None:
+def test_a_consumer_does_not_receive_an_expired_message_behind_one_without_a_ttl(host: Host) -> None:
     queue, reader = filled(host, "a"), Reader()
     change(queue, 50)
     publish(queue, host, "b")
@@ -75,7 +75,7 @@ def test_one_consumer_is_not_given_what_was_behind_and_is_over(host: Host) -> No
 
 
 @pytest.mark.parametrize("no_ack", [False, True])
-def test_nor_is_who_gets(host: Host, no_ack: bool) -> None:
+def test_get_does_not_return_an_expired_message_behind_one_without_a_ttl(host: Host, no_ack: bool) -> None:
     queue = filled(host, "a")
     change(queue, 50)
     publish(queue, host, "b")
@@ -85,7 +85,7 @@ def test_nor_is_who_gets(host: Host, no_ack: bool) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(1000, 50), (1000, None), (1000, 9000)])
-def test_what_had_a_time_to_live_keeps_it(host: Host, before: int, after: int | None) -> None:
+def test_queued_messages_keep_their_earlier_ttl(host: Host, before: int, after: int | None) -> None:
     queue = filled(host, "a", message_ttl_ms=before)
     change(queue, after)
     publish(queue, host, "b")
@@ -95,7 +95,7 @@ def test_what_had_a_time_to_live_keeps_it(host: Host, before: int, after: int | 
     assert left(queue) == ([] if after == 50 else [b"b"])
 
 
-def test_what_is_out_keeps_its_own_when_it_comes_back(host: Host) -> None:
+def test_an_unacknowledged_message_keeps_its_earlier_ttl_when_it_is_requeued(host: Host) -> None:
     queue = filled(host, "a")
     delivery = queue.get()
     change(queue, 50)
@@ -105,7 +105,7 @@ def test_what_is_out_keeps_its_own_when_it_comes_back(host: Host) -> None:
     assert queue.get().message.body == b"a"
 
 
-def test_one_with_an_expiration_of_its_own_keeps_the_shorter_one_of_when_it_came(host: Host) -> None:
+def test_the_shorter_of_expiration_and_ttl_at_arrival_applies(host: Host) -> None:
     queue = made(host)
     publish(queue, host, "a", expiration="500")
     change(queue, 50)
@@ -116,7 +116,7 @@ def test_one_with_an_expiration_of_its_own_keeps_the_shorter_one_of_when_it_came
     assert left(queue) == []
 
 
-def test_a_queue_that_was_empty_in_between_has_one_time_to_live(host: Host) -> None:
+def test_after_the_queue_was_empty_the_new_ttl_applies_to_all(host: Host) -> None:
     queue = filled(host, "a")
     change(queue, 50)
     queue.acknowledge(queue.get())
@@ -125,7 +125,7 @@ def test_a_queue_that_was_empty_in_between_has_one_time_to_live(host: Host) -> N
     assert left(queue) == []
 
 
-def test_each_priority_keeps_what_it_had(host: Host) -> None:
+def test_messages_of_each_priority_keep_their_ttl(host: Host) -> None:
     queue = made(host, priority_max=2)
     publish(queue, host, "a", priority=1)
     change(queue, 50)
@@ -138,7 +138,7 @@ def test_each_priority_keeps_what_it_had(host: Host) -> None:
     assert left(queue) == []
 
 
-def test_the_first_of_a_full_queue_may_go_and_the_next_is_looked_after(host: Host) -> None:
+def test_after_the_first_message_is_dropped_the_next_one_expires(host: Host) -> None:
     queue = filled(host, "a", length_max=2)
     queue.apply_settings(QueueSettings(length_max=2, message_ttl_ms=50))
     publish(queue, host, "b", "c")
@@ -147,7 +147,7 @@ def test_the_first_of_a_full_queue_may_go_and_the_next_is_looked_after(host: Hos
 
 
 @pytest.mark.parametrize("priority_max", [None, 3])
-def test_a_start_knows_what_came_before_a_change(priority_max: int | None) -> None:
+def test_a_restart_remembers_which_messages_precede_a_change(priority_max: int | None) -> None:
     paged = Paged(priority_max)
     paged.publish(0)
     change(paged.queue, 50)
@@ -163,7 +163,7 @@ def test_a_start_knows_what_came_before_a_change(priority_max: int | None) -> No
     assert paged.queue.get() is None
 
 
-def test_a_start_has_forgotten_a_change_that_concerns_nothing_any_more() -> None:
+def test_a_restart_forgets_a_change_without_earlier_messages() -> None:
     paged = Paged()
     paged.publish(0)
     change(paged.queue, 50)
@@ -178,7 +178,7 @@ def test_a_start_has_forgotten_a_change_that_concerns_nothing_any_more() -> None
     assert paged.queue.message_count == 0
 
 
-def test_of_too_many_changes_nothing_goes_before_its_time() -> None:
+def test_beyond_the_bound_of_changes_no_message_expires_early() -> None:
     changes = TtlChanges()
     for number in range(TTL_CHANGES_MAX + 2):
         changes.add(10 * number + 10, 500 if number else -1)
@@ -187,7 +187,7 @@ def test_of_too_many_changes_nothing_goes_before_its_time() -> None:
     assert changes.at(10 * TTL_CHANGES_MAX + 20, 7) == 7
 
 
-def test_a_change_before_anything_came_is_none() -> None:
+def test_a_second_change_at_one_position_is_not_recorded() -> None:
     changes = TtlChanges()
     changes.add(5, 100)
     changes.add(5, 200)

@@ -1,4 +1,6 @@
-"""What a durable queue has handed out, beyond what it may have: no bodies, until somebody needs them."""
+"""Bodies of unacknowledged messages of a durable queue are dropped beyond its memory limit and read when
+needed.
+"""
 
 import dataclasses
 import random
@@ -24,20 +26,20 @@ NUMBER = 7
 
 
 class Port(StorePort):
-    """The tests commit when they want to."""
+    """Nothing to do: the tests commit."""
 
     def __init__(self) -> None:
         self.reported: list[OSError | StoreFileError] = []
 
     def commit_due(self) -> None:
-        """It will be written."""
+        """Nothing to do: the test commits the store."""
 
     def unreadable(self, error: OSError | StoreFileError) -> None:
         self.reported.append(error)
 
 
 class Node:
-    """One queue, and the disk that its messages are kept on."""
+    """A node with one queue, and the disk that stores its messages."""
 
     def __init__(self, **settings: object) -> None:
         self.chance = random.Random(0)
@@ -71,14 +73,14 @@ class Node:
             self.disk.advance()
 
     def consume(self, count: int = len(BODIES)) -> list[Delivery]:
-        """What a consumer gets that comes and goes, and what of it is kept."""
+        """The deliveries of a consumer that is added and removed at once."""
         reader = Reader(prefetch=count)
         self.queue.add_consumer(reader)
         self.queue.remove_consumer(reader)
         return reader.unsettled
 
     def restarted(self) -> ClassicQueue:
-        """The queue as the next start finds it."""
+        """The queue after a restart."""
         self.write()
         self.stores = self.opened()
         self.queue = self.queue_of(NUMBER)
@@ -87,7 +89,7 @@ class Node:
         return self.queue
 
     def fail(self, body: bytes, is_damaged: bool) -> None:
-        """Have what lies of `body` on the disk damaged, or the disk fail there."""
+        """Damage `body` on disk, or make the disk fail at it."""
         ((name, file),) = [item for item in self.disk.files.items() if item[0] not in (CATALOG, NAME)]
         at = bytes(file.current).index(body)
         if not is_damaged:
@@ -98,7 +100,7 @@ class Node:
 
 
 def handed_out(*bodies: bytes, **settings: object) -> tuple[Node, list[Delivery]]:
-    """A queue of which these messages, written before, were handed out."""
+    """A queue whose messages, written before, are unacknowledged."""
     node = Node(**settings)
     node.publish(*(bodies or BODIES))
     node.write()
@@ -109,7 +111,7 @@ def is_light(delivery: Delivery) -> bool:
     return bool(delivery.message.flags & BODY_ON_DISK)
 
 
-def test_what_is_more_than_a_queue_may_have_is_kept_without_its_body() -> None:
+def test_unacknowledged_messages_beyond_the_memory_limit_have_no_body() -> None:
     node = Node()
     node.publish(*BODIES, correlation_id="c", priority=3)
     node.write()
@@ -121,12 +123,12 @@ def test_what_is_more_than_a_queue_may_have_is_kept_without_its_body() -> None:
     light = reader.unsettled[-1].message
     assert (light.body, light.routing_key, light.priority, light.is_persistent) == (b"", "q", 3, True)
     assert light.properties().correlation_id == "c"
-    # What is equal in all of them is there once.
+    # Equal parts are shared.
     assert light.address is reader.unsettled[-2].message.address
     assert light.property_list is reader.unsettled[-2].message.property_list
 
 
-def test_what_comes_straight_in_is_let_go_of_when_it_is_written() -> None:
+def test_the_body_of_a_directly_delivered_message_is_dropped_once_it_is_written() -> None:
     node = Node()
     reader = Reader()
     node.queue.add_consumer(reader)
@@ -142,7 +144,7 @@ def test_what_comes_straight_in_is_let_go_of_when_it_is_written() -> None:
     assert not node.stores.paging
 
 
-def test_what_is_settled_before_it_is_written_is_in_nobodys_way() -> None:
+def test_messages_acknowledged_before_they_are_written_do_not_count() -> None:
     node = Node()
     reader = Reader()
     node.queue.add_consumer(reader)
@@ -156,7 +158,7 @@ def test_what_is_settled_before_it_is_written_is_in_nobodys_way() -> None:
     assert node.queue.unacked_octets == 160
 
 
-def test_what_is_got_is_whole_until_it_was_sent() -> None:
+def test_a_message_of_basic_get_has_its_body_until_it_is_sent() -> None:
     node = Node()
     node.publish(*BODIES)
     node.write()
@@ -170,7 +172,7 @@ def test_what_is_got_is_whole_until_it_was_sent() -> None:
     assert [is_light(one) for one in got] == [False] * 2 + [True] * 8
 
 
-def test_a_transient_message_and_a_queue_that_is_not_durable_stay_as_they_are() -> None:
+def test_transient_messages_and_transient_queues_keep_their_bodies() -> None:
     node = Node()
     node.publish(*BODIES, delivery_mode=1)
     deliveries = node.consume()
@@ -183,7 +185,7 @@ def test_a_transient_message_and_a_queue_that_is_not_durable_stay_as_they_are() 
 
 
 @pytest.mark.parametrize("settings", [{}, {"priority_max": 3}])
-def test_what_comes_back_goes_out_again_whole_and_in_order(settings: dict[str, object]) -> None:
+def test_requeued_messages_are_redelivered_complete_and_in_order(settings: dict[str, object]) -> None:
     node, deliveries = handed_out(**settings)
     for delivery in reversed(deliveries):
         node.queue.requeue(delivery)
@@ -200,14 +202,14 @@ def test_what_comes_back_goes_out_again_whole_and_in_order(settings: dict[str, o
 
 
 @pytest.mark.parametrize("settings", [{}, {"priority_max": 3}])
-def test_a_body_is_read_alone_where_the_rest_is_still_in_memory(settings: dict[str, object]) -> None:
+def test_only_the_body_is_read_when_the_rest_is_in_memory(settings: dict[str, object]) -> None:
     node, deliveries = handed_out(**settings)
     assert [node.queue.body(one) for one in deliveries] == BODIES
     assert [is_light(one) for one in deliveries] == [False] * 2 + [True] * 8
 
 
 @pytest.mark.parametrize("is_damaged", [True, False])
-def test_a_body_that_cannot_be_read_is_reported_and_stays_unsettled(is_damaged: bool) -> None:
+def test_an_unreadable_body_is_reported_and_stays_unacknowledged(is_damaged: bool) -> None:
     node, deliveries = handed_out()
     node.fail(BODIES[4], is_damaged)
     with pytest.raises(ConnectionForced, match="cannot be read"):
@@ -217,7 +219,7 @@ def test_a_body_that_cannot_be_read_is_reported_and_stays_unsettled(is_damaged: 
     assert node.queue.body(deliveries[9]) == BODIES[9]
 
 
-def test_a_consumer_that_settles_nothing_gets_what_came_back() -> None:
+def test_a_consumer_without_acknowledgement_receives_requeued_messages() -> None:
     node, deliveries = handed_out()
     for delivery in deliveries:
         node.queue.requeue(delivery)
@@ -227,7 +229,7 @@ def test_a_consumer_that_settles_nothing_gets_what_came_back() -> None:
     assert node.restarted().is_empty
 
 
-def test_what_is_acknowledged_is_gone_and_the_rest_is_redelivered_after_a_start() -> None:
+def test_acknowledged_messages_are_gone_and_the_others_redelivered_after_a_restart() -> None:
     node, deliveries = handed_out()
     for delivery in deliveries[:3] + deliveries[4:9]:
         node.queue.acknowledge(delivery)
@@ -235,7 +237,7 @@ def test_what_is_acknowledged_is_gone_and_the_rest_is_redelivered_after_a_start(
     assert node.restarted().is_empty
 
 
-def test_a_queue_has_its_own_copy_and_the_others_theirs() -> None:
+def test_dropping_a_body_in_one_queue_leaves_that_of_others() -> None:
     node = Node()
     other = node.queue_of(NUMBER + 1)
     message = sent(BODIES[0], delivery_mode=2)
@@ -254,7 +256,7 @@ def test_a_queue_has_its_own_copy_and_the_others_theirs() -> None:
     assert node.restarted().is_empty
 
 
-def test_the_dead_have_their_bodies() -> None:
+def test_dead_letters_have_their_bodies() -> None:
     node, deliveries = handed_out(dead=True, delivery_limit=1, length_bytes_max=400)
     node.queue.reject(deliveries[-1])
     node.queue.requeue(deliveries[-2])
@@ -275,7 +277,7 @@ def test_the_dead_have_their_bodies() -> None:
     assert drained(node.restarted()) == [*BODIES[3:5], bytes(300)]
 
 
-def test_what_expires_after_it_came_back_has_its_body() -> None:
+def test_a_requeued_message_that_expires_is_dead_lettered_with_its_body() -> None:
     node = Node(dead=True, message_ttl_ms=100)
     node.publish(*BODIES[:4])
     message = sent(BODIES[4], delivery_mode=2, expiration="50")
@@ -294,7 +296,7 @@ def test_what_expires_after_it_came_back_has_its_body() -> None:
     assert node.restarted().is_empty
 
 
-def test_a_purge_and_a_deletion_read_nothing() -> None:
+def test_purging_and_deleting_read_no_bodies() -> None:
     node, deliveries = handed_out()
     reads = node.disk.read_count
     for delivery in deliveries[:6]:
@@ -329,7 +331,7 @@ def consume(node: Node) -> None:
 @pytest.mark.parametrize("settings", [{}, {"priority_max": 3}])
 @pytest.mark.parametrize("is_damaged", [True, False])
 @pytest.mark.parametrize("ask", [get, consume, drop, expire])
-def test_what_came_back_and_cannot_be_read_stays_where_it_is(
+def test_an_unreadable_requeued_message_stays_in_the_queue(
     ask: Callable[[Node], None], is_damaged: bool, settings: dict[str, object]
 ) -> None:
     node, deliveries = handed_out(dead=True, message_ttl_ms=100, **settings)
@@ -347,7 +349,7 @@ def test_what_came_back_and_cannot_be_read_stays_where_it_is(
 
 
 @pytest.mark.parametrize("is_damaged", [True, False])
-def test_what_is_rejected_and_cannot_be_read_is_there_after_a_start(is_damaged: bool) -> None:
+def test_an_unreadable_rejected_message_is_in_the_queue_after_a_restart(is_damaged: bool) -> None:
     node, deliveries = handed_out(dead=True, delivery_limit=0)
     node.fail(BODIES[4], is_damaged)
     for how in (node.queue.reject, node.queue.requeue):
@@ -355,14 +357,14 @@ def test_what_is_rejected_and_cannot_be_read_is_there_after_a_start(is_damaged: 
             how(deliveries[4])
     assert node.host.dead == []
     assert (node.queue.message_count, node.queue.unacked_count) == (0, 8)
-    # The disk gives it back after all.
+    # The disk can read it again.
     node.disk.unreadable = {}
     if is_damaged:
         node.fail(b"\x31" + BODIES[4][1:], is_damaged)
     assert drained(node.restarted()) == BODIES
 
 
-def test_what_expires_in_the_middle_and_cannot_be_read_is_there_after_a_start() -> None:
+def test_an_unreadable_expired_message_is_in_the_queue_after_a_restart() -> None:
     node = Node(dead=True)
     node.publish(*BODIES[:3])
     node.publish(BODIES[3], expiration="50")

@@ -1,4 +1,4 @@
-"""The consistent hash exchange: shares, what moves when bindings change, and RabbitMQ's refusals."""
+"""The consistent hash exchange: shares, movement when bindings change, and RabbitMQ's refusals."""
 
 from collections import Counter
 
@@ -15,7 +15,7 @@ KEYS = [f"key-{number}" for number in range(10_000)]
 
 
 def owners(exchange: Exchange) -> dict[str, object]:
-    """Where each of the keys goes."""
+    """The queue of each key."""
     return {key: next(iter(exchange.route(key, PLAIN))) for key in KEYS}
 
 
@@ -29,7 +29,7 @@ def test_ten_thousand_keys_are_shared_in_proportion_to_the_weights() -> None:
     assert abs(shares["q3"] - 2500) < 200
 
 
-def test_a_key_goes_to_one_queue_and_always_to_the_same() -> None:
+def test_a_key_is_always_routed_to_one_queue() -> None:
     exchange = made(ConsistentHashExchange)
     for number in range(5):
         bound(exchange, "1", f"q{number}")
@@ -37,7 +37,7 @@ def test_a_key_goes_to_one_queue_and_always_to_the_same() -> None:
     assert owners(exchange) == owners(exchange)
 
 
-def test_a_new_queue_takes_its_share_and_nothing_else_moves() -> None:
+def test_a_new_queue_receives_its_share_and_no_other_key_moves() -> None:
     exchange = made(ConsistentHashExchange)
     for number in range(4):
         bound(exchange, "1", f"q{number}")
@@ -49,7 +49,7 @@ def test_a_new_queue_takes_its_share_and_nothing_else_moves() -> None:
     assert abs(len(moved) - 2000) < 200
 
 
-def test_a_queue_that_goes_leaves_only_its_own_keys_to_others() -> None:
+def test_only_the_keys_of_a_removed_queue_move() -> None:
     exchange = made(ConsistentHashExchange)
     bindings = [bound(exchange, "1", f"q{number}") for number in range(4)]
     before = owners(exchange)
@@ -59,7 +59,7 @@ def test_a_queue_that_goes_leaves_only_its_own_keys_to_others() -> None:
     assert "q2" not in after.values()
 
 
-def test_a_heavier_queue_only_takes_and_a_lighter_one_only_gives() -> None:
+def test_a_heavier_queue_only_gains_keys_and_a_lighter_one_only_loses_them() -> None:
     exchange = made(ConsistentHashExchange)
     light = bound(exchange, "1", "q0")
     for number in range(1, 4):
@@ -79,7 +79,7 @@ def test_the_order_of_binding_does_not_matter() -> None:
     assert owners(one) == owners(other)
 
 
-def test_the_oldest_binding_of_a_queue_gives_its_weight_and_any_keeps_it_bound() -> None:
+def test_the_oldest_binding_of_a_queue_determines_its_weight() -> None:
     exchange = made(ConsistentHashExchange)
     first = bound(exchange, "1", "q0")
     bound(exchange, "3", "q0")
@@ -96,7 +96,7 @@ def test_without_bindings_it_routes_nowhere() -> None:
     assert routed(exchange, "k") == []
 
 
-def test_a_header_may_be_hashed_instead_of_the_key() -> None:
+def test_a_header_can_be_hashed_instead_of_the_key() -> None:
     exchange = made(ConsistentHashExchange, hash_header="id")
     for number in range(20):
         bound(exchange, "1", f"q{number}")
@@ -107,7 +107,7 @@ def test_a_header_may_be_hashed_instead_of_the_key() -> None:
     assert len(spread) > 10
 
 
-def test_messages_without_the_header_or_the_property_go_to_one_queue_together() -> None:
+def test_messages_without_the_header_or_property_go_to_one_queue() -> None:
     for argument in ({"hash_header": "id"}, {"hash_property": "message_id"}):
         exchange = made(ConsistentHashExchange, **argument)
         for number in range(20):
@@ -115,7 +115,7 @@ def test_messages_without_the_header_or_the_property_go_to_one_queue_together() 
         assert len({tuple(routed(exchange, key)) for key in KEYS[:20]}) == 1
 
 
-def test_a_property_may_be_hashed_instead_of_the_key() -> None:
+def test_a_property_can_be_hashed_instead_of_the_key() -> None:
     exchange = made(ConsistentHashExchange, hash_property="correlation_id")
     for number in range(20):
         bound(exchange, "1", f"q{number}")
@@ -125,7 +125,7 @@ def test_a_property_may_be_hashed_instead_of_the_key() -> None:
 
 
 @pytest.mark.parametrize("key", ["1", "99", "+1", "01", str(CONSISTENT_HASH_WEIGHT_MAX)])
-def test_a_weight_is_a_positive_integer_as_erlang_reads_it(key: str) -> None:
+def test_a_weight_is_a_positive_integer_as_erlang_parses_it(key: str) -> None:
     made(ConsistentHashExchange).validate_binding(key, {})
 
 
@@ -162,13 +162,15 @@ def test_any_other_weight_is_refused(key: str, message: str) -> None:
         ({"hash-property": None}, "hash-property must be a string"),
     ],
 )
-def test_what_to_hash_must_be_said_once_and_known(arguments: dict[str, object], message: str) -> None:
+def test_the_argument_of_what_to_hash_must_be_single_and_known(
+    arguments: dict[str, object], message: str
+) -> None:
     with pytest.raises(PreconditionFailed) as refusal:
         ConsistentHashExchange.validate_arguments(arguments)
     assert refusal.value.message == message
 
 
-def test_what_may_be_hashed_is_accepted() -> None:
+def test_valid_arguments_of_what_to_hash_are_accepted() -> None:
     for name in ("message_id", "correlation_id", "timestamp"):
         ConsistentHashExchange.validate_arguments({"hash-property": name})
     ConsistentHashExchange.validate_arguments({"hash-header": ""})

@@ -1,4 +1,4 @@
-"""CC and BCC: which keys they hold, and what a consumer sees of them."""
+"""The CC and BCC headers: their keys, and what a consumer receives of them."""
 
 from decimal import Decimal
 
@@ -10,12 +10,12 @@ from warren.routing.copies import carbon_copies, has_copies
 from warren.wire.table import Float32, Int8, Int16, Int32, Timestamp, UInt8, UInt16, UInt32
 
 
-def test_the_keys_of_cc_come_before_those_of_bcc() -> None:
+def test_the_keys_of_cc_precede_those_of_bcc() -> None:
     assert carbon_copies({"BCC": ["c"], "CC": ["a", "b"]}) == ["a", "b", "c"]
     assert carbon_copies({}) == []
 
 
-def test_members_that_are_no_strings_are_passed_over() -> None:
+def test_members_that_are_not_strings_are_skipped() -> None:
     assert carbon_copies({"CC": ["a", 5, None, b"octets", ["b"]]}) == ["a"]
 
 
@@ -40,7 +40,7 @@ def test_members_that_are_no_strings_are_passed_over() -> None:
         ({}, "table"),
     ],
 )
-def test_what_is_no_array_is_refused_in_the_words_of_rabbitmq(value: object, kind: str) -> None:
+def test_a_value_that_is_not_an_array_is_refused_with_the_text_of_rabbitmq(value: object, kind: str) -> None:
     for name in ("CC", "BCC"):
         with pytest.raises(PreconditionFailed) as refusal:
             carbon_copies({name: value})
@@ -48,7 +48,7 @@ def test_what_is_no_array_is_refused_in_the_words_of_rabbitmq(value: object, kin
         assert refusal.value.message == expected
 
 
-def test_headers_that_only_sound_alike_need_no_decoding() -> None:
+def test_headers_with_similar_names_are_not_decoded() -> None:
     assert not has_copies(sent({"ACCOUNT": 1}).property_list)
     assert not has_copies(sent({"CCC": 1}).property_list)
     assert has_copies(sent({"CC": 1}).property_list)

@@ -1,4 +1,4 @@
-"""What all exchanges share: bindings, their identity and their index."""
+"""Common to all exchange types: bindings, their identity and their index."""
 
 from decimal import Decimal
 
@@ -12,7 +12,7 @@ from warren.wire.table import Int32
 VALUES = [1, Int32(1), 1.0, True, "1", b"1", None, Decimal(1), [1], [Int32(1)], {"a": 1}, {"a": "1"}, [], {}]
 
 
-def test_bindings_that_differ_in_one_part_differ() -> None:
+def test_bindings_that_differ_in_one_part_are_different() -> None:
     one, other = made(DirectExchange), made(DirectExchange)
     binding = Binding(one, "k", {"a": 1}, "q")
     assert binding == Binding(one, "k", {"a": 1}, "q")
@@ -28,7 +28,7 @@ def test_bindings_that_differ_in_one_part_differ() -> None:
     assert binding != "k"
 
 
-def test_the_order_of_arguments_is_no_part_of_a_binding() -> None:
+def test_the_order_of_arguments_does_not_matter() -> None:
     exchange = made(DirectExchange)
     one = Binding(exchange, "", {"a": 1, "b": 2}, "q")
     assert one == Binding(exchange, "", {"b": 2, "a": 1}, "q")
@@ -40,14 +40,14 @@ def test_values_of_different_types_have_different_fingerprints() -> None:
             assert (fingerprint(one) == fingerprint(other)) is (at == place), (one, other)
 
 
-def test_a_binding_with_a_nan_can_be_found_again() -> None:
+def test_a_binding_with_nan_can_be_found_again() -> None:
     exchange = made(DirectExchange)
     bound(exchange, "k", "q", a=float("nan"))
     assert not exchange.bind(Binding(exchange, "k", {"a": float("nan")}, "q"))
     assert exchange.unbind(Binding(exchange, "k", {"a": float("nan")}, "q"))
 
 
-def test_the_alternate_exchange_is_taken_from_the_arguments_and_may_be_set() -> None:
+def test_the_alternate_exchange_is_read_from_the_arguments_and_can_be_set() -> None:
     exchange = made(DirectExchange, alternate_exchange="spare")
     assert exchange.alternate == "spare"
     exchange.alternate = None
@@ -56,7 +56,7 @@ def test_the_alternate_exchange_is_taken_from_the_arguments_and_may_be_set() -> 
     assert made(DirectExchange, alternate_exchange=7).alternate is None
 
 
-def test_who_watches_is_told_of_every_change_and_of_nothing_else() -> None:
+def test_a_watcher_is_notified_of_changes_only() -> None:
     exchange = made(DirectExchange)
     told: list[str] = []
     exchange.watch(lambda: told.append("change"))
@@ -76,5 +76,5 @@ def test_an_exchange_counts_and_lists_its_bindings() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "k", "a.b"])
-def test_any_key_and_arguments_are_valid_unless_the_type_objects(text: str) -> None:
+def test_any_key_and_arguments_are_valid_unless_the_type_refuses_them(text: str) -> None:
     made(DirectExchange).validate_binding(text, {"x-match": 5})

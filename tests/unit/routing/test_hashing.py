@@ -1,4 +1,4 @@
-"""Hashes that must never change, since keys would move to other queues with the release."""
+"""Hash values, which must never change because keys would move to other queues."""
 
 from collections import Counter
 
@@ -8,7 +8,7 @@ from warren.routing.direct import DirectExchange
 from warren.routing.hashing import SLOTS, destination_name, draw, key_hash, key_slot, mix, seed
 
 
-def test_the_hashes_are_what_they_were() -> None:
+def test_the_hash_values_have_not_changed() -> None:
     assert mix(1) == 0x5692161D100B05E5
     assert key_slot(b"customer-17") == key_hash(b"customer-17") >> 48
     assert (key_slot(b""), key_slot(b"a"), key_slot(b"customer-17")) == (0, 46327, 17138)
@@ -24,7 +24,7 @@ def test_slots_are_drawn_in_proportion_to_the_weights() -> None:
     )
 
 
-def test_equal_weights_and_none_draw_the_same() -> None:
+def test_equal_weights_draw_as_no_weights_do() -> None:
     seeds = [seed(str(number)) for number in range(9)]
     for slot in range(500):
         assert draw(slot, seeds, [3.0] * 9) == draw(slot, seeds, [])
@@ -35,6 +35,6 @@ def test_a_weight_of_a_million_wins_almost_always() -> None:
     assert sum(draw(slot, seeds, [1.0, 1e6]) for slot in range(1000)) >= 998
 
 
-def test_a_destination_is_known_by_its_name() -> None:
+def test_a_destination_is_hashed_by_its_name() -> None:
     assert destination_name(made(DirectExchange, "x")) == "x"
     assert destination_name("queue") == "queue"

@@ -1,4 +1,4 @@
-"""The headers exchange: the table measured on RabbitMQ 3.10.8, and the index against a plain scan."""
+"""The headers exchange: the table measured on RabbitMQ 3.10.8, and the index against a scan."""
 
 from decimal import Decimal
 
@@ -75,7 +75,7 @@ def test_values_are_equal_as_measured() -> None:
         bound(exchange, "", "q", a=wanted)
         for group, value in values:
             is_match = bool(routed(exchange, "", sent({"a": value})))
-            # A void value in a binding asks only that the header is there.
+            # A void value in a binding only requires that the header exists.
             assert is_match is (group == wanted_group or wanted is None), (wanted, value)
 
 
@@ -93,7 +93,7 @@ def test_values_are_equal_as_measured() -> None:
         ({"a": Int32(1)}, 'type table (value [{<<"a">>,signedint,1}]); expected longstr'),
     ],
 )
-def test_an_unknown_mode_is_refused_in_the_words_of_rabbitmq(mode: object, message: str) -> None:
+def test_an_unknown_mode_is_refused_with_the_text_of_rabbitmq(mode: object, message: str) -> None:
     with pytest.raises(PreconditionFailed) as refusal:
         made(HeadersExchange).validate_binding("", {"x-match": mode})
     assert refusal.value.message == "Invalid x-match field " + message
@@ -105,11 +105,11 @@ def test_the_four_modes_and_none_are_accepted() -> None:
     made(HeadersExchange).validate_binding("", {})
 
 
-def test_its_answers_depend_on_more_than_the_key() -> None:
+def test_its_result_depends_on_more_than_the_key() -> None:
     assert made(HeadersExchange).decides == BY_PROPERTIES
 
 
-def test_rules_filed_under_a_crowded_header_are_not_looked_at() -> None:
+def test_bindings_indexed_under_other_headers_are_not_examined() -> None:
     exchange = made(HeadersExchange)
     for number in range(2000):
         bound(exchange, "", number, kind="order", id=number)
@@ -118,7 +118,7 @@ def test_rules_filed_under_a_crowded_header_are_not_looked_at() -> None:
     assert routed(exchange, "", sent({"kind": "order", "id": 77})) == [77]
 
 
-def test_nothing_is_left_of_bindings_that_are_gone() -> None:
+def test_the_index_is_empty_after_all_bindings_are_removed() -> None:
     exchange = made(HeadersExchange)
     asked = (
         {"a": 1, "b": 2},
@@ -137,7 +137,7 @@ def test_nothing_is_left_of_bindings_that_are_gone() -> None:
     assert routed(exchange, "", sent({"a": 1, "b": 2})) == []
 
 
-def test_headers_are_found_behind_the_properties_before_them() -> None:
+def test_headers_are_found_behind_preceding_properties() -> None:
     exchange = made(HeadersExchange)
     bound(exchange, "", "q", a=1)
     for properties in (
@@ -156,7 +156,7 @@ ARGUMENTS = st.tuples(HEADERS, st.sampled_from([None, "all", "any", "all-with-x"
 
 
 def scanned(arguments: dict[str, object], headers: dict[str, object]) -> bool:
-    """What a binding with `arguments` says of a message with `headers`, one fact after the other."""
+    """Whether a binding with `arguments` matches a message with `headers`, evaluated term by term."""
     mode = str(arguments.get("x-match", "all"))
     wanted = {
         name: value

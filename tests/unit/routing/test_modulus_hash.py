@@ -1,4 +1,4 @@
-"""The modulus hash exchange: stable, even, and blind to binding keys."""
+"""The modulus hash exchange: stable, even, and independent of binding keys."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ from warren.routing.modulus_hash import ModulusHashExchange
 KEYS = [f"key-{number}" for number in range(3000)]
 
 
-def test_equal_keys_go_to_one_queue_in_whatever_order_the_queues_were_bound() -> None:
+def test_equal_keys_go_to_one_queue_whatever_the_order_of_binding() -> None:
     one, other = made(ModulusHashExchange), made(ModulusHashExchange)
     for number in range(3):
         bound(one, "ignored", f"q{number}")
@@ -33,7 +33,7 @@ def test_a_queue_bound_three_times_gets_three_shares() -> None:
     assert abs(Counter(routed(exchange, key)[0] for key in KEYS)["q1"] - 2250) < 150
 
 
-def test_a_change_of_bindings_holds_at_once() -> None:
+def test_a_change_of_bindings_applies_at_once() -> None:
     exchange = made(ModulusHashExchange)
     assert routed(exchange, "k") == []
     binding = bound(exchange, "", "q")

@@ -1,4 +1,4 @@
-"""Patterns that are matched all at once, against an independent matcher."""
+"""Patterns that are matched together, against an independent matcher."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ SETS = st.lists(PATTERNS, max_size=12, unique=True)
 
 
 @given(patterns=SETS, gone=st.sets(st.integers(0, 11)), again=st.sets(st.integers(0, 11)), key=KEYS)
-def test_those_match_that_dynamic_programming_says(
+def test_patterns_match_as_dynamic_programming_does(
     patterns: list[str], gone: set[int], again: set[int], key: str
 ) -> None:
     bits = PatternBits()
@@ -27,7 +27,7 @@ def test_those_match_that_dynamic_programming_says(
     assert sorted(bits.match(words)) == sorted(pattern for pattern in left if matches(pattern, key))
 
 
-def test_what_was_taken_out_is_known_to_be_most_of_it() -> None:
+def test_it_is_known_when_most_patterns_were_removed() -> None:
     bits = PatternBits()
     for number in range(10):
         bits.add(f"{number}.#.a")

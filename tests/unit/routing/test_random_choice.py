@@ -1,4 +1,4 @@
-"""The random exchanges: one of the bindings, by the octets that they are given."""
+"""The random exchange: one of the bindings, chosen by the given random bytes."""
 
 from tests.unit.routing.samples import bound, routed
 
@@ -12,7 +12,7 @@ def drawing(kind: type[Exchange], numbers: list[int]) -> Exchange:
     return kind("x", ExchangeSettings(), lambda size: next(given).to_bytes(size, "big"))
 
 
-def test_each_message_goes_to_the_binding_that_is_drawn() -> None:
+def test_each_message_is_routed_to_the_drawn_binding() -> None:
     for kind in (RandomExchange, LocalRandomExchange):
         exchange = drawing(kind, [0, 1, 2, 3, 4])
         for queue in ("q0", "q1", "q2"):
@@ -21,7 +21,7 @@ def test_each_message_goes_to_the_binding_that_is_drawn() -> None:
         assert exchange.decides == BY_CHANCE
 
 
-def test_a_single_binding_needs_no_chance() -> None:
+def test_a_single_binding_needs_no_random_number() -> None:
     exchange = drawing(RandomExchange, [])
     assert routed(exchange, "k") == []
     binding = bound(exchange, "", "q")
@@ -30,7 +30,7 @@ def test_a_single_binding_needs_no_chance() -> None:
     assert routed(exchange, "k") == []
 
 
-def test_with_a_die_the_same_binding_is_chosen_in_whichever_order_they_were_made() -> None:
+def test_with_a_seed_the_choice_does_not_depend_on_the_order_of_binding() -> None:
     first, second = drawing(RandomExchange, []), drawing(RandomExchange, [])
     names = ("q0", "q1", "q2")
     for queue in names:

@@ -1,4 +1,4 @@
-"""What is told of a route, held against what the router does."""
+"""Route traces, compared with what the router does."""
 
 from typing import Any
 
@@ -37,7 +37,9 @@ def traced(
 
 @st.composite
 def topologies(draw: st.DrawFn) -> Router:
-    """Exchanges of all types, bound to each other and to queues, with alternates, some of them missing."""
+    """Exchanges of all types, bound to each other and to queues, with alternate exchanges, some of them
+    missing.
+    """
     router = Router("/")
     declared(router, EXCHANGE_TYPES["direct"], "")
     arguments: dict[str, Any]
@@ -61,7 +63,7 @@ def topologies(draw: st.DrawFn) -> Router:
 
 @given(topologies(), st.sampled_from(NAMES), KEYS, HEADERS, st.lists(KEYS, max_size=2))
 @settings(max_examples=300, deadline=None)
-def test_a_trace_finds_what_the_router_finds(
+def test_a_trace_finds_the_queues_that_the_router_finds(
     router: Router, name: str, key: str, headers: dict[str, object], copies: list[str]
 ) -> None:
     message = sent({**headers, "CC": copies} if copies else headers, message_id="m1")
@@ -76,7 +78,7 @@ def test_a_trace_finds_what_the_router_finds(
 
 @given(topologies(), st.sampled_from(NAMES), KEYS, HEADERS)
 @settings(max_examples=100, deadline=None)
-def test_every_binding_on_the_way_is_judged_once(
+def test_every_binding_on_the_route_is_judged_once(
     router: Router, name: str, key: str, headers: dict[str, object]
 ) -> None:
     trace = traced(router, name, key, sent(headers))
@@ -92,7 +94,7 @@ def test_every_binding_on_the_way_is_judged_once(
 
 @given(topologies(), st.sampled_from(NAMES[1:]), KEYS)
 @settings(max_examples=50, deadline=None)
-def test_asking_changes_nothing(router: Router, name: str, key: str) -> None:
+def test_tracing_changes_nothing(router: Router, name: str, key: str) -> None:
     before = (
         router.generation,
         router.cached_count,
@@ -120,7 +122,7 @@ def each(router: Router) -> list[Exchange]:
         ("a.#.#.b", "c", "the pattern 'a.#.#.b' wants 'a' as word 1, which is 'c'"),
     ],
 )
-def test_a_topic_says_at_which_word_a_key_parts(pattern: str, key: str, reason: str) -> None:
+def test_a_topic_binding_reports_the_word_at_which_a_key_differs(pattern: str, key: str, reason: str) -> None:
     router = Router("/")
     bound(declared(router, EXCHANGE_TYPES["topic"], "t"), pattern, "q")
     (judged,) = traced(router, "t", key).misses
@@ -146,7 +148,7 @@ def test_a_topic_says_at_which_word_a_key_parts(pattern: str, key: str, reason: 
         ),
     ],
 )
-def test_a_headers_exchange_says_which_header_it_misses(
+def test_a_headers_binding_reports_the_missing_header(
     asked: dict[str, object], stated: dict[str, object], reason: str
 ) -> None:
     router = Router("/")
@@ -156,7 +158,7 @@ def test_a_headers_exchange_says_which_header_it_misses(
     assert judged.verdict.reason == reason
 
 
-def test_a_headers_exchange_tells_of_many_lacking_headers_only_some() -> None:
+def test_a_headers_binding_with_many_missing_headers_reports_some() -> None:
     router = Router("/")
     source = declared(router, EXCHANGE_TYPES["headers"], "h")
     router.bind(Binding(source, "", {f"a{number}": 1 for number in range(9)}, "q"))
@@ -164,7 +166,7 @@ def test_a_headers_exchange_tells_of_many_lacking_headers_only_some() -> None:
     assert judged.verdict.reason.endswith("header 'a4' is missing; and 4 more")
 
 
-def test_a_direct_key_that_differs_in_case_only_is_the_nearest() -> None:
+def test_a_direct_key_that_differs_only_in_case_is_the_nearest() -> None:
     router = Router("/")
     source = declared(router, EXCHANGE_TYPES["direct"], "d")
     for key in ("order.newer", "Order.New", "invoice"):
@@ -175,7 +177,7 @@ def test_a_direct_key_that_differs_in_case_only_is_the_nearest() -> None:
     assert far.nearness < near.nearness
 
 
-def test_a_hash_says_whose_slot_it_is_and_which_binding_counts() -> None:
+def test_a_hash_exchange_reports_the_owner_of_the_slot_and_the_binding_that_counts() -> None:
     router = Router("/")
     source = declared(router, EXCHANGE_TYPES["x-consistent-hash"], "c")
     bound(source, "1", "q0")
@@ -198,7 +200,9 @@ def test_a_hash_says_whose_slot_it_is_and_which_binding_counts() -> None:
         ({}, PLAIN, "the hash of the routing key 'k' falls"),
     ],
 )
-def test_a_hash_says_of_what_it_is(arguments: dict[str, Any], message: Message, told: str) -> None:
+def test_a_hash_exchange_reports_what_it_hashes(
+    arguments: dict[str, Any], message: Message, told: str
+) -> None:
     router = Router("/")
     bound(declared(router, EXCHANGE_TYPES["x-consistent-hash"], "c", **arguments), "1", "q0")
     (queue,) = traced(router, "c", "k", message).queues.values()
@@ -206,7 +210,7 @@ def test_a_hash_says_of_what_it_is(arguments: dict[str, Any], message: Message, 
 
 
 @pytest.mark.parametrize("kind", ["x-random", "x-local-random"])
-def test_chance_makes_a_queue_uncertain_unless_another_way_leads_there(kind: str) -> None:
+def test_a_random_choice_makes_a_queue_uncertain_unless_another_route_reaches_it(kind: str) -> None:
     router = Router("/")
     start, random = (
         declared(router, EXCHANGE_TYPES["fanout"], "f"),
@@ -237,7 +241,7 @@ def test_an_alternate_exchange_is_visited_only_if_nothing_matches() -> None:
     assert (visit.alternate, visit.is_alternate_missing) == ("nowhere", True)
 
 
-def test_of_many_misses_only_the_nearest_are_kept_and_all_are_counted() -> None:
+def test_only_the_nearest_misses_are_listed_and_all_are_counted() -> None:
     router = Router("/")
     source = declared(router, EXCHANGE_TYPES["topic"], "t")
     for number in range(EXPLAINED_PER_TURN * 3):
@@ -249,7 +253,7 @@ def test_of_many_misses_only_the_nearest_are_kept_and_all_are_counted() -> None:
     assert trace.missed == EXPLAINED_PER_TURN * 3 + 1
 
 
-def test_a_binding_that_goes_between_two_turns_is_passed_over() -> None:
+def test_a_binding_removed_between_two_turns_is_skipped() -> None:
     router = Router("/")
     source = declared(router, EXCHANGE_TYPES["x-modulus-hash"], "m")
     bindings = [bound(source, str(number), "q") for number in range(EXPLAINED_PER_TURN + 1)]

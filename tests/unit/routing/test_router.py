@@ -1,4 +1,4 @@
-"""The router: the graph walk, the cache and the copies."""
+"""The router: graph traversal, cache and copies."""
 
 import pytest
 from tests.unit.routing.samples import PLAIN, declared, sent
@@ -22,7 +22,7 @@ def router() -> Router:
     return Router("v")
 
 
-def test_a_direct_exchange_sends_to_every_queue_bound_with_exactly_the_key(router: Router) -> None:
+def test_a_direct_exchange_routes_to_every_queue_bound_with_the_key(router: Router) -> None:
     direct = declared(router, DirectExchange, "d")
     for key, queue in (("a", "q1"), ("a", "q2"), ("A", "q3")):
         router.bind(Binding(direct, key, None, queue))
@@ -38,7 +38,7 @@ def test_a_queue_bound_twice_is_named_once(router: Router) -> None:
     assert router.route(encode_address("f", "x"), PLAIN) == ("q",)
 
 
-def test_a_binding_is_idempotent_and_its_arguments_with_their_types_are_part_of_it(router: Router) -> None:
+def test_binding_is_idempotent_and_bindings_differ_by_their_typed_arguments(router: Router) -> None:
     direct = declared(router, DirectExchange, "d")
     assert router.bind(Binding(direct, "k", {}, "q"))
     assert not router.bind(Binding(direct, "k", None, "q"))
@@ -56,7 +56,7 @@ def test_a_missing_exchange_is_not_found(router: Router) -> None:
         router.route(encode_address("x", "k"), PLAIN)
 
 
-def test_exchanges_bound_in_a_circle_are_each_visited_once(router: Router) -> None:
+def test_exchanges_bound_in_a_cycle_are_each_visited_once(router: Router) -> None:
     one, two = declared(router, FanoutExchange, "one"), declared(router, FanoutExchange, "two")
     router.bind(Binding(one, "", None, two))
     router.bind(Binding(two, "", None, one))
@@ -67,25 +67,25 @@ def test_exchanges_bound_in_a_circle_are_each_visited_once(router: Router) -> No
     assert router.route(encode_address("two", ""), PLAIN) == ("q2", "q1")
 
 
-def test_the_alternate_exchange_takes_what_is_routed_nowhere(router: Router) -> None:
+def test_the_alternate_exchange_receives_unroutable_messages(router: Router) -> None:
     declared(router, DirectExchange, "d", alternate_exchange="ae")
     spare = declared(router, FanoutExchange, "ae")
     router.bind(Binding(spare, "", None, "q"))
     assert router.route(encode_address("d", "k"), PLAIN) == ("q",)
 
 
-def test_alternate_exchanges_that_name_each_other_end(router: Router) -> None:
+def test_a_cycle_of_alternate_exchanges_ends(router: Router) -> None:
     declared(router, DirectExchange, "a", alternate_exchange="b")
     declared(router, DirectExchange, "b", alternate_exchange="a")
     assert router.route(encode_address("a", "k"), PLAIN) == ()
 
 
-def test_an_alternate_exchange_that_does_not_exist_is_no_error(router: Router) -> None:
+def test_a_missing_alternate_exchange_is_not_an_error(router: Router) -> None:
     declared(router, DirectExchange, "a", alternate_exchange="b")
     assert router.route(encode_address("a", "k"), PLAIN) == ()
 
 
-def test_an_alternate_exchange_set_later_holds_at_once(router: Router) -> None:
+def test_an_alternate_exchange_set_later_applies_at_once(router: Router) -> None:
     direct = declared(router, DirectExchange, "a")
     router.bind(Binding(declared(router, FanoutExchange, "b"), "", None, "q"))
     assert router.route(encode_address("a", "k"), PLAIN) == ()
@@ -110,7 +110,7 @@ def test_every_change_advances_the_generation(router: Router) -> None:
         seen.append(router.generation)
 
 
-def test_an_answer_is_the_same_tuple_until_something_changes(router: Router) -> None:
+def test_a_cached_result_is_the_same_tuple_until_a_change(router: Router) -> None:
     direct = declared(router, DirectExchange, "d")
     router.bind(Binding(direct, "k", None, "q"))
     first = router.route(encode_address("d", "k"), PLAIN)
@@ -137,7 +137,7 @@ def test_what_is_known_of_an_address_is_its_answer_and_its_octets(router: Router
     assert (known.destinations, known.sole) == (("q", "r"), None)
 
 
-def test_nothing_is_known_where_more_than_the_key_decides(router: Router) -> None:
+def test_a_route_that_depends_on_more_than_the_key_is_not_cached(router: Router) -> None:
     headers = declared(router, HeadersExchange, "h")
     router.bind(Binding(headers, "", {}, "q"))
     address = encode_address("h", "k")
@@ -156,7 +156,7 @@ def test_removing_an_exchange_removes_the_bindings_from_it_and_to_it(router: Rou
     assert list(one.each_binding()) == []
 
 
-def test_an_exchange_bound_to_itself_is_removed_with_that_binding_once(router: Router) -> None:
+def test_removing_an_exchange_bound_to_itself_removes_that_binding_once(router: Router) -> None:
     loop = declared(router, FanoutExchange, "loop")
     binding = Binding(loop, "", None, loop)
     router.bind(binding)
@@ -188,7 +188,7 @@ def test_the_cache_is_bounded_by_entries_and_by_destinations(router: Router) -> 
 
 
 @pytest.mark.usefixtures("small_cache")
-def test_an_address_in_use_outlives_a_flood_of_others(router: Router) -> None:
+def test_an_address_in_use_is_not_evicted_by_a_flood_of_others(router: Router) -> None:
     fanout = declared(router, FanoutExchange, "f")
     router.bind(Binding(fanout, "", None, "q"))
     first = router.route(encode_address("f", "often"), PLAIN)
@@ -198,7 +198,7 @@ def test_an_address_in_use_outlives_a_flood_of_others(router: Router) -> None:
             assert router.route(encode_address("f", "often"), PLAIN) is first
 
 
-def test_keys_in_cc_and_bcc_are_routed_too(router: Router) -> None:
+def test_keys_in_cc_and_bcc_are_routed(router: Router) -> None:
     direct = declared(router, DirectExchange, "d")
     for key in "abc":
         router.bind(Binding(direct, key, None, "q" + key))
@@ -208,21 +208,21 @@ def test_keys_in_cc_and_bcc_are_routed_too(router: Router) -> None:
     assert router.route(encode_address("d", "a"), PLAIN) == ("qa",)
 
 
-def test_a_cc_that_is_no_array_is_refused(router: Router) -> None:
+def test_a_cc_that_is_not_an_array_is_refused(router: Router) -> None:
     declared(router, DirectExchange, "d")
     with pytest.raises(PreconditionFailed) as refusal:
         router.route(encode_address("d", "a"), sent({"CC": Int32(5)}))
     assert refusal.value.message == 'invalid message: {unacceptable_type_in_header,"CC",signedint}'
 
 
-def test_binary_names_and_keys_are_found(router: Router) -> None:
+def test_binary_names_and_keys_are_routed(router: Router) -> None:
     name = b"\xff\xfe".decode("utf-8", "surrogateescape")
     direct = declared(router, DirectExchange, name)
     router.bind(Binding(direct, name, None, "q"))
     assert router.route(b"\x02\xff\xfe\x02\xff\xfe", PLAIN) == ("q",)
 
 
-def test_what_accompanies_a_queue_gets_what_it_gets_once_and_last(router: Router) -> None:
+def test_a_copy_destination_of_a_queue_receives_each_message_once_and_last(router: Router) -> None:
     fanout = declared(router, FanoutExchange, "f")
     for queue in ("q1", "past", "q2"):
         router.bind(Binding(fanout, "", None, queue))
@@ -237,7 +237,7 @@ def test_what_accompanies_a_queue_gets_what_it_gets_once_and_last(router: Router
     assert router.route(encode_address("d", "k"), PLAIN) == ("q1",)
 
 
-def test_what_is_known_is_forgotten_when_somebody_is_accompanied(router: Router) -> None:
+def test_setting_a_copy_destination_invalidates_the_cache(router: Router) -> None:
     direct = declared(router, DirectExchange, "d")
     router.bind(Binding(direct, "k", None, "q"))
     address = encode_address("d", "k")

@@ -1,4 +1,4 @@
-"""The router against a brute-force model: random changes and routes, each answer compared."""
+"""A property test: the router against a brute-force model under random changes."""
 
 from itertools import product
 
@@ -31,7 +31,7 @@ ARGUMENTS = st.sampled_from([{}, {"n": 1}, {"x-match": "any", "n": 1}])
 
 
 class RouterMachine(RuleBasedStateMachine):
-    """Bindings as a plain list, walked anew for each message."""
+    """A model with bindings as a list, traversed anew for each message."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class RouterMachine(RuleBasedStateMachine):
             assert set(found) == self.walked(name, [key, *copies(headers)], message)
 
     @invariant()
-    def every_cached_answer_is_what_a_walk_says(self) -> None:
+    def every_cached_result_equals_a_traversal(self) -> None:
         for name, key in product(sorted(set(KINDS) - self.gone), KEYS):
             assert set(self.router.route(encode_address(name, key), PLAIN)) == self.walked(name, [key], PLAIN)
 
@@ -128,7 +128,7 @@ def copies(headers: dict[str, object] | None) -> list[str]:
 
 
 def matching(binding: Binding, key: str, message: Message) -> bool:
-    """Whether one binding takes one key."""
+    """Whether one binding matches one key."""
     kind = binding.source.type_name
     if kind == "headers":
         asked = {name: value for name, value in binding.arguments.items() if name != "x-match"}

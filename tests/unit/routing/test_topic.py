@@ -1,4 +1,4 @@
-"""The topic exchange against an independent matcher, and against keys made to be slow."""
+"""The topic exchange against an independent matcher, and with keys that are slow to match."""
 
 import time
 from itertools import product
@@ -13,7 +13,7 @@ from warren.routing.topic import TopicExchange
 
 
 def matches(pattern: str, key: str) -> bool:
-    """By dynamic programming: row i, column j says if i words of the pattern match j words of the key."""
+    """Dynamic programming: row i, column j says if i words of the pattern match j words of the key."""
     parts = pattern.split(".") if pattern else []
     words = key.split(".") if key else []
     row = [True] + [False] * len(words)
@@ -34,7 +34,7 @@ PATTERNS = st.lists(st.sampled_from(["a", "b", "", "*", "#", "#"]), max_size=7).
 
 
 @given(patterns=st.lists(PATTERNS, max_size=12, unique=True), keys=st.lists(KEYS, min_size=1, max_size=6))
-def test_the_trie_matches_what_dynamic_programming_matches(patterns: list[str], keys: list[str]) -> None:
+def test_the_trie_matches_as_dynamic_programming_does(patterns: list[str], keys: list[str]) -> None:
     topic = made(TopicExchange)
     for pattern in patterns:
         bound(topic, pattern, pattern)
@@ -43,7 +43,7 @@ def test_the_trie_matches_what_dynamic_programming_matches(patterns: list[str], 
 
 
 @given(patterns=st.lists(PATTERNS, max_size=12, unique=True), gone=st.sets(st.integers(0, 11)), key=KEYS)
-def test_unbinding_leaves_exactly_the_others(patterns: list[str], gone: set[int], key: str) -> None:
+def test_unbinding_leaves_exactly_the_other_bindings(patterns: list[str], gone: set[int], key: str) -> None:
     topic = made(TopicExchange)
     bindings = [bound(topic, pattern, pattern) for pattern in patterns]
     for at, binding in enumerate(bindings):
@@ -53,7 +53,7 @@ def test_unbinding_leaves_exactly_the_others(patterns: list[str], gone: set[int]
     assert sorted(map(str, routed(topic, key))) == sorted(p for p in left if matches(p, key))
 
 
-def test_every_short_pattern_and_key_agree_with_dynamic_programming() -> None:
+def test_every_short_pattern_and_key_match_as_dynamic_programming_does() -> None:
     patterns = [".".join(words) for size in range(5) for words in product(("a", "b", "*", "#"), repeat=size)]
     keys = [".".join(words) for size in range(5) for words in product(("a", "b", ""), repeat=size)]
     topic = made(TopicExchange)
@@ -79,13 +79,13 @@ def test_every_short_pattern_and_key_agree_with_dynamic_programming() -> None:
         ("*.#", "", False),
     ],
 )
-def test_words_are_those_of_rabbitmq(pattern: str, key: str, is_match: bool) -> None:
+def test_words_are_split_as_rabbitmq_splits_them(pattern: str, key: str, is_match: bool) -> None:
     topic = made(TopicExchange)
     bound(topic, pattern, "q")
     assert (routed(topic, key) == ["q"]) is is_match
 
 
-def test_a_pattern_of_many_hashes_costs_words_times_nodes() -> None:
+def test_matching_a_pattern_of_many_hashes_costs_words_times_nodes() -> None:
     topic = made(TopicExchange)
     for size in range(1, 60):
         bound(topic, ".".join(["#", "a"] * size) + ".b", size)
@@ -94,7 +94,7 @@ def test_a_pattern_of_many_hashes_costs_words_times_nodes() -> None:
     assert time.perf_counter() - started < 1
 
 
-def test_the_bomb_that_stalls_rabbitmq_is_routed_at_once() -> None:
+def test_a_key_that_stalls_rabbitmq_is_routed_at_once() -> None:
     topic = made(TopicExchange)
     bound(topic, ".".join(["#"] * 8) + ".b", "never")
     bound(topic, "#.a.#.a.#.a.#.a.#.a.#.a.#.a.#.a", "q")
@@ -103,7 +103,7 @@ def test_the_bomb_that_stalls_rabbitmq_is_routed_at_once() -> None:
     assert time.perf_counter() - started < 0.1
 
 
-def test_patterns_that_share_no_beginning_are_matched_together_where_a_key_reaches_all() -> None:
+def test_patterns_without_a_common_prefix_are_matched_together() -> None:
     topic = made(TopicExchange)
     patterns = [".".join(words) + ".#" + ".a.#" * 50 for words in product("a*", repeat=10)]
     first, *_ = [bound(topic, pattern, pattern) for pattern in patterns]

@@ -7,7 +7,7 @@ from warren.routing.exchange import ExchangeSettings
 from warren.routing.types import EXCHANGE_TYPES, exchange_type
 
 
-def test_each_type_is_known_by_its_name_and_can_be_made() -> None:
+def test_each_type_is_found_by_its_name() -> None:
     assert set(EXCHANGE_TYPES) == {
         "direct",
         "fanout",

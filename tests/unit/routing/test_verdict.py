@@ -1,4 +1,4 @@
-"""Values and texts as they stand in reasons."""
+"""Formatting of values and texts in the reasons of a route trace."""
 
 import pytest
 
@@ -18,11 +18,11 @@ from warren.routing.verdict import likeness, shown
         ("x" * 200, "'" + "x" * 80 + "…'"),
     ],
 )
-def test_a_value_is_shown_as_one_reads_it(value: object, text: str) -> None:
+def test_a_value_is_shown_readably(value: object, text: str) -> None:
     assert shown(value) == text
 
 
-def test_texts_are_the_more_alike_the_more_of_both_ends_is_equal() -> None:
+def test_texts_are_similar_by_their_common_prefix_and_suffix() -> None:
     keys = ["order.created.eu", "order.created.us", "order.shipped.us", "invoice"]
     assert sorted(keys, key=lambda key: likeness(key, "order.created.de"), reverse=True) == keys
     assert likeness("", "order") == 0

@@ -5,7 +5,7 @@ import time
 from warren.runtime.clock import Clock
 
 
-def test_it_tells_unix_milliseconds() -> None:
+def test_it_returns_unix_milliseconds() -> None:
     assert abs(Clock().now() - time.time() * 1000) < 1000
 
 

@@ -1,7 +1,7 @@
 """Who may come in, with the texts measured on RabbitMQ 3.10.8."""
 
 import pytest
-from tests.unit.access.world import Imagined, finished
+from tests.unit.access.dependencies import FakeDependencies, finished
 
 from warren.access.authenticate import AuthenticationSettings, Authenticator
 from warren.access.passwords import SALT_SIZE, hash_password
@@ -38,7 +38,9 @@ class Entrance:
         self.places: list[tuple[str, str]] = []
         self.down: list[str] = []
         self.reports: list[str] = []
-        authenticator = Authenticator(self.metadata, AuthenticationSettings(), Imagined().world())
+        authenticator = Authenticator(
+            self.metadata, AuthenticationSettings(), FakeDependencies().authentication()
+        )
         self.admission_control = AdmissionControl(
             self.metadata, authenticator, lambda: self, self.reports.append
         )

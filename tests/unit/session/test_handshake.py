@@ -1,7 +1,7 @@
 """The handshake, phase by phase, with the answers measured on RabbitMQ 3.10.8."""
 
 import pytest
-from tests.unit.access.world import finished
+from tests.unit.access.dependencies import finished
 
 from warren.errors import (
     AmqpError,

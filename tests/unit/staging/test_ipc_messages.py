@@ -1,4 +1,4 @@
-"""Arrow streams are cut into messages, and nothing in them is believed that is not within bounds."""
+"""Arrow streams are cut into messages, and nothing in them is trusted that is not within bounds."""
 
 import asyncio
 

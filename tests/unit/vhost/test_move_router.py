@@ -1,7 +1,7 @@
 """Where messages go that are moved: by whose leave, to which queue, and as what."""
 
 import pytest
-from tests.unit.queues.samples import believed, sent
+from tests.unit.queues.samples import sent, trusted
 from tests.unit.vhost.places import Place, bodies, may
 
 from warren.errors import AccessRefused, NotFound
@@ -106,7 +106,7 @@ def test_names_that_clients_made_up_may_be_too_long() -> None:
     headers = {f"x-first-death-{name}": value for name, value in facts.items()}
     headers["x-death"] = [{**facts, "routing-keys": ["k"]}]
     with pytest.raises(CannotMove, match=TOO_LONG):
-        redriving(place).route(believed(sent("x", headers=headers)), 1)
+        redriving(place).route(trusted(sent("x", headers=headers)), 1)
 
 
 def test_a_client_cannot_say_where_a_redrive_sends_its_message() -> None:

@@ -1,4 +1,4 @@
-"""Where the broker is, and who asks."""
+"""The address and credentials of the management API, from options, environment and defaults."""
 
 import pytest
 
@@ -11,12 +11,12 @@ def nobody(prompt: str) -> str:
     raise AssertionError(prompt)
 
 
-def test_what_is_left_out_is_guest_at_home() -> None:
+def test_the_default_target_is_guest_on_this_machine() -> None:
     target = target_of(DEFAULT_URI, {}, nobody)
     assert (target.host, target.port, target.user, target.password) == ("127.0.0.1", 15672, "guest", "guest")
 
 
-def test_a_uri_says_everything() -> None:
+def test_a_uri_determines_every_part() -> None:
     target = target_of("https://al%40x:p%2Fw@[::1]:99/proxy/", {"WARREN_USER": "other"}, nobody)
     assert target == HttpTarget(
         host="::1", port=99, prefix="/proxy", user="al@x", password="p/w", is_tls=True
@@ -24,12 +24,12 @@ def test_a_uri_says_everything() -> None:
     assert target_of("https://host", {}, nobody).port == 15671
 
 
-def test_the_environment_says_who() -> None:
+def test_the_environment_supplies_the_user_and_password() -> None:
     target = target_of("http://host", {"WARREN_USER": "al", "WARREN_PASSWORD": ""}, nobody)
     assert (target.user, target.password) == ("al", "")
 
 
-def test_a_password_that_is_nowhere_is_asked_for() -> None:
+def test_a_missing_password_is_prompted_for() -> None:
     asked: list[str] = []
 
     def ask(prompt: str) -> str:
@@ -50,12 +50,12 @@ def test_a_password_that_is_nowhere_is_asked_for() -> None:
         "http://al:secret@host:1?x",
     ],
 )
-def test_a_wrong_uri_is_refused_without_repeating_its_password(uri: str) -> None:
+def test_a_malformed_uri_is_refused_without_showing_its_password(uri: str) -> None:
     with pytest.raises(Failure) as caught:
         target_of(uri, {}, nobody)
     assert caught.value.exit_code == USAGE
     assert "secret" not in caught.value.message
 
 
-def test_a_password_is_in_no_text_of_a_target() -> None:
+def test_no_representation_of_a_target_contains_the_password() -> None:
     assert "secret" not in repr(target_of("http://al:secret@host", {}, nobody))

@@ -1,4 +1,4 @@
-"""What the declared commands have in common."""
+"""Invariants of all declared commands."""
 
 from collections import Counter
 
@@ -7,19 +7,19 @@ from warren.cli.operator.command_groups import COMMANDS
 from warren.cli.operator.command_types import ListCommand, built
 
 
-def test_no_two_commands_have_one_name() -> None:
+def test_command_names_are_unique() -> None:
     own = Counter((command.group, command.name) for command in COMMANDS)
     known = Counter(command.known_as for command in COMMANDS if command.known_as)
     assert not [name for name, count in (own | known).items() if count > 1]
 
 
-def test_every_name_is_below_the_main_command() -> None:
+def test_every_command_is_below_the_main_command() -> None:
     names = {command.group or command.name for command in COMMANDS}
     names |= {command.known_as for command in COMMANDS if command.known_as}
     assert names <= set(main.commands)
 
 
-def test_every_command_takes_each_option_once() -> None:
+def test_no_command_declares_an_option_twice() -> None:
     for command in COMMANDS:
         for is_known_as in (False, True):
             parameters = built(command, is_known_as=is_known_as).params
@@ -27,7 +27,7 @@ def test_every_command_takes_each_option_once() -> None:
             assert not [flag for flag, count in flags.items() if count > 1], (command.group, command.name)
 
 
-def test_rabbitmqctl_means_the_default_vhost_where_warren_means_all() -> None:
+def test_rabbitmqctl_uses_the_default_vhost_where_warren_uses_all() -> None:
     for command in COMMANDS:
         if isinstance(command, ListCommand) and command.within and command.chosen_by == "vhost":
             defaults = [

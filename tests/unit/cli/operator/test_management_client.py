@@ -1,4 +1,4 @@
-"""Asking, and what failures say."""
+"""Requests of the operator commands, and the texts of their failures."""
 
 import http.client
 from typing import Any
@@ -20,7 +20,7 @@ from warren.cli.operator.management_client import ManagementClient, filled
 
 
 class Answering(ManagementClient):
-    """An API whose answers are given."""
+    """An HTTP client that returns the given responses."""
 
     def __init__(self, *answers: "tuple[int, bytes] | Exception") -> None:
         super().__init__(target_of("http://al:secret@host", {}, str), 1)
@@ -49,7 +49,7 @@ class Answering(ManagementClient):
         pass
 
 
-def test_a_name_is_one_segment_of_a_path() -> None:
+def test_a_name_is_encoded_as_one_path_segment() -> None:
     assert (
         filled("/queues/{vhost}/{queue}", {"vhost": "/", "queue": "a b/ü%"})
         == "/queues/%2F/a%20b%2F%C3%BC%25"
@@ -73,7 +73,9 @@ def test_a_name_is_one_segment_of_a_path() -> None:
         (301, b"", BROKEN, "status 301"),
     ],
 )
-def test_a_status_is_a_failure_with_a_reason(status: int, body: bytes, exit_code: int, said: str) -> None:
+def test_an_error_status_becomes_a_failure_with_its_reason(
+    status: int, body: bytes, exit_code: int, said: str
+) -> None:
     with pytest.raises(Failure) as caught:
         Answering((status, body)).get("/x")
     assert caught.value.exit_code == exit_code
@@ -81,7 +83,7 @@ def test_a_status_is_a_failure_with_a_reason(status: int, body: bytes, exit_code
     assert "secret" not in caught.value.message
 
 
-def test_what_is_not_there_is_absent() -> None:
+def test_status_404_is_object_not_found() -> None:
     with pytest.raises(ObjectNotFound):
         Answering((404, b'{"error":"Object Not Found","reason":"Not Found"}')).get("/x")
 
@@ -95,26 +97,26 @@ def test_what_is_not_there_is_absent() -> None:
         (http.client.IncompleteRead(b""), "not reached"),
     ],
 )
-def test_who_is_not_reached_is_said_with_what_to_do(error: Exception, said: str) -> None:
+def test_an_unreachable_broker_is_reported_with_advice(error: Exception, said: str) -> None:
     with pytest.raises(Failure) as caught:
         Answering(error).get("/x")
     assert caught.value.exit_code == UNREACHABLE
     assert said in caught.value.message
 
 
-def test_a_host_that_cannot_be_one_is_said() -> None:
+def test_an_invalid_host_name_is_reported() -> None:
     with pytest.raises(Failure, match=r"http://a b:15672: .*invalid character") as caught:
         ManagementClient(target_of("http://al:secret@a b", {}, str), 1)
     assert caught.value.exit_code == USAGE
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"3", b'{"a":1}'])
-def test_an_answer_of_something_else_is_said(body: bytes) -> None:
+def test_an_answer_that_is_not_of_the_api_is_reported(body: bytes) -> None:
     with pytest.raises(Failure, match="check --uri"):
         list(Answering((200, body)).rows("/x", {}, lambda *_: None))
 
 
-def test_pages_are_followed_to_the_end() -> None:
+def test_all_pages_are_fetched() -> None:
     api = Answering(
         (200, b'{"items":[{"name":"a"}],"filtered_count":2,"page_count":2}'),
         (200, b'{"items":[{"name":"b"}],"filtered_count":2,"page_count":2}'),
@@ -126,7 +128,7 @@ def test_pages_are_followed_to_the_end() -> None:
     assert api.asked[1] == "GET /api/queues?page=2&page_size=500"
 
 
-def test_a_page_that_has_gone_ends_the_list() -> None:
+def test_a_page_that_no_longer_exists_ends_the_list() -> None:
     api = Answering(
         (200, b'{"items":[{"name":"a"}],"filtered_count":2,"page_count":2}'),
         (400, b'{"error":"page_out_of_range","reason":"Page out of range"}'),
@@ -134,13 +136,13 @@ def test_a_page_that_has_gone_ends_the_list() -> None:
     assert len(list(api.rows("/queues", {}, lambda *_: None))) == 1
 
 
-def test_some_columns_are_one_answer() -> None:
+def test_a_list_of_few_columns_takes_one_request() -> None:
     api = Answering((200, b'[{"name":"a"}]'))
     assert list(api.rows("/queues", {"columns": "name"}, lambda *_: None)) == [{"name": "a"}]
     assert api.asked == ["GET /api/queues?columns=name"]
 
 
-def test_columns_that_are_too_long_for_one_answer_come_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_columns_are_fetched_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warren.cli.operator.management_client.CLI_ANSWER_SIZE_MAX", 70)
     page = b'{"items":[{"name":"a"}],"filtered_count":1,"page_count":1}'
     api = Answering((200, b"[" + b" " * 70), (200, page))
@@ -148,11 +150,11 @@ def test_columns_that_are_too_long_for_one_answer_come_in_pages(monkeypatch: pyt
     assert api.asked[1] == "GET /api/queues?columns=name&page=1&page_size=500"
 
 
-def test_a_list_that_is_not_paged_is_one() -> None:
+def test_a_list_without_pages_is_fetched_at_once() -> None:
     assert list(Answering((200, b'[{"name":"a"}]')).rows("/users", {}, lambda *_: None)) == [{"name": "a"}]
 
 
-def test_an_answer_without_end_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_of_unlimited_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warren.cli.operator.management_client.CLI_ANSWER_SIZE_MAX", 4)
     with pytest.raises(Failure, match="longer than 4"):
         Answering((200, b"[1,2]")).get("/x")

@@ -1,4 +1,4 @@
-"""How answers are printed."""
+"""Output of operator commands: tables, JSON and messages."""
 
 import json
 
@@ -22,7 +22,7 @@ def session(**style: object) -> Session:
         ({"formatter": "tsv"}, "name\tn\na\\x0ab\t1\n"),
     ],
 )
-def test_a_table_is_as_it_is_asked_for(
+def test_the_table_format_is_selected_by_an_option(
     capsys: pytest.CaptureFixture[str], style: dict[str, object], expected: str
 ) -> None:
     session(**style).print_rows(("name", "n"), [("a\nb", 1)])
@@ -31,21 +31,21 @@ def test_a_table_is_as_it_is_asked_for(
     assert ("\t" in printed) == (style.get("formatter") == "tsv")
 
 
-def test_programs_get_json_in_ascii(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_for_programs_is_ascii_json(capsys: pytest.CaptureFixture[str]) -> None:
     session(formatter="json").print_rows(("name",), [("\x9bü",)])
     printed = capsys.readouterr().out
     assert printed.isascii()
     assert json.loads(printed) == [{"name": "\x9bü"}]
 
 
-def test_what_was_done_is_said_to_people_who_want_to_hear_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_confirmations_are_printed_unless_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     session().say("done")
     session(is_quiet=True).say("not said")
     session(formatter="json").say("not said")
     assert capsys.readouterr().out == "done\n"
 
 
-def test_progress_is_heard_of_what_takes_a_while(
+def test_long_operations_print_progress(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     working = session()
@@ -56,7 +56,7 @@ def test_progress_is_heard_of_what_takes_a_while(
     assert capsys.readouterr().err == "warren: 2 of 3\n"
 
 
-def test_a_dot_goes_into_a_column() -> None:
+def test_a_dotted_name_selects_a_nested_field() -> None:
     row = {"message_stats": {"publish": 3}, "name": "q"}
     assert value_at(row, "message_stats.publish") == 3
     assert value_at(row, "name.more") is None

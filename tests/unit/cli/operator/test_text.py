@@ -1,4 +1,4 @@
-"""Values as text for a terminal."""
+"""Formatting of values for a terminal."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from warren.cli.operator.text import aligned, cell_text, escaped, width
         ("\U000e0001", "\\U000e0001"),
     ],
 )
-def test_nothing_is_left_that_a_terminal_obeys(text: str, expected: str) -> None:
+def test_terminal_control_sequences_are_removed(text: str, expected: str) -> None:
     assert escaped(text) == expected
 
 
@@ -36,16 +36,16 @@ def test_nothing_is_left_that_a_terminal_obeys(text: str, expected: str) -> None
         ([{"a": "\x1b"}], '[{"a":"\\u001b"}]'),
     ],
 )
-def test_a_value_is_one_cell(value: object, expected: str) -> None:
+def test_a_value_takes_one_cell(value: object, expected: str) -> None:
     assert cell_text(value) == expected
 
 
-def test_columns_stand_below_each_other_however_wide_the_characters_are() -> None:
+def test_columns_are_aligned_for_wide_characters() -> None:
     lines = aligned([["name", "messages"], ["队列", "1"], ["e\u0301e", "2"]])
     assert lines == ["name  messages", "队列  1", "e\u0301e    2"]
     assert width("队列") == 4
     assert width("e\u0301e") == 2
 
 
-def test_nothing_has_no_lines() -> None:
+def test_an_empty_table_has_no_lines() -> None:
     assert aligned([]) == []

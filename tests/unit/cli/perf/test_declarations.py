@@ -1,4 +1,4 @@
-"""What a load declares, and that whoever waits for much of it hears how far it is."""
+"""Declarations of the load generator, and their progress report."""
 
 from warren.cli.perf.declarations import declare, delete, names_for
 from warren.cli.perf.load import Load
@@ -11,19 +11,19 @@ TARGET = parse_uri(DEFAULT_URI)
 
 
 class Collecting(ClientConnection):
-    """A connection that every method is welcome to."""
+    """A connection that records every method it is asked to call."""
 
     def __init__(self) -> None:
         self.called: list[Method] = []
 
     def call(self, channel: int, method: Method, answer: type[Method]) -> None:  # type: ignore[override]
-        """Keep it."""
+        """Record one call."""
         self.called.append(method)
 
     def call_many(
         self, channel: int, methods: list[Method], answer: type[Method], *, window: int = 64
     ) -> None:
-        """Keep them."""
+        """Record several calls."""
         self.called += methods
 
 
@@ -43,14 +43,14 @@ def test_queues_exchange_and_bindings_are_declared_and_deleted() -> None:
     ]
 
 
-def test_nothing_is_said_about_a_few() -> None:
+def test_few_declarations_report_no_progress() -> None:
     said: list[str] = []
     load = Load(target=TARGET, queues=1_000)
     declare(Collecting(), load, names_for(load), said.append)
     assert said == []
 
 
-def test_of_many_it_is_said_how_many_are_there() -> None:
+def test_many_declarations_report_progress() -> None:
     said: list[str] = []
     load = Load(target=TARGET, queues=25_000)
     names = names_for(load)

@@ -1,4 +1,4 @@
-"""Deliveries are counted by bytes, however the stream is cut, and a stranger in it is noticed."""
+"""Counting deliveries in a byte stream, cut at any place; unexpected frames are detected."""
 
 import struct
 
@@ -26,14 +26,14 @@ def stream(count: int, size: int = 16) -> bytes:
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, 101, 1000])
-def test_the_length_of_a_delivery_is_found_when_it_is_whole(size: int) -> None:
+def test_the_length_of_a_delivery_is_known_once_it_is_complete(size: int) -> None:
     octets = delivery(1, bytes(size))
     assert delivery_length(octets + b"more") == len(octets)
     assert all(delivery_length(octets[:cut]) == 0 for cut in range(len(octets)))
 
 
 @given(st.lists(st.integers(1, 400), max_size=40), st.integers(0, 250))
-def test_deliveries_are_counted_however_they_are_cut(cuts: list[int], size: int) -> None:
+def test_deliveries_are_counted_wherever_the_stream_is_cut(cuts: list[int], size: int) -> None:
     octets = stream(30, size)
     counter = DeliveryCounter()
     at = 0
@@ -53,13 +53,13 @@ def test_the_body_is_found() -> None:
     assert octets[counter.body_at :].startswith(b"body")
 
 
-def test_an_unfinished_delivery_does_not_count() -> None:
+def test_an_incomplete_delivery_is_not_counted() -> None:
     counter = DeliveryCounter()
     assert counter.feed(memoryview(stream(3)[:-1])) == 2
     assert counter.offset == len(delivery(3, bytes(16))) - 1
 
 
-def test_a_close_between_deliveries_is_noticed() -> None:
+def test_a_close_between_deliveries_is_detected() -> None:
     closing = frame(1, ChannelClose(reply_code=406, reply_text="no").encode())
     counter = DeliveryCounter()
     counter.feed(memoryview(stream(3)))
@@ -68,13 +68,13 @@ def test_a_close_between_deliveries_is_noticed() -> None:
     assert caught.value.data.startswith(closing)
 
 
-def test_a_missing_delivery_is_noticed_by_its_tag() -> None:
+def test_a_missing_delivery_is_detected_by_its_tag() -> None:
     counter = DeliveryCounter()
     counter.feed(memoryview(stream(3)))
     with pytest.raises(Misaligned):
         counter.feed(memoryview(delivery(5, bytes(16))))
 
 
-def test_something_else_at_the_beginning_is_noticed() -> None:
+def test_an_unexpected_frame_at_the_beginning_is_detected() -> None:
     with pytest.raises(Misaligned):
         DeliveryCounter().feed(memoryview(frame(1, ChannelClose(reply_code=404, reply_text="no").encode())))

@@ -9,7 +9,7 @@ from warren.cli.perf.histogram import Histogram, bucket_of, value_of
 VALUES = st.lists(st.integers(0, 10**12), min_size=1, max_size=200)
 
 
-def test_nothing_recorded_has_percentile_zero() -> None:
+def test_the_percentiles_of_an_empty_histogram_are_zero() -> None:
     assert Histogram().percentile(99) == 0
 
 
@@ -19,18 +19,18 @@ def test_small_values_are_exact() -> None:
     assert (len(histogram), histogram.value_max) == (100, 100)
 
 
-def test_a_time_before_it_began_counts_as_none() -> None:
+def test_a_negative_time_is_counted_as_zero() -> None:
     assert Histogram([-5]).percentile(50) == 0
 
 
 @given(VALUES, st.sampled_from([1, 25, 50, 90, 99, 99.9, 100]))
-def test_a_percentile_is_near_the_sorted_values(values: list[int], percent: float) -> None:
+def test_percentiles_are_close_to_those_of_the_sorted_values(values: list[int], percent: float) -> None:
     exact = sorted(values)[max(1, -int(-len(values) * percent // 100)) - 1]
     assert Histogram(values).percentile(percent) == pytest.approx(exact, rel=0.01)
 
 
 @given(VALUES, VALUES)
-def test_merging_is_recording_both(left: list[int], right: list[int]) -> None:
+def test_merging_equals_recording_into_one(left: list[int], right: list[int]) -> None:
     merged = Histogram(left)
     merged.merge(Histogram(right))
     both = Histogram(left + right)
@@ -39,6 +39,6 @@ def test_merging_is_recording_both(left: list[int], right: list[int]) -> None:
 
 
 @given(st.integers(0, 1 << 62))
-def test_buckets_keep_the_order_and_the_size_of_values(value: int) -> None:
+def test_buckets_preserve_the_order_and_magnitude_of_values(value: int) -> None:
     assert bucket_of(value) <= bucket_of(value + 1)
     assert value_of(bucket_of(value)) == pytest.approx(value, rel=0.01)

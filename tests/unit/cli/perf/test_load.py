@@ -1,4 +1,4 @@
-"""A load deals its queues out so that each is written to and read."""
+"""How a load distributes its queues over producers and consumers."""
 
 import pytest
 from hypothesis import given
@@ -19,12 +19,12 @@ def test_every_queue_has_a_producer_and_a_consumer(producers: int, consumers: in
     assert written == read == set(range(queues))
 
 
-def test_a_fanout_makes_a_delivery_for_each_queue() -> None:
+def test_a_fanout_makes_one_delivery_per_queue() -> None:
     assert Load(target=TARGET, exchange_type="fanout", queues=10).copies == 10
     assert Load(target=TARGET, queues=10).copies == 1
 
 
-def test_larger_messages_are_fewer_in_flight() -> None:
+def test_fewer_large_messages_are_in_flight() -> None:
     assert Load(target=TARGET, size=1 << 20).in_flight_limit < Load(target=TARGET).in_flight_limit
     assert Load(target=TARGET, in_flight_max=7).in_flight_limit == 7
 
@@ -40,9 +40,7 @@ def test_larger_messages_are_fewer_in_flight() -> None:
         ({"waiting": 50, "ack_every": 1, "prefetch": 1}, 50),
     ],
 )
-def test_a_round_is_as_long_as_it_takes_to_write_to_everything(
-    settings: dict[str, object], publishes: int
-) -> None:
+def test_a_round_is_long_enough_to_write_to_every_queue(settings: dict[str, object], publishes: int) -> None:
     assert Load(target=TARGET, **settings).round == publishes  # type: ignore[arg-type]
 
 
@@ -55,6 +53,6 @@ def test_a_round_is_as_long_as_it_takes_to_write_to_everything(
         {"exchange_type": "topic"},
     ],
 )
-def test_a_load_that_cannot_work_is_refused(settings: dict[str, object]) -> None:
+def test_an_impossible_load_is_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         Load(target=TARGET, **settings)  # type: ignore[arg-type]

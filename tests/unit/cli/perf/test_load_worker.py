@@ -1,4 +1,4 @@
-"""Producers and consumers are dealt out to processes, each exactly once."""
+"""Distribution of producers and consumers over processes, each exactly once."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,9 @@ TARGET = parse_uri(DEFAULT_URI)
 
 
 @given(st.integers(1, 20), st.integers(0, 20), st.integers(1, 8))
-def test_everyone_plays_once(producers: int, consumers: int, processes: int) -> None:
+def test_every_producer_and_consumer_is_in_one_process(
+    producers: int, consumers: int, processes: int
+) -> None:
     load = Load(target=TARGET, producers=producers, consumers=consumers, processes=processes)
     dealt = assignments(load)
     assert sorted(number for each in dealt for number in each.producers) == list(range(producers))

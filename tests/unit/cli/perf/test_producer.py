@@ -1,4 +1,4 @@
-"""A producer says what it waits for; a socket pair stands for the broker."""
+"""What a producer waits for; a socket pair stands in for the broker."""
 
 import socket
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def pair() -> Iterator[Pair]:
     made.producer.connection.socket.close()
 
 
-def test_a_full_window_awaits_confirms(pair: Pair) -> None:
+def test_a_full_window_waits_for_confirms(pair: Pair) -> None:
     assert pair.producer.pump(PLENTY, 0) is ProducerState.AWAITING
     assert pair.producer.published == 10
     pair.confirm(4)
@@ -48,7 +48,7 @@ def test_a_full_window_awaits_confirms(pair: Pair) -> None:
     assert pair.producer.published == 14
 
 
-def test_without_room_it_is_the_consumers_that_are_waited_for(pair: Pair) -> None:
+def test_a_full_backlog_waits_for_the_consumers(pair: Pair) -> None:
     assert pair.producer.pump(5, 0) is ProducerState.READY
     pair.confirm(5)
     assert [pair.producer.pump(room, 0) for room in (0, -7)] == [ProducerState.STARVED] * 2
@@ -56,7 +56,7 @@ def test_without_room_it_is_the_consumers_that_are_waited_for(pair: Pair) -> Non
     assert pair.producer.published == 6
 
 
-def test_a_socket_that_is_full_blocks_and_goes_on_where_it_stopped() -> None:
+def test_a_full_socket_blocks_and_writing_resumes_at_the_same_byte() -> None:
     pair = Pair()
     while pair.producer.pump(PLENTY, 0) is ProducerState.READY:
         pass
@@ -69,7 +69,7 @@ def test_a_socket_that_is_full_blocks_and_goes_on_where_it_stopped() -> None:
     assert received == bytes(PUBLICATION.take(0, 1)) * pair.producer.published
 
 
-def test_small_writes_stop_where_the_room_ends() -> None:
+def test_small_writes_stop_at_the_end_of_the_window() -> None:
     pair = Pair(messages_per_write=1)
     assert pair.producer.pump(3, 0) is ProducerState.STARVED
     assert pair.producer.published == 3

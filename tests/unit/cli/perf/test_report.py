@@ -1,4 +1,4 @@
-"""Results are printed for people and for programs."""
+"""Results of a load as a table and as JSON."""
 
 import json
 
@@ -22,11 +22,11 @@ def test_a_table_shows_each_figure_with_its_unit() -> None:
     assert lines[4].strip() == "note: a note"
 
 
-def test_json_holds_everything() -> None:
+def test_json_contains_every_figure() -> None:
     (read,) = json.loads(as_json([RESULT]))
     assert read["figures"] == RESULT.figures
     assert read["notes"] == ["a note"]
 
 
-def test_numbers_have_the_digits_they_deserve() -> None:
+def test_numbers_are_printed_with_significant_digits() -> None:
     assert [number(value) for value in (12345.6, 99.94, 0.0712)] == ["12,346", "99.94", "0.071"]

@@ -1,4 +1,4 @@
-"""Processor time and memory are read for a process with all that is below it."""
+"""Processor time and memory of a process and its descendants."""
 
 import os
 import subprocess
@@ -7,11 +7,11 @@ import sys
 from warren.cli.perf.usage import family, stat_fields, usage
 
 
-def test_a_command_with_brackets_does_not_shift_the_fields() -> None:
+def test_a_command_name_with_brackets_does_not_shift_the_fields() -> None:
     assert stat_fields("12 (a b) c) S 1 2 3")[:3] == ["S", "1", "2"]
 
 
-def test_this_process_uses_time_and_memory() -> None:
+def test_this_process_has_used_time_and_memory() -> None:
     before = usage([os.getpid()])
     sum(range(2_000_000))
     after = usage([os.getpid()])
@@ -19,13 +19,13 @@ def test_this_process_uses_time_and_memory() -> None:
     assert after.resident_bytes > 1 << 20
 
 
-def test_children_belong_to_the_family() -> None:
+def test_child_processes_are_included() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         assert family([os.getpid()]) >= {os.getpid(), child.pid}
         child.communicate(b"\n")
 
 
-def test_a_process_that_is_gone_uses_nothing() -> None:
+def test_a_process_that_has_ended_uses_nothing() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as child:
         child.wait()
     assert usage([child.pid]).cpu_s == 0

@@ -1,4 +1,4 @@
-"""The group without Spark: it lists, helps, and says what is missing."""
+"""The command group `spark` without PySpark: list, help, and the message about what is missing."""
 
 import sys
 
@@ -14,15 +14,15 @@ from warren.cli.spark.session import require_spark
 
 @pytest.fixture(autouse=True)
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An environment without it, whichever this is."""
+    """Make the import of PySpark fail, whatever is installed."""
     for name in ("pyspark", "pyarrow"):
         monkeypatch.setitem(sys.modules, name, None)
 
 
-def test_every_command_has_a_help_without_spark() -> None:
+def test_every_command_has_help_without_pyspark() -> None:
     listed = CliRunner().invoke(main, ["spark", "--help"])
     assert "pip install '.[spark]'" in listed.output
-    # Each has its line, whole.
+    # Each command has one complete line.
     formatter = click.HelpFormatter(width=80)
     spark.format_commands(click.Context(spark), formatter)
     assert "archive     write messages to a lake, each once\n" in formatter.getvalue()
@@ -33,11 +33,11 @@ def test_every_command_has_a_help_without_spark() -> None:
         assert "--help" in shown.output
 
 
-def test_what_is_missing_is_named_with_what_brings_it() -> None:
+def test_a_missing_package_is_named_with_the_command_to_install_it() -> None:
     with pytest.raises(Failure, match=r"pyspark and pyarrow not installed: run pip install '\.\[spark\]'"):
         require_spark()
 
 
-def test_a_wrong_address_is_told_before_anything_is_started() -> None:
+def test_a_malformed_address_is_reported_before_spark_starts() -> None:
     result = CliRunner().invoke(main, ["spark", "doctor", "--uri", "amqp:/al:s3cret@x/y/z"])
     assert (result.exit_code, "s3cret" in result.output) == (2, False)

@@ -1,4 +1,4 @@
-"""What the doctor calls supported is what the package asks for."""
+"""The versions that `warren spark doctor` accepts are those that the package requires."""
 
 import re
 import tomllib
@@ -9,7 +9,7 @@ from warren.cli.spark.doctor import PACKAGES
 ROOT = Path(__file__).resolve().parents[4]
 
 
-def test_the_doctor_asks_for_the_versions_that_the_package_asks_for() -> None:
+def test_the_doctor_requires_the_versions_that_the_package_requires() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = project["optional-dependencies"]["spark"]
     oldest = {

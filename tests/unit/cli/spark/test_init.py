@@ -1,4 +1,4 @@
-"""A project is written whole, or not at all."""
+"""The project that `warren spark init` writes: completely, or not at all."""
 
 import ast
 from pathlib import Path
@@ -15,7 +15,7 @@ def init(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["spark", "init", *arguments])
 
 
-def test_a_project_reads_what_it_was_told_and_has_no_password(tmp_path: Path) -> None:
+def test_a_project_reads_from_the_given_broker_and_contains_no_password(tmp_path: Path) -> None:
     folder = tmp_path / "Orders-report"
     ended = init(str(folder), "--stream", 'orders\'s "new"')
     assert ended.exit_code == 0, ended.output
@@ -27,7 +27,7 @@ def test_a_project_reads_what_it_was_told_and_has_no_password(tmp_path: Path) ->
     assert (folder / "storage").as_uri() in (folder / "spark-pipeline.yml").read_text()
 
 
-def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
+def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("")
     ended = init(str(tmp_path), "--queue", "orders")
     assert ended.exit_code == 2
@@ -37,7 +37,7 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [["x"], ["x", "--queue", "a", "--stream", "b"], ["7", "--queue", "a"], ["ä", "--queue", "a"]]
 )
-def test_a_project_has_one_source_and_a_name_for_tables(
+def test_a_project_has_one_source_and_one_name_for_its_tables(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

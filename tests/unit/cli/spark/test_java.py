@@ -1,4 +1,4 @@
-"""Which Java is taken, and how one starts that lacks a module."""
+"""Which Java is selected, and how one that lacks a module is started."""
 
 import subprocess
 from pathlib import Path
@@ -15,7 +15,7 @@ esac
 
 
 def java(folder: Path, version: str, *, has_vector: bool = True) -> Path:
-    """A program that answers as a Java of that version does."""
+    """A program that prints the version as Java does."""
     program = folder / version / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(ANSWER.format(version=version, vector=0 if has_vector else 1))
@@ -23,14 +23,14 @@ def java(folder: Path, version: str, *, has_vector: bool = True) -> Path:
     return program.parent.parent
 
 
-def test_what_java_home_names_comes_before_what_is_on_the_path(tmp_path: Path) -> None:
+def test_java_home_has_precedence_over_the_path(tmp_path: Path) -> None:
     home, other = java(tmp_path, "17.0.1"), java(tmp_path, "21.0.2")
     found = find_java({"JAVA_HOME": str(home), "PATH": str(other / "bin")})
     assert found is not None
     assert (found.home, found.version, found.major, found.origin) == (home, "17.0.1", 17, "JAVA_HOME")
 
 
-def test_one_that_spark_supports_comes_before_one_that_is_older_or_newer(tmp_path: Path) -> None:
+def test_a_supported_version_has_precedence_over_others(tmp_path: Path) -> None:
     supported = java(tmp_path, "21.0.2")
     for version in ("1.8.0_402", "11.0.1", "25-ea"):
         found = find_java({"JAVA_HOME": str(java(tmp_path, version)), "PATH": str(supported / "bin")})
@@ -38,7 +38,7 @@ def test_one_that_spark_supports_comes_before_one_that_is_older_or_newer(tmp_pat
         assert found.version == "21.0.2"
 
 
-def test_what_does_not_answer_is_no_java(tmp_path: Path) -> None:
+def test_a_program_that_does_not_print_a_version_is_not_java(tmp_path: Path) -> None:
     program = tmp_path / "bin" / "java"
     program.parent.mkdir()
     assert examine(tmp_path, "here") is None
@@ -47,7 +47,7 @@ def test_what_does_not_answer_is_no_java(tmp_path: Path) -> None:
     assert examine(tmp_path, "here") is None
 
 
-def test_a_java_without_the_module_is_started_without_being_asked_for_it(tmp_path: Path) -> None:
+def test_a_java_without_the_module_is_started_through_a_wrapper_that_drops_the_option(tmp_path: Path) -> None:
     home = java(tmp_path / "it's here", "21.0.2", has_vector=False)
     found = examine(home, "here")
     assert found is not None
@@ -60,7 +60,7 @@ def test_a_java_without_the_module_is_started_without_being_asked_for_it(tmp_pat
     )
 
 
-def test_a_java_with_the_module_is_started_as_it_is(tmp_path: Path) -> None:
+def test_a_java_with_the_module_is_started_unchanged(tmp_path: Path) -> None:
     found = examine(java(tmp_path, "17.0.1"), "here")
     assert found is not None
     assert java_home(found) == found.home

@@ -1,4 +1,4 @@
-"""Passwords are left out of what a command prints, and nothing else is."""
+"""Passwords, and nothing else, are masked in the output of commands."""
 
 import pytest
 
@@ -16,21 +16,21 @@ HOST = "broker:5672/%2f"
             "cannot reach amqp://u:***@broker:5672/%2f now",
         ),
         ("s3cret", "with s3cret, 's3cret' and s3cret.", "with ***, '***' and ***."),
-        # Part of other words, it is none.
+        # Part of another word, so it is not masked.
         ("or", "orders or workers for authors", "orders *** workers for authors"),
         ("a", "a queue was not found", "*** queue was not found"),
         ("e", "the queue orders/east", "the queue orders/east"),
-        # As it was given, as it is, and as others would write it.
+        # The password as given, decoded, and encoded in other ways.
         ("p%40ss%2Fw", "p%40ss%2Fw p@ss/w p%40ss%2fw p%40ss/w", "*** *** *** ***"),
         ("p+1", "p+1 p%2B1", "*** ***"),
         ("p%20q", "p q p+q p%20q", "*** *** ***"),
         ("$x", "a$x $x!", "a$x ***!"),
-        # Names say nothing of it.
+        # Names of settings reveal nothing.
         ("u", "user u at broker", "user u at broker"),
         ("broker", "no connection to broker:5672", "no connection to broker:5672"),
     ],
 )
-def test_a_password_is_masked_where_it_stands_alone(password: str, text: str, told: str) -> None:
+def test_a_password_is_masked_where_it_is_a_word(password: str, text: str, told: str) -> None:
     assert masked(text, [f"amqp://u:{password}@{HOST}", "http://broker:15672", "false"]) == told
 
 
@@ -47,5 +47,5 @@ def test_a_password_is_masked_where_it_stands_alone(password: str, text: str, to
         ("mailto a@b, at http://host:80/x", "mailto a@b, at http://host:80/x"),
     ],
 )
-def test_the_password_of_any_address_is_masked(text: str, told: str) -> None:
+def test_the_password_of_any_uri_is_masked(text: str, told: str) -> None:
     assert masked(text, []) == told

@@ -1,4 +1,4 @@
-"""What every command can be told, and what of it is never printed."""
+"""Options that all Spark commands share, and the parts of them that are never printed."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ SQLSTATE: 38000
 
 
 def told(**given: Any) -> SparkSettings:
-    """The settings of a command line."""
+    """The settings that the arguments result in."""
     defaults: dict[str, Any] = {
         "uri": "amqp://al:s3cret%21@host", "management_uri": None, "option": (), "master": "local[1]",
         "remote": None, "conf": (), "is_json": False, "is_quiet": False, "is_verbose": False,
@@ -26,13 +26,13 @@ def told(**given: Any) -> SparkSettings:
     return settings_of(**(defaults | given))
 
 
-def test_a_failure_says_the_line_that_says_why() -> None:
+def test_a_failure_prints_the_line_with_the_reason() -> None:
     assert reason(Exception(FAILED)) == "there is no queue 'a: b' in vhost '/'"
     assert reason(ValueError("first\nsecond")) == "first"
     assert reason(KeyboardInterrupt()) == "KeyboardInterrupt"
 
 
-def test_no_failure_repeats_a_password() -> None:
+def test_no_failure_prints_a_password() -> None:
     settings = told(management_uri="http://bo:hunter2@host")
     for text in ("amqp://al:s3cret%21@host", "login with s3cret!", "http://bo:hunter2@host"):
         shown = settings.failure(ValueError(text)).message
@@ -45,7 +45,7 @@ def test_no_failure_repeats_a_password() -> None:
     assert "user 'guest'" in told(uri="amqp://guest:guest@h").failure(ValueError("user 'guest'")).message
 
 
-def test_a_wrong_address_is_wrong_usage() -> None:
+def test_a_malformed_address_is_a_usage_error() -> None:
     with pytest.raises(Failure, match="--uri: an AMQP URI is") as caught:
         told(uri="http://al:s3cret@host")
     assert caught.value.exit_code == USAGE
@@ -59,7 +59,7 @@ def test_pairs_have_a_name_and_a_value() -> None:
             parse_pairs("--option", [wrong])
 
 
-def test_the_files_of_tls_are_options_of_the_connector(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tls_files_become_options_of_the_connector(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not [name for name in told().broker if name.startswith("tls.")]
     monkeypatch.setenv("WARREN_KEY_PASSWORD", "opens")
     settings = told(cacert="ca.pem", cert="me.pem", key="me.key", is_insecure=True)

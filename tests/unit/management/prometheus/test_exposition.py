@@ -1,20 +1,20 @@
-"""The text that Prometheus reads."""
+"""The text format of Prometheus."""
 
 from warren.management.prometheus.exposition import GAUGE, MetricFamily, ScrapeStatistics, head, labels, line
 
 
-def test_values_stand_under_their_family() -> None:
+def test_samples_follow_the_header_of_their_family() -> None:
     assert head("x_y", MetricFamily("y", GAUGE, "What it is")) == "# TYPE x_y gauge\n# HELP x_y What it is\n"
     assert line("x_y", "", 3) == "x_y 3\n"
     assert line("x_y", labels(vhost="/", queue="q"), 0.5) == 'x_y{vhost="/",queue="q"} 0.5\n'
 
 
-def test_no_name_breaks_a_line() -> None:
+def test_label_values_are_escaped() -> None:
     assert labels(queue='a"b\\c\nd') == 'queue="a\\"b\\\\c\\nd"'
     assert labels(queue="\udcff") == 'queue="?"'
 
 
-def test_scrapes_are_added_up_by_registry() -> None:
+def test_scrape_statistics_are_summed_by_registry() -> None:
     scrapes = ScrapeStatistics()
     assert "_count" not in scrapes.text()
     scrapes.note("default", 100, 0.5)
@@ -29,7 +29,7 @@ def test_scrapes_are_added_up_by_registry() -> None:
     assert sum(line.startswith("#") for line in lines) == 6
 
 
-def test_a_renamed_family_says_under_its_old_name_what_to_use() -> None:
+def test_a_deprecated_family_names_its_replacement() -> None:
     family = MetricFamily("x_bytes", GAUGE, "Size", "x_octets")
     assert head("x_octets", family.deprecated()) == (
         "# TYPE x_octets gauge\n# HELP x_octets Deprecated: use x_bytes. Size\n"

@@ -1,4 +1,4 @@
-"""The key of a binding: RabbitMQ's quoting, and one for each of several arguments."""
+"""The properties key of a binding: RabbitMQ's encoding, distinct for distinct arguments."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_a_routing_key_is_quoted_as_rabbitmq_does(routing_key: str, key: str) ->
     assert properties_key(record(routing_key)) == key
 
 
-def test_arguments_tell_bindings_apart() -> None:
+def test_bindings_with_different_arguments_have_different_keys() -> None:
     keys = {
         properties_key(record("k")),
         properties_key(record("k", a=1)),
@@ -31,13 +31,13 @@ def test_arguments_tell_bindings_apart() -> None:
         properties_key(record("", a=1)),
     }
     assert len(keys) == 5
-    # As RabbitMQ 3.10.8 has it, for whom the id of a binding must not change.
+    # The hash of RabbitMQ 3.10.8: clients store the key of a binding, so it must not change.
     assert properties_key(record("", **{"x-match": "all"})) == "~3ujGfg"
     assert properties_key(record("k", n=1)) == "k~hadFaw"
     assert properties_key(record("k", a=1, b=2)) == properties_key(record("k", b=2, a=1))
 
 
-def test_what_is_shown() -> None:
+def test_a_binding_is_shown_with_its_key() -> None:
     assert binding_view(("v", record("k", a=[1]))) == {
         "source": "x", "vhost": "v", "destination": "q", "destination_type": "queue", "routing_key": "k",
         "arguments": {"a": [1]}, "properties_key": properties_key(record("k", a=[1])),

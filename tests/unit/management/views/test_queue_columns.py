@@ -1,4 +1,4 @@
-"""Columns put queues into the order into which their views would put them."""
+"""Sorting queues by a column gives the order of the values that their views show."""
 
 from types import SimpleNamespace
 from typing import cast
@@ -19,7 +19,7 @@ from warren.metrics.sampler import Sampler
 from warren.wire import methods
 
 TIME = 1_795_208_910_000
-# Shown as absent, or as nothing, where a column has a number.
+# Columns that are numbers here, and absent or empty in a view.
 UNLIKE = {"idle_since", "policy", "operator_policy"}
 
 
@@ -95,7 +95,7 @@ def in_order(named: list[IndexedQueue], keys: list[object]) -> list[str]:
         }
     ),
 )
-def test_a_column_is_in_the_order_of_the_views(node: Node, name: str) -> None:
+def test_a_column_sorts_as_the_views_do(node: Node, name: str) -> None:
     assert name.partition(".")[0] in FIELDS
     asked = SampleRanges(time=node.managed.sampler.time, now=TIME)
     path = name.split(".")
@@ -106,7 +106,7 @@ def test_a_column_is_in_the_order_of_the_views(node: Node, name: str) -> None:
         shown = [view.get(name) or "" for view in views]
         assert in_order(node.named, keys) == in_order(node.named, shown)
     elif path[0] == "message_stats" or name.endswith("_details"):
-        # What was never done is no number in a view, and none in a column.
+        # An event that never happened is absent from a view and zero in a column.
         numbers = [sort_value(view, path) for view in views]
         counted = [at for at, (kind, _) in enumerate(numbers) if kind == 0]
         assert [keys[at] for at in counted] == [numbers[at][1] for at in counted]
@@ -115,13 +115,13 @@ def test_a_column_is_in_the_order_of_the_views(node: Node, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(EXACT))
-def test_what_is_shown_as_it_is_is_what_a_view_shows(node: Node, name: str) -> None:
+def test_a_direct_column_has_the_value_of_the_view(node: Node, name: str) -> None:
     asked = SampleRanges(time=node.managed.sampler.time, now=TIME)
     shown = [queue_view(node.managed, named, asked)[name] for named in node.named]
     assert list(queue_columns(node.managed, "")[name](node.named)) == shown
 
 
-def test_the_queues_of_a_virtual_host_that_is_down_have_nothing_in_them(node: Node) -> None:
+def test_queues_of_a_stopped_vhost_have_zero_messages(node: Node) -> None:
     elsewhere = IndexedQueue("gone", node.named[0].record)
     columns = queue_columns(node.managed, "")
     named = [elsewhere, *node.named]
@@ -130,7 +130,7 @@ def test_the_queues_of_a_virtual_host_that_is_down_have_nothing_in_them(node: No
     assert columns["messages"]([]) == []
 
 
-def test_a_policy_that_comes_later_counts(node: Node) -> None:
+def test_a_policy_set_later_is_taken_into_account(node: Node) -> None:
     before = queue_columns(node.managed, "")["policy"](node.named)
     command = SetPolicy(vhost="/", name="z", pattern="^durable$", definition={"expires": 7}, priority=9)
     node.managed.metadata.apply(command, CommandContext(index=1, now=0))

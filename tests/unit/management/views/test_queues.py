@@ -1,4 +1,4 @@
-"""What is shown has RabbitMQ's fields, as a live RabbitMQ 3.10.8 showed them."""
+"""The views of queues, consumers, channels and connections have the fields of RabbitMQ 3.10.8."""
 
 from types import SimpleNamespace
 from typing import cast
@@ -48,7 +48,7 @@ CONNECTION = (
 
 
 class Node:
-    """A broker with a queue, a consumer that has one message, and one that waits."""
+    """A broker with a queue and two consumers, one of which has an unacknowledged message."""
 
     def __init__(self) -> None:
         self.broker = Broker()
@@ -84,7 +84,7 @@ def node() -> Node:
     return Node()
 
 
-def test_a_queue_has_its_fields(node: Node) -> None:
+def test_a_queue_has_the_fields_of_rabbitmq(node: Node) -> None:
     facts = queue_view(node.managed, node.named, ASKED)
     assert sorted(facts) == QUEUE.split()
     assert (facts["messages"], facts["messages_ready"], facts["message_bytes"]) == (2, 1, 5)
@@ -92,19 +92,19 @@ def test_a_queue_has_its_fields(node: Node) -> None:
     assert facts["arguments"] == {"x-single-active-consumer": True}
 
 
-def test_a_queue_alone_has_its_consumers(node: Node) -> None:
+def test_the_view_of_one_queue_contains_its_consumers(node: Node) -> None:
     facts = whole_queue_view(node.managed, node.named, ASKED, consumers_of(node.opened))
     assert facts.keys() - set(QUEUE.split()) == {"consumer_details", "deliveries", "incoming"}
 
 
-def test_a_queue_without_statistics_has_what_was_declared(node: Node) -> None:
+def test_without_statistics_a_queue_has_its_declared_properties(node: Node) -> None:
     facts = declared_queue_view(node.managed, node.named)
     assert " ".join(sorted(facts)) == "arguments auto_delete durable exclusive name node state type vhost"
     with_totals = declared_queue_view(node.managed, node.named, has_totals=True)
     assert with_totals["messages"] == 2
 
 
-def test_policies_are_named_and_what_they_come_to_is_shown(node: Node) -> None:
+def test_a_queue_shows_its_policies_and_their_combined_definition(node: Node) -> None:
     vhost = node.managed.metadata.vhosts.by_name["/"]
     for name, is_operator, definition in (("p", False, {"max-length": 9}), ("o", True, {"expires": 5})):
         vhost.set_policy(
@@ -123,14 +123,14 @@ def test_policies_are_named_and_what_they_come_to_is_shown(node: Node) -> None:
     assert facts["effective_policy_definition"] == {"expires": 5, "max-length": 9}
 
 
-def test_consumers_say_who_is_active(node: Node) -> None:
+def test_a_consumer_shows_whether_it_is_active(node: Node) -> None:
     active, waiting = (consumer_view(node.managed, one) for one in consumers_of(node.opened))
     assert (active["activity_status"], active["active"]) == ("single_active", True)
     assert (waiting["activity_status"], waiting["active"]) == ("waiting", False)
     assert (active["arguments"], active["prefetch_count"]) == ({"x-priority": 2}, 1)
 
 
-def test_channels_and_connections_have_their_fields(node: Node) -> None:
+def test_channels_and_connections_have_the_fields_of_rabbitmq(node: Node) -> None:
     facts = channel_view(node.managed, node.opened, ASKED, is_alone=False)
     facts.setdefault("idle_since", "")
     assert sorted(facts) == CHANNEL.split()
@@ -141,7 +141,7 @@ def test_channels_and_connections_have_their_fields(node: Node) -> None:
     assert connection_view(node.managed, node.connection, ASKED, is_alone=True)["ssl_cipher"] == ""
 
 
-def test_an_exchange_has_its_counts_from_the_first_message_on(node: Node) -> None:
+def test_an_exchange_has_counters_after_its_first_message(node: Node) -> None:
     exchanges = node.managed.metadata.vhosts.by_name["/"].topology.exchanges
     used = exchange_view(node.managed, ("/", exchanges[""]), ASKED, is_alone=True)
     assert used["message_stats"]["publish_in"] == 2  # type: ignore[index]
@@ -150,7 +150,7 @@ def test_an_exchange_has_its_counts_from_the_first_message_on(node: Node) -> Non
     )
 
 
-def test_memory_is_shown_in_parts_that_come_to_the_whole(node: Node) -> None:
+def test_the_parts_of_memory_add_up_to_the_total(node: Node) -> None:
     facts = memory_view(node.managed, is_relative=False)
     parts = sum(part for part in facts.values() if isinstance(part, int))
     assert facts["total"] == {"erlang": parts, "rss": parts, "allocated": parts}

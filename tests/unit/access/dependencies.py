@@ -1,4 +1,4 @@
-"""A world for logging in, without threads, time or chance."""
+"""The dependencies of authentication for tests, without threads, real time or randomness."""
 
 from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ from warren.access.authenticate import AuthenticationDependencies
 Result = TypeVar("Result")
 
 
-class Ready:
-    """An answer that is there already, or comes with `arrive`."""
+class FakeFuture:
+    """An awaitable result that is available at once, or after `arrive` is called."""
 
     def __init__(self, job: Callable[[], object], *, is_there: bool = True) -> None:
         self._job = job
@@ -35,39 +35,39 @@ class Ready:
 
 
 @dataclass
-class Imagined:
-    """What it is told by `now`, and how it is used."""
+class FakeDependencies:
+    """Dependencies of authentication with the time `now`; records jobs, waits and reports."""
 
     now: int = 0
     is_slow: bool = False
-    jobs: list[Ready] = field(default_factory=list)
+    jobs: list[FakeFuture] = field(default_factory=list)
     waits: list[int] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
 
-    def world(self) -> AuthenticationDependencies:
+    def authentication(self) -> AuthenticationDependencies:
         return AuthenticationDependencies(
-            thread_pool=self._labour,
+            thread_pool=self._run_in_thread,
             now=lambda: self.now,
             random_octets=lambda size: b"salt" * (size // 4),
             wait=self._wait,
             report=self.reports.append,
         )
 
-    def _labour(self, job: Callable[[], bool]) -> Ready:
-        answer = Ready(job, is_there=not self.is_slow)
+    def _run_in_thread(self, job: Callable[[], bool]) -> FakeFuture:
+        answer = FakeFuture(job, is_there=not self.is_slow)
         self.jobs.append(answer)
         return answer
 
-    def _wait(self, pause_ms: int) -> Ready:
+    def _wait(self, pause_ms: int) -> FakeFuture:
         self.waits.append(pause_ms)
         self.now += pause_ms
-        return Ready(lambda: None)
+        return FakeFuture(lambda: None)
 
 
 def finished(coroutine: Coroutine[object, None, Result]) -> Result:
-    """What `coroutine`, which waits for nothing, gives."""
+    """The result of `coroutine`, which must not suspend."""
     try:
         coroutine.send(None)
     except StopIteration as end:
         return end.value
-    raise AssertionError("it waits for something")
+    raise AssertionError("the coroutine suspended")
