@@ -1,4 +1,4 @@
-"""Reply codes: each has one class, and the class knows what it closes."""
+"""Reply codes: each has one class, and the class defines what it closes."""
 
 import pytest
 
@@ -33,6 +33,6 @@ def test_the_reply_text_without_a_message_is_the_name() -> None:
     assert NotFound().reply_text == "NOT_FOUND"
 
 
-def test_the_method_to_blame_is_the_one_at_hand_unless_another_is_named() -> None:
+def test_the_method_in_a_close_is_the_current_one_unless_another_is_named() -> None:
     assert NotFound("x").method_index is None
     assert NotFound("x", method_index=0).method_index == 0

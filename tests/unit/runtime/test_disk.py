@@ -1,4 +1,4 @@
-"""Files that are written by a thread."""
+"""Disk operations that a thread performs."""
 
 import asyncio
 import errno
@@ -16,7 +16,7 @@ from warren.store.disk import CreateFile, DeleteFile, DiskStep, RenameFile, Sync
 
 
 def after(path: Path, *jobs: list[DiskStep]) -> list[OSError | None]:
-    """Do `jobs` one after the other; how each of them ended."""
+    """Submit `jobs` one after the other; returns the result of each."""
 
     async def scenario() -> list[OSError | None]:
         with closing(WorkerThread("disk")) as worker:
@@ -32,7 +32,7 @@ def after(path: Path, *jobs: list[DiskStep]) -> list[OSError | None]:
     return asyncio.run(scenario())
 
 
-def test_steps_are_done_in_order_and_their_end_is_told(tmp_path: Path) -> None:
+def test_steps_are_performed_in_order_and_reported(tmp_path: Path) -> None:
     job: list[DiskStep] = [
         CreateFile("a", 10), WriteFile("a", 2, [b"xy", b"z"]), SyncFile("a"),
         RenameFile("a", "b"), SyncDirectory(),
@@ -41,7 +41,7 @@ def test_steps_are_done_in_order_and_their_end_is_told(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"b": b"\0\0xyz\0\0\0\0\0"}
 
 
-def test_a_failed_step_is_the_last_of_its_job_and_not_of_the_disk(tmp_path: Path) -> None:
+def test_a_failed_step_ends_its_job_and_not_the_disk(tmp_path: Path) -> None:
     job: list[DiskStep] = [WriteFile("missing", 0, [b"x"]), CreateFile("a", 1)]
     [error, after_it] = after(tmp_path, job, [CreateFile("b", 1)])
     assert error is not None
@@ -50,7 +50,7 @@ def test_a_failed_step_is_the_last_of_its_job_and_not_of_the_disk(tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
-def test_what_is_gone_may_be_renamed_and_deleted_again(tmp_path: Path) -> None:
+def test_renaming_or_deleting_a_missing_file_again_is_allowed(tmp_path: Path) -> None:
     job: list[DiskStep] = [CreateFile("a", 1), RenameFile("a", "b"), DeleteFile("c")]
     retried: list[DiskStep] = [RenameFile("a", "b"), DeleteFile("b"), DeleteFile("b")]
     assert after(tmp_path, job, retried) == [None, None]
@@ -58,7 +58,7 @@ def test_what_is_gone_may_be_renamed_and_deleted_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("at", "size", "expected"), [(0, 4, b"abcd"), (2, 100, b"cdef"), (9, 1, b"")])
-def test_reading_ends_with_the_file(tmp_path: Path, at: int, size: int, expected: bytes) -> None:
+def test_reading_stops_at_the_end_of_the_file(tmp_path: Path, at: int, size: int, expected: bytes) -> None:
     (tmp_path / "a").write_bytes(b"abcdef")
     loop = asyncio.new_event_loop()
     with closing(WorkerThread("disk")) as worker:
@@ -70,7 +70,7 @@ def test_reading_ends_with_the_file(tmp_path: Path, at: int, size: int, expected
 
 
 def reading(path: Path, steps: list[DiskStep], *names: str) -> list[bytes]:
-    """What is read of `names`, which were read before too, after `steps`."""
+    """The contents of `names` after `steps`; the files were read before as well."""
     loop = asyncio.new_event_loop()
     with closing(WorkerThread("disk")) as worker:
         disk = DirectoryDisk(path, loop, worker)
@@ -78,7 +78,7 @@ def reading(path: Path, steps: list[DiskStep], *names: str) -> list[bytes]:
             disk.read(name, 0, 1)
         disk.perform(steps)
         found = [disk.read(name, 0, 10) for name in names]
-        # What is gone is let go of: it would take room on the disk.
+        # Deleted files are closed, as they would take space on the disk otherwise.
         opened = [os.readlink(entry) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
         assert not [name for name in opened if "(deleted)" in name and str(path) in name]
         disk.close()
@@ -87,7 +87,7 @@ def reading(path: Path, steps: list[DiskStep], *names: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("count", [1, 8, 30])
-def test_any_number_of_files_is_read_in_turn(tmp_path: Path, count: int) -> None:
+def test_any_number_of_files_can_be_read_in_turn(tmp_path: Path, count: int) -> None:
     names = [str(number) for number in range(count)]
     for name in names:
         (tmp_path / name).write_bytes(name.encode())
@@ -96,16 +96,14 @@ def test_any_number_of_files_is_read_in_turn(tmp_path: Path, count: int) -> None
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_file_that_took_the_place_of_another_is_read(tmp_path: Path) -> None:
+def test_a_file_that_replaced_another_is_read(tmp_path: Path) -> None:
     for name in ("a", "b", "spare"):
         (tmp_path / name).write_bytes(name.encode())
     steps: list[DiskStep] = [RenameFile("spare", "a"), DeleteFile("b"), CreateFile("b", 2)]
     assert reading(tmp_path, steps, "a", "b") == [b"spare", b"\0\0"]
 
 
-def test_what_is_to_be_synced_is_synced_and_so_is_the_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_syncing_a_new_file_syncs_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
 
     def note(file: int) -> None:
@@ -125,20 +123,18 @@ def test_what_is_to_be_synced_is_synced_and_so_is_the_directory(
     assert synced == ["a", tmp_path.name, "b"]
 
 
-def test_what_is_written_in_part_is_written_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partial_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = os.pwrite
     monkeypatch.setattr("warren.runtime.disk.os.pwrite", lambda file, octets, at: whole(file, octets[:3], at))
     assert after(tmp_path, [CreateFile("a", 4), WriteFile("a", 1, [b"abcd", b"efgh"])]) == [None]
     assert (tmp_path / "a").read_bytes() == b"\0abcdefgh"
 
 
-def test_where_warren_is_compiled_there_is_a_thread_that_needs_no_lock() -> None:
+def test_the_compiled_build_has_a_writer_thread_without_the_interpreter_lock() -> None:
     assert (os.environ.get("WARREN_COMPILED") == "1") == file_writer.IS_AVAILABLE
 
 
-def test_it_is_noted_while_a_job_is_under_way_and_not_when_the_disk_was_let_go_of(tmp_path: Path) -> None:
+def test_a_note_is_written_during_a_job_and_not_after_closing(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(bytes(4))
 
     async def scenario() -> None:

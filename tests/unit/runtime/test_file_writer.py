@@ -1,4 +1,4 @@
-"""Pieces of files that are written without the interpreter's lock: only where Warren is compiled."""
+"""Writing files in a thread without the interpreter's lock; the compiled build has it."""
 
 import asyncio
 import errno
@@ -30,7 +30,7 @@ def opened(path: Path) -> Iterator[int]:
 
 
 def written(file: int, *pieces: tuple[int, list[bytes]]) -> list[int]:
-    """Write all `pieces` into `file`, asked for at once; what was told of each, in order."""
+    """Write all `pieces` into `file`, submitted at once; returns the results in order."""
 
     async def scenario() -> list[int]:
         own = FileWriter("test", asyncio.get_running_loop())
@@ -44,21 +44,21 @@ def written(file: int, *pieces: tuple[int, list[bytes]]) -> list[int]:
     return asyncio.run(scenario())
 
 
-def test_pieces_are_written_one_after_the_other_each_where_it_belongs(tmp_path: Path) -> None:
+def test_pieces_are_written_in_order_at_their_offsets(tmp_path: Path) -> None:
     with opened(tmp_path / "a") as file:
         assert written(file, (2, [b"ab", b"", b"cd"]), (0, [b"xy"]), (4, [b"CD"])) == [0, 0, 0]
     assert (tmp_path / "a").read_bytes() == b"xyabCD"
 
 
-def test_more_chunks_than_the_system_takes_at_once_are_written(tmp_path: Path) -> None:
+def test_more_chunks_than_one_system_call_accepts_are_written(tmp_path: Path) -> None:
     chunks = [str(number).encode() for number in range(3 * os.sysconf("SC_IOV_MAX") + 1)]
     with opened(tmp_path / "a") as file:
         assert written(file, (0, chunks)) == [0]
     assert (tmp_path / "a").read_bytes() == b"".join(chunks)
 
 
-def test_what_is_written_in_part_is_written_to_its_end(tmp_path: Path) -> None:
-    """A write stops in the middle of a chunk where the limit of a file's size is, and the rest says why."""
+def test_a_partial_write_is_continued(tmp_path: Path) -> None:
+    """A write is cut short in the middle of a chunk by the limit of the file size, and the rest fails."""
     code = """
 import asyncio, resource, signal, sys
 from tests.unit.runtime.test_file_writer import opened, written
@@ -75,7 +75,7 @@ with opened(Path(sys.argv[1])) as file:
     assert (tmp_path / "a").read_bytes() == b"ABCdefghij"
 
 
-def test_a_failure_is_told_and_the_next_piece_is_written(tmp_path: Path) -> None:
+def test_a_failure_is_reported_and_the_next_piece_is_written(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     file = os.open(tmp_path / "a", os.O_RDONLY)
     try:
@@ -86,12 +86,12 @@ def test_a_failure_is_told_and_the_next_piece_is_written(tmp_path: Path) -> None
         assert written(other, (-1, [b"x"]), (0, [b"y"])) == [errno.EINVAL, 0]
 
 
-def test_what_is_no_list_of_bytes_is_refused(tmp_path: Path) -> None:
+def test_anything_but_a_list_of_bytes_is_refused(tmp_path: Path) -> None:
     with opened(tmp_path / "a") as file, pytest.raises(TypeError, match="chunk 1 is bytearray, not bytes"):
         written(file, (0, [b"a", bytearray(b"b")]))  # type: ignore[list-item]
 
 
-def test_a_closed_writer_has_no_thread_and_no_descriptor_any_more(tmp_path: Path) -> None:
+def test_a_closed_writer_has_no_thread_and_no_descriptor(tmp_path: Path) -> None:
     def counted() -> tuple[int, int]:
         return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
 
@@ -102,7 +102,7 @@ def test_a_closed_writer_has_no_thread_and_no_descriptor_any_more(tmp_path: Path
         assert counted() == before
 
 
-def test_closing_waits_for_what_is_being_written(tmp_path: Path) -> None:
+def test_closing_waits_for_the_current_write(tmp_path: Path) -> None:
     async def closed(file: int) -> None:
         own = FileWriter("test", asyncio.get_running_loop())
         for at in (0, 1):
@@ -119,7 +119,7 @@ def test_closing_waits_for_what_is_being_written(tmp_path: Path) -> None:
 
 
 def scenario(path: Path, jobs: Callable[[DirectoryDisk], Awaitable[None]]) -> None:
-    """Do `jobs` with the directory `path`."""
+    """Run `jobs` with a disk in the directory `path`."""
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
@@ -138,7 +138,7 @@ def submitted(disk: DirectoryDisk, *steps: DiskStep) -> "asyncio.Future[OSError 
     return end
 
 
-def test_a_directory_has_its_writer_do_what_it_can_and_names_the_file_that_failed(tmp_path: Path) -> None:
+def test_a_disk_uses_its_writer_and_names_the_file_that_failed(tmp_path: Path) -> None:
     async def jobs(disk: DirectoryDisk) -> None:
         assert await submitted(disk, CreateFile("a", 4), WriteFile("a", 0, [b"1"]), SyncFile("a")) is None
         assert await submitted(disk, WriteFile("a", 1, [b"2", b"3"]), SyncFile("a")) is None
@@ -151,7 +151,7 @@ def test_a_directory_has_its_writer_do_what_it_can_and_names_the_file_that_faile
     scenario(tmp_path, jobs)
 
 
-def test_a_directory_is_closed_when_what_its_writer_has_is_written(tmp_path: Path) -> None:
+def test_closing_a_disk_completes_the_jobs_of_its_writer(tmp_path: Path) -> None:
     async def jobs(disk: DirectoryDisk) -> None:
         await submitted(disk, CreateFile("a", 4), WriteFile("a", 0, [b"1"]), SyncFile("a"))
         end = submitted(disk, WriteFile("a", 1, [b"23"]), SyncFile("a"))

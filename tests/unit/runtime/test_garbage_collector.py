@@ -1,4 +1,4 @@
-"""When objects are looked through for reference cycles, and which."""
+"""When the garbage collector runs, and which objects it examines."""
 
 import gc
 import weakref
@@ -10,7 +10,7 @@ from warren.runtime.garbage_collector import GarbageCollector
 
 
 class Cycle:
-    """Refers to itself."""
+    """An object that refers to itself."""
 
     def __init__(self) -> None:
         self.itself = self
@@ -27,14 +27,14 @@ def as_before() -> Iterator[None]:
 
 
 def old_cycle() -> "weakref.ref[Cycle]":
-    """A cycle that was set aside while it was alive."""
+    """A reference cycle that was frozen while it was in use."""
     cycle = Cycle()
     reference = weakref.ref(cycle)
     gc.collect()
     return reference
 
 
-def test_nothing_is_collected_until_all_that_stays_was_made() -> None:
+def test_no_collection_runs_during_start_and_all_objects_are_frozen_after_it() -> None:
     collector = GarbageCollector()
     cycle = Cycle()
     reference = weakref.ref(cycle)
@@ -46,7 +46,7 @@ def test_nothing_is_collected_until_all_that_stays_was_made() -> None:
     assert gc.get_freeze_count() > len(made)
 
 
-def test_what_has_come_to_stay_is_looked_through_while_it_is_little_and_set_aside() -> None:
+def test_old_objects_are_frozen_before_they_become_many() -> None:
     made = [[] for _ in range(500_000)]  # type: ignore[var-annotated]
     gc.collect()
     collector = GarbageCollector()
@@ -67,7 +67,7 @@ def test_what_has_come_to_stay_is_looked_through_while_it_is_little_and_set_asid
     assert old < 50_000
 
 
-def test_everything_is_looked_through_when_enough_was_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_objects_are_examined_once_enough_were_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     collector = GarbageCollector()
     collector.begin()
     reference = old_cycle()
@@ -79,7 +79,7 @@ def test_everything_is_looked_through_when_enough_was_set_aside(monkeypatch: pyt
     assert reference() is None
 
 
-def test_what_has_not_doubled_is_not_looked_through_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_full_collection_runs_before_the_objects_have_doubled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warren.runtime.garbage_collector.COLLECTION_OBJECTS_MIN", 0)
     collector = GarbageCollector()
     collector.begin()
@@ -92,7 +92,7 @@ def test_what_has_not_doubled_is_not_looked_through_again(monkeypatch: pytest.Mo
     assert len(kept) == 100_000
 
 
-def test_nothing_is_set_aside_after_the_end() -> None:
+def test_nothing_is_frozen_after_the_end() -> None:
     collector = GarbageCollector()
     collector.begin()
     collector.end()

@@ -1,4 +1,4 @@
-"""The data directory's lock."""
+"""The lock of the data directory."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from warren.runtime.locked_directory import DirectoryUnusable, LockedDirectory, make_directory
 
 
-def test_it_is_made_and_held_by_one_until_closed(tmp_path: Path) -> None:
+def test_the_directory_is_created_and_locked_until_it_is_closed(tmp_path: Path) -> None:
     name = str(tmp_path / "a" / "b")
     first = LockedDirectory(name)
     assert first.path.is_dir()
@@ -20,7 +20,7 @@ def test_it_is_made_and_held_by_one_until_closed(tmp_path: Path) -> None:
     LockedDirectory(name).close()
 
 
-def test_it_is_its_owners_alone(tmp_path: Path) -> None:
+def test_a_new_directory_is_accessible_by_its_owner_only(tmp_path: Path) -> None:
     LockedDirectory(str(tmp_path / "a" / "b")).close()
     assert [(tmp_path / "a" / name).stat().st_mode & 0o777 for name in ("", "b", "b/warren.lock")] == [
         0o700, 0o700, 0o600,
@@ -28,7 +28,9 @@ def test_it_is_its_owners_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(0o755, 0o750), (0o2777, 0o2770), (0o700, 0o700)])
-def test_strangers_are_let_into_no_directory_that_was_there(tmp_path: Path, before: int, after: int) -> None:
+def test_write_access_of_others_to_an_existing_directory_is_removed(
+    tmp_path: Path, before: int, after: int
+) -> None:
     path = tmp_path / "old"
     path.mkdir()
     path.chmod(before)
@@ -36,13 +38,13 @@ def test_strangers_are_let_into_no_directory_that_was_there(tmp_path: Path, befo
     assert path.stat().st_mode & 0o7777 == after
 
 
-def test_what_is_no_directory_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_file_instead_of_a_directory_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DirectoryUnusable, match=r"cannot use the data directory '.*file'"):
         LockedDirectory(str(tmp_path / "file"))
 
 
-def test_a_lock_that_is_no_file_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_lock_that_is_not_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "warren.lock")
     with pytest.raises(DirectoryUnusable, match=r"warren\.lock': it is no regular file"):
         LockedDirectory(str(tmp_path))
@@ -53,7 +55,7 @@ def test_a_lock_that_is_no_file_is_refused_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_there", [False, True])
-def test_whatever_it_lies_in_is_synced(
+def test_all_parent_directories_are_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
     synced: list[Path] = []

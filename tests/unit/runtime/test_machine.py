@@ -1,4 +1,4 @@
-"""What the kernel says of memory and disk, from its own files and from made-up ones."""
+"""Memory and disk of the machine, read from the files of the kernel and from constructed ones."""
 
 import os
 import subprocess
@@ -34,13 +34,13 @@ print(used - before, used - machine.memory_used())
 """
 
 
-def test_memory_that_is_used_and_given_back_is_seen() -> None:
-    # In a process of its own: a heap with holes in it would hide both.
+def test_memory_that_is_allocated_and_returned_is_measured() -> None:
+    # In a process of its own, because a fragmented heap would hide both.
     figures = subprocess.run([sys.executable, "-c", MEASURED], capture_output=True, text=True, check=True)
     assert all(int(figure) > 30_000_000 for figure in figures.stdout.split())
 
 
-def test_a_machine_without_proc_does_not_say_what_is_used(tmp_path: Path) -> None:
+def test_without_proc_the_used_memory_is_unknown(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     assert machine.memory_used() is None
     assert machine.memory_total() == PHYSICAL
@@ -70,13 +70,13 @@ def test_a_machine_without_proc_does_not_say_what_is_used(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_the_least_of_machine_and_control_groups_counts(
+def test_the_smallest_of_machine_and_control_group_limits_counts(
     tmp_path: Path, files: dict[str, str], total: int
 ) -> None:
     assert made_up(tmp_path, files).memory_total() == total
 
 
-def test_what_is_free_on_a_disk(tmp_path: Path) -> None:
+def test_free_disk_space_is_measured(tmp_path: Path) -> None:
     assert Machine().disk_free(tmp_path) > 0
     with pytest.raises(FileNotFoundError):
         Machine().disk_free(tmp_path / "nowhere")

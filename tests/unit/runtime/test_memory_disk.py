@@ -1,4 +1,4 @@
-"""Files in memory behave as files do."""
+"""The disk in memory behaves as a disk with files does."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from warren.runtime.memory_disk import MemoryDisk
 from warren.store.disk import CreateFile, DeleteFile, RenameFile, SyncDirectory, SyncFile, WriteFile
 
 
-def test_files_hold_what_was_written_where_it_was_written() -> None:
+def test_files_contain_what_was_written_at_each_offset() -> None:
     async def use() -> None:
         disk = MemoryDisk(asyncio.get_running_loop())
         disk.perform([CreateFile("a", 4), WriteFile("a", 2, [b"xy", b"z"]), SyncFile("a"), SyncDirectory()])

@@ -1,4 +1,4 @@
-"""What a service manager hears, on a socket of the test's."""
+"""Notifications to the service manager, received on a socket of the test."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ def heard(ear: socket.socket) -> list[str]:
     return ear.recv(4096).decode().splitlines()
 
 
-def test_it_says_when_it_is_ready_and_when_it_stops(listening: socket.socket) -> None:
+def test_ready_and_stopping_are_announced(listening: socket.socket) -> None:
     manager = ServiceManager({"NOTIFY_SOCKET": listening.getsockname()})
     manager.ready("AMQP on port 5672")
     assert heard(listening) == ["READY=1", "STATUS=AMQP on port 5672"]
@@ -31,14 +31,14 @@ def test_it_says_when_it_is_ready_and_when_it_stops(listening: socket.socket) ->
     assert heard(listening) == ["STOPPING=1", "STATUS=stopping"]
 
 
-def test_a_reload_is_told_with_the_time_at_which_it_began(listening: socket.socket) -> None:
+def test_a_reload_is_announced_with_its_time(listening: socket.socket) -> None:
     ServiceManager({"NOTIFY_SOCKET": listening.getsockname()}).reloading()
     began, when = heard(listening)
     assert began == "RELOADING=1"
     assert int(when.removeprefix("MONOTONIC_USEC=")) > 0
 
 
-def test_a_socket_without_a_file_is_reached_by_its_name() -> None:
+def test_an_abstract_socket_is_reached_by_its_name() -> None:
     name = f"warren-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
         ear.bind("\0" + name)
@@ -47,7 +47,7 @@ def test_a_socket_without_a_file_is_reached_by_its_name() -> None:
         assert heard(ear)[0] == "STOPPING=1"
 
 
-def test_nobody_is_told_where_nobody_asks_or_listens(tmp_path: Path) -> None:
+def test_without_a_service_manager_nothing_is_sent(tmp_path: Path) -> None:
     for environment in ({}, {"NOTIFY_SOCKET": str(tmp_path / "gone")}):
         manager = ServiceManager(environment)
         manager.ready("AMQP on port 5672")
@@ -55,7 +55,7 @@ def test_nobody_is_told_where_nobody_asks_or_listens(tmp_path: Path) -> None:
         manager.stopping()
 
 
-def test_a_watched_loop_says_that_it_is_alive_until_it_stops(listening: socket.socket) -> None:
+def test_a_watched_loop_sends_watchdog_messages_until_it_stops(listening: socket.socket) -> None:
     async def live() -> list[str]:
         environment = {
             "NOTIFY_SOCKET": listening.getsockname(),
@@ -77,9 +77,7 @@ def test_a_watched_loop_says_that_it_is_alive_until_it_stops(listening: socket.s
 @pytest.mark.parametrize(
     "unasked", [{}, {"WATCHDOG_USEC": "soon"}, {"WATCHDOG_USEC": "20000", "WATCHDOG_PID": "1"}]
 )
-def test_a_loop_that_is_not_watched_says_nothing_of_itself(
-    listening: socket.socket, unasked: dict[str, str]
-) -> None:
+def test_a_loop_without_a_watchdog_sends_none(listening: socket.socket, unasked: dict[str, str]) -> None:
     async def live() -> None:
         manager = ServiceManager({"NOTIFY_SOCKET": listening.getsockname()} | unasked)
         manager.ready("")

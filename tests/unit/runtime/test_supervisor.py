@@ -1,4 +1,4 @@
-"""How often something is started again, and when it is not."""
+"""How often a unit is restarted, and when it is not."""
 
 import asyncio
 
@@ -14,17 +14,17 @@ from warren.runtime.supervisor import (
 )
 
 
-def test_so_many_restarts_within_the_window_and_then_none() -> None:
+def test_restarts_within_the_window_are_limited() -> None:
     intensity = RestartIntensity(3, 1000, (0, 10))
     assert [intensity.restart(now) for now in (0, 1, 2, 3, 999)] == [0, 10, 10, None, None]
 
 
-def test_the_window_moves_on() -> None:
+def test_the_window_moves_with_time() -> None:
     intensity = RestartIntensity(2, 1000, (0, 10))
     assert [intensity.restart(now) for now in (0, 999, 1000, 1001, 1999)] == [0, 10, 10, None, 10]
 
 
-def test_what_was_not_expected_is_told_and_goes_no_further() -> None:
+def test_an_unexpected_exception_is_reported_and_contained() -> None:
     told: list[Exception] = []
     contain(lambda: None, told.append)
     error = ValueError("x")
@@ -37,7 +37,7 @@ def test_what_was_not_expected_is_told_and_goes_no_further() -> None:
 
 
 class Recorded:
-    """A unit that writes down what is asked of it, and starts as it was told: an exception, or None."""
+    """A unit that records its calls, and whose starts end as given: with an exception, or None."""
 
     def __init__(self, *starts: Exception | None, stop: Exception | None = None) -> None:
         self.starts = list(starts)
@@ -66,7 +66,7 @@ class Recorded:
 
 
 def outcome(unit: Recorded, *, restarts_max: int = 3) -> tuple[list[str], UnitState]:
-    """What becomes of `unit` when it fails."""
+    """The calls of `unit` after it has failed."""
 
     async def work() -> UnitState:
         supervisor = Supervisor(unit, RestartIntensity(restarts_max, 1000, (0,)), lambda: 0)
@@ -80,11 +80,11 @@ def outcome(unit: Recorded, *, restarts_max: int = 3) -> tuple[list[str], UnitSt
     return unit.log, state
 
 
-def test_a_unit_that_fails_is_stopped_and_started_once() -> None:
+def test_a_failed_unit_is_stopped_and_started_once() -> None:
     assert outcome(Recorded(None)) == (["stop: first", "start", "restarted"], UnitState.RUNNING)
 
 
-def test_a_start_that_fails_counts_as_a_failure() -> None:
+def test_a_failed_start_counts_as_a_failure() -> None:
     log, state = outcome(Recorded(OSError("second"), OSError("third")), restarts_max=2)
     assert log == [
         "stop: first", "start", "stop: second", "start", "stop: third", "given up: third",
@@ -92,26 +92,26 @@ def test_a_start_that_fails_counts_as_a_failure() -> None:
     assert state is UnitState.DOWN
 
 
-def test_waiting_for_better_times_is_no_failure() -> None:
+def test_waiting_for_a_resource_is_not_a_failure() -> None:
     late = TemporaryFailure("no room", 0)
     log, state = outcome(Recorded(late, late, late, None), restarts_max=1)
     assert log[-2:] == ["start", "restarted"]
     assert state is UnitState.RUNNING
 
 
-def test_what_is_hopeless_is_not_tried_again() -> None:
+def test_a_hopeless_unit_is_not_restarted() -> None:
     log, state = outcome(Recorded(PermanentFailure("newer")))
     assert log == ["stop: first", "start", "stop: newer", "given up: newer"]
     assert state is UnitState.DOWN
 
 
-def test_what_cannot_be_stopped_is_not_started() -> None:
+def test_a_unit_that_cannot_be_stopped_is_not_started() -> None:
     log, state = outcome(Recorded(stop=ValueError("stuck")))
     assert log == ["stop: first", "given up: stuck"]
     assert state is UnitState.DOWN
 
 
-def test_what_is_down_can_be_started_by_somebody_who_knows_better() -> None:
+def test_a_unit_that_is_down_can_be_started_on_request() -> None:
     async def work() -> None:
         unit = Recorded(PermanentFailure("newer"), OSError("still"), None, None)
         supervisor = Supervisor(unit, RestartIntensity(1, 1000, (0,)), lambda: 0)
@@ -123,7 +123,7 @@ def test_what_is_down_can_be_started_by_somebody_who_knows_better() -> None:
         assert supervisor.state is UnitState.DOWN
         assert await supervisor.start_again() is None
         assert supervisor.state is UnitState.RUNNING
-        # It is as good as new: what has failed before does not count.
+        # Its earlier failures do not count any more.
         unit.over.clear()
         supervisor.failed(OSError("again"))
         await asyncio.wait_for(unit.over.wait(), 5)
@@ -149,7 +149,7 @@ def test_after_the_end_nothing_is_started(is_failed: bool) -> None:
 
 
 def begun(unit: Recorded) -> tuple[list[str], UnitState]:
-    """What becomes of `unit` when it is started for the first time."""
+    """The calls of `unit` when it is started for the first time."""
 
     async def work() -> UnitState:
         supervisor = Supervisor(unit, RestartIntensity(3, 1000, (0,)), lambda: 0)
@@ -163,11 +163,11 @@ def begun(unit: Recorded) -> tuple[list[str], UnitState]:
     return unit.log, state
 
 
-def test_a_first_start_is_nothing_to_tell() -> None:
+def test_a_first_start_is_not_reported_as_a_restart() -> None:
     assert begun(Recorded(None)) == (["start"], UnitState.RUNNING)
 
 
-def test_a_first_start_that_fails_is_a_failure() -> None:
+def test_a_failed_first_start_is_a_failure() -> None:
     unit = Recorded(OSError("first"), None)
 
     async def work() -> UnitState:

@@ -1,4 +1,4 @@
-"""Threads for what computes long."""
+"""A thread pool for long computations."""
 
 import asyncio
 import threading
@@ -9,7 +9,7 @@ from warren.errors import ResourceError
 from warren.runtime.thread_pool import ThreadPool
 
 
-def test_it_is_done_elsewhere_and_everybody_has_the_answer() -> None:
+def test_a_job_runs_in_a_thread_and_all_waiters_get_its_result() -> None:
     async def work() -> None:
         thread_pool = ThreadPool(thread_count=1, waiting_max=1)
         job = thread_pool.do(threading.get_ident)
@@ -20,7 +20,7 @@ def test_it_is_done_elsewhere_and_everybody_has_the_answer() -> None:
     asyncio.run(work())
 
 
-def test_who_gives_up_stops_nobody_else() -> None:
+def test_a_cancelled_waiter_does_not_cancel_others() -> None:
     async def work() -> None:
         thread_pool = ThreadPool(thread_count=1, waiting_max=1)
         go_on = threading.Event()
@@ -37,7 +37,7 @@ def test_who_gives_up_stops_nobody_else() -> None:
     asyncio.run(work())
 
 
-def test_the_line_is_bounded_and_has_room_again() -> None:
+def test_the_queue_is_bounded_and_accepts_jobs_again() -> None:
     async def work() -> None:
         thread_pool = ThreadPool(thread_count=1, waiting_max=1)
         go_on = threading.Event()

@@ -1,4 +1,4 @@
-"""Deadlines on a loop whose time the test moves."""
+"""Deadlines on a loop whose time the test advances."""
 
 import asyncio
 import gc
@@ -10,7 +10,7 @@ from warren.runtime.timers import DeadlineOwner, Deadlines, Timer, wait
 
 
 class HandClock:
-    """Time stands still until the loop moves it."""
+    """A clock that only the loop advances."""
 
     def __init__(self) -> None:
         self.time = 1_000_000
@@ -33,7 +33,7 @@ class Handle:
 
 
 class HandLoop:
-    """A loop of timers only."""
+    """An event loop with timers only."""
 
     def __init__(self, clock: HandClock) -> None:
         self.clock = clock
@@ -82,7 +82,7 @@ def make() -> tuple[Deadlines, HandLoop, int]:
     return deadlines, loop, clock.time
 
 
-def test_an_owner_is_called_at_its_deadline_when_that_is_near() -> None:
+def test_an_owner_is_called_at_a_near_deadline() -> None:
     deadlines, loop, start = make()
     owners = [Owner(deadlines) for _ in range(50)]
     for step, owner in enumerate(owners):
@@ -91,7 +91,7 @@ def test_an_owner_is_called_at_its_deadline_when_that_is_near() -> None:
     assert [owner.times for owner in owners] == [[start + 37 * step] for step in range(50)]
 
 
-def test_an_owner_is_called_a_thousandth_of_the_way_late_at_most_and_never_early() -> None:
+def test_an_owner_is_called_at_most_a_thousandth_of_the_time_late_and_never_early() -> None:
     deadlines, loop, start = make()
     distances = [distance for bits in range(28) for distance in (1 << bits, (1 << bits) + 1, 3 << bits)]
     owners = [Owner(deadlines) for _ in distances]
@@ -103,7 +103,7 @@ def test_an_owner_is_called_a_thousandth_of_the_way_late_at_most_and_never_early
         assert 0 <= at - (start + distance) <= distance // 1000
 
 
-def test_any_number_of_owners_has_a_bounded_number_of_slots() -> None:
+def test_the_number_of_slots_is_bounded() -> None:
     deadlines, loop, start = make()
     for distance in range(100_000):
         deadlines.schedule(Owner(deadlines), start + distance)
@@ -119,14 +119,14 @@ def test_a_deadline_in_the_past_is_due_now() -> None:
     assert owner.times == [start]
 
 
-def test_many_owners_of_one_slot_cost_one_timer() -> None:
+def test_owners_of_one_slot_share_a_timer() -> None:
     deadlines, loop, start = make()
     for _ in range(1000):
         deadlines.schedule(Owner(deadlines), start + 30_000)
     assert loop.timer_count == 1
 
 
-def test_an_earlier_deadline_replaces_a_later_one_and_a_later_one_waits_its_turn() -> None:
+def test_an_earlier_deadline_replaces_a_later_one_and_a_later_one_applies_after_it() -> None:
     deadlines, loop, start = make()
     owner = Owner(deadlines)
     deadlines.schedule(owner, start + 10_000)
@@ -144,7 +144,7 @@ def test_an_owner_may_schedule_itself_again() -> None:
     assert owner.times == [start + 1_000 * step for step in range(11)]
 
 
-def test_a_forgotten_owner_is_neither_called_nor_held() -> None:
+def test_a_removed_owner_is_neither_called_nor_referenced() -> None:
     deadlines, loop, start = make()
     owner = Owner(deadlines)
     deadlines.schedule(owner, start + 30_000)
@@ -156,7 +156,7 @@ def test_a_forgotten_owner_is_neither_called_nor_held() -> None:
     loop.run_until(start + 40_000)
 
 
-def test_one_owner_may_end_another_of_the_same_slot() -> None:
+def test_an_owner_may_remove_another_of_its_slot() -> None:
     deadlines, loop, start = make()
     owners = [Owner(deadlines), Owner(deadlines)]
 
@@ -183,7 +183,7 @@ def test_nothing_is_called_after_stop() -> None:
     assert owner.times == []
 
 
-def test_an_alarm_rings_to_the_millisecond_and_again_when_it_is_told() -> None:
+def test_an_alarm_is_exact_to_the_millisecond_and_can_be_set_again() -> None:
     clock = HandClock()
     loop = HandLoop(clock)
     start = clock.time
@@ -205,7 +205,7 @@ def test_an_alarm_rings_to_the_millisecond_and_again_when_it_is_told() -> None:
     assert times == [7, 50]
 
 
-def test_a_wait_is_over_when_its_time_has_come() -> None:
+def test_a_wait_ends_at_its_time() -> None:
     async def work() -> float:
         loop = asyncio.get_running_loop()
         before = loop.time()
@@ -215,7 +215,7 @@ def test_a_wait_is_over_when_its_time_has_come() -> None:
     assert asyncio.run(work()) >= 0.019
 
 
-def test_a_wait_that_nobody_needs_any_more_is_let_go() -> None:
+def test_a_cancelled_wait_leaves_nothing_behind() -> None:
     async def work() -> None:
         over = wait(1)
         over.cancel()

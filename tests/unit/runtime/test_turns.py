@@ -1,4 +1,4 @@
-"""One piece of what is too much in each turn of the loop."""
+"""Long work is divided over the turns of the loop."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from warren.runtime.clock import Clock
 from warren.runtime.turns import TurnQueue, piece_by_piece
 
 
-def test_each_turn_of_the_loop_has_one_action_in_the_order_of_asking() -> None:
+def test_each_turn_runs_one_action_in_order_of_request() -> None:
     async def work() -> None:
         turns, done = TurnQueue(Clock()), []
         for name in "abc":
@@ -23,7 +23,7 @@ def test_each_turn_of_the_loop_has_one_action_in_the_order_of_asking() -> None:
     asyncio.run(work())
 
 
-def test_an_action_that_asks_again_comes_behind_the_others() -> None:
+def test_an_action_that_asks_again_comes_after_the_others() -> None:
     async def work() -> None:
         turns, done = TurnQueue(Clock()), []
 
@@ -41,7 +41,7 @@ def test_an_action_that_asks_again_comes_behind_the_others() -> None:
     asyncio.run(work())
 
 
-def test_an_action_that_fails_does_not_stop_the_others() -> None:
+def test_a_failing_action_does_not_stop_the_others() -> None:
     async def work() -> None:
         failed: list[object] = []
         asyncio.get_running_loop().set_exception_handler(
@@ -62,7 +62,7 @@ def broken(_: int) -> None:
     raise ValueError
 
 
-def test_what_does_its_work_in_pieces_has_a_turn_for_each() -> None:
+def test_work_in_pieces_takes_a_turn_for_each() -> None:
     async def work() -> None:
         turns, done = TurnQueue(Clock()), []
 
@@ -81,7 +81,7 @@ def test_what_does_its_work_in_pieces_has_a_turn_for_each() -> None:
     asyncio.run(work())
 
 
-def test_a_piece_that_fails_is_the_last_and_told_to_whoever_waits() -> None:
+def test_a_failing_piece_is_the_last_and_its_exception_is_raised_to_the_waiter() -> None:
     async def work() -> None:
         turns = TurnQueue(Clock())
 

@@ -1,4 +1,4 @@
-"""A thread that does jobs in order."""
+"""A thread that runs jobs in order."""
 
 import threading
 from contextlib import closing
@@ -8,7 +8,7 @@ import pytest
 from warren.runtime.worker_thread import WorkerThread
 
 
-def test_jobs_are_done_in_order_by_one_thread_and_all_before_it_closes() -> None:
+def test_jobs_run_in_order_in_one_thread_and_all_before_it_closes() -> None:
     done: list[tuple[int, str]] = []
     with closing(WorkerThread("jobs")) as worker:
         for number in range(100):
@@ -17,7 +17,7 @@ def test_jobs_are_done_in_order_by_one_thread_and_all_before_it_closes() -> None
     assert "jobs" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_a_job_that_fails_is_logged_and_the_next_is_done(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_job_is_logged_and_the_next_one_runs(caplog: pytest.LogCaptureFixture) -> None:
     done: list[int] = []
     with closing(WorkerThread("jobs")) as worker:
         worker.do(lambda: done.append(1 // 0))

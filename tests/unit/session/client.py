@@ -1,4 +1,4 @@
-"""A broker below the waterline, and a client of it that speaks and hears octets."""
+"""A broker without I/O, and a client that exchanges bytes with it."""
 
 import struct
 from collections.abc import Callable, Generator
@@ -47,7 +47,7 @@ def publication(key: str, body: bytes, *, channel: int = 1, exchange: str = "", 
 
 @dataclass
 class Heard:
-    """One method of the broker, and the content that came with it."""
+    """One method of the broker, with its content."""
 
     channel: int
     method: Method
@@ -57,7 +57,7 @@ class Heard:
 
 
 def parse(octets: bytes) -> list[Heard]:
-    """What a broker said, which must be whole frames."""
+    """The methods in what a broker sent, which must be whole frames."""
     found: list[Heard] = []
     at = 0
     while at < len(octets):
@@ -80,7 +80,7 @@ def parse(octets: bytes) -> list[Heard]:
 
 
 class CountingWake(OutputListener):
-    """How often a connection asked to be looked at."""
+    """An output listener that counts its calls."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -93,7 +93,7 @@ GUEST = User(name="guest", password_hash=b"", hashing_algorithm="", tags=(), lim
 
 
 class OpenGate:
-    """Everybody may come in."""
+    """An admission control that accepts every client."""
 
     def mechanisms(self, peer: Peer) -> tuple[str, ...]:
         return ("PLAIN",)
@@ -105,11 +105,11 @@ class OpenGate:
         return user
 
     def admit(self, user: User, vhost: str, peer: Peer) -> None:
-        """There is one virtual host."""
+        """Every virtual host exists."""
 
 
 class Answer:
-    """A future without a loop: whoever awaits it goes on when `arrive` is called."""
+    """A future without a loop: its waiters resume when `arrive` is called."""
 
     def __init__(self) -> None:
         self._callbacks: list[Callable[[object], None]] = []
@@ -129,7 +129,7 @@ class Answer:
 
 
 class SlowProposals:
-    """Applies a command when the answer that it waits for arrives."""
+    """Applies each command when the test lets its answer arrive."""
 
     def __init__(self, local: LocalProposals) -> None:
         self._local = local
@@ -150,18 +150,18 @@ class SlowProposals:
         return self._local.apply(command)
 
     def arrive(self) -> None:
-        """Let the eldest answer come."""
+        """Let the oldest answer arrive."""
         self.waiting.pop(0).arrive()
 
 
 class Broker:
-    """One virtual host, one user, no time and no chance but what is given."""
+    """A broker with one virtual host, one user, and time and randomness that the test sets."""
 
     def __init__(self, **settings: object) -> None:
         self.reports: list[str] = []
-        # What is told in the log: category, level, text.
+        # Log lines: category, level, text.
         self.told: list[tuple[str, str, str]] = []
-        # What waits for its turn.
+        # Actions that wait for a turn.
         self.turns: list[Callable[[int], None]] = []
         metadata = Metadata()
         self.proposals = SlowProposals(LocalProposals(metadata, lambda: 0))
@@ -180,7 +180,7 @@ class Broker:
             node_name="n",
         )
         self.server = Server(OpenGate(), SessionSettings(handshake=handshake, **settings), world)
-        # What is to be done after a while: milliseconds, and what.
+        # Actions to be called later: milliseconds, and the action.
         self.later: list[tuple[int, Callable[[], None]]] = []
         domain_world = VhostDependencies(
             random_octets=bytes,
@@ -194,17 +194,17 @@ class Broker:
         self.server.vhost_services["/"] = self.services
 
     def turn(self) -> None:
-        """Let what has waited longest have its turn."""
+        """Run the action that has waited longest."""
         self.turns.pop(0)(0)
 
     def block(self, reason: str) -> None:
-        """Begin an alarm, or end it with an empty `reason`, and let everybody go on who waited for that."""
+        """Set an alarm, or clear it with an empty `reason`, and resume the publishers that waited for it."""
         self.server.block(reason)
         while self.turns:
             self.turn()
 
     def connect(self) -> "Client":
-        """A client of which nothing was heard yet."""
+        """A client that has not sent anything yet."""
         return Client(self)
 
     def client(self, *, heartbeat: int = 0, capabilities: dict[str, bool] | None = None) -> "Client":
@@ -215,7 +215,7 @@ class Broker:
 
 
 class Client:
-    """One end of a connection, whose other end is under test."""
+    """One end of a connection to the broker under test."""
 
     def __init__(self, broker: Broker) -> None:
         peer = Peer(host="127.0.0.1", port=1, server_host="127.0.0.1", server_port=5672)
@@ -230,7 +230,7 @@ class Client:
     def log_in(
         self, heartbeat: int = 0, capabilities: dict[str, bool] = CAPABILITIES, *, named: str = ""
     ) -> None:
-        """What follows the protocol header, and channel 1."""
+        """Everything after the protocol header, and channel 1."""
         properties: Table = {"capabilities": dict(capabilities)} | (
             {"connection_name": named} if named else {}
         )
@@ -246,25 +246,25 @@ class Client:
             self.connection.process_more(self.now)
 
     def ask(self, *calls: Method, channel: int = 1) -> list[Heard]:
-        """Say these methods in one read, and hear."""
+        """Send these methods in one read; returns the answers."""
         self.send(*(call(method, channel) for method in calls))
         return self.hear()
 
     def hear(self) -> list[Heard]:
-        """All that the broker has to say by now."""
+        """Everything that the broker has sent since the last call."""
         said = b"".join(self.connection.take_output())
         self.connection.output_written(self.now)
         return parse(said + b"".join(self.connection.take_output()))
 
     def names(self) -> list[str]:
-        """The names of what it has to say."""
+        """The names of the methods that it has sent."""
         return [heard.method.name for heard in self.hear()]
 
     def bodies(self) -> list[bytes]:
-        """The bodies of what it delivers."""
+        """The bodies of the messages that it delivered."""
         return [one.body for one in self.hear() if isinstance(one.method, methods.BasicDeliver)]
 
     def expire(self, now: int) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self.now = now
         self.connection.expire(now)

@@ -1,4 +1,4 @@
-"""Who may come in, with the texts measured on RabbitMQ 3.10.8."""
+"""Admission of connections, with the texts measured with RabbitMQ 3.10.8."""
 
 import pytest
 from tests.unit.access.dependencies import FakeDependencies, finished
@@ -22,8 +22,8 @@ REFUSED = (
 )
 
 
-class Entrance:
-    """A gate before guest, / and an empty virtual host v."""
+class AdmissionHarness:
+    """Admission control for the user guest, the virtual host / and an empty virtual host v."""
 
     def __init__(self) -> None:
         self.metadata = Metadata()
@@ -59,9 +59,9 @@ class Entrance:
         return vhost not in self.down
 
 
-def test_a_user_with_the_right_password_is_let_in() -> None:
+def test_a_user_with_the_right_password_is_admitted() -> None:
     assert (
-        finished(Entrance().admission_control.authenticate("PLAIN", b"\x00guest\x00guest", HERE)).name
+        finished(AdmissionHarness().admission_control.authenticate("PLAIN", b"\x00guest\x00guest", HERE)).name
         == "guest"
     )
 
@@ -70,34 +70,34 @@ def test_a_user_with_the_right_password_is_let_in() -> None:
     ("response", "peer"),
     [(b"\x00guest\x00wrong", HERE), (b"\x00nobody\x00guest", HERE), (b"\x00guest\x00guest", ELSEWHERE)],
 )
-def test_every_refusal_reads_the_same_and_is_reported_without_secrets(response: bytes, peer: Peer) -> None:
-    admission = Entrance()
+def test_every_refusal_has_one_text_and_is_reported_without_secrets(response: bytes, peer: Peer) -> None:
+    admission = AdmissionHarness()
     with pytest.raises(LoginRefused) as caught:
         finished(admission.admission_control.authenticate("PLAIN", response, peer, protocol="stream"))
     assert caught.value.reply_text == REFUSED
     assert admission.reports == [f"PLAIN login refused for {peer.name}: access_refused"]
 
 
-def test_a_malformed_response_is_another_error() -> None:
+def test_a_malformed_response_is_a_different_error() -> None:
     with pytest.raises(AmqpSyntaxError):
-        finished(Entrance().admission_control.authenticate("PLAIN", b"guest", HERE))
+        finished(AdmissionHarness().admission_control.authenticate("PLAIN", b"guest", HERE))
 
 
-def refusal(admission: Entrance, vhost: str) -> str:
+def refusal(admission: AdmissionHarness, vhost: str) -> str:
     with pytest.raises(NotAllowed) as caught:
         admission.admission_control.admit(admission.guest, vhost, HERE)
     return caught.value.reply_text
 
 
-def test_a_virtual_host_must_exist_and_be_permitted() -> None:
-    admission = Entrance()
+def test_a_vhost_must_exist_and_be_permitted() -> None:
+    admission = AdmissionHarness()
     admission.admission_control.admit(admission.guest, "/", HERE)
     assert refusal(admission, "nope") == "NOT_ALLOWED - vhost nope not found"
     assert refusal(admission, "v") == "NOT_ALLOWED - access to vhost 'v' refused for user 'guest'"
 
 
-def test_nobody_comes_into_a_virtual_host_that_is_down_and_only_who_may_is_told_so() -> None:
-    admission = Entrance()
+def test_a_vhost_that_is_down_admits_no_one_and_only_permitted_users_are_told_why() -> None:
+    admission = AdmissionHarness()
     admission.down = ["/", "v"]
     with pytest.raises(InternalError) as caught:
         admission.admission_control.admit(admission.guest, "/", HERE)
@@ -107,8 +107,8 @@ def test_nobody_comes_into_a_virtual_host_that_is_down_and_only_who_may_is_told_
     assert refusal(admission, "v") == "NOT_ALLOWED - access to vhost 'v' refused for user 'guest'"
 
 
-def test_the_connection_limit_of_a_virtual_host() -> None:
-    admission = Entrance()
+def test_the_connection_limit_of_a_vhost_is_enforced() -> None:
+    admission = AdmissionHarness()
     admission.proposals.apply(SetVhostLimits(vhost="/", limits={"max-connections": 1}))
     admission.places = [("other", "v")]
     admission.admission_control.admit(admission.guest, "/", HERE)
@@ -118,8 +118,8 @@ def test_the_connection_limit_of_a_virtual_host() -> None:
     )
 
 
-def test_the_connection_limit_of_a_user() -> None:
-    admission = Entrance()
+def test_the_connection_limit_of_a_user_is_enforced() -> None:
+    admission = AdmissionHarness()
     admission.proposals.apply(SetUserLimits(name="guest", limits={"max-connections": 1}))
     admission.places = [("other", "/")]
     admission.admission_control.admit(admission.guest, "/", HERE)

@@ -1,4 +1,4 @@
-"""What one channel does with its frames, above all when it cannot obey them at once."""
+"""Processing of frames by a channel, especially while a method waits."""
 
 import pytest
 from tests.unit.session.client import Broker, Client, call, frame, publication
@@ -9,7 +9,7 @@ from warren.wire.method import Method
 
 
 def slow() -> tuple[Broker, Client]:
-    """A broker whose declarations wait until they are told to go on."""
+    """A broker whose declarations wait until the test lets them continue."""
     broker = Broker()
     client = broker.client()
     client.ask(methods.QueueDeclare(queue="q"))
@@ -17,7 +17,7 @@ def slow() -> tuple[Broker, Client]:
     return broker, client
 
 
-def test_frames_wait_behind_a_method_that_has_to_wait() -> None:
+def test_frames_after_a_waiting_method_are_held() -> None:
     broker, client = slow()
     client.send(call(methods.QueueDeclare(queue="late")), publication("late", b"x"))
     client.send(call(methods.BasicGet(queue="late")))
@@ -26,7 +26,7 @@ def test_frames_wait_behind_a_method_that_has_to_wait() -> None:
     assert client.names() == ["queue.declare-ok", "basic.get-ok"]
 
 
-def test_other_channels_do_not_wait_with_it() -> None:
+def test_other_channels_do_not_wait() -> None:
     broker, client = slow()
     client.ask(methods.ChannelOpen(), channel=2)
     client.send(call(methods.QueueDeclare(queue="late")), call(methods.BasicGet(queue="q"), 2))
@@ -35,7 +35,7 @@ def test_other_channels_do_not_wait_with_it() -> None:
     assert client.names() == ["queue.declare-ok"]
 
 
-def test_what_is_held_may_have_to_wait_again() -> None:
+def test_a_held_method_may_have_to_wait_again() -> None:
     broker, client = slow()
     client.send(*(call(methods.QueueDeclare(queue=name)) for name in "abc"))
     for _ in range(3):
@@ -54,14 +54,14 @@ def test_an_error_after_a_wait_closes_the_channel() -> None:
     assert broker.services.vhost.queues["late"].message_count == 0
 
 
-def test_an_error_among_held_frames_closes_the_connection_if_it_must() -> None:
+def test_a_hard_error_in_a_held_frame_closes_the_connection() -> None:
     broker, client = slow()
     client.send(call(methods.QueueDeclare(queue="late")), frame(3, 1, b"x"))
     broker.proposals.arrive()
     assert client.names() == ["queue.declare-ok", "connection.close"]
 
 
-def test_a_channel_closed_by_a_held_frame_may_be_opened_again() -> None:
+def test_a_channel_closed_by_a_held_frame_can_be_reopened() -> None:
     broker, client = slow()
     client.send(call(methods.QueueDeclare(queue="late")), call(methods.ChannelClose()))
     broker.proposals.arrive()
@@ -70,7 +70,7 @@ def test_a_channel_closed_by_a_held_frame_may_be_opened_again() -> None:
     assert broker.server.channels_of("guest") == 1
 
 
-def test_nothing_is_done_for_a_client_that_left_meanwhile() -> None:
+def test_held_frames_of_a_disconnected_client_are_dropped() -> None:
     broker, client = slow()
     client.send(call(methods.QueueDeclare(queue="mine", exclusive=True)), publication("q", b"x"))
     client.connection.lost(1)
@@ -79,7 +79,7 @@ def test_nothing_is_done_for_a_client_that_left_meanwhile() -> None:
     assert broker.services.vhost.queues["q"].message_count == 0
 
 
-def test_reading_pauses_when_too_much_is_held_and_goes_on_after() -> None:
+def test_reading_pauses_while_too_much_is_held() -> None:
     broker, client = slow()
     client.send(call(methods.QueueDeclare(queue="late")))
     big = publication("q", b"x" * 1000)
@@ -94,27 +94,27 @@ def test_reading_pauses_when_too_much_is_held_and_goes_on_after() -> None:
     ("payload", "code"),
     [(b"", 501), (b"\x00\x3c", 501), (b"\x00\x3c\x00\x63", 503), (methods.BasicDeliver().encode(), 503)],
 )
-def test_what_is_no_method_of_a_client_ends_the_connection(payload: bytes, code: int) -> None:
+def test_a_method_of_the_server_closes_the_connection(payload: bytes, code: int) -> None:
     _, client = slow()
     client.send(frame(1, 1, payload))
     [heard] = client.hear()
     assert (heard.method.name, heard.method.reply_code) == ("connection.close", code)
 
 
-def test_a_frame_of_an_unknown_type_ends_the_connection() -> None:
+def test_a_frame_of_an_unknown_type_closes_the_connection() -> None:
     _, client = slow()
     client.send(frame(4, 1, b"x"))
     [heard] = client.hear()
     assert (heard.method.name, heard.method.reply_code) == ("connection.close", 501)
 
 
-def test_a_second_open_ends_the_connection() -> None:
+def test_a_second_channel_open_closes_the_connection() -> None:
     _, client = slow()
     [heard] = client.ask(methods.ChannelOpen())
     assert heard.method.reply_text == "CHANNEL_ERROR - second 'channel.open' seen"
 
 
-def test_modes_cannot_be_mixed() -> None:
+def test_confirm_and_transaction_modes_cannot_be_combined() -> None:
     for first, second in (
         (methods.ConfirmSelect, methods.TxSelect),
         (methods.TxSelect, methods.ConfirmSelect),
@@ -125,13 +125,13 @@ def test_modes_cannot_be_mixed() -> None:
 
 
 @pytest.mark.parametrize("method", [methods.TxCommit(), methods.TxRollback()])
-def test_there_is_no_transaction_without_select(method: methods.Method) -> None:
+def test_commit_without_select_is_refused(method: methods.Method) -> None:
     _, client = slow()
     [close] = client.ask(method)
     assert close.method.reply_text == "PRECONDITION_FAILED - channel is not transactional"
 
 
-def test_recover_requeues_everything_and_delivers_it_again() -> None:
+def test_recover_requeues_and_redelivers_everything() -> None:
     _, client = slow()
     client.send(publication("q", b"a"), publication("q", b"b"), call(methods.BasicConsume(queue="q")))
     client.hear()
@@ -140,7 +140,7 @@ def test_recover_requeues_everything_and_delivers_it_again() -> None:
     assert [(one.body, one.method.redelivered) for one in again] == [(b"a", True), (b"b", True)]
 
 
-def test_a_close_answers_what_was_published_before_it_is_confirmed() -> None:
+def test_confirms_of_earlier_publishes_precede_close_ok() -> None:
     _, client = slow()
     client.ask(methods.ConfirmSelect())
     client.send(publication("q", b"a"), call(methods.ChannelClose()))
@@ -152,7 +152,7 @@ def test_a_close_answers_what_was_published_before_it_is_confirmed() -> None:
     [methods.BasicAck(2, True), methods.BasicNack(2, True, False), methods.BasicAck(0, True)],
     ids=["ack", "nack", "all"],
 )
-def test_what_settles_passes_what_is_held_on_its_channel(settle: Method) -> None:
+def test_acknowledgements_overtake_held_frames_of_their_channel(settle: Method) -> None:
     broker, client = consuming()
     broker.block("memory")
     client.send(publication("r", b"held"), call(settle), publication("r", b"behind"))
@@ -163,7 +163,7 @@ def test_what_settles_passes_what_is_held_on_its_channel(settle: Method) -> None
 
 
 @pytest.mark.parametrize("tag", [0, 3, 99])
-def test_what_settles_nothing_waits_behind_what_was_right(tag: int) -> None:
+def test_an_invalid_acknowledgement_waits_behind_held_frames(tag: int) -> None:
     broker, client = consuming()
     broker.block("memory")
     client.hear()
@@ -174,7 +174,7 @@ def test_what_settles_nothing_waits_behind_what_was_right(tag: int) -> None:
     assert "channel.close" in client.names()
 
 
-def test_in_a_transaction_what_settles_waits_for_its_turn() -> None:
+def test_in_a_transaction_acknowledgements_wait_behind_held_frames() -> None:
     broker, client = consuming()
     client.ask(methods.TxSelect())
     broker.block("memory")
@@ -186,7 +186,7 @@ def test_in_a_transaction_what_settles_waits_for_its_turn() -> None:
 
 
 def consuming() -> tuple[Broker, Client]:
-    """A channel that has two messages of q unsettled; and a queue r."""
+    """A channel with two unacknowledged messages of queue q, and a queue r."""
     broker = Broker()
     client = broker.client()
     client.ask(methods.QueueDeclare(queue="q"), methods.QueueDeclare(queue="r"))

@@ -1,4 +1,4 @@
-"""What a channel does is counted exactly: by itself, its virtual host, the queue and the exchange."""
+"""The counters of a channel, its virtual host, the queue and the exchange are exact."""
 
 from tests.unit.session.client import Broker, Client, call, publication
 
@@ -13,7 +13,7 @@ NAMES = (
 
 
 def counted(*counters: Counters) -> dict[str, int]:
-    """What is not 0 in all of them together."""
+    """The counters that are not 0, of all objects together."""
     sums = {name: sum(getattr(one, name) for one in counters) for name in NAMES}
     return {name: count for name, count in sums.items() if count}
 
@@ -31,7 +31,7 @@ class Node:
         return self.broker.services.vhost.queues["q"]
 
     def counts(self) -> dict[str, int]:
-        """Of the only channel, which are those of the virtual host as well."""
+        """The counters of the only channel, which equal those of the virtual host."""
         (connection,) = self.broker.server.connections
         channel = connection.channels[1]
         counts = counted(channel.publisher_counters, channel.subscriber)
@@ -43,7 +43,7 @@ class Node:
         return exchange.published_in, exchange.published_out
 
 
-def test_publishes_are_counted_where_they_come_and_where_they_go() -> None:
+def test_publishes_are_counted_at_the_exchange_and_at_the_queue() -> None:
     node = Node()
     node.client.ask(methods.QueueDeclare(queue="r"))
     for name in "qr":
@@ -56,7 +56,7 @@ def test_publishes_are_counted_where_they_come_and_where_they_go() -> None:
     assert node.queue.published_count == 5
 
 
-def test_a_message_with_copies_is_published_once_and_put_into_each_queue() -> None:
+def test_a_message_to_several_queues_is_counted_once_as_published_and_once_per_queue() -> None:
     node = Node()
     node.client.ask(methods.QueueDeclare(queue="r"))
     node.client.send(publication("q", b"a", headers={"CC": ["r"]}))
@@ -64,7 +64,7 @@ def test_a_message_with_copies_is_published_once_and_put_into_each_queue() -> No
     assert node.exchange("") == (1, 2)
 
 
-def test_confirms_are_counted_and_refusals_are_not() -> None:
+def test_confirms_are_counted_and_nacks_are_not() -> None:
     node = Node(**{"x-max-length": 2, "x-overflow": "reject-publish"})
     node.client.ask(methods.ConfirmSelect())
     node.client.send(*(publication("q", b"a") for _ in range(5)))
@@ -72,7 +72,7 @@ def test_confirms_are_counted_and_refusals_are_not() -> None:
     assert node.counts() == {"published": 5, "confirmed": 2}
 
 
-def test_deliveries_are_counted_by_whether_they_are_acknowledged() -> None:
+def test_deliveries_are_counted_by_acknowledgement_mode() -> None:
     node = Node()
     node.client.ask(methods.BasicConsume(queue="q", consumer_tag="c"))
     node.client.send(*(publication("q", b"a") for _ in range(4)), call(methods.BasicNack(1, False, True)))
@@ -87,7 +87,7 @@ def test_deliveries_are_counted_by_whether_they_are_acknowledged() -> None:
     assert node.counts()["delivered_no_ack"] == queue.delivered_no_ack_count == 3
 
 
-def test_gets_are_counted_by_whether_they_are_acknowledged_or_found_nothing() -> None:
+def test_gets_are_counted_by_acknowledgement_mode_and_empty_results() -> None:
     node = Node()
     node.client.send(publication("q", b"a"), publication("q", b"b"))
     node.client.send(call(methods.BasicGet(queue="q")), call(methods.BasicNack(1, False, True)))
@@ -98,7 +98,7 @@ def test_gets_are_counted_by_whether_they_are_acknowledged_or_found_nothing() ->
     assert (queue.redelivered_count, queue.acknowledged_count, queue.unacked_count) == (1, 0, 0)
 
 
-def test_a_transaction_counts_at_commit() -> None:
+def test_a_transaction_is_counted_at_commit() -> None:
     node = Node()
     node.client.ask(methods.TxSelect())
     node.client.send(publication("q", b"a"), publication("nobody", b"b"))
@@ -109,7 +109,7 @@ def test_a_transaction_counts_at_commit() -> None:
     assert node.counts() == {"published": 2, "dropped": 1}
 
 
-def test_dead_letters_are_told_from_what_was_published() -> None:
+def test_dead_letters_are_not_counted_as_published_by_clients() -> None:
     node = Node()
     node.client.ask(
         methods.QueueDeclare(
@@ -122,7 +122,7 @@ def test_dead_letters_are_told_from_what_was_published() -> None:
     assert node.counts() == {"published": 4}
 
 
-def test_who_samples_is_told_once_of_what_has_moved() -> None:
+def test_the_sampler_is_notified_once_of_each_active_object() -> None:
     node = Node()
     node.client.ask(methods.QueueDeclare(queue="idle"))
     vhost, server = node.broker.services.vhost, node.broker.server
@@ -139,7 +139,7 @@ def test_who_samples_is_told_once_of_what_has_moved() -> None:
     assert vhost.take_dirty() == [node.queue]
 
 
-def test_what_is_gone_is_not_sampled() -> None:
+def test_closed_objects_are_not_sampled() -> None:
     node = Node()
     node.client.send(publication("q", b"a"))
     node.client.ask(methods.QueueDelete(queue="q"))

@@ -1,4 +1,4 @@
-"""Each publish number is answered once, in few frames, and nothing follows the close."""
+"""Each publish is confirmed once, in few frames, and none after the close."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ CHANNEL = 3
 
 
 class Answers:
-    """The confirms of one channel, and what its client makes of the answers."""
+    """The confirms of one channel, and how its client interprets them."""
 
     def __init__(self) -> None:
         self.output_listener = CountingWake()
@@ -23,7 +23,7 @@ class Answers:
         self.answered: dict[int, str] = {}
 
     def publish(self, *, due: int = 0, is_refused: bool = False) -> int:
-        """One message, which `due` queues will answer later, and one refuses at once perhaps."""
+        """One publish that `due` queues will confirm later, and that may be refused at once."""
         sequence = self.confirms.next()
         for _ in range(due + is_refused):
             self.confirms.expect(sequence)
@@ -33,7 +33,7 @@ class Answers:
         return sequence
 
     def take(self) -> list[BasicAck | BasicNack]:
-        """The answers that are sent now."""
+        """The confirms that are sent now."""
         heard = parse(b"".join(self.outbox.take()))
         assert all(one.channel == CHANNEL for one in heard)
         for one in heard:
@@ -50,14 +50,14 @@ class Answers:
             self.answered[one] = answer.name
 
 
-def test_one_number_is_acknowledged_alone() -> None:
+def test_a_single_number_is_acknowledged() -> None:
     answers = Answers()
     answers.publish()
     assert answers.take() == [BasicAck(1, False)]
     assert answers.take() == []
 
 
-def test_what_was_published_since_the_last_write_is_acknowledged_at_once() -> None:
+def test_publishes_since_the_last_write_are_acknowledged_together() -> None:
     answers = Answers()
     for _ in range(5):
         answers.publish()
@@ -66,21 +66,21 @@ def test_what_was_published_since_the_last_write_is_acknowledged_at_once() -> No
     assert answers.take() == [BasicAck(6, False)]
 
 
-def test_the_outbox_is_told_once_that_there_are_answers() -> None:
+def test_the_outbox_is_notified_once_of_pending_confirms() -> None:
     answers = Answers()
     for _ in range(5):
         answers.publish()
     assert answers.output_listener.count == 1
 
 
-def test_runs_of_refused_numbers_have_answers_of_their_own() -> None:
+def test_runs_of_refused_numbers_are_nacked_separately() -> None:
     answers = Answers()
     for is_refused in (False, False, True, True, False):
         answers.publish(is_refused=is_refused)
     assert answers.take() == [BasicAck(2, True), BasicNack(4, True, True), BasicAck(5, False)]
 
 
-def test_nothing_is_answered_before_it_is_safe() -> None:
+def test_no_publish_is_confirmed_before_it_is_safe() -> None:
     answers = Answers()
     answers.publish()
     waits = answers.publish(due=2)
@@ -92,7 +92,7 @@ def test_nothing_is_answered_before_it_is_safe() -> None:
     assert answers.take() == [BasicAck(3, True)]
 
 
-def test_one_queue_that_refuses_is_enough_for_a_nack() -> None:
+def test_a_refusal_by_one_queue_causes_a_nack() -> None:
     answers = Answers()
     waits = answers.publish(due=2)
     answers.confirms.refused(waits)
@@ -100,7 +100,7 @@ def test_one_queue_that_refuses_is_enough_for_a_nack() -> None:
     assert answers.take() == [BasicNack(1, True, True)]
 
 
-def test_a_refusal_at_once_leaves_the_other_queues_their_answer() -> None:
+def test_an_immediate_refusal_still_awaits_the_other_queues() -> None:
     answers = Answers()
     waits = answers.publish(due=1, is_refused=True)
     assert answers.take() == []
@@ -108,7 +108,7 @@ def test_a_refusal_at_once_leaves_the_other_queues_their_answer() -> None:
     assert answers.take() == [BasicNack(1, True, True)]
 
 
-def test_what_is_safe_does_not_wait_for_a_lower_number_and_is_answered_once() -> None:
+def test_a_safe_publish_does_not_wait_for_earlier_ones_and_is_confirmed_once() -> None:
     answers = Answers()
     first, second, third = (answers.publish(due=1) for _ in range(3))
     answers.confirms.done(second, second)
@@ -119,7 +119,7 @@ def test_what_is_safe_does_not_wait_for_a_lower_number_and_is_answered_once() ->
     assert answers.take() == [BasicAck(1, False)]
 
 
-def test_nothing_follows_the_close() -> None:
+def test_no_confirm_follows_the_close() -> None:
     answers = Answers()
     answers.publish()
     first, second = answers.publish(due=1), answers.publish(due=1)
@@ -143,7 +143,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_each_number_is_answered_exactly_once_and_rightly(steps: list[tuple[str, int, bool]]) -> None:
+def test_each_number_is_confirmed_exactly_once_and_correctly(steps: list[tuple[str, int, bool]]) -> None:
     answers = Answers()
     due: list[int] = []
     announced: set[int] = set()
@@ -170,7 +170,8 @@ def test_each_number_is_answered_exactly_once_and_rightly(steps: list[tuple[str,
                 due.remove(sequence)
         elif step == "write":
             answers.take()
-            # What was never announced is answered when all before it is; everything else when it is settled.
+            # Unannounced numbers are confirmed once all earlier ones are; announced ones when they are
+            # settled.
             first_due = min(due, default=answers.confirms.last + 1)
             settled = {*range(1, first_due), *announced} - set(due)
             assert set(answers.answered) == settled

@@ -1,4 +1,4 @@
-"""One client from its first octet to its last, with octets in and octets out."""
+"""One connection from its first byte to its last, with bytes as input and output."""
 
 import gc
 
@@ -69,14 +69,14 @@ def test_the_same_octets_in_any_pieces_have_the_same_answers(size: int) -> None:
     assert parse(said[0])[-1].method.reply_text == "PRECONDITION_FAILED - unknown delivery tag 9"
 
 
-def test_another_protocol_is_answered_with_ours_and_closed() -> None:
+def test_an_unsupported_protocol_header_is_answered_and_closed() -> None:
     client = Broker().connect()
     client.send(b"GET / HT")
     assert b"".join(client.connection.take_output()) == b"AMQP\x00\x00\x09\x01"
     assert client.connection.is_finished
 
 
-def test_an_error_of_one_channel_leaves_the_others_alone() -> None:
+def test_a_channel_error_does_not_affect_other_channels() -> None:
     _, client = opened()
     client.ask(methods.ChannelOpen(), channel=2)
     client.send(call(methods.BasicAck(7), 2), publication("q", b"x"), call(methods.BasicGet(queue="q")))
@@ -88,7 +88,7 @@ def test_an_error_of_one_channel_leaves_the_others_alone() -> None:
     )
 
 
-def test_a_failed_channel_passes_over_everything_until_it_is_closed() -> None:
+def test_a_failed_channel_ignores_frames_until_it_is_closed() -> None:
     broker, client = opened()
     client.send(call(methods.BasicAck(7)), publication("q", b"x"), call(methods.QueueDelete(queue="q")))
     assert client.names() == ["channel.close"]
@@ -96,7 +96,7 @@ def test_a_failed_channel_passes_over_everything_until_it_is_closed() -> None:
     assert [one.method.name for one in client.ask(methods.ChannelClose())] == ["channel.close-ok"]
 
 
-def test_an_error_of_the_connection_closes_it_and_releases_what_it_had() -> None:
+def test_a_connection_error_closes_it_and_releases_its_resources() -> None:
     broker, client = opened()
     client.send(publication("q", b"x"), call(methods.BasicGet(queue="q")), call(methods.BasicAck(1), 5))
     assert [heard.method.name for heard in client.hear()] == ["basic.get-ok", "connection.close"]
@@ -107,7 +107,7 @@ def test_an_error_of_the_connection_closes_it_and_releases_what_it_had() -> None
     assert client.connection.is_finished
 
 
-def test_what_lies_behind_the_cause_of_a_close_is_read_as_frames() -> None:
+def test_input_after_the_cause_of_a_close_is_parsed_as_frames() -> None:
     _, client = opened()
     later = publication("q", b"x" * 100)
     client.send(call(methods.BasicGet(), 0), later[:50])
@@ -116,13 +116,13 @@ def test_what_lies_behind_the_cause_of_a_close_is_read_as_frames() -> None:
     assert client.connection.is_finished
 
 
-def test_a_close_behind_the_cause_of_a_close_is_answered() -> None:
+def test_a_close_after_the_cause_of_a_close_is_answered() -> None:
     _, client = opened()
     client.send(call(methods.BasicGet(), 0), call(methods.ConnectionClose(200, "bye"), 0))
     assert client.names() == ["connection.close", "connection.close-ok"]
 
 
-def test_a_closing_client_has_half_a_minute_and_one_with_broken_frames_a_second() -> None:
+def test_a_closing_client_has_thirty_seconds_and_after_a_framing_error_one() -> None:
     for octets, wait in ((call(methods.BasicGet(), 0), 30_000), (b"\x01" + bytes(7), 1_000)):
         _, client = opened()
         client.now = 5
@@ -136,7 +136,7 @@ def test_a_closing_client_has_half_a_minute_and_one_with_broken_frames_a_second(
         assert client.connection.deadline() is None
 
 
-def test_after_a_broken_frame_only_a_close_ok_is_looked_for() -> None:
+def test_after_a_framing_error_only_close_ok_is_recognised() -> None:
     _, client = opened()
     client.send(b"\x01" + bytes(7))
     assert closed_with(client).reply_code == 501
@@ -147,7 +147,7 @@ def test_after_a_broken_frame_only_a_close_ok_is_looked_for() -> None:
     assert client.hear() == []
 
 
-def test_a_client_that_says_goodbye_is_answered_and_may_say_it_again() -> None:
+def test_a_close_by_the_client_is_answered_even_when_repeated() -> None:
     broker, client = opened()
     client.send(publication("q", b"x"), call(methods.ConnectionClose(200, "bye"), 0), publication("q", b"y"))
     assert client.names() == ["connection.close-ok"]
@@ -157,7 +157,7 @@ def test_a_client_that_says_goodbye_is_answered_and_may_say_it_again() -> None:
     assert client.names() == ["connection.close-ok"]
 
 
-def test_a_lost_socket_leaves_nothing_behind() -> None:
+def test_a_lost_socket_leaves_no_objects_behind() -> None:
     broker, client = opened()
     client.ask(methods.QueueDeclare(queue="mine", exclusive=True), methods.BasicConsume(queue="q"))
     client.connection.lost(1)
@@ -168,13 +168,13 @@ def test_a_lost_socket_leaves_nothing_behind() -> None:
 
 
 def declared(broker: Broker, count: int) -> Client:
-    """A client with so many exclusive queues."""
+    """A client with `count` exclusive queues."""
     client = broker.client()
     client.ask(*(methods.QueueDeclare(queue=f"q{number}", exclusive=True) for number in range(count)))
     return client
 
 
-def test_many_exclusive_queues_go_turn_by_turn_before_the_close_is_answered() -> None:
+def test_many_exclusive_queues_are_deleted_in_turns_before_close_ok() -> None:
     broker = Broker()
     client, other = declared(broker, 3 * REMOVED_PER_TURN), broker.client()
     assert client.ask(methods.ConnectionClose(), channel=0) == []
@@ -194,7 +194,7 @@ def test_many_exclusive_queues_go_turn_by_turn_before_the_close_is_answered() ->
     assert refused.method.reply_code == 404
 
 
-def test_a_few_exclusive_queues_are_gone_when_the_close_is_answered() -> None:
+def test_a_few_exclusive_queues_are_deleted_before_close_ok() -> None:
     broker = Broker()
     client = declared(broker, REMOVED_PER_TURN - 1)
     [heard] = client.ask(methods.ConnectionClose(), channel=0)
@@ -202,7 +202,7 @@ def test_a_few_exclusive_queues_are_gone_when_the_close_is_answered() -> None:
     assert not broker.services.vhost.queues
 
 
-def test_what_a_lost_client_had_sent_is_obeyed_turn_by_turn() -> None:
+def test_frames_received_before_the_socket_was_lost_are_processed_in_turns() -> None:
     broker = Broker()
     client = broker.client()
     declares = [call(methods.QueueDeclare(queue=f"q{number}")) for number in range(3)]
@@ -218,7 +218,7 @@ def test_what_a_lost_client_had_sent_is_obeyed_turn_by_turn() -> None:
 
 
 @pytest.mark.parametrize("has_consumer", [False, True])
-def test_what_is_lost_is_freed_without_a_search_for_cycles(has_consumer: bool) -> None:
+def test_a_lost_connection_is_freed_without_garbage_collection(has_consumer: bool) -> None:
     broker = Broker()
 
     def come_and_go() -> None:
@@ -241,7 +241,7 @@ def test_what_is_lost_is_freed_without_a_search_for_cycles(has_consumer: bool) -
         gc.enable()
 
 
-def test_what_ends_with_the_connection_is_not_handed_from_one_channel_to_the_next() -> None:
+def test_messages_of_a_lost_connection_are_not_delivered_to_its_other_channels() -> None:
     broker, client = opened()
     for number in (2, 3):
         client.ask(methods.ChannelOpen(), methods.BasicConsume(queue="q"), channel=number)
@@ -250,7 +250,7 @@ def test_what_ends_with_the_connection_is_not_handed_from_one_channel_to_the_nex
     assert broker.services.vhost.queues["q"].get().attempts == 1
 
 
-def test_an_unexpected_exception_ends_this_connection_and_no_other() -> None:
+def test_an_unexpected_exception_closes_one_connection_only() -> None:
     broker, client = opened()
     other = broker.client()
 
@@ -266,13 +266,13 @@ def test_an_unexpected_exception_ends_this_connection_and_no_other() -> None:
     assert other.ask(methods.BasicGet(queue="q"))[0].method.name == "basic.get-empty"
 
 
-def test_the_broker_may_end_a_connection() -> None:
+def test_the_broker_can_close_a_connection() -> None:
     _, client = opened()
     client.connection.close(ConnectionForced("broker forced connection closure with reason 'shutdown'"))
     assert closed_with(client).reply_code == 320
 
 
-def test_a_frame_for_a_channel_that_is_not_open_must_be_its_open() -> None:
+def test_a_frame_on_a_closed_channel_must_be_channel_open() -> None:
     _, client = opened()
     client.send(call(methods.BasicGet(queue="q"), 4))
     close = closed_with(client)
@@ -280,7 +280,7 @@ def test_a_frame_for_a_channel_that_is_not_open_must_be_its_open() -> None:
     assert (close.failed_class_id, close.failed_method_id) == (60, 70)
 
 
-def test_frames_of_other_channels_and_heartbeats_may_lie_between_those_of_a_message() -> None:
+def test_frames_of_other_channels_and_heartbeats_may_interrupt_a_message() -> None:
     broker, client = opened()
     client.ask(methods.ChannelOpen(), channel=2)
     one, body = publication("q", b"hello")[:-13], publication("q", b"hello")[-13:]
@@ -290,7 +290,7 @@ def test_frames_of_other_channels_and_heartbeats_may_lie_between_those_of_a_mess
     assert queue.unacked_octets == 10
 
 
-def test_heartbeats_go_out_and_their_absence_ends_the_connection() -> None:
+def test_heartbeats_are_sent_and_missing_ones_close_the_connection() -> None:
     broker = Broker()
     client = broker.client(heartbeat=2)
     assert client.connection.deadline() == 1000
@@ -320,7 +320,7 @@ def test_a_heartbeat_is_empty_and_on_channel_0(channel: int, payload: bytes, cod
     assert closed_with(client).reply_code == code
 
 
-def test_a_consumer_that_holds_a_delivery_too_long_is_cancelled_and_no_other() -> None:
+def test_a_consumer_beyond_its_acknowledgement_timeout_is_cancelled_and_no_other() -> None:
     broker = Broker(consumer_timeout_ms=10_000)
     client = broker.client()
     client.ask(methods.QueueDeclare(queue="q"), methods.QueueDeclare(queue="other"))
@@ -343,7 +343,7 @@ def test_a_consumer_that_holds_a_delivery_too_long_is_cancelled_and_no_other() -
     assert client.connection.is_open
 
 
-def test_a_handshake_that_hangs_is_dropped_without_a_word() -> None:
+def test_a_handshake_timeout_closes_the_socket_without_a_frame() -> None:
     client = Broker().connect()
     client.send(b"AMQP")
     due = client.connection.deadline()
@@ -353,7 +353,7 @@ def test_a_handshake_that_hangs_is_dropped_without_a_word() -> None:
     assert client.hear() == []
 
 
-def test_a_slow_socket_holds_the_consumers_back_until_it_has_room() -> None:
+def test_a_slow_socket_pauses_the_consumers() -> None:
     _, client = opened()
     client.ask(methods.BasicConsume(queue="q", no_ack=True))
     client.connection.pause_output()
@@ -363,7 +363,7 @@ def test_a_slow_socket_holds_the_consumers_back_until_it_has_room() -> None:
     assert client.bodies() == [b"x"]
 
 
-def test_an_output_is_announced_once_until_it_is_taken() -> None:
+def test_pending_output_is_announced_once() -> None:
     _, client = opened()
     client.hear()
     before = client.output_listener.count
@@ -375,7 +375,7 @@ def test_an_output_is_announced_once_until_it_is_taken() -> None:
 
 
 def say_in_turns(client: Client, *reads: bytes) -> None:
-    """Read all of `reads` before the first of them is obeyed to its end."""
+    """Receive all of `reads` before the first of them is fully processed."""
     for octets in reads:
         client.connection.receive(octets, client.now)
         assert client.connection.has_more
@@ -383,7 +383,7 @@ def say_in_turns(client: Client, *reads: bytes) -> None:
         client.connection.process_more(client.now)
 
 
-def test_a_turn_that_ends_behind_the_cause_of_a_close_loses_no_frame() -> None:
+def test_no_frame_is_lost_if_a_turn_ends_after_the_cause_of_a_close() -> None:
     _, client = opened()
     later = publication("q", b"x" * 100)
     say_in_turns(
@@ -395,14 +395,14 @@ def test_a_turn_that_ends_behind_the_cause_of_a_close_loses_no_frame() -> None:
     assert client.connection.is_finished
 
 
-def test_a_turn_that_ends_in_the_handshake_loses_no_frame() -> None:
+def test_no_frame_is_lost_if_a_turn_ends_during_the_handshake() -> None:
     client = Broker().connect()
     start = methods.ConnectionStartOk(mechanism="PLAIN", response="\0guest\0guest")
     say_in_turns(client, b"AMQP\x00\x00\x09\x01" + HEARTBEAT_FRAME * 10_000 + call(start, 0))
     assert client.names() == ["connection.start", "connection.tune"]
 
 
-def test_turns_keep_the_order_of_what_was_read() -> None:
+def test_turns_preserve_the_order_of_input() -> None:
     broker, client = opened()
     octets = b"".join(publication("q", b"%d" % number) for number in range(3_000))
     say_in_turns(client, octets[:70_001], octets[70_001:])
@@ -441,7 +441,7 @@ def test_messages_dropped_from_a_full_queue_count_as_work_of_the_turn() -> None:
     assert turns_for(client, publication("full", b"x") * count) == 2
 
 
-def test_a_client_that_is_alone_is_given_more_work_in_a_turn() -> None:
+def test_a_turn_of_the_only_client_may_do_more_work() -> None:
     _, client = opened()
     octets = publication("q", b"x") * (limits.WORK_SOLE_CLIENT_MAX // 5)
     assert turns_for(client, octets) >= 2
@@ -449,7 +449,7 @@ def test_a_client_that_is_alone_is_given_more_work_in_a_turn() -> None:
     assert not client.connection.has_more
 
 
-def test_deliveries_settled_at_once_count_as_work_of_the_turn() -> None:
+def test_deliveries_acknowledged_at_once_count_as_work_of_the_turn() -> None:
     _, client = opened()
     client.send(call(methods.BasicConsume(queue="q")), publication("q", b"x") * 2_000)
     settle = call(methods.BasicAck(0, True)) + publication("q", b"x")

@@ -1,4 +1,4 @@
-"""What whoever declares must be allowed."""
+"""Permissions required for a declaration."""
 
 import pytest
 from tests.unit.session.client import Broker
@@ -17,7 +17,7 @@ from warren.wire import methods
         ("amq.topic", None, None),
     ],
 )
-def test_a_dead_letter_key_takes_the_permission_for_its_topic(
+def test_a_dead_letter_routing_key_requires_the_topic_permission(
     exchange: str, key: str | None, code: int | None
 ) -> None:
     broker = Broker()

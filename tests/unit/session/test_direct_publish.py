@@ -1,4 +1,4 @@
-"""A message of somebody without a channel: the rules of one, and an answer when it is safe."""
+"""Publishing without a channel: the checks of a channel, and an answer when the message is safe."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ ORIGIN = ChannelOrigin(Peer(host="h", port=1, server_host="s", server_port=2), 1
 
 
 class Publishing:
-    """One publication: what came of it, once something did."""
+    """One publish, and its result once it has one."""
 
     def __init__(self, broker: Broker, exchange: str, key: str, **properties: object) -> None:
         self.is_routed: bool | None = None
@@ -45,7 +45,7 @@ class Publishing:
             self.error = error
 
 
-def test_it_is_routed_or_not() -> None:
+def test_a_message_is_routed_or_reported_as_unroutable() -> None:
     broker = Broker()
     broker.proposals.apply(DeclareQueue(vhost="/", name="q"))
     assert Publishing(broker, "", "q", content_type="text/plain").is_routed is True
@@ -60,7 +60,7 @@ def test_it_is_routed_or_not() -> None:
     )
 
 
-def test_what_a_channel_may_not_nobody_may() -> None:
+def test_the_checks_of_a_channel_apply() -> None:
     broker = Broker()
     broker.proposals.apply(DeclareExchange(vhost="/", name="inner", type="fanout", internal=True))
     for exchange, properties, kind in (
@@ -76,7 +76,7 @@ def test_what_a_channel_may_not_nobody_may() -> None:
     assert isinstance(Publishing(broker, "", "q").error, AccessRefused)
 
 
-def test_a_full_queue_that_refuses_makes_it_unsafe() -> None:
+def test_a_refusal_by_a_full_queue_is_reported() -> None:
     broker = Broker()
     arguments = {"x-max-length": 0, "x-overflow": "reject-publish"}
     broker.proposals.apply(DeclareQueue(vhost="/", name="full", arguments=arguments))
@@ -84,7 +84,7 @@ def test_a_full_queue_that_refuses_makes_it_unsafe() -> None:
 
 
 class SlowHost:
-    """In place of a virtual host: one with two queues that have to write the message first."""
+    """A virtual host with two queues that must write the message before they confirm it."""
 
     def __init__(self, services: VhostServices) -> None:
         self.name = services.vhost.name
@@ -102,7 +102,7 @@ class SlowHost:
 
 
 @pytest.mark.parametrize("is_refused", [False, True])
-def test_it_is_over_when_every_queue_has_answered(is_refused: bool) -> None:
+def test_the_publish_completes_when_every_queue_has_confirmed(is_refused: bool) -> None:
     broker = Broker()
     slow = SlowHost(broker.services)
     broker.services = replace(broker.services, vhost=slow)
@@ -118,7 +118,7 @@ def test_it_is_over_when_every_queue_has_answered(is_refused: bool) -> None:
         assert publishing.is_routed is True
 
 
-def test_each_key_of_a_copy_takes_the_permission_for_its_topic() -> None:
+def test_each_key_of_cc_and_bcc_requires_the_topic_permission() -> None:
     broker = Broker()
     broker.proposals.apply(
         SetTopicPermissions(user="guest", vhost="/", exchange="amq.topic", write="^k", read="")

@@ -1,4 +1,4 @@
-"""The handshake, phase by phase, with the answers measured on RabbitMQ 3.10.8."""
+"""The handshake, phase by phase, with the answers measured with RabbitMQ 3.10.8."""
 
 import pytest
 from tests.unit.access.dependencies import finished
@@ -42,7 +42,7 @@ ALICE = User(name="alice", password_hash=b"", hashing_algorithm="", tags=(), lim
 
 
 class OneUser:
-    """A gate for alice with the password pw, who may enter the virtual host /."""
+    """An admission control for alice with the password pw, who may open the virtual host /."""
 
     def mechanisms(self, peer: Peer) -> tuple[str, ...]:
         return ("PLAIN", "AMQPLAIN")
@@ -76,7 +76,7 @@ def at(phase: HandshakePhase, properties: dict[str, object] | None = None) -> Ha
     return handshake
 
 
-def test_a_client_comes_through_in_four_steps() -> None:
+def test_a_client_connects_in_four_steps() -> None:
     handshake = make()
     start = decode_method(handshake.receive_header(b"AMQP\x00\x00\x09\x01"))
     assert isinstance(start, ConnectionStart)
@@ -101,7 +101,7 @@ def test_a_client_comes_through_in_four_steps() -> None:
     assert handshake.deadline() is None
 
 
-def test_start_lists_the_nine_capabilities_that_clients_look_for() -> None:
+def test_start_lists_the_nine_capabilities_that_clients_check() -> None:
     start = decode_method(make().receive_header(PROTOCOL_HEADER))
     assert isinstance(start, ConnectionStart)
     properties = start.server_properties
@@ -125,7 +125,7 @@ def test_start_lists_the_nine_capabilities_that_clients_look_for() -> None:
         (b"AMQP\x01\x01\x09\x01", (8, 0)),
     ],
 )
-def test_older_headers_are_taken(header: bytes, version: tuple[int, int]) -> None:
+def test_older_protocol_headers_are_accepted(header: bytes, version: tuple[int, int]) -> None:
     start = decode_method(make().receive_header(header))
     assert isinstance(start, ConnectionStart)
     assert (start.version_major, start.version_minor) == version
@@ -146,7 +146,7 @@ def test_older_headers_are_taken(header: bytes, version: tuple[int, int]) -> Non
         b"\x16\x03\x01\x02\x00\x01\x00\x01",
     ],
 )
-def test_any_other_header_is_refused(header: bytes) -> None:
+def test_any_other_protocol_header_is_refused(header: bytes) -> None:
     handshake = make()
     assert handshake.receive_header(header) == b""
     assert handshake.phase is HandshakePhase.REFUSED
@@ -159,14 +159,14 @@ def fail(handshake: Handshake, method: Method) -> tuple[AmqpError, bool]:
     return caught.value, handshake.refuse(caught.value, START + 100)
 
 
-def test_a_wrong_password_is_told_to_a_client_that_can_be_told() -> None:
+def test_a_wrong_password_is_answered_if_the_client_has_the_capability() -> None:
     handshake = at(HandshakePhase.AWAIT_START_OK)
     error, is_told = fail(handshake, start_ok(CLOSES, "wrong"))
     assert (error.code, error.method_index, is_told) == (403, 0, True)
     assert handshake.deadline() is None
 
 
-def test_a_wrong_password_of_another_client_is_answered_with_three_seconds_of_silence() -> None:
+def test_a_wrong_password_is_otherwise_followed_by_three_seconds_of_silence() -> None:
     handshake = at(HandshakePhase.AWAIT_START_OK)
     _, is_told = fail(handshake, start_ok({}, "wrong"))
     assert not is_told
@@ -175,7 +175,7 @@ def test_a_wrong_password_of_another_client_is_answered_with_three_seconds_of_si
     assert handshake.is_expired(START + 3_100)
 
 
-def test_an_unknown_mechanism_is_answered_with_silence_even_then() -> None:
+def test_an_unknown_mechanism_is_followed_by_silence_despite_the_capability() -> None:
     error, is_told = fail(at(HandshakePhase.AWAIT_START_OK), ConnectionStartOk(CLOSES, "GSSAPI", "", "en_US"))
     assert isinstance(error, CommandInvalid)
     assert not is_told
@@ -191,7 +191,7 @@ def test_an_unknown_mechanism_is_answered_with_silence_even_then() -> None:
         (4096, 131072, "channel_max = 4096 is higher than the maximum allowed value (2047)"),
     ],
 )
-def test_limits_beyond_the_proposal_are_answered_with_silence(
+def test_limits_beyond_the_proposal_are_followed_by_silence(
     channels: int, frame_size: int, text: str
 ) -> None:
     error, is_told = fail(at(HandshakePhase.AWAIT_TUNE_OK, CLOSES), ConnectionTuneOk(channels, frame_size, 0))
@@ -200,7 +200,7 @@ def test_limits_beyond_the_proposal_are_answered_with_silence(
     assert not is_told
 
 
-def test_the_extremes_of_the_proposal_are_taken() -> None:
+def test_the_extreme_limits_are_accepted() -> None:
     handshake = at(HandshakePhase.AWAIT_TUNE_OK)
     finished(handshake.handle(ConnectionTuneOk(2047, 131072, 65535)))
     assert handshake.heartbeat_s == 65535
@@ -209,13 +209,13 @@ def test_the_extremes_of_the_proposal_are_taken() -> None:
     assert handshake.frame_size_max == 4096
 
 
-def test_a_refused_virtual_host_is_told() -> None:
+def test_a_refused_vhost_is_answered() -> None:
     error, is_told = fail(at(HandshakePhase.AWAIT_OPEN), ConnectionOpen("nope"))
     assert (error.code, error.reply_text, is_told) == (530, "NOT_ALLOWED - vhost nope not found", True)
     assert error.method_index == ConnectionOpen.index
 
 
-def test_a_frame_on_another_channel_is_told_only_when_open_is_awaited() -> None:
+def test_a_frame_on_another_channel_is_answered_only_when_open_is_awaited() -> None:
     error = UnexpectedFrame("type 1, all octets = <<0,20,0,10,0>>", method_index=0)
     for phase, is_told in (
         (HandshakePhase.AWAIT_START_OK, False),
@@ -225,7 +225,7 @@ def test_a_frame_on_another_channel_is_told_only_when_open_is_awaited() -> None:
         assert at(phase).refuse(error, START) is is_told
 
 
-def test_every_method_out_of_turn_is_refused() -> None:
+def test_every_method_out_of_order_is_refused() -> None:
     for phase in (HandshakePhase.AWAIT_START_OK, HandshakePhase.AWAIT_TUNE_OK, HandshakePhase.AWAIT_OPEN):
         for method in METHODS.values():
             if (phase, method) in TRANSITIONS:
@@ -237,7 +237,7 @@ def test_every_method_out_of_turn_is_refused() -> None:
             assert is_told is (phase is HandshakePhase.AWAIT_OPEN)
 
 
-def test_ten_seconds_are_all_there_is_for_every_phase_together() -> None:
+def test_all_phases_together_have_ten_seconds() -> None:
     for phase in (HandshakePhase.AWAIT_START_OK, HandshakePhase.AWAIT_TUNE_OK, HandshakePhase.AWAIT_OPEN):
         handshake = at(phase)
         assert handshake.deadline() == START + 10_000
@@ -245,14 +245,14 @@ def test_ten_seconds_are_all_there_is_for_every_phase_together() -> None:
         assert not handshake.is_expired(START + 9_999)
 
 
-def test_nothing_is_taken_after_a_refusal() -> None:
+def test_no_input_is_accepted_after_a_refusal() -> None:
     handshake = at(HandshakePhase.AWAIT_START_OK)
     fail(handshake, start_ok({}, "wrong"))
     with pytest.raises(ChannelNumberError):
         finished(handshake.handle(start_ok()))
 
 
-def test_time_that_the_peer_waited_for_us_is_not_its_own() -> None:
+def test_time_that_the_broker_takes_does_not_count_for_the_timeout() -> None:
     handshake = at(HandshakePhase.AWAIT_TUNE_OK)
     handshake.extend_deadline(500)
     assert handshake.deadline() == START + 10_500

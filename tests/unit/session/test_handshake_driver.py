@@ -1,4 +1,4 @@
-"""The way in while an answer is waited for."""
+"""The handshake while authentication is in progress."""
 
 from tests.unit.session.client import GUEST, Answer, Broker, OpenGate, call
 
@@ -16,7 +16,7 @@ START_OK = methods.ConnectionStartOk(
 
 
 class SlowGate(OpenGate):
-    """Says who somebody is when `answer` arrives."""
+    """An admission control whose answer arrives when the test calls `answer`."""
 
     def __init__(self) -> None:
         self.answer = Answer()
@@ -30,7 +30,7 @@ class SlowGate(OpenGate):
 
 
 class Scene:
-    """A client that has said who it is."""
+    """A client whose authentication is in progress."""
 
     def __init__(self) -> None:
         self.broker = Broker()
@@ -49,7 +49,7 @@ class Scene:
             self.connection.process_more(now)
 
 
-def test_nothing_is_read_and_no_time_passes_while_an_answer_is_looked_for() -> None:
+def test_during_authentication_nothing_is_read_and_the_timeout_is_suspended() -> None:
     scene = Scene()
     assert scene.connection.is_reading_paused
     assert scene.connection.deadline() is None
@@ -61,7 +61,7 @@ def test_nothing_is_read_and_no_time_passes_while_an_answer_is_looked_for() -> N
     assert scene.connection.deadline() == 70_000
 
 
-def test_what_came_meanwhile_is_obeyed_when_the_answer_is_there() -> None:
+def test_input_received_during_authentication_is_processed_after_it() -> None:
     scene = Scene()
     tune = methods.ConnectionTuneOk(channel_max=8, frame_max=4096, heartbeat=0)
     scene.client.send(call(tune, 0), call(methods.ConnectionOpen("/"), 0))
@@ -71,7 +71,7 @@ def test_what_came_meanwhile_is_obeyed_when_the_answer_is_there() -> None:
     assert scene.connection.is_open
 
 
-def test_a_refusal_that_comes_late_is_told() -> None:
+def test_a_late_refusal_is_answered() -> None:
     scene = Scene()
     scene.admission_control.is_right = False
     scene.arrive()
@@ -79,7 +79,7 @@ def test_a_refusal_that_comes_late_is_told() -> None:
     assert scene.connection.state is ConnectionState.CLOSING
 
 
-def test_a_client_that_has_gone_meanwhile_is_nobody() -> None:
+def test_a_client_that_disconnected_during_authentication_is_not_admitted() -> None:
     scene = Scene()
     scene.connection.lost(0)
     assert scene.connection.is_finished
@@ -88,7 +88,7 @@ def test_a_client_that_has_gone_meanwhile_is_nobody() -> None:
     assert scene.client.names() == []
 
 
-def test_a_header_in_pieces_is_one() -> None:
+def test_a_protocol_header_may_arrive_in_pieces() -> None:
     client = Broker().connect()
     for octet in b"AMQP\x00\x00\x09\x01":
         client.send(bytes((octet,)))

@@ -1,4 +1,4 @@
-"""Frames out: as few octets copied as may be, and none too large for the client."""
+"""Output frames: few copies, and no frame larger than the client accepts."""
 
 import pytest
 from tests.unit.session.client import CountingWake, Heard, parse
@@ -13,7 +13,7 @@ FRAME_SIZE_MAX = 4096
 
 
 class Waiting:
-    """Something whose answers are due; the outbox asks for them when it is taken."""
+    """A source of confirms; the outbox requests them when its contents are taken."""
 
     def __init__(self, outbox: Outbox) -> None:
         self.outbox = outbox
@@ -47,7 +47,7 @@ def sent(outbox: Outbox, message: Message, channel: int) -> list[Heard]:
 
 @pytest.mark.parametrize("size", [0, 1, 100, 4087, 4088, 4089, 8176, 8177, 50_000])
 @pytest.mark.parametrize("channel", [3, 4])
-def test_a_delivery_arrives_whole_in_frames_that_the_client_takes(size: int, channel: int) -> None:
+def test_a_delivery_is_split_into_frames_that_the_client_accepts(size: int, channel: int) -> None:
     outbox, _ = made()
     body = bytes(at % 251 for at in range(size))
     [heard] = sent(outbox, published(body, app_id="me"), channel)
@@ -56,7 +56,7 @@ def test_a_delivery_arrives_whole_in_frames_that_the_client_takes(size: int, cha
     assert heard.frames == -(-size // (FRAME_SIZE_MAX - 8))
 
 
-def test_deliveries_with_other_properties_sizes_and_channels_follow_each_other() -> None:
+def test_deliveries_with_different_properties_sizes_and_channels_are_encoded() -> None:
     outbox, _ = made()
     messages = [
         published(body, **properties)
@@ -71,7 +71,7 @@ def test_deliveries_with_other_properties_sizes_and_channels_follow_each_other()
         assert heard.properties == message.properties()
 
 
-def test_arguments_may_stand_behind_the_address() -> None:
+def test_arguments_may_follow_the_address() -> None:
     outbox, _ = made()
     message = published(b"x")
     whole = BasicGetOk(1, False, "ex", "k", 9).encode()
@@ -81,7 +81,7 @@ def test_arguments_may_stand_behind_the_address() -> None:
     assert (heard.method, heard.body) == (BasicGetOk(1, False, "ex", "k", 9), b"x")
 
 
-def test_it_wakes_once_until_it_is_taken() -> None:
+def test_the_listener_is_notified_once_until_output_is_taken() -> None:
     outbox, output_listener = made()
     for _ in range(3):
         outbox.method(1, ChannelOpenOk())
@@ -91,7 +91,7 @@ def test_it_wakes_once_until_it_is_taken() -> None:
     assert output_listener.count == 2
 
 
-def test_answers_that_are_due_are_asked_for_when_it_is_taken() -> None:
+def test_pending_confirms_are_requested_when_output_is_taken() -> None:
     outbox, output_listener = made()
     waiting = Waiting(outbox)
     outbox.flush_later(waiting)
@@ -102,7 +102,7 @@ def test_answers_that_are_due_are_asked_for_when_it_is_taken() -> None:
     assert outbox.take() == []
 
 
-def test_it_is_full_at_its_bound_or_while_the_socket_takes_nothing() -> None:
+def test_an_outbox_is_full_at_its_bound_or_while_the_socket_is_blocked() -> None:
     outbox, _ = made()
     outbox.raw(bytes(OUTBOX_SIZE_MAX - 1))
     assert not outbox.is_full()
@@ -114,7 +114,7 @@ def test_it_is_full_at_its_bound_or_while_the_socket_takes_nothing() -> None:
     assert outbox.is_full()
 
 
-def test_those_that_it_held_back_are_given_once_each() -> None:
+def test_paused_consumers_are_returned_once_each() -> None:
     outbox, _ = made()
     one, two = object(), object()
     for subscriber in (one, two, one):
@@ -123,7 +123,7 @@ def test_those_that_it_held_back_are_given_once_each() -> None:
     assert outbox.take_held_back() == []
 
 
-def test_it_counts_what_waits_and_what_ever_came() -> None:
+def test_pending_and_total_bytes_are_counted() -> None:
     outbox, _ = made()
     outbox.raw(b"12345")
     outbox.take()
@@ -131,7 +131,7 @@ def test_it_counts_what_waits_and_what_ever_came() -> None:
     assert (outbox.size, outbox.total) == (3, 8)
 
 
-def test_a_large_body_goes_to_the_socket_where_it_lies() -> None:
+def test_a_large_body_is_passed_to_the_socket_without_copying() -> None:
     outbox, _ = made()
     outbox.frame_size_max = 131_072
     message = published(bytes(20_000))
@@ -145,7 +145,7 @@ def test_a_large_body_goes_to_the_socket_where_it_lies() -> None:
     assert len(b"".join(chunks)) == 6 + 4 + len(message.address) + middle + len(message.content) + 5
 
 
-def test_a_body_that_is_cut_is_not_copied() -> None:
+def test_a_body_in_several_frames_is_not_copied() -> None:
     outbox, _ = made()
     outbox.frame_size_max = 131_072
     message = published(bytes(300_000))
@@ -155,7 +155,7 @@ def test_a_body_that_is_cut_is_not_copied() -> None:
     assert all(part.obj is message.content for part in parts)
 
 
-def test_what_is_small_leaves_as_one_chunk() -> None:
+def test_small_output_leaves_as_one_chunk() -> None:
     outbox, _ = made()
     for _ in range(1000):
         outbox.content(1, b"head", published(b"abc"), b"")

@@ -1,4 +1,4 @@
-"""Facts about the other end."""
+"""Facts about the peer of a connection."""
 
 import pytest
 
@@ -19,11 +19,11 @@ from warren.session.peer import Peer
         ("unix", False),
     ],
 )
-def test_loopback_is_judged_by_the_address_of_the_client(host: str, expected: bool) -> None:
+def test_loopback_is_determined_by_the_address_of_the_client(host: str, expected: bool) -> None:
     peer = Peer(host=host, port=1, server_host="127.0.0.1", server_port=5672)
     assert peer.is_loopback is expected
 
 
-def test_the_name_is_both_ends() -> None:
+def test_the_connection_name_contains_both_ends() -> None:
     peer = Peer(host="10.0.0.1", port=40000, server_host="10.0.0.2", server_port=5672)
     assert peer.name == "10.0.0.1:40000 -> 10.0.0.2:5672"

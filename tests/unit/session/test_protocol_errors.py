@@ -1,10 +1,10 @@
-"""How a close is worded."""
+"""The texts of close methods."""
 
 from warren.errors import NotFound
 from warren.session.protocol_errors import close_text
 
 
-def test_a_text_that_fits_is_told_whole() -> None:
+def test_a_short_text_is_sent_unchanged() -> None:
     assert close_text(NotFound("no queue 'q' in vhost '/'")) == "NOT_FOUND - no queue 'q' in vhost '/'"
 
 

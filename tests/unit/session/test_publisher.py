@@ -1,4 +1,4 @@
-"""Frames become a message, the same one however they came, and an answer."""
+"""Assembly of frames to messages, permissions, routes and confirms of a publishing channel."""
 
 import pytest
 from tests.unit.session.client import Broker, Client, call, frame, publication
@@ -57,7 +57,7 @@ def test_a_message_is_the_same_however_its_octets_came(size: int) -> None:
     assert (message.flags, message.priority, message.body_size) == (whole.flags, whole.priority, 11)
 
 
-def test_messages_with_other_properties_follow_each_other() -> None:
+def test_messages_with_different_properties_are_published() -> None:
     broker, client = opened()
     kinds = (
         {},
@@ -82,7 +82,7 @@ def test_messages_with_equal_properties_share_them() -> None:
     assert one.property_list is two.property_list is three.property_list
 
 
-def test_a_body_may_come_in_any_number_of_frames_and_empty_ones_between() -> None:
+def test_a_body_may_come_in_many_frames_some_of_them_empty() -> None:
     for pieces in ((b"hel", b"lo"), (b"", b"hello"), (b"h", b"", b"ell", b"o"), (b"hello",)):
         broker, client = opened()
         client.send(PUBLISH, header(5), *(frame(3, 1, piece) for piece in pieces))
@@ -98,7 +98,7 @@ def test_a_message_without_a_body_has_no_body_frame() -> None:
     assert (kept(broker).body, kept(broker).body) == (b"", b"")
 
 
-def test_the_messages_of_two_channels_may_be_mixed_frame_by_frame() -> None:
+def test_messages_of_two_channels_may_be_interleaved() -> None:
     broker, client = opened()
     client.ask(methods.ChannelOpen(), channel=2)
     other = call(methods.BasicPublish(routing_key="q"), 2)
@@ -107,7 +107,7 @@ def test_the_messages_of_two_channels_may_be_mixed_frame_by_frame() -> None:
     assert [kept(broker).body for _ in range(2)] == [b"two", b"1!"]
 
 
-def test_a_body_that_is_too_long_ends_the_connection() -> None:
+def test_a_body_that_is_too_long_closes_the_connection() -> None:
     for pieces in ((b"hello!",), (b"hel", b"lo!")):
         _, client = opened()
         client.send(PUBLISH, header(5), *(frame(3, 1, piece) for piece in pieces))
@@ -128,7 +128,7 @@ def test_a_body_that_is_too_long_ends_the_connection() -> None:
         [PUBLISH, frame(2, 1, b"\x00\x3c\x00\x01" + bytes(10))],
     ],
 )
-def test_frames_out_of_order_end_the_connection(frames: list[bytes]) -> None:
+def test_frames_out_of_order_close_the_connection(frames: list[bytes]) -> None:
     _, client = opened()
     client.send(*frames)
     assert closed_with(client)[:2] == ("connection.close", 505)
@@ -139,7 +139,7 @@ def test_frames_out_of_order_end_the_connection(frames: list[bytes]) -> None:
     [bytes(length) for length in range(7)]
     + [b"\x00\x01q", b"\x00\x05q\x00", b"\x09q\x00", b"\x00\x01q\x00\x00", b"\xff\xff\xff"],
 )
-def test_a_publish_that_is_cut_short_or_too_long_ends_the_connection(payload: bytes) -> None:
+def test_a_truncated_or_overlong_publish_closes_the_connection(payload: bytes) -> None:
     broker, client = opened()
     client.send(frame(1, 1, b"\x00\x3c\x00\x28\x00\x00" + payload), header(0))
     if payload == bytes(3):
@@ -149,14 +149,14 @@ def test_a_publish_that_is_cut_short_or_too_long_ends_the_connection(payload: by
 
 
 @pytest.mark.parametrize("payload", [b"", b"\x00\x3c", bytes(13), b"\x00\x3c" + bytes(11) + b"\xff\xff"])
-def test_a_header_that_is_no_header_ends_the_connection(payload: bytes) -> None:
+def test_a_malformed_content_header_closes_the_connection(payload: bytes) -> None:
     broker, client = opened()
     client.send(PUBLISH, frame(2, 1, payload))
     assert closed_with(client)[0] == "connection.close"
     assert broker.reports == []
 
 
-def test_a_message_that_is_too_large_is_refused_by_its_header() -> None:
+def test_a_message_that_is_too_large_is_refused_at_its_header() -> None:
     _, client = opened(message_size_max=100)
     client.send(PUBLISH, header(101))
     text = "PRECONDITION_FAILED - message size 101 is larger than configured max size 100"
@@ -164,7 +164,7 @@ def test_a_message_that_is_too_large_is_refused_by_its_header() -> None:
 
 
 @pytest.mark.parametrize("size", [2**31, 2**32 - 1, 2**32, 2**32 + 5, 2**63, 2**64 - 1])
-def test_hostile_sizes_are_refused_as_they_are(size: int) -> None:
+def test_hostile_sizes_are_refused_with_the_value(size: int) -> None:
     _, client = opened()
     client.send(PUBLISH, header(size))
     assert closed_with(client)[2].startswith(f"PRECONDITION_FAILED - message size {size} is larger")
@@ -179,7 +179,7 @@ def test_immediate_is_not_implemented() -> None:
 # --- permission ---------------------------------------------------------------------------------
 
 
-def test_an_address_is_asked_for_again_when_permissions_change() -> None:
+def test_permissions_are_checked_again_when_they_change() -> None:
     broker, client = opened()
     client.send(publication("q", b"1"), publication("q", b"2"))
     forbidden = SetPermissions(user="guest", vhost="/", configure="", write="^$", read=".*")
@@ -189,7 +189,7 @@ def test_an_address_is_asked_for_again_when_permissions_change() -> None:
     assert broker.services.vhost.queues["q"].published_count == 2
 
 
-def test_an_address_is_asked_for_again_when_the_exchange_is_gone() -> None:
+def test_an_address_is_checked_again_when_its_exchange_is_deleted() -> None:
     _, client = opened()
     client.ask(methods.ExchangeDeclare(exchange="ex"))
     client.send(publication("q", b"1", exchange="ex"))
@@ -207,7 +207,7 @@ def test_a_refused_address_stays_refused() -> None:
         client.ask(methods.ChannelCloseOk(), methods.ChannelOpen())
 
 
-def test_more_addresses_than_are_remembered_all_arrive() -> None:
+def test_more_addresses_than_the_cache_holds_are_all_published() -> None:
     broker, client = opened()
     client.ask(methods.QueueBind(queue="q", exchange="amq.fanout"))
     count = PUBLISHER_ADDRESSES_MAX + 10
@@ -218,7 +218,7 @@ def test_more_addresses_than_are_remembered_all_arrive() -> None:
     assert keys == [f"k{number}" for number in [*range(count), 0, 1]]
 
 
-def test_addresses_that_are_asked_for_one_by_one_all_arrive() -> None:
+def test_alternating_addresses_are_all_published() -> None:
     broker, client = opened()
     topics = SetTopicPermissions(user="guest", vhost="/", exchange="amq.topic", write="^k", read=".*")
     broker.proposals.apply(topics)
@@ -232,7 +232,7 @@ def test_addresses_that_are_asked_for_one_by_one_all_arrive() -> None:
 
 
 @pytest.mark.parametrize("copies", [{"CC": ["kept", "x"]}, {"BCC": ["x"]}, {"CC": ["x" * 300]}])
-def test_who_may_not_publish_with_each_key_of_cc_and_bcc_may_not_publish(copies: dict[str, object]) -> None:
+def test_publishing_requires_permission_for_each_key_of_cc_and_bcc(copies: dict[str, object]) -> None:
     broker, client = opened()
     topics = SetTopicPermissions(user="guest", vhost="/", exchange="amq.topic", write="^k", read=".*")
     broker.proposals.apply(topics)
@@ -244,7 +244,7 @@ def test_who_may_not_publish_with_each_key_of_cc_and_bcc_may_not_publish(copies:
     assert broker.services.vhost.queues["q"].published_count == 2
 
 
-def test_nor_may_it_be_published_in_a_transaction() -> None:
+def test_in_a_transaction_each_key_of_cc_and_bcc_requires_permission() -> None:
     broker, client = opened()
     topics = SetTopicPermissions(user="guest", vhost="/", exchange="amq.topic", write="^k", read=".*")
     broker.proposals.apply(topics)
@@ -270,7 +270,7 @@ def test_messages_to_one_address_share_its_octets_however_they_are_mixed() -> No
     assert len({id(address) for address in addresses}) == 2
 
 
-def test_a_binding_made_between_two_messages_counts_for_the_second() -> None:
+def test_a_new_binding_applies_to_the_next_message() -> None:
     broker, client = opened()
     client.ask(
         methods.QueueDeclare(queue="r"), methods.QueueBind(queue="q", exchange="amq.topic", routing_key="k")
@@ -282,7 +282,7 @@ def test_a_binding_made_between_two_messages_counts_for_the_second() -> None:
     assert counts == {"q": 3, "r": 2}
 
 
-def test_headers_decide_anew_for_each_message() -> None:
+def test_a_headers_exchange_routes_each_message_anew() -> None:
     broker, client = opened()
     client.ask(
         methods.QueueDeclare(queue="r"),
@@ -295,7 +295,7 @@ def test_headers_decide_anew_for_each_message() -> None:
     assert counts == {"q": 2, "r": 2}
 
 
-def test_a_copy_goes_where_it_says_though_the_route_is_known() -> None:
+def test_cc_keys_are_routed_although_the_route_is_cached() -> None:
     broker, client = opened()
     client.ask(methods.QueueDeclare(queue="r"))
     client.send(publication("q", b"1"), publication("q", b"2", headers={"CC": ["r"]}), publication("q", b"3"))
@@ -306,7 +306,7 @@ def test_a_copy_goes_where_it_says_though_the_route_is_known() -> None:
 # --- answers ------------------------------------------------------------------------------------
 
 
-def test_what_nobody_gets_is_returned_if_it_is_mandatory_and_then_confirmed() -> None:
+def test_an_unroutable_mandatory_message_is_returned_and_then_confirmed() -> None:
     _, client = opened()
     client.ask(methods.ConfirmSelect())
     client.send(publication("nobody", b"x", mandatory=True, app_id="me"), publication("nobody", b"y"))
@@ -316,7 +316,7 @@ def test_what_nobody_gets_is_returned_if_it_is_mandatory_and_then_confirmed() ->
     assert ack.method == methods.BasicAck(2, True)
 
 
-def test_what_a_full_queue_refuses_is_nacked() -> None:
+def test_a_message_refused_by_a_full_queue_is_nacked() -> None:
     _, client = opened()
     arguments = {"x-max-length": 1, "x-overflow": "reject-publish"}
     client.ask(methods.QueueDeclare(queue="full", arguments=arguments), methods.ConfirmSelect())
@@ -337,7 +337,7 @@ def test_what_a_full_queue_refuses_is_nacked() -> None:
         ({"reply_to": "amq.rabbitmq.reply-to"}, "fast reply consumer does not exist"),
     ],
 )
-def test_properties_that_cannot_be_true_close_the_channel(properties: dict[str, object], text: str) -> None:
+def test_invalid_properties_close_the_channel(properties: dict[str, object], text: str) -> None:
     _, client = opened()
     client.send(publication("q", b"x", **properties))
     assert closed_with(client) == ("channel.close", 406, f"PRECONDITION_FAILED - {text}")

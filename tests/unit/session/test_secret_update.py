@@ -1,4 +1,4 @@
-"""Another token for the one with which a client came in."""
+"""Replacing the token of a connection with `connection.update-secret`."""
 
 from tests.unit.session.client import Broker, OpenGate, publication
 
@@ -14,7 +14,7 @@ ALL = ("configure:*/*", "write:*/*", "read:*/*")
 
 
 class TokenGate(OpenGate):
-    """Reads "scope scope …" as a token; it ends at 1,000 ms, and one that renews it at 5,000."""
+    """Reads "scope scope …" as a token that expires at 1,000 ms; a renewal expires at 5,000."""
 
     async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> User:
         return token_user("guest", Scopes(ALL), 1_000)
@@ -26,7 +26,7 @@ class TokenGate(OpenGate):
 
 
 class Scene:
-    """A client that came with a token, and has a queue."""
+    """A client that connected with a token, and has a queue."""
 
     def __init__(self) -> None:
         self.broker = Broker()
@@ -35,12 +35,12 @@ class Scene:
         self.client.ask(methods.QueueDeclare(queue="q"))
 
     def renew(self, secret: str) -> list[str]:
-        """What the broker says to the new secret."""
+        """The answer of the broker to the new secret."""
         heard = self.client.ask(methods.ConnectionUpdateSecret(new_secret=secret, reason=""), channel=0)
         return [one.method.name for one in heard]
 
 
-def test_a_connection_is_closed_when_its_token_ends() -> None:
+def test_a_connection_is_closed_when_its_token_expires() -> None:
     scene = Scene()
     connection = scene.client.connection
     assert connection.deadline() == 1_000
@@ -52,7 +52,7 @@ def test_a_connection_is_closed_when_its_token_ends() -> None:
     assert closed.method.reply_text == "CONNECTION_FORCED - the token of user 'guest' has expired"
 
 
-def test_a_new_token_moves_the_end() -> None:
+def test_a_new_token_extends_the_connection() -> None:
     scene = Scene()
     assert scene.renew(" ".join(ALL)) == ["connection.update-secret-ok"]
     assert scene.client.connection.deadline() == 5_000
@@ -60,7 +60,7 @@ def test_a_new_token_moves_the_end() -> None:
     assert scene.client.connection.is_open
 
 
-def test_what_it_does_not_grant_is_gone_at_once_for_publishers_too() -> None:
+def test_permissions_missing_in_a_new_token_are_revoked_at_once() -> None:
     scene = Scene()
     publish = publication("q", b"m", exchange="amq.direct")
     scene.client.send(publish)
@@ -70,7 +70,7 @@ def test_what_it_does_not_grant_is_gone_at_once_for_publishers_too() -> None:
     assert scene.client.names() == ["channel.close"]
 
 
-def test_a_consumer_that_may_not_read_any_more_is_cancelled() -> None:
+def test_a_consumer_that_lost_its_read_permission_is_cancelled() -> None:
     scene = Scene()
     scene.client.ask(methods.BasicConsume(queue="q", consumer_tag="c"))
     assert scene.renew("read:*/q write:*/q") == ["connection.update-secret-ok"]
@@ -78,13 +78,13 @@ def test_a_consumer_that_may_not_read_any_more_is_cancelled() -> None:
     assert scene.broker.services.vhost.queues["q"].consumer_count == 0
 
 
-def test_a_secret_that_is_refused_ends_the_connection() -> None:
+def test_a_refused_secret_closes_the_connection() -> None:
     scene = Scene()
     assert scene.renew("wrong") == ["connection.close"]
     assert scene.client.connection.state is ConnectionState.CLOSING
 
 
-def test_without_a_token_there_is_nothing_to_renew() -> None:
+def test_a_connection_without_a_token_cannot_update_its_secret() -> None:
     broker = Broker()
     client = broker.client()
     heard = client.ask(methods.ConnectionUpdateSecret(new_secret="any", reason=""), channel=0)

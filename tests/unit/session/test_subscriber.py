@@ -1,4 +1,4 @@
-"""What a channel consumes: prefetch of each kind, settling, and who is told of an end."""
+"""Consumers of a channel: prefetch, acknowledgement, and cancellation."""
 
 import pytest
 from tests.unit.session.client import Broker, Client, call, publication
@@ -20,7 +20,7 @@ def consuming(*qos: methods.BasicQos, consumers: int = 1) -> tuple[Broker, Clien
     return broker, client
 
 
-def test_the_prefetch_of_a_consumer_is_its_own() -> None:
+def test_prefetch_count_applies_to_each_consumer() -> None:
     _, client = consuming(methods.BasicQos(prefetch_count=2), consumers=2)
     assert client.bodies() == [b"0", b"1", b"2", b"3"]
     client.send(call(methods.BasicAck(1)))
@@ -29,14 +29,14 @@ def test_the_prefetch_of_a_consumer_is_its_own() -> None:
     assert client.bodies() == [b"5", b"6", b"7"]
 
 
-def test_the_prefetch_of_a_channel_is_shared() -> None:
+def test_global_prefetch_is_shared_by_the_channel() -> None:
     _, client = consuming(methods.BasicQos(prefetch_count=3, is_global=True), consumers=2)
     assert client.bodies() == [b"0", b"1", b"2"]
     client.send(call(methods.BasicNack(2, True, False)))
     assert client.bodies() == [b"3", b"4"]
 
 
-def test_queues_that_share_the_prefetch_of_a_channel_all_have_their_turns() -> None:
+def test_queues_that_share_a_global_prefetch_take_turns() -> None:
     client = Broker().client()
     client.ask(methods.BasicQos(prefetch_count=1, is_global=True))
     for name in ("q", "r", "s"):
@@ -50,14 +50,14 @@ def test_queues_that_share_the_prefetch_of_a_channel_all_have_their_turns() -> N
     assert sorted(served) == [b"q"] * 3 + [b"r"] * 3 + [b"s"] * 3
 
 
-def test_a_larger_prefetch_lets_the_channel_go_on_at_once() -> None:
+def test_raising_the_prefetch_resumes_delivery_at_once() -> None:
     _, client = consuming(methods.BasicQos(prefetch_count=1, is_global=True))
     assert client.bodies() == [b"0"]
     client.send(call(methods.BasicQos(prefetch_count=0, is_global=True)))
     assert len(client.bodies()) == 9
 
 
-def test_a_consumer_without_acknowledgements_knows_no_prefetch() -> None:
+def test_prefetch_does_not_apply_without_acknowledgements() -> None:
     _, client = consuming(methods.BasicQos(prefetch_count=1))
     client.hear()
     client.ask(methods.BasicCancel("c0"))
@@ -65,7 +65,7 @@ def test_a_consumer_without_acknowledgements_knows_no_prefetch() -> None:
     assert len(client.bodies()) == 9
 
 
-def test_what_is_requeued_comes_again_as_such() -> None:
+def test_requeued_messages_are_redelivered() -> None:
     _, client = consuming(methods.BasicQos(prefetch_count=2))
     client.hear()
     again = client.ask(methods.BasicNack(2, True, True))
@@ -75,7 +75,7 @@ def test_what_is_requeued_comes_again_as_such() -> None:
     ]
 
 
-def test_a_cancelled_consumer_leaves_what_it_has_with_the_channel() -> None:
+def test_unacknowledged_messages_of_a_cancelled_consumer_stay_with_the_channel() -> None:
     broker, client = consuming(methods.BasicQos(prefetch_count=2))
     client.hear()
     assert client.ask(methods.BasicCancel("c0"))[0].method == methods.BasicCancelOk("c0")
@@ -84,7 +84,7 @@ def test_a_cancelled_consumer_leaves_what_it_has_with_the_channel() -> None:
     assert client.ask(methods.BasicCancel("nobody"))[0].method == methods.BasicCancelOk("nobody")
 
 
-def test_tags_are_not_used_twice_and_may_be_used_again() -> None:
+def test_consumer_tags_are_unique_and_can_be_reused() -> None:
     _, client = consuming()
     client.hear()
     client.ask(methods.BasicCancel("c0"))
@@ -93,7 +93,7 @@ def test_tags_are_not_used_twice_and_may_be_used_again() -> None:
     assert (close.method.name, close.method.reply_code) == ("connection.close", 530)
 
 
-def test_a_deletion_ends_the_consumers_after_its_answer_and_tells_who_wants_to_know() -> None:
+def test_deleting_a_queue_cancels_its_consumers_after_the_answer() -> None:
     broker, client = consuming()
     silent = broker.client(capabilities={})
     silent.ask(methods.BasicConsume(queue="q"))
@@ -106,7 +106,7 @@ def test_a_deletion_ends_the_consumers_after_its_answer_and_tells_who_wants_to_k
     assert client.ask(methods.BasicAck(1)) == []
 
 
-def test_a_closed_channel_gives_everything_back_in_order() -> None:
+def test_closing_a_channel_requeues_its_messages_in_order() -> None:
     broker, client = consuming(methods.BasicQos(prefetch_count=3), consumers=2)
     client.ask(methods.ChannelClose())
     queue = broker.services.vhost.queues["q"]
@@ -116,7 +116,7 @@ def test_a_closed_channel_gives_everything_back_in_order() -> None:
     assert [one.attempts for one in first] == [1] * 6 + [0]
 
 
-def test_a_get_has_a_tag_of_the_channel_and_says_how_many_wait() -> None:
+def test_get_uses_a_delivery_tag_of_the_channel_and_returns_the_message_count() -> None:
     _, client = consuming(methods.BasicQos(prefetch_count=1))
     client.hear()
     first, second = client.ask(methods.BasicGet(queue="q", no_ack=True), methods.BasicGet(queue="q"))
@@ -127,12 +127,12 @@ def test_a_get_has_a_tag_of_the_channel_and_says_how_many_wait() -> None:
 
 
 def taken_back(broker: Broker, client: Client, *tags: int) -> int:
-    """Have an operator take deliveries of channel 1 back."""
+    """Revoke deliveries of channel 1 as an operator."""
     (connection,) = broker.server.connections
     return connection.channels[1].revoke(tags)
 
 
-def test_what_is_taken_back_goes_to_its_place_and_frees_the_prefetch() -> None:
+def test_a_revoked_delivery_returns_to_its_position_and_frees_the_prefetch() -> None:
     broker, client = consuming(methods.BasicQos(prefetch_count=2))
     other = broker.client()
     assert client.bodies() == [b"0", b"1"]
@@ -142,26 +142,26 @@ def test_what_is_taken_back_goes_to_its_place_and_frees_the_prefetch() -> None:
 
 
 def broker_without(broker: Broker, client: Client) -> Broker:
-    """`broker` when `client` is gone."""
+    """`broker` after `client` has disconnected."""
     client.send(call(methods.ConnectionClose(200, "", 0, 0), 0))
     return broker
 
 
-def test_a_late_settlement_of_what_was_taken_back_closes_nothing() -> None:
+def test_a_late_acknowledgement_of_a_revoked_delivery_is_ignored() -> None:
     broker, client = consuming(methods.BasicQos(prefetch_count=3))
     client.hear()
     assert taken_back(broker, client, 1, 2) == 2
     assert [(one.body, one.method.redelivered) for one in client.hear()] == [(b"0", True), (b"1", True)]
     client.send(call(methods.BasicAck(1)), call(methods.BasicNack(2)), call(methods.BasicReject(1)))
     assert client.names() == []
-    # Tag 3 is held still, and what came again is 4 and 5.
+    # Tag 3 is still unacknowledged, and the redelivered messages have the tags 4 and 5.
     client.send(call(methods.BasicAck(3)))
     assert client.bodies() == [b"3"]
     client.send(call(methods.BasicAck(3)))
     assert client.names() == ["channel.close"]
 
 
-def test_multiple_over_what_was_taken_back_settles_the_rest() -> None:
+def test_acknowledging_multiple_skips_revoked_deliveries() -> None:
     broker, client = consuming(methods.BasicQos(prefetch_count=3))
     client.hear()
     broker.services.vhost.queues["q"].pause()
@@ -172,7 +172,7 @@ def test_multiple_over_what_was_taken_back_settles_the_rest() -> None:
     assert (queue.unacked_count, queue.message_count) == (0, 8)
 
 
-def test_what_waits_for_its_commit_is_not_taken_back() -> None:
+def test_a_delivery_acknowledged_in_a_transaction_is_not_revoked() -> None:
     broker, client = consuming(methods.BasicQos(prefetch_count=2))
     client.hear()
     client.ask(methods.TxSelect())
@@ -180,19 +180,19 @@ def test_what_waits_for_its_commit_is_not_taken_back() -> None:
     assert taken_back(broker, client, 1, 2) == 1
     client.hear()
     client.send(call(methods.BasicAck(2)), call(methods.TxCommit()))
-    # What was taken back was handed out again, and only the first is done with.
+    # The revoked message was delivered again, and only the first is acknowledged.
     assert client.names() == ["basic.deliver", "tx.commit-ok"]
     assert broker.services.vhost.queues["q"].acknowledged_count == 1
 
 
-def test_the_prefetch_of_a_channel_has_room_for_what_was_taken_back() -> None:
+def test_revoked_deliveries_free_the_global_prefetch() -> None:
     broker, client = consuming(methods.BasicQos(prefetch_count=1, is_global=True))
     assert client.bodies() == [b"0"]
     assert taken_back(broker, client, 1) == 1
     assert client.bodies() == [b"0"]
 
 
-def test_a_channel_has_so_many_consumers_at_most() -> None:
+def test_the_number_of_consumers_of_a_channel_is_bounded() -> None:
     client = Broker(consumers_per_channel_max=2).client()
     client.ask(methods.QueueDeclare(queue="q"))
     for tag in ("a", "b"):
@@ -207,7 +207,7 @@ def test_a_channel_has_so_many_consumers_at_most() -> None:
     )
 
 
-def test_a_queue_has_so_many_consumers_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_consumers_of_a_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consuming_half, "QUEUE_CONSUMERS_MAX", 2)
     broker = Broker()
     clients = [broker.client() for _ in range(3)]

@@ -1,4 +1,4 @@
-"""What one client held is back, all of it and in order, before another is given anything."""
+"""All messages of a failed consumer are requeued, in order, before another consumer receives any."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,9 @@ DIGITS = [b"%d" % number for number in range(8)]
 
 
 def held_and_waiting(arguments: dict[str, object], *, channels: int = 1) -> tuple[Client, Client]:
-    """One who holds the first of eight messages, each of its channels some, and one who waits for them."""
+    """A client with the first of eight messages unacknowledged on several channels, and a second one that
+    waits.
+    """
     broker = Broker()
     first, second = broker.client(), broker.client()
     first.ask(methods.QueueDeclare(queue="q", arguments=arguments))
@@ -67,7 +69,7 @@ ENDS = [closes_channel, fails_channel, closes_connection, is_lost, is_killed, hi
 
 
 @pytest.mark.parametrize("ends", ENDS)
-def test_the_next_active_consumer_gets_all_in_order(ends: Callable[[Client], None]) -> None:
+def test_the_next_active_consumer_receives_all_messages_in_order(ends: Callable[[Client], None]) -> None:
     first, second = held_and_waiting(SINGLE)
     consumes(second)
     ends(first)
@@ -83,7 +85,7 @@ def test_the_next_active_consumer_may_be_on_another_channel_of_the_connection() 
 
 
 @pytest.mark.parametrize("ends", [closes_connection, is_lost, is_killed, hits_an_error])
-def test_what_several_channels_held_in_turn_comes_in_order(ends: Callable[[Client], None]) -> None:
+def test_messages_of_several_channels_are_redelivered_in_order(ends: Callable[[Client], None]) -> None:
     first, second = held_and_waiting({}, channels=2)
     consumes(second)
     assert second.bodies() == [b"6", b"7"]
@@ -91,7 +93,7 @@ def test_what_several_channels_held_in_turn_comes_in_order(ends: Callable[[Clien
     assert second.bodies() == DIGITS[:6]
 
 
-def test_what_two_consumers_hold_too_long_is_back_before_another_gets_any_of_it() -> None:
+def test_messages_of_two_timed_out_consumers_are_requeued_before_any_is_redelivered() -> None:
     broker = Broker(consumer_timeout_ms=10_000)
     first, second = broker.client(), broker.client()
     first.ask(methods.QueueDeclare(queue="q"), methods.BasicQos(prefetch_count=3))
@@ -105,7 +107,7 @@ def test_what_two_consumers_hold_too_long_is_back_before_another_gets_any_of_it(
 
 
 @pytest.mark.parametrize("ends", [*ENDS[:-1], requeues, recovers])
-def test_what_a_cancelled_active_consumer_holds_comes_before_the_rest(ends: Callable[[Client], None]) -> None:
+def test_messages_of_a_cancelled_active_consumer_precede_the_others(ends: Callable[[Client], None]) -> None:
     first, second = held_and_waiting(SINGLE)
     consumes(second)
     first.ask(methods.BasicCancel("c1"))
@@ -127,7 +129,7 @@ def acknowledges_all(client: Client) -> None:
 
 
 @pytest.mark.parametrize("settles", [acknowledges, rejects, acknowledges_all])
-def test_the_next_active_consumer_gets_the_rest_when_some_of_it_is_settled(
+def test_the_next_active_consumer_receives_the_unacknowledged_rest(
     settles: Callable[[Client], None],
 ) -> None:
     first, second = held_and_waiting(SINGLE)
@@ -137,7 +139,7 @@ def test_the_next_active_consumer_gets_the_rest_when_some_of_it_is_settled(
     assert second.bodies() == DIGITS[6:]
 
 
-def test_the_next_active_consumer_gets_the_rest_when_something_is_published() -> None:
+def test_a_publish_during_failover_does_not_change_the_order() -> None:
     first, second = held_and_waiting(SINGLE)
     consumes(second)
     first.ask(methods.BasicCancel("c1"))

@@ -1,4 +1,4 @@
-"""What is held up while there is an alarm, and what is not."""
+"""Publishers are held back during an alarm or by a slow disk; other operations are not."""
 
 import pytest
 from tests.unit.session.client import Broker, Client, call, publication
@@ -15,7 +15,7 @@ REASON = "low on memory"
 
 
 def blocked(capabilities: dict[str, bool] | None = None) -> tuple[Broker, Client]:
-    """A client with the channels 1 and 2 and a message to settle, under an alarm."""
+    """A client with the channels 1 and 2 and an unacknowledged message, during an alarm."""
     broker = Broker()
     client = broker.client(capabilities=capabilities)
     client.ask(methods.QueueDeclare(queue="q"))
@@ -26,7 +26,7 @@ def blocked(capabilities: dict[str, bool] | None = None) -> tuple[Broker, Client
     return broker, client
 
 
-def test_a_client_is_told_when_it_publishes_and_not_before() -> None:
+def test_a_client_is_notified_of_an_alarm_when_it_publishes() -> None:
     broker, client = blocked()
     assert client.hear() == []
     client.send(publication("q", b"1"), publication("q", b"2"))
@@ -36,7 +36,7 @@ def test_a_client_is_told_when_it_publishes_and_not_before() -> None:
     assert unblocked.method == methods.ConnectionUnblocked()
 
 
-def test_a_client_that_does_not_know_of_it_is_not_told() -> None:
+def test_a_client_without_the_capability_is_not_notified() -> None:
     broker, client = blocked(capabilities={})
     client.send(publication("q", b"1"))
     assert client.hear() == []
@@ -44,7 +44,7 @@ def test_a_client_that_does_not_know_of_it_is_not_told() -> None:
     assert client.bodies() == [b"1"]
 
 
-def test_one_that_comes_during_the_alarm_is_held_up_as_well() -> None:
+def test_a_client_that_connects_during_an_alarm_is_held_back() -> None:
     broker, _ = blocked()
     late = broker.client()
     late.send(publication("q", b"1"))
@@ -52,7 +52,7 @@ def test_one_that_comes_during_the_alarm_is_held_up_as_well() -> None:
 
 
 @pytest.mark.parametrize("reason", ["", REASON])
-def test_an_alarm_that_changes_during_a_handshake_counts(reason: str) -> None:
+def test_an_alarm_that_changes_during_a_handshake_applies(reason: str) -> None:
     broker = Broker()
     broker.client().ask(methods.QueueDeclare(queue="q"))
     broker.block("" if reason else REASON)
@@ -66,20 +66,20 @@ def test_an_alarm_that_changes_during_a_handshake_counts(reason: str) -> None:
     assert published(broker) == (0 if reason else 1)
 
 
-def test_one_that_does_not_publish_is_not_told_of_the_end_either() -> None:
+def test_a_client_that_does_not_publish_is_not_notified_of_the_end_either() -> None:
     broker, client = blocked()
     broker.block("")
     assert client.hear() == []
 
 
-def test_acknowledgements_of_other_channels_go_on() -> None:
+def test_acknowledgements_on_other_channels_are_processed() -> None:
     broker, client = blocked()
     client.send(publication("q", b"1"), call(methods.BasicAck(1), 2))
     assert broker.services.vhost.queues["q"].unacked_count == 0
     assert broker.services.vhost.queues["q"].published_count == 1
 
 
-def test_what_was_held_goes_on_in_order() -> None:
+def test_held_frames_are_processed_in_order() -> None:
     broker, client = blocked()
     client.send(publication("q", b"1"), call(methods.QueuePurge(queue="q")), publication("q", b"2"))
     client.hear()
@@ -92,7 +92,7 @@ def test_what_was_held_goes_on_in_order() -> None:
     ]
 
 
-def test_a_new_reason_holds_on() -> None:
+def test_an_alarm_with_a_new_reason_still_holds() -> None:
     broker, client = blocked()
     client.send(publication("q", b"1"))
     broker.block("low on disk")
@@ -103,7 +103,7 @@ def test_a_new_reason_holds_on() -> None:
     assert broker.services.vhost.queues["q"].published_count == 3
 
 
-def test_an_error_among_what_was_held_closes_the_channel() -> None:
+def test_an_error_in_a_held_frame_closes_the_channel() -> None:
     broker, client = blocked()
     client.send(publication("q", b"1", exchange="nope"), publication("q", b"2"))
     client.hear()
@@ -112,7 +112,7 @@ def test_an_error_among_what_was_held_closes_the_channel() -> None:
     assert broker.services.vhost.queues["q"].published_count == 1
 
 
-def test_a_channel_that_was_closed_behind_what_was_held_may_be_opened_again() -> None:
+def test_a_channel_closed_by_a_held_frame_can_be_reopened() -> None:
     broker, client = blocked()
     client.send(publication("q", b"1"), call(methods.ChannelClose()))
     client.hear()
@@ -121,7 +121,7 @@ def test_a_channel_that_was_closed_behind_what_was_held_may_be_opened_again() ->
     assert client.ask(methods.ChannelOpen())[0].method.name == "channel.open-ok"
 
 
-def test_reading_pauses_at_the_bound_and_goes_on_when_the_alarm_ends() -> None:
+def test_reading_pauses_at_the_bound_and_resumes_when_the_alarm_ends() -> None:
     broker, client = blocked(capabilities={})
     big = publication("nowhere", b"x" * 1000)
     for _ in range(HELD_FRAMES_SIZE_MAX // len(big)):
@@ -135,7 +135,7 @@ def test_reading_pauses_at_the_bound_and_goes_on_when_the_alarm_ends() -> None:
     assert client.output_listener.count > wakes, "whoever reads the socket must look again"
 
 
-def test_what_a_channel_held_is_forgotten_with_it() -> None:
+def test_held_frames_of_a_closed_channel_are_dropped() -> None:
     broker, client = blocked()
     big = publication("nowhere", b"x" * 1000)
     for _ in range(HELD_FRAMES_SIZE_MAX // len(big) + 1):
@@ -148,7 +148,7 @@ def test_what_a_channel_held_is_forgotten_with_it() -> None:
 
 
 def slowed() -> tuple[Broker, Client]:
-    """A client whose messages wait for the disk; it consumes on channel 2, without acknowledging."""
+    """A client that waits for the disk; it consumes on channel 2 without acknowledgement."""
     broker = Broker()
     client = broker.client()
     client.ask(methods.QueueDeclare(queue="q"))
@@ -169,7 +169,7 @@ def published(broker: Broker) -> int:
     return broker.services.vhost.queues["q"].published_count
 
 
-def test_a_slow_disk_holds_publishers_up_and_nobody_is_told() -> None:
+def test_a_slow_disk_holds_publishers_back_without_a_notification() -> None:
     broker, client = slowed()
     client.send(
         publication("q", b"1"), call(methods.BasicAck(1), 2), call(methods.QueueDeclare(queue="p"), 2)
@@ -180,7 +180,7 @@ def test_a_slow_disk_holds_publishers_up_and_nobody_is_told() -> None:
     assert client.bodies() == [b"1"]
 
 
-def test_a_channel_that_published_nothing_persistent_does_not_wait_for_what_is() -> None:
+def test_a_channel_without_persistent_publishes_does_not_wait_for_the_disk() -> None:
     broker, client = slowed()
     broker.services.credit.renew()
     broker.services.credit.spend(for_all=False)
@@ -199,7 +199,7 @@ def test_a_channel_that_published_nothing_persistent_does_not_wait_for_what_is()
     assert published(broker) == 6
 
 
-def test_publishers_go_on_one_in_each_turn_while_the_disk_keeps_up() -> None:
+def test_publishers_resume_one_per_turn_while_the_disk_keeps_up() -> None:
     broker, first = slowed()
     second = broker.client()
     first.send(publication("q", b"1"))
@@ -214,7 +214,7 @@ def test_publishers_go_on_one_in_each_turn_while_the_disk_keeps_up() -> None:
     assert published(broker) == 3
 
 
-def test_what_is_much_goes_on_in_turns_of_no_more_work_than_others() -> None:
+def test_many_held_frames_are_processed_in_turns_of_bounded_work() -> None:
     broker, client = slowed()
     count = 2 * WORK_PER_TURN_MAX
     bodies = [b"%d" % number for number in range(count)]
@@ -237,7 +237,7 @@ def test_what_is_much_goes_on_in_turns_of_no_more_work_than_others() -> None:
     assert broker.server.held.size == 0
 
 
-def test_a_socket_that_is_lost_between_two_of_its_turns_loses_nothing() -> None:
+def test_held_frames_are_processed_after_the_socket_is_lost() -> None:
     broker, client = slowed()
     client.send(*[publication("q", b"1")] * WORK_PER_TURN_MAX)
     broker.services.credit.renew()
@@ -249,7 +249,7 @@ def test_a_socket_that_is_lost_between_two_of_its_turns_loses_nothing() -> None:
     assert client.connection.is_finished
 
 
-def test_a_publisher_that_was_held_up_again_waits_again() -> None:
+def test_a_publisher_that_resumed_may_be_held_back_again() -> None:
     broker, client = slowed()
     client.send(publication("q", b"1"))
     broker.services.credit.renew()
@@ -260,7 +260,7 @@ def test_a_publisher_that_was_held_up_again_waits_again() -> None:
     assert client.bodies() == [b"1", b"2"]
 
 
-def test_an_alarm_among_slow_disks_is_told_when_its_turn_comes() -> None:
+def test_an_alarm_during_a_slow_disk_is_announced_when_its_publisher_resumes() -> None:
     broker, client = slowed()
     client.send(publication("q", b"1"))
     broker.block(REASON)
@@ -275,7 +275,7 @@ def test_an_alarm_among_slow_disks_is_told_when_its_turn_comes() -> None:
     assert published(broker) == 2
 
 
-def test_the_state_of_a_connection_says_why_it_is_slow() -> None:
+def test_the_state_of_a_connection_shows_why_it_is_slow() -> None:
     broker, client = slowed()
     client.now = 10_000
     assert client.connection.state_name(10_000) == "running"
@@ -292,7 +292,7 @@ def test_the_state_of_a_connection_says_why_it_is_slow() -> None:
     assert client.connection.state_name(99_000) == "closed"
 
 
-def test_who_says_good_bye_has_not_taken_back_what_was_said_before() -> None:
+def test_frames_before_a_connection_close_are_processed_first() -> None:
     broker, client = slowed()
     client.send(publication("q", b"1"), call(methods.ConnectionClose(200, "", 0, 0), 0))
     assert client.names() == []
@@ -301,7 +301,7 @@ def test_who_says_good_bye_has_not_taken_back_what_was_said_before() -> None:
     assert (published(broker), client.connection.is_open) == (2, False)
 
 
-def test_who_says_good_bye_behind_a_declaration_that_takes_its_time_is_heard_in_order() -> None:
+def test_a_connection_close_after_a_slow_declaration_is_processed_in_order() -> None:
     broker = Broker()
     client = broker.client()
     client.ask(methods.QueueDeclare(queue="q"))
@@ -317,7 +317,7 @@ def test_who_says_good_bye_behind_a_declaration_that_takes_its_time_is_heard_in_
     assert published(broker) == 1
 
 
-def test_what_came_before_the_socket_was_lost_goes_on_when_the_disk_can_take_it() -> None:
+def test_frames_received_before_the_socket_was_lost_are_processed_when_the_disk_accepts_them() -> None:
     broker, client = slowed()
     client.send(publication("q", b"1"))
     client.connection.lost(0)
@@ -327,7 +327,7 @@ def test_what_came_before_the_socket_was_lost_goes_on_when_the_disk_can_take_it(
     assert not broker.server.connections
 
 
-def test_a_lost_connection_does_not_outwait_an_alarm() -> None:
+def test_a_lost_connection_is_finished_although_an_alarm_is_set() -> None:
     broker, client = slowed()
     client.send(publication("q", b"1"))
     client.connection.lost(0)
@@ -338,7 +338,7 @@ def test_a_lost_connection_does_not_outwait_an_alarm() -> None:
     assert published(broker) == 1
 
 
-def test_a_client_that_is_not_read_is_not_taken_for_dead() -> None:
+def test_a_client_that_is_not_read_does_not_time_out() -> None:
     broker = Broker()
     client = broker.client(heartbeat=1)
     broker.block(REASON)
@@ -354,7 +354,7 @@ def test_a_client_that_is_not_read_is_not_taken_for_dead() -> None:
     assert client.connection.is_finished, "now its silence is its own"
 
 
-def test_all_connections_together_hold_no_more_than_their_bound() -> None:
+def test_the_held_bytes_of_all_connections_are_bounded() -> None:
     broker, _ = blocked()
     big = publication("nowhere", b"x" * 1000)
     share = [big] * (HELD_FRAMES_SIZE_MAX // len(big))

@@ -1,4 +1,4 @@
-"""The firehose copies what is published and delivered, and nothing of its own."""
+"""The firehose tracer copies published and delivered messages, and not its own copies."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from warren.wire.table import Int32
 
 
 def traced(*keys: str) -> tuple[Broker, Client]:
-    """A broker whose vhost is traced, with a queue `traces` for what has one of `keys`, and a client."""
+    """A broker with tracing, a queue `traces` bound with `keys`, and a client."""
     broker = Broker()
     switch(broker, is_on=True)
     broker.proposals.apply(DeclareQueue(vhost="/", name="traces"))
@@ -34,7 +34,7 @@ def publish(client: Client, key: str, body: bytes, **more: object) -> None:
 
 
 def copies(broker: Broker) -> list[Message]:
-    """What was traced since this was asked last."""
+    """The traced messages since the last call."""
     while broker.turns:
         broker.turn()
     queue = broker.services.vhost.queues["traces"]
@@ -48,7 +48,7 @@ def keys(broker: Broker) -> list[str]:
     return [message.routing_key for message in copies(broker)]
 
 
-def test_a_publish_is_copied_with_its_body_and_what_is_known_of_it() -> None:
+def test_a_publish_is_copied_with_its_body_and_metadata() -> None:
     broker, client = traced()
     publish(client, "q", b"hello", headers={"a": Int32(1)}, priority=3, content_type="text/plain")
     [copy] = copies(broker)
@@ -69,14 +69,14 @@ def test_a_publish_is_copied_with_its_body_and_what_is_known_of_it() -> None:
     assert not copy.properties().delivery_mode
 
 
-def test_a_message_that_finds_no_queue_is_copied_too() -> None:
+def test_an_unroutable_message_is_copied() -> None:
     broker, client = traced()
     publish(client, "nowhere", b"")
     [copy] = copies(broker)
     assert copy.headers()["routed_queues"] == []
 
 
-def test_deliveries_and_gets_are_copied_and_say_whether_it_was_one_before() -> None:
+def test_deliveries_and_gets_are_copied_with_the_redelivered_flag() -> None:
     broker, client = traced("deliver.#")
     publish(client, "q", b"1")
     client.ask(methods.BasicGet(queue="q"))
@@ -89,14 +89,14 @@ def test_deliveries_and_gets_are_copied_and_say_whether_it_was_one_before() -> N
     assert found == [("deliver.q", b"1", 0), ("deliver.q", b"1", 1), ("deliver.q", b"2", 0)]
 
 
-def test_a_consumer_that_needs_not_settle_is_traced_as_well() -> None:
+def test_deliveries_without_acknowledgement_are_traced() -> None:
     broker, client = traced("deliver.#")
     client.ask(methods.BasicConsume(queue="q", no_ack=True))
     publish(client, "q", b"1")
     assert keys(broker) == ["deliver.q"]
 
 
-def test_what_is_hidden_from_consumers_is_a_routing_key_and_no_header() -> None:
+def test_bcc_is_a_routing_key_and_not_a_header_in_a_trace() -> None:
     broker, client = traced()
     publish(client, "q", b"", headers={"CC": ["x"], "BCC": ["y"]})
     [copy] = copies(broker)
@@ -104,7 +104,7 @@ def test_what_is_hidden_from_consumers_is_a_routing_key_and_no_header() -> None:
     assert copy.headers()["properties"] == {"headers": {"CC": ["x"]}}
 
 
-def test_copies_of_copies_are_not_made() -> None:
+def test_traces_are_not_traced() -> None:
     broker, client = traced()
     client.ask(methods.BasicConsume(queue="traces", no_ack=True))
     publish(client, "q", b"1")
@@ -114,7 +114,7 @@ def test_copies_of_copies_are_not_made() -> None:
     assert client.bodies() == [b"1"]
 
 
-def test_a_traced_queue_that_gets_the_copies_itself_comes_to_an_end() -> None:
+def test_tracing_of_the_trace_queue_itself_terminates() -> None:
     broker, client = traced()
     broker.proposals.apply(Bind(vhost="/", source=EXCHANGE, destination="q", routing_key="#"))
     client.ask(methods.BasicConsume(queue="q", no_ack=True))
@@ -123,7 +123,7 @@ def test_a_traced_queue_that_gets_the_copies_itself_comes_to_an_end() -> None:
     assert not broker.turns
 
 
-def test_it_begins_and_ends_for_channels_that_are_open() -> None:
+def test_tracing_starts_and_stops_for_open_channels() -> None:
     broker, client = traced()
     switch(broker, is_on=False)
     client.ask(methods.BasicConsume(queue="q", no_ack=True))
@@ -137,14 +137,14 @@ def test_it_begins_and_ends_for_channels_that_are_open() -> None:
     assert keys(broker) == []
 
 
-def test_nothing_is_noted_while_nothing_is_bound() -> None:
+def test_without_a_binding_nothing_is_copied() -> None:
     broker = Broker()
     switch(broker, is_on=True)
     publish(broker.client(), "q", b"1")
     assert not broker.turns
 
 
-def test_a_transaction_is_traced_when_it_is_published_not_when_it_is_committed() -> None:
+def test_a_message_in_a_transaction_is_traced_when_it_is_published() -> None:
     broker, client = traced("publish.#")
     client.ask(methods.TxSelect())
     publish(client, "q", b"1")
@@ -153,7 +153,7 @@ def test_a_transaction_is_traced_when_it_is_published_not_when_it_is_committed()
     assert keys(broker) == []
 
 
-def test_copies_count_as_nobodys_publishes() -> None:
+def test_traces_are_not_counted_as_publishes() -> None:
     broker, client = traced()
     publish(client, "q", b"1")
     before = broker.services.vhost.published
@@ -165,7 +165,7 @@ def test_copies_count_as_nobodys_publishes() -> None:
     )
 
 
-def test_headers_as_deep_as_they_may_be_are_left_out() -> None:
+def test_headers_at_the_nesting_limit_are_left_out() -> None:
     broker, client = traced()
     deep: Mapping[str, Any] = {}
     for _ in range(TABLE_DEPTH_MAX - 1):
@@ -175,7 +175,7 @@ def test_headers_as_deep_as_they_may_be_are_left_out() -> None:
     assert copy.headers()["properties"] == {}
 
 
-def test_the_key_of_an_exchange_with_a_long_name_is_cut() -> None:
+def test_the_routing_key_of_an_exchange_with_a_long_name_is_truncated() -> None:
     broker, client = traced()
     name = "e" * 255
     client.ask(methods.ExchangeDeclare(exchange=name))

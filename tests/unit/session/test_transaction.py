@@ -1,4 +1,4 @@
-"""A transaction is held back whole, and done in order or forgotten."""
+"""A transaction is buffered entirely, and executed in order or discarded."""
 
 from tests.unit.session.client import Broker, Client, call, publication
 
@@ -8,7 +8,7 @@ from warren.wire import methods
 
 
 def selected() -> tuple[Broker, Client]:
-    """A transactional channel that holds the deliveries 1, 2 and 3."""
+    """A transactional channel with the unacknowledged deliveries 1, 2 and 3."""
     broker = Broker()
     client = broker.client()
     client.ask(methods.QueueDeclare(queue="q"), methods.TxSelect())
@@ -18,7 +18,7 @@ def selected() -> tuple[Broker, Client]:
     return broker, client
 
 
-def test_it_gives_what_it_was_told_once() -> None:
+def test_the_operations_are_returned_once() -> None:
     transaction = Transaction()
     message = Message(b"\0\0", NO_PROPERTIES, BODY_END, 0)
     transaction.publish(message, True)
@@ -29,7 +29,7 @@ def test_it_gives_what_it_was_told_once() -> None:
     assert transaction.settled == set()
 
 
-def test_nothing_happens_before_the_commit_and_everything_at_it() -> None:
+def test_nothing_is_executed_before_the_commit() -> None:
     broker, client = selected()
     queue = broker.services.vhost.queues["q"]
     client.send(publication("q", b"4"), call(methods.BasicAck(2, True)), call(methods.BasicReject(3, True)))
@@ -39,7 +39,7 @@ def test_nothing_happens_before_the_commit_and_everything_at_it() -> None:
     assert [queue.get().message.body for _ in range(2)] == [b"3", b"4"]
 
 
-def test_a_rollback_forgets_it_and_what_was_settled_may_be_settled_again() -> None:
+def test_after_a_rollback_deliveries_can_be_acknowledged_again() -> None:
     broker, client = selected()
     queue = broker.services.vhost.queues["q"]
     client.send(publication("q", b"4"), call(methods.BasicAck(0, True)))
@@ -49,7 +49,7 @@ def test_a_rollback_forgets_it_and_what_was_settled_may_be_settled_again() -> No
     assert queue.unacked_count == 0
 
 
-def test_what_is_settled_in_it_is_not_settled_twice() -> None:
+def test_a_delivery_cannot_be_acknowledged_twice_in_a_transaction() -> None:
     _, client = selected()
     [close] = client.ask(methods.BasicAck(2), methods.BasicAck(2))
     assert close.method.reply_text == "PRECONDITION_FAILED - unknown delivery tag 2"
@@ -62,7 +62,7 @@ def test_a_mandatory_message_is_returned_at_the_commit() -> None:
     assert [heard.method.name for heard in client.ask(methods.TxCommit())] == ["basic.return", "tx.commit-ok"]
 
 
-def test_a_close_forgets_it() -> None:
+def test_closing_the_channel_discards_the_transaction() -> None:
     broker, client = selected()
     client.send(publication("q", b"4"), call(methods.BasicAck(1)), call(methods.ChannelClose()))
     queue = broker.services.vhost.queues["q"]

@@ -1,4 +1,4 @@
-"""Delivery tags: given out in order, taken back in any, each once."""
+"""Delivery tags: assigned in order, acknowledged in any order, each once."""
 
 import pytest
 from hypothesis import given
@@ -32,7 +32,7 @@ def refuses(unacked: Unacked, tag: int, *, multiple: bool) -> None:
         unacked.take_to(tag) if multiple else unacked.take(tag)
 
 
-def test_each_is_taken_once_in_any_order() -> None:
+def test_each_tag_is_acknowledged_once_in_any_order() -> None:
     unacked = kept(4)
     for tag in (3, 1, 4, 2):
         assert unacked.take(tag).position == tag
@@ -41,7 +41,7 @@ def test_each_is_taken_once_in_any_order() -> None:
     assert unacked.add(delivery()) == 5
 
 
-def test_multiple_takes_all_up_to_a_tag_that_is_there() -> None:
+def test_multiple_takes_all_up_to_an_existing_tag() -> None:
     unacked = kept(5)
     unacked.take(2)
     assert positions(unacked.take_to(3)) == [1, 3]
@@ -52,7 +52,7 @@ def test_multiple_takes_all_up_to_a_tag_that_is_there() -> None:
     assert positions(unacked.take_to(4)) == [4]
 
 
-def test_zero_is_all_there_are_and_no_error_without_any() -> None:
+def test_tag_zero_means_all_and_is_no_error_without_any() -> None:
     unacked = kept(3)
     assert positions(unacked.take_to(0)) == [1, 2, 3]
     assert unacked.take_to(0) == []
@@ -60,13 +60,13 @@ def test_zero_is_all_there_are_and_no_error_without_any() -> None:
 
 
 @pytest.mark.parametrize("tag", [0, 4, 2**31, 2**32 + 1, 2**63, 2**64 - 1])
-def test_a_tag_that_was_never_given_is_unknown(tag: int) -> None:
+def test_a_tag_that_was_never_assigned_is_unknown(tag: int) -> None:
     refuses(kept(3), tag, multiple=False)
     if tag:
         refuses(kept(3), tag, multiple=True)
 
 
-def test_what_nobody_settles_takes_tags_and_no_place() -> None:
+def test_deliveries_without_acknowledgement_use_tags_and_no_memory() -> None:
     unacked = Unacked()
     assert [unacked.next_tag() for _ in range(3)] == [1, 2, 3]
     assert unacked.add(delivery(4)) == 4
@@ -78,7 +78,7 @@ def test_what_nobody_settles_takes_tags_and_no_place() -> None:
     assert unacked.next_tag() == 7
 
 
-def test_a_transaction_asks_for_tags_without_taking_them() -> None:
+def test_a_transaction_looks_tags_up_without_removing_them() -> None:
     unacked = kept(4)
     unacked.take(2)
     assert unacked.tags(3, False, set()) == [3]
@@ -96,7 +96,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_it_does_what_a_table_does(steps: list[tuple[str, int]]) -> None:
+def test_it_behaves_as_a_table(steps: list[tuple[str, int]]) -> None:
     unacked, table, last = Unacked(), {}, 0
     for step, tag in steps:
         if step == "add":
@@ -120,7 +120,7 @@ def test_it_does_what_a_table_does(steps: list[tuple[str, int]]) -> None:
         assert unacked.deliveries() == list(table.values())
 
 
-def test_what_was_taken_back_is_passed_over_when_it_is_settled_late() -> None:
+def test_a_revoked_delivery_is_ignored_when_it_is_acknowledged_late() -> None:
     unacked = kept(6)
     assert positions(unacked.revoke([5, 2, 2, 9])) == [2, 5]
     assert positions(unacked.deliveries()) == [1, 3, 4, 6]
@@ -135,7 +135,7 @@ def test_what_was_taken_back_is_passed_over_when_it_is_settled_late() -> None:
         assert not isinstance(caught.value, RevokedDelivery)
 
 
-def test_with_multiple_those_below_what_was_taken_back_are_settled() -> None:
+def test_multiple_acknowledges_deliveries_below_a_revoked_one() -> None:
     unacked = kept(6)
     unacked.revoke([3, 6])
     assert unacked.tags(6, True, {2}) == [1, 4, 5]
@@ -150,7 +150,7 @@ def test_with_multiple_those_below_what_was_taken_back_are_settled() -> None:
     refuses(unacked, 8, multiple=True)
 
 
-def test_a_tag_above_those_that_were_taken_back_is_refused_as_ever() -> None:
+def test_a_tag_above_revoked_ones_is_refused_as_unknown() -> None:
     unacked = kept(3)
     unacked.revoke([1])
     unacked.take(2)
@@ -163,7 +163,7 @@ def test_a_tag_above_those_that_were_taken_back_is_refused_as_ever() -> None:
 @given(
     st.lists(st.tuples(st.sampled_from(["add", "take", "take_to", "back"]), st.integers(0, 12)), max_size=40)
 )
-def test_taking_back_leaves_what_a_model_leaves(steps: list[tuple[str, int]]) -> None:
+def test_revoking_behaves_as_in_a_model(steps: list[tuple[str, int]]) -> None:
     unacked, model, given_out, back_to = Unacked(), set[int](), 0, 0
     for action, tag in steps:
         if action == "add":

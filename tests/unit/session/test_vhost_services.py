@@ -1,4 +1,4 @@
-"""Queues that nobody uses any more: they go, late if the disk fails, and not at all if it ends the store."""
+"""Deletion of unused queues: retried if the disk fails, and abandoned if the store has failed."""
 
 import random
 
@@ -25,7 +25,7 @@ DECLARED = {
 
 
 def failing(kind: str) -> tuple[Broker, Client]:
-    """A broker that could not delete a queue when that was used no longer, and its client."""
+    """A broker that cannot write the deletion of an unused queue, and its client."""
     broker = Broker()
     client = broker.client()
     client.ask(DECLARED[kind])
@@ -39,7 +39,7 @@ def failing(kind: str) -> tuple[Broker, Client]:
 
 
 @pytest.mark.parametrize("kind", DECLARED)
-def test_a_deletion_that_cannot_be_written_is_tried_again_until_it_can(kind: str) -> None:
+def test_a_deletion_that_cannot_be_written_is_retried(kind: str) -> None:
     broker, _ = failing(kind)
     queues = broker.services.vhost.queues
     for _ in range(2):
@@ -57,7 +57,7 @@ def test_a_deletion_that_cannot_be_written_is_tried_again_until_it_can(kind: str
 
 
 @pytest.mark.parametrize("kind", DECLARED)
-def test_a_queue_that_found_a_use_meanwhile_stays(kind: str) -> None:
+def test_a_queue_that_is_used_again_is_not_deleted(kind: str) -> None:
     broker, client = failing(kind)
     broker.proposals.is_failing = False
     client.ask(methods.BasicConsume(queue="q", consumer_tag="c"))
@@ -67,7 +67,7 @@ def test_a_queue_that_found_a_use_meanwhile_stays(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("is_durable", "is_left"), [(True, True), (False, False)])
-def test_when_the_store_has_failed_only_what_is_not_durable_goes_with_its_consumers(
+def test_after_a_store_failure_only_transient_queues_are_deleted_with_their_consumers(
     is_durable: bool, is_left: bool
 ) -> None:
     broker = Broker()
@@ -82,7 +82,7 @@ def test_when_the_store_has_failed_only_what_is_not_durable_goes_with_its_consum
 
 
 class Quiet(StorePort):
-    """The tests commit when they want to."""
+    """Nothing to do: the tests commit the store."""
 
     def commit_due(self) -> None:
         pass
@@ -99,7 +99,7 @@ def settle(store: MessageStore, disk: SimulatedDisk) -> None:
         disk.advance(None)
 
 
-def test_what_was_found_of_a_queue_that_is_gone_is_let_go() -> None:
+def test_recovered_messages_of_a_deleted_queue_are_released() -> None:
     chance = random.Random(0)
     disk = SimulatedDisk(chance)
     store = opened(disk).store

@@ -1,4 +1,4 @@
-"""Arrow streams are cut into messages, and nothing in them is trusted that is not within bounds."""
+"""Arrow streams are split into messages, and every size in them is checked against the bounds."""
 
 import asyncio
 
@@ -26,7 +26,7 @@ def cut(octets: bytes, piece: int = 1 << 20) -> list[IpcMessage]:
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1 << 20])
-def test_messages_come_whole_however_they_were_sent(piece: int) -> None:
+def test_messages_are_complete_however_the_stream_was_cut(piece: int) -> None:
     octets = stream({"body": [b"%d" % number for number in range(10)]}, rows_per_batch=4)
     found = cut(octets, piece)
     assert [frame.kind for frame in found] == [
@@ -41,19 +41,19 @@ def test_messages_come_whole_however_they_were_sent(piece: int) -> None:
     assert batch.column(0).to_pylist() == [b"8", b"9"]
 
 
-def test_what_comes_behind_the_end_is_not_read() -> None:
+def test_data_after_the_end_of_stream_is_not_read() -> None:
     assert len(cut(bodies([b"1"], "q") + b"more")) == 2
 
 
 @pytest.mark.parametrize("size", range(0, 400, 13))
-def test_a_stream_that_ends_before_its_end_is_refused(size: int) -> None:
+def test_a_truncated_stream_is_refused(size: int) -> None:
     octets = bodies([b"1"], "q")
     with pytest.raises(IpcStreamRefused, match="ends before its end"):
         cut(octets[: min(size, len(octets) - 8)])
 
 
 @pytest.mark.parametrize("place", range(8, 140))
-def test_metadata_that_are_damaged_are_refused_or_stay_within_bounds(place: int) -> None:
+def test_damaged_metadata_is_refused_or_stays_within_bounds(place: int) -> None:
     octets = bytearray(bodies([b"1"], "q"))
     for value in (0xFF, 0x7F, 0x00):
         octets[place] = value
@@ -64,7 +64,7 @@ def test_metadata_that_are_damaged_are_refused_or_stay_within_bounds(place: int)
         assert sum(len(frame.octets) for frame in found) <= len(octets)
 
 
-def test_a_batch_that_says_it_is_too_large_is_not_read() -> None:
+def test_a_batch_that_declares_too_large_a_size_is_not_read() -> None:
     table = pa.table({"body": pa.array([bytes(STAGED_BATCH_SIZE_MAX)], pa.binary())})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -73,7 +73,7 @@ def test_a_batch_that_says_it_is_too_large_is_not_read() -> None:
         cut(sink.getvalue().slice(0, 1_000).to_pybytes())
 
 
-def test_compressed_buffers_count_as_what_they_will_be() -> None:
+def test_compressed_buffers_count_with_their_uncompressed_size() -> None:
     table = pa.table({"body": pa.array([bytes(STAGED_BATCH_SIZE_MAX)], pa.binary())})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:

@@ -1,4 +1,4 @@
-"""Rows become messages, or are refused by number and column."""
+"""Rows become messages, or are refused with the number of the row and the column."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -38,7 +38,7 @@ def one(**columns: Any) -> Message:
     return message
 
 
-def test_a_row_is_a_persistent_message_to_the_exchange() -> None:
+def test_a_row_becomes_a_persistent_message_to_the_exchange() -> None:
     message = one(routing_key=["key"])
     assert (message.exchange, message.routing_key, message.body) == ("exchange", "key", b"body")
     assert message.flags == PERSISTENT
@@ -49,12 +49,12 @@ def test_a_row_without_a_routing_key_has_an_empty_one() -> None:
     assert one().routing_key == one(routing_key=pa.array([None], pa.string())).routing_key == ""
 
 
-def test_a_row_may_be_transient_and_expire() -> None:
+def test_a_row_may_be_transient_and_have_an_expiration() -> None:
     message = one(delivery_mode=[1], expiration=["5"], priority=[4])
     assert (message.flags, message.priority) == (HAS_EXPIRATION, 4)
 
 
-def test_headers_come_in_two_forms_with_types_and_as_texts() -> None:
+def test_headers_may_be_typed_values_or_strings() -> None:
     typed = one(headers_json=['{"n": {"$I": 5}, "x": {"$x": "AQI="}, "s": "text"}'])
     assert typed.headers() == {"n": 5, "x": b"\x01\x02", "s": "text"}
     assert typed.flags == PERSISTENT | HAS_HEADERS
@@ -67,23 +67,23 @@ def test_headers_come_in_two_forms_with_types_and_as_texts() -> None:
 @pytest.mark.parametrize(
     ("unit", "moment"), [("s", 5), ("ms", 5_999), ("us", 5_999_999), ("ns", 5_000_000_001)]
 )
-def test_a_timestamp_is_in_whole_seconds(unit: str, moment: int) -> None:
+def test_a_timestamp_has_whole_seconds(unit: str, moment: int) -> None:
     assert one(timestamp=pa.array([moment], pa.timestamp(unit, "UTC"))).properties().timestamp == 5
 
 
-def test_equal_properties_are_one_object() -> None:
+def test_equal_properties_are_shared() -> None:
     first, second, third = decoded(pa.table({"body": [b"1", b"2", b"3"], "type": ["a", "a", "b"]}))
     assert first.property_list is second.property_list
     assert first.address is third.address
     assert third.property_list != first.property_list
 
 
-def test_many_rows_come_in_pieces_and_in_order() -> None:
+def test_many_rows_are_decoded_in_pieces_and_in_order() -> None:
     texts = [b"%d" % number for number in range(1_000)]
     assert [message.body for message in decoded(pa.table({"body": texts}))] == texts
 
 
-def test_whoever_may_impersonate_may_name_any_user() -> None:
+def test_a_user_with_the_tag_impersonator_may_set_any_user_id() -> None:
     table = pa.table({"body": [b""], "user_id": ["other"]})
     [message] = decoded(table, may_impersonate=True)
     assert message.properties().user_id == "other"
@@ -91,7 +91,7 @@ def test_whoever_may_impersonate_may_name_any_user() -> None:
         decoded(table)
 
 
-def test_a_row_is_refused_by_its_number_in_the_whole_stream() -> None:
+def test_a_refused_row_is_named_by_its_number_in_the_stream() -> None:
     bodies = [b""] * 450
     priorities = [1] * 449 + [300]
     with pytest.raises(RowRefused, match="row 449, column 'priority': 300 is none of 0 to 255"):
@@ -108,7 +108,7 @@ def test_a_row_is_refused_by_its_number_in_the_whole_stream() -> None:
         (pa.schema([("body", pa.binary()), ("headers", pa.string())]), "column 'headers' cannot be string"),
     ],
 )
-def test_a_column_is_refused_before_its_rows_come(schema: pa.Schema, reason: str) -> None:
+def test_an_invalid_column_is_refused_before_its_rows_are_read(schema: pa.Schema, reason: str) -> None:
     rows = RowDecoder(pa, "", "user", may_impersonate=False)
     with pytest.raises(RowRefused, match=reason):
         rows.begin(schema.serialize().to_pybytes())
@@ -123,7 +123,7 @@ def test_octets_that_arrow_does_not_read_are_refused() -> None:
     table = pa.table({"body": [b"12", b"345"]})
     rows.begin(table.schema.serialize().to_pybytes())
     octets = bytearray(table.to_batches()[0].serialize().to_pybytes())
-    # The end of the last body lies outside of all bodies.
+    # The end of the last body lies outside the body data.
     at = octets.rindex((5).to_bytes(4, "little"))
     octets[at : at + 4] = (1 << 20).to_bytes(4, "little")
     with pytest.raises(RowRefused, match="a batch cannot be read"):
@@ -131,7 +131,7 @@ def test_octets_that_arrow_does_not_read_are_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.string()])
-def test_rows_that_differ_in_their_bodies_alone_come_as_one_run(kind: pa.DataType) -> None:
+def test_rows_that_differ_only_in_their_bodies_become_one_run(kind: pa.DataType) -> None:
     texts = [f"{number}" * (number % 7) for number in range(150)]
     bodies = pa.array(["not sent", *texts], pa.string()).cast(kind).slice(1)
     headers = pa.array([[("a", "b"), ("c", None)]] * 150, pa.map_(pa.string(), pa.string()))
@@ -145,7 +145,7 @@ def test_rows_that_differ_in_their_bodies_alone_come_as_one_run(kind: pa.DataTyp
     assert rows.count == 150
 
 
-def test_a_column_whose_name_is_no_utf_8_is_refused() -> None:
+def test_a_column_name_that_is_not_utf_8_is_refused() -> None:
     octets = pa.schema([("body", pa.binary()), ("name", pa.string())]).serialize().to_pybytes()
     rows = RowDecoder(pa, "exchange", "user", may_impersonate=False)
     with pytest.raises(RowRefused, match="the schema cannot be read"):

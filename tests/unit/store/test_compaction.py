@@ -1,4 +1,4 @@
-"""Segments of which most is dead give their room back, and what is alive in them is still found."""
+"""Compaction: segments that are mostly garbage are freed, and their live messages are still found."""
 
 import random
 
@@ -15,7 +15,7 @@ from warren.store.recovery import open_erased
 
 SIZE = 2_000
 FIRST = "00000001.segment"
-# What is there beside segments with messages: spares, the segment that is written to, and one with state.
+# Segments without live messages: spares, the open segment, and one with state.
 BESIDE = SPARE_SEGMENTS_MAX + 3
 
 
@@ -25,7 +25,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Writer:
-    """Puts messages into a store and takes some away again."""
+    """Appends messages to a store and releases some of them."""
 
     def __init__(
         self, store: MessageStore, disk: SimulatedDisk, port: Port, cursor: QueueCursor | None = None
@@ -47,13 +47,13 @@ class Writer:
             self.work()
 
     def keep_every(self, count: int) -> None:
-        """Release all that `count` does not divide."""
+        """Release all whose number `count` does not divide."""
         for position in [position for position in self.messages if position % count]:
             self.store.release(self.messages.pop(position), self.cursor, position)
         self.work()
 
     def maintain(self) -> None:
-        """As often as something comes of it."""
+        """Compact until there is nothing to do."""
         before: list[str] = []
         while before != (before := sorted(self.disk.names())):
             self.store.maintain()
@@ -73,7 +73,7 @@ class Writer:
         return len(self.disk.names())
 
     def read(self) -> list[bytes]:
-        """All that is left, by the locations at which it was written."""
+        """All remaining messages, read at the locations where they were written."""
         reader = self.store.reader()
         found = [reader.read(self.messages[position].location) for position in sorted(self.messages)]
         return [message.body for message in found if message is not None]
@@ -92,7 +92,7 @@ def transient_writer() -> Writer:
 
 
 @pytest.mark.parametrize("make", [writer, transient_writer])
-def test_what_is_alive_moves_out_of_segments_that_are_mostly_dead(make: object) -> None:
+def test_live_messages_are_moved_out_of_segments_that_are_mostly_garbage(make: object) -> None:
     there: Writer = make()  # type: ignore[operator]
     there.publish(800)
     before = there.files()
@@ -103,7 +103,7 @@ def test_what_is_alive_moves_out_of_segments_that_are_mostly_dead(make: object) 
     assert there.read() == [b"%d" % position for position in range(0, 800, 20)]
 
 
-def test_what_has_moved_is_there_after_a_power_cut() -> None:
+def test_moved_messages_survive_a_power_cut() -> None:
     there = writer()
     there.publish(400)
     there.keep_every(20)
@@ -112,7 +112,7 @@ def test_what_has_moved_is_there_after_a_power_cut() -> None:
     assert bodies(opened(there.disk)) == [b"%d" % position for position in range(0, 400, 20)]
 
 
-def test_what_has_moved_moves_again_and_again() -> None:
+def test_moved_messages_can_be_moved_again() -> None:
     there = writer()
     for _ in range(6):
         there.publish(200)
@@ -125,7 +125,7 @@ def test_what_has_moved_moves_again_and_again() -> None:
     assert bodies(opened(there.disk)) == kept
 
 
-def test_when_the_last_of_it_is_released_nothing_is_left_of_what_moved() -> None:
+def test_when_all_moved_messages_are_released_no_segment_remains() -> None:
     there = writer()
     for _ in range(3):
         there.publish(400)
@@ -139,7 +139,7 @@ def test_when_the_last_of_it_is_released_nothing_is_left_of_what_moved() -> None
     assert there.files() <= BESIDE
 
 
-def test_a_message_moves_for_the_queues_that_still_need_it() -> None:
+def test_a_message_is_moved_for_the_queues_that_still_need_it() -> None:
     there = writer()
     there.publish(200, cursors=3)
     other = there.store.cursor(2, 0)
@@ -155,7 +155,7 @@ def test_a_message_moves_for_the_queues_that_still_need_it() -> None:
         assert found == [b"%d" % position for position in range(0, 200, kept)]
 
 
-def test_what_is_released_while_it_moves_does_not_come_back() -> None:
+def test_a_message_released_while_it_is_moved_does_not_return() -> None:
     there = writer()
     there.publish(200)
     there.keep_every(20)
@@ -171,7 +171,7 @@ def test_what_is_released_while_it_moves_does_not_come_back() -> None:
     assert bodies(opened(there.disk)) == []
 
 
-def test_a_queue_that_is_read_in_order_moves_nothing() -> None:
+def test_a_queue_that_is_read_in_order_needs_no_compaction() -> None:
     there = writer()
     there.publish(400)
     for position in range(300):
@@ -182,7 +182,7 @@ def test_a_queue_that_is_read_in_order_moves_nothing() -> None:
     assert there.read() == [b"%d" % position for position in range(300, 400)]
 
 
-def test_a_queue_that_is_gone_is_not_moved_though_somebody_has_its_messages() -> None:
+def test_messages_of_a_deleted_queue_are_not_moved() -> None:
     there = writer()
     there.publish(200)
     gone = there.store.cursor(2, 0)
@@ -201,7 +201,7 @@ def test_a_queue_that_is_gone_is_not_moved_though_somebody_has_its_messages() ->
     assert there.files() <= BESIDE + 4
 
 
-def test_a_damaged_record_is_reported_and_left_where_it_is() -> None:
+def test_a_damaged_record_is_reported_and_left_in_place() -> None:
     there = writer()
     there.publish(200)
     there.keep_every(20)
@@ -213,7 +213,7 @@ def test_a_damaged_record_is_reported_and_left_where_it_is() -> None:
     assert FIRST in there.disk.files
 
 
-def test_a_large_message_is_read_whole() -> None:
+def test_a_large_message_is_read_completely() -> None:
     there = writer()
     message = published(bytes(SIZE * 3))
     there.store.append(message, there.cursor, 0)
@@ -228,8 +228,8 @@ def test_a_large_message_is_read_whole() -> None:
     assert there.read()[0] == bytes(SIZE * 3)
 
 
-def test_the_state_of_a_queue_with_many_gaps_does_not_fill_segments_for_ever() -> None:
-    """It is done with two of three messages: its state alone takes some segments."""
+def test_the_state_of_a_queue_with_many_gaps_does_not_fill_segments_without_bound() -> None:
+    """Two of three messages of the queue are released: its state alone takes several segments."""
     there = writer()
     there.publish(1_000)
     there.keep_every(3)

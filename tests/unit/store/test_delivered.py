@@ -1,4 +1,4 @@
-"""How much of each lane may have been handed out, in a file of its own."""
+"""The delivered position of each queue and priority, in a file of its own."""
 
 import errno
 import random
@@ -23,7 +23,7 @@ def disk() -> SimulatedDisk:
 
 
 def hand_out(delivered: Delivered, cursor: QueueCursor, count: int) -> int:
-    """Hand out the next `count`, as the store does; how often that was noted."""
+    """Deliver the next `count` positions, as the store does; returns how often the file was written."""
     noted = 0
     for _ in range(count):
         cursor.delivered_up_to += 1
@@ -34,11 +34,11 @@ def hand_out(delivered: Delivered, cursor: QueueCursor, count: int) -> int:
 
 
 def found(there: SimulatedDisk, queue: int, level: int = 0, end: int = END) -> int:
-    """What a lane has reached after a start."""
+    """The delivered position after a restart."""
     return Delivered(there).restore(QueueCursor(queue, level), end)
 
 
-def test_each_lane_has_its_own_place() -> None:
+def test_each_queue_has_its_own_entry() -> None:
     there = disk()
     delivered = Delivered(there)
     cursors = [QueueCursor(queue, level) for queue in range(1, 301) for level in (0, 255)]
@@ -51,7 +51,7 @@ def test_each_lane_has_its_own_place() -> None:
     ]
 
 
-def test_what_is_noted_is_never_less_than_what_was_handed_out_and_less_than_twice_as_much() -> None:
+def test_the_noted_position_is_at_least_that_delivered_and_less_than_twice_as_much() -> None:
     there = disk()
     delivered, cursor = Delivered(there), QueueCursor(1, 0)
     for _ in range(200):
@@ -59,20 +59,20 @@ def test_what_is_noted_is_never_less_than_what_was_handed_out_and_less_than_twic
         assert cursor.delivered_up_to <= found(there, 1) < 2 * cursor.delivered_up_to
 
 
-def test_a_busy_lane_is_noted_seldom() -> None:
+def test_a_busy_queue_is_noted_seldom() -> None:
     cursor = QueueCursor(1, 0)
     assert hand_out(Delivered(disk()), cursor, 100 * DELIVERED_AHEAD_MAX) < 120
     assert cursor.reserved - cursor.delivered_up_to <= DELIVERED_AHEAD_MAX
 
 
-def test_of_a_lane_with_one_delivery_for_each_batch_not_every_one_is_noted() -> None:
+def test_with_one_delivery_per_batch_not_every_one_is_noted() -> None:
     there = disk()
     store = opened(there).store
     cursor = store.cursor(1, 0)
     noted = 0
     for position in range(100):
         store.append(published(b""), cursor, position)
-        # Never idle: something more waits whenever a batch has ended.
+        # Never idle: another message is waiting when a batch ends.
         there.advance()
         store.commit()
         before = cursor.reserved
@@ -89,7 +89,7 @@ def test_of_a_lane_with_one_delivery_for_each_batch_not_every_one_is_noted() -> 
     assert cursor.reserved == 101, "what was idle goes ahead by nothing at first"
 
 
-def test_what_is_idle_is_exact() -> None:
+def test_the_entry_of_an_idle_queue_is_exact() -> None:
     there = disk()
     delivered, cursor = Delivered(there), QueueCursor(1, 0)
     hand_out(delivered, cursor, 100)
@@ -99,14 +99,14 @@ def test_what_is_idle_is_exact() -> None:
     assert found(there, 1) >= 101
 
 
-def test_nothing_that_comes_later_was_handed_out() -> None:
+def test_positions_assigned_after_a_restart_count_as_undelivered() -> None:
     there = disk()
     hand_out(Delivered(there), QueueCursor(1, 0), 100)
     assert found(there, 1, end=30) == 30
     assert found(there, 1) == 30, "positions behind it are used by others now"
 
 
-def test_what_the_log_says_counts_where_it_says_more() -> None:
+def test_the_position_in_the_log_counts_where_it_is_higher() -> None:
     there = disk()
     hand_out(Delivered(there), QueueCursor(1, 0), 10)
     cursor = QueueCursor(1, 0)
@@ -114,7 +114,7 @@ def test_what_the_log_says_counts_where_it_says_more() -> None:
     assert Delivered(there).restore(cursor, END) == 50
 
 
-def test_a_lane_that_is_not_back_leaves_its_place_to_others() -> None:
+def test_the_entry_of_a_queue_that_is_not_recovered_is_reused() -> None:
     there = disk()
     delivered = Delivered(there)
     for queue in range(1, 201):
@@ -129,8 +129,8 @@ def test_a_lane_that_is_not_back_leaves_its_place_to_others() -> None:
     assert found(there, 400) == 1
 
 
-def test_of_two_entries_of_a_lane_the_one_that_says_more_counts() -> None:
-    """One is left of a lane that was forgotten, if nothing of that has reached the disk."""
+def test_of_two_entries_of_a_queue_the_higher_counts() -> None:
+    """An old entry remains if the release of it did not reach the disk."""
     entries: list[bytes] = []
     for count in (3, 7):
         other = disk()
@@ -145,7 +145,7 @@ def test_of_two_entries_of_a_lane_the_one_that_says_more_counts() -> None:
         assert found(there, 2) == 0
 
 
-def test_the_place_of_a_queue_that_was_deleted_is_used_again() -> None:
+def test_the_entry_of_a_deleted_queue_is_reused() -> None:
     there = disk()
     delivered = Delivered(there)
     for queue in range(1, 1_000):
@@ -158,7 +158,7 @@ def test_the_place_of_a_queue_that_was_deleted_is_used_again() -> None:
     assert there.names()[NAME] == 4_096
 
 
-def test_a_note_that_fails_is_tried_with_the_next_delivery() -> None:
+def test_a_failed_note_is_retried_with_the_next_delivery() -> None:
     there = disk()
     delivered, cursor = Delivered(there), QueueCursor(1, 0)
     there.fault = (WriteFile, errno.ENOSPC)
@@ -175,7 +175,9 @@ def zeroed(there: SimulatedDisk) -> None:
 
 
 @pytest.mark.parametrize("damage", [flipped, zeroed])
-def test_without_a_head_each_entry_stands_for_itself(damage: Callable[[SimulatedDisk], None]) -> None:
+def test_with_a_damaged_header_each_entry_is_checked_by_itself(
+    damage: Callable[[SimulatedDisk], None],
+) -> None:
     there = disk()
     hand_out(Delivered(there), QueueCursor(1, 0), 1)
     damage(there)
@@ -183,7 +185,7 @@ def test_without_a_head_each_entry_stands_for_itself(damage: Callable[[Simulated
     assert found(there, 1) == 1
 
 
-def test_an_entry_that_is_damaged_says_nothing() -> None:
+def test_a_damaged_entry_is_ignored() -> None:
     there = disk()
     delivered = Delivered(there)
     for queue in (1, 2):
@@ -192,7 +194,7 @@ def test_an_entry_that_is_damaged_says_nothing() -> None:
     assert sorted(found(there, queue) for queue in (1, 2)) == [0, 1]
 
 
-def test_a_file_that_cannot_be_read_is_named_and_made_anew() -> None:
+def test_an_unreadable_file_is_reported_and_created_anew() -> None:
     there = disk()
     hand_out(Delivered(there), QueueCursor(1, 0), 1)
     there.unreadable = {NAME: range(16, 17)}

@@ -1,4 +1,4 @@
-"""Marks, and messages that are there together with one or not at all."""
+"""Marks, and groups of messages that are stored together with a mark or not at all."""
 
 import random
 
@@ -30,7 +30,7 @@ def written(store: MessageStore, there: SimulatedDisk) -> None:
 
 
 def last_record(there: SimulatedDisk, store: MessageStore, kind: int) -> int:
-    """Where the last record of `kind` begins in the first segment."""
+    """The offset of the last record of `kind` in the first segment."""
     octets, seed = bytes(there.files[FIRST].current), store.segments[1].seed
     at, found = SEGMENT_HEAD_SIZE, 0
     while size := is_intact(octets, at, seed):
@@ -40,7 +40,7 @@ def last_record(there: SimulatedDisk, store: MessageStore, kind: int) -> int:
     return found
 
 
-def test_a_mark_comes_back_with_the_messages_of_its_group() -> None:
+def test_a_mark_is_recovered_with_the_messages_of_its_group() -> None:
     there = disk()
     store = opened(there).store
     group(store, 0, b"a", b"b", value=b"two done")
@@ -63,7 +63,7 @@ def test_a_group_without_messages_is_a_mark_alone() -> None:
     assert opened(there).store.markers[b"key"].value == b"1"
 
 
-def test_what_is_published_beside_a_group_does_not_belong_to_it() -> None:
+def test_a_message_published_beside_a_group_does_not_belong_to_it() -> None:
     there = disk()
     store = opened(there).store
     store.append(published(b"before"), store.cursor(1, 0), 0)
@@ -73,7 +73,7 @@ def test_what_is_published_beside_a_group_does_not_belong_to_it() -> None:
     store.append(published(b"behind"), store.cursor(1, 0), 4)
     written(store, there)
     at = last_record(there, store, GROUP)
-    # The second group is torn: what stands before it is whole, and what stands behind is not certain.
+    # The second group is torn: records before it are complete, those behind it are not recovered.
     octets = there.files[FIRST]
     octets.current[at + 60] ^= 1
     there.forget_synced()
@@ -83,7 +83,7 @@ def test_what_is_published_beside_a_group_does_not_belong_to_it() -> None:
     assert recovered.store.markers[b"key"].value == b"1"
 
 
-def test_a_message_that_was_settled_before_it_was_written_is_missing_in_its_group() -> None:
+def test_a_message_released_before_it_was_written_is_missing_in_its_group() -> None:
     there = disk()
     store = opened(there).store
     store.begin_group()
@@ -111,7 +111,7 @@ def test_a_message_of_a_group_is_written_once_for_all_its_queues() -> None:
     assert bodies(recovered, 1) == bodies(recovered, 2) == [b"in both"]
 
 
-def test_a_damaged_group_before_a_batch_counts_as_far_as_it_can_be_read() -> None:
+def test_a_damaged_group_before_another_batch_counts_as_far_as_it_is_readable() -> None:
     there = disk()
     store = opened(there).store
     group(store, 0, b"a", b"b", b"c")
@@ -130,7 +130,7 @@ def test_a_damaged_group_before_a_batch_counts_as_far_as_it_can_be_read() -> Non
     assert recovered.store.markers[b"key"].value == b"1"
 
 
-def test_a_group_goes_whole_into_the_next_segment_if_this_one_has_no_room() -> None:
+def test_a_group_that_does_not_fit_goes_entirely_into_the_next_segment() -> None:
     there = disk()
     store = opened(there).store
     store.append(published(bytes(10_000_000)), store.cursor(1, 0), 0)

@@ -1,4 +1,4 @@
-"""What is read from the disk when messages are asked for, and what of it is kept."""
+"""Reading messages from disk, and what is cached of a read."""
 
 import errno
 import random
@@ -18,7 +18,7 @@ PROPERTIES = BasicProperties(delivery_mode=2).encode_list()
 
 
 class Port(StorePort):
-    """The tests commit when they want to."""
+    """Nothing to do: the tests commit."""
 
     def commit_due(self) -> None:
         pass
@@ -28,12 +28,12 @@ class Port(StorePort):
 
 
 class Counted(SimulatedDisk):
-    """Counts what is read."""
+    """A disk that counts its reads."""
 
     def __init__(self) -> None:
         super().__init__(random.Random(0))
         self.reads: list[int] = []
-        # What is more than that at once cannot be read.
+        # Larger reads fail.
         self.size_max = 1 << 30
 
     def read(self, name: str, at: int, size: int) -> bytes:
@@ -44,7 +44,7 @@ class Counted(SimulatedDisk):
 
 
 class Written:
-    """A store in which there are messages of queues 1, 2, 3 …, one of each."""
+    """A store with messages of the queues 1, 2, 3 …, one of each."""
 
     def __init__(self) -> None:
         self.disk = Counted()
@@ -70,14 +70,14 @@ class Written:
         return message.body
 
 
-def test_messages_of_many_queues_that_lie_together_are_read_together() -> None:
+def test_adjacent_messages_of_several_queues_are_read_together() -> None:
     written = Written()
     written.write(*(b"%d" % number for number in range(1000)))
     assert [written.body(place) for place in range(1000)] == [b"%d" % number for number in range(1000)]
     assert len(written.disk.reads) == 2
 
 
-def test_what_was_read_before_it_was_written_is_read_again() -> None:
+def test_a_range_read_before_it_was_written_is_read_again() -> None:
     written = Written()
     written.write(b"first")
     assert written.body(0) == b"first"
@@ -85,7 +85,7 @@ def test_what_was_read_before_it_was_written_is_read_again() -> None:
     assert written.body(1) == b"second"
 
 
-def test_what_was_read_along_is_forgotten_when_asked_for() -> None:
+def test_prefetched_messages_are_dropped_on_request() -> None:
     written = Written()
     written.write(b"first", b"second")
     written.body(0)
@@ -96,7 +96,7 @@ def test_what_was_read_along_is_forgotten_when_asked_for() -> None:
     assert len(written.disk.reads) == 2
 
 
-def test_a_large_message_is_not_kept() -> None:
+def test_a_large_message_is_not_cached() -> None:
     written = Written()
     large = bytes(READ_AHEAD_SIZE)
     written.write(large)
@@ -117,7 +117,7 @@ def test_a_body_is_read_without_the_rest_of_its_message() -> None:
     assert len(written.disk.reads) > before, "a large one is not kept"
 
 
-def test_what_was_read_before_a_failure_is_not_taken_for_something_else() -> None:
+def test_a_cached_range_is_not_used_after_a_failure() -> None:
     written = Written()
     written.write(b"first", bytes(RANDOM_READ_SIZE), b"third")
     assert written.body(0) == b"first"

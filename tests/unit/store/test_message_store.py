@@ -1,4 +1,4 @@
-"""When a store has more to write than it should, and when it has caught up."""
+"""When a store falls behind, and when it has caught up."""
 
 import errno
 import random
@@ -16,12 +16,12 @@ from warren.wire.properties import BasicProperties
 ADDRESS = encode_address("", "q")
 PROPERTIES = BasicProperties(delivery_mode=2).encode_list()
 BODY_SIZE = 1_000_000
-# So many of these are more than may be pending.
+# This many messages exceed the pending limit.
 COUNT = STORE_PENDING_SIZE_MAX // BODY_SIZE + 1
 
 
 class Port(StorePort):
-    """Notes whether publishers may go on."""
+    """Records whether publishers may continue."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -48,7 +48,7 @@ class Port(StorePort):
 
 
 class Publisher:
-    """Puts messages into lane 1 of a store on a disk that advances when told to."""
+    """Appends messages to queue 1 of a store whose disk advances when it is told to."""
 
     def __init__(self) -> None:
         self.disk = SimulatedDisk(random.Random(0))
@@ -65,7 +65,7 @@ class Publisher:
             self.position += 1
 
 
-def test_it_is_behind_once_when_too_much_is_pending() -> None:
+def test_falling_behind_is_reported_once() -> None:
     publisher = Publisher()
     publisher.publish(COUNT - 1)
     assert publisher.port.told == []
@@ -73,7 +73,7 @@ def test_it_is_behind_once_when_too_much_is_pending() -> None:
     assert publisher.port.told == ["behind"]
 
 
-def test_it_has_caught_up_when_the_disk_has_all_of_it() -> None:
+def test_it_has_caught_up_when_everything_is_on_disk() -> None:
     publisher = Publisher()
     publisher.publish(1)
     publisher.store.commit()
@@ -86,7 +86,7 @@ def test_it_has_caught_up_when_the_disk_has_all_of_it() -> None:
     assert publisher.port.told == ["behind", "caught up"], "as much again may gather while this is written"
 
 
-def test_what_is_small_counts_for_the_memory_that_it_takes() -> None:
+def test_small_messages_count_with_the_memory_that_they_take() -> None:
     publisher = Publisher()
     count = STORE_PENDING_SIZE_MAX // (PENDING_MESSAGE_SIZE + 1)
     publisher.publish(count, 0)
@@ -95,7 +95,7 @@ def test_what_is_small_counts_for_the_memory_that_it_takes() -> None:
     assert publisher.port.told == ["behind"]
 
 
-def test_a_message_for_very_many_queues_counts_for_each() -> None:
+def test_a_message_for_many_queues_counts_for_each() -> None:
     publisher = Publisher()
     message = StoredMessage(ADDRESS, PROPERTIES, b"x" + BODY_END, 0)
     for number in range(1, 300_000):
@@ -103,7 +103,7 @@ def test_a_message_for_very_many_queues_counts_for_each() -> None:
     assert publisher.port.told == ["behind"]
 
 
-def test_a_disk_that_is_full_keeps_it_behind_until_there_is_room() -> None:
+def test_with_a_full_disk_it_stays_behind_until_there_is_space() -> None:
     publisher = Publisher()
     publisher.disk.fault = (SyncFile, errno.ENOSPC)
     publisher.publish(1)
@@ -118,7 +118,7 @@ def test_a_disk_that_is_full_keeps_it_behind_until_there_is_room() -> None:
     assert publisher.port.told == ["behind", "failed", "recovered", "caught up"]
 
 
-def test_it_may_be_behind_again_and_again() -> None:
+def test_it_can_fall_behind_repeatedly() -> None:
     publisher = Publisher()
     for _ in range(2):
         publisher.publish(COUNT)
@@ -127,7 +127,7 @@ def test_it_may_be_behind_again_and_again() -> None:
     assert publisher.port.told == ["behind", "caught up"] * 2
 
 
-def test_what_is_done_with_has_time_unless_something_is_published() -> None:
+def test_a_release_is_committed_later_unless_a_message_is_published() -> None:
     publisher = Publisher()
     store, cursor = publisher.store, publisher.store.cursor(1, 0)
     publisher.publish(3, 0)
@@ -152,7 +152,7 @@ def test_what_is_done_with_has_time_unless_something_is_published() -> None:
     assert store.is_idle
 
 
-def test_what_is_done_with_is_written_before_it_closes() -> None:
+def test_releases_are_written_before_the_store_closes() -> None:
     publisher = Publisher()
     publisher.publish(1, 0)
     publisher.store.commit()
@@ -167,7 +167,7 @@ def test_what_is_done_with_is_written_before_it_closes() -> None:
 
 
 class Publishing(ConfirmListener):
-    """Expects numbers, and is told of them in runs."""
+    """Expects numbers, and records how they are confirmed in runs."""
 
     def __init__(self) -> None:
         self.expected: list[int] = []
@@ -180,7 +180,7 @@ class Publishing(ConfirmListener):
         self.runs.append((first, last))
 
 
-def test_numbers_that_follow_one_another_are_confirmed_at_once() -> None:
+def test_consecutive_numbers_are_confirmed_together() -> None:
     publisher = Publisher()
     one, other = Publishing(), Publishing()
     publisher.publish(1, 0)

@@ -1,4 +1,4 @@
-"""A set of positions, added in any order."""
+"""A set of positions that are added in any order."""
 
 import random
 
@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from warren.store.position_set import PositionSet
 
-# Around these, pages of 4,096 begin.
+# Pages of 4,096 positions begin around these.
 NEAR_PAGES = st.builds(
     lambda page, near: max(page * 4_096 + near, 0), st.integers(0, 3), st.integers(-20, 19)
 )
 
 
 def runs_of(positions: set[int]) -> list[tuple[int, int]]:
-    """The plain way to the same answer."""
+    """The runs of consecutive positions, computed naively."""
     runs: list[tuple[int, int]] = []
     for position in sorted(positions):
         if runs and runs[-1][1] == position:
@@ -26,7 +26,7 @@ def runs_of(positions: set[int]) -> list[tuple[int, int]]:
 
 
 @given(st.permutations(range(12)), st.integers(0, 12))
-def test_runs_are_what_was_added_in_any_order(order: list[int], count: int) -> None:
+def test_runs_do_not_depend_on_the_order_of_adding(order: list[int], count: int) -> None:
     positions = PositionSet()
     for position in order[:count]:
         positions.add(position, position + 1)
@@ -34,7 +34,7 @@ def test_runs_are_what_was_added_in_any_order(order: list[int], count: int) -> N
 
 
 @given(st.lists(st.tuples(NEAR_PAGES, st.integers(1, 9_000)), max_size=8))
-def test_it_is_the_same_as_a_set(added: list[tuple[int, int]]) -> None:
+def test_it_behaves_as_a_set(added: list[tuple[int, int]]) -> None:
     positions = PositionSet()
     plain: set[int] = set()
     for first, count in added:
@@ -46,7 +46,7 @@ def test_it_is_the_same_as_a_set(added: list[tuple[int, int]]) -> None:
     assert {edge for edge in edges if positions.has(edge)} == edges & plain
 
 
-def test_what_is_added_in_order_is_one_number() -> None:
+def test_positions_added_in_order_take_one_number() -> None:
     positions = PositionSet()
     for position in range(10_000):
         positions.add(position, position + 1)
@@ -54,7 +54,7 @@ def test_what_is_added_in_order_is_one_number() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_all_of_it_is_one_number_when_the_last_gap_closes(seed: int) -> None:
+def test_a_set_without_gaps_takes_one_number(seed: int) -> None:
     order = list(range(9_000))
     random.Random(seed).shuffle(order)
     positions = PositionSet()

@@ -1,4 +1,4 @@
-"""What records look like, octet by octet, and that what was encoded is decoded."""
+"""The encoding of records, byte by byte, and their decoding."""
 
 import subprocess
 import sys
@@ -40,13 +40,13 @@ def encoded(content: bytes) -> bytes:
     return b"".join(chunks)
 
 
-def test_a_reference_is_queue_and_position() -> None:
+def test_a_reference_contains_queue_and_position() -> None:
     reference = encode_reference(0x01020304, 0x05060708090A0B0C)
     assert reference == bytes(range(1, 13))
     assert encode_reference(0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF) == b"\xff" * 12
 
 
-def test_a_message_is_as_drawn() -> None:
+def test_a_message_is_encoded_as_drawn() -> None:
     body = (
         bytes.fromhex("0000010203040506 c3 ff 0007 00000003 00000002")
         + REFERENCES
@@ -60,7 +60,7 @@ def test_a_message_is_as_drawn() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"x", bytes(70_000)])
-def test_what_was_encoded_is_decoded(content: bytes) -> None:
+def test_a_record_is_decoded_as_it_was_encoded(content: bytes) -> None:
     original = message(content)
     octets = b"before" + encoded(content) + b"behind"
     size = message_record_size(original, REFERENCES)
@@ -85,7 +85,7 @@ def test_one_octet_that_changed_is_noticed(content: bytes) -> None:
 
 
 @pytest.mark.parametrize("size", [4, 5_000])
-def test_records_are_the_same_where_the_checksum_is_made_by_a_function_of_python(size: int) -> None:
+def test_records_are_equal_when_the_checksum_is_computed_in_python(size: int) -> None:
     code = f"""
 import sys, types
 import google_crc32c
@@ -98,6 +98,6 @@ print(encoded(bytes({size})).hex())
 
 
 @pytest.mark.parametrize("body", [b"", b"x", bytes(70_000)])
-def test_a_body_is_decoded_alone(body: bytes) -> None:
+def test_a_body_is_decoded_separately(body: bytes) -> None:
     octets = b"before" + encoded(body + BODY_END) + b"behind"
     assert decode_body(octets, 6, is_intact(octets, 6, SEED)) == body

@@ -1,4 +1,4 @@
-"""What is found in a store that was torn, damaged, or written by somebody else."""
+"""Recovery of a store that was torn, damaged, or written by another version."""
 
 import errno
 import random
@@ -23,11 +23,11 @@ SMALL = 65_536
 
 
 class Port(StorePort):
-    """Notes what it is told."""
+    """Records what the store reports."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
-        # True when a commit was asked for, until somebody has done it.
+        # True when a commit was requested and has not been made.
         self.is_dirty = False
 
     def commit_due(self) -> None:
@@ -44,10 +44,10 @@ class Port(StorePort):
         self.told.append(str(error))
 
     def fell_behind(self) -> None:
-        """What is behind catches up when the disk advances."""
+        """Nothing to do: the store catches up when the disk advances."""
 
     def caught_up(self) -> None:
-        """Nobody waits here."""
+        """Nothing to do: no publisher waits here."""
 
 
 class Promise(ConfirmListener):
@@ -57,7 +57,7 @@ class Promise(ConfirmListener):
         self.done_numbers: list[int] = []
 
     def expect(self, sequence: int) -> None:
-        """It will hear of it."""
+        """Nothing to do: the confirm follows."""
 
     def done(self, first: int, last: int) -> None:
         self.done_numbers += range(first, last + 1)
@@ -78,7 +78,7 @@ def opened(disk: SimulatedDisk, port: Port | None = None, queues: tuple[int, ...
 
 
 def written(disk: SimulatedDisk, *bodies: bytes) -> list[StoredMessage]:
-    """Each of `bodies` in queue 1, in a batch of its own."""
+    """Each of `bodies` in queue 1, in its own batch."""
     store = opened(disk).store
     messages = []
     for position, body in enumerate(bodies):
@@ -105,7 +105,7 @@ def disk() -> SimulatedDisk:
     return SimulatedDisk(random.Random(0))
 
 
-def test_a_message_comes_back_as_it_was_published() -> None:
+def test_a_message_is_recovered_as_it_was_published() -> None:
     there = disk()
     written(there, b"body", b"")
     [(_, message), (_, empty)] = messages_of(opened(there))
@@ -128,7 +128,7 @@ def test_a_message_in_many_queues_is_written_once() -> None:
     assert len({message.location for message in found}) == 1
 
 
-def test_messages_come_back_by_position_however_they_were_written_and_the_later_of_two_counts() -> None:
+def test_messages_are_recovered_by_position_and_of_duplicates_the_later_counts() -> None:
     there = disk()
     store = opened(there).store
     cursor = store.cursor(1, 0)
@@ -141,7 +141,7 @@ def test_messages_come_back_by_position_however_they_were_written_and_the_later_
     ]  # fmt: skip
 
 
-def test_what_is_released_before_it_is_written_never_is() -> None:
+def test_a_message_released_before_it_is_written_is_not_written() -> None:
     there = disk()
     store = opened(there).store
     promise = Promise()
@@ -159,7 +159,7 @@ def test_what_is_released_before_it_is_written_never_is() -> None:
     assert bodies(opened(there)) == []
 
 
-def test_a_torn_end_is_no_damage_and_is_not_written_over() -> None:
+def test_a_torn_end_is_not_damage_and_is_not_overwritten() -> None:
     there = disk()
     written(there, b"first", b"second")
     at = there.files[FIRST].current.find(b"second")
@@ -190,7 +190,7 @@ def test_damage_before_a_later_batch_is_reported_with_its_place_and_costs_one_re
 
 
 @pytest.mark.parametrize("is_sealed", [False, True])
-def test_a_damaged_segment_is_never_used_again(is_sealed: bool) -> None:
+def test_a_damaged_segment_is_never_reused(is_sealed: bool) -> None:
     there = disk()
     written(there, b"first", b"second", b"third")
     if is_sealed:
@@ -215,7 +215,7 @@ def test_a_newer_format_is_refused() -> None:
         opened(there)
 
 
-def test_a_damaged_head_costs_its_segment_and_is_reported() -> None:
+def test_a_damaged_header_costs_its_segment_and_is_reported() -> None:
     there = disk()
     written(there, b"first")
     opened(there)
@@ -226,7 +226,7 @@ def test_a_damaged_head_costs_its_segment_and_is_reported() -> None:
     ]
 
 
-def test_a_damaged_head_of_the_last_segment_is_reported_and_the_file_left_as_it_is() -> None:
+def test_a_damaged_header_of_the_last_segment_is_reported_and_the_file_left_in_place() -> None:
     there = disk()
     written(there, b"first")
     opened(there)
@@ -245,7 +245,7 @@ def test_a_damaged_head_of_the_last_segment_is_reported_and_the_file_left_as_it_
     assert bodies(opened(there)) == [b"first", b"second"]
 
 
-def test_what_is_around_a_sector_that_cannot_be_read_is_there_and_its_file_is_left_alone() -> None:
+def test_records_around_an_unreadable_sector_are_recovered_and_the_file_left_in_place() -> None:
     there = disk()
     written(there, b"first", bytes(10_000), b"third")
     at = there.files[FIRST].current.find(bytes(10_000))
@@ -255,7 +255,7 @@ def test_what_is_around_a_sector_that_cannot_be_read_is_there_and_its_file_is_le
     assert [(error.name, error.at // 4096) for error in recovered.damage] == [
         (FIRST, (at + 5_000) // 4096), (FIRST, 0),
     ]  # fmt: skip
-    # Messages beside it are read without what lies behind them.
+    # Adjacent messages are read without the data behind them.
     assert bodies(recovered) == [b"first", b"third"]
     store = recovered.store
     store.append(published(b"fourth"), store.cursor(1, 0), 3)
@@ -266,7 +266,7 @@ def test_what_is_around_a_sector_that_cannot_be_read_is_there_and_its_file_is_le
 
 
 @pytest.mark.parametrize("is_sealed", [True, False])
-def test_a_segment_with_a_bad_sector_behind_its_records_is_never_used_again(is_sealed: bool) -> None:
+def test_a_segment_with_an_unreadable_sector_behind_its_records_is_never_reused(is_sealed: bool) -> None:
     there = disk()
     written(there, b"first")
     if is_sealed:
@@ -284,7 +284,7 @@ def test_a_segment_with_a_bad_sector_behind_its_records_is_never_used_again(is_s
 
 
 @pytest.mark.parametrize("is_last", [True, False])
-def test_a_segment_whose_head_cannot_be_read_is_reported_and_left_alone(is_last: bool) -> None:
+def test_a_segment_with_an_unreadable_header_is_reported_and_left_in_place(is_last: bool) -> None:
     there = disk()
     written(there, b"first")
     opened(there)
@@ -303,7 +303,7 @@ def test_a_segment_whose_head_cannot_be_read_is_reported_and_left_alone(is_last:
 
 
 @pytest.mark.parametrize("step", [WriteFile, SyncFile])
-def test_a_last_segment_that_cannot_be_sealed_is_reported_and_never_used_again(step: type) -> None:
+def test_a_last_segment_that_cannot_be_sealed_is_reported_and_never_reused(step: type) -> None:
     there = disk()
     written(there, b"first")
     there.fault = (step, errno.EIO)
@@ -322,7 +322,7 @@ def test_a_last_segment_that_cannot_be_sealed_is_reported_and_never_used_again(s
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
-def test_a_store_is_not_opened_for_want_of_room_or_permission(number: int) -> None:
+def test_without_space_or_permission_a_store_is_not_opened(number: int) -> None:
     there = disk()
     written(there, b"first")
     there.fault = (WriteFile, number)
@@ -332,7 +332,7 @@ def test_a_store_is_not_opened_for_want_of_room_or_permission(number: int) -> No
 
 
 @pytest.mark.parametrize("head", [bytes(HEAD_SIZE), encode_head(1, bytes(8))])
-def test_a_last_segment_that_was_never_begun_is_no_damage(head: bytes) -> None:
+def test_a_last_segment_that_was_never_used_is_not_damage(head: bytes) -> None:
     there = disk()
     written(there, b"first")
     there.perform([CreateFile("00000009.segment", SEGMENT_SIZE), WriteFile("00000009.segment", 0, [head])])
@@ -342,7 +342,7 @@ def test_a_last_segment_that_was_never_begun_is_no_damage(head: bytes) -> None:
     assert bodies(recovered) == [b"first"]
 
 
-def test_the_end_of_a_segment_without_its_seal_is_damage_when_another_follows() -> None:
+def test_a_segment_without_its_seal_is_damage_when_another_follows() -> None:
     there = disk()
     written(there, b"first")
     opened(there)
@@ -351,7 +351,7 @@ def test_the_end_of_a_segment_without_its_seal_is_damage_when_another_follows() 
     assert isinstance(opened(there).damage[0], StoreFileError)
 
 
-def test_what_a_queue_that_is_gone_left_behind_is_dead() -> None:
+def test_messages_of_a_deleted_queue_are_released() -> None:
     there = disk()
     written(there, b"first")
     recovered = opened(there, queues=())
@@ -362,7 +362,7 @@ def test_what_a_queue_that_is_gone_left_behind_is_dead() -> None:
     assert FIRST not in there.files
 
 
-def test_a_message_that_is_larger_than_a_segment_has_one_of_its_own() -> None:
+def test_a_message_larger_than_a_segment_has_its_own_segment() -> None:
     there = disk()
     body = bytes(SEGMENT_SIZE + 5)
     written(there, b"small", body, b"behind")
@@ -370,7 +370,7 @@ def test_a_message_that_is_larger_than_a_segment_has_one_of_its_own() -> None:
     assert [len(found) for found in bodies(recovered)] == [5, len(body), 6]
 
 
-def test_dead_segments_are_used_again_and_what_lanes_are_done_with_is_kept() -> None:
+def test_free_segments_are_reused_and_released_positions_recorded() -> None:
     there = disk()
     store = opened(there).store
     cursor, stuck = store.cursor(1, 0), store.cursor(2, 0)
@@ -385,7 +385,7 @@ def test_dead_segments_are_used_again_and_what_lanes_are_done_with_is_kept() -> 
         store.release(message, cursor, position)
     store.commit()
     there.advance()
-    # One holds what is kept, one is written to, and one waits for the next batch.
+    # One contains the live message, one is written to, and one is spare.
     assert sum(name.endswith(".segment") for name in there.files) <= 3
     assert len(there.files) <= 3 + SPARE_SEGMENTS_MAX
     recovered = opened(there)
@@ -394,7 +394,7 @@ def test_dead_segments_are_used_again_and_what_lanes_are_done_with_is_kept() -> 
     assert recovered.queues[1][0].end == 80
 
 
-def test_one_sync_is_shared_by_all_that_came_meanwhile() -> None:
+def test_all_appends_during_a_sync_share_the_next_sync() -> None:
     there = disk()
     store = opened(there).store
     promise = Promise()
@@ -413,7 +413,7 @@ def test_one_sync_is_shared_by_all_that_came_meanwhile() -> None:
 
 
 @pytest.mark.parametrize("step", [WriteFile, SyncFile, CreateFile])
-def test_a_full_disk_stops_confirms_until_it_has_room_and_nothing_is_lost(step: type) -> None:
+def test_a_full_disk_stops_confirms_until_there_is_space_and_nothing_is_lost(step: type) -> None:
     there, port = disk(), Port()
     store = opened(there, port).store
     promise = Promise()
@@ -435,7 +435,7 @@ def test_a_full_disk_stops_confirms_until_it_has_room_and_nothing_is_lost(step: 
     assert [len(found) for found in bodies(opened(there))] == sizes
 
 
-def test_another_failure_is_told_and_confirms_nothing() -> None:
+def test_any_other_write_error_is_reported_and_confirms_nothing() -> None:
     there, port = disk(), Port()
     store = opened(there, port).store
     promise = Promise()
@@ -447,7 +447,7 @@ def test_another_failure_is_told_and_confirms_nothing() -> None:
     assert (promise.done_numbers, port.told[-1]) == ([], "failed")
 
 
-def test_closing_writes_what_is_pending_first() -> None:
+def test_closing_writes_pending_messages_first() -> None:
     there = disk()
     store = opened(there).store
     ended: list[bool] = []
@@ -461,12 +461,12 @@ def test_closing_writes_what_is_pending_first() -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments of which many are made in a moment."""
+    """Small segments, of which many can be filled quickly."""
     make_small(monkeypatch, SMALL)
 
 
 def batch(there: SimulatedDisk, count: int, queue: int = 1, size: int = 100) -> None:
-    """So many messages in one batch, which was synced."""
+    """`count` messages in one batch, which was synced."""
     store = opened(there).store
     for position in range(count):
         store.append(published(b"%03d" % position + bytes(size)), store.cursor(queue, 0), position)
@@ -481,7 +481,7 @@ def place(there: SimulatedDisk, name: str, body: bytes) -> int:
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("number", range(10))
 @pytest.mark.parametrize("before", [0, 4, 37, 50])
-def test_one_damaged_record_of_a_batch_costs_itself_and_is_named(number: int, before: int) -> None:
+def test_one_damaged_record_of_a_batch_costs_itself_and_is_reported(number: int, before: int) -> None:
     there = disk()
     batch(there, 10)
     there.flip_bit(FIRST, place(there, FIRST, b"%03d" % number) - before)
@@ -491,12 +491,12 @@ def test_one_damaged_record_of_a_batch_costs_itself_and_is_named(number: int, be
     assert (damage.name, damage.messages) == (FIRST, 1)
     assert damage.queues in ((1,), ())
     there.advance()
-    # It is not forgotten, and its file is not used again.
+    # The damage is reported again, and the file is not reused.
     assert [str(error) for error in opened(there).damage] == [str(damage)]
 
 
 @pytest.mark.usefixtures("small")
-def test_what_was_written_behind_the_end_that_was_synced_may_be_torn_anywhere() -> None:
+def test_data_written_behind_the_synced_end_may_be_torn_anywhere() -> None:
     there = disk()
     store = opened(there).store
     store.append(published(b"kept"), store.cursor(1, 0), 0)
@@ -515,7 +515,7 @@ def test_what_was_written_behind_the_end_that_was_synced_may_be_torn_anywhere() 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("is_zeroed", [True, False])
 @pytest.mark.parametrize("left", [0, 10, 24, 33, 200, 700, 1_500])
-def test_what_is_cut_off_is_named_with_its_messages_and_queues(left: int, is_zeroed: bool) -> None:
+def test_a_truncated_segment_is_reported_with_its_messages_and_queues(left: int, is_zeroed: bool) -> None:
     there = disk()
     batch(there, 10, queue=2)
     octets = there.files[FIRST].current
@@ -526,7 +526,7 @@ def test_what_is_cut_off_is_named_with_its_messages_and_queues(left: int, is_zer
     assert {(error.name, error.queues) for error in recovered.damage} <= {(FIRST, (2,))}
     assert bool(recovered.damage) == (kept < 10)
     assert kept == max(0, left - 33) // 162
-    # What comes now is somewhere else, and is found.
+    # New messages are written elsewhere and recovered.
     store = recovered.store
     store.append(published(b"later"), store.cursor(2, 0), 99)
     store.commit()
@@ -536,7 +536,7 @@ def test_what_is_cut_off_is_named_with_its_messages_and_queues(left: int, is_zer
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_segment_that_is_gone_is_named_with_its_messages(number: int) -> None:
+def test_a_missing_segment_is_reported_with_its_messages(number: int) -> None:
     there = disk()
     for queue in (1, 2, 3):
         batch(there, 4, queue=queue)
@@ -552,7 +552,7 @@ def test_a_segment_that_is_gone_is_named_with_its_messages(number: int) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_a_sealed_segment_that_ends_early_is_named() -> None:
+def test_a_truncated_sealed_segment_is_reported() -> None:
     there = disk()
     batch(there, 10)
     opened(there).store.commit()
@@ -563,7 +563,7 @@ def test_a_sealed_segment_that_ends_early_is_named() -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_starts_that_are_followed_by_nothing_make_no_more_files() -> None:
+def test_restarts_without_writes_create_no_more_files() -> None:
     there = disk()
     batch(there, 3)
     opened(there)
@@ -576,7 +576,7 @@ def test_starts_that_are_followed_by_nothing_make_no_more_files() -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_what_is_dead_at_the_start_is_let_go_though_nothing_comes() -> None:
+def test_segments_that_are_free_at_the_start_are_reclaimed_without_writes() -> None:
     there = disk()
     batch(there, 3)
     recovered = opened(there)

@@ -1,4 +1,4 @@
-"""What a store of an older format says of the deaths of its messages, and what one of this format does."""
+"""Which death headers count, in a store of the previous format and in one of the present format."""
 
 import random
 
@@ -34,7 +34,7 @@ def published(flags: int) -> StoredMessage:
 
 
 def written(count: int = len(KINDS)) -> SimulatedDisk:
-    """A disk with so many messages of queue 1, of each kind in turn."""
+    """A disk with `count` messages of queue 1, of each kind in turn."""
     disk = SimulatedDisk(random.Random(0))
     store = opened(disk).store
     for position in range(count):
@@ -45,7 +45,7 @@ def written(count: int = len(KINDS)) -> SimulatedDisk:
 
 
 def make_old(disk: SimulatedDisk) -> None:
-    """Have every segment of `disk` be of the format before."""
+    """Convert every segment of `disk` to the previous format."""
     for name, file in disk.files.items():
         if name.endswith(".segment"):
             head = file.current
@@ -54,22 +54,22 @@ def make_old(disk: SimulatedDisk) -> None:
 
 
 def deaths(disk: SimulatedDisk) -> dict[int, bool]:
-    """By position, whether the message there died."""
+    """Whether each message counts as a dead letter, by position."""
     return {position: has_died(message) for position, message in messages_of(opened(disk))}
 
 
-def test_who_wrote_the_deaths_of_a_message_is_known_after_a_restart() -> None:
+def test_the_origin_of_death_headers_is_known_after_a_restart() -> None:
     assert deaths(written()) == {0: False, 1: False, 2: True}
 
 
-def test_what_the_headers_of_an_older_format_say_is_believed() -> None:
+def test_death_headers_of_the_previous_format_are_trusted() -> None:
     disk = written()
     make_old(disk)
     assert deaths(disk) == {0: False, 1: True, 2: True}
 
 
 @pytest.mark.parametrize("is_old", [False, True])
-def test_deaths_move_with_their_message_from_one_segment_to_another(
+def test_the_origin_of_death_headers_moves_with_its_message_in_compaction(
     is_old: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_small(monkeypatch, 2_000)
@@ -90,7 +90,7 @@ def test_deaths_move_with_their_message_from_one_segment_to_another(
             store.commit()
             disk.advance()
     assert FIRST not in before
-    # What was moved is in segments of this format now.
+    # Moved messages are in segments of the present format.
     expected = {
         position: position % 3 == 2 or (is_old and position % 3 == 1)
         for position in range(300)
@@ -99,6 +99,6 @@ def test_deaths_move_with_their_message_from_one_segment_to_another(
     assert deaths(disk) == expected
 
 
-def test_what_came_by_the_stream_protocol_did_not_die() -> None:
+def test_messages_of_the_stream_protocol_are_not_dead_letters() -> None:
     message = published(HAS_HEADERS | FROM_STREAM | ADDRESSED)
     assert not has_died(message)

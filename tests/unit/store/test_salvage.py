@@ -1,4 +1,4 @@
-"""Files of which the device does not give back every sector."""
+"""Reading files with unreadable sectors."""
 
 import errno
 import random
@@ -15,21 +15,21 @@ NAME = "file"
 
 
 class Disk(SimulatedDisk):
-    """Has one file, of which each octet is 1."""
+    """A disk with one file, of which every byte is 1."""
 
     def __init__(self) -> None:
         super().__init__(random.Random(0))
         self.perform([CreateFile(NAME, SIZE), WriteFile(NAME, 0, [b"\1" * SIZE])])
 
 
-def test_what_is_whole_is_read_at_once() -> None:
+def test_an_intact_file_is_read_at_once() -> None:
     disk = Disk()
     assert read_around_damage(disk, NAME, SIZE) == (b"\1" * SIZE, [])
     assert disk.read_count == 1
 
 
 @pytest.mark.parametrize("bad", [range(1), range(70_000, 70_512), range(SIZE - 1, SIZE)])
-def test_all_but_the_sector_that_cannot_be_read_is_there(bad: range) -> None:
+def test_everything_but_the_unreadable_sector_is_read(bad: range) -> None:
     disk = Disk()
     disk.unreadable[NAME] = bad
     octets, [hole] = read_around_damage(disk, NAME, SIZE)
@@ -37,11 +37,11 @@ def test_all_but_the_sector_that_cannot_be_read_is_there(bad: range) -> None:
     assert (hole.name, hole.at, hole.reason) == (NAME, at, "4096 bytes cannot be read: EIO")
     assert octets.count(1) == SIZE - 4096
     assert 1 not in octets[at : at + 4096]
-    # Neither what was never written, nor a message of zeros.
+    # Neither unwritten space nor a message of zeros.
     assert 0 not in octets
 
 
-def test_sectors_in_a_row_are_one_hole() -> None:
+def test_adjacent_unreadable_sectors_are_one_hole() -> None:
     disk = Disk()
     disk.unreadable[NAME] = range(50_000, 70_000)
     octets, [hole] = read_around_damage(disk, NAME, SIZE)
@@ -49,7 +49,7 @@ def test_sectors_in_a_row_are_one_hole() -> None:
     assert octets.count(1) == SIZE - 24_576
 
 
-def test_a_device_that_gives_nothing_back_is_not_asked_for_ever() -> None:
+def test_a_completely_unreadable_device_is_read_a_bounded_number_of_times() -> None:
     disk = Disk()
     disk.unreadable[NAME] = range(SIZE << 4)
     disk.perform([CreateFile(NAME, SIZE << 4)])
@@ -58,7 +58,7 @@ def test_a_device_that_gives_nothing_back_is_not_asked_for_ever() -> None:
     assert disk.read_count < SALVAGE_FAILURES_MAX + 20
 
 
-def test_what_is_not_the_fault_of_a_sector_is_raised() -> None:
+def test_other_errors_are_raised() -> None:
     disk = Disk()
     disk.unreadable[NAME] = range(5)
     with pytest.raises(KeyError):

@@ -1,4 +1,4 @@
-"""What a lane still needs of all that was written for it."""
+"""Which messages of a queue are still needed among all that were written."""
 
 import random
 
@@ -13,7 +13,7 @@ SIZE = 100
 
 
 def scan_of(positions: list[int]) -> CursorScan:
-    """A message at each of `positions`, written in this order, the n-th at place n of segment n % 3."""
+    """A message at each of `positions`, written in this order, the n-th in segment n % 3."""
     scan = CursorScan()
     for place, position in enumerate(positions):
         scan.in_order = scan.in_order and position >= scan.last
@@ -33,7 +33,7 @@ def segments() -> dict[int, Segment]:
 
 
 def found_in(scan: CursorScan, holding: dict[int, Segment]) -> tuple[RecoveredQueue, int]:
-    """What is found, and in how many goes."""
+    """The messages found, and in how many steps."""
     remaining = LiveMessages(scan, recovered_cursor(scan, 1, 0), holding)
     goes = 1
     while remaining.take_some():
@@ -43,7 +43,7 @@ def found_in(scan: CursorScan, holding: dict[int, Segment]) -> tuple[RecoveredQu
 
 @pytest.mark.parametrize("count", [0, 1, SCANNED_AT_ONCE - 1, SCANNED_AT_ONCE, 3 * SCANNED_AT_ONCE + 1])
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_what_is_done_with_is_gone_and_the_rest_is_found(count: int, share: float) -> None:
+def test_released_messages_are_left_out_and_the_others_found(count: int, share: float) -> None:
     chance = random.Random(count)
     scan = scan_of(list(range(5, 5 + count)))
     done = {position for position in range(5, 5 + count) if chance.random() < share}
@@ -60,11 +60,11 @@ def test_what_is_done_with_is_gone_and_the_rest_is_found(count: int, share: floa
     assert found.end == (5 + count if count else 0)
     for number, segment in holding.items():
         assert segment.live == sum(place % 3 == number for place in kept)
-    # No go is longer than others can wait.
+    # Each step is short enough for others to wait.
     assert goes == max(-(-count // SCANNED_AT_ONCE), 1)
 
 
-def test_what_was_written_out_of_order_is_found_in_order() -> None:
+def test_messages_written_out_of_order_are_found_in_order() -> None:
     scan = scan_of([3, 4, 9, 1, 4])
     scan.runs.append((3, 4))
     found, _ = found_in(scan, segments())
@@ -73,7 +73,7 @@ def test_what_was_written_out_of_order_is_found_in_order() -> None:
     assert found.end == 10
 
 
-def test_no_position_is_given_twice_whose_message_is_gone() -> None:
+def test_the_position_of_a_lost_message_is_not_assigned_again() -> None:
     scan = scan_of([1, 2, 3])
     scan.runs.append((1, 4))
     found, _ = found_in(scan, segments())

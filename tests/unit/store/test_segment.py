@@ -1,4 +1,4 @@
-"""What passes for a segment, and for a record of it."""
+"""Which bytes are accepted as a segment, and as a record of it."""
 
 import random
 
@@ -14,8 +14,8 @@ from warren.store.segment import HEAD_SIZE, StoreFileError, encode_head, seed_of
 
 
 @pytest.mark.parametrize("salt", [b"", bytes(8)])
-def test_what_a_client_publishes_does_not_pass_for_a_record(salt: bytes) -> None:
-    """It knows everything but the salt, and the octets before its own are lost in a power cut."""
+def test_a_published_body_is_not_accepted_as_a_record(salt: bytes) -> None:
+    """The body imitates a record in all but the salt, and the bytes before it are lost in a power cut."""
     disk = SimulatedDisk(random.Random(0))
     store = opened(disk).store
     cursor = store.cursor(1, 0)
@@ -32,7 +32,7 @@ def test_what_a_client_publishes_does_not_pass_for_a_record(salt: bytes) -> None
     assert (bodies(recovered), recovered.damage) == ([b"kept"], [])
 
 
-def test_checksums_start_from_the_salt_and_the_number() -> None:
+def test_checksums_depend_on_the_salt_and_the_number() -> None:
     seeds = {
         seed_of(encode_head(number, salt), number) for number in (1, 2) for salt in (bytes(8), b"12345678")
     }
@@ -47,7 +47,7 @@ def test_a_segment_under_another_name_is_refused() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 8, 15, HEAD_SIZE - 1])
-def test_a_head_that_was_torn_when_the_segment_was_begun_is_no_damage(size: int) -> None:
+def test_a_header_torn_at_the_creation_of_its_segment_is_not_damage(size: int) -> None:
     disk = SimulatedDisk(random.Random(0))
     store = opened(disk).store
     store.append(published(b"kept"), store.cursor(1, 0), 0)
@@ -66,10 +66,10 @@ def test_a_head_that_was_torn_when_the_segment_was_begun_is_no_damage(size: int)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_was_found_after_a_kill_is_there_after_a_power_cut(
+def test_messages_recovered_after_a_kill_survive_a_later_power_cut(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also of a segment that was sealed and not synced when the process was killed."""
+    """Also those of a segment that was sealed and not synced when the process was killed."""
     make_small(monkeypatch, 4_096)
     disk = SimulatedDisk(random.Random(seed))
     store = opened(disk).store

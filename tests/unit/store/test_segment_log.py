@@ -1,4 +1,4 @@
-"""Segments in a row, and files that are used again."""
+"""The sequence of segments, and the reuse of files."""
 
 import random
 
@@ -9,7 +9,7 @@ from warren.store.segment_log import SegmentLog
 
 
 def retired(log: SegmentLog) -> str:
-    """The name that the file of a new segment has after it was retired."""
+    """The name of the file of a new segment after it was retired."""
     number = max(log.segments) + 1
     segment = log.segments[number] = Segment(number, SEGMENT_SIZE)
     log.retire(segment)
@@ -18,10 +18,10 @@ def retired(log: SegmentLog) -> str:
     return gone.new if isinstance(gone, RenameFile) else ""
 
 
-def test_a_spare_never_takes_the_name_of_another() -> None:
+def test_a_spare_never_takes_the_name_of_another_file() -> None:
     log = SegmentLog({}, ["spare-00000002"], random.Random(0).randbytes)
     log.begin()
     names = ["spare-00000002"] + [retired(log) for _ in range(4)]
-    # `begin` has used the first; a fifth would be one too many.
+    # `begin` has used the first; a fifth would exceed the bound.
     assert names[1:] == [f"spare-{number:08d}" for number in (3, 4, 5, 6)]
     assert retired(log) == ""

@@ -1,4 +1,4 @@
-"""What was written out of order, put in order."""
+"""Sorting of positions that were written out of order."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +15,7 @@ def column_of(numbers: list[int]) -> Column:
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=60))
-def test_positions_are_in_order_and_of_two_the_later_counts(positions: list[int]) -> None:
+def test_positions_are_sorted_and_of_duplicates_the_later_counts(positions: list[int]) -> None:
     locations = list(range(100, 100 + len(positions)))
     sizes = [location % 7 for location in locations]
     latest = dict(zip(positions, locations, strict=True))

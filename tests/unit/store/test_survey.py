@@ -1,4 +1,4 @@
-"""Files that somebody else has put beside those of a store: none is read, changed or removed."""
+"""Foreign files beside those of a store are not read, changed or removed."""
 
 import random
 
@@ -54,7 +54,7 @@ def assert_all_there(disk: SimulatedDisk) -> None:
     assert all(disk.read(name, 0, 100).rstrip(b"\0") == b"not ours" for name in NAMES)
 
 
-def test_a_store_leaves_files_alone_that_are_not_its_own(disk: SimulatedDisk) -> None:
+def test_a_store_ignores_foreign_files(disk: SimulatedDisk) -> None:
     world = RecoveryDependencies(random_octets=bytes, has_queue=lambda _: False, progress=lambda _, __: None)
     for _ in range(2):
         assert open_store(disk, StorePort(), world).damage == []
@@ -62,13 +62,13 @@ def test_a_store_leaves_files_alone_that_are_not_its_own(disk: SimulatedDisk) ->
     assert_all_there(disk)
 
 
-def test_a_store_that_is_erased_leaves_files_alone_that_are_not_its_own(disk: SimulatedDisk) -> None:
+def test_a_store_that_is_erased_ignores_foreign_files(disk: SimulatedDisk) -> None:
     for _ in range(2):
         open_erased(disk, StorePort(), bytes)
     assert_all_there(disk)
 
 
-def test_streams_leave_files_alone_that_are_not_theirs(disk: SimulatedDisk) -> None:
+def test_streams_ignore_foreign_files(disk: SimulatedDisk) -> None:
     files = StreamLogDependencies(disk=disk, random_octets=bytes, report=print)
     for _ in range(2):
         assert open_streams(files, StorePort(), lambda _: False).damage == []
@@ -76,7 +76,7 @@ def test_streams_leave_files_alone_that_are_not_theirs(disk: SimulatedDisk) -> N
     assert_all_there(disk)
 
 
-def test_staged_rows_leave_files_alone_that_are_not_theirs(disk: SimulatedDisk) -> None:
+def test_staged_rows_ignore_foreign_files(disk: SimulatedDisk) -> None:
     damage: list[Exception] = []
     for _ in range(2):
         assert open_stage_index(disk, damage.append).stages == {}

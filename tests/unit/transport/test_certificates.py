@@ -12,16 +12,16 @@ CERTIFICATE: dict[str, object] = {
 }
 
 
-def test_the_distinguished_name_is_the_subject_last_part_first() -> None:
+def test_the_distinguished_name_has_the_last_part_of_the_subject_first() -> None:
     assert distinguished_name(CERTIFICATE) == r"CN=client,O=Ex\, Inc.,C=SE"
     assert login_name(CERTIFICATE, LoginFrom.DISTINGUISHED_NAME) == r"CN=client,O=Ex\, Inc.,C=SE"
 
 
-def test_the_common_name_alone() -> None:
+def test_the_common_name_can_be_the_user_name() -> None:
     assert login_name(CERTIFICATE, LoginFrom.COMMON_NAME) == "client"
 
 
-def test_a_subject_alternative_name_by_type_and_index() -> None:
+def test_a_subject_alternative_name_is_chosen_by_type_and_index() -> None:
     source = LoginFrom.SUBJECT_ALTERNATIVE_NAME
     assert login_name(CERTIFICATE, source) == "a.example"
     assert login_name(CERTIFICATE, source, "dns", 1) == "b.example"
@@ -30,6 +30,6 @@ def test_a_subject_alternative_name_by_type_and_index() -> None:
     assert login_name(CERTIFICATE, source, "dns", 2) is None
 
 
-def test_a_certificate_without_the_part_names_nobody() -> None:
+def test_a_certificate_without_the_part_has_no_user_name() -> None:
     assert login_name({}, LoginFrom.DISTINGUISHED_NAME) is None
     assert login_name({}, LoginFrom.COMMON_NAME) is None

@@ -1,4 +1,4 @@
-"""Who is written, and who goes on, in which turn of the loop."""
+"""In which turn of the loop output is written and connections resume."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from warren.transport.flusher import Flusher
 
 
 class Owner:
-    """Notes what it is called for."""
+    """Records the calls that it receives."""
 
     def __init__(self, name: str, calls: list[str]) -> None:
         self.name = name
@@ -21,7 +21,7 @@ class Owner:
 
 
 def after_turns(start: Callable[[Flusher, list[str]], None]) -> list[str]:
-    """What was called, in order, when three turns of the loop have passed."""
+    """The calls, in order, after three turns of the loop."""
     calls: list[str] = []
 
     async def scenario() -> None:
@@ -33,7 +33,7 @@ def after_turns(start: Callable[[Flusher, list[str]], None]) -> list[str]:
     return calls
 
 
-def test_output_is_written_before_the_busy_go_on() -> None:
+def test_output_is_written_before_busy_connections_resume() -> None:
     def start(flusher: Flusher, calls: list[str]) -> None:
         flusher.mark_busy(Owner("busy", calls))
         flusher.mark(Owner("owed", calls))
@@ -41,7 +41,7 @@ def test_output_is_written_before_the_busy_go_on() -> None:
     assert after_turns(start) == ["owed flushed", "busy goes on"]
 
 
-def test_who_is_marked_while_others_are_written_is_written_in_the_turn_after() -> None:
+def test_an_owner_marked_during_writing_is_written_in_the_next_turn() -> None:
     def start(flusher: Flusher, calls: list[str]) -> None:
         class Again(Owner):
             def flush(self) -> None:
@@ -55,7 +55,7 @@ def test_who_is_marked_while_others_are_written_is_written_in_the_turn_after() -
     assert after_turns(start) == ["first flushed", "second flushed", "first flushed"]
 
 
-def test_the_full_are_written_when_the_read_is_over_and_only_once() -> None:
+def test_full_owners_are_written_once_when_the_read_ends() -> None:
     def start(flusher: Flusher, calls: list[str]) -> None:
         flusher.mark_full(Owner("full", calls))
         flusher.flush_full()

@@ -1,4 +1,4 @@
-"""How much one read of a socket may bring, and how much of it is obeyed at once."""
+"""How much is read from a socket at once, and how much of it is processed in a turn."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from warren.transport.protocol import AmqpProtocol, ConnectionRegistry, LoopCont
 
 
 class SteppedClock(Clock):
-    """Stands still until it is told."""
+    """A clock that the test advances."""
 
     __slots__ = ("time",)
 
@@ -34,7 +34,7 @@ def with_two_clients(
     asyncio.run(run())
 
 
-def test_a_client_that_has_long_been_alone_is_read_more_at_once() -> None:
+def test_a_client_that_was_alone_for_long_is_read_in_larger_pieces() -> None:
     def scenario(clock: SteppedClock, loop_context: LoopContext, one: AmqpProtocol, _: AmqpProtocol) -> None:
         for clock.time in range(limits.SOLE_CLIENT_AFTER_MS):
             assert len(loop_context.begin_read(one)) == limits.READ_SIZE_MAX
@@ -46,7 +46,7 @@ def test_a_client_that_has_long_been_alone_is_read_more_at_once() -> None:
     with_two_clients(scenario)
 
 
-def test_turns_are_short_again_as_soon_as_another_client_sends() -> None:
+def test_turns_are_short_again_when_another_client_sends() -> None:
     def scenario(
         clock: SteppedClock, loop_context: LoopContext, one: AmqpProtocol, other: AmqpProtocol
     ) -> None:

@@ -1,4 +1,4 @@
-"""Whoever is not read for a reason is read again when that is gone, whatever else waits there."""
+"""Reading resumes when its reason to pause ends, whatever else waits."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -25,7 +25,7 @@ OUTPUT = ("it reads", "it does not read")
 
 
 class Socket(asyncio.Transport):
-    """What the loop would do to a socket."""
+    """A transport that records how the loop would use a socket."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Socket(asyncio.Transport):
 
 
 class Entry(ConnectionRegistry):
-    """Lets one connection in, which exists already."""
+    """An admission that accepts one prepared connection."""
 
     def __init__(self, connection: Connected) -> None:
         self.connection = connection
@@ -67,7 +67,7 @@ class Entry(ConnectionRegistry):
 
 
 class Read:
-    """A connection below the waterline at a socket, as the loop has it."""
+    """A connection on a socket, as in the event loop."""
 
     def __init__(self, broker: Broker, client: Client | StreamClient) -> None:
         self.broker = broker
@@ -75,12 +75,12 @@ class Read:
         connection = cast(Connected, client.connection)
         self.protocol = AmqpProtocol(Entry(connection), LoopContext(asyncio.get_running_loop(), Clock()))
         self.protocol.connection_made(self.socket)
-        # Whoever has something to say wakes this socket.
+        # A connection with output wakes this socket.
         client.output_listener.output_ready = self.protocol.output_ready  # type: ignore[method-assign]
         client.output_listener.output_full = self.protocol.output_full  # type: ignore[method-assign]
 
     def say(self, octets: bytes) -> None:
-        """They come, in as many reads as they need."""
+        """Receive the data, in as many reads as it needs."""
         while octets:
             buffer = self.protocol.get_buffer(0)
             size = min(len(buffer), len(octets))
@@ -89,7 +89,7 @@ class Read:
             self.protocol.buffer_updated(size)
 
     async def settle(self) -> None:
-        """All turns that anybody asked for."""
+        """Run all requested turns."""
         for _ in range(20):
             while self.broker.turns:
                 self.broker.turn()
@@ -120,7 +120,7 @@ def confirms(node: Node) -> Callable[[], None]:
 
 
 def deletion(node: Node) -> Callable[[], None]:
-    """No confirm comes, and nobody publishes any more."""
+    """No confirm arrives, and no publish follows."""
     other = StreamClient(node)
     other.open()
     return lambda: (other.ask(commands.Delete("s")), None)[1]
@@ -134,7 +134,7 @@ def answer(node: Node) -> Callable[[], None]:
 @pytest.mark.parametrize(
     ("reason", "held", "output"), list(product((alarm, disk, confirms, deletion, answer), HELD, OUTPUT))
 )
-def test_a_stream_client_is_read_again(
+def test_reading_of_a_stream_client_resumes(
     reason: Callable[[Node], Callable[[], None]], held: str, output: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "STREAM_UNCONFIRMED_MAX", 3 if reason in (confirms, deletion) else 1_000)
@@ -166,7 +166,7 @@ def test_a_stream_client_is_read_again(
 
 
 @pytest.mark.parametrize("output", OUTPUT)
-def test_a_stream_client_that_is_closed_while_it_is_held_up_may_say_that_it_heard(output: str) -> None:
+def test_a_stream_client_closed_while_paused_may_still_acknowledge_the_close(output: str) -> None:
     async def work() -> None:
         node = Node()
         client = node.stream()
@@ -201,7 +201,9 @@ def amqp_answer(broker: Broker) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize(("reason", "output"), list(product((amqp_alarm, amqp_disk, amqp_answer), OUTPUT)))
-def test_a_client_is_read_again(reason: Callable[[Broker], Callable[[], None]], output: str) -> None:
+def test_reading_of_an_amqp_client_resumes(
+    reason: Callable[[Broker], Callable[[], None]], output: str
+) -> None:
     async def work() -> None:
         broker = Broker()
         client = broker.client()
@@ -226,7 +228,7 @@ def test_a_client_is_read_again(reason: Callable[[Broker], Callable[[], None]], 
 
 
 @pytest.mark.parametrize("output", OUTPUT)
-def test_a_client_is_read_again_when_another_holds_less(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_resumes_when_another_client_holds_less(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its acknowledgements may be what would end the alarm."""
     monkeypatch.setattr(throttle, "HELD_FRAMES_TOTAL_SIZE_MAX", 10_000)
     monkeypatch.setattr(throttle, "_TOTAL_RESUMED", 8_000)

@@ -1,4 +1,4 @@
-"""A client that takes nothing of what waits for it, and one that takes a little."""
+"""Send timeouts: a client that accepts no output, and one that accepts a little."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ TIMEOUT_MS = 800
 
 
 class HandClock(Clock):
-    """Stands still until it is told."""
+    """A clock that the test advances."""
 
     __slots__ = ("time",)
 
@@ -26,7 +26,7 @@ class HandClock(Clock):
 
 
 class Full(Socket):
-    """A socket that takes what the test says."""
+    """A socket that accepts as much as the test says."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Scene:
         self.protocol.flush()
 
     def until(self, end: int, each: Callable[[int], None] = lambda now: None) -> int | None:
-        """When it was dropped, up to `end` after the beginning; `each` is called at every ms."""
+        """The time of the disconnection, up to `end` after the beginning; `each` is called every ms."""
         for now in range(self.clock.time, 1_001 + end):
             self.clock.time = now
             each(self.clock.time - 1_000)
@@ -84,7 +84,7 @@ def scene(work: Callable[[], None]) -> None:
     asyncio.run(run())
 
 
-def test_a_client_that_takes_nothing_is_dropped_after_the_timeout() -> None:
+def test_a_client_that_accepts_no_output_is_dropped_after_the_timeout() -> None:
     def work() -> None:
         broken = Scene(TIMEOUT_MS)
         broken.say(b"x" * 100)
@@ -106,13 +106,13 @@ def test_one_that_takes_an_octet_within_the_timeout_stays_however_much_is_added(
                 slow.say(b"more")
 
         assert slow.until(20_000, live) is None
-        # And when it stops, it has as long as any.
+        # When it stops, it has the whole timeout again.
         assert slow.until(30_000) is not None
 
     scene(work)
 
 
-def test_one_that_has_taken_all_is_not_looked_at_any_more() -> None:
+def test_a_client_that_accepted_everything_is_not_checked() -> None:
     def work() -> None:
         quick = Scene(TIMEOUT_MS)
         quick.say(b"x" * 100)
@@ -124,7 +124,7 @@ def test_one_that_has_taken_all_is_not_looked_at_any_more() -> None:
     scene(work)
 
 
-def test_without_a_timeout_it_may_wait_for_ever() -> None:
+def test_without_a_timeout_output_may_wait_without_end() -> None:
     def work() -> None:
         patient = Scene(None)
         patient.say(b"x" * 100)

@@ -1,4 +1,4 @@
-"""PROXY headers."""
+"""Headers of the PROXY protocol."""
 
 import struct
 from ipaddress import ip_address
@@ -14,7 +14,7 @@ def v2(command: int, family: int, rest: bytes) -> bytes:
     return SIGNATURE + struct.pack(">BBH", command, family, len(rest)) + rest
 
 
-def test_version_1_names_both_ends() -> None:
+def test_version_1_contains_both_addresses() -> None:
     header = b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 5672\r\n"
     assert parse_v1(header) == ProxiedEnds("192.0.2.1", 56324, "198.51.100.1", 5672)
     header = b"PROXY TCP6 2001:db8::1 2001:db8::2 1 65535\r\n"
@@ -44,7 +44,7 @@ def test_a_malformed_version_1_header_is_refused(header: bytes) -> None:
         parse_v1(header)
 
 
-def test_version_2_names_both_ends_and_its_tlvs_are_passed_over() -> None:
+def test_version_2_contains_both_addresses_and_its_tlvs_are_skipped() -> None:
     four = (
         ip_address("192.0.2.1").packed + ip_address("198.51.100.1").packed + struct.pack(">HH", 56324, 5672)
     )

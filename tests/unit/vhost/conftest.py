@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class CountingQueue:
-    """A queue of which tests say how many messages and consumers it has."""
+    """A queue whose message and consumer counts the test sets."""
 
     def __init__(self, record: QueueRecord, settings: QueueSettings) -> None:
         self.name = record.name
@@ -63,10 +63,10 @@ class CountingQueue:
 
 
 class LiveVhost:
-    """Everything of one vhost, with users to ask as."""
+    """Everything of one vhost, with users that make requests."""
 
     def __init__(self) -> None:
-        # What waits for its turn.
+        # Actions that wait for a turn.
         self.turns: list[Callable[[int], None]] = []
         self.metadata = Metadata()
         self.local = LocalProposals(self.metadata, lambda: 0)
@@ -102,7 +102,7 @@ class LiveVhost:
 
 
 def ran(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What `coroutine` returns, which never has to wait on a single node."""
+    """The result of `coroutine`, which must not suspend."""
     with pytest.raises(StopIteration) as stopped:
         coroutine.send(None)
     result: T = stopped.value.value

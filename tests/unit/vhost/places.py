@@ -1,4 +1,4 @@
-"""A virtual host with a store that answers when it is told to, and the dead letters of a queue in it."""
+"""A virtual host with a store that confirms on request, and the dead letters of a queue in it."""
 
 from warren.model.arguments import Overflow, QueueSettings
 from warren.model.confirm_listener import ConfirmListener
@@ -11,7 +11,7 @@ from warren.vhost.vhost import VirtualHost
 
 
 class SlowQueue(ClassicQueue):
-    """Says that a message is safe only when it is told to."""
+    """A queue that confirms messages when it is told to."""
 
     def __init__(self, name: str, vhost: VirtualHost, settings: QueueSettings) -> None:
         super().__init__(name, vhost.name, vhost, settings)
@@ -24,14 +24,14 @@ class SlowQueue(ClassicQueue):
         return super().publish(message, confirmation, sequence)
 
     def write(self, count: int | None = None) -> None:
-        """So many are safe now."""
+        """Confirm `count` messages."""
         answered, self.due = self.due[:count], self.due[len(self.due[:count]) :]
         for confirmation, sequence in answered:
             confirmation.done(sequence, sequence)
 
 
 class Place:
-    """Queues by their names, and exchanges: amq.fanout, amq.topic and amq.headers."""
+    """Queues by their names, and the exchanges amq.fanout, amq.topic and amq.headers."""
 
     def __init__(self, now: int = 5_000) -> None:
         self.vhost = VirtualHost("v", Router("v"), now)
@@ -51,7 +51,7 @@ class Place:
         return queue
 
     def full(self, name: str) -> SlowQueue:
-        """One that refuses whatever comes."""
+        """A queue that refuses every message."""
         return self.queue(name, length_max=0, overflow=Overflow.REJECT_PUBLISH)
 
     def bind(self, exchange: str, destination: object, key: str = "") -> None:
@@ -61,9 +61,9 @@ class Place:
 
 
 def bodies(queue: ClassicQueue) -> str:
-    """What is ready, one letter for each."""
+    """The ready messages, one letter each."""
     return "".join(peeked.message.body.decode() for peeked in queue.peek(0, 1_000))
 
 
 def may(address: bytes) -> None:
-    """Everybody may do everything."""
+    """Permit everything to every user."""

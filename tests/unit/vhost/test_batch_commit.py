@@ -1,4 +1,4 @@
-"""Rows are published once, however often and wherever the broker ends in between."""
+"""Rows of a batch are published exactly once, wherever the broker is interrupted."""
 
 import random
 
@@ -29,11 +29,11 @@ class Port(StorePort):
     """Commits when the test says so."""
 
     def commit_due(self) -> None:
-        """It will be, soon."""
+        """Nothing to do: the test commits."""
 
 
 class Broker:
-    """A virtual host on a disk: opened anew after each power cut."""
+    """A virtual host on a disk, opened anew after each power cut."""
 
     def __init__(self, disk: SimulatedDisk, **settings: object) -> None:
         chance = random.Random(1)
@@ -81,7 +81,7 @@ def chunk(first: int, *bodies: bytes, exchange: str = "amq.fanout") -> Chunk:
     return Chunk(octets, 0, head)
 
 
-def test_a_slice_is_in_the_queues_and_its_rows_are_counted() -> None:
+def test_a_slice_is_published_and_its_rows_are_counted() -> None:
     broker = Broker(SimulatedDisk(random.Random(0)))
     committing = broker.committing()
     assert committing.publish(chunk(0, b"1", b"2"), 0) == (2, "")
@@ -96,20 +96,20 @@ def test_a_slice_is_in_the_queues_and_its_rows_are_counted() -> None:
     assert (progress.state, progress.published, progress.user) == (CommitState.COMMITTED, 2, "somebody")
 
 
-def test_rows_before_the_place_are_passed_over() -> None:
+def test_rows_before_the_progress_are_skipped() -> None:
     broker = Broker(SimulatedDisk(random.Random(0)))
     assert broker.committing().publish(chunk(0, b"1", b"2", b"3"), 2) == (3, "")
     assert broker.bodies("a") == [b"3"]
 
 
-def test_a_row_that_no_queue_is_bound_for_is_counted() -> None:
+def test_an_unroutable_row_is_counted() -> None:
     broker = Broker(SimulatedDisk(random.Random(0)))
     committing = broker.committing()
     assert committing.publish(chunk(0, b"1", exchange="amq.topic"), 0) == (1, "")
     assert (committing.progress.published, committing.progress.unroutable) == (1, 1)
 
 
-def test_a_full_queue_ends_the_slice_before_it_and_no_other_queue_has_the_row() -> None:
+def test_a_full_queue_ends_the_slice_and_no_other_queue_receives_the_row() -> None:
     broker = Broker(SimulatedDisk(random.Random(0)), length_max=2, overflow=Overflow.REJECT_PUBLISH)
     committing = broker.committing()
     rows = chunk(0, b"1", b"2", b"3")
@@ -122,14 +122,14 @@ def test_a_full_queue_ends_the_slice_before_it_and_no_other_queue_has_the_row() 
     assert committing.publish(rows, 2) == (3, "")
 
 
-def test_an_exchange_that_is_gone_is_waited_for() -> None:
+def test_a_missing_exchange_stops_the_commit_until_it_exists() -> None:
     broker = Broker(SimulatedDisk(random.Random(0)))
     place, reason = broker.committing().publish(chunk(0, b"1", exchange="gone"), 0)
     assert (place, reason) == (0, "no exchange 'gone' in vhost 'v'")
     assert progress_key("query") not in broker.store.markers
 
 
-def test_so_many_slices_are_under_way_and_no_more() -> None:
+def test_the_number_of_slices_in_flight_is_bounded() -> None:
     broker = Broker(SimulatedDisk(random.Random(0)))
     committing = broker.committing()
     number = 0
@@ -144,7 +144,9 @@ def test_so_many_slices_are_under_way_and_no_more() -> None:
 
 
 @pytest.mark.seeds(SEEDS // 4)
-def test_each_row_is_there_once_whenever_the_power_fails(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_row_is_published_once_whenever_the_power_fails(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_small(monkeypatch, 8_192)
     chance = random.Random(seed)
     broker = Broker(SimulatedDisk(chance))

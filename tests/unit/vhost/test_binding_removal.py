@@ -51,14 +51,14 @@ def left_after_each_turn(live: LiveVhost, coroutine: Coroutine[Any, Any, object]
 TURNS = [MANY - REMOVED_PER_TURN, MANY - 2 * REMOVED_PER_TURN, MANY - 3 * REMOVED_PER_TURN, 0]
 
 
-def test_the_bindings_of_a_queue_that_is_deleted_go_turn_by_turn(live: LiveVhost) -> None:
+def test_the_bindings_of_a_deleted_queue_are_removed_in_turns(live: LiveVhost) -> None:
     bound(live)
     deletion = live.queue_service.delete_queue(live.requester(), QueueDelete(queue="q"))
     assert left_after_each_turn(live, deletion) == TURNS
     assert not live.queues
 
 
-def test_the_bindings_of_an_exchange_that_is_deleted_go_turn_by_turn(live: LiveVhost) -> None:
+def test_the_bindings_of_a_deleted_exchange_are_removed_in_turns(live: LiveVhost) -> None:
     bound(live)
     deletion = live.exchange_service.delete_exchange(live.requester(), ExchangeDelete(exchange="x"))
     assert left_after_each_turn(live, deletion) == TURNS
@@ -66,7 +66,7 @@ def test_the_bindings_of_an_exchange_that_is_deleted_go_turn_by_turn(live: LiveV
     assert list(live.queues) == ["q"]
 
 
-def test_an_exchange_that_nobody_needs_goes_with_the_last_of_them(live: LiveVhost) -> None:
+def test_an_unused_auto_delete_exchange_is_deleted_with_its_last_binding(live: LiveVhost) -> None:
     bound(live, auto_delete=True)
     deletion = live.queue_service.delete_queue(live.requester(), QueueDelete(queue="q"))
     assert left_after_each_turn(live, deletion) == TURNS
@@ -74,13 +74,15 @@ def test_an_exchange_that_nobody_needs_goes_with_the_last_of_them(live: LiveVhos
 
 
 @pytest.mark.parametrize("condition", ["if_unused", "if_empty"])
-def test_what_must_be_true_of_a_queue_is_true_when_it_goes(live: LiveVhost, condition: str) -> None:
+def test_conditions_of_a_deletion_are_checked_again_when_it_completes(
+    live: LiveVhost, condition: str
+) -> None:
     bound(live)
     deletion = live.queue_service.delete_queue(live.requester(), QueueDelete(queue="q", **{condition: True}))
     assert left_after_each_turn(live, deletion) == [0]
 
 
-def test_a_disk_that_is_full_leaves_the_queue_and_is_told(
+def test_with_a_full_disk_the_queue_stays_and_the_error_is_raised(
     live: LiveVhost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound(live)
@@ -98,7 +100,7 @@ def test_a_disk_that_is_full_leaves_the_queue_and_is_told(
     assert list(live.queues) == ["q"]
 
 
-def test_all_are_begun_at_once_and_the_first_error_is_raised_when_each_has_ended() -> None:
+def test_all_are_started_together_and_the_first_error_is_raised_when_all_have_ended() -> None:
     answers = [Answer(), Answer()]
     done: list[object] = []
 

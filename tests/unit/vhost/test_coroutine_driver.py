@@ -1,4 +1,4 @@
-"""Coroutines without a loop: as far as they go at once, and on when they can."""
+"""Coroutines without an event loop run until they have to wait, and resume with the answer."""
 
 import pytest
 from tests.unit.session.client import Answer
@@ -6,24 +6,24 @@ from tests.unit.session.client import Answer
 from warren.vhost.coroutine_driver import drive, step
 
 
-async def errand(done: list[str], *answers: Answer) -> None:
+async def add_answers(done: list[str], *answers: Answer) -> None:
     for number, answer in enumerate(answers):
         await answer
         done.append(f"{number}")
     done.append("end")
 
 
-def test_what_need_not_wait_is_done_at_once() -> None:
+def test_a_coroutine_that_need_not_wait_completes_at_once() -> None:
     done: list[str] = []
-    assert step(errand(done)) is None
-    drive(errand(done))
+    assert step(add_answers(done)) is None
+    drive(add_answers(done))
     assert done == ["end", "end"]
 
 
-def test_what_has_to_wait_goes_on_with_each_answer() -> None:
+def test_a_waiting_coroutine_resumes_with_each_answer() -> None:
     done: list[str] = []
     first, second = Answer(), Answer()
-    drive(errand(done, first, second))
+    drive(add_answers(done, first, second))
     assert done == []
     first.arrive()
     assert done == ["0"]
@@ -31,7 +31,7 @@ def test_what_has_to_wait_goes_on_with_each_answer() -> None:
     assert done == ["0", "1", "end"]
 
 
-def test_exceptions_come_out_where_it_stands() -> None:
+def test_exceptions_are_raised_where_the_coroutine_waits() -> None:
     async def fail(answer: Answer) -> None:
         await answer
         raise ZeroDivisionError

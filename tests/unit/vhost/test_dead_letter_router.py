@@ -1,4 +1,4 @@
-"""The dead are routed again: in order, without end only where a client wants it, and without a stack."""
+"""Dead letters are routed in order, without endless cycles of their own and without recursion."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from warren.wire.properties import BasicProperties
 
 
 class Nested(VirtualHost):
-    """Counts how many deaths are in each other: one that is being routed, and the one that this causes."""
+    """Counts how many dead-letter routings are nested in each other."""
 
     def __init__(self) -> None:
         super().__init__("v", Router("v"), 5_000)
@@ -38,7 +38,7 @@ class Place:
             self.vhost.router.add(EXCHANGE_TYPES[kind](name, ExchangeSettings(), bytes))
 
     def queue(self, name: str, to: str | None = None, **settings: object) -> ClassicQueue:
-        """A queue whose dead go to the queue `to`."""
+        """A queue with the dead-letter target `to`."""
         if to is not None:
             settings |= {"dead_letter_exchange": "", "dead_letter_routing_key": to}
         queue = ClassicQueue(name, "v", self.vhost, QueueSettings(**settings))
@@ -57,7 +57,7 @@ def deaths(message: Message) -> list[tuple[object, object, object]]:
     return [(one["queue"], one["reason"], one["count"]) for one in message.headers()["x-death"]]
 
 
-def test_what_is_rejected_goes_where_the_queue_says() -> None:
+def test_a_rejected_message_is_routed_to_the_dead_letter_exchange() -> None:
     place = Place()
     source, grave = place.queue("source", "grave"), place.queue("grave")
     assert place.publish("source") == ROUTED
@@ -68,7 +68,7 @@ def test_what_is_rejected_goes_where_the_queue_says() -> None:
     assert risen.published_at == 5_000
 
 
-def test_a_chain_of_full_queues_costs_no_stack() -> None:
+def test_a_chain_of_full_queues_does_not_recurse() -> None:
     place = Place(Nested())
     for number in range(20):
         place.queue(f"q{number}", f"q{number + 1}", length_max=0)
@@ -78,7 +78,7 @@ def test_a_chain_of_full_queues_costs_no_stack() -> None:
     assert place.vhost.depth_max == 2
 
 
-def test_a_circle_that_nobody_moves_ends() -> None:
+def test_an_automatic_dead_letter_cycle_ends() -> None:
     place = Place()
     place.queue("a", "b", length_max=0)
     b = place.queue("b", "a", length_max=0)
@@ -86,7 +86,7 @@ def test_a_circle_that_nobody_moves_ends() -> None:
     assert (b.published_count, b.message_count) == (1, 0)
 
 
-def test_a_queue_that_buries_in_itself_drops_what_expires() -> None:
+def test_a_queue_that_dead_letters_to_itself_drops_expired_messages() -> None:
     place = Place()
     queue = place.queue("a", "a", message_ttl_ms=10)
     place.publish("a")
@@ -94,7 +94,7 @@ def test_a_queue_that_buries_in_itself_drops_what_expires() -> None:
     assert (queue.published_count, queue.message_count) == (1, 0)
 
 
-def test_a_client_that_rejects_may_go_in_circles() -> None:
+def test_rejections_by_a_client_may_form_a_cycle() -> None:
     place = Place()
     queue = place.queue("a", "a")
     place.publish("a")
@@ -103,7 +103,7 @@ def test_a_client_that_rejects_may_go_in_circles() -> None:
     assert deaths(queue.get().message) == [("a", "rejected", 3)]
 
 
-def test_without_the_exchange_or_a_queue_the_dead_are_dropped() -> None:
+def test_without_the_exchange_or_a_queue_dead_letters_are_discarded() -> None:
     place = Place()
     for to in ({"dead_letter_exchange": "nope"}, {"dead_letter_exchange": "amq.fanout"}):
         queue = place.queue("a", length_max=0, **to)
@@ -111,7 +111,7 @@ def test_without_the_exchange_or_a_queue_the_dead_are_dropped() -> None:
         assert queue.message_count == 0
 
 
-def test_names_that_no_message_can_carry_drop_the_dead_and_hurt_nobody() -> None:
+def test_names_that_are_too_long_discard_the_dead_letter_and_affect_no_other() -> None:
     place = Place()
     place.queue("a", "k" * 256, length_max=0)
     place.queue("b", length_max=0, dead_letter_exchange="é" * 128)
@@ -119,7 +119,7 @@ def test_names_that_no_message_can_carry_drop_the_dead_and_hurt_nobody() -> None
     assert place.publish("b") == ROUTED
 
 
-def test_a_full_grave_that_refuses_loses_what_comes_later() -> None:
+def test_a_full_dead_letter_queue_that_rejects_loses_later_messages() -> None:
     place = Place()
     place.queue("a", "grave", length_max=0)
     grave = place.queue("grave", length_max=1, overflow=Overflow.REJECT_PUBLISH)
@@ -129,7 +129,7 @@ def test_a_full_grave_that_refuses_loses_what_comes_later() -> None:
     assert grave.get() is None
 
 
-def test_the_dead_keep_their_order() -> None:
+def test_dead_letters_keep_their_order() -> None:
     place = Place()
     place.queue("a", "grave", message_ttl_ms=10)
     grave = place.queue("grave")
@@ -139,7 +139,7 @@ def test_the_dead_keep_their_order() -> None:
     assert [grave.get().message.body for _ in range(3)] == [b"1", b"2", b"3"]
 
 
-def test_a_change_of_policy_between_death_and_burial_counts() -> None:
+def test_settings_at_the_time_of_the_rejection_apply() -> None:
     place = Place()
     queue = place.queue("a", "grave")
     grave = place.queue("grave")
@@ -150,7 +150,7 @@ def test_a_change_of_policy_between_death_and_burial_counts() -> None:
     assert grave.is_empty
 
 
-def test_those_that_no_exchange_routes_are_counted_as_lost() -> None:
+def test_unroutable_dead_letters_are_counted_as_discarded() -> None:
     place = Place()
     place.queue("none", length_max=0)
     place.queue("missing", length_max=0, dead_letter_exchange="nosuch")
@@ -167,7 +167,7 @@ def test_those_that_no_exchange_routes_are_counted_as_lost() -> None:
         ({"dead_letter_exchange": "nosuch"}, "whose dead-letter exchange 'nosuch' does not exist"),
     ],
 )
-def test_those_that_were_delivered_too_often_and_lost_are_told_of_now_and_then(
+def test_discarded_messages_beyond_their_delivery_limit_are_logged_at_intervals(
     settings: dict[str, object], why: str
 ) -> None:
     place, told = Place(), []
@@ -190,7 +190,7 @@ def test_those_that_were_delivered_too_often_and_lost_are_told_of_now_and_then(
     assert place.vhost.discarded_counts == {"delivery_limit": 3}
 
 
-def test_a_full_queue_that_refuses_loses_nothing() -> None:
+def test_a_publish_rejected_without_a_dead_letter_exchange_is_not_counted() -> None:
     place = Place()
     place.queue("q", length_max=0, overflow=Overflow.REJECT_PUBLISH_DLX)
     place.publish("q")

@@ -1,4 +1,4 @@
-"""Which queues dead letters can come to, and what those of one queue died of."""
+"""Which queues can receive dead letters, and the causes of those in a queue."""
 
 from tests.unit.queues.samples import sent
 from tests.unit.vhost.places import Place
@@ -21,7 +21,7 @@ def reached(place: Place) -> set[str]:
     return {queue.name for piece in reachable(place.vhost) for queue in piece}
 
 
-def test_letters_are_counted_by_cause_with_when_they_came_and_their_keys() -> None:
+def test_dead_letters_are_counted_by_cause_with_times_and_keys() -> None:
     found = DeadLetterSummary()
     for at, message in enumerate(
         [dead("a", now=7), dead("a", key="other", now=3), sent("alive"), dead("b", "expired")]
@@ -33,7 +33,7 @@ def test_letters_are_counted_by_cause_with_when_they_came_and_their_keys() -> No
     assert (found.count, found.non_dead_letter_count) == (3, 1)
 
 
-def test_causes_and_keys_that_clients_make_up_are_bounded() -> None:
+def test_causes_and_keys_invented_by_clients_are_bounded() -> None:
     found = DeadLetterSummary()
     for number in range(DEAD_LETTER_CAUSES_MAX + 3):
         found.add(dead(f"q{number}"), number)
@@ -44,7 +44,7 @@ def test_causes_and_keys_that_clients_make_up_are_bounded() -> None:
     assert found.count == DEAD_LETTER_CAUSES_MAX + CAUSE_KEYS_MAX + 6
 
 
-def test_a_queue_is_looked_at_in_pieces_up_to_a_bound_and_on_from_there() -> None:
+def test_a_queue_is_examined_in_pieces_up_to_a_bound_and_can_be_continued() -> None:
     queue = Place().queue("dead")
     for number in range(10):
         queue.publish(dead("a", key=str(number)), None, 0)
@@ -70,7 +70,7 @@ def test_only_queues_behind_a_dead_letter_exchange_are_reached() -> None:
     assert reached(place) == {"behind", "other", "far"}
 
 
-def test_the_default_exchange_leads_to_the_queue_of_the_key() -> None:
+def test_the_default_exchange_reaches_the_queue_of_the_key() -> None:
     place = Place()
     place.queue("grave")
     place.queue("dying", dead_letter_exchange="", dead_letter_routing_key="grave")
@@ -79,7 +79,7 @@ def test_the_default_exchange_leads_to_the_queue_of_the_key() -> None:
     assert reached(place) == {"grave"}
 
 
-def test_exchanges_that_look_at_headers_and_alternate_ones_count_and_circles_end() -> None:
+def test_headers_and_alternate_exchanges_are_followed_and_cycles_end() -> None:
     place = Place()
     exchanges = place.vhost.router.exchanges
     place.bind("amq.headers", place.queue("by header"))

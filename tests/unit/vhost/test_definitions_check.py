@@ -17,7 +17,7 @@ from warren.metadata.definitions_import import DefinitionsError
 from warren.vhost.definitions_check import CheckedDefinitions, check_definitions
 
 
-def test_commands_that_can_be_carried_out_are_all_kept(live: LiveVhost) -> None:
+def test_valid_commands_are_all_kept(live: LiveVhost) -> None:
     commands: list[MetadataCommand] = [
         PutVhost(name="w"),
         DeclareExchange(vhost="w", name="x", type="topic"),
@@ -39,13 +39,13 @@ def test_commands_that_can_be_carried_out_are_all_kept(live: LiveVhost) -> None:
         ),
     ],
 )
-def test_what_cannot_be_made_is_named(live: LiveVhost, command: MetadataCommand, text: str) -> None:
+def test_an_invalid_command_is_named(live: LiveVhost, command: MetadataCommand, text: str) -> None:
     with pytest.raises(DefinitionsError) as caught:
         check_definitions([command], live.metadata)
     assert str(caught.value) == text
 
 
-def test_what_rabbitmq_has_and_warren_has_not_is_named(live: LiveVhost) -> None:
+def test_a_feature_of_rabbitmq_that_warren_lacks_is_named(live: LiveVhost) -> None:
     purpose = {"x-internal-purpose": "federation"}
     kept = DeclareQueue(vhost="v", name="kept")
     commands: list[MetadataCommand] = [
@@ -71,7 +71,7 @@ def test_what_rabbitmq_has_and_warren_has_not_is_named(live: LiveVhost) -> None:
     assert [text for text in left_out if text not in str(caught.value)] == []
 
 
-def test_of_many_that_cannot_be_the_first_are_named_and_the_rest_counted(live: LiveVhost) -> None:
+def test_the_first_invalid_commands_are_named_and_the_others_counted(live: LiveVhost) -> None:
     arguments = {"x-queue-type": "quorum"}
     commands: list[MetadataCommand] = [
         DeclareQueue(vhost="v", name=f"q{number}", durable=True, arguments=arguments)
@@ -82,7 +82,7 @@ def test_of_many_that_cannot_be_the_first_are_named_and_the_rest_counted(live: L
     assert str(caught.value).endswith("queue 'q99' in vhost 'v'; and 2 more")
 
 
-def test_a_binding_its_exchange_refuses_is_passed_over(live: LiveVhost) -> None:
+def test_a_binding_that_its_exchange_refuses_is_skipped(live: LiveVhost) -> None:
     live.apply(DeclareExchange(vhost="v", name="old", type="x-consistent-hash"))
     commands: list[MetadataCommand] = [
         DeclareExchange(vhost="v", name="new", type="x-consistent-hash"),

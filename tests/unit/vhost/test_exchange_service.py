@@ -1,4 +1,4 @@
-"""exchange.* and the binding of queues: texts and order of checks as RabbitMQ 3.10.8 answered them."""
+"""exchange.* and the binding of queues: texts and order of checks as measured with RabbitMQ 3.10.8."""
 
 from typing import Any
 
@@ -29,8 +29,8 @@ from warren.wire.methods import (
 DEFAULT = "operation not permitted on the default exchange"
 
 
-class Asking:
-    """Every method of exchanges and bindings, as one requester sends it."""
+class ExchangeRequests:
+    """Every method of exchanges and bindings, as one user sends it."""
 
     def __init__(self, live: LiveVhost, user: str = "guest", connection: str = "c1") -> None:
         self.live = live
@@ -71,8 +71,8 @@ class Asking:
 
 
 @pytest.fixture
-def ask(live: LiveVhost) -> Asking:
-    return Asking(live)
+def ask(live: LiveVhost) -> ExchangeRequests:
+    return ExchangeRequests(live)
 
 
 def error(kind: type[AmqpError], call: Any, *arguments: Any, **fields: Any) -> str:
@@ -87,7 +87,7 @@ def bound(live: LiveVhost) -> list[tuple[str, str, str]]:
     return [(b.source, b.destination, b.routing_key) for b in vhost.topology.bindings()]
 
 
-def test_an_exchange_is_made_once_and_found_again(ask: Asking, live: LiveVhost) -> None:
+def test_an_exchange_is_created_once(ask: ExchangeRequests, live: LiveVhost) -> None:
     ask.declare("x", "topic", durable=True)
     ask.declare("x", "topic", durable=True)
     ask.declare("x", "fanout", passive=True)
@@ -95,11 +95,11 @@ def test_an_exchange_is_made_once_and_found_again(ask: Asking, live: LiveVhost) 
     ask.declare("amq.direct", "direct", durable=True)
 
 
-def test_an_unknown_type_is_refused_first_of_all(ask: Asking) -> None:
+def test_an_unknown_type_is_refused_first_of_all(ask: ExchangeRequests) -> None:
     assert error(CommandInvalid, ask.declare, "", "nonsense") == "unknown exchange type 'nonsense'"
 
 
-def test_redeclaring_otherwise_is_refused_property_by_property(ask: Asking) -> None:
+def test_an_inequivalent_redeclaration_is_refused_property_by_property(ask: ExchangeRequests) -> None:
     ask.declare("x2", arguments={"alternate-exchange": "ae"})
     of = "for exchange 'x2' in vhost 'v': received"
 
@@ -115,7 +115,7 @@ def test_redeclaring_otherwise_is_refused_property_by_property(ask: Asking) -> N
     ask.declare("x2", arguments={"alternate-exchange": "ae", "x-other": 1})
 
 
-def test_names_that_are_the_brokers_are_refused(ask: Asking, live: LiveVhost) -> None:
+def test_reserved_names_are_refused(ask: ExchangeRequests, live: LiveVhost) -> None:
     assert error(AccessRefused, ask.declare, "amq.foo") == (
         "exchange name 'amq.foo' contains reserved prefix 'amq.*'"
     )
@@ -123,12 +123,12 @@ def test_names_that_are_the_brokers_are_refused(ask: Asking, live: LiveVhost) ->
         "deletion of system exchange 'amq.direct' in vhost 'v' not allowed"
     )
     live.user("low", "", "", "")
-    low = Asking(live, "low")
+    low = ExchangeRequests(live, "low")
     assert error(AccessRefused, low.declare, "amq.foo").startswith("access to exchange 'amq.foo'")
     assert error(AccessRefused, low.delete, "amq.direct").startswith("deletion of system")
 
 
-def test_the_default_exchange_is_nobodys_to_change(ask: Asking) -> None:
+def test_the_default_exchange_cannot_be_changed(ask: ExchangeRequests) -> None:
     ask.queue("q")
     assert error(AccessRefused, ask.declare, "") == DEFAULT
     assert error(AccessRefused, ask.declare, "", passive=True) == DEFAULT
@@ -140,30 +140,32 @@ def test_the_default_exchange_is_nobodys_to_change(ask: Asking) -> None:
     assert error(AccessRefused, ask.exchange_bind, "amq.direct", "") == DEFAULT
 
 
-def test_a_passive_declaration_finds_and_needs_some_permission(ask: Asking, live: LiveVhost) -> None:
+def test_a_passive_declaration_requires_any_permission(ask: ExchangeRequests, live: LiveVhost) -> None:
     assert error(NotFound, ask.declare, "nox", passive=True) == "no exchange 'nox' in vhost 'v'"
     live.user("low", "", "", "^amq.topic$")
-    Asking(live, "low").declare("amq.topic", passive=True)
-    assert error(AccessRefused, Asking(live, "low").declare, "amq.direct", passive=True) == (
+    ExchangeRequests(live, "low").declare("amq.topic", passive=True)
+    assert error(AccessRefused, ExchangeRequests(live, "low").declare, "amq.direct", passive=True) == (
         "access to exchange 'amq.direct' in vhost 'v' refused for user 'low'"
     )
 
 
-def test_an_alternate_exchange_is_a_name_and_needs_write(ask: Asking, live: LiveVhost) -> None:
+def test_an_alternate_exchange_must_be_a_name_and_requires_write(
+    ask: ExchangeRequests, live: LiveVhost
+) -> None:
     assert error(PreconditionFailed, ask.declare, "x21", arguments={"alternate-exchange": 5}) == (
         "invalid type 'long' for arg 'alternate-exchange' in exchange 'x21' in vhost 'v'"
     )
     live.user("low", ".*", "", ".*")
-    assert error(AccessRefused, Asking(live, "low").declare, "x", arguments={"alternate-exchange": "ae"}) == (
-        "access to exchange 'ae' in vhost 'v' refused for user 'low'"
-    )
+    assert error(
+        AccessRefused, ExchangeRequests(live, "low").declare, "x", arguments={"alternate-exchange": "ae"}
+    ) == ("access to exchange 'ae' in vhost 'v' refused for user 'low'")
     live.user("low", ".*", ".*", "")
-    assert error(AccessRefused, Asking(live, "low").declare, "x", arguments={"alternate-exchange": "ae"}) == (
-        "access to exchange 'x' in vhost 'v' refused for user 'low'"
-    )
+    assert error(
+        AccessRefused, ExchangeRequests(live, "low").declare, "x", arguments={"alternate-exchange": "ae"}
+    ) == ("access to exchange 'x' in vhost 'v' refused for user 'low'")
 
 
-def test_arguments_of_a_type_are_checked_by_the_type(ask: Asking, live: LiveVhost) -> None:
+def test_arguments_are_checked_by_the_exchange_type(ask: ExchangeRequests, live: LiveVhost) -> None:
     assert (
         error(PreconditionFailed, ask.declare, "ch", "x-consistent-hash", arguments={"hash-property": "foo"})
         == "Unsupported property: foo"
@@ -171,7 +173,9 @@ def test_arguments_of_a_type_are_checked_by_the_type(ask: Asking, live: LiveVhos
     assert "ch" not in live.topology.router.exchanges
 
 
-def test_deleting_a_missing_exchange_is_no_error_and_a_used_one_stays(ask: Asking, live: LiveVhost) -> None:
+def test_deleting_a_missing_exchange_is_no_error_and_a_used_one_is_kept(
+    ask: ExchangeRequests, live: LiveVhost
+) -> None:
     ask.delete("nox")
     ask.declare("x8")
     ask.queue("q")
@@ -183,7 +187,7 @@ def test_deleting_a_missing_exchange_is_no_error_and_a_used_one_stays(ask: Askin
     assert bound(live) == []
 
 
-def test_names_are_stripped_of_line_ends(ask: Asking, live: LiveVhost) -> None:
+def test_line_ends_are_stripped_from_names(ask: ExchangeRequests, live: LiveVhost) -> None:
     ask.declare("a\nb\r")
     ask.queue("q2")
     ask.bind("q\n2", "a\rb", "k\n")
@@ -193,7 +197,7 @@ def test_names_are_stripped_of_line_ends(ask: Asking, live: LiveVhost) -> None:
     assert "ab" not in live.topology.router.exchanges
 
 
-def test_what_is_bound_must_exist_exchange_first(ask: Asking) -> None:
+def test_binding_requires_both_ends_and_checks_the_exchange_first(ask: ExchangeRequests) -> None:
     ask.queue("q")
     assert error(NotFound, ask.bind, "noq", "nox") == "no exchange 'nox' in vhost 'v'"
     assert error(NotFound, ask.bind, "noq", "amq.direct") == "no queue 'noq' in vhost 'v'"
@@ -201,7 +205,7 @@ def test_what_is_bound_must_exist_exchange_first(ask: Asking) -> None:
     assert error(NotFound, ask.exchange_bind, "nod", "amq.direct") == "no exchange 'nod' in vhost 'v'"
 
 
-def test_unbinding_what_is_not_bound_is_no_error(ask: Asking) -> None:
+def test_unbinding_a_missing_binding_is_no_error(ask: ExchangeRequests) -> None:
     ask.unbind("noq", "amq.direct", "k")
     ask.unbind("noq", "nox", "k")
     ask.exchange_unbind("nod", "nos")
@@ -209,7 +213,9 @@ def test_unbinding_what_is_not_bound_is_no_error(ask: Asking) -> None:
     ask.unbind("q", "amq.direct", "k")
 
 
-def test_empty_names_in_bindings_stand_for_the_last_queue(ask: Asking, live: LiveVhost) -> None:
+def test_an_empty_queue_name_in_a_binding_means_the_last_declared_queue(
+    ask: ExchangeRequests, live: LiveVhost
+) -> None:
     assert error(NotFound, ask.bind, "", "amq.direct") == "no previously declared queue"
     ask.queue("last")
     ask.bind("", "amq.direct", "key")
@@ -225,9 +231,9 @@ def test_empty_names_in_bindings_stand_for_the_last_queue(ask: Asking, live: Liv
     assert len(bound(live)) == 3
 
 
-def test_binding_needs_write_on_the_destination_then_read_on_the_source(live: LiveVhost) -> None:
+def test_binding_requires_write_on_the_destination_then_read_on_the_source(live: LiveVhost) -> None:
     live.user("low", ".*", "", ".*")
-    low = Asking(live, "low")
+    low = ExchangeRequests(live, "low")
     queue = "access to queue 'q' in vhost 'v' refused for user 'low'"
     for call in (low.bind, low.unbind):
         assert error(AccessRefused, call, "q", "") == queue
@@ -246,7 +252,9 @@ def test_binding_needs_write_on_the_destination_then_read_on_the_source(live: Li
         assert error(AccessRefused, call, "q", "") == DEFAULT
 
 
-def test_binding_to_a_topic_exchange_needs_the_topic(live: LiveVhost, ask: Asking) -> None:
+def test_binding_to_a_topic_exchange_requires_the_topic_permission(
+    live: LiveVhost, ask: ExchangeRequests
+) -> None:
     ask.queue("q")
     live.apply(SetTopicPermissions(user="guest", vhost="v", exchange="amq.topic", write="", read="^r"))
     for call in (ask.bind, ask.unbind):
@@ -257,9 +265,11 @@ def test_binding_to_a_topic_exchange_needs_the_topic(live: LiveVhost, ask: Askin
     ask.bind("q", "amq.direct", "x")
 
 
-def test_exclusive_queues_are_bound_by_their_connection_alone(live: LiveVhost, ask: Asking) -> None:
+def test_exclusive_queues_can_be_bound_only_by_their_connection(
+    live: LiveVhost, ask: ExchangeRequests
+) -> None:
     ask.queue("excl", exclusive=True)
-    other = Asking(live, connection="c2")
+    other = ExchangeRequests(live, connection="c2")
     assert error(ResourceLocked, other.bind, "excl", "amq.direct", "a").startswith("cannot obtain exclusive")
     assert error(NotFound, other.bind, "excl", "nox", "a") == "no exchange 'nox' in vhost 'v'"
     other.unbind("excl", "amq.direct", "a")
@@ -269,7 +279,7 @@ def test_exclusive_queues_are_bound_by_their_connection_alone(live: LiveVhost, a
     assert bound(live) == []
 
 
-def test_a_binding_the_exchange_cannot_hold_is_refused(live: LiveVhost, ask: Asking) -> None:
+def test_a_binding_that_the_exchange_refuses_is_an_error(live: LiveVhost, ask: ExchangeRequests) -> None:
     ask.declare("ch", "x-consistent-hash")
     ask.queue("q")
     assert error(PreconditionFailed, ask.bind, "q", "ch", "abc") == (
@@ -278,7 +288,7 @@ def test_a_binding_the_exchange_cannot_hold_is_refused(live: LiveVhost, ask: Ask
     assert bound(live) == []
 
 
-def test_arguments_are_part_of_a_binding(live: LiveVhost, ask: Asking) -> None:
+def test_bindings_are_distinguished_by_their_arguments(live: LiveVhost, ask: ExchangeRequests) -> None:
     ask.queue("q")
     ask.bind("q", "amq.headers", arguments={"a": 1})
     ask.bind("q", "amq.headers", arguments={"a": 1})
@@ -288,7 +298,9 @@ def test_arguments_are_part_of_a_binding(live: LiveVhost, ask: Asking) -> None:
     assert live.topology.router.exchanges["amq.headers"].bindings == 1
 
 
-def test_auto_delete_exchanges_go_with_their_last_binding(live: LiveVhost, ask: Asking) -> None:
+def test_auto_delete_exchanges_are_deleted_with_their_last_binding(
+    live: LiveVhost, ask: ExchangeRequests
+) -> None:
     ask.declare("a", auto_delete=True)
     ask.declare("b", auto_delete=True)
     ask.queue("q")
@@ -298,10 +310,10 @@ def test_auto_delete_exchanges_go_with_their_last_binding(live: LiveVhost, ask: 
     assert live.topology.router.exchanges.keys().isdisjoint("ab")
 
 
-def test_one_more_than_there_may_be_is_refused_and_what_is_there_is_found(
+def test_beyond_a_bound_new_objects_are_refused_and_existing_ones_found(
     live: LiveVhost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    guest = Asking(live)
+    guest = ExchangeRequests(live)
     guest.declare("x")
     guest.queue("q")
     guest.bind("q", "x", "a")

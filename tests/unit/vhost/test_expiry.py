@@ -1,4 +1,4 @@
-"""Who is woken when: each queue at the time that it asked for last."""
+"""Each queue is woken at the time that it asked for last."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ def made(*times: int) -> tuple[Expiry, list[Sleeper]]:
     return expiry, sleepers
 
 
-def test_queues_are_woken_when_their_time_comes() -> None:
+def test_queues_are_woken_at_their_time() -> None:
     expiry, (a, b) = made(20, 10)
     assert expiry.earliest() == 10
     expiry.run(9)
@@ -40,7 +40,7 @@ def test_queues_are_woken_when_their_time_comes() -> None:
     assert (a.woken, b.woken, expiry.earliest()) == (1, 1, None)
 
 
-def test_who_asks_for_now_when_it_is_woken_waits_for_another_turn() -> None:
+def test_a_queue_that_asks_for_now_while_it_is_woken_waits_for_the_next_turn() -> None:
     expiry, (a, b) = made(10, 10)
     a.again = 10
     for woken in (1, 2, 3):
@@ -48,7 +48,7 @@ def test_who_asks_for_now_when_it_is_woken_waits_for_another_turn() -> None:
         assert (a.woken, b.woken, expiry.earliest()) == (woken, 1, 10)
 
 
-def test_the_last_time_that_a_queue_asked_for_counts() -> None:
+def test_the_latest_request_of_a_queue_counts() -> None:
     expiry, (a,) = made(10)
     expiry.schedule(a, 30)
     assert expiry.earliest() == 30
@@ -59,7 +59,7 @@ def test_the_last_time_that_a_queue_asked_for_counts() -> None:
     assert a.woken == 1
 
 
-def test_a_queue_that_is_gone_is_not_woken() -> None:
+def test_a_deleted_queue_is_not_woken() -> None:
     expiry, (a,) = made(10)
     expiry.forget(a)
     expiry.forget(a)
@@ -68,7 +68,7 @@ def test_a_queue_that_is_gone_is_not_woken() -> None:
     assert a.woken == 0
 
 
-def test_one_that_asks_again_for_what_is_past_is_woken_again() -> None:
+def test_a_request_for_a_past_time_wakes_the_queue_again() -> None:
     expiry = Expiry()
     sleeper = Sleeper(expiry, again=20)
     expiry.schedule(sleeper, 10)
@@ -84,7 +84,7 @@ def test_only_an_earlier_time_is_announced() -> None:
     assert told == [30, 20]
 
 
-def test_times_that_were_given_up_do_not_pile_up() -> None:
+def test_superseded_times_do_not_accumulate() -> None:
     expiry, (a,) = made(1)
     for when in range(2, 10_000):
         expiry.schedule(a, 10**9 + when)
@@ -94,7 +94,7 @@ def test_times_that_were_given_up_do_not_pile_up() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 30), st.integers(0, 5)), max_size=40))
-def test_it_does_what_a_table_of_times_does(steps: list[tuple[int, int, int]]) -> None:
+def test_it_behaves_as_a_table_of_times(steps: list[tuple[int, int, int]]) -> None:
     expiry, now = Expiry(), 0
     sleepers = [Sleeper(expiry) for _ in range(4)]
     table: dict[Sleeper, int] = {}

@@ -1,4 +1,4 @@
-"""What the broker says itself is made in a turn of its own, and only for somebody."""
+"""Messages of the broker itself are published in a later turn, and only if they are routed."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ def made(feed: InternalPublisher, key: str) -> Callable[[int], Message]:
     return lambda now: feed.composed(key, BasicProperties(timestamp=now), BODY_END, now)
 
 
-def test_it_is_published_in_the_next_turn_in_order() -> None:
+def test_messages_are_published_in_the_next_turn_in_order() -> None:
     broker = Broker()
     feed = InternalPublisher(EXCHANGE, lambda: broker.services.vhost, broker.turns.append)
     assert not feed.is_heard()
@@ -34,7 +34,7 @@ def test_it_is_published_in_the_next_turn_in_order() -> None:
     ]  # fmt: skip
 
 
-def test_nothing_is_made_for_nobody() -> None:
+def test_a_message_that_is_not_routed_is_not_built() -> None:
     broker = Broker()
     feed = InternalPublisher(EXCHANGE, lambda: broker.services.vhost, broker.turns.append)
     made_at: list[int] = []

@@ -1,4 +1,4 @@
-"""Leases as they live: who has what, until when, and what becomes of it when something ends."""
+"""Leases: which messages are reserved, until when, and what happens when a lease ends."""
 
 from collections.abc import Callable, Iterator
 
@@ -26,8 +26,8 @@ from warren.vhost.lease_service import LeaseRequest, LeaseService, LeaseServiceD
 from warren.vhost.vhost import VirtualHost
 
 
-class World:
-    """A virtual host with one queue, whose turns come when they are asked for."""
+class LeaseHarness:
+    """A virtual host with one queue, whose turns run when the test asks."""
 
     def __init__(self) -> None:
         self.metadata = Metadata()
@@ -42,13 +42,13 @@ class World:
         self.lease_service = self.begun()
 
     def begun(self) -> LeaseService:
-        world = LeaseServiceDependencies(
+        harness = LeaseServiceDependencies(
             metadata=self.metadata,
             proposals=self,
             later=self.turns.append,
             after=lambda _, action: self.retries.append(action),
         )
-        lease_service = LeaseService(self.vhost, world)
+        lease_service = LeaseService(self.vhost, harness)
         for _ in lease_service.restore():
             pass
         return lease_service
@@ -104,178 +104,178 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def harness() -> LeaseHarness:
+    return LeaseHarness()
 
 
-def bodies(world: World, lease: LeaseRecord) -> list[str]:
-    held = world.lease_service.held[lease.id]
+def bodies(harness: LeaseHarness, lease: LeaseRecord) -> list[str]:
+    held = harness.lease_service.held[lease.id]
     return ["" if one is None else one.message.body.decode() for one in held.deliveries]
 
 
-def test_what_is_on_lease_is_out_of_its_queue_until_it_is_settled(world: World) -> None:
-    world.publish(5)
-    lease = world.granted(messages=3)
-    assert bodies(world, lease) == ["0", "1", "2"]
+def test_leased_messages_are_unavailable_until_the_lease_is_acknowledged(harness: LeaseHarness) -> None:
+    harness.publish(5)
+    lease = harness.granted(messages=3)
+    assert bodies(harness, lease) == ["0", "1", "2"]
     assert (lease.places, lease.messages, lease.octets) == ((0, 3), 3, 3)
-    assert (world.queue.message_count, world.queue.unacked_count) == (2, 3)
-    world.end(lease, LeaseState.SETTLED)
-    assert (world.queue.message_count, world.queue.unacked_count) == (2, 0)
-    assert not world.lease_service.held
+    assert (harness.queue.message_count, harness.queue.unacked_count) == (2, 3)
+    harness.end(lease, LeaseState.SETTLED)
+    assert (harness.queue.message_count, harness.queue.unacked_count) == (2, 0)
+    assert not harness.lease_service.held
 
 
-def test_many_are_taken_and_settled_in_turns(world: World) -> None:
+def test_many_messages_are_leased_and_acknowledged_in_turns(harness: LeaseHarness) -> None:
     count = 3 * LEASED_PER_TURN
-    world.publish(count)
-    answers = world.grant()
-    assert (answers, world.queue.unacked_count) == ([], LEASED_PER_TURN)
-    world.go_on()
+    harness.publish(count)
+    answers = harness.grant()
+    assert (answers, harness.queue.unacked_count) == ([], LEASED_PER_TURN)
+    harness.go_on()
     [lease] = answers
     assert isinstance(lease, LeaseRecord)
     assert lease.messages == count
-    drive(world.lease_service.end(lease.id, LeaseState.SETTLED, "u"))
-    assert world.queue.unacked_count == count
-    world.turns.pop(0)(0)
-    assert world.queue.unacked_count == 2 * LEASED_PER_TURN
-    world.go_on()
-    assert world.queue.unacked_count == 0
+    drive(harness.lease_service.end(lease.id, LeaseState.SETTLED, "u"))
+    assert harness.queue.unacked_count == count
+    harness.turns.pop(0)(0)
+    assert harness.queue.unacked_count == 2 * LEASED_PER_TURN
+    harness.go_on()
+    assert harness.queue.unacked_count == 0
 
 
-def test_leases_have_no_more_messages_together_than_a_vhost_may_have_on_lease(
-    world: World, monkeypatch: pytest.MonkeyPatch
+def test_the_leased_messages_of_a_vhost_are_bounded(
+    harness: LeaseHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("warren.vhost.lease_service.LEASED_MESSAGES_MAX", 5)
-    world.publish(9)
-    first = world.granted("1", "first", messages=3)
-    second = world.granted("2", "second", messages=3)
+    harness.publish(9)
+    first = harness.granted("1", "first", messages=3)
+    second = harness.granted("2", "second", messages=3)
     assert (first.messages, second.messages) == (3, 2)
-    [refused] = world.grant("3", "third", messages=3)
+    [refused] = harness.grant("3", "third", messages=3)
     assert isinstance(refused, ResourceError)
     assert "5 messages on lease" in str(refused)
-    world.end(first, LeaseState.SETTLED)
-    assert world.granted("3", "third", messages=9).messages == 3
+    harness.end(first, LeaseState.SETTLED)
+    assert harness.granted("3", "third", messages=9).messages == 3
 
 
-def test_a_lease_has_no_more_ranges_of_places_than_the_log_takes_at_once(
-    world: World, monkeypatch: pytest.MonkeyPatch
+def test_the_ranges_of_positions_of_a_lease_are_bounded(
+    harness: LeaseHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("warren.vhost.lease_service.LEASE_RANGES_MAX", 2)
     monkeypatch.setattr("warren.vhost.lease_service.LEASED_PER_TURN", 1)
-    world.publish(9)
-    for peeked in world.queue.peek(0, 9)[1::2]:
-        delivery = world.queue.take(peeked)
+    harness.publish(9)
+    for peeked in harness.queue.peek(0, 9)[1::2]:
+        delivery = harness.queue.take(peeked)
         assert delivery is not None
-        world.queue.release(delivery)
-    [lease] = (world.grant(), world.go_on())[0]
+        harness.queue.release(delivery)
+    [lease] = (harness.grant(), harness.go_on())[0]
     assert isinstance(lease, LeaseRecord)
     assert lease.places == (0, 1, 2, 3)
 
 
-def test_who_asks_with_the_same_key_meanwhile_waits_for_the_same_lease(world: World) -> None:
-    world.publish(2 * LEASED_PER_TURN)
-    first, second = world.grant("1"), world.grant("2")
+def test_concurrent_requests_with_one_key_get_one_lease(harness: LeaseHarness) -> None:
+    harness.publish(2 * LEASED_PER_TURN)
+    first, second = harness.grant("1"), harness.grant("2")
     assert (first, second) == ([], [])
-    world.go_on()
+    harness.go_on()
     assert first == second
-    assert world.queue.message_count == 0
+    assert harness.queue.message_count == 0
 
 
-def test_what_expires_goes_back_redelivered(world: World) -> None:
-    world.publish(2)
-    lease = world.granted(ttl_ms=500)
-    world.vhost.expire(1_499)
-    assert world.state(lease) is LeaseState.ACTIVE
-    world.vhost.expire(1_500)
-    world.go_on()
-    assert world.state(lease) is LeaseState.EXPIRED
-    assert list(world.left()) == [("0", 1), ("1", 1)]
+def test_messages_of_an_expired_lease_are_redelivered(harness: LeaseHarness) -> None:
+    harness.publish(2)
+    lease = harness.granted(ttl_ms=500)
+    harness.vhost.expire(1_499)
+    assert harness.state(lease) is LeaseState.ACTIVE
+    harness.vhost.expire(1_500)
+    harness.go_on()
+    assert harness.state(lease) is LeaseState.EXPIRED
+    assert list(harness.left()) == [("0", 1), ("1", 1)]
 
 
-def test_an_end_that_cannot_be_written_is_tried_again(world: World) -> None:
-    world.publish(1)
-    lease = world.granted(ttl_ms=500)
-    world.failure = InternalError("the disk")
-    world.vhost.expire(2_000)
-    assert world.state(lease) is LeaseState.ACTIVE
-    assert len(world.retries) == 1
-    world.failure = None
-    world.retries.pop()()
-    world.vhost.expire(2_001)
-    world.go_on()
-    assert world.state(lease) is LeaseState.EXPIRED
+def test_an_end_that_cannot_be_written_is_retried(harness: LeaseHarness) -> None:
+    harness.publish(1)
+    lease = harness.granted(ttl_ms=500)
+    harness.failure = InternalError("the disk")
+    harness.vhost.expire(2_000)
+    assert harness.state(lease) is LeaseState.ACTIVE
+    assert len(harness.retries) == 1
+    harness.failure = None
+    harness.retries.pop()()
+    harness.vhost.expire(2_001)
+    harness.go_on()
+    assert harness.state(lease) is LeaseState.EXPIRED
 
 
-def test_a_lease_that_cannot_be_written_leaves_its_messages_in_the_queue(world: World) -> None:
-    world.publish(3)
-    world.failure = InternalError("the disk")
-    [error] = world.grant()
+def test_a_lease_that_cannot_be_written_leaves_its_messages_in_the_queue(harness: LeaseHarness) -> None:
+    harness.publish(3)
+    harness.failure = InternalError("the disk")
+    [error] = harness.grant()
     assert isinstance(error, InternalError)
-    world.go_on()
-    world.failure = None
-    assert world.queue.message_count == 3
-    assert world.granted("2").messages == 3
+    harness.go_on()
+    harness.failure = None
+    assert harness.queue.message_count == 3
+    assert harness.granted("2").messages == 3
 
 
-def test_a_queue_that_goes_meanwhile_has_no_lease(world: World) -> None:
-    world.publish(2 * LEASED_PER_TURN)
-    answers = world.grant()
-    world.apply(DeleteQueue(vhost="v", name="q"))
-    world.queue.delete()
-    world.go_on()
+def test_a_queue_deleted_meanwhile_has_no_lease(harness: LeaseHarness) -> None:
+    harness.publish(2 * LEASED_PER_TURN)
+    answers = harness.grant()
+    harness.apply(DeleteQueue(vhost="v", name="q"))
+    harness.queue.delete()
+    harness.go_on()
     [error] = answers
     assert isinstance(error, NotFound)
-    assert not world.lease_service.held
+    assert not harness.lease_service.held
 
 
-def test_a_queue_that_is_deleted_takes_its_leases_along(world: World) -> None:
-    world.publish(3)
-    world.granted()
-    world.apply(DeleteQueue(vhost="v", name="q"))
-    assert not world.lease_service.held
-    assert not world.lease_service.leases.by_id
-    world.vhost.expire(10_000)
-    assert world.vhost.expiry.earliest() is None
+def test_deleting_a_queue_ends_its_leases(harness: LeaseHarness) -> None:
+    harness.publish(3)
+    harness.granted()
+    harness.apply(DeleteQueue(vhost="v", name="q"))
+    assert not harness.lease_service.held
+    assert not harness.lease_service.leases.by_id
+    harness.vhost.expire(10_000)
+    assert harness.vhost.expiry.earliest() is None
 
 
-def test_there_are_no_more_leases_than_may_be(world: World) -> None:
-    world.publish(LEASES_MAX + 1)
-    leases = [world.granted(str(number), str(number), messages=1) for number in range(LEASES_MAX)]
-    [error] = world.grant("more", "more")
+def test_the_number_of_leases_is_bounded(harness: LeaseHarness) -> None:
+    harness.publish(LEASES_MAX + 1)
+    leases = [harness.granted(str(number), str(number), messages=1) for number in range(LEASES_MAX)]
+    [error] = harness.grant("more", "more")
     assert isinstance(error, ResourceError)
-    world.end(leases[0], LeaseState.SETTLED)
-    assert world.granted("more", "more").messages == 1
+    harness.end(leases[0], LeaseState.SETTLED)
+    assert harness.granted("more", "more").messages == 1
 
 
-def test_messages_of_a_lease_are_taken_again_where_they_are(world: World) -> None:
-    world.publish(6)
-    first = world.granted("1", "a", messages=2)
-    settled = world.granted("2", "b", messages=2)
-    drive(world.lease_service.end(settled.id, LeaseState.SETTLED, "u"))
-    world.lease_service.close()
-    # As after a crash that came before anything was acknowledged.
-    world.queue = ClassicQueue("q", "v", world.vhost, DEFAULT_SETTINGS)
-    world.vhost.queues["q"] = world.queue
-    world.publish(6)
-    world.lease_service = world.begun()
-    assert bodies(world, first) == ["0", "1"]
-    assert (world.queue.message_count, world.queue.unacked_count) == (2, 2)
-    world.end(first, LeaseState.REQUEUED)
-    assert list(world.left()) == [("0", 1), ("1", 1), ("4", 0), ("5", 0)]
+def test_messages_of_a_lease_are_leased_again_after_a_restart(harness: LeaseHarness) -> None:
+    harness.publish(6)
+    first = harness.granted("1", "a", messages=2)
+    settled = harness.granted("2", "b", messages=2)
+    drive(harness.lease_service.end(settled.id, LeaseState.SETTLED, "u"))
+    harness.lease_service.close()
+    # As after a crash before anything was acknowledged.
+    harness.queue = ClassicQueue("q", "v", harness.vhost, DEFAULT_SETTINGS)
+    harness.vhost.queues["q"] = harness.queue
+    harness.publish(6)
+    harness.lease_service = harness.begun()
+    assert bodies(harness, first) == ["0", "1"]
+    assert (harness.queue.message_count, harness.queue.unacked_count) == (2, 2)
+    harness.end(first, LeaseState.REQUEUED)
+    assert list(harness.left()) == [("0", 1), ("1", 1), ("4", 0), ("5", 0)]
 
 
-def test_a_lease_that_was_granted_while_its_virtual_host_was_restarted_has_its_messages(world: World) -> None:
-    world.publish(4)
-    held = world.lease_service.held
-    lease = world.granted(messages=2)
-    world.lease_service.close()
-    world.apply(DeleteQueue(vhost="v", name="q"))
-    world.apply(DeclareQueue(vhost="v", name="q", durable=True))
-    world.queue = ClassicQueue("q", "v", world.vhost, DEFAULT_SETTINGS)
-    world.vhost.queues["q"] = world.queue
-    world.publish(4)
-    world.lease_service = world.begun()
-    world.apply(GrantLease(vhost="v", lease=lease))
-    world.go_on()
-    assert held is not world.lease_service.held
-    assert bodies(world, lease) == ["0", "1"]
-    assert world.queue.message_count == 2
+def test_a_lease_granted_during_a_restart_of_its_vhost_has_its_messages(harness: LeaseHarness) -> None:
+    harness.publish(4)
+    held = harness.lease_service.held
+    lease = harness.granted(messages=2)
+    harness.lease_service.close()
+    harness.apply(DeleteQueue(vhost="v", name="q"))
+    harness.apply(DeclareQueue(vhost="v", name="q", durable=True))
+    harness.queue = ClassicQueue("q", "v", harness.vhost, DEFAULT_SETTINGS)
+    harness.vhost.queues["q"] = harness.queue
+    harness.publish(4)
+    harness.lease_service = harness.begun()
+    harness.apply(GrantLease(vhost="v", lease=lease))
+    harness.go_on()
+    assert held is not harness.lease_service.held
+    assert bodies(harness, lease) == ["0", "1"]
+    assert harness.queue.message_count == 2

@@ -1,4 +1,4 @@
-"""Live things follow the metadata, policies included."""
+"""The live topology follows the metadata, policies included."""
 
 from itertools import pairwise
 
@@ -29,7 +29,7 @@ def test_every_queue_is_bound_to_the_default_exchange_by_its_name(live: LiveVhos
     assert default.bindings == 0
 
 
-def test_what_exists_before_is_made_at_the_start(live: LiveVhost) -> None:
+def test_existing_objects_are_created_at_the_start(live: LiveVhost) -> None:
     live.apply(DeclareExchange(vhost="v", name="x", type="topic", arguments={"alternate-exchange": "ae"}))
     live.apply(DeclareQueue(vhost="v", name="q", arguments={"x-expires": 5}))
     live.apply(Bind(vhost="v", source="x", destination="q", routing_key="#"))
@@ -46,7 +46,7 @@ def test_what_exists_before_is_made_at_the_start(live: LiveVhost) -> None:
 
 
 def remade(live: LiveVhost) -> LiveTopology[CountingQueue]:
-    """Another topology of the same vhost, in which there is nothing yet."""
+    """Another topology of the same vhost, which is still empty."""
     parts: LiveTopologyDependencies[CountingQueue] = LiveTopologyDependencies(
         router=Router("v"),
         queues={},
@@ -57,7 +57,7 @@ def remade(live: LiveVhost) -> LiveTopology[CountingQueue]:
     return LiveTopology(live.metadata, "v", parts)
 
 
-def test_what_exists_is_made_in_pieces_and_what_changes_meanwhile_is_heeded_behind_it(
+def test_existing_objects_are_created_in_pieces_and_later_changes_follow(
     live: LiveVhost,
 ) -> None:
     names = [f"q{number}" for number in range(2 * RECOVERED_PER_TURN)]
@@ -86,7 +86,7 @@ def test_what_exists_is_made_in_pieces_and_what_changes_meanwhile_is_heeded_behi
     assert "after" in again.queues
 
 
-def test_what_is_being_made_ends_with_its_vhost(live: LiveVhost) -> None:
+def test_creation_ends_when_the_vhost_is_deleted(live: LiveVhost) -> None:
     for number in range(2 * RECOVERED_PER_TURN):
         live.apply(DeclareQueue(vhost="v", name=f"q{number}"))
     again = remade(live)
@@ -103,7 +103,7 @@ def test_what_is_being_made_ends_with_its_vhost(live: LiveVhost) -> None:
     assert not again.queues
 
 
-def test_the_queues_of_a_removed_vhost_end_turn_by_turn(live: LiveVhost) -> None:
+def test_the_queues_of_a_deleted_vhost_end_in_turns(live: LiveVhost) -> None:
     for number in range(2 * REMOVED_PER_TURN + 1):
         live.apply(DeclareQueue(vhost="v", name=f"q{number}"))
     queues = list(live.queues.values())
@@ -115,7 +115,7 @@ def test_the_queues_of_a_removed_vhost_end_turn_by_turn(live: LiveVhost) -> None
     assert ended == [REMOVED_PER_TURN, 2 * REMOVED_PER_TURN, 2 * REMOVED_PER_TURN + 1]
 
 
-def test_policies_are_applied_to_what_they_match_and_lifted_again(live: LiveVhost) -> None:
+def test_policies_are_applied_to_matching_queues_and_removed_again(live: LiveVhost) -> None:
     live.apply(DeclareQueue(vhost="v", name="q1", arguments={"x-max-length": 50}))
     live.apply(DeclareQueue(vhost="v", name="other"))
     live.apply(DeclareExchange(vhost="v", name="q-exchange", type="fanout"))
@@ -135,7 +135,9 @@ def test_policies_are_applied_to_what_they_match_and_lifted_again(live: LiveVhos
     assert live.topology.router.exchanges["q-exchange"].alternate is None
 
 
-def test_policies_reach_many_queues_turn_by_turn_and_the_next_change_takes_over(live: LiveVhost) -> None:
+def test_a_policy_is_applied_to_many_queues_in_turns_and_a_new_change_takes_precedence(
+    live: LiveVhost,
+) -> None:
     names = [f"q{number:03}" for number in range(2 * POLICIES_PER_TURN + 1)]
     for name in names:
         live.apply(DeclareQueue(vhost="v", name=name))
@@ -148,7 +150,7 @@ def test_policies_reach_many_queues_turn_by_turn_and_the_next_change_takes_over(
     live.apply(DeleteQueue(vhost="v", name=names[POLICIES_PER_TURN]))
     live.apply(DeclareQueue(vhost="v", name="q-new"))
     live.turns.pop(0)(0)
-    # All of this turn's but the one deleted, and the new one from its start.
+    # All of this turn but the deleted one, and the new queue from its start.
     assert limited(5) == 2 * POLICIES_PER_TURN
     live.apply(SetPolicy(vhost="v", name="p", pattern="^q", definition={"max-length": 6}))
     while live.turns:
@@ -156,7 +158,7 @@ def test_policies_reach_many_queues_turn_by_turn_and_the_next_change_takes_over(
     assert (limited(5), limited(6)) == (0, len(live.queues))
 
 
-def test_the_more_policies_the_fewer_names_are_held_against_them_in_a_turn(live: LiveVhost) -> None:
+def test_with_more_policies_fewer_names_are_matched_in_a_turn(live: LiveVhost) -> None:
     for number in range(3 * POLICIES_PER_TURN):
         live.apply(DeclareQueue(vhost="v", name=f"q{number:03}"))
         live.apply(DeclareExchange(vhost="v", name=f"q{number:03}", type="direct"))
@@ -179,7 +181,7 @@ def test_the_more_policies_the_fewer_names_are_held_against_them_in_a_turn(live:
     assert max(after[1] - before[1] for before, after in pairwise(reached)) == 1
 
 
-def test_policies_that_change_while_a_vhost_goes_reach_nothing_more(live: LiveVhost) -> None:
+def test_a_policy_change_during_the_deletion_of_a_vhost_has_no_effect(live: LiveVhost) -> None:
     for number in range(POLICIES_PER_TURN + 1):
         live.apply(DeclareQueue(vhost="v", name=f"q{number:03}"))
     live.apply(SetPolicy(vhost="v", name="p", pattern="^q", definition={"max-length": 5}))
@@ -189,7 +191,7 @@ def test_policies_that_change_while_a_vhost_goes_reach_nothing_more(live: LiveVh
     assert not live.queues
 
 
-def test_an_exchange_deleted_takes_its_bindings_out_of_the_router(live: LiveVhost) -> None:
+def test_deleting_an_exchange_removes_its_bindings_from_the_router(live: LiveVhost) -> None:
     live.apply(DeclareExchange(vhost="v", name="x", type="direct"))
     live.apply(DeclareQueue(vhost="v", name="q"))
     live.apply(Bind(vhost="v", source="x", destination="q", routing_key="k"))
@@ -200,7 +202,7 @@ def test_an_exchange_deleted_takes_its_bindings_out_of_the_router(live: LiveVhos
     assert len(live.topology.router.bindings_of(live.queues["q"])) == 1
 
 
-def test_a_vhost_removed_ends_its_queues(live: LiveVhost) -> None:
+def test_deleting_a_vhost_ends_its_queues(live: LiveVhost) -> None:
     live.apply(DeclareQueue(vhost="v", name="q"))
     queue = live.queues["q"]
     live.apply(RemoveVhost(name="v"))
@@ -209,7 +211,7 @@ def test_a_vhost_removed_ends_its_queues(live: LiveVhost) -> None:
     assert live.queues == {}
 
 
-def test_queues_with_the_same_arguments_share_what_they_come_to(live: LiveVhost) -> None:
+def test_queues_with_equal_arguments_share_their_settings(live: LiveVhost) -> None:
     arguments = {"x-max-length": 5}
     for name, each in (("q1", arguments), ("q2", arguments), ("q3", {"x-max-length": 6}), ("q4", {})):
         live.apply(DeclareQueue(vhost="v", name=name, arguments=each))
@@ -221,7 +223,7 @@ def test_queues_with_the_same_arguments_share_what_they_come_to(live: LiveVhost)
     assert [queue.settings.length_max for queue in live.queues.values()] == [5, 4, 6, None, 4]
 
 
-def test_a_queue_is_paused_as_it_is_told_and_as_it_was_before(live: LiveVhost) -> None:
+def test_a_queue_is_paused_by_a_command_and_by_recovered_metadata(live: LiveVhost) -> None:
     for name in ("a", "b"):
         live.apply(DeclareQueue(vhost="v", name=name))
         live.apply(PauseQueue(vhost="v", name=name))

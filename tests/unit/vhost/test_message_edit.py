@@ -1,4 +1,4 @@
-"""What is set is set, what goes is gone, and the rest stays as it is."""
+"""Edits of a message: headers and properties that are set or removed, and those that stay."""
 
 from tests.unit.queues.samples import sent
 
@@ -19,7 +19,7 @@ def test_headers_and_properties_are_set_and_removed() -> None:
     assert (properties.type, properties.priority, properties.app_id) == ("u", 5, None)
 
 
-def test_nothing_changes_if_nothing_is_to() -> None:
+def test_an_empty_edit_changes_nothing() -> None:
     properties = BasicProperties(type="t")
     NO_EDIT.apply(properties)
     assert (properties.headers, properties.type) == (None, "t")

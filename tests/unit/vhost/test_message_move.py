@@ -1,4 +1,4 @@
-"""What is moved leaves its queue when it is safe elsewhere, and waits at its place if it never will be."""
+"""A moved message leaves its queue when it is safe in the target, and returns to its position otherwise."""
 
 import pytest
 from tests.unit.queues.samples import Reader, sent
@@ -22,7 +22,7 @@ PERSISTENT = 2
 
 
 class Moves:
-    """From one queue to another."""
+    """A move from one queue to another."""
 
     def __init__(self, *letters: str, mode: int = PERSISTENT) -> None:
         self.place = Place()
@@ -38,7 +38,7 @@ class Moves:
         )
 
 
-def test_a_message_is_let_go_of_when_it_is_safe_and_not_before() -> None:
+def test_a_message_is_released_when_it_is_safe_and_not_before() -> None:
     moves = Moves("a", "b", "c")
     moves.message_move.move(9, 9)
     assert (bodies(moves.source), moves.source.unacked_count, bodies(moves.target)) == ("", 3, "abc")
@@ -53,13 +53,13 @@ def test_a_message_is_let_go_of_when_it_is_safe_and_not_before() -> None:
     assert (moves.source.unacked_count, moves.message_move.moved_count) == (0, 3)
 
 
-def test_what_need_not_be_written_is_moved_at_once() -> None:
+def test_a_transient_message_is_moved_at_once() -> None:
     moves = Moves("a", mode=1)
     moves.message_move.move(9, 9)
     assert (moves.source.unacked_count, moves.message_move.moved_count, bodies(moves.target)) == (0, 1, "a")
 
 
-def test_whoever_waits_is_told() -> None:
+def test_a_waiter_is_notified() -> None:
     moves = Moves("a")
     told: list[int] = []
     moves.message_move.wake = lambda: told.append(moves.message_move.moved_count)
@@ -68,7 +68,7 @@ def test_whoever_waits_is_told() -> None:
     assert told[-1] == 1
 
 
-def test_what_nobody_will_have_waits_at_its_place_as_if_it_had_not_been_out() -> None:
+def test_messages_not_moved_return_to_their_positions_undelivered() -> None:
     moves = Moves(*"abcdef")
     moves.message_move = moves.moved_by(
         QueueMoveRouter(moves.place.vhost, "to", may), fits=lambda peeked: peeked.message.body in b"bde"
@@ -78,13 +78,13 @@ def test_what_nobody_will_have_waits_at_its_place_as_if_it_had_not_been_out() ->
     moves.message_move.give_back()
     assert bodies(moves.source) == "abcdef"
     assert moves.message_move.in_flight_count == moves.source.unacked_count == 0
-    # An answer that comes after all does nothing.
+    # A later confirm has no effect.
     moves.target.write()
     assert (moves.message_move.moved_count, bodies(moves.source)) == (0, "abcdef")
     assert [moves.source.get().attempts for _ in range(6)] == [0] * 6
 
 
-def test_one_that_is_refused_later_comes_back_alone_and_goes_to_who_waits_for_it() -> None:
+def test_a_message_refused_later_returns_alone_and_is_delivered() -> None:
     moves = Moves("a", "b")
     moves.message_move.move(9, 9)
     reader = Reader()
@@ -95,7 +95,7 @@ def test_one_that_is_refused_later_comes_back_alone_and_goes_to_who_waits_for_it
     assert moves.message_move.moved_count == 1
 
 
-def test_no_more_are_sent_than_may_be() -> None:
+def test_the_number_of_moved_messages_is_limited() -> None:
     moves = Moves(*"abcde")
     moves.message_move.move(9, 2)
     moves.message_move.move(9, 0)
@@ -103,7 +103,7 @@ def test_no_more_are_sent_than_may_be() -> None:
     assert (bodies(moves.source), bodies(moves.target)) == ("de", "abc")
 
 
-def test_so_many_are_under_way_and_no_more() -> None:
+def test_the_number_of_moves_in_flight_is_bounded() -> None:
     moves = Moves(*["x"] * (MOVES_IN_FLIGHT_MAX + 1))
     moves.message_move.move(1 << 20, 1 << 20)
     assert (moves.message_move.in_flight_count, moves.message_move.is_full) == (MOVES_IN_FLIGHT_MAX, True)
@@ -120,7 +120,7 @@ def test_so_many_are_under_way_and_no_more() -> None:
     assert not large.message_move.is_full
 
 
-def test_what_leaves_while_another_is_moved_is_passed_over() -> None:
+def test_a_message_dropped_while_another_is_moved_is_skipped() -> None:
     place = Place()
     source = place.queue("from", length_max=2)
     place.queue("to", length_max=1, dead_letter_exchange="", dead_letter_routing_key="from")
@@ -131,20 +131,20 @@ def test_what_leaves_while_another_is_moved_is_passed_over() -> None:
         source, place.vhost, QueueScan(source), fits=lambda peeked: True, move_router=move_router
     )
     message_move.move(9, 9)
-    # `b` pushes `a` out of its queue, and so back into this one, behind all that was there.
+    # `b` displaces `a` in the target, which is dead-lettered back to the end of this queue.
     assert (bodies(source), message_move.moved_count) == ("a", 2)
 
 
-class Refusing(SlowQueue):
-    """Is full when it is published to, and had room when it was asked."""
+class RefusingQueue(SlowQueue):
+    """A queue that refuses a publish although its forecast accepted it."""
 
     def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
         return REFUSED
 
 
-def test_what_a_queue_refuses_after_all_is_given_back() -> None:
+def test_a_message_that_a_queue_refuses_after_all_is_returned() -> None:
     moves = Moves("a")
-    target = Refusing("to", moves.place.vhost, moves.target.settings)
+    target = RefusingQueue("to", moves.place.vhost, moves.target.settings)
 
     class Ways:
         def route(self, message: Message, number: int) -> MoveRoute:
@@ -155,7 +155,7 @@ def test_what_a_queue_refuses_after_all_is_given_back() -> None:
     assert (bodies(moves.source), message_move.moved_count, message_move.move_failures.count) == ("a", 0, 1)
 
 
-def test_why_messages_stay_is_counted_within_bounds() -> None:
+def test_reasons_why_messages_stay_are_counted_within_bounds() -> None:
     move_failures = MoveFailures()
     for number in range(PREVIEW_REASONS_MAX + 5):
         move_failures.add(f"reason {number}", number)
@@ -168,7 +168,7 @@ def test_why_messages_stay_is_counted_within_bounds() -> None:
     assert move_failures.count == PREVIEW_REASONS_MAX + PREVIEW_MESSAGES_MAX + 10
 
 
-def test_a_trail_leads_to_where_they_are() -> None:
+def test_the_undo_log_records_where_messages_are() -> None:
     moves = Moves("a", "b")
     moves.target.publish(sent("x"), None, 0)
     moves.message_move.undo_log = UndoLog()
@@ -178,7 +178,7 @@ def test_a_trail_leads_to_where_they_are() -> None:
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
-def test_a_source_that_is_gone_is_left_alone(is_deleted: bool) -> None:
+def test_a_deleted_source_ends_the_move(is_deleted: bool) -> None:
     moves = Moves("a", "b")
     moves.message_move.move(1, 1)
     if is_deleted:
@@ -189,7 +189,7 @@ def test_a_source_that_is_gone_is_left_alone(is_deleted: bool) -> None:
     assert moves.message_move.queue_scan.is_over
 
 
-def test_only_what_fits_is_moved() -> None:
+def test_only_matching_messages_are_moved() -> None:
     def fits(peeked: PeekedMessage) -> bool:
         return peeked.message.body == b"b"
 

@@ -1,4 +1,4 @@
-"""A preview says what would go where, and what would not, and changes nothing."""
+"""A preview reports what a move would do, and changes nothing."""
 
 from tests.unit.queues.samples import sent
 from tests.unit.vhost.places import Place, bodies, may
@@ -31,7 +31,7 @@ def test_it_counts_by_destination_and_by_reason() -> None:
     assert (bodies(source), bodies(full), place.vhost.published) == ("abc", "", 0)
 
 
-def test_of_very_many_destinations_the_last_are_counted_together() -> None:
+def test_beyond_a_bound_destinations_are_counted_together() -> None:
     place = Place()
     source, target = place.queue("from"), place.queue("to")
 

@@ -1,4 +1,4 @@
-"""Where messages go that are moved: by whose leave, to which queue, and as what."""
+"""The destination of moved messages: permissions, target queues, and the message that is published."""
 
 import pytest
 from tests.unit.queues.samples import sent, trusted
@@ -23,7 +23,7 @@ from warren.vhost.undo_log import UndoLog
 
 
 def dead(key: str = "orders", queue: str = "orders", **properties: object) -> Message:
-    """One that was rejected."""
+    """A rejected message."""
     death = Death(queue=queue, reason="rejected", exchange="dlx", routing_key=None, now=1)
     risen = make_dead_letter(sent("x", key=key, **properties), death)
     assert risen is not None
@@ -39,7 +39,7 @@ def refused(address: bytes) -> None:
     raise AccessRefused(f"no {address!r}")
 
 
-def test_a_move_takes_a_message_as_it_is_to_a_queue() -> None:
+def test_a_move_passes_the_message_unchanged_to_a_queue() -> None:
     place = Place(now=7)
     queue = place.queue("to")
     message = sent("x", key="k", delivery_mode=2, headers={"a": 1}, expiration="5", priority=4)
@@ -50,7 +50,7 @@ def test_a_move_takes_a_message_as_it_is_to_a_queue() -> None:
     assert (route.message.flags, route.message.priority, route.message.published_at) == (message.flags, 4, 7)
 
 
-def test_there_must_be_a_queue_with_room_and_leave_to_publish() -> None:
+def test_a_move_requires_a_queue_with_space_and_the_permission_to_publish() -> None:
     place = Place()
     place.full("full")
     with pytest.raises(NotFound):
@@ -61,7 +61,7 @@ def test_there_must_be_a_queue_with_room_and_leave_to_publish() -> None:
         QueueMoveRouter(place.vhost, "full", refused).route(sent("x"), 1)
 
 
-def test_a_dead_letter_goes_to_the_queue_that_it_died_in_or_to_another() -> None:
+def test_a_dead_letter_is_redriven_to_the_queue_of_its_first_death_or_to_another() -> None:
     place = Place()
     orders, other = place.queue("orders"), place.queue("other")
     route = redriving(place).route(dead("key"), 3)
@@ -74,7 +74,7 @@ def test_a_dead_letter_goes_to_the_queue_that_it_died_in_or_to_another() -> None
         redriving(place, admit=refused).route(dead(), 1)
 
 
-def test_an_exchange_routes_it_by_its_own_address_or_by_another() -> None:
+def test_an_exchange_routes_a_redriven_message_by_its_own_address_or_by_another() -> None:
     place = Place()
     orders = place.queue("orders")
     place.bind("amq.topic", orders, "a.*")
@@ -90,7 +90,7 @@ def test_an_exchange_routes_it_by_its_own_address_or_by_another() -> None:
         redriving(place, is_routed=True, exchange="nowhere").route(dead(), 1)
 
 
-def test_it_stays_if_one_of_its_queues_has_no_room() -> None:
+def test_a_message_stays_if_one_of_its_queues_is_full() -> None:
     place = Place()
     place.bind("amq.fanout", place.queue("orders"))
     place.bind("amq.fanout", place.full("full"))
@@ -98,7 +98,7 @@ def test_it_stays_if_one_of_its_queues_has_no_room() -> None:
         redriving(place, is_routed=True, exchange="amq.fanout").route(dead(), 1)
 
 
-def test_names_that_clients_made_up_may_be_too_long() -> None:
+def test_names_in_death_headers_that_are_too_long_are_refused() -> None:
     place = Place()
     with pytest.raises(CannotMove, match=TOO_LONG):
         redriving(place).route(dead(queue="q" * 300), 1)
@@ -109,7 +109,7 @@ def test_names_that_clients_made_up_may_be_too_long() -> None:
         redriving(place).route(trusted(sent("x", headers=headers)), 1)
 
 
-def test_a_client_cannot_say_where_a_redrive_sends_its_message() -> None:
+def test_a_client_cannot_choose_the_target_of_a_redrive() -> None:
     place = Place()
     place.queue("orders")
     told = sent("x", headers=dead().headers())
@@ -120,7 +120,7 @@ def test_a_client_cannot_say_where_a_redrive_sends_its_message() -> None:
     assert redriving(place, queue="orders").route(told, 1).message.headers()["x-death"]
 
 
-def test_it_is_edited_on_its_way() -> None:
+def test_a_message_is_edited_when_it_is_moved() -> None:
     place = Place()
     place.queue("orders")
     edit = MessageEdit(headers={"new": 1}, headers_removed=frozenset({"old"}), body=b"body")
@@ -129,7 +129,7 @@ def test_it_is_edited_on_its_way() -> None:
     assert (route.message.body, headers["new"], headers["kept"], "old" in headers) == (b"body", 1, 2, False)
 
 
-def test_what_is_taken_back_comes_back_once() -> None:
+def test_an_undone_message_returns_once() -> None:
     place = Place()
     place.queue("orders")
     first_death = place.queue("dead")

@@ -1,4 +1,4 @@
-"""Each message is looked at once, in pieces, and what comes meanwhile is not."""
+"""A scan visits each message once, in pieces, and no message that is published later."""
 
 import pytest
 from tests.unit.queues.samples import Host, filled, made, sent
@@ -22,7 +22,7 @@ def test_pieces_follow_one_another_to_the_end() -> None:
     assert (queue_scan.is_over, queue_scan.examined) == (True, 5)
 
 
-def test_whoever_stops_early_goes_on_there() -> None:
+def test_an_interrupted_scan_continues_where_it_stopped() -> None:
     queue_scan = QueueScan(filled(Host(), *"abc"))
     for peeked in queue_scan.next_messages(3):
         assert peeked.message.body == b"a"
@@ -31,7 +31,7 @@ def test_whoever_stops_early_goes_on_there() -> None:
 
 
 @pytest.mark.parametrize("priority_max", [None, 2])
-def test_what_comes_later_is_not_seen(priority_max: int | None) -> None:
+def test_later_messages_are_not_visited(priority_max: int | None) -> None:
     queue = made(Host(), priority_max=priority_max)
     for priority in (2, 0):
         queue.publish(sent(str(priority), priority=priority), None, 0)
@@ -45,11 +45,11 @@ def test_what_comes_later_is_not_seen(priority_max: int | None) -> None:
     assert (found, queue_scan.examined) == ("0", 2)
 
 
-def test_one_can_begin_anywhere() -> None:
+def test_a_scan_can_begin_anywhere() -> None:
     assert seen(QueueScan(filled(Host(), *"abc"), 1), 9) == "bc"
 
 
-def test_what_was_chosen_is_seen_if_it_is_there() -> None:
+def test_selected_messages_are_visited_if_they_exist() -> None:
     queue = filled(Host(), *"abcd")
     places = [peeked.place for peeked in queue.peek(0, 4)]
     queue.get(no_ack=True)
@@ -58,7 +58,7 @@ def test_what_was_chosen_is_seen_if_it_is_there() -> None:
     assert SelectionScan(queue, []).is_over
 
 
-def test_large_messages_are_looked_at_a_few_at_a_time() -> None:
+def test_few_large_messages_are_visited_at_a_time() -> None:
     queue = made(Host())
     assert scan_batch_max(queue) > 1_000
     for _ in range(3):

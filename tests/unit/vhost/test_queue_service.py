@@ -1,4 +1,4 @@
-"""queue.declare, delete and purge: texts and order of checks as RabbitMQ 3.10.8 answered them."""
+"""queue.declare, delete and purge: texts and order of checks as measured with RabbitMQ 3.10.8."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def error(kind: type[AmqpError], call: Any, *arguments: Any, **fields: Any) -> s
     return caught.value.message
 
 
-def test_a_queue_is_made_once_and_found_again_with_its_counts(live: LiveVhost) -> None:
+def test_a_queue_is_created_once_and_a_redeclaration_returns_its_counts(live: LiveVhost) -> None:
     assert declare(live, "q", arguments={"x-max-length": 5}) == DeclaredQueue("q", 0, 0)
     assert live.queues["q"].settings.length_max == 5
     live.queues["q"].message_count = 3
@@ -55,7 +55,7 @@ def test_a_queue_is_made_once_and_found_again_with_its_counts(live: LiveVhost) -
     assert declare(live, "q", passive=True, no_wait=True) == DeclaredQueue("q", 0, 0)
 
 
-def test_a_queue_without_a_name_gets_one_and_is_the_channels_last(live: LiveVhost) -> None:
+def test_a_queue_without_a_name_gets_one_and_becomes_the_last_declared(live: LiveVhost) -> None:
     who = live.requester()
     state = declare(live, "", who)
     assert state.name == "amq.gen-_____________________w"
@@ -85,7 +85,7 @@ def test_reserved_names_are_refused_before_permissions(live: LiveVhost) -> None:
     assert error(NotFound, declare, live, "amq.foo", passive=True) == "no queue 'amq.foo' in vhost 'v'"
 
 
-def test_redeclaring_otherwise_is_refused_property_by_property(live: LiveVhost) -> None:
+def test_an_inequivalent_redeclaration_is_refused_property_by_property(live: LiveVhost) -> None:
     declare(live, "q2", arguments={"x-max-length": 5})
     of = "for queue 'q2' in vhost 'v': received"
     assert error(PreconditionFailed, declare, live, "q2", durable=True, auto_delete=True) == (
@@ -100,7 +100,7 @@ def test_redeclaring_otherwise_is_refused_property_by_property(live: LiveVhost) 
     assert error(ResourceLocked, declare, live, "q2", exclusive=True) == LOCKED.format("q2")
 
 
-def test_an_exclusive_queue_is_its_connections_alone(live: LiveVhost) -> None:
+def test_an_exclusive_queue_is_locked_for_other_connections(live: LiveVhost) -> None:
     mine, other = live.requester(), live.requester(connection="c2")
     declare(live, "excl", mine, exclusive=True, durable=True)
     declare(live, "excl", mine, exclusive=True, durable=False)
@@ -113,7 +113,7 @@ def test_an_exclusive_queue_is_its_connections_alone(live: LiveVhost) -> None:
     assert delete(live, "excl", mine) == 0
 
 
-def test_exclusive_queues_go_with_their_connection(live: LiveVhost) -> None:
+def test_exclusive_queues_are_deleted_with_their_connection(live: LiveVhost) -> None:
     for name, connection in (("a", "c1"), ("b", "c1"), ("c", "c2")):
         declare(live, name, live.requester(connection=connection), exclusive=True)
     queues = list(live.queues.values())
@@ -124,7 +124,7 @@ def test_exclusive_queues_go_with_their_connection(live: LiveVhost) -> None:
 
 
 @pytest.mark.parametrize("name", ["mine", "theirs"])
-def test_declaring_and_deleting_need_configure_existing_or_not(live: LiveVhost, name: str) -> None:
+def test_declaring_and_deleting_require_configure_existing_or_not(live: LiveVhost, name: str) -> None:
     declare(live, "mine")
     live.user("low", "^other", ".*", ".*")
     for call in (declare, delete):
@@ -133,14 +133,14 @@ def test_declaring_and_deleting_need_configure_existing_or_not(live: LiveVhost, 
         )
 
 
-def test_a_generated_name_needs_configure_too(live: LiveVhost) -> None:
+def test_a_generated_name_requires_configure(live: LiveVhost) -> None:
     live.user("low", "^q", "", "")
     assert error(AccessRefused, declare, live, "", live.requester("low")) == (
         "access to queue 'amq.gen-_____________________w' in vhost 'v' refused for user 'low'"
     )
 
 
-def test_purging_needs_read_before_the_queue_is_looked_for(live: LiveVhost) -> None:
+def test_purging_requires_read_before_the_queue_is_looked_up(live: LiveVhost) -> None:
     live.user("low", ".*", ".*", "^r")
     low = live.requester("low")
     assert error(AccessRefused, purge, live, "nope", low).startswith("access to queue 'nope'")
@@ -150,7 +150,7 @@ def test_purging_needs_read_before_the_queue_is_looked_for(live: LiveVhost) -> N
     assert purge(live, "r", low) == 4
 
 
-def test_a_passive_declaration_needs_some_permission(live: LiveVhost) -> None:
+def test_a_passive_declaration_requires_any_permission(live: LiveVhost) -> None:
     declare(live, "theirs")
     for patterns in (("^t", "", ""), ("", "^t", ""), ("", "", "^t")):
         live.user("low", *patterns)
@@ -161,7 +161,7 @@ def test_a_passive_declaration_needs_some_permission(live: LiveVhost) -> None:
     )
 
 
-def test_a_dead_letter_exchange_needs_read_on_the_queue_and_write_on_itself(live: LiveVhost) -> None:
+def test_a_dead_letter_exchange_requires_read_on_the_queue_and_write_on_itself(live: LiveVhost) -> None:
     arguments = {"x-dead-letter-exchange": "amq.direct", "x-message-ttl": -1}
     live.user("low", ".*", ".*", "")
     low = live.requester("low")
@@ -178,7 +178,7 @@ def test_a_dead_letter_exchange_needs_read_on_the_queue_and_write_on_itself(live
     assert "{value_negative,-1}" in error(PreconditionFailed, declare, live, "q", arguments=arguments)
 
 
-def test_wrong_arguments_are_checked_after_permissions_and_only_for_new_queues(live: LiveVhost) -> None:
+def test_invalid_arguments_are_checked_after_permissions_and_only_for_new_queues(live: LiveVhost) -> None:
     live.user("low", "^x", "", "")
     bad = {"x-queue-type": "banana"}
     error(AccessRefused, declare, live, "q", live.requester("low"), arguments=bad)
@@ -189,7 +189,7 @@ def test_wrong_arguments_are_checked_after_permissions_and_only_for_new_queues(l
     assert "inequivalent arg 'x-queue-type'" in error(PreconditionFailed, declare, live, "q", arguments=bad)
 
 
-def test_the_queue_limit_of_a_vhost_is_checked_for_new_queues_first(live: LiveVhost) -> None:
+def test_the_queue_limit_of_a_vhost_is_checked_first_for_new_queues(live: LiveVhost) -> None:
     declare(live, "l1")
     live.apply(SetVhostLimits(vhost="v", limits={"max-queues": 1}))
     assert error(PreconditionFailed, declare, live, "l2", arguments={"x-dead-letter-exchange": 5}) == (
@@ -198,7 +198,7 @@ def test_the_queue_limit_of_a_vhost_is_checked_for_new_queues_first(live: LiveVh
     assert declare(live, "l1").name == "l1"
 
 
-def test_deleting_answers_what_was_ready_and_missing_queues_are_no_error(live: LiveVhost) -> None:
+def test_deleting_returns_the_message_count_and_missing_queues_are_no_error(live: LiveVhost) -> None:
     declare(live, "q")
     queue = live.queues["q"]
     queue.message_count = 2
@@ -213,7 +213,7 @@ def test_deleting_answers_what_was_ready_and_missing_queues_are_no_error(live: L
     assert delete(live, "q", if_empty=True, if_unused=True) == 0
 
 
-def test_replicated_queues_are_checked_and_then_not_implemented(live: LiveVhost) -> None:
+def test_quorum_queues_are_checked_and_then_not_implemented(live: LiveVhost) -> None:
     quorum = {"x-queue-type": "quorum"}
     assert error(PreconditionFailed, declare, live, "q", arguments=quorum) == (
         "invalid property 'non-durable' for queue 'q' in vhost 'v'"
@@ -226,7 +226,7 @@ def test_replicated_queues_are_checked_and_then_not_implemented(live: LiveVhost)
     )
 
 
-def test_a_vhosts_default_queue_type_is_used_where_it_can_be(live: LiveVhost) -> None:
+def test_the_default_queue_type_of_a_vhost_is_used_where_possible(live: LiveVhost) -> None:
     live.apply(PutVhost(name="v", default_queue_type="quorum"))
     declare(live, "transient")
     declare(live, "exclusive", exclusive=True, durable=True)
@@ -239,7 +239,7 @@ def test_a_vhosts_default_queue_type_is_used_where_it_can_be(live: LiveVhost) ->
     assert vhost.topology.queues["said"].arguments == {"x-queue-type": "classic"}
 
 
-def test_a_queue_is_found_for_consuming_by_who_may_read_it(live: LiveVhost) -> None:
+def test_a_queue_can_be_consumed_by_users_with_read_permission(live: LiveVhost) -> None:
     who = live.requester()
     declare(live, "q", who, exclusive=True)
     assert live.queue_service.live_queue(who, "q") is live.queues["q"]
@@ -250,7 +250,7 @@ def test_a_queue_is_found_for_consuming_by_who_may_read_it(live: LiveVhost) -> N
     error(AccessRefused, live.queue_service.live_queue, who, "q")
 
 
-def test_a_queue_that_could_not_be_made_to_live_is_told_and_not_waited_for(live: LiveVhost) -> None:
+def test_a_queue_whose_creation_failed_is_reported_instead_of_waited_for(live: LiveVhost) -> None:
     declare(live, "q")
     del live.queues["q"]
     assert "see the log for the reason" in error(InternalError, declare, live, "q")

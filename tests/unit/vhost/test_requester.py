@@ -1,4 +1,4 @@
-"""Who asks."""
+"""The user and connection of a request."""
 
 import pytest
 from tests.unit.vhost.conftest import LiveVhost

@@ -1,4 +1,4 @@
-"""Where messages were put, within bounds."""
+"""The undo log records where messages were moved, within bounds."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from warren.vhost import undo_log as module
 from warren.vhost.undo_log import UndoLog
 
 
-def test_places_are_known_by_queue_until_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_positions_are_recorded_by_queue_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "UNDO_MESSAGES_MAX", 3)
     undo_log = UndoLog()
     for queue, place in (("one", 1), ("other", 2), ("one", 3), ("one", 4)):
@@ -17,7 +17,7 @@ def test_places_are_known_by_queue_until_they_are_too_many(monkeypatch: pytest.M
     assert (undo_log.count, undo_log.places) == (0, {})
 
 
-def test_what_was_taken_back_is_known_by_its_number() -> None:
+def test_an_undone_message_is_recorded_by_its_number() -> None:
     undo_log = UndoLog()
     undo_log.mark_undone(5)
     assert (undo_log.back.has(5), undo_log.back.has(4), undo_log.undone_count) == (True, False, 1)

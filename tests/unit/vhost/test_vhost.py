@@ -1,4 +1,4 @@
-"""Where a message meets its queues."""
+"""Publishing messages to the queues of a virtual host."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from warren.wire.properties import BasicProperties
 
 
 def made(**queues: QueueSettings) -> VirtualHost:
-    """A virtual host with these queues behind a fanout, and each reached by its name."""
+    """A virtual host with these queues behind a fanout exchange, each also reached by its name."""
     vhost = VirtualHost("v", Router("v"), 0)
     for name, kind in (("", "direct"), ("all", "fanout")):
         vhost.router.add(EXCHANGE_TYPES[kind](name, ExchangeSettings(), bytes))
@@ -30,7 +30,7 @@ def sent(exchange: str, key: str, **properties: object) -> Message:
     return Message.compose(encode_address(exchange, key), BasicProperties(**properties), b"x\xce", now=0)
 
 
-def test_every_queue_gets_the_same_message() -> None:
+def test_every_queue_receives_the_message() -> None:
     vhost = made(a=QueueSettings(), b=QueueSettings())
     message = sent("all", "")
     assert vhost.publish(message, None, 0) == ROUTED
@@ -38,7 +38,7 @@ def test_every_queue_gets_the_same_message() -> None:
     assert vhost.published == 1
 
 
-def test_what_nobody_gets_is_unrouted_and_without_the_exchange_it_is_an_error() -> None:
+def test_an_unroutable_message_is_reported_and_a_missing_exchange_is_an_error() -> None:
     vhost = made(a=QueueSettings())
     assert vhost.publish(sent("", "b"), None, 0) == UNROUTED
     assert vhost.published == 1
@@ -46,13 +46,13 @@ def test_what_nobody_gets_is_unrouted_and_without_the_exchange_it_is_an_error() 
         vhost.publish(sent("nope", "b"), None, 0)
 
 
-def test_one_queue_that_refuses_is_enough() -> None:
+def test_a_refusal_by_one_queue_refuses_the_publish() -> None:
     vhost = made(a=QueueSettings(), b=QueueSettings(length_max=0, overflow=Overflow.REJECT_PUBLISH))
     assert vhost.publish(sent("all", ""), None, 0) == REFUSED
     assert vhost.queues["a"].message_count == 1
 
 
-def test_a_message_is_routed_by_bcc_and_keeps_it_where_it_may_die() -> None:
+def test_a_message_is_routed_by_bcc_and_keeps_it_for_dead_lettering() -> None:
     vhost = made(a=QueueSettings(), b=QueueSettings())
     vhost.publish(sent("", "a", headers={"BCC": ["b"], "n": 1}), None, 0)
     assert [queue.get().message.headers() for queue in vhost.queues.values()] == [
@@ -61,7 +61,7 @@ def test_a_message_is_routed_by_bcc_and_keeps_it_where_it_may_die() -> None:
     ]
 
 
-def test_its_generation_differs_with_permissions_and_with_bindings() -> None:
+def test_its_generation_changes_with_permissions_and_with_bindings() -> None:
     vhost = made(a=QueueSettings())
     first = vhost.generation()
     vhost.permission_generation += 1
@@ -70,7 +70,7 @@ def test_its_generation_differs_with_permissions_and_with_bindings() -> None:
     assert len({first, second, vhost.generation()}) == 3
 
 
-def test_queues_are_woken_by_it_unless_they_are_gone() -> None:
+def test_queues_are_woken_unless_they_are_deleted() -> None:
     vhost = made(a=QueueSettings(message_ttl_ms=10), b=QueueSettings(message_ttl_ms=10))
     for key in "ab":
         vhost.publish(sent("", key), None, 0)
@@ -80,7 +80,7 @@ def test_queues_are_woken_by_it_unless_they_are_gone() -> None:
     assert vhost.expiry.earliest() is None
 
 
-def test_a_queue_that_outlived_its_use_is_given_to_who_declares() -> None:
+def test_a_queue_that_waits_for_its_deletion_can_be_declared_again() -> None:
     vhost = made(a=QueueSettings(expires_ms=10))
     gone: list[ClassicQueue] = []
     vhost.queue_unused = gone.append

@@ -37,7 +37,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_a_value_comes_back_as_it_was(value):
+def test_a_value_is_decoded_as_it_was_encoded(value):
     octets = amqp1.encode(value)
     assert amqp1.decode(octets, 0, len(octets)) == (value, len(octets))
 
@@ -66,7 +66,7 @@ def test_any_octets_are_sections_or_an_error(octets):
         (b"\xa1\x02hi", ("utf8", "hi")),
     ],
 )
-def test_short_forms_are_written_and_read(octets, value):
+def test_short_encodings_are_written_and_read(octets, value):
     assert amqp1.encode(value) == octets
     assert amqp1.decode(octets, 0, len(octets)) == (value, len(octets))
 
@@ -76,7 +76,7 @@ def test_short_forms_are_written_and_read(octets, value):
     [b"\x74abcd", b"\x73\0\0\0A", b"\xe0\x03\x01\x50\x07", b"\x00\x53\x01\xa1\x01x"],
     ids=["decimal", "character", "array", "described"],
 )
-def test_what_has_no_simple_type_is_kept_as_it_is(octets):
+def test_a_value_without_a_simple_type_is_kept_encoded(octets):
     value, end = amqp1.decode(octets, 0, len(octets))
     assert (value, end) == ((amqp1.OPAQUE, octets), len(octets))
     assert amqp1.encode(value) == octets
@@ -93,7 +93,7 @@ def test_nesting_is_bounded():
         amqp1.decode(described, 0, len(described))
 
 
-def test_a_list_with_other_items_than_it_says_is_refused():
+def test_a_list_with_a_wrong_count_is_refused():
     with pytest.raises(Amqp1Error):
         amqp1.decode(b"\xd0\0\0\0\5\xff\xff\xff\xff\x40", 0, 10)
     with pytest.raises(Amqp1Error, match="other items"):
@@ -105,7 +105,7 @@ def test_a_list_with_other_items_than_it_says_is_refused():
     [[0x75, 0x74], [0x77, 0x77], [0x73, 0x73], [0x75, 0x77], [0x79], []],
     ids=["behind the body", "two values", "twice", "two kinds", "unknown", "none"],
 )
-def test_sections_stand_in_order(codes):
+def test_sections_must_be_in_order(codes):
     with pytest.raises(Amqp1Error):
         amqp1.sections(b"".join(amqp1.encode_section(code, ("binary", b"x")) for code in codes))
 

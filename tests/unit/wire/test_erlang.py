@@ -1,4 +1,4 @@
-"""Octets in error texts look as Erlang writes and prints them (RabbitMQ 3.10.8, measured)."""
+"""Bytes in error texts are formatted as Erlang writes and prints them (measured with RabbitMQ 3.10.8)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A stream of octets is the same frames however it is cut."""
+"""A byte stream yields the same frames however it is cut."""
 
 import struct
 import time
@@ -68,11 +68,11 @@ def test_octets_that_come_one_at_a_time_cost_no_more_than_their_number() -> None
             best = min(best, time.process_time() - began)
         return best
 
-    # Eight times the octets: linear is 8, quadratic is 64.
+    # Eight times the bytes: linear is 8, quadratic is 64.
     assert seconds(40_000) < 30 * max(seconds(5_000), 0.0005)
 
 
-def test_a_frame_of_the_negotiated_size_is_let_pass_and_a_larger_one_not() -> None:
+def test_a_frame_of_the_negotiated_size_is_accepted_and_a_larger_one_refused() -> None:
     reader = FrameReader()
     reader.frame_size_max = 4096
     assert len(read(reader, encoded((3, 1, bytes(4096))))) == 1
@@ -95,7 +95,7 @@ def test_a_frame_must_end_with_its_marker(cut: int) -> None:
         read(FrameReader(), octets[:cut], octets[cut:])
 
 
-def test_nothing_is_read_behind_the_frames_that_are_whole() -> None:
+def test_nothing_behind_the_complete_frames_is_read() -> None:
     reader = FrameReader()
     reader.feed(encoded((1, 0, b"abcd")) + b"\x01\x00")
     assert reader.advance()

@@ -1,4 +1,4 @@
-"""LDAP as octets: what is asked, as RFC 4511 has it, and what is understood of an answer."""
+"""LDAP messages: requests encoded as in RFC 4511, and decoding of responses."""
 
 import pytest
 from hypothesis import given
@@ -8,24 +8,24 @@ from warren.wire import ldap
 from warren.wire.ldap import EqualityFilter, LdapEntry, LdapResult, LdapSyntaxError
 
 
-def test_a_bind_has_the_version_the_name_and_the_password() -> None:
+def test_a_bind_contains_version_name_and_password() -> None:
     assert ldap.bind(1, "cn=a", "pw") == bytes.fromhex("30 12 02 01 01 60 0d 02 01 03 04 04") + (
         b"cn=a" + bytes.fromhex("80 02") + b"pw"
     )
 
 
-def test_a_search_is_of_a_subtree_and_wants_no_attributes() -> None:
+def test_a_search_has_a_subtree_scope_and_requests_no_attributes() -> None:
     assert ldap.search(2, "o=x", [EqualityFilter("uid", "*)(uid=")], count_max=2, time_s_max=5) == (
         bytes.fromhex("30 30 02 01 02 63 2b 04 03") + b"o=x"
-        # Subtree, aliases as they are, two entries, five seconds, types and values.
+        # Subtree, no dereferencing of aliases, two entries, five seconds, types and values.
         + bytes.fromhex("0a 01 02 0a 01 00 02 01 02 02 01 05 01 01 00")
-        # What a filter's syntax is made of is a part of the value.
+        # Special characters of the filter syntax are part of the value.
         + bytes.fromhex("a3 0e 04 03") + b"uid" + bytes.fromhex("04 07") + b"*)(uid="
         + bytes.fromhex("30 05 04 03") + b"1.1"
     )  # fmt: skip
 
 
-def test_several_filters_are_alternatives_and_a_rule_is_named() -> None:
+def test_several_filters_are_alternatives_and_a_matching_rule_is_encoded() -> None:
     octets = ldap.search(
         3, "", [EqualityFilter("a", "1"), EqualityFilter("member", "x", "1.2")], count_max=1, time_s_max=1
     )
@@ -44,7 +44,7 @@ def test_a_long_value_has_a_long_length() -> None:
     assert bytes.fromhex("04 82 01 2c") + b"n" * 300 in octets
 
 
-def test_tls_is_asked_for_by_its_number() -> None:
+def test_start_tls_is_requested_by_its_number() -> None:
     assert ldap.start_tls(1) == bytes.fromhex("30 1d 02 01 01 77 18 80 16") + b"1.3.6.1.4.1.1466.20037"
 
 
@@ -52,7 +52,7 @@ def message(operation: str, *, number: str = "02 01 07") -> bytes:
     return bytes.fromhex(f"{number} {operation}")
 
 
-def test_a_result_says_how_and_why() -> None:
+def test_a_result_contains_code_and_message() -> None:
     number, found = ldap.decoded(message("61 0c 0a 01 31 04 00 04 05") + b"no\nyo")
     assert number == 7
     assert found == LdapResult(49, "no yo")
@@ -64,12 +64,12 @@ def test_a_result_says_how_and_why() -> None:
     assert str(LdapResult(4711, "")) == "code 4711"
 
 
-def test_an_entry_has_a_name_and_a_reference_is_passed_over() -> None:
+def test_an_entry_has_a_name_and_a_reference_is_skipped() -> None:
     assert ldap.decoded(message("64 08 04 04") + b"cn=a" + b"\x30\x00") == (7, LdapEntry("cn=a"))
     assert ldap.decoded(message("73 02 04 00")) == (7, None)
 
 
-def test_controls_behind_an_operation_are_not_looked_at() -> None:
+def test_controls_after_an_operation_are_ignored() -> None:
     assert ldap.decoded(message("65 07 0a 01 00 04 00 04 00 a0 02 30 00")) == (7, LdapResult(0, ""))
 
 
@@ -90,7 +90,7 @@ def test_controls_behind_an_operation_are_not_looked_at() -> None:
         message("42 00"),
     ],
 )
-def test_what_is_not_ldap_is_an_error(octets: bytes) -> None:
+def test_a_message_that_is_not_ldap_is_an_error(octets: bytes) -> None:
     with pytest.raises(LdapSyntaxError):
         ldap.decoded(octets)
 

@@ -1,4 +1,4 @@
-"""Methods decode to what they were encoded from, and answer anything else with RabbitMQ's texts."""
+"""Methods are decoded as they were encoded, and errors have RabbitMQ's texts."""
 
 import pytest
 from hypothesis import given
@@ -29,13 +29,13 @@ ANY_METHOD = st.sampled_from(sorted(METHODS.values(), key=lambda method: method.
 
 
 @given(ANY_METHOD)
-def test_any_method_survives_the_wire(method: Method) -> None:
+def test_any_method_is_decoded_as_it_was_encoded(method: Method) -> None:
     assert decode_method(method.encode()) == method
     assert decode_method(method.encode()).encode() == method.encode()
 
 
 @given(ANY_METHOD, st.binary(max_size=3), st.integers(0, 200))
-def test_a_method_cut_short_or_too_long_cannot_be_decoded(method: Method, tail: bytes, kept: int) -> None:
+def test_a_truncated_or_overlong_method_cannot_be_decoded(method: Method, tail: bytes, kept: int) -> None:
     payload = method.encode()
     for damaged in (payload + tail, payload[: max(4, kept)]):
         if damaged != payload:
@@ -54,11 +54,11 @@ def test_any_octets_are_a_method_or_a_frame_error(index: int, octets: bytes) -> 
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=lambda method: method.name)
-def test_every_method_survives_the_wire(method: type) -> None:
+def test_every_method_is_decoded_as_it_was_encoded(method: type) -> None:
     assert decode_method(method().encode()) == method()
 
 
-def test_a_declare_is_encoded_as_the_specification_draws_it() -> None:
+def test_a_declare_is_encoded_as_in_the_specification() -> None:
     declare = QueueDeclare(queue="jobs", durable=True, no_wait=True, arguments={"x-expires": 1})
     octets = b"\0\x32\0\x0a" + b"\0\0" + b"\x04jobs" + b"\x12" + b"\0\0\0\x13\x09x-expiresl\0\0\0\0\0\0\0\x01"
     assert declare.encode() == octets
@@ -76,7 +76,9 @@ def test_a_declare_is_encoded_as_the_specification_draws_it() -> None:
         (b"\0\x14\0\x0a\x01\xff\x02", "FRAME_ERROR - cannot decode <<1,255,2>>", 20 << 16 | 10),
     ],
 )
-def test_a_malformed_method_is_refused_in_rabbitmqs_words(payload: bytes, text: str, index: int) -> None:
+def test_a_malformed_method_is_refused_with_the_text_of_rabbitmq(
+    payload: bytes, text: str, index: int
+) -> None:
     with pytest.raises(FrameError) as caught:
         decode_method(payload)
     assert (caught.value.reply_text, caught.value.method_index) == (text, index)

@@ -1,4 +1,6 @@
-"""Basic properties survive the wire; a scan finds what a decode finds and refuses what it refuses."""
+"""Basic properties are decoded as they were encoded; a scan agrees with a decode and refuses what it
+refuses.
+"""
 
 import struct
 
@@ -26,7 +28,7 @@ NAMES = [
     "app_id",
     "cluster_id",
 ]
-# Surrogates of one octet each stand for octets that are not UTF-8.
+# A lone surrogate stands for a byte that is not UTF-8.
 TEXTS = st.one_of(
     st.text(max_size=20), st.binary(max_size=20).map(lambda octets: octets.decode("utf-8", "surrogateescape"))
 )
@@ -45,14 +47,14 @@ def header(flags: int, properties: bytes) -> bytes:
 
 
 def scanned(octets: bytes) -> PropertyScan:
-    """What a walk over the payload of a content header finds."""
+    """What a scan of the payload of a content header finds."""
     scan = PropertyScan()
     scan.scan(octets, 12, len(octets))
     return scan
 
 
 @given(PROPERTIES, st.integers(0, 2**64 - 1))
-def test_properties_survive_the_wire(values: dict, body_size: int) -> None:
+def test_properties_are_decoded_as_they_were_encoded(values: dict, body_size: int) -> None:
     octets = BasicProperties(**values).encode(body_size)
     assert struct.unpack_from(">HHQ", octets) == (60, 0, body_size)
     assert BasicProperties.decode(octets) == BasicProperties(**values)
@@ -86,7 +88,7 @@ def test_nothing_but_a_frame_error_comes_out_of_octets(flags: int, properties: b
 
 
 @given(PROPERTIES, st.integers(0, 200))
-def test_a_header_cut_short_is_refused(values: dict, kept: int) -> None:
+def test_a_truncated_header_is_refused(values: dict, kept: int) -> None:
     octets = BasicProperties(**values).encode(1)
     if kept < len(octets):
         with pytest.raises(FrameError):
@@ -110,14 +112,14 @@ def test_a_header_cut_short_is_refused(values: dict, kept: int) -> None:
         (header(0x2000, b"\0\0\0\x02\x05a"), "field table cut short"),
     ],
 )
-def test_what_is_wrong_with_a_header_is_said(octets: bytes, text: str) -> None:
+def test_the_error_of_a_malformed_header_is_described(octets: bytes, text: str) -> None:
     with pytest.raises(FrameError, match=text):
         scanned(octets)
     with pytest.raises(FrameError, match=text):
         BasicProperties.decode(octets)
 
 
-def test_a_scan_forgets_the_message_before() -> None:
+def test_a_scan_does_not_depend_on_the_previous_message() -> None:
     scan = PropertyScan()
     values = {"delivery_mode": 2, "priority": 9, "headers": {}, "reply_to": "r", "user_id": "u"}
     for octets in (BasicProperties(**values).encode_list(), BasicProperties().encode_list()):
@@ -127,6 +129,6 @@ def test_a_scan_forgets_the_message_before() -> None:
 
 
 @pytest.mark.parametrize("values", [{"priority": 256}, {"timestamp": -1}, {"type": "x" * 256}])
-def test_a_property_too_large_for_the_wire_is_refused(values: dict) -> None:
+def test_a_property_too_large_to_encode_is_refused(values: dict) -> None:
     with pytest.raises(AmqpError):
         BasicProperties(**values).encode(0)

@@ -1,4 +1,4 @@
-"""The compiled codec gives what the interpreted one gives, and refuses in the same words."""
+"""The compiled codec agrees with the interpreted one, and refuses with the same texts."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def load(name: str) -> ModuleType:
-    """The module as its source says, whatever is installed."""
+    """The module loaded from its source, whatever is installed."""
     spec = spec_from_file_location(f"interpreted_{name}", SOURCES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -32,7 +32,7 @@ def load(name: str) -> ModuleType:
 
 
 class Interpreted:
-    """Both modules from source, the one using the other."""
+    """Both modules loaded from source, one of which uses the other."""
 
     def __init__(self) -> None:
         self.table = load("table")
@@ -49,7 +49,7 @@ def interpreted() -> Iterator[Interpreted]:
 
 
 def outcome(call: Callable[..., object], *arguments: object) -> object:
-    """What came out, as something two builds can be compared by."""
+    """The result in a form in which two builds can be compared."""
     try:
         return plain(call(*arguments))
     except AmqpError as error:
@@ -71,7 +71,7 @@ def scanned(module: ModuleType, header: bytes) -> list[int]:
     return [*numbers, scan.reply_to_at, scan.expiration_at, scan.user_id_at]
 
 
-# Octets that mean something to a table, more often than chance would have it.
+# Bytes that are meaningful in a table, more often than at random.
 TABLE_OCTETS = st.lists(
     st.one_of(
         st.sampled_from([b"\0\0\0\0", b"\0\0\0\1", b"\0\0\0\5", b"\0\0\0\x0b", b"\1a", b"\2bc", b"\0"]),
@@ -83,7 +83,7 @@ TABLE_OCTETS = st.lists(
 
 
 @given(octets=TABLE_OCTETS)
-def test_tables_are_read_alike(interpreted: Interpreted, octets: bytes) -> None:
+def test_tables_are_decoded_alike(interpreted: Interpreted, octets: bytes) -> None:
     end = len(octets)
     ours = outcome(compiled_table.decode_table, octets, 0, end)
     assert ours == outcome(interpreted.table.decode_table, octets, 0, end)
@@ -98,7 +98,7 @@ def test_tables_are_read_alike(interpreted: Interpreted, octets: bytes) -> None:
 
 
 @given(flags=st.integers(0, 0xFFFF).map(lambda flags: flags.to_bytes(2, "big")), octets=TABLE_OCTETS)
-def test_headers_are_read_alike(interpreted: Interpreted, flags: bytes, octets: bytes) -> None:
+def test_headers_are_decoded_alike(interpreted: Interpreted, flags: bytes, octets: bytes) -> None:
     header = b"\0\x3c" + bytes(10) + flags + octets
     ours, theirs = compiled_properties, interpreted.properties
     assert outcome(scanned, ours, header) == outcome(scanned, theirs, header)
@@ -106,6 +106,6 @@ def test_headers_are_read_alike(interpreted: Interpreted, flags: bytes, octets: 
 
 
 @given(size=st.integers(0, 20), flags=st.sampled_from([0x8000, 0x2000, 0x1000, 0x0040, 0xFFFC]))
-def test_short_headers_are_refused_alike(interpreted: Interpreted, size: int, flags: int) -> None:
+def test_truncated_headers_are_refused_alike(interpreted: Interpreted, size: int, flags: int) -> None:
     header = (b"\0\x3c" + bytes(10) + flags.to_bytes(2, "big") + bytes(6))[:size]
     assert outcome(scanned, compiled_properties, header) == outcome(scanned, interpreted.properties, header)

@@ -1,4 +1,4 @@
-"""Strings are lossless for any octets, and bounded."""
+"""Strings are decoded without loss, and bounded."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ def test_any_octets_survive(octets: bytes) -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40))
-def test_any_text_survives(text: str) -> None:
+def test_any_text_is_decoded_as_it_was_encoded(text: str) -> None:
     assert decode_text(encode_text(text)) == text
 
 

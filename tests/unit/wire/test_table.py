@@ -1,4 +1,4 @@
-"""Field tables keep types and values, and give values or a `FrameError` for any octets, in bounded memory."""
+"""Field tables keep types and values; any bytes give a table or a `FrameError`, in bounded memory."""
 
 import math
 import struct
@@ -14,7 +14,7 @@ from warren.limits import TABLE_DEPTH_MAX
 from warren.wire import table
 from warren.wire.table import check_table, decode_some, decode_table, encode_table, type_name
 
-# Type octet, an example's octets, its value, the name RabbitMQ 3.10.8 has for the type.
+# Type code, encoding of an example, its value, and the type name of RabbitMQ 3.10.8.
 EXAMPLES = [
     (b"t", b"\x01", True, "bool"),
     (b"b", b"\xff", table.Int8(-1), "byte"),
@@ -81,14 +81,16 @@ def decoded(octets: bytes) -> dict:
 
 
 def types(value: object) -> object:
-    """The same value with each scalar replaced by its type."""
+    """The value with each scalar replaced by its type."""
     if isinstance(value, dict):
         return {key: types(inner) for key, inner in value.items()}
     return [types(inner) for inner in value] if isinstance(value, list) else type(value)
 
 
 @pytest.mark.parametrize(("kind", "octets", "value", "name"), EXAMPLES, ids=lambda example: repr(example))
-def test_each_type_is_read_and_written_as_drawn(kind: bytes, octets: bytes, value: object, name: str) -> None:
+def test_each_type_is_decoded_and_encoded_as_drawn(
+    kind: bytes, octets: bytes, value: object, name: str
+) -> None:
     entry = b"\x01k" + kind + octets
     sized = struct.pack(">I", len(entry)) + entry
     assert decoded(sized) == {"k": value}
@@ -98,7 +100,7 @@ def test_each_type_is_read_and_written_as_drawn(kind: bytes, octets: bytes, valu
 
 
 @given(TABLES)
-def test_a_table_survives_the_wire_with_its_types(values: dict) -> None:
+def test_a_table_is_decoded_with_its_types_as_it_was_encoded(values: dict) -> None:
     octets = encode_table(values)
     assert struct.unpack_from(">I", octets)[0] == len(octets) - 4
     assert decoded(octets) == values
@@ -108,7 +110,7 @@ def test_a_table_survives_the_wire_with_its_types(values: dict) -> None:
 
 
 def outcome(octets: bytes, start: int, end: int) -> object:
-    """What decoding gives, as something that can be compared; nothing but a `FrameError` may be raised."""
+    """The result of decoding in a comparable form; nothing but a `FrameError` may be raised."""
     try:
         check_table(octets, start, end)
     except FrameError as error:
@@ -162,12 +164,12 @@ def test_bounds_outside_the_octets_are_refused(start: int, end: int) -> None:
         (b"\x01aA\x00\x00\x00\x01\x00", "unknown field type 0"),
     ],
 )
-def test_what_is_wrong_with_a_table_is_said(octets: bytes, text: str) -> None:
+def test_the_error_of_a_malformed_table_is_described(octets: bytes, text: str) -> None:
     assert outcome(octets, 0, len(octets)) == text
 
 
 def nested(levels: int, kind: bytes) -> bytes:
-    """The entries of a table that holds tables, or arrays, `levels` deep including itself."""
+    """The entries of a table that contains tables, or arrays, `levels` deep including itself."""
     octets = b""
     for _ in range(levels - 1):
         octets = kind + struct.pack(">I", len(octets)) + octets
@@ -219,7 +221,7 @@ def test_the_first_of_equal_keys_counts() -> None:
 
 
 @given(TABLES, st.data())
-def test_some_entries_are_those_of_the_whole_table(values: dict, data: st.DataObject) -> None:
+def test_selected_entries_equal_those_of_the_whole_table(values: dict, data: st.DataObject) -> None:
     wanted = data.draw(st.sets(st.sampled_from(["none", *values])))
     octets = encode_table(values)
     some = decode_some(octets, 4, len(octets), dict.fromkeys(wanted, 1))
@@ -232,12 +234,12 @@ def test_bounds_of_some_outside_the_octets_are_refused() -> None:
         decode_some(b"\x01aV", 0, 4, {})
 
 
-def test_of_some_entries_the_first_of_equal_keys_counts() -> None:
+def test_of_selected_entries_the_first_of_equal_keys_counts() -> None:
     octets = b"\1aB\1" + b"\1aB\2" + b"\1bB\3"
     assert decode_some(octets, 0, len(octets), {"a": 1}) == {"a": 1}
 
 
-def test_an_entry_that_does_not_count_must_still_be_sound() -> None:
+def test_an_entry_that_does_not_count_must_still_be_valid() -> None:
     octets = b"\x01aV\x01aA\x00\x00\x00\x01z"
     assert outcome(octets, 0, len(octets)) == "unknown field type 122"
 
@@ -270,7 +272,7 @@ def test_floats_that_are_no_numbers_keep_their_octets() -> None:
     ],
     ids=repr,
 )
-def test_a_value_the_wire_cannot_hold_is_refused(value: object) -> None:
+def test_a_value_that_cannot_be_encoded_is_refused(value: object) -> None:
     with pytest.raises(AmqpSyntaxError):
         encode_table({"k": value})
 
@@ -279,7 +281,7 @@ def test_a_decimal_with_a_positive_exponent_is_written_out() -> None:
     assert decoded(encode_table({"k": Decimal("1E+3")})) == {"k": Decimal(1000)}
 
 
-def test_tuples_and_subclasses_are_written_as_what_they_are() -> None:
+def test_tuples_and_subclasses_are_encoded_as_their_base_types() -> None:
     class Name(str):
         __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Headers as JSON keep their types, and as strings can be read."""
+"""Headers as JSON that keeps their types, and as readable strings."""
 
 import json
 from decimal import Decimal
@@ -54,7 +54,7 @@ def test_a_table_comes_back_from_its_json_octet_for_octet(table: dict[str, Value
     assert encode_table(table_from_json(table_to_json(decode_table(octets, 4, len(octets))))) == octets
 
 
-def test_what_json_has_itself_needs_no_mark() -> None:
+def test_json_types_need_no_type_mark() -> None:
     table = {"s": "ä", "t": True, "V": None, "l": 5, "d": 0.5, "A": [1, {"x": 2}]}
     assert json.loads(table_to_json(table)) == table
 
@@ -74,14 +74,14 @@ def test_every_other_type_is_marked() -> None:
     assert [type(value) for value in again.values()] == [type(value) for value in table.values()]
 
 
-def test_a_table_whose_only_key_looks_like_a_mark_is_not_taken_for_one() -> None:
+def test_a_table_whose_only_key_resembles_a_mark_is_not_taken_for_one() -> None:
     table = {"outer": {"$I": "text"}}
     assert table_to_json(table) == '{"outer":{"$F":{"$I":"text"}}}'
     assert table_from_json(table_to_json(table)) == table
 
 
 @pytest.mark.parametrize("text", ["", "[]", "5", '{"a":{"$Q":1}}', '{"a":{"$x":"?"}}', '{"a":{"$F":1}}'])
-def test_what_is_no_table_is_refused(text: str) -> None:
+def test_json_that_is_not_a_table_is_refused(text: str) -> None:
     with pytest.raises(AmqpSyntaxError):
         table_from_json(text)
 
@@ -95,5 +95,5 @@ def test_what_is_no_table_is_refused(text: str) -> None:
         ([1, "a"], '[1,"a"]'), ({"a": Int32(1)}, '{"a":{"$I":1}}'),
     ],
 )  # fmt: skip
-def test_a_header_reads_as_a_person_would_write_it(value: Value, text: str | None) -> None:
+def test_a_header_is_shown_readably(value: Value, text: str | None) -> None:
     assert header_text(value) == text

@@ -1,4 +1,4 @@
-"""The hash of a field table is Erlang's: measured as part of bindings' `properties_key` on 3.10.8."""
+"""The hash of a field table equals Erlang's, measured as part of bindings' `properties_key` with 3.10.8."""
 
 from base64 import urlsafe_b64decode
 from decimal import Decimal
@@ -41,7 +41,7 @@ MEASURED: list[tuple[Table, str]] = [
 
 
 @pytest.mark.parametrize(("table", "measured"), MEASURED, ids=lambda value: repr(value)[:40])
-def test_the_hash_of_a_table_is_what_erlang_makes_of_it(table: Table, measured: str) -> None:
+def test_the_hash_of_a_table_equals_that_of_erlang(table: Table, measured: str) -> None:
     octets = encode_table(table)
     kept = decode_table(octets, 4, len(octets))
     assert table_hash(kept) == int.from_bytes(urlsafe_b64decode(measured + "=="), "big")

@@ -1,4 +1,4 @@
-"""Each command is told of as RabbitMQ tells of it."""
+"""Each command causes the audit events that RabbitMQ emits."""
 
 from dataclasses import is_dataclass
 
@@ -17,8 +17,8 @@ POLICY = commands.SetPolicy(vhost="v", name="p", pattern="^a", definition={"max-
 FACTS = {"apply-to": "all", "priority": 1, "definition": {"max-length": 10}, "pattern": "^a"}
 
 
-class Told:
-    """What was told since this was made, or asked last."""
+class EventRecorder:
+    """The events since it was created, or since they were last read."""
 
     def __init__(self) -> None:
         self.metadata = Metadata()
@@ -34,7 +34,7 @@ class Told:
         self._told += self._changes.audit_events(command, reply, events)
 
     def apply(self, *asked: MetadataCommand) -> list[tuple[str, Table]]:
-        """Apply, and what was told of it."""
+        """Apply the command; returns the events that it caused."""
         for command in asked:
             self.metadata.apply(command, CommandContext(index=1, now=0))
         audit_events, self._told = self._told, []
@@ -43,8 +43,8 @@ class Told:
         return audit_events
 
 
-def test_a_user_comes_and_is_changed_and_goes() -> None:
-    audit_events = Told()
+def test_a_user_is_created_changed_and_deleted() -> None:
+    audit_events = EventRecorder()
     assert audit_events.apply(USER) == [
         ("user.created", {"name": "u"}),
         ("user.tags.set", {"tags": ["management"], "name": "u"}),
@@ -58,8 +58,8 @@ def test_a_user_comes_and_is_changed_and_goes() -> None:
     assert audit_events.apply(commands.RemoveUser(name="u")) == [("user.deleted", {"name": "u"})]
 
 
-def test_permissions_are_told_of_and_go_with_their_vhost() -> None:
-    audit_events = Told()
+def test_permissions_emit_events_and_are_deleted_with_their_vhost() -> None:
+    audit_events = EventRecorder()
     audit_events.apply(USER)
     allowed = commands.SetPermissions(user="u", vhost="v", configure="c", write="w", read="r")
     where = {"vhost": "v", "user": "u"}
@@ -78,8 +78,8 @@ def test_permissions_are_told_of_and_go_with_their_vhost() -> None:
 
 
 @pytest.mark.parametrize("is_operator", [False, True])
-def test_policies_are_told_of(is_operator: bool) -> None:
-    audit_events = Told()
+def test_policies_emit_events(is_operator: bool) -> None:
+    audit_events = EventRecorder()
     policy = commands.SetPolicy(
         vhost="v", name="p", pattern="^a", definition={"max-length": 10}, priority=1, is_operator=is_operator
     )
@@ -96,8 +96,8 @@ def test_policies_are_told_of(is_operator: bool) -> None:
     assert audit_events.apply(POLICY) == [("policy.set", {**FACTS, "vhost": "v", "name": "p"})]
 
 
-def test_limits_and_parameters_are_told_of() -> None:
-    audit_events = Told()
+def test_limits_and_parameters_emit_events() -> None:
+    audit_events = EventRecorder()
     limits = commands.SetVhostLimits(vhost="v", limits={"max-queues": 3})
     assert [key for key, _ in audit_events.apply(limits, commands.SetVhostLimits(vhost="v", limits={}))] == [
         "parameter.set", "vhost.limits.set", "parameter.cleared", "vhost.limits.cleared",
@@ -110,8 +110,8 @@ def test_limits_and_parameters_are_told_of() -> None:
     ]
 
 
-def test_a_vhost_comes_with_its_exchanges_and_is_described_anew() -> None:
-    audit_events = Told()
+def test_a_vhost_is_created_with_its_exchanges_and_can_change_its_description() -> None:
+    audit_events = EventRecorder()
     found = audit_events.apply(commands.PutVhost(name="w", description="d", tags=("a", "b")))
     assert [key for key, _ in found] == ["exchange.created"] * 7 + ["vhost.created"]
     assert found[-1][1] == {
@@ -126,8 +126,8 @@ def test_a_vhost_comes_with_its_exchanges_and_is_described_anew() -> None:
     assert [key for key, _ in audit_events.apply(commands.PutVhost(name="w"))] == ["vhost.updated"]
 
 
-def test_queues_and_bindings_are_told_of_with_what_goes_along() -> None:
-    audit_events = Told()
+def test_queues_and_bindings_emit_events_including_dependent_deletions() -> None:
+    audit_events = EventRecorder()
     queue = commands.DeclareQueue(vhost="v", name="q", owner="connection 7", arguments={"x-max-length": 5})
     assert audit_events.apply(queue) == [
         (
@@ -157,8 +157,8 @@ def test_queues_and_bindings_are_told_of_with_what_goes_along() -> None:
     ]
 
 
-def test_what_was_refused_or_missing_is_not_told_of() -> None:
-    audit_events = Told()
+def test_refused_commands_emit_no_event() -> None:
+    audit_events = EventRecorder()
     audit_events.apply(USER)
     refused = commands.SetPermissions(user="u", vhost="v", configure="(", write="", read="")
     assert (
@@ -169,7 +169,7 @@ def test_what_was_refused_or_missing_is_not_told_of() -> None:
     )
 
 
-def test_every_command_can_be_told_of() -> None:
+def test_every_command_has_an_event() -> None:
     known = {
         *_EVENTS_OF_COMMAND,
         *_TOPOLOGY_COMMANDS,

@@ -1,4 +1,4 @@
-"""What becomes of a client is told in RabbitMQ's words, with where and by whom."""
+"""The connection log has RabbitMQ's texts, with address, user and virtual host."""
 
 import re
 
@@ -17,14 +17,14 @@ PLACE = f"PID ({NAME}, vhost: '/', user: 'guest')"
 
 
 def told(broker: Broker) -> list[tuple[str, str, str]]:
-    """Category, level and text, with PID where one stands."""
+    """Category, level and text, with PID in place of the process identifier."""
     return [
         (category, level, re.sub(r"connection <[^ >]+>", "connection PID", text))
         for category, level, text in broker.told
     ]
 
 
-def test_a_connection_that_comes_and_goes_is_told_as_rabbitmq_does() -> None:
+def test_opening_and_closing_a_connection_is_logged_as_by_rabbitmq() -> None:
     broker = Broker()
     client = broker.connect()
     client.send(PROTOCOL_HEADER)
@@ -42,14 +42,14 @@ def test_a_connection_that_comes_and_goes_is_told_as_rabbitmq_does() -> None:
     ]
 
 
-def test_a_client_that_is_gone_without_a_word_is_a_warning() -> None:
+def test_a_connection_closed_without_handshake_is_a_warning() -> None:
     broker = Broker()
     broker.client().connection.lost(0)
     why = "client unexpectedly closed TCP connection"
     assert told(broker)[-1] == ("connection", "warning", f"closing AMQP connection {PLACE}: {why}")
 
 
-def test_a_client_that_had_to_go_is_not_told_to_be_gone() -> None:
+def test_a_connection_closed_by_the_broker_is_not_logged_as_lost() -> None:
     broker = Broker()
     connection = broker.client().connection
     connection.close(ConnectionForced("enough"))
@@ -68,7 +68,7 @@ def test_a_client_that_had_to_go_is_not_told_to_be_gone() -> None:
         (b"\x80\n345678", "error", "the client does not speak AMQP: it began with b'\\x80\\n345678'"),
     ],
 )
-def test_how_loud_a_client_is_told_that_does_not_come_in_depends_on_what_it_sent(
+def test_the_level_of_a_failed_handshake_depends_on_what_the_client_sent(
     sent: bytes, level: str, why: str
 ) -> None:
     broker = Broker()
@@ -83,7 +83,7 @@ def test_how_loud_a_client_is_told_that_does_not_come_in_depends_on_what_it_sent
 @pytest.mark.parametrize(
     ("sent", "awaited"), [(b"AMQ", "its protocol header"), (PROTOCOL_HEADER, "its next frame")]
 )
-def test_a_handshake_that_hangs_says_where(sent: bytes, awaited: str) -> None:
+def test_a_handshake_timeout_names_the_phase(sent: bytes, awaited: str) -> None:
     broker = Broker()
     client = broker.connect()
     client.send(sent)
@@ -95,7 +95,7 @@ def test_a_handshake_that_hangs_says_where(sent: bytes, awaited: str) -> None:
 
 
 class ClosedGate(OpenGate):
-    """Nobody may come in."""
+    """An admission control that refuses every client."""
 
     async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> User:
         refusal = LoginRefused("Login was refused")
@@ -103,7 +103,7 @@ class ClosedGate(OpenGate):
         raise refusal
 
 
-def test_a_refused_login_says_who_and_no_password() -> None:
+def test_a_refused_login_names_the_user_and_no_password() -> None:
     broker = Broker()
     broker.server.admission_control = ClosedGate()
     client = broker.connect()
@@ -121,7 +121,7 @@ def test_a_refused_login_says_who_and_no_password() -> None:
     ]
 
 
-def test_a_channel_error_says_where_by_whom_and_of_what() -> None:
+def test_a_channel_error_names_connection_user_and_operation() -> None:
     broker = Broker()
     client = broker.client()
     client.ask(methods.QueueDeclare(queue="missing", passive=True))
@@ -134,7 +134,7 @@ def test_a_channel_error_says_where_by_whom_and_of_what() -> None:
     assert client.connection.is_open
 
 
-def test_a_connection_error_says_so_once() -> None:
+def test_a_connection_error_is_logged_once() -> None:
     broker = Broker()
     broker.client().ask(methods.ChannelOpen(), methods.ChannelOpen())
     [(category, _, text)] = [line for line in told(broker) if line[1] == "error"]
@@ -145,7 +145,7 @@ def test_a_connection_error_says_so_once() -> None:
     )
 
 
-def test_one_that_the_broker_ends_has_no_operation() -> None:
+def test_a_connection_closed_by_the_broker_has_no_operation() -> None:
     broker = Broker()
     broker.client().connection.close(ConnectionForced("enough"))
     assert told(broker)[-2] == (

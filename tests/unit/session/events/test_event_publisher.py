@@ -1,4 +1,4 @@
-"""What connections, channels, consumers and logins announce, to whoever is bound to the exchange."""
+"""Events of connections, channels, consumers and logins on the event exchange."""
 
 import pytest
 from tests.unit.session.client import CAPABILITIES, Broker, Client
@@ -17,7 +17,7 @@ PEER = Peer(host="10.0.0.1", port=7, server_host="::1", server_port=5672)
 
 
 def heard_by(broker: Broker) -> None:
-    """Have a queue `events` hear all events of `broker`."""
+    """Bind a queue `events` to all events of `broker`."""
     broker.server.event_publisher.begin(5_000)
     broker.proposals.apply(DeclareExchange(vhost="/", name=EXCHANGE, type="topic", internal=True))
     broker.proposals.apply(DeclareQueue(vhost="/", name="events"))
@@ -25,7 +25,7 @@ def heard_by(broker: Broker) -> None:
 
 
 def events(broker: Broker) -> list[tuple[str, Table]]:
-    """What was announced since this was asked last."""
+    """The events since the last call."""
     while broker.turns:
         broker.turn()
     found = []
@@ -40,7 +40,7 @@ def opened() -> tuple[Broker, Client]:
     return broker, broker.client(capabilities=CAPABILITIES)
 
 
-def test_a_connection_and_its_channels_come_and_go() -> None:
+def test_a_connection_and_its_channels_emit_events() -> None:
     broker, client = opened()
     [connection, channel] = events(broker)
     assert connection[0] == "connection.created"
@@ -66,7 +66,7 @@ def test_a_connection_and_its_channels_come_and_go() -> None:
     assert "user_who_performed_action" not in facts
 
 
-def test_consumers_come_and_go_once() -> None:
+def test_consumers_are_announced_once_when_created_and_deleted() -> None:
     broker, client = opened()
     client.ask(methods.QueueDeclare(queue="q"))
     events(broker)
@@ -87,7 +87,7 @@ def test_consumers_come_and_go_once() -> None:
     ]
 
 
-def test_a_stream_connection_comes_and_goes_and_its_subscriptions_go() -> None:
+def test_a_stream_connection_and_its_subscriptions_emit_events() -> None:
     node = Node()
     heard_by(node)
     client = StreamClient(node)
@@ -149,7 +149,7 @@ def test_a_stream_connection_comes_and_goes_and_its_subscriptions_go() -> None:
     assert (last, closed) == ("connection.closed", client_facts)
 
 
-def test_a_stream_connection_that_was_never_open_is_not_heard_of() -> None:
+def test_a_stream_connection_that_never_opened_emits_no_event() -> None:
     node = Node()
     heard_by(node)
     client = StreamClient(node)
@@ -158,7 +158,7 @@ def test_a_stream_connection_that_was_never_open_is_not_heard_of() -> None:
     assert events(node) == []
 
 
-def test_logins_and_alarms_are_announced() -> None:
+def test_logins_and_alarms_emit_events() -> None:
     broker, _ = opened()
     events(broker)
     event_publisher = broker.server.event_publisher
@@ -176,7 +176,7 @@ def test_logins_and_alarms_are_announced() -> None:
     assert (alarm[0], over[0], alarm[1]["source"]) == ("alarm.set", "alarm.cleared", "memory")
 
 
-def test_while_nobody_is_bound_nothing_is_made() -> None:
+def test_without_a_binding_no_event_is_built() -> None:
     broker = Broker()
     client = broker.client()
     client.ask(methods.QueueDeclare(queue="q"), methods.BasicConsume(queue="q"))
@@ -187,7 +187,7 @@ def test_while_nobody_is_bound_nothing_is_made() -> None:
     assert not broker.turns
 
 
-def test_a_virtual_host_that_does_not_exist_hears_nothing() -> None:
+def test_a_missing_vhost_receives_no_events() -> None:
     assert not EventPublisher(lambda: None, lambda _: None, node_name="n").is_heard()
 
 
@@ -195,11 +195,11 @@ def test_a_virtual_host_that_does_not_exist_hears_nothing() -> None:
     ("host", "text"),
     [("127.0.0.1", "{127,0,0,1}"), ("fe80::1%lo", "{65152,0,0,0,0,0,0,1}"), ("/run/socket", "/run/socket")],
 )
-def test_addresses_are_printed_as_erlang_does(host: str, text: str) -> None:
+def test_addresses_are_formatted_as_by_erlang(host: str, text: str) -> None:
     assert printed_host(host) == text
 
 
-def test_tables_are_printed_entry_by_entry() -> None:
+def test_tables_are_formatted_entry_by_entry() -> None:
     assert printed({"a": "b", "t": {"x": True}}) == [
         '{<<"a">>,longstr,<<"b">>}',
         '{<<"t">>,table,[{<<"x">>,bool,true}]}',

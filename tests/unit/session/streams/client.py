@@ -1,4 +1,4 @@
-"""A broker with streams below the waterline, and clients of it that speak the stream protocol."""
+"""A broker with streams without I/O, and clients that speak the stream protocol with it."""
 
 import random
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def data(body: bytes) -> bytes:
 
 
 class Door:
-    """Lets in whoever knows the password, which is the same for all."""
+    """An admission control that accepts every user with the common password."""
 
     def mechanisms(self, peer: Peer) -> tuple[str, ...]:
         return "PLAIN", "AMQPLAIN"
@@ -57,14 +57,14 @@ class Door:
 
 
 class Quiet(StorePort):
-    """The tests write when they want to."""
+    """Nothing to do: the tests write the store."""
 
     def commit_due(self) -> None:
         pass
 
 
 class Node(Broker):
-    """A broker whose streams lie on a simulated disk."""
+    """A broker with streams on a simulated disk."""
 
     def __init__(self, **settings: object) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class Node(Broker):
         self.stream_server = StreamServer(self.server, StreamSettings(cluster_name="c", **settings))  # type: ignore[arg-type]
 
     def write(self) -> None:
-        """Have on the disk what came."""
+        """Write everything to disk."""
         self.store.commit()
         while self.disk.is_busy:
             self.disk.advance()
@@ -84,7 +84,7 @@ class Node(Broker):
             self.turn()
 
     def stream(self, name: str = "s") -> "StreamClient":
-        """A client that is open, and has made the stream `name`."""
+        """A connected client that has created the stream `name`."""
         client = StreamClient(self)
         client.open()
         client.ask(commands.Create(name, {}))
@@ -101,7 +101,7 @@ def with_filters(*entries: tuple[int, str | None, bytes]) -> bytes:
 
 
 class StreamClient:
-    """One end of a connection, whose other end is under test."""
+    """One end of a connection to the broker under test."""
 
     def __init__(self, node: Node) -> None:
         self.output_listener = CountingWake()
@@ -110,7 +110,7 @@ class StreamClient:
         self._correlation = 0
 
     def open(self, heartbeat_s: int = 0, frame_size_max: int = 0) -> list[object]:
-        """Shake hands; answers what was heard meanwhile."""
+        """Perform the handshake; returns the answers."""
         return [
             *self.ask(commands.PeerProperties({"product": "test"})),
             *self.ask(commands.SaslHandshake()),
@@ -126,25 +126,25 @@ class StreamClient:
             self.connection.process_more(self.now)
 
     def ask(self, command: StreamCommand) -> list[object]:
-        """Say `command`, and hear."""
+        """Send `command`; returns the answers."""
         self._correlation += 1
         self.say(command.encode(self._correlation))
         return self.hear()
 
     def publish(self, publisher: int, *entries: tuple[int, object]) -> list[object]:
-        """Publish what has these sequences, and hear."""
+        """Publish messages with these sequences; returns the answers."""
         self.say(framed(encode_publish(Publication(publisher, list(entries)))))  # type: ignore[arg-type]
         return self.hear()
 
     def subscribe(
         self, number: int, offset: Offset, credit: int = 10, stream: str = "s", **properties: str
     ) -> list[object]:
-        """Subscribe, and hear."""
+        """Subscribe; returns the answers."""
         named = {name.replace("_", "-"): value for name, value in properties.items()}
         return self.ask(commands.Subscribe(number, stream, offset, credit, named))
 
     def hear(self) -> list[object]:
-        """All that the broker has to say by now: commands, deliveries, or key and code of plain answers."""
+        """Everything the broker has sent: commands, deliveries, or key and code of simple responses."""
         octets = b""
         while said := b"".join(self.connection.take_output()):
             octets += said
@@ -152,7 +152,7 @@ class StreamClient:
         return list(heard(octets))
 
     def bodies(self) -> list[bytes]:
-        """The messages of what it delivers."""
+        """The messages that it delivers."""
         return [body for one in self.hear() if isinstance(one, DeliverFrame) for body in one.messages]
 
 

@@ -1,4 +1,4 @@
-"""One stream connection: how it ends, and when nothing is read."""
+"""One stream connection: how it closes, and when reading is paused."""
 
 import pytest
 from tests.unit.session.streams.client import Node, StreamClient, data
@@ -29,14 +29,14 @@ def test_an_unknown_frame_closes_the_connection(node: Node, frame: bytes) -> Non
     assert client.connection.is_finished
 
 
-def test_a_client_that_closes_has_an_answer(node: Node) -> None:
+def test_a_close_by_the_client_is_answered(node: Node) -> None:
     client = node.stream()
     assert client.ask(commands.Close(1, "bye")) == [(CommandKey.CLOSE, ResponseCode.OK)]
     assert client.connection.is_finished
     assert not node.server.stream_clients
 
 
-def test_a_client_that_is_dismissed_loses_its_connection_without_a_word(node: Node) -> None:
+def test_a_disconnected_client_is_closed_without_a_frame(node: Node) -> None:
     client = node.stream()
     client.connection.disconnect("shutdown")
     assert client.hear() == []
@@ -44,14 +44,14 @@ def test_a_client_that_is_dismissed_loses_its_connection_without_a_word(node: No
     assert not node.server.stream_clients
 
 
-def test_connections_count_for_the_limits_of_users_and_virtual_hosts(node: Node) -> None:
+def test_stream_connections_count_for_the_limits_of_users_and_vhosts(node: Node) -> None:
     client = node.stream()
     assert (node.server.connections_of("guest"), node.server.connections_to("/")) == (1, 1)
     client.connection.lost(0)
     assert (node.server.connections_of("guest"), node.server.connections_to("/")) == (0, 0)
 
 
-def test_commands_behind_one_that_waits_are_obeyed_in_order(node: Node) -> None:
+def test_commands_after_a_slow_one_are_executed_in_order(node: Node) -> None:
     client = node.stream()
     node.proposals.is_slow = True
     client.say(commands.Create("t", {}).encode(1), commands.Metadata(("t",)).encode(2))
@@ -65,7 +65,7 @@ def test_commands_behind_one_that_waits_are_obeyed_in_order(node: Node) -> None:
     assert not client.connection.is_reading_paused
 
 
-def test_a_publisher_is_not_read_while_an_alarm_stands_and_a_consumer_is(node: Node) -> None:
+def test_during_an_alarm_publishers_are_not_read_and_consumers_are(node: Node) -> None:
     publisher, consumer = node.stream(), node.stream("t")
     publisher.ask(commands.DeclarePublisher(1, "", "s"))
     node.block("memory")
@@ -94,7 +94,7 @@ def test_a_publisher_waits_for_the_disk(node: Node) -> None:
     assert client.hear() == [commands.PublishConfirm(1, (1,))]
 
 
-def test_so_much_is_not_confirmed_and_no_more_is_read(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_pauses_while_too_much_is_unconfirmed(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "STREAM_UNCONFIRMED_MAX", 3)
     client = node.stream()
     client.ask(commands.DeclarePublisher(1, "", "s"))
@@ -111,7 +111,7 @@ def test_so_much_is_not_confirmed_and_no_more_is_read(node: Node, monkeypatch: p
     assert not client.connection.is_reading_paused
 
 
-def test_a_turn_takes_so_much_work(node: Node) -> None:
+def test_the_work_of_a_turn_is_bounded(node: Node) -> None:
     client = node.stream()
     client.ask(commands.DeclarePublisher(1, "", "s"))
     asked = commands.QueryOffset("c", "s").encode(1)
@@ -124,7 +124,7 @@ def test_a_turn_takes_so_much_work(node: Node) -> None:
     assert len(client.hear()) == 3
 
 
-def test_a_silent_client_gets_heartbeats_and_is_dropped(node: Node) -> None:
+def test_an_idle_client_receives_heartbeats_and_is_dropped(node: Node) -> None:
     client = StreamClient(node)
     client.open(heartbeat_s=2)
     assert isinstance(Heartbeat(2, 0).deadline(), int)
@@ -142,7 +142,7 @@ def test_a_silent_client_gets_heartbeats_and_is_dropped(node: Node) -> None:
     assert node.reports == [f"missed heartbeats from stream connection {client.connection.peer.name}"]
 
 
-def test_an_unexpected_exception_ends_one_connection(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_exception_closes_one_connection(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     client, other = node.stream(), node.stream("t")
 
     def broken(publication: object) -> None:
@@ -157,7 +157,7 @@ def test_an_unexpected_exception_ends_one_connection(node: Node, monkeypatch: py
     assert "ZeroDivisionError" in node.reports[0]
 
 
-def test_users_that_are_gone_do_not_stop_those_that_are_here(node: Node) -> None:
+def test_changes_of_other_users_do_not_affect_a_client(node: Node) -> None:
     client = node.stream()
     node.proposals.apply(PutUser(name="other", password_hash=b"", hashing_algorithm=""))
     assert client.ask(commands.Metadata(("s",)))[0].placements[0].code == ResponseCode.OK

@@ -1,4 +1,4 @@
-"""The way in of a stream client, as RabbitMQ 3.10.8 opens and closes it."""
+"""The handshake of a stream client, as RabbitMQ 3.10.8 performs it."""
 
 import pytest
 from tests.unit.session.streams.client import Node, StreamClient
@@ -14,7 +14,7 @@ def node() -> Node:
     return Node()
 
 
-def test_a_client_comes_in(node: Node) -> None:
+def test_a_client_connects(node: Node) -> None:
     client = StreamClient(node)
     properties, mechanisms, login, tune, opened = client.open()
     assert properties.properties["product"] == "RabbitMQ"
@@ -27,7 +27,7 @@ def test_a_client_comes_in(node: Node) -> None:
     assert list(node.server.stream_clients) == [client.connection]
 
 
-def test_it_is_told_to_connect_where_the_settings_say() -> None:
+def test_the_advertised_host_and_port_are_those_of_the_settings() -> None:
     client = StreamClient(Node(advertised_host="example.org", advertised_port=5))
     assert client.open()[-1].properties == {"advertised_host": "example.org", "advertised_port": "5"}
 
@@ -40,7 +40,7 @@ def test_it_is_told_to_connect_where_the_settings_say() -> None:
         ("EXTERNAL", b"", ResponseCode.SASL_MECHANISM_NOT_SUPPORTED),
     ],
 )
-def test_who_is_nobody_is_told_so_and_sent_away(
+def test_a_failed_login_is_answered_and_closes_the_connection(
     node: Node, mechanism: str, response: bytes, code: ResponseCode
 ) -> None:
     client = StreamClient(node)
@@ -51,7 +51,7 @@ def test_who_is_nobody_is_told_so_and_sent_away(
     assert client.connection.is_finished
 
 
-def test_a_virtual_host_that_is_not_to_be_had_ends_it(node: Node) -> None:
+def test_an_inaccessible_vhost_closes_the_connection(node: Node) -> None:
     client = StreamClient(node)
     client.ask(commands.SaslHandshake())
     client.ask(commands.SaslAuthenticate("PLAIN", b"\0guest\0guest"))
@@ -72,14 +72,16 @@ def test_a_virtual_host_that_is_not_to_be_had_ends_it(node: Node) -> None:
     ],
     ids=["http", "size", "early open", "early command", "short"],
 )
-def test_what_makes_no_sense_before_it_is_open_ends_it_without_a_word(node: Node, octets: bytes) -> None:
+def test_an_invalid_frame_during_the_handshake_closes_the_connection_without_an_answer(
+    node: Node, octets: bytes
+) -> None:
     client = StreamClient(node)
     client.say(octets)
     assert client.hear() == []
     assert client.connection.is_finished
 
 
-def test_a_frame_is_taken_whatever_was_agreed_up_to_16_mib(node: Node) -> None:
+def test_a_frame_of_up_to_16_mib_is_accepted_whatever_was_negotiated(node: Node) -> None:
     for asked in (0, 5_000, 2_000_000):
         client = StreamClient(node)
         client.open(frame_size_max=asked)
@@ -91,7 +93,7 @@ def test_a_frame_is_taken_whatever_was_agreed_up_to_16_mib(node: Node) -> None:
         assert client.hear() == []
 
 
-def test_a_client_that_does_not_come_in_in_time_is_dropped(node: Node) -> None:
+def test_a_handshake_that_takes_too_long_is_dropped(node: Node) -> None:
     client = StreamClient(node)
     assert client.connection.deadline() == HANDSHAKE_MS
     client.connection.expire(HANDSHAKE_MS - 1)

@@ -53,7 +53,7 @@ def test_raw_octets_are_a_body(node: Node) -> None:
     ]
 
 
-def test_with_a_reference_nothing_comes_twice(node: Node) -> None:
+def test_with_a_reference_duplicates_are_discarded(node: Node) -> None:
     client = declared(node, "ref")
     client.publish(1, (5, data(b"a")), (6, data(b"b")), (6, data(b"dup")), (4, data(b"old")))
     node.write()
@@ -66,7 +66,7 @@ def test_with_a_reference_nothing_comes_twice(node: Node) -> None:
     assert unknown == [commands.QueryPublisherSequenceResponse(ResponseCode.OK, 0)]
 
 
-def test_a_duplicate_is_not_confirmed_before_what_it_is_a_duplicate_of(node: Node) -> None:
+def test_a_duplicate_is_not_confirmed_before_the_original(node: Node) -> None:
     client = declared(node, "ref")
     client.publish(1, (1, data(b"a")))
     node.store.commit()
@@ -80,7 +80,7 @@ def test_a_duplicate_is_not_confirmed_before_what_it_is_a_duplicate_of(node: Nod
 
 
 @pytest.mark.parametrize("reference", ["", "ref"])
-def test_a_batch_is_messages_of_their_own_with_one_answer(node: Node, reference: str) -> None:
+def test_the_messages_of_a_batch_are_stored_singly_and_confirmed_together(node: Node, reference: str) -> None:
     client = declared(node, reference)
     octets = packed(data(b"a"), data(b"b"), data(b"c"))
     client.publish(
@@ -93,7 +93,7 @@ def test_a_batch_is_messages_of_their_own_with_one_answer(node: Node, reference:
     assert [message.body for message in kept(node)] == [b"a", b"b", b"c"] * 2
 
 
-def test_a_batch_comes_once_with_a_reference(node: Node) -> None:
+def test_with_a_reference_a_batch_is_deduplicated(node: Node) -> None:
     client = declared(node, "ref")
     octets = packed(data(b"a"), data(b"b"))
     for _ in range(2):
@@ -108,7 +108,7 @@ def test_a_batch_comes_once_with_a_reference(node: Node) -> None:
     [SubEntryBatch(3, 1, 1, b"x"), SubEntryBatch(1, 1, 1, b"no gzip"), SubEntryBatch(0, 0, 0, b"")],
     ids=["lz4", "broken", "empty"],
 )
-def test_a_batch_that_cannot_be_read_is_refused_alone(node: Node, batch: SubEntryBatch) -> None:
+def test_an_undecodable_batch_is_refused_without_affecting_others(node: Node, batch: SubEntryBatch) -> None:
     client = declared(node)
     refused = client.publish(1, (1, batch), (2, data(b"a")))
     assert refused == [commands.PublishError(1, (PublishingError(1, ResponseCode.PRECONDITION_FAILED),))]
@@ -116,13 +116,13 @@ def test_a_batch_that_cannot_be_read_is_refused_alone(node: Node, batch: SubEntr
     assert client.hear() == [commands.PublishConfirm(1, (2,))]
 
 
-def test_an_unknown_publisher_takes_nothing(node: Node) -> None:
+def test_publishing_to_an_unknown_publisher_is_refused(node: Node) -> None:
     client = node.stream()
     failures = tuple(PublishingError(n, ResponseCode.PUBLISHER_DOES_NOT_EXIST) for n in (5, 4))
     assert client.publish(9, (5, b""), (4, b"")) == [commands.PublishError(9, failures)]
 
 
-def test_numbers_and_references_are_taken_once(node: Node) -> None:
+def test_publisher_ids_and_references_are_unique(node: Node) -> None:
     client = declared(node, "ref")
     for number, reference in ((1, ""), (2, "ref"), (3, "x" * 256)):
         answer = client.ask(commands.DeclarePublisher(number, reference, "s"))
@@ -136,7 +136,7 @@ def test_numbers_and_references_are_taken_once(node: Node) -> None:
     ]
 
 
-def test_no_client_publishes_under_the_name_of_a_staged_query(node: Node) -> None:
+def test_a_client_cannot_use_a_reference_of_staged_publishing(node: Node) -> None:
     client = declared(node)
     answer = client.ask(commands.DeclarePublisher(2, "staged:query", "s"))
     assert answer == [(CommandKey.DECLARE_PUBLISHER, ResponseCode.ACCESS_REFUSED)]
@@ -145,14 +145,14 @@ def test_no_client_publishes_under_the_name_of_a_staged_query(node: Node) -> Non
     ]
 
 
-def test_publishing_needs_write_on_the_stream(node: Node) -> None:
+def test_publishing_requires_write_permission_on_the_stream(node: Node) -> None:
     client = node.stream()
     node.proposals.apply(SetPermissions(user="guest", vhost="/", configure=".*", write="^$", read=".*"))
     answer = client.ask(commands.DeclarePublisher(1, "", "s"))
     assert answer == [(CommandKey.DECLARE_PUBLISHER, ResponseCode.ACCESS_REFUSED)]
 
 
-def test_a_publisher_hears_that_its_stream_is_gone(node: Node) -> None:
+def test_a_publisher_is_notified_of_the_deletion_of_its_stream(node: Node) -> None:
     client, other = declared(node), node.stream("t")
     assert other.ask(commands.Delete("s")) == [(CommandKey.DELETE, ResponseCode.OK)]
     assert client.hear() == [commands.MetadataUpdate(ResponseCode.STREAM_NOT_AVAILABLE, "s")]
@@ -160,7 +160,7 @@ def test_a_publisher_hears_that_its_stream_is_gone(node: Node) -> None:
     assert client.publish(1, (1, b"")) == [commands.PublishError(1, (failure,))]
 
 
-def test_who_deletes_a_stream_has_the_answer_first(node: Node) -> None:
+def test_the_client_that_deletes_a_stream_gets_the_response_before_the_notification(node: Node) -> None:
     client = declared(node)
     assert client.ask(commands.Delete("s")) == [
         (CommandKey.DELETE, ResponseCode.OK),
@@ -168,7 +168,7 @@ def test_who_deletes_a_stream_has_the_answer_first(node: Node) -> None:
     ]
 
 
-def test_a_filter_value_is_a_header_to_others_and_nothing_to_stream_clients(node: Node) -> None:
+def test_a_filter_value_is_a_header_in_amqp_and_invisible_to_stream_clients(node: Node) -> None:
     client = declared(node)
     room = (("utf8", "room"), ("int", 7))
     own = amqp1.encode_section(amqp1.APPLICATION_PROPERTIES, ("map", (room,))) + data(b"c")
@@ -186,7 +186,7 @@ def test_a_filter_value_is_a_header_to_others_and_nothing_to_stream_clients(node
     assert messages == [message for _, _, message in entries]
 
 
-def test_a_filter_value_that_is_too_long_is_refused_with_its_message(node: Node) -> None:
+def test_a_message_with_a_filter_value_that_is_too_long_is_refused(node: Node) -> None:
     client = declared(node)
     client.say(with_filters((1, "x" * 256, data(b"a")), (2, "x" * 255, data(b"b"))))
     node.write()

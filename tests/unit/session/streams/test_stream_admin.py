@@ -1,4 +1,4 @@
-"""Streams as a whole: the codes are those of RabbitMQ 3.10.8, measured."""
+"""Creating, deleting and describing streams, with the response codes of RabbitMQ 3.10.8."""
 
 import pytest
 from tests.unit.session.streams.client import Node, StreamClient, data
@@ -39,20 +39,20 @@ def client(node: Node) -> StreamClient:
         ("n\n", {}, ResponseCode.OK),
     ],
 )
-def test_a_stream_is_made(
+def test_a_stream_is_created(
     client: StreamClient, name: str, arguments: dict[str, str], code: ResponseCode
 ) -> None:
     assert client.ask(commands.Create(name, arguments)) == [(CommandKey.CREATE, code)]
     assert client.connection.is_open
 
 
-def test_a_stream_has_the_arguments_that_it_was_made_with(node: Node, client: StreamClient) -> None:
+def test_a_stream_has_the_arguments_of_its_creation(node: Node, client: StreamClient) -> None:
     client.ask(commands.Create("n", {"max-length-bytes": "1000", "max-age": "1h"}))
     retention = node.services.vhost.queues["n"].log.retention
     assert (retention.octets_max, retention.age_ms_max) == (1_000, 3_600_000)
 
 
-def test_other_queues_are_no_streams(node: Node, client: StreamClient) -> None:
+def test_other_queues_are_not_streams(node: Node, client: StreamClient) -> None:
     node.proposals.apply(DeclareQueue(vhost="/", name="q", durable=True))
     assert client.ask(commands.Delete("q")) == [(CommandKey.DELETE, ResponseCode.STREAM_DOES_NOT_EXIST)]
     assert client.ask(commands.Create("q", {})) == [(CommandKey.CREATE, ResponseCode.PRECONDITION_FAILED)]
@@ -66,7 +66,7 @@ def test_a_stream_is_deleted(node: Node, client: StreamClient) -> None:
     assert "s" not in node.services.vhost.queues
 
 
-def test_making_and_deleting_needs_configure(node: Node, client: StreamClient) -> None:
+def test_creating_and_deleting_require_configure_permission(node: Node, client: StreamClient) -> None:
     node.proposals.apply(SetPermissions(user="guest", vhost="/", configure="^$", write=".*", read=".*"))
     assert client.ask(commands.Create("n", {})) == [(CommandKey.CREATE, ResponseCode.ACCESS_REFUSED)]
     assert client.ask(commands.Delete("s")) == [(CommandKey.DELETE, ResponseCode.ACCESS_REFUSED)]
@@ -74,7 +74,7 @@ def test_making_and_deleting_needs_configure(node: Node, client: StreamClient) -
     assert client.ask(commands.CreateSuperStream("n", ("p",), ("k",), {})) == refused
 
 
-def test_metadata_say_where_streams_are(client: StreamClient) -> None:
+def test_metadata_contain_the_leader_of_each_stream(client: StreamClient) -> None:
     placements = (
         Placement("s", ResponseCode.OK, 0, ()),
         Placement("none", ResponseCode.STREAM_DOES_NOT_EXIST, -1, ()),
@@ -84,7 +84,7 @@ def test_metadata_say_where_streams_are(client: StreamClient) -> None:
     assert client.ask(commands.Metadata(())) == [commands.MetadataResponse((), ())]
 
 
-def test_stats_are_offsets(node: Node, client: StreamClient) -> None:
+def test_statistics_are_offsets(node: Node, client: StreamClient) -> None:
     names = ("first_chunk_id", "last_chunk_id", "committed_chunk_id", "committed_offset")
     empty = commands.StreamStatsResponse(ResponseCode.OK, tuple((name, -1) for name in names))
     assert client.ask(commands.StreamStats("s")) == [empty]
@@ -97,7 +97,7 @@ def test_stats_are_offsets(node: Node, client: StreamClient) -> None:
     assert client.ask(commands.StreamStats("s")) == [found]
 
 
-def test_versions_of_commands_stand_in_order(client: StreamClient) -> None:
+def test_command_versions_are_listed_in_order(client: StreamClient) -> None:
     [answer] = client.ask(commands.ExchangeCommandVersions(()))
     assert [version.key for version in answer.versions] == list(range(1, 31))
     assert [version.key for version in answer.versions if version.last == 2] == [
@@ -106,7 +106,7 @@ def test_versions_of_commands_stand_in_order(client: StreamClient) -> None:
     ]
 
 
-def test_a_super_stream_is_an_exchange_and_its_partitions(node: Node, client: StreamClient) -> None:
+def test_a_super_stream_is_an_exchange_with_bound_partitions(node: Node, client: StreamClient) -> None:
     made = client.ask(commands.CreateSuperStream("super", ("b", "a"), ("k1", "k2"), {"max-age": "1h"}))
     assert made == [(CommandKey.CREATE_SUPER_STREAM, ResponseCode.OK)]
     assert client.ask(commands.Partitions("super")) == [
@@ -149,7 +149,7 @@ def test_a_super_stream_is_an_exchange_and_its_partitions(node: Node, client: St
         "odd",
     ],
 )
-def test_partitions_come_in_the_order_in_which_rabbitmq_has_them(
+def test_partitions_are_ordered_as_by_rabbitmq(
     node: Node, client: StreamClient, bound: list[tuple[str, str, object]], partitions: str
 ) -> None:
     node.proposals.apply(DeclareExchange(vhost="/", name="super", type="direct", durable=True))
@@ -184,7 +184,7 @@ def test_an_unknown_super_stream_has_no_partitions(client: StreamClient, name: s
         (("a", "amq.b"), ("1", "2"), ResponseCode.PRECONDITION_FAILED),
     ],
 )
-def test_a_super_stream_that_cannot_be_made_leaves_nothing_behind(
+def test_a_super_stream_that_cannot_be_created_leaves_nothing_behind(
     node: Node, client: StreamClient, partitions: tuple[str, ...], keys: tuple[str, ...], code: ResponseCode
 ) -> None:
     refused = client.ask(commands.CreateSuperStream("super", partitions, keys, {}))

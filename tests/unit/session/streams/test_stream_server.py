@@ -1,4 +1,4 @@
-"""Chunks as they are delivered: each message with its size, and with what stands before its body."""
+"""Encoding of delivered chunks: each message with its size and the header of its AMQP 1.0 section."""
 
 from tests.unit.queues.samples import sent
 
@@ -37,7 +37,7 @@ def data(body: bytes) -> bytes:
     return b"\0\x53\x75\xb0" + len(body).to_bytes(4, "big") + body
 
 
-def test_bodies_of_one_shape_have_a_head_by_their_size() -> None:
+def test_messages_of_one_shape_have_section_headers_by_body_size() -> None:
     bodies = [bytes((at,)) * size for at, size in enumerate(SIZES)]
     address = encode_address("", "s")
     made = []
@@ -49,7 +49,7 @@ def test_bodies_of_one_shape_have_a_head_by_their_size() -> None:
     assert entries(encode_entries(chunk(*made))) == [data(body) for body in bodies]
 
 
-def test_each_has_the_head_of_its_own_shape() -> None:
+def test_messages_of_several_shapes_have_their_own_section_headers() -> None:
     raw = new_message(encode_address("", "s"), b"\0\0", b"raw" + BODY_END, 1)
     raw.flags = FROM_STREAM | UNWRAPPED
     messages = [
@@ -70,5 +70,5 @@ def test_each_has_the_head_of_its_own_shape() -> None:
     assert [b"1" in ids[0], b"2" in ids[1]] == [True, True]
 
 
-def test_a_chunk_without_messages_is_nothing() -> None:
+def test_a_chunk_without_messages_is_not_delivered() -> None:
     assert encode_entries(chunk()) == b""

@@ -1,4 +1,4 @@
-"""Subscribing over the stream protocol."""
+"""Subscriptions of the stream protocol."""
 
 import pytest
 from tests.unit.session.streams.client import Node, StreamClient, data
@@ -20,7 +20,7 @@ def node() -> Node:
 
 
 def filled(node: Node, *chunks: tuple[bytes, ...]) -> StreamClient:
-    """A client; its stream has these chunks."""
+    """A client whose stream has these chunks."""
     client = node.stream()
     client.ask(commands.DeclarePublisher(1, "", "s"))
     for number, chunk in enumerate(chunks or ((b"a", b"b"), (b"c",), (b"d",))):
@@ -49,7 +49,7 @@ def firsts(heard: list[object]) -> list[int]:
         (Offset(OffsetType.TIMESTAMP, 9_000), []),
     ],
 )
-def test_a_subscription_begins_where_it_says(node: Node, offset: Offset, expected: list[int]) -> None:
+def test_a_subscription_begins_at_its_offset(node: Node, offset: Offset, expected: list[int]) -> None:
     client = filled(node)
     answer, *delivered = client.subscribe(1, offset)
     assert answer == (CommandKey.SUBSCRIBE, ResponseCode.OK)
@@ -59,7 +59,7 @@ def test_a_subscription_begins_where_it_says(node: Node, offset: Offset, expecte
     assert firsts(client.hear()) == [4]
 
 
-def test_messages_come_as_they_were_sent(node: Node) -> None:
+def test_messages_are_delivered_as_they_were_published(node: Node) -> None:
     client = filled(node, (b"raw",))
     client.publish(1, (0, b"no amqp"), (0, b""))
     node.write()
@@ -69,7 +69,7 @@ def test_messages_come_as_they_were_sent(node: Node) -> None:
     assert [(one.subscription, one.time) for one in delivered] == [(7, 1_000), (7, 1_000)]
 
 
-def test_a_chunk_is_sent_for_each_credit(node: Node) -> None:
+def test_one_chunk_is_sent_per_credit(node: Node) -> None:
     client = filled(node)
     _, *delivered = client.subscribe(1, FIRST, credit=1)
     assert firsts(delivered) == [0]
@@ -79,7 +79,7 @@ def test_a_chunk_is_sent_for_each_credit(node: Node) -> None:
     assert unknown == [commands.CreditResponse(ResponseCode.SUBSCRIPTION_ID_DOES_NOT_EXIST, 9)]
 
 
-def test_who_knows_the_second_version_is_told_how_far_the_stream_is_committed(node: Node) -> None:
+def test_deliver_version_2_contains_the_committed_offset(node: Node) -> None:
     client = filled(node)
     for highest, expected in ((1, [None] * 3), (2, [3] * 3)):
         client.ask(commands.ExchangeCommandVersions((Version(CommandKey.DELIVER, 1, highest),)))
@@ -89,7 +89,7 @@ def test_who_knows_the_second_version_is_told_how_far_the_stream_is_committed(no
         client.ask(commands.Unsubscribe(highest))
 
 
-def test_what_is_not_synced_is_not_delivered(node: Node) -> None:
+def test_unsynced_messages_are_not_delivered(node: Node) -> None:
     client = filled(node)
     client.subscribe(1, Offset(OffsetType.NEXT))
     assert client.publish(1, (0, data(b"new"))) == []
@@ -97,7 +97,7 @@ def test_what_is_not_synced_is_not_delivered(node: Node) -> None:
     assert client.bodies() == [data(b"new")]
 
 
-def test_a_full_outbox_holds_a_subscription_back(node: Node) -> None:
+def test_a_full_outbox_pauses_a_subscription(node: Node) -> None:
     client = filled(node, *[(bytes(200),) * 500 for _ in range(20)])
     client.connection.pause_output()
     client.say(commands.Subscribe(1, "s", FIRST, 1_000, {}).encode(1))
@@ -106,7 +106,7 @@ def test_a_full_outbox_holds_a_subscription_back(node: Node) -> None:
     assert sum(len(body) for body in client.bodies()) == 20 * 500 * 205
 
 
-def test_numbers_of_subscriptions_are_taken_once(node: Node) -> None:
+def test_subscription_ids_are_unique(node: Node) -> None:
     client = filled(node)
     client.subscribe(1, FIRST, credit=0)
     assert client.subscribe(1, FIRST) == [(CommandKey.SUBSCRIBE, ResponseCode.SUBSCRIPTION_ID_ALREADY_EXISTS)]
@@ -120,7 +120,7 @@ def test_numbers_of_subscriptions_are_taken_once(node: Node) -> None:
     node.write()
 
 
-def test_reading_needs_read_on_the_stream(node: Node) -> None:
+def test_subscribing_requires_read_permission_on_the_stream(node: Node) -> None:
     client = filled(node)
     node.proposals.apply(SetPermissions(user="guest", vhost="/", configure=".*", write=".*", read="^$"))
     assert client.subscribe(1, FIRST) == [(CommandKey.SUBSCRIBE, ResponseCode.ACCESS_REFUSED)]
@@ -137,7 +137,7 @@ def test_reading_needs_read_on_the_stream(node: Node) -> None:
     assert node.services.vhost.queues["s"].stored_offset("c") is None
 
 
-def test_a_consumer_hears_that_its_stream_is_gone(node: Node) -> None:
+def test_a_consumer_is_notified_of_the_deletion_of_its_stream(node: Node) -> None:
     client = filled(node)
     client.subscribe(1, FIRST)
     client.ask(commands.DeletePublisher(1))
@@ -150,7 +150,7 @@ def test_a_consumer_hears_that_its_stream_is_gone(node: Node) -> None:
     ]
 
 
-def test_offsets_are_stored_and_found(node: Node) -> None:
+def test_offsets_are_stored_and_queried(node: Node) -> None:
     client = filled(node)
     assert client.ask(commands.QueryOffset("c", "s")) == [
         commands.QueryOffsetResponse(ResponseCode.NO_OFFSET, 0)
@@ -174,7 +174,7 @@ def answer(client: StreamClient, correlation: int, offset: Offset) -> list[objec
     return client.hear()
 
 
-def test_one_of_a_group_is_active_and_says_where_it_begins(node: Node) -> None:
+def test_one_consumer_of_a_group_is_active_and_chooses_its_offset(node: Node) -> None:
     client, other = filled(node), node.stream("t")
     assert single(client, 1) == [(CommandKey.SUBSCRIBE, ResponseCode.OK), commands.ConsumerUpdate(1, 1)]
     assert single(other, 5) == [(CommandKey.SUBSCRIBE, ResponseCode.OK)]
@@ -186,7 +186,7 @@ def test_one_of_a_group_is_active_and_says_where_it_begins(node: Node) -> None:
     assert firsts(answer(other, 1, Offset(OffsetType.NONE))) == [0, 2, 3]
 
 
-def test_a_single_active_consumer_has_a_name(node: Node) -> None:
+def test_a_single_active_consumer_requires_a_name(node: Node) -> None:
     client = filled(node)
     refused = client.subscribe(1, FIRST, single_active_consumer="true")
     assert refused == [(CommandKey.SUBSCRIBE, ResponseCode.PRECONDITION_FAILED)]
@@ -194,13 +194,13 @@ def test_a_single_active_consumer_has_a_name(node: Node) -> None:
     assert too_long == [(CommandKey.SUBSCRIBE, ResponseCode.PRECONDITION_FAILED)]
 
 
-def test_an_answer_to_no_question_is_passed_over(node: Node) -> None:
+def test_an_unsolicited_response_is_ignored(node: Node) -> None:
     client = filled(node)
     assert answer(client, 9, FIRST) == []
     assert client.connection.is_open
 
 
-def test_partitions_of_a_super_stream_are_spread(node: Node) -> None:
+def test_the_partitions_of_a_super_stream_are_distributed_over_consumers(node: Node) -> None:
     client = filled(node)
     client.ask(commands.CreateSuperStream("super", ("p0", "p1"), ("0", "1"), {}))
     first, second = node.stream("t"), node.stream("u")
@@ -209,28 +209,28 @@ def test_partitions_of_a_super_stream_are_spread(node: Node) -> None:
         answer(first, number + 1, FIRST)
     assert single(second, 0, stream="p0", super_stream="super") == [(CommandKey.SUBSCRIBE, ResponseCode.OK)]
     assert single(second, 1, stream="p1", super_stream="super") == [(CommandKey.SUBSCRIBE, ResponseCode.OK)]
-    # The second consumer of the second partition is to be the active one: the first one stops before.
+    # The second consumer of the second partition shall become active, after the first one has stopped.
     assert first.hear() == [commands.ConsumerUpdate(1, 0)]
     assert second.hear() == []
     answer(first, 3, Offset(OffsetType.NONE))
     assert second.hear() == [commands.ConsumerUpdate(1, 1)]
 
 
-def test_an_answer_to_an_earlier_question_does_not_say_that_a_consumer_has_stopped(node: Node) -> None:
+def test_a_response_to_an_earlier_update_does_not_mean_that_a_consumer_has_stopped(node: Node) -> None:
     client = filled(node)
     client.ask(commands.CreateSuperStream("super", ("p0", "p1"), ("0", "1"), {}))
     first, second = node.stream("t"), node.stream("u")
     assert single(first, 1, stream="p1", super_stream="super")[1:] == [commands.ConsumerUpdate(1, 1)]
     single(second, 1, stream="p1", super_stream="super")
     assert first.hear() == [commands.ConsumerUpdate(1, 0)]
-    # It says where it begins, as it had not heard yet that it is to stop.
+    # The response to the activation; the client had not received the deactivation yet.
     assert answer(first, 1, FIRST) == []
     assert second.hear() == []
     answer(first, 2, Offset(OffsetType.NONE))
     assert second.hear() == [commands.ConsumerUpdate(1, 1)]
 
 
-def test_unsubscribing_is_answered_before_the_next_of_the_group_hears_that_it_is_active(node: Node) -> None:
+def test_unsubscribe_is_answered_before_the_next_consumer_is_activated(node: Node) -> None:
     client = filled(node)
     single(client, 1)
     single(client, 2)
@@ -241,7 +241,7 @@ def test_unsubscribing_is_answered_before_the_next_of_the_group_hears_that_it_is
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
-def test_what_the_active_one_has_stored_is_known_when_the_next_becomes_active(
+def test_an_offset_stored_by_the_active_consumer_is_known_when_the_next_becomes_active(
     node: Node, is_lost: bool
 ) -> None:
     client, other = filled(node), node.stream("t")
@@ -258,7 +258,7 @@ def test_what_the_active_one_has_stored_is_known_when_the_next_becomes_active(
     assert other.ask(commands.QueryOffset("g", "s")) == [commands.QueryOffsetResponse(ResponseCode.OK, 3)]
 
 
-def test_nobody_becomes_active_at_a_stream_that_is_gone(node: Node) -> None:
+def test_no_consumer_of_a_deleted_stream_is_activated(node: Node) -> None:
     client, other = filled(node), node.stream("t")
     single(client, 1)
     single(client, 2)
@@ -269,7 +269,7 @@ def test_nobody_becomes_active_at_a_stream_that_is_gone(node: Node) -> None:
     assert other.hear() == [gone]
 
 
-def test_a_client_that_answers_no_question_leaves_none_behind(node: Node) -> None:
+def test_unanswered_updates_of_a_closed_client_are_discarded(node: Node) -> None:
     client = filled(node)
     for _ in range(3):
         single(client, 1)
@@ -280,13 +280,13 @@ def test_a_client_that_answers_no_question_leaves_none_behind(node: Node) -> Non
 
 
 def heard_at(node: Node, now: int) -> None:
-    """What is due in another turn is done at `now`."""
+    """Run the actions that are due later, at the time `now`."""
     while node.turns:
         node.turns.pop(0)(now)
 
 
 @pytest.mark.parametrize("is_leaving", [False, True])
-def test_who_does_not_answer_that_it_is_active_or_has_stopped_is_dropped_and_another_is_active(
+def test_a_client_that_does_not_answer_an_update_is_dropped_and_another_consumer_activated(
     node: Node, is_leaving: bool
 ) -> None:
     client = filled(node)
@@ -297,7 +297,7 @@ def test_who_does_not_answer_that_it_is_active_or_has_stopped_is_dropped_and_ano
         heard_at(node, 5_000 * (number + 1))
     first.hear()
     due = first.connection.deadline()
-    # The time of what was asked first goes on when it is asked anew.
+    # The timeout of the first update continues when a second one is sent.
     assert due == 5_000 + STREAM_ANSWER_MS
     assert second.connection.deadline() is None
     first.connection.expire(due - 1)
@@ -311,7 +311,7 @@ def test_who_does_not_answer_that_it_is_active_or_has_stopped_is_dropped_and_ano
     assert second.connection.deadline() is None
 
 
-def test_who_could_not_be_heard_is_not_taken_for_silent(node: Node) -> None:
+def test_a_client_whose_socket_was_not_read_has_more_time_to_answer(node: Node) -> None:
     client = filled(node)
     single(client, 1)
     heard_at(node, 0)
@@ -325,7 +325,7 @@ def test_who_could_not_be_heard_is_not_taken_for_silent(node: Node) -> None:
     assert client.connection.is_finished
 
 
-def test_a_stream_has_so_many_consumers_and_no_more(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_consumers_of_a_stream_is_bounded(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     client = filled(node)
     monkeypatch.setattr(working_half.limits, "QUEUE_CONSUMERS_MAX", 2)
     for number in (1, 2):

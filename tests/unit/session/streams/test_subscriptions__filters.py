@@ -1,4 +1,4 @@
-"""Subscribing to what has some filter values: chunks that have none of them are passed over."""
+"""Subscriptions with filter values: chunks that contain none of the values are skipped."""
 
 import pytest
 from tests.unit.queues.samples import sent
@@ -20,7 +20,7 @@ def node() -> Node:
 
 
 def write(node: Node, client: StreamClient, *values: Value) -> None:
-    """Have a chunk, with a message for each of `values`, which is its body, too."""
+    """Write a chunk with a message for each of `values`; the body of each is its value."""
     entries = [(number, value, data(str(value).encode())) for number, value in enumerate(values)]
     client.say(with_filters(*entries))
     node.write()
@@ -28,7 +28,7 @@ def write(node: Node, client: StreamClient, *values: Value) -> None:
 
 
 def filled(node: Node, *chunks: tuple[Value, ...]) -> StreamClient:
-    """A client; its stream has these chunks."""
+    """A client whose stream has these chunks."""
     client = node.stream()
     client.ask(commands.DeclarePublisher(1, "", "s"))
     for number, values in enumerate(chunks or (("eu",), ("us", "eu"), (None,), ("us",), ("us", None))):
@@ -40,7 +40,7 @@ def filled(node: Node, *chunks: tuple[Value, ...]) -> StreamClient:
 def wanting(
     client: StreamClient, *values: str, offset: Offset = FIRST, credit: int = 10, unfiltered: str = "false"
 ) -> list[object]:
-    """Subscribe, and hear."""
+    """Subscribe with filter values; returns the answers."""
     named = {f"filter.{number}": value for number, value in enumerate(values)}
     return client.ask(
         commands.Subscribe(1, "s", offset, credit, {**named, "match-unfiltered": unfiltered, "name": "n"})
@@ -52,7 +52,7 @@ def firsts(heard: list[object]) -> list[int]:
 
 
 def rested(node: Node, client: StreamClient) -> tuple[int, list[object]]:
-    """In how many more turns what is owed is sent, and what."""
+    """How many more turns it takes until everything is sent, and what was sent."""
     turns, vhost = 0, node.services.vhost
     heard = client.hear()
     while vhost.expiry.earliest() is not None:
@@ -73,12 +73,12 @@ def rested(node: Node, client: StreamClient) -> tuple[int, list[object]]:
         (["apac"], "true", [3, 5]),
         (["eu"], "true", [0, 1, 3, 5]),
         (["eu"], "TRUE", [0, 1]),
-        # Without a value there is no filter, and everything comes.
+        # Without filter values every chunk is delivered.
         ([], "true", [0, 1, 3, 4, 5]),
         ([], "false", [0, 1, 3, 4, 5]),
     ],
 )
-def test_only_chunks_with_a_wanted_value_are_delivered(
+def test_only_chunks_with_a_requested_value_are_delivered(
     node: Node, values: list[str], unfiltered: str, expected: list[int]
 ) -> None:
     client = filled(node)
@@ -87,13 +87,13 @@ def test_only_chunks_with_a_wanted_value_are_delivered(
     assert firsts(delivered) == expected
 
 
-def test_a_chunk_comes_whole(node: Node) -> None:
+def test_a_matching_chunk_is_delivered_entirely(node: Node) -> None:
     client = filled(node)
     _, *delivered = wanting(client, "eu")
     assert [list(one.messages) for one in delivered] == [[data(b"eu")], [data(b"us"), data(b"eu")]]
 
 
-def test_a_chunk_that_is_passed_over_costs_no_credit(node: Node) -> None:
+def test_a_skipped_chunk_uses_no_credit(node: Node) -> None:
     client = filled(node, ("us",), ("us",), ("eu",), ("us",), ("eu",), ("us",), ("eu",))
     assert firsts(wanting(client, "eu", credit=1)) == [2]
     assert firsts(client.ask(commands.Credit(1, 1))) == [4]
@@ -110,7 +110,7 @@ def test_a_chunk_that_is_passed_over_costs_no_credit(node: Node) -> None:
     ("offset", "expected"),
     [
         (Offset(OffsetType.OFFSET, 1), [1]),
-        # Within a chunk, which comes whole.
+        # Within a chunk, which is delivered entirely.
         (Offset(OffsetType.OFFSET, 2), [1]),
         (Offset(OffsetType.OFFSET, 3), []),
         (Offset(OffsetType.TIMESTAMP, 2_000), [1]),
@@ -118,7 +118,9 @@ def test_a_chunk_that_is_passed_over_costs_no_credit(node: Node) -> None:
         (Offset(OffsetType.NEXT), []),
     ],
 )
-def test_it_begins_where_it_says(node: Node, offset: Offset, expected: list[int]) -> None:
+def test_a_filtered_subscription_begins_at_its_offset(
+    node: Node, offset: Offset, expected: list[int]
+) -> None:
     client = filled(node)
     _, *delivered = wanting(client, "eu", offset=offset)
     assert firsts(delivered) == expected
@@ -127,7 +129,7 @@ def test_it_begins_where_it_says(node: Node, offset: Offset, expected: list[int]
     assert firsts(client.hear()) == [7]
 
 
-def test_a_value_of_a_message_over_amqp_counts_as_well(node: Node) -> None:
+def test_filter_values_of_messages_published_with_amqp_count(node: Node) -> None:
     client = filled(node, ("us",))
     stream = node.services.vhost.queues["s"]
     for headers in ({}, {"x-stream-filter-value": "eu"}):
@@ -137,18 +139,18 @@ def test_a_value_of_a_message_over_amqp_counts_as_well(node: Node) -> None:
     assert firsts(delivered) == [2]
 
 
-def test_a_long_stream_is_passed_over_turn_by_turn_and_then_known(node: Node) -> None:
+def test_a_long_stream_is_skipped_in_several_turns_and_the_result_is_remembered(node: Node) -> None:
     count = 3 * limits.STREAM_WORK_PER_TURN_MAX // limits.STREAM_CHUNK_WORK
     client = filled(node, *[("us",)] * count, ("eu",))
     assert wanting(client, "eu", credit=1) == [(CommandKey.SUBSCRIBE, ResponseCode.OK)]
     turns, heard = rested(node, client)
     assert (turns, firsts(heard)) == (3, [count])
-    # What is known of chunks outlives them: whoever wants the same is there at once.
+    # The result is shared: another subscription with this filter finds the chunk at once.
     client.ask(commands.Unsubscribe(1))
     assert firsts(wanting(client, "eu", credit=1)) == [count]
 
 
-def test_while_one_passes_over_much_credit_does_not_hurry_it(node: Node) -> None:
+def test_credit_does_not_interrupt_the_pause_of_a_skipping_subscription(node: Node) -> None:
     client = filled(node, *[("us",)] * limits.STREAM_WORK_PER_TURN_MAX, ("eu",))
     wanting(client, "eu", credit=1)
     (subscription,) = client.connection.command_handler.subscriptions  # type: ignore[union-attr]
@@ -157,7 +159,7 @@ def test_while_one_passes_over_much_credit_does_not_hurry_it(node: Node) -> None
     assert subscription.next == passed
 
 
-def test_those_that_pass_over_much_have_a_turn_each(node: Node) -> None:
+def test_skipping_subscriptions_take_turns(node: Node) -> None:
     count = 4 * limits.STREAM_WORK_PER_TURN_MAX // limits.STREAM_CHUNK_WORK
     client, other = filled(node, *[("us",)] * count, ("eu",)), node.stream("t")
     wanting(client, "eu")
@@ -171,14 +173,14 @@ def test_those_that_pass_over_much_have_a_turn_each(node: Node) -> None:
     assert [firsts(one.hear()) for one in (client, other)] == [[count], [count]]
 
 
-def test_one_that_has_gone_while_it_rests_gets_nothing(node: Node) -> None:
+def test_a_subscription_removed_during_its_pause_receives_nothing(node: Node) -> None:
     client = filled(node, *[("us",)] * limits.STREAM_WORK_PER_TURN_MAX, ("eu",))
     wanting(client, "eu")
     client.ask(commands.Unsubscribe(1))
     assert firsts(rested(node, client)[1]) == []
 
 
-def test_so_many_values_may_be_asked_for(node: Node) -> None:
+def test_the_number_of_filter_values_is_bounded(node: Node) -> None:
     client = filled(node)
     values = [f"v{number}" for number in range(limits.STREAM_FILTERS_MAX)]
     refused = wanting(client, *values, "eu")

@@ -1,4 +1,4 @@
-"""A plan is decided when it has its name."""
+"""A commit plan takes effect when its file has its final name."""
 
 import random
 
@@ -11,7 +11,7 @@ from warren.store.staged.commit_plan import CommitPlan, open_plan, write_plan
 PLAN = CommitPlan(number=9, query="ü", batch=3, user="u", stages=[4, 2], rows=10)
 
 
-def test_a_plan_comes_back_after_a_power_cut() -> None:
+def test_a_plan_survives_a_power_cut() -> None:
     there = SimulatedDisk(random.Random(0))
     write_plan(there, PLAN)
     there.lose_power()
@@ -19,7 +19,7 @@ def test_a_plan_comes_back_after_a_power_cut() -> None:
 
 
 @pytest.mark.parametrize("place", [0, 8, 30])
-def test_a_damaged_plan_is_none(place: int) -> None:
+def test_a_damaged_plan_is_ignored(place: int) -> None:
     there = SimulatedDisk(random.Random(0))
     write_plan(there, PLAN)
     there.flip_bit(PLAN.name, place)

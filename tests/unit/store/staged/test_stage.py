@@ -1,4 +1,4 @@
-"""A stage is whole or not there, and what is damaged in it is told."""
+"""A stage is complete or absent, and damage in it is reported."""
 
 import random
 from array import array
@@ -46,7 +46,7 @@ def bodies(there: SimulatedDisk, stage: Stage) -> list[bytes]:
     return found
 
 
-def test_rows_come_back_after_a_power_cut_as_they_were_staged() -> None:
+def test_staged_rows_survive_a_power_cut() -> None:
     there = disk()
     texts = [b"%d" % number for number in range(STAGED_CHUNK_ROWS_MAX + 10)]
     made = staged(there, [row(text) for text in texts])
@@ -60,13 +60,13 @@ def test_rows_come_back_after_a_power_cut_as_they_were_staged() -> None:
     assert (message.routing_key, message.flags, message.priority) == ("q", PERSISTENT, 3)
 
 
-def test_a_large_row_has_a_chunk_of_its_own() -> None:
+def test_a_large_row_has_its_own_chunk() -> None:
     there = disk()
     made = staged(there, [row(b"1"), row(bytes(1_000_000)), row(b"2")])
     assert [len(body) for body in bodies(there, made)] == [1, 1_000_000, 1]
 
 
-def test_nothing_has_its_name_before_it_is_finished() -> None:
+def test_a_stage_has_its_final_name_only_when_it_is_finished() -> None:
     there = disk()
     writer = StageWriter(there, 1, DESCRIPTION, SALT)
     writer.add(row(b"body"))
@@ -76,7 +76,7 @@ def test_nothing_has_its_name_before_it_is_finished() -> None:
     assert not there.names()
 
 
-def test_what_is_verified_is_whole_and_all_its_addresses_are_asked_about() -> None:
+def test_verification_reads_the_whole_stage_and_checks_every_address() -> None:
     there = disk()
     made = staged(there, [row(b"1", "a"), row(b"2", "b"), row(b"3", "a")])
     asked: list[bytes] = []
@@ -85,7 +85,7 @@ def test_what_is_verified_is_whole_and_all_its_addresses_are_asked_about() -> No
 
 
 @pytest.mark.parametrize("place", [0, 20, -10])
-def test_a_stage_with_a_damaged_head_or_end_is_none(place: int) -> None:
+def test_a_stage_with_a_damaged_header_or_end_is_absent(place: int) -> None:
     there = disk()
     made = staged(there, [row(b"body")])
     there.flip_bit(made.name, place % made.size)
@@ -93,7 +93,7 @@ def test_a_stage_with_a_damaged_head_or_end_is_none(place: int) -> None:
         open_stage(there, 1, made.size)
 
 
-def test_damaged_rows_are_found_before_anything_is_decided() -> None:
+def test_damaged_rows_are_found_before_the_commit_is_decided() -> None:
     there = disk()
     made = staged(there, [row(b"body")])
     there.flip_bit(made.name, made.end - 2)
@@ -101,7 +101,7 @@ def test_damaged_rows_are_found_before_anything_is_decided() -> None:
         verify(there, open_stage(there, 1, made.size), lambda _: None)
 
 
-def test_a_stage_that_is_cut_short_is_none() -> None:
+def test_a_truncated_stage_is_absent() -> None:
     there = disk()
     made = staged(there, [row(b"body")])
     with pytest.raises(StoreFileError, match="the end of the stage is damaged"):
@@ -116,7 +116,7 @@ def test_a_newer_format_is_refused() -> None:
         open_stage(there, 1, made.size)
 
 
-def test_rows_that_are_alike_come_back_as_if_they_had_come_one_by_one() -> None:
+def test_similar_rows_are_read_as_if_they_were_staged_singly() -> None:
     there = disk()
     texts = [b"%d" % number * (number % 300) for number in range(STAGED_CHUNK_ROWS_MAX + 500)]
     ends = array("I", accumulate(map(len, texts), initial=0))

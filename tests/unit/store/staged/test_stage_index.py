@@ -1,4 +1,4 @@
-"""What is staged, and what a start finds of it."""
+"""The index of stages, and what a start finds of it."""
 
 import errno
 import random
@@ -39,7 +39,7 @@ def plan(number: int, *stages: int) -> CommitPlan:
     return CommitPlan(number=number, query="q", batch=7, user="u", stages=list(stages), rows=len(stages))
 
 
-def test_what_was_staged_is_found_by_its_batch_partition_and_attempt() -> None:
+def test_a_stage_is_found_by_its_batch_partition_and_attempt() -> None:
     there = disk()
     made = [staged(there, 1), staged(there, 2, partition=1), staged(there, 3, batch=8)]
     stage_index = opened(there)
@@ -50,7 +50,7 @@ def test_what_was_staged_is_found_by_its_batch_partition_and_attempt() -> None:
     assert stage_index.new_number() == 4
 
 
-def test_what_is_staged_again_takes_the_place_of_what_was_there() -> None:
+def test_staging_again_replaces_the_earlier_stage() -> None:
     there = disk()
     stage_index = StageIndex()
     assert stage_index.add(staged(there, 1)) == []
@@ -58,23 +58,23 @@ def test_what_is_staged_again_takes_the_place_of_what_was_there() -> None:
     assert stage_index.add(again) == [DeleteFile("00000001.stage")]
     assert stage_index.of("q", 7) == {(0, 0): again}
     assert (list(stage_index.stages), stage_index.octets) == ([2], again.size)
-    # Killed before the first was deleted.
+    # As if the process was killed before the first stage was deleted.
     stage_index = opened(there)
     assert (list(stage_index.stages), list(there.names())) == ([2], ["00000002.stage"])
 
 
-def test_what_is_not_finished_is_deleted_by_a_start() -> None:
+def test_unfinished_stages_are_deleted_at_a_start() -> None:
     there = disk()
     StageWriter(there, 5, DESCRIPTION, SALT)
     assert opened(there).stages == {}
     assert not there.names()
 
 
-def test_a_batch_that_is_decided_keeps_the_stages_that_it_was_decided_with() -> None:
+def test_a_decided_batch_keeps_the_stages_of_its_plan() -> None:
     there = disk()
     staged(there, 1)
     write_plan(there, plan(2, 1))
-    # Staged again when it was decided already, and killed before that was refused.
+    # Staged again after the decision, and killed before that was refused.
     staged(there, 3)
     stage_index = opened(there)
     assert stage_index.plans == {"q": plan(2, 1)}
@@ -82,7 +82,7 @@ def test_a_batch_that_is_decided_keeps_the_stages_that_it_was_decided_with() -> 
     assert sorted(there.names()) == ["00000001.stage", "00000002.plan"]
 
 
-def test_a_plan_goes_before_its_stages_do() -> None:
+def test_a_plan_is_deleted_before_its_stages() -> None:
     there = disk()
     made = plan(3, 1)
     stage_index = StageIndex(3)
@@ -102,7 +102,7 @@ def test_a_plan_goes_before_its_stages_do() -> None:
     )
 
 
-def test_what_is_damaged_is_told_and_left_alone() -> None:
+def test_damaged_files_are_reported_and_left_in_place() -> None:
     there = disk()
     staged(there, 1)
     staged(there, 2, partition=1)
@@ -116,7 +116,7 @@ def test_what_is_damaged_is_told_and_left_alone() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_plan_that_a_start_has_found_is_there_when_the_power_fails_after_it(seed: int) -> None:
+def test_a_plan_found_at_a_start_survives_a_later_power_cut(seed: int) -> None:
     there = SimulatedDisk(random.Random(seed))
     staged(there, 1)
     there.fault = (SyncDirectory, errno.EIO)

@@ -1,4 +1,4 @@
-"""Which filter values a chunk may have: never one too few, seldom one too many."""
+"""Bloom filters of the filter values of chunks: no false negatives, few false positives."""
 
 import random
 
@@ -41,22 +41,22 @@ def chunk(*values: object, first: int = 0) -> Chunk:
         (["eu", None], ["apac"], False, False),
         ([None], ["eu"], False, False),
         ([None], ["eu"], True, True),
-        # RabbitMQ takes an empty value for none.
+        # RabbitMQ treats an empty value as none.
         ([""], ["eu"], True, True),
         ([None], [""], False, True),
         (["z\u00fcrich", "\udcff"], ["\udcff"], False, True),
-        # What is no text is no value, and is there all the same.
+        # A value that is not a string does not count as a filter value.
         ([5], ["5"], True, False),
     ],
 )
-def test_a_chunk_has_what_its_messages_have(
+def test_a_filter_contains_the_values_of_its_messages(
     values: list[object], wanted: list[str], unfiltered: bool, may_be: bool
 ) -> None:
     bloom_filter = bloom_filter_of(chunk(*values))
     assert FilterMatcher(wanted, has_unfiltered=unfiltered).may_match(bloom_filter) is may_be
 
 
-def test_what_is_there_is_always_found_and_little_else() -> None:
+def test_every_value_is_found_and_few_others_are() -> None:
     chance = random.Random(5)
     values = {f"customer-{chance.randrange(10**9)}" for _ in range(150)}
     others = [f"other-{chance.randrange(10**9)}" for _ in range(2_000)]
@@ -67,22 +67,22 @@ def test_what_is_there_is_always_found_and_little_else() -> None:
     assert bloom_filter.bit_length() <= STREAM_BLOOM_BITS
 
 
-def test_no_value_takes_the_bit_of_those_that_have_none() -> None:
+def test_no_value_has_the_bit_of_messages_without_a_value() -> None:
     assert not any(bloom_bits(f"v{number}") & 1 for number in range(20_000))
 
 
-def test_a_value_that_only_looks_like_one_is_none() -> None:
+def test_a_header_that_resembles_a_filter_value_is_not_one() -> None:
     assert filter_value(sent(b"", headers={"a": "x-stream-filter-value"}).property_list) is None
     assert filter_value(sent(b"", headers={"a": b"\x15x-stream-filter-valueS"}).property_list) is None
 
 
 def noted(bloom_filters: BloomFilterCache, first: int, value: str, *, stream: int = 7) -> None:
-    """Have it known that two messages from `first` on have the filter value `value`."""
+    """Note that two messages from `first` on have the filter value `value`."""
     found = chunk(value, value, first=first)
     bloom_filters.note(stream, found, bloom_filter_of(found))
 
 
-def test_chunks_that_follow_each_other_and_are_alike_are_known_as_one() -> None:
+def test_equal_adjacent_chunks_are_one_run() -> None:
     bloom_filters = BloomFilterCache()
     eu, us = bloom_bits("eu"), bloom_bits("us")
     for first in (0, 2, 4):
@@ -90,13 +90,13 @@ def test_chunks_that_follow_each_other_and_are_alike_are_known_as_one() -> None:
     noted(bloom_filters, 6, "us")
     noted(bloom_filters, 8, "eu")
     assert [bloom_filters.of(7, first) for first in (0, 2, 6, 8)] == [(6, eu), None, (8, us), (10, eu)]
-    # Of another stream, and what is known already.
+    # A run of another stream, and one that is already known.
     noted(bloom_filters, 10, "eu", stream=8)
     noted(bloom_filters, 0, "eu")
     assert [bloom_filters.of(7, 0), bloom_filters.of(8, 10)] == [(6, eu), (12, eu)]
 
 
-def test_one_who_begins_within_a_run_knows_the_rest_of_it() -> None:
+def test_a_reader_that_begins_within_a_run_knows_the_rest_of_it() -> None:
     bloom_filters = BloomFilterCache()
     for first in (4, 6):
         noted(bloom_filters, first, "eu")
@@ -112,7 +112,7 @@ def test_one_who_begins_within_a_run_knows_the_rest_of_it() -> None:
     assert found[-1] == 10
 
 
-def test_whatever_is_noted_in_whatever_order_is_true() -> None:
+def test_notes_in_any_order_are_correct() -> None:
     chance = random.Random(11)
     for _ in range(200):
         values = [chance.choice(("eu", "us")) for _ in range(12)]
@@ -126,14 +126,14 @@ def test_whatever_is_noted_in_whatever_order_is_true() -> None:
                     assert {bloom_bits(value) for value in values[first : known[0] // 2]} == {known[1]}
 
 
-def test_so_many_runs_stay_known() -> None:
+def test_the_number_of_runs_is_bounded() -> None:
     bloom_filters = BloomFilterCache()
     for stream in range(STREAM_BLOOM_FILTERS_MAX):
         noted(bloom_filters, 0, "eu", stream=stream)
     assert bloom_filters.of(0, 0) == (2, bloom_bits("eu"))
     noted(bloom_filters, 0, "eu", stream=STREAM_BLOOM_FILTERS_MAX)
     assert bloom_filters.of(1, 0) is None
-    # Forgotten runs are not grown.
+    # Evicted runs are not extended.
     noted(bloom_filters, 2, "eu", stream=1)
     assert (bloom_filters.of(1, 0), bloom_filters.of(1, 2)) == (None, (4, bloom_bits("eu")))
     assert bloom_filters.of(0, 0) == (2, bloom_bits("eu"))

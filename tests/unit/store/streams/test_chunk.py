@@ -1,4 +1,4 @@
-"""Chunks: what is put in comes out, and nothing else passes for one."""
+"""Chunks are decoded as they were encoded, and anything else is refused."""
 
 import pytest
 from hypothesis import given
@@ -41,7 +41,7 @@ def read(octets: bytes, at: int = 0) -> Chunk:
 
 
 @given(some.lists(some.tuples(some.sampled_from("abc"), some.binary(max_size=300)), min_size=1))
-def test_every_message_comes_out_as_it_went_in(messages: list[tuple[str, bytes]]) -> None:
+def test_every_message_is_decoded_as_it_was_encoded(messages: list[tuple[str, bytes]]) -> None:
     octets = built([message(key, body) for key, body in messages], first=5)
     chunk = read(b"before" + octets + b"behind", at=6)
     assert (chunk.first, chunk.count, chunk.end, chunk.time) == (5, len(messages), 5 + len(messages), NOW)
@@ -58,16 +58,16 @@ def test_flags_and_priority_are_those_of_the_message() -> None:
     assert (found.flags, found.priority, found.property_list) == (HAS_HEADERS, 9, b"\x20\0\0\0\0\0")
 
 
-def test_what_messages_have_in_common_is_there_once() -> None:
+def test_common_parts_of_messages_are_stored_once() -> None:
     alike = read(built([message("a", bytes((n,))) for n in range(100)]))
     assert len(alike.shapes) == 1
-    # One end of four octets and one octet of body for each.
+    # For each message four bytes for the end offset, and one byte of body.
     assert alike.size < HEAD_SIZE + 100 * 5 + 30
     mixed = read(built([message(f"k{n % 3}", b"") for n in range(100)]))
     assert len(mixed.shapes) == 3
 
 
-def test_ends_are_what_a_column_of_binary_values_begins_with() -> None:
+def test_end_offsets_are_the_offsets_of_an_arrow_binary_column() -> None:
     chunk = read(built([message("a", b"one"), message("a", b""), message("b", b"three")]))
     assert list(chunk.ends) == [0, 3, 3, 8]
 
@@ -79,14 +79,14 @@ def test_a_head_of_which_an_octet_is_wrong_is_none(at: int) -> None:
     assert read_head(bytes(octets), 0, MARK, SEED) is None
 
 
-def test_a_head_of_another_file_or_cut_short_is_none() -> None:
+def test_a_header_of_another_file_or_a_truncated_one_is_refused() -> None:
     octets = built([message("a", b"body")])
     assert read_head(octets, 0, MARK, SEED + 1) is None
     assert read_head(octets, 0, MARK + 1, SEED) is None
     assert read_head(octets[: HEAD_SIZE - 1], 0, MARK, SEED) is None
 
 
-def test_a_body_that_is_harmed_or_cut_short_is_not_whole() -> None:
+def test_a_damaged_or_truncated_body_is_detected() -> None:
     octets = built([message("a", b"body")])
     head = read_head(octets, 0, MARK, SEED)
     assert head is not None

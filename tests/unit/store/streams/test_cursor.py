@@ -1,4 +1,4 @@
-"""Reading columns: the same messages as chunk by chunk, by fewer reads, and many small chunks as one."""
+"""Reading columns with a cursor: the messages of the log, with fewer reads, small chunks joined."""
 
 import random
 from collections.abc import Callable
@@ -13,12 +13,12 @@ from warren.store.streams.chunk import Chunk
 from warren.store.streams.span import Span
 from warren.store.streams.stream_log import StreamLog
 
-# A message as a row has it: its offset, address, time and body.
+# A message as a row: its offset, address, time and body.
 Row = tuple[int, bytes, int, bytes]
 
 
 def through(stream: Stream, start: int, end: int) -> list[Row]:
-    """What a reader of columns gets: what the cursor cannot read, the log is asked for."""
+    """The chunks that a cursor yields; those that it cannot read are read from the log."""
     log, cursor, found = stream.log, stream.log.cursor(), []
     while start < end:
         read = cursor.read(start, end) or log.read(start)
@@ -52,7 +52,7 @@ def chunk_by_chunk(log: StreamLog, start: int, end: int) -> list[Row]:
 
 
 def fill(stream: Stream, seed: int) -> None:
-    """Chunks of one message and of many, of one key and of several, with small bodies and large ones."""
+    """Chunks of one message and of many, of one key and of several, with small and large bodies."""
     chance = random.Random(seed)
     for time in range(150):
         count = chance.choice((0, 1, 1, 3, 40))
@@ -71,7 +71,7 @@ def fill(stream: Stream, seed: int) -> None:
 
 
 @pytest.mark.parametrize("segment_size", [20_000, 1_000_000, 500_000_000])
-def test_a_cursor_gives_what_the_log_gives(segment_size: int) -> None:
+def test_a_cursor_yields_the_messages_of_the_log(segment_size: int) -> None:
     stream = Stream(segment_size=segment_size)
     fill(stream, segment_size)
     end = stream.log.committed
@@ -82,7 +82,7 @@ def test_a_cursor_gives_what_the_log_gives(segment_size: int) -> None:
         assert through(stream, low, high) == chunk_by_chunk(stream.log, low, high)
 
 
-def test_small_chunks_are_one() -> None:
+def test_small_chunks_are_joined() -> None:
     stream = Stream(segment_size=1_000_000)
     for number in range(300):
         stream.append(b"%d" % number, now=1_000 + number)
@@ -94,7 +94,7 @@ def test_small_chunks_are_one() -> None:
     assert stream.disk.read_count <= before + 2
 
 
-def test_what_is_taken_as_one_is_as_large_as_a_chunk_may_be() -> None:
+def test_joined_chunks_have_at_most_the_size_of_a_chunk() -> None:
     stream = Stream(segment_size=10_000_000)
     for _ in range(30):
         stream.append(bytes(30_000))
@@ -109,7 +109,7 @@ def test_what_is_taken_as_one_is_as_large_as_a_chunk_may_be() -> None:
     assert len(counts) <= 12
 
 
-def test_chunks_behind_the_end_are_left() -> None:
+def test_chunks_behind_the_end_are_not_read() -> None:
     stream = Stream(segment_size=1_000_000)
     for _ in range(10):
         stream.append(b"one", b"two")
@@ -119,7 +119,7 @@ def test_chunks_behind_the_end_are_left() -> None:
     assert (found.first, found.end) == (0, 6)
 
 
-def test_a_large_chunk_is_itself() -> None:
+def test_a_large_chunk_is_yielded_unchanged() -> None:
     stream = Stream(segment_size=10_000_000)
     stream.append(bytes(STREAM_READ_AHEAD_SIZE))
     stream.write()
@@ -142,7 +142,9 @@ def _unreadable(stream: Stream) -> None:
 
 
 @pytest.mark.parametrize(("hurt", "lost"), [(_flipped, 1), (_unreadable, 0)])
-def test_what_a_cursor_cannot_read_the_log_is_asked_for(hurt: Callable[[Stream], None], lost: int) -> None:
+def test_chunks_that_a_cursor_cannot_read_are_read_from_the_log(
+    hurt: Callable[[Stream], None], lost: int
+) -> None:
     stream = Stream(segment_size=1_000_000)
     for number in range(300):
         stream.append(b"%d" % number)

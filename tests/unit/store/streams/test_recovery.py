@@ -1,4 +1,4 @@
-"""Opening streams: what was torn goes, what is damaged is told, and offsets are never used twice."""
+"""Opening streams: torn data is removed, damage is reported, and offsets are never reused."""
 
 import random
 import tracemalloc
@@ -44,7 +44,7 @@ def append(disk: SimulatedDisk, log: StreamLog, body: bytes) -> None:
     log.written()
 
 
-def test_a_large_file_is_not_in_memory_while_it_is_opened(disk: SimulatedDisk) -> None:
+def test_a_large_file_is_not_loaded_into_memory_when_it_is_opened(disk: SimulatedDisk) -> None:
     log = StreamLog(NUMBER, files_of(disk), [])
     for n in range(200):
         append(disk, log, bytes((n,)) * 100_000)
@@ -66,7 +66,7 @@ def bodies(log: StreamLog) -> list[bytes]:
     return found
 
 
-def test_what_was_written_is_there_and_goes_on(disk: SimulatedDisk) -> None:
+def test_written_messages_are_recovered_and_more_can_be_appended(disk: SimulatedDisk) -> None:
     filled(disk)
     log = opened(disk).store.log(NUMBER)
     assert (log.next, len(bodies(log))) == (12, 12)
@@ -74,19 +74,19 @@ def test_what_was_written_is_there_and_goes_on(disk: SimulatedDisk) -> None:
     assert bodies(opened(disk).store.log(NUMBER))[-1] == b"more"
 
 
-def test_what_was_torn_is_zeroed(disk: SimulatedDisk) -> None:
+def test_a_torn_end_is_zeroed(disk: SimulatedDisk) -> None:
     log = filled(disk, 2, segment_size=100_000)
     segment = log.segments[-1]
     whole = disk.read(segment.name, 0, segment.size)
     append(disk, log, b"t" * 300)
-    # The head of the last batch has not reached the disk, the rest of it has.
+    # The header of the last batch did not reach the disk, the rest of it did.
     disk.files[segment.name].current[len(whole) : len(whole) + 20] = bytes(20)
     found = opened(disk)
     assert (found.store.log(NUMBER).next, found.damage) == (2, [])
     assert not any(disk.files[segment.name].current[len(whole) :])
 
 
-def test_a_segment_without_its_index_is_read_and_gets_one(disk: SimulatedDisk) -> None:
+def test_a_missing_index_is_rebuilt_from_the_segment(disk: SimulatedDisk) -> None:
     log = filled(disk)
     index = log.segments[0].index_name
     del disk.files[index]
@@ -95,14 +95,14 @@ def test_a_segment_without_its_index_is_read_and_gets_one(disk: SimulatedDisk) -
     assert index in disk.files
 
 
-def test_a_damaged_index_is_as_none(disk: SimulatedDisk) -> None:
+def test_a_damaged_index_is_rebuilt(disk: SimulatedDisk) -> None:
     log = filled(disk)
     disk.flip_bit(log.segments[0].index_name, 30)
     found = opened(disk)
     assert (len(bodies(found.store.log(NUMBER))), found.damage) == (12, [])
 
 
-def test_offsets_of_a_last_file_that_cannot_be_read_are_not_used_again(disk: SimulatedDisk) -> None:
+def test_offsets_of_an_unreadable_last_file_are_not_reused(disk: SimulatedDisk) -> None:
     log = filled(disk)
     last = log.segments[-1]
     disk.flip_bit(last.name, 1)
@@ -115,7 +115,7 @@ def test_offsets_of_a_last_file_that_cannot_be_read_are_not_used_again(disk: Sim
     assert bodies(opened(disk).store.log(NUMBER)) == bodies(log)
 
 
-def test_a_file_that_was_made_and_never_begun_is_no_damage(disk: SimulatedDisk) -> None:
+def test_a_created_but_unused_file_is_not_damage(disk: SimulatedDisk) -> None:
     log = filled(disk)
     name = segment_name(NUMBER, log.next)
     disk.files[name] = type(disk.files[log.segments[0].name])(HEAD_SIZE)
@@ -123,7 +123,7 @@ def test_a_file_that_was_made_and_never_begun_is_no_damage(disk: SimulatedDisk) 
     assert (found.damage, found.store.log(NUMBER).next, name in disk.files) == ([], 12, False)
 
 
-def test_files_of_streams_that_are_gone_are_deleted(disk: SimulatedDisk) -> None:
+def test_files_of_deleted_streams_are_deleted(disk: SimulatedDisk) -> None:
     filled(disk)
     assert not opened(disk, number=99).store.logs
     assert set(disk.names()) == {CATALOG}
@@ -141,7 +141,7 @@ def test_a_newer_format_is_refused(disk: SimulatedDisk) -> None:
 
 
 def known(disk: SimulatedDisk, count: int = 12, *, segment_size: int = 1_000) -> StreamLog:
-    """A stream of so many messages, of which the catalog knows."""
+    """A stream of `count` messages that the catalog lists."""
     log = opened(disk).store.log(NUMBER)
     log.retention = Retention(segment_size=segment_size)
     for n in range(count):
@@ -154,7 +154,7 @@ def lost_of(found: RecoveredStreams) -> list[int | None]:
 
 
 @pytest.mark.parametrize("place", range(6))
-def test_a_file_that_is_gone_is_named_with_its_messages(disk: SimulatedDisk, place: int) -> None:
+def test_a_missing_file_is_reported_with_its_messages(disk: SimulatedDisk, place: int) -> None:
     log = known(disk)
     assert len(log.segments) == 6
     del disk.files[log.segments[place].name]
@@ -168,7 +168,7 @@ def test_a_file_that_is_gone_is_named_with_its_messages(disk: SimulatedDisk, pla
     assert bodies(opened(disk).store.log(NUMBER))[-1] == b"later"
 
 
-def test_a_stream_without_any_file_is_named(disk: SimulatedDisk) -> None:
+def test_a_stream_without_files_is_reported(disk: SimulatedDisk) -> None:
     known(disk)
     for name in list(disk.files):
         if name != CATALOG:
@@ -180,7 +180,7 @@ def test_a_stream_without_any_file_is_named(disk: SimulatedDisk) -> None:
 
 @pytest.mark.parametrize("place", [0, 2, 5])
 @pytest.mark.parametrize("left", [0, 20, HEAD_SIZE, 100, 400, 500])
-def test_what_is_cut_off_a_file_is_named_with_its_offsets(disk: SimulatedDisk, place: int, left: int) -> None:
+def test_a_truncated_file_is_reported_with_its_offsets(disk: SimulatedDisk, place: int, left: int) -> None:
     log = known(disk)
     name = log.segments[place].name
     del disk.files[name].current[left:]
@@ -190,7 +190,7 @@ def test_what_is_cut_off_a_file_is_named_with_its_offsets(disk: SimulatedDisk, p
     assert name in disk.files
 
 
-def test_a_damaged_last_chunk_that_was_synced_is_named_and_not_zeroed(disk: SimulatedDisk) -> None:
+def test_a_damaged_last_chunk_that_was_synced_is_reported_and_not_zeroed(disk: SimulatedDisk) -> None:
     log = known(disk, 3, segment_size=100_000)
     segment = log.segments[-1]
     disk.flip_bit(segment.name, segment.size - 100)
@@ -205,7 +205,7 @@ def test_a_damaged_last_chunk_that_was_synced_is_named_and_not_zeroed(disk: Simu
     assert [body[:5] for body in bodies(left)] == [bytes(5), b"\1" * 5, b"later"]
 
 
-def test_what_retention_has_given_up_is_no_loss(disk: SimulatedDisk) -> None:
+def test_messages_removed_by_retention_are_not_a_loss(disk: SimulatedDisk) -> None:
     log = known(disk)
     log.retention = Retention(octets_max=2_000, segment_size=1_000)
     log.trim(0)
@@ -215,7 +215,7 @@ def test_what_retention_has_given_up_is_no_loss(disk: SimulatedDisk) -> None:
     assert (found.damage, found.store.log(NUMBER).first > 0) == ([], True)
 
 
-def test_a_damaged_chunk_is_told_with_all_of_its_messages(disk: SimulatedDisk) -> None:
+def test_a_damaged_chunk_is_reported_with_all_its_messages(disk: SimulatedDisk) -> None:
     log = opened(disk).store.log(NUMBER)
     for _ in range(3):
         for n in range(50):

@@ -1,4 +1,4 @@
-"""One stream: offsets, reading from anywhere, segments, and what is given up."""
+"""The log of one stream: offsets, reads, segments, and retention."""
 
 import random
 from collections.abc import Callable
@@ -18,7 +18,7 @@ NUMBER = 7
 
 
 class Stream:
-    """A log on a disk of its own that does everything at once."""
+    """A log on its own disk, which performs every operation at once."""
 
     def __init__(self, *, segment_size: int = 1_000, **retention: int | None) -> None:
         self.disk = SimulatedDisk(random.Random(1))
@@ -30,7 +30,7 @@ class Stream:
         self.log.retention = Retention(segment_size=segment_size, **retention)
 
     def reopen(self) -> None:
-        """Have what was read and written out of memory."""
+        """Drop the caches of reads and writes."""
         self.files = replace(self.files, cache=ChunkCache())
         self.log = StreamLog(NUMBER, self.files, self.log.segments)
 
@@ -51,7 +51,7 @@ class Stream:
         return found
 
 
-def test_what_is_not_written_cannot_be_read() -> None:
+def test_unwritten_messages_cannot_be_read() -> None:
     stream = Stream()
     told: list[int] = []
     stream.log.listener = lambda: told.append(stream.log.committed)
@@ -63,7 +63,7 @@ def test_what_is_not_written_cannot_be_read() -> None:
     assert stream.log.read(2) is None
 
 
-def test_a_full_segment_is_followed_by_another_and_has_an_index() -> None:
+def test_a_full_segment_gets_an_index_and_a_successor() -> None:
     stream = Stream()
     sent = [bytes((n,)) * 300 for n in range(20)]
     for body in sent:
@@ -81,7 +81,7 @@ def test_a_full_segment_is_followed_by_another_and_has_an_index() -> None:
     assert stream.log.octets == sum(segment.size for segment in stream.log.segments)
 
 
-def test_what_was_read_along_is_not_read_again() -> None:
+def test_prefetched_chunks_are_not_read_again() -> None:
     stream = Stream(segment_size=100_000)
     for n in range(50):
         stream.append(bytes((n,)))
@@ -92,7 +92,7 @@ def test_what_was_read_along_is_not_read_again() -> None:
     assert stream.disk.read_count == before + 1
 
 
-def test_what_a_chunk_has_stays_known_when_the_chunk_does_not() -> None:
+def test_the_filter_of_a_chunk_stays_known_after_the_chunk_is_evicted() -> None:
     stream = Stream()
     stream.append(b"one", b"two")
     stream.write()
@@ -111,7 +111,7 @@ def test_what_a_chunk_has_stays_known_when_the_chunk_does_not() -> None:
 @pytest.mark.parametrize(
     ("time", "offset"), [(0, 0), (1_000, 0), (1_001, 1), (1_900, 9), (1_901, 10), (9_999, 10)]
 )
-def test_a_time_leads_to_the_first_chunk_that_is_not_older(time: int, offset: int) -> None:
+def test_a_time_resolves_to_the_first_chunk_that_is_not_older(time: int, offset: int) -> None:
     stream = Stream(segment_size=200)
     for n in range(10):
         stream.append(b"x" * 40, now=1_000 + 100 * n)
@@ -120,7 +120,7 @@ def test_a_time_leads_to_the_first_chunk_that_is_not_older(time: int, offset: in
     assert stream.log.offset_at(time) == offset
 
 
-def test_times_of_chunks_never_go_back_whatever_the_clock_does() -> None:
+def test_chunk_times_never_decrease_when_the_clock_does() -> None:
     stream = Stream(segment_size=200)
     for now in (5_000, 6_000, 1_000, 2_000):
         stream.append(b"x" * 40, now=now)
@@ -137,7 +137,7 @@ def _filled(stream: Stream) -> None:
         stream.write()
 
 
-def test_more_than_is_to_be_kept_is_given_up_segment_by_segment() -> None:
+def test_retention_removes_whole_segments() -> None:
     stream = Stream(octets_max=2_000)
     _filled(stream)
     stream.log.trim(12_000)
@@ -147,11 +147,11 @@ def test_more_than_is_to_be_kept_is_given_up_segment_by_segment() -> None:
     assert {stream_of(name.partition(".")[0])[1] for name in stream.disk.names()} == {
         segment.first for segment in stream.log.segments
     }
-    # Who asks for what is gone gets what is there.
+    # A read of a removed offset begins at the first that exists.
     assert len(stream.bodies(0)) == 12 - stream.log.first
 
 
-def test_what_is_too_old_is_given_up_but_for_the_last_segment() -> None:
+def test_old_segments_are_removed_except_the_last() -> None:
     stream = Stream(age_ms_max=5_000)
     _filled(stream)
     stream.log.trim(12_000)
@@ -161,7 +161,7 @@ def test_what_is_too_old_is_given_up_but_for_the_last_segment() -> None:
     assert stream.log.next == 12
 
 
-def test_a_stream_that_is_gone_leaves_no_file() -> None:
+def test_a_deleted_stream_leaves_no_file() -> None:
     stream = Stream()
     _filled(stream)
     stream.append(b"never written")
@@ -179,14 +179,14 @@ def _hurt(stream: Stream, hurt: Callable[[SimulatedDisk, StreamSegment], None]) 
     return stream.bodies()
 
 
-def test_a_damaged_chunk_is_told_and_the_rest_is_read() -> None:
+def test_a_damaged_chunk_is_reported_and_the_others_are_read() -> None:
     stream = Stream()
     found = _hurt(stream, lambda disk, segment: disk.flip_bit(segment.name, 200))
     assert len(found) == 11
     assert "the messages from offset 2 to 2 are damaged" in str(stream.reported[0])
 
 
-def test_a_file_that_cannot_be_read_is_told_and_the_rest_is_read() -> None:
+def test_an_unreadable_file_is_reported_and_the_others_are_read() -> None:
     stream = Stream()
     found = _hurt(stream, lambda disk, segment: disk.unreadable.update({segment.name: range(10_000)}))
     assert len(found) == 12 - (stream.log.segments[1].end - stream.log.segments[1].first)

@@ -1,4 +1,4 @@
-"""Sequences of producers and offsets of consumers survive with the messages that they belong to."""
+"""Sequences of producers and offsets of consumers are as durable as the messages that they belong to."""
 
 import random
 from array import array
@@ -27,7 +27,7 @@ NUMBERS = st.integers(0, 2**64 - 1)
 
 
 class Stream:
-    """A stream that is opened again and again."""
+    """A stream that can be opened again."""
 
     def __init__(self, segment_size: int = 1_000) -> None:
         self.disk = SimulatedDisk(random.Random(1))
@@ -67,7 +67,7 @@ def message(body: bytes = b"", flags: int = 0) -> Message:
 
 
 @given(st.dictionaries(NAMES, NUMBERS, max_size=5), st.dictionaries(NAMES, NUMBERS, max_size=5))
-def test_what_is_known_comes_back(sequences: dict[str, int], offsets: dict[str, int]) -> None:
+def test_tracking_is_decoded_as_it_was_encoded(sequences: dict[str, int], offsets: dict[str, int]) -> None:
     known = Tracking()
     for name, number in sequences.items():
         known.set_sequence(name, number)
@@ -87,7 +87,7 @@ def test_what_is_known_comes_back(sequences: dict[str, int], offsets: dict[str, 
     assert (dict(found.sequences), dict(found.offsets)) == (sequences, offsets)
 
 
-def test_a_message_that_came_before_is_not_kept_again() -> None:
+def test_a_duplicate_message_is_not_stored() -> None:
     stream = Stream()
     assert [stream.send("p", sequence) for sequence in (5, 6, 6, 4)] == [0, 1, None, None]
     assert stream.send("other", 1) == 2
@@ -97,7 +97,7 @@ def test_a_message_that_came_before_is_not_kept_again() -> None:
     assert stream.count() == 3
 
 
-def test_sequences_and_offsets_are_known_after_a_start() -> None:
+def test_sequences_and_offsets_survive_a_restart() -> None:
     stream = Stream()
     stream.send("p", 0)
     stream.log.store_offset("c", 0)
@@ -109,7 +109,7 @@ def test_sequences_and_offsets_are_known_after_a_start() -> None:
     assert stream.send("p", 7) is None
 
 
-def test_an_offset_that_is_stored_alone_survives_and_is_no_message() -> None:
+def test_an_offset_stored_alone_survives_and_is_not_a_message() -> None:
     stream = Stream()
     stream.log.store_offset("c", 5)
     stream.write()
@@ -125,7 +125,7 @@ def test_an_offset_that_is_stored_alone_survives_and_is_no_message() -> None:
     assert (stream.open().stored_offset("c"), stream.count(), stream.log.next) == (6, 2, 2)
 
 
-def test_a_chunk_without_messages_is_not_taken_for_the_one_behind_it(
+def test_a_chunk_without_messages_does_not_hide_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("warren.store.streams.scan.STREAM_BLOCK_SIZE", 300)
@@ -137,14 +137,14 @@ def test_a_chunk_without_messages_is_not_taken_for_the_one_behind_it(
     stream.log.append(message(bytes(1_000)))
     stream.write()
     log = stream.open()
-    # The chunk behind the first is read along with it, and the one behind that is not.
+    # The second chunk was prefetched with the first; the third was not.
     for offset in (0, 1):
         chunk = log.read(offset)
         assert chunk is not None
         assert (chunk.first, chunk.count) == (offset, 1)
 
 
-def test_an_offset_that_is_known_already_writes_nothing() -> None:
+def test_storing_a_known_offset_writes_nothing() -> None:
     stream = Stream()
     stream.log.store_offset("c", 5)
     stream.write()
@@ -152,7 +152,7 @@ def test_an_offset_that_is_known_already_writes_nothing() -> None:
     assert not stream.log.has_work
 
 
-def test_each_file_begins_with_all_that_is_known() -> None:
+def test_each_file_begins_with_all_tracking() -> None:
     stream = Stream()
     stream.send("p", 3)
     stream.log.store_offset("c", 1)
@@ -169,7 +169,7 @@ def test_each_file_begins_with_all_that_is_known() -> None:
     assert (log.sequence_of("p"), log.stored_offset("c")) == (3, 1)
 
 
-def test_a_file_does_not_grow_for_ever_by_offsets_alone() -> None:
+def test_storing_offsets_alone_does_not_grow_a_file_without_bound() -> None:
     stream = Stream()
     stream.log.append(message())
     for offset in range(100):
@@ -183,10 +183,10 @@ def test_a_file_does_not_grow_for_ever_by_offsets_alone() -> None:
     assert stream.open().stored_offset("c") == 99
 
 
-def test_what_comes_behind_the_first_chunk_of_a_file_is_not_said_there(
+def test_the_tracking_at_the_start_of_a_file_contains_nothing_of_later_chunks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Else a producer whose later messages were torn off could not send them again."""
+    """Otherwise a producer whose later messages were torn off could not publish them again."""
     monkeypatch.setattr("warren.store.streams.stream_log.STREAM_CHUNK_SIZE", 100)
     stream = Stream(100_000)
     for sequence in range(8):
@@ -194,7 +194,7 @@ def test_what_comes_behind_the_first_chunk_of_a_file_is_not_said_there(
     steps = stream.log.take_batch()
     stream.disk.perform(steps)
     segment = stream.log.segments[0]
-    # The second chunk, and all behind it, is lost.
+    # The second chunk and everything behind it is lost.
     octets = stream.disk.files[segment.name].current
     second = octets.index(segment.salt[:4], HEAD_SIZE + 1)
     stream.disk.files[segment.name].current[second:] = bytes(len(octets) - second)
@@ -203,7 +203,7 @@ def test_what_comes_behind_the_first_chunk_of_a_file_is_not_said_there(
     assert 0 < log.next < 8
 
 
-def test_damage_of_what_is_known_is_told_and_costs_nothing_else() -> None:
+def test_damaged_tracking_is_reported_and_costs_nothing_else() -> None:
     stream = Stream(100_000)
     stream.send("p", 1, b"body")
     stream.write()
@@ -220,7 +220,7 @@ def test_damage_of_what_is_known_is_told_and_costs_nothing_else() -> None:
     assert (log.sequence_of("p"), log.sequence_of("q")) == (1, 2)
 
 
-def test_of_too_many_those_set_longest_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beyond_the_bound_the_entries_set_longest_ago_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracking_module, "STREAM_PRODUCERS_MAX", 2)
     monkeypatch.setattr(tracking_module, "STREAM_CONSUMERS_MAX", 2)
     stream = Stream()
@@ -233,7 +233,7 @@ def test_of_too_many_those_set_longest_ago_are_forgotten(monkeypatch: pytest.Mon
         assert [log.stored_offset(name) for name in "abc"] == [3, None, 4]
 
 
-def test_a_stream_that_is_given_up_writes_nothing_more() -> None:
+def test_a_deleted_stream_writes_nothing_more() -> None:
     stream = Stream()
     stream.log.append(message())
     stream.write()
@@ -243,7 +243,7 @@ def test_a_stream_that_is_given_up_writes_nothing_more() -> None:
     assert set(stream.disk.names()) == {CATALOG}
 
 
-def test_messages_that_differ_in_flags_alone_keep_theirs() -> None:
+def test_messages_that_differ_only_in_flags_keep_them() -> None:
     stream = Stream()
     for flags in (0, 32, 0):
         stream.log.append(message(flags=flags))
@@ -254,7 +254,7 @@ def test_messages_that_differ_in_flags_alone_keep_theirs() -> None:
 
 
 @pytest.mark.parametrize("known", [0, 1, 700, 1_499, 1_500])
-def test_of_a_run_that_comes_again_what_is_new_is_kept(known: int) -> None:
+def test_of_a_repeated_run_the_new_messages_are_stored(known: int) -> None:
     stream = Stream(segment_size=500_000)
     texts = [b"%d" % number * (number % 200) for number in range(1_500)]
     ends = array("I", accumulate(map(len, texts), initial=0))

@@ -1,4 +1,4 @@
-"""Commands of the stream protocol come back as they were, and are those of RabbitMQ."""
+"""Commands of the stream protocol are decoded as they were encoded, and equal those of RabbitMQ."""
 
 from dataclasses import fields as fields_of
 
@@ -72,7 +72,7 @@ def values_of(command):
 
 @pytest.mark.parametrize("command", ALL, ids=lambda command: command.__name__)
 @given(st.data())
-def test_a_command_comes_back_as_it_was(command, data):
+def test_a_command_is_decoded_as_it_was_encoded(command, data):
     sent = command(*(data.draw(strategy) for strategy in values_of(command)))
     correlation = data.draw(number(32)) if command.is_correlated else 0
     frame = sent.encode(correlation)
@@ -93,13 +93,13 @@ def test_any_octets_are_a_command_or_malformed(key, octets):
     [b"\0\x63\0\1\0\0\0\1", b"\0\x0f\0\2\0\0\0\1\0\0\0\0", b"\0\x17\0\1\0", b"\0\x02\0\1", b"\0"],
     ids=["unknown key", "unknown version", "too long", "from `publishing`", "cut short"],
 )
-def test_what_is_no_command_is_malformed(frame):
+def test_an_invalid_command_is_malformed(frame):
     with pytest.raises(MalformedFrame):
         decode(frame)
 
 
-def test_transcripts_of_rabbitmq():
-    """What RabbitMQ 3.10.8 answered, and what it was sent."""
+def test_a_transcript_of_rabbitmq_is_decoded():
+    """Requests and the responses of RabbitMQ 3.10.8."""
     assert encode_response(CommandKey.CREATE, 6, ResponseCode.OK) == b"\0\0\0\x0a\x80\x0d\0\1\0\0\0\6\0\1"
     placements = (
         Placement("s1", ResponseCode.OK, 0, ()),

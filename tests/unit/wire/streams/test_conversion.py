@@ -1,4 +1,4 @@
-"""Nothing of an AMQP 1.0 message is lost, and what 0-9-1 has of it is what RabbitMQ shows."""
+"""AMQP 1.0 messages are stored without loss, and shown in AMQP 0-9-1 as RabbitMQ shows them."""
 
 from decimal import Decimal
 
@@ -41,7 +41,7 @@ def taken(message):
 
 
 def again(message):
-    """`message` as it is delivered after it was kept."""
+    """`message` as it is delivered after it was stored."""
     head, body, is_data = taken(message)
     properties = BasicProperties.decode_list(head.property_list)
     octets = write_head(properties, head.exchange, head.routing_key, is_kept=True)
@@ -59,12 +59,12 @@ HEADS = st.tuples(
 
 
 @given(HEADS, st.sampled_from([BODY, BODY + BODY, amqp1.encode_section(amqp1.VALUE, text("x"))]))
-def test_nothing_that_a_client_sent_is_lost(head, body):
+def test_no_part_of_a_message_is_lost(head, body):
     sent, got = head + body, again(head + body)
     found = amqp1.sections(sent)
     assert [each.code for each in amqp1.sections(got)] in (
         [each.code for each in found],
-        # An empty one says nothing.
+        # An empty section is equivalent to none.
         [each.code for each in found if not is_empty(sent, each)],
     )
     for each in amqp1.sections(got):
@@ -92,7 +92,7 @@ def trimmed(value):
 def test_any_octets_come_back(octets):
     got = again(octets)
     if got != octets:
-        # A data section that was written with more octets than it needs.
+        # A data section whose length uses more bytes than it needs.
         assert len(got) <= len(octets)
         assert taken(got)[1] == taken(octets)[1]
 
@@ -104,7 +104,7 @@ def test_octets_alone_have_no_properties():
     assert taken(long)[1:] == (bytes(300), True)
 
 
-def test_what_is_no_amqp_1_0_is_a_body():
+def test_a_message_that_is_not_amqp_1_0_is_a_body():
     head, body, is_data = taken(b"raw octets")
     assert (head.property_list, body, is_data) == (b"\0\0", b"raw octets", False)
     assert again(b"raw octets") == b"raw octets"
@@ -112,7 +112,7 @@ def test_what_is_no_amqp_1_0_is_a_body():
 
 
 def test_properties_are_those_that_rabbitmq_shows():
-    """Measured on RabbitMQ 3.10.8, with a consumer that speaks 0-9-1."""
+    """Measured with RabbitMQ 3.10.8 and a consumer of AMQP 0-9-1."""
     fields = (
         text("id"), ("binary", b"guest"), text("to"), text("subj"), text("reply"), text("corr"),
         symbol("text/plain"), symbol("gzip"), ("timestamp", 5), ("timestamp", 5500),
@@ -126,7 +126,7 @@ def test_properties_are_those_that_rabbitmq_shows():
     )  # fmt: skip
 
 
-def test_ids_that_are_no_text_have_their_types_in_headers():
+def test_ids_that_are_not_strings_have_their_types_in_headers():
     fields = (("ulong", 7), NULL, NULL, NULL, NULL, ("uuid", bytes(range(16))))
     message = section(amqp1.PROPERTIES, *fields) + BODY
     properties = BasicProperties.decode_list(taken(message)[0].property_list)
@@ -140,13 +140,13 @@ def test_ids_that_are_no_text_have_their_types_in_headers():
     assert BasicProperties.decode_list(taken(binary)[0].property_list).message_id == "/wA="
 
 
-def test_annotations_name_the_exchange_and_the_routing_key():
+def test_annotations_contain_the_exchange_and_the_routing_key():
     pairs = [(symbol("x-routing-key"), text("rk")), (symbol("x-exchange"), text("ex"))]
     head, _, _ = taken(section(amqp1.ANNOTATIONS, *pairs, (symbol("x-basic-priority"), ("ubyte", 4))) + BODY)
     assert (head.exchange, head.routing_key, head.priority, head.has_headers) == ("ex", "rk", 4, False)
 
 
-def test_what_was_published_with_0_9_1_is_what_rabbitmq_delivers():
+def test_messages_of_amqp_0_9_1_are_delivered_as_by_rabbitmq():
     properties = BasicProperties(
         content_type="text/plain", content_encoding="utf-8", delivery_mode=2, priority=3, correlation_id="c",
         headers={"s": "str", "i": Int32(5), "b": True, "l": 2**40, "by": b"\xff", "n": None,
@@ -154,7 +154,7 @@ def test_what_was_published_with_0_9_1_is_what_rabbitmq_delivers():
         reply_to="r", expiration="1000", message_id="m", timestamp=1234, type="t", user_id="guest",
         app_id="app",
     )  # fmt: skip
-    # But for the trailing nulls and a longer form of true, octet by octet what RabbitMQ 3.10.8 sent.
+    # Byte by byte as sent by RabbitMQ 3.10.8, except trailing nulls and a longer encoding of true.
     assert write_head(properties, "amq.topic", "a.b", is_kept=False) == (
         b"\0Sr\xc1s\n\xa3\rx-routing-key\xa1\3a.b\xa3\nx-exchange\xa1\tamq.topic\xa3\x10x-basic-priorityP\3"
         b"\xa3\x15x-basic-delivery-modeP\2\xa3\x12x-basic-expiration\xa1\0041000"
@@ -164,7 +164,7 @@ def test_what_was_published_with_0_9_1_is_what_rabbitmq_delivers():
     )
 
 
-def test_a_body_of_other_sections_has_a_type_that_says_so():
+def test_a_body_of_other_sections_has_a_content_type_that_says_so():
     message = amqp1.encode_section(amqp1.VALUE, text("hi"))
     head, body, is_data = taken(message)
     assert BasicProperties.decode_list(head.property_list).type == SECTIONS_TYPE
@@ -172,14 +172,14 @@ def test_a_body_of_other_sections_has_a_type_that_says_so():
     assert again(message) == message
 
 
-def test_a_head_that_was_read_before_is_known():
+def test_a_repeated_header_is_cached():
     converter = MessageConverter()
     message = section(amqp1.PROPERTIES, text("id")) + BODY
     assert converter.split(message)[0] is converter.split(message)[0]
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "x-basic-app-id"])
-def test_what_does_not_fit_0_9_1_is_kept_beside(name):
+def test_parts_that_do_not_fit_amqp_0_9_1_are_stored_separately(name):
     pairs = [(text(name), text("y" * 300))]
     octets = section(amqp1.APPLICATION_PROPERTIES, *pairs)
     head = read_head(octets, is_data=True)
@@ -187,12 +187,12 @@ def test_what_does_not_fit_0_9_1_is_kept_beside(name):
     assert again(octets + BODY) == octets + BODY
 
 
-def test_a_client_cannot_pass_sections_of_its_own_off_as_kept():
+def test_a_client_cannot_forge_stored_sections():
     octets = section(amqp1.APPLICATION_PROPERTIES, (text(SECTIONS_HEADER), ("binary", b"evil")))
     assert again(octets + BODY) == octets + BODY
 
 
-def test_a_head_that_is_too_large_is_part_of_the_body():
+def test_a_header_that_is_too_large_becomes_part_of_the_body():
     octets = section(amqp1.APPLICATION_PROPERTIES, (text("x"), text("y" * 200_000)))
     head, body, is_data = taken(octets + BODY)
     assert (head.property_list, is_data) == (b"\0\0", False)

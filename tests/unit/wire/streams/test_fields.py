@@ -1,4 +1,4 @@
-"""Fields of commands."""
+"""Fields of stream protocol commands."""
 
 import pytest
 from hypothesis import given
@@ -10,31 +10,31 @@ from warren.wire.streams.fields import FieldReader, Offset
 
 
 @pytest.mark.parametrize(("kind", "octets"), [(fields.TEXT, b"\xff\xff"), (fields.OCTETS, b"\xff" * 4)])
-def test_none_is_read_as_empty(kind, octets):
+def test_a_null_string_is_decoded_as_empty(kind, octets):
     assert not kind.read(FieldReader(octets))
 
 
 @given(st.text(st.characters(exclude_categories=("Cs",)), max_size=100))
-def test_text_comes_back(text):
+def test_a_string_is_decoded_as_it_was_encoded(text):
     out = bytearray()
     fields.TEXT.write(out, text)
     assert fields.TEXT.read(FieldReader(bytes(out))) == text
 
 
-def test_the_offset_of_an_update_may_be_missing_or_have_a_value_too_many():
+def test_the_offset_of_an_update_may_be_missing_or_have_an_extra_value():
     for octets in (b"", b"\0\0", b"\0\0" + bytes(8)):
         reader = FieldReader(octets)
         assert fields.OPTIONAL_OFFSET.read(reader) == Offset(OffsetType.NONE)
         assert reader.is_at_end
 
 
-def test_a_count_that_is_a_lie_costs_nothing():
+def test_a_false_count_allocates_nothing():
     for kind in (fields.TEXTS, fields.PAIRS, fields.SEQUENCES, fields.VERSIONS):
         with pytest.raises(MalformedFrame):
             kind.read(FieldReader(b"\xff\xff\xff\xff\0\0\0\0"))
 
 
-def test_an_unknown_type_of_offset_is_refused():
+def test_an_unknown_offset_type_is_refused():
     with pytest.raises(MalformedFrame):
         fields.OFFSET.read(FieldReader(b"\0\6"))
 
@@ -47,7 +47,7 @@ def test_an_unknown_type_of_offset_is_refused():
         (Offset(OffsetType.TIMESTAMP, -1), b"\0\5" + b"\xff" * 8),
     ],
 )
-def test_offsets_have_a_value_if_their_type_wants_one(offset, octets):
+def test_offsets_have_a_value_if_their_type_requires_one(offset, octets):
     out = bytearray()
     fields.OFFSET.write(out, offset)
     assert bytes(out) == octets

@@ -11,7 +11,7 @@ FRAMES = st.lists(st.binary(min_size=4, max_size=50), max_size=10)
 
 
 @given(FRAMES, st.integers(1, 20))
-def test_frames_come_out_however_they_were_cut(frames, step):
+def test_frames_are_found_however_the_stream_was_cut(frames, step):
     reader = StreamFrameReader(1000)
     octets = b"".join(map(framed, frames))
     found = []
@@ -29,13 +29,13 @@ def test_a_frame_that_is_too_large_is_refused_by_its_size_alone():
         reader.next()
 
 
-def test_no_limit_is_zero():
+def test_zero_means_no_limit():
     reader = StreamFrameReader(0)
     reader.feed(framed(bytes(10_000_000)))
     assert len(reader.next()) == 10_000_000
 
 
-def test_a_frame_without_key_and_version_is_none():
+def test_a_frame_without_key_and_version_is_refused():
     reader = StreamFrameReader(100)
     reader.feed(b"\0\0\0\3abc")
     with pytest.raises(MalformedFrame):

@@ -1,4 +1,4 @@
-"""What a Publish carries."""
+"""The Publish command."""
 
 import gzip
 
@@ -32,7 +32,7 @@ def shown(publication):
     ),
     st.booleans(),
 )
-def test_what_was_published_comes_back(publisher, entries, is_zipped):
+def test_a_publish_is_decoded_as_it_was_encoded(publisher, entries, is_zipped):
     made = []
     for sequence, entry in entries:
         if isinstance(entry, list):
@@ -54,12 +54,12 @@ def test_any_octets_are_a_publish_or_malformed(octets):
             continue
 
 
-def test_a_transcript_of_rabbitmq():
+def test_a_transcript_of_rabbitmq_is_decoded():
     frame = b"\0\2\0\1\1\0\0\0\2" + b"\0\0\0\0\0\0\0\5\0\0\0\6\0Su\xa0\1a" + b"\0\0\0\0\0\0\0\6\0\0\0\0"
     assert shown(decode_publish(frame)) == (1, [(5, b"\0Su\xa0\1a"), (6, b"")])
 
 
-def test_version_2_has_a_filter_value_beside_each_message():
+def test_version_2_has_a_filter_value_with_each_message():
     frame = b"\0\2\0\2\1\0\0\0\2" + b"\0\0\0\0\0\0\0\5\0\3abc\0\0\0\1x" + b"\0\0\0\0\0\0\0\6\xff\xff\0\0\0\1y"
     publication = decode_publish(frame)
     assert shown(publication) == (1, [(5, b"x"), (6, b"y")])
@@ -68,18 +68,18 @@ def test_version_2_has_a_filter_value_beside_each_message():
         decode_publish(frame[:17] + b"\0\x40" + frame[19:])
 
 
-def test_other_entries_than_it_says_are_malformed():
+def test_a_wrong_number_of_entries_is_malformed():
     with pytest.raises(MalformedFrame, match="other entries"):
         decode_publish(b"\0\2\0\1\1\0\0\0\2\0\0\0\0\0\0\0\5\0\0\0\0")
 
 
-def test_a_batch_that_unpacks_to_more_than_it_says_is_not_unpacked_further():
+def test_a_batch_larger_than_declared_is_not_decompressed_further():
     octets = gzip.compress(bytes(50_000_000))
     with pytest.raises(MalformedFrame, match="another size"):
         SubEntryBatch(1, 1, 100, octets).messages()
 
 
-def test_a_batch_that_says_it_is_too_large_is_not_unpacked():
+def test_a_batch_that_declares_too_large_a_size_is_not_decompressed():
     with pytest.raises(MalformedFrame, match="octets"):
         SubEntryBatch(1, 1, STREAM_BATCH_SIZE_MAX + 1, gzip.compress(b"")).messages()
 
@@ -94,12 +94,12 @@ def test_a_batch_that_says_it_is_too_large_is_not_unpacked():
     ],
     ids=["count", "cut short", "no size", "no gzip"],
 )
-def test_a_batch_that_is_wrong_is_malformed(batch):
+def test_an_invalid_batch_is_malformed(batch):
     with pytest.raises(MalformedFrame):
         batch.messages()
 
 
-def test_a_batch_packed_otherwise_is_not_readable():
+def test_a_batch_with_another_compression_is_not_readable():
     assert [SubEntryBatch(kind, 0, 0, b"").is_readable for kind in range(5)] == [
         True,
         True,
