@@ -22,6 +22,8 @@ IS_BUILT = (Path(web_interface.__file__).parent / "static" / "index.html").exist
 TIMEOUT_MS = 15_000
 # Signing in begins with asking who is signed in, which nobody is.
 _EXPECTED = "401 (Unauthorized)"
+# Other suites may use the processor meanwhile.
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 def api(node: BrokerProcess, line: str, body: object = None) -> object:

@@ -81,7 +81,16 @@ def busy(node: BrokerProcess) -> Iterator[None]:
         publisher.close()
 
 
-@pytest.fixture(scope="module", params=[(p, w) for p in ("light", "dark") for w in (1280, 390)], ids=str)
+# Two have each theme and each width; the other combinations of both take as long again.
+LOOKS = [
+    ("light", 1280),
+    ("dark", 390),
+    pytest.param(("light", 390), marks=pytest.mark.long),
+    pytest.param(("dark", 1280), marks=pytest.mark.long),
+]
+
+
+@pytest.fixture(scope="module", params=LOOKS, ids=str)
 def visited(request: pytest.FixtureRequest, node: BrokerProcess, chromium: Chromium) -> Iterator[Visit]:
     palette, width = request.param
     with visit(node, chromium, palette=palette, width=width) as tab:

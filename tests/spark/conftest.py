@@ -49,7 +49,6 @@ def session(name: str, master: str = "local[2]") -> SparkSession:
         .appName(name)
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", QUICK_JAVA)
         .config("spark.executor.extraJavaOptions", QUICK_JAVA)
         .config("spark.executor.memory", "512m")
         .config("spark.sql.shuffle.partitions", "2")
@@ -66,7 +65,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Where every Java leaves its own: one that is killed clears nothing away."""
     folder = tmp_path_factory.mktemp("scratch")
     os.environ["SPARK_LOCAL_DIRS"] = str(folder)
-    os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={folder}"
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{QUICK_JAVA} -Djava.io.tmpdir={folder}"
     yield
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -74,6 +74,7 @@ def terminal(place: BrokerUnderTest, folder: Path, *arguments: str) -> Iterator[
         found.process.stdout.close()
 
 
+@pytest.mark.long
 def test_a_command_whose_reader_has_seen_enough_ends_without_a_word(
     warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
@@ -85,6 +86,7 @@ def test_a_command_whose_reader_has_seen_enough_ends_without_a_word(
         assert "ipe" not in (tmp_path / "stderr").read_text()
 
 
+@pytest.mark.long
 def test_a_query_that_is_watched_sees_what_comes_and_ends_quietly_by_ctrl_c(
     warren: BrokerUnderTest, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ def waiting(place: BrokerUnderTest, queue: str) -> list[bytes]:
     return [row["body"] for row in rows_of(place, queue)]
 
 
+@pytest.mark.long
 @pytest.mark.versions
 def test_reports_and_sql_run_on_spark_connect(warren: BrokerUnderTest) -> None:
     warren.declare("connect.dead")

@@ -15,6 +15,7 @@ import pyspark_warren
 SPARK_PIPELINES = Path(sys.executable).with_name("spark-pipelines")
 
 
+@pytest.mark.long
 @pytest.mark.versions
 @pytest.mark.since((4, 1), "declarative pipelines")
 @pytest.mark.skipif(

@@ -95,7 +95,7 @@ def warren_options(warren: BrokerUnderTest) -> dict[str, str]:
     return {"uri": warren.options["uri"], "management_uri": warren.options["managementUri"]}
 
 
-@pytest.fixture(scope="module", params=["delta", "parquet"])
+@pytest.fixture(scope="module", params=["delta", pytest.param("parquet", marks=pytest.mark.long)])
 def lake(
     request: pytest.FixtureRequest, spark: SparkSession, warren: BrokerUnderTest, store: ObjectStoreServer,
     tmp_path_factory: pytest.TempPathFactory,

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.spark.brokers import BrokerUnderTest
 from tests.spark.commands import COMMAND_S_MAX
 
@@ -31,6 +32,7 @@ spark.stop()
 """
 
 
+@pytest.mark.long
 def test_a_session_beside_a_broken_module_reads_a_queue_once_it_is_told_of_the_source(
     warren: BrokerUnderTest, tmp_path: Path
 ) -> None:

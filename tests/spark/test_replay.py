@@ -27,7 +27,7 @@ TYPED = '{"n":{"$I":5},"x-death":[{"count":2,"queue":"q"}]}'
 Replay = Callable[..., ReplayResult]
 
 
-@pytest.fixture(scope="module", params=["delta", "parquet"])
+@pytest.fixture(scope="module", params=["delta", pytest.param("parquet", marks=pytest.mark.long)])
 def lake(
     request: pytest.FixtureRequest,
     spark: SparkSession,
