@@ -1,4 +1,4 @@
-"""Asks a started broker over HTTP."""
+"""An HTTP client for the management API of a started broker."""
 
 import base64
 import http.client
@@ -16,7 +16,7 @@ TIMEOUT_S = 30
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back; `value` is the JSON in it, None if there is none."""
+    """An HTTP response; `value` is its parsed JSON, None if there is none."""
 
     status: int
     value: Any
@@ -24,12 +24,12 @@ class Answer:
 
     @property
     def reason(self) -> object:
-        """Why it was refused."""
+        """The reason of a refusal."""
         return self.value["reason"]
 
 
 class HttpClient:
-    """One user of one broker, over one connection that is kept."""
+    """An HTTP client for one user of one broker, with one persistent connection."""
 
     def __init__(self, node: BrokerProcess, user: str | None = "guest:guest") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
@@ -38,7 +38,7 @@ class HttpClient:
             self._headers["authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
 
     def ask(self, line: str, body: object = None, headers: Mapping[str, str] = {}) -> Answer:
-        """The answer to `line`, a method and what comes behind `/api`; octets are sent as they are."""
+        """The response to `line`, a method and the path after `/api`; a body of bytes is sent as it is."""
         method, path = line.split(" ", 1)
         octets = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         self._connection.request(method, "/api" + path, octets, {**self._headers, **headers})
@@ -48,7 +48,7 @@ class HttpClient:
         return Answer(response.status, json.loads(content) if is_json else None, dict(response.headers))
 
     def get(self, path: str) -> Any:
-        """What is at `path`, which must be there."""
+        """The value at `path`, which must exist."""
         answer = self.ask(f"GET {path}")
         assert answer.status == 200, answer
         return answer.value
@@ -58,22 +58,22 @@ class HttpClient:
         return self.ask(line, body).status
 
     def refusal(self, line: str, body: object = None) -> tuple[int, object]:
-        """The status, and why."""
+        """The status and the reason of a refusal."""
         answer = self.ask(line, body)
         return answer.status, answer.reason
 
     def close(self) -> None:
-        """Ask no more."""
+        """Close the connection."""
         self._connection.close()
 
 
 def quoted(name: str) -> str:
-    """`name` as one segment of a path."""
+    """`name` encoded as one segment of a path."""
     return quote(name, safe="")
 
 
 def get(node: BrokerProcess, path: str, protocol: str = "http") -> tuple[int, bytes]:
-    """What guest gets: status and body."""
+    """Status and body of a GET as guest."""
     with closing(
         http.client.HTTPConnection("127.0.0.1", node.ports[protocol], timeout=TIMEOUT_S)
     ) as connection:
@@ -84,12 +84,12 @@ def get(node: BrokerProcess, path: str, protocol: str = "http") -> tuple[int, by
 
 
 def states(node: BrokerProcess) -> list[str]:
-    """Of all connections."""
+    """The states of all connections."""
     return [connection["state"] for connection in json.loads(get(node, "/api/connections")[1])]
 
 
 def get_page(node: BrokerProcess, path: str) -> tuple[int, Mapping[str, str], bytes]:
-    """What anybody gets at `path`, which is not below `/api`: status, headers in lower case, and body."""
+    """An unauthenticated GET of `path`, which is not below `/api`: status, lower-case headers, and body."""
     with closing(
         http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
     ) as connection:

@@ -1,4 +1,4 @@
-"""Starts `warren serve` as a process of its own, as people do."""
+"""Starts `warren serve` as a process, as users do."""
 
 import os
 import re
@@ -23,7 +23,7 @@ class BrokerProcess:
     def __init__(
         self, arguments: list[str], environment: dict[str, str], descriptors: int | None = None
     ) -> None:
-        # What is given twice counts as given last.
+        # Of an option that is given twice, the last counts.
         free = ["--port", "0", "--management-port", "0", "--prometheus-port", "0", "--stream-port", "0"]
         command = [sys.executable, "-m", "warren.cli.main", "serve", "--host", "127.0.0.1", *free, *arguments]
         self.process = subprocess.Popen(
@@ -38,7 +38,7 @@ class BrokerProcess:
         self.ports: dict[str, int] = {}
 
     def wait_ready(self) -> None:
-        """Until it says so; an AssertionError with its log if it ends instead."""
+        """Wait for the ready message; raises an AssertionError with the log if the process ends instead."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.lines.append(line)
@@ -50,7 +50,7 @@ class BrokerProcess:
         raise AssertionError(f"ended with {self.process.wait()}: {''.join(self.lines)}")
 
     def wait_for(self, text: str) -> None:
-        """Until a line of its log has `text`."""
+        """Wait until a line of the log contains `text`."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.lines.append(line)
@@ -60,11 +60,11 @@ class BrokerProcess:
 
     @property
     def port(self) -> int:
-        """Where AMQP is spoken in the clear."""
+        """The port of AMQP without TLS."""
         return self.ports["amqp"]
 
     def stop(self) -> int:
-        """SIGTERM; the exit status. The rest of the log is added to `lines`."""
+        """Send SIGTERM; returns the exit status. The rest of the log is added to `lines`."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         assert self.process.stderr is not None
@@ -80,9 +80,9 @@ def _limit(descriptors: int) -> None:
 def broker(
     *arguments: str, config: Path | None = None, descriptors: int | None = None, **environment: str
 ) -> Iterator[BrokerProcess]:
-    """A broker that is ready, on free ports of the loopback interface; ends with the block.
+    """A ready broker on free loopback ports, stopped at the end of the block.
 
-    It has so many `descriptors` and no more, if that is said.
+    `descriptors` limits its file descriptors, if it is given.
     """
     more = ["--config", str(config)] if config else []
     started = BrokerProcess([*arguments, *more], environment, descriptors)
@@ -98,7 +98,7 @@ def broker(
 
 
 def refusal(*arguments: str, **environment: str) -> tuple[int, str]:
-    """Exit status and standard error of a broker that will not start."""
+    """Exit status and standard error of a broker that refuses to start."""
     started = BrokerProcess(list(arguments), environment)
     try:
         _, errors = started.process.communicate(timeout=STOP_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""A channel to a started broker, for tests that publish and must know that it arrived."""
+"""A channel with publisher confirms to a started broker."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +11,7 @@ from tests.integration.broker_process import BrokerProcess
 
 @contextmanager
 def channel_of(node: BrokerProcess) -> Iterator[BlockingChannel]:
-    """One with confirms, of a connection of its own; the broker may be gone when it ends."""
+    """A channel with confirms on its own connection; the broker may have ended before the block does."""
     connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
     channel = connection.channel()
     channel.confirm_delivery()

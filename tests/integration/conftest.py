@@ -1,4 +1,4 @@
-"""What many tests share: a broker with a data directory, guest who asks it over HTTP, a disk that fails."""
+"""Shared fixtures: a broker with a data directory, an HTTP client of guest, and a disk with faults."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ def client(node: BrokerProcess) -> Iterator[HttpClient]:
 
 @pytest.fixture
 def faults(tmp_path: Path) -> Faults:
-    """The disk's, in brokers that are started with its environment."""
+    """Disk faults in brokers that are started with its environment."""
     try:
         return Faults(tmp_path)
     except NoCompiler as missing:

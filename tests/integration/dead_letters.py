@@ -1,4 +1,4 @@
-"""Dead letters as clients make them, and jobs over HTTP that are waited for."""
+"""Dead letters made by clients, and jobs of the HTTP API that are awaited."""
 
 import json
 import time
@@ -19,7 +19,7 @@ JOB_S_MAX = 60
 
 @contextmanager
 def channel_of(node: BrokerProcess, **more: Any) -> Iterator[Channel]:
-    """A channel that has its publishes confirmed."""
+    """A channel with publisher confirms."""
     parameters = pika.ConnectionParameters("127.0.0.1", node.port, **more)
     with pika.BlockingConnection(parameters) as connection:
         channel = connection.channel()
@@ -28,14 +28,14 @@ def channel_of(node: BrokerProcess, **more: Any) -> Iterator[Channel]:
 
 
 def publish(channel: Channel, key: str, bodies: list[str], exchange: str = "", **more: Any) -> None:
-    """Persistent messages."""
+    """Publish persistent messages."""
     properties = pika.BasicProperties(delivery_mode=PERSISTENT, **more)
     for body in bodies:
         channel.basic_publish(exchange, key, body, properties)
 
 
 def take(channel: Channel, queue: str) -> list[tuple[Any, Any, str]]:
-    """Everything that is ready: method, properties and body of each."""
+    """Consume all ready messages: method, properties and body of each."""
     found = []
     while True:
         method, properties, body = channel.basic_get(queue, auto_ack=True)
@@ -45,12 +45,12 @@ def take(channel: Channel, queue: str) -> list[tuple[Any, Any, str]]:
 
 
 def bodies(channel: Channel, queue: str) -> list[str]:
-    """The bodies of everything that is ready."""
+    """The bodies of all ready messages."""
     return [body for _, _, body in take(channel, queue)]
 
 
 def reject(channel: Channel, queue: str) -> None:
-    """Have everything that is ready die."""
+    """Reject all ready messages, which dead-letters them."""
     while True:
         method, _, _ = channel.basic_get(queue)
         if method is None:
@@ -59,19 +59,19 @@ def reject(channel: Channel, queue: str) -> None:
 
 
 def path_of(queue: str, what: str) -> str:
-    """Where `what` of `queue` is."""
+    """The API path of `what` of `queue`."""
     return f"/warren/queues/%2F/{quoted(queue)}/{what}"
 
 
 def start(client: HttpClient, source: str, what: str, **order: Any) -> dict[str, Any]:
-    """The job that `order` starts with the queue `source`."""
+    """Start a job with the source `queue`; returns it."""
     answer = client.ask(f"POST {path_of(source, what)}", order)
     assert answer.status == 201, answer
     return answer.value
 
 
 def ended(client: HttpClient, job: dict[str, Any]) -> dict[str, Any]:
-    """`job` when it is over."""
+    """`job` when it has ended."""
     deadline = time.monotonic() + JOB_S_MAX
     while time.monotonic() < deadline:
         job = client.get(f"/warren/jobs/{job['id']}")
@@ -82,5 +82,5 @@ def ended(client: HttpClient, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def done(client: HttpClient, source: str, what: str, **order: Any) -> dict[str, Any]:
-    """What came of the job that `order` starts with the queue `source`."""
+    """The result of a job with the source `queue`."""
     return ended(client, start(client, source, what, **order))

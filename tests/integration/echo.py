@@ -1,4 +1,4 @@
-"""A small real client of the transport: answers every line, and obeys a few of them."""
+"""A small client of the transport: it echoes lines, and executes a few commands."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +15,7 @@ HANDSHAKE_MS = 200
 
 
 class Echo:
-    """Lines in, lines out. `hello` opens, `quit` ends, `crash` fails, `flood N` sends N octets."""
+    """Lines in, lines out. `hello` opens, `quit` ends, `crash` fails, `flood N` sends N bytes."""
 
     def __init__(self, peer: Peer, output_listener: OutputListener, now: int) -> None:
         self.peer = peer
@@ -41,12 +41,12 @@ class Echo:
 
     @property
     def changes(self) -> int:
-        """Always another number: it does not keep track, so it is looked at each time."""
+        """A different number at each call, so that the transport examines it each time."""
         self._looked_at += 1
         return self._looked_at
 
     def process_more(self, now: int, work: int) -> None:
-        """Nothing is ever left over."""
+        """No input is ever left over."""
 
     def receive(self, data: bytes, now: int, work: int) -> None:
         self.received += len(data)
@@ -93,7 +93,7 @@ class Echo:
 
 
 class EchoServer:
-    """A listener and every client it has made."""
+    """A listener and every connection that it has accepted."""
 
     def __init__(self, listener: Listener, loop_context: LoopContext, clients: list[Echo]) -> None:
         self.listener = listener
@@ -103,7 +103,7 @@ class EchoServer:
 
 
 async def was_dropped(reader: asyncio.StreamReader) -> bool:
-    """Wait for the end; True if it came, orderly or by a reset, without an octet before."""
+    """Wait for the end; True if the connection ended, orderly or by a reset, without data before."""
     try:
         return await reader.read() == b""
     except ConnectionError:

@@ -1,4 +1,4 @@
-"""A disk that fails on demand: faults.c, built here and loaded into the process of a broker."""
+"""A disk that fails on demand: faults.c is built here and preloaded into the broker process."""
 
 import fcntl
 import os
@@ -12,14 +12,14 @@ SOURCE = Path(__file__).with_name("faults.c")
 
 
 class NoCompiler(Exception):
-    """There is no C compiler, so no disk that fails on demand."""
+    """There is no C compiler, so faults cannot be injected."""
 
 
 class Faults:
-    """What fails in the processes that were started with `environment`."""
+    """The faults of processes that were started with `environment`."""
 
     def __init__(self, folder: Path) -> None:
-        """Build the library in `folder`; NoCompiler where that cannot be done."""
+        """Build the library in `folder`; raises NoCompiler if there is no compiler."""
         compiler = shutil.which("gcc") or shutil.which("cc")
         if compiler is None:
             raise NoCompiler("no C compiler, so no disk that fails on demand")
@@ -33,13 +33,13 @@ class Faults:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Meanwhile, what hangs by the rules of now does not come back."""
+        """Within the block, calls that hang by the present rules do not return."""
         with self._rules.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def set(self, *rules: str) -> None:
-        """From the next call on, obey `rules` (see faults.c) and no others."""
+        """From the next call on, apply `rules` (see faults.c) instead of the earlier ones."""
         new = self._rules.with_suffix(".new")
         new.write_text("".join(f"{rule}\n" for rule in rules))
         os.replace(new, self._rules)

@@ -1,4 +1,4 @@
-"""Reads a page of the guide as a reader would do it: files to write, commands to run, output to expect."""
+"""Reads a page of the guide as a user does: files to write, commands to run, expected output."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ BLOCK = re.compile(
 
 @dataclass(frozen=True)
 class Step:
-    """One fenced block: `file` if the page says to write it into one."""
+    """One fenced block; `file` is set if the page says to write it into a file."""
 
     language: str
     text: str
@@ -19,7 +19,7 @@ class Step:
 
 
 def steps(page: Path) -> list[Step]:
-    """The page's blocks in order; those without a language are to be read, not done."""
+    """The blocks of the page in order, except those without a language."""
     return [
         Step(found["language"], found["text"], found["file"] or "")
         for found in BLOCK.finditer(page.read_text(encoding="utf-8"))

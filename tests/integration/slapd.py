@@ -1,4 +1,4 @@
-"""Starts OpenLDAP's `slapd` with a small directory of its own, on a free port of the loopback interface."""
+"""Starts OpenLDAP's `slapd` with a small directory, on a free port of the loopback interface."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-# Debian has it where only administrators look.
+# Debian installs it in a directory that is not in the path of users.
 _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin", "/usr/libexec"])
 SLAPD = shutil.which("slapd", path=_PATH)
 _SCHEMAS = Path("/etc/ldap/schema")
@@ -41,12 +41,12 @@ access to * by users read by * none
 
 
 def is_there() -> bool:
-    """Whether it can be started."""
+    """Whether slapd is installed."""
     return SLAPD is not None and _SCHEMAS.is_dir() and _MODULES.is_dir()
 
 
 def people(*entries: str) -> str:
-    """A directory with these entries, in LDIF, below its suffix."""
+    """The entries of a directory in LDIF, below its suffix."""
     tops = (
         f"dn: {SUFFIX}\nobjectClass: dcObject\nobjectClass: organization\no: example\n",
         f"dn: ou=people,{SUFFIX}\nobjectClass: organizationalUnit\n",
@@ -58,7 +58,7 @@ def people(*entries: str) -> str:
 
 
 def person(name: str, password: str) -> str:
-    """Somebody who may log in, in LDIF; a backslash before a comma is theirs."""
+    """A user entry in LDIF; a comma in the name is escaped with a backslash."""
     plain = name.replace("\\", "")
     return (
         f"dn: uid={name},ou=people,{SUFFIX}\nobjectClass: inetOrgPerson\ncn: {plain}\nsn: {plain}\n"
@@ -67,13 +67,13 @@ def person(name: str, password: str) -> str:
 
 
 def group(name: str, *members: str) -> str:
-    """A group of people, in LDIF."""
+    """A group entry in LDIF."""
     lines = "".join(f"member: uid={member},ou=people,{SUFFIX}\n" for member in members)
     return f"dn: cn={name},ou=groups,{SUFFIX}\nobjectClass: groupOfNames\n{lines}"
 
 
 class Slapd:
-    """One of them; it may be stopped, and started again where it was."""
+    """A slapd process, which can be stopped and started again on its port."""
 
     def __init__(self, folder: Path, ldif: str, *, tls: str = "", is_tls_at_once: bool = False) -> None:
         (folder / "data").mkdir()
@@ -85,7 +85,7 @@ class Slapd:
         )
         (folder / "people.ldif").write_text(ldif)
         assert SLAPD is not None
-        # By this name it loads the directory, and ends.
+        # Under this name it loads the directory, and ends.
         command = ["-Ta", "-f", str(self._configuration), "-l", str(folder / "people.ldif")]
         subprocess.run([SLAPD, *command], check=True, capture_output=True, timeout=60)
         with socket.socket() as free:
@@ -95,7 +95,7 @@ class Slapd:
         self.start()
 
     def start(self) -> None:
-        """Be there, from now on."""
+        """Start the server."""
         assert SLAPD is not None
         address = f"{self._scheme}://127.0.0.1:{self.port}"
         with (self._folder / "slapd.log").open("ab") as log:
@@ -114,21 +114,21 @@ class Slapd:
 
     @property
     def log(self) -> str:
-        """What it was asked."""
+        """The log of requests."""
         return (self._folder / "slapd.log").read_text(errors="replace")
 
     def freeze(self) -> None:
-        """Take connections, and answer nothing."""
+        """Stop the process with a signal: connections are accepted by the kernel, requests not answered."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Answer again."""
+        """Continue after `freeze`."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """Be gone."""
+        """Stop the server."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -1,4 +1,4 @@
-"""Stages rows and commits them, as an executor and a driver do."""
+"""Stages rows and commits them, as executors and the driver of Spark do."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -38,18 +38,18 @@ class StagedQuery:
         self._vhost = quoted(vhost)
 
     def stage(self, batch: int, partition: int, octets: bytes, attempt: int = 0, **more: str) -> Answer:
-        """Leave rows."""
+        """Stage rows."""
         given = {"query": self._query, "batch": batch, "partition": partition, "attempt": attempt, **more}
         path = f"/warren/staged/{self._vhost}/{quoted(self._exchange)}?{urlencode(given)}"
         return self._client.ask(f"POST {path}", octets, {"content-type": ARROW_STREAM})
 
     def commit(self, batch: int, *partitions: int, attempt: int = 0) -> Answer:
-        """Publish what is staged of `partitions`."""
+        """Commit the staged `partitions`."""
         named = [{"partition": partition, "attempt": attempt} for partition in partitions]
         body = {"query": self._query, "batch": batch, "partitions": named}
         return self._client.ask(f"POST /warren/staged/{self._vhost}/commit", body)
 
     def discard(self, batch: int, **more: str) -> Answer:
-        """Give up what is staged."""
+        """Discard the staged rows."""
         query = urlencode({"query": self._query, "batch": batch, **more})
         return self._client.ask(f"DELETE /warren/staged/{self._vhost}?{query}")

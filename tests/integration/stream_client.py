@@ -1,4 +1,4 @@
-"""A client of the stream protocol that says what a test wants it to say."""
+"""A client of the stream protocol that sends the frames that a test asks for."""
 
 import socket
 import ssl
@@ -17,7 +17,7 @@ WAIT_S = 20
 
 
 class RawStreamClient:
-    """A client that says each frame when it is told to."""
+    """A stream client without automatic behaviour."""
 
     FIRST = Offset(Start.FIRST)
     HEARTBEAT_S = 0
@@ -32,9 +32,10 @@ class RawStreamClient:
         context: ssl.SSLContext | None = None,
         **properties: str,
     ) -> None:
-        """Signed in as `user`, with the name for a password unless there is one; with TLS for a `context`.
+        """Connect as `user`, with the name as the password unless one is given, and with TLS if there is a
+        `context`.
 
-        `properties` are what it says of itself.
+        `properties` are the client properties.
         """
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)
         if context is not None:
@@ -45,13 +46,13 @@ class RawStreamClient:
         self.authenticate(user, password or user)
         self.hear()
         self.say(commands.Tune(0, self.HEARTBEAT_S).encode())
-        # Where the broker says that it is reached.
+        # The advertised host and port.
         self.opened = self.ask(commands.Open(vhost))
         host, own = self._socket.getsockname()
         self.name = f"{host}:{own} -> 127.0.0.1:{port}"
 
     def authenticate(self, user: str, password: str, mechanism: str = "PLAIN") -> int:
-        """The code with which the broker answers."""
+        """The response code of an authentication."""
         response = b"\0%b\0%b" % (user.encode(), password.encode())
         return int.from_bytes(self.ask(commands.SaslAuthenticate(mechanism, response))[8:10], "big")
 
@@ -77,7 +78,7 @@ class RawStreamClient:
         self.say(framed(encode_publish(Publication(1, entries))))  # type: ignore[arg-type]
 
     def confirmed(self, count: int) -> set[int]:
-        """So many sequences that are safe, or more."""
+        """At least `count` confirmed sequences."""
         found: set[int] = set()
         while len(found) < count:
             frame = self.hear()
@@ -95,7 +96,7 @@ class RawStreamClient:
         return found
 
     def subscribe(self, number: int, stream: str, credit: int = 10, **properties: str) -> None:
-        """Have `stream` from its first message on."""
+        """Subscribe to `stream` from its first message."""
         self.ask(commands.Subscribe(number, stream, self.FIRST, credit, properties))
 
     def close(self) -> None:

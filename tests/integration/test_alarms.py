@@ -1,4 +1,4 @@
-"""A real broker that runs low on memory or disk, and the clients of it."""
+"""Memory and disk alarms of a real broker, as its clients experience them."""
 
 import json
 import signal
@@ -24,7 +24,7 @@ NO_DISK = "disk_free_limit.absolute = 1000000TB"
 
 
 class Client:
-    """A connection with two channels, and what it was told about being blocked."""
+    """A connection with two channels that records connection.blocked and connection.unblocked."""
 
     def __init__(self, port: int) -> None:
         self.connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", port))
@@ -37,7 +37,7 @@ class Client:
         self.consuming = self.connection.channel()
 
     def wait(self, is_so: Callable[[], bool]) -> None:
-        """Attend to what comes until something is so."""
+        """Process events until the condition holds."""
         for _ in range(WAIT_S_MAX * 10):
             if is_so():
                 return
@@ -47,7 +47,7 @@ class Client:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A broker with memory enough, until its configuration says otherwise."""
+    """A broker with enough memory, until its configuration says otherwise."""
     config = tmp_path / "warren.conf"
     config.write_text(MUCH)
     with broker("--data-dir", str(tmp_path / "data"), config=config) as started:
@@ -55,14 +55,14 @@ def node(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 
 def reconfigure(node: BrokerProcess, folder: Path, lines: str, expected: str) -> None:
-    """Have the broker read `lines`, and wait until its log says what came of it."""
+    """Replace the configuration, and wait until the log reports that it was read."""
     (folder / "warren.conf").write_text(lines)
     node.process.send_signal(signal.SIGHUP)
     node.wait_for(expected)
 
 
 def resources(node: BrokerProcess) -> list[str]:
-    """The alarms that are on, on whose names all agree who tell of them."""
+    """The alarms that are set, which the API, the metrics and the health check must agree on."""
     status, body = get(node, "/api/health/checks/alarms")
     assert get(node, "/api/health/checks/local-alarms")[0] == status
     found = json.loads(body)
@@ -82,7 +82,7 @@ def count(channel: BlockingChannel, queue: str) -> int:
     return channel.queue_declare(queue, passive=True).method.message_count
 
 
-def test_a_publisher_is_held_up_and_its_consumer_is_not(node: BrokerProcess, tmp_path: Path) -> None:
+def test_a_publisher_is_blocked_and_its_consumer_is_not(node: BrokerProcess, tmp_path: Path) -> None:
     client = Client(node.port)
     client.publishing.queue_declare("work")
     client.publishing.queue_declare("more")
@@ -118,7 +118,7 @@ def test_a_publisher_is_held_up_and_its_consumer_is_not(node: BrokerProcess, tmp
     client.connection.close()
 
 
-def test_who_publishes_by_hand_is_told_of_the_alarm_and_what_became_of_the_message(
+def test_publishers_in_the_api_are_told_of_the_alarm_and_the_result(
     node: BrokerProcess, tmp_path: Path
 ) -> None:
     asks = api.HttpClient(node)
@@ -127,7 +127,7 @@ def test_who_publishes_by_hand_is_told_of_the_alarm_and_what_became_of_the_messa
     body = {"routing_key": "by-hand", "properties": {}, "payload": "1", "payload_encoding": "string"}
     assert asks.ask(line, body).value == {"routed": True}
     reconfigure(node, tmp_path, f"{LITTLE}\n{NO_DISK}", "disk alarm set")
-    # As RabbitMQ: who publishes by HTTP is not held up.
+    # As in RabbitMQ, publishing over HTTP is not blocked.
     assert asks.ask(line, body).value == {"routed": True, "alarms": ["disk", "memory"]}
     assert asks.ask(line, body | {"routing_key": "none"}).value["routed"] is False
     publish = ("exchanges", "publish", "--uri", f"http://127.0.0.1:{node.ports['http']}", "", "by-hand", "2")
@@ -141,7 +141,7 @@ def test_who_publishes_by_hand_is_told_of_the_alarm_and_what_became_of_the_messa
     assert asks.get("/queues/%2f/by-hand?columns=messages") == {"messages": 4}
 
 
-def test_both_alarms_are_named_and_the_last_to_clear_lets_publishers_go_on(
+def test_both_alarms_are_named_and_publishers_resume_when_the_last_is_cleared(
     node: BrokerProcess, tmp_path: Path
 ) -> None:
     reconfigure(node, tmp_path, f"{LITTLE}\n{NO_DISK}", "disk alarm set")
@@ -159,7 +159,7 @@ def test_both_alarms_are_named_and_the_last_to_clear_lets_publishers_go_on(
     client.connection.close()
 
 
-def test_consumers_that_take_what_waits_clear_the_alarm(tmp_path: Path) -> None:
+def test_consuming_the_backlog_clears_the_alarm(tmp_path: Path) -> None:
     config = tmp_path / "warren.conf"
     config.write_text("vm_memory_high_watermark.absolute = 150MiB")
     body = bytes(100_000)
@@ -172,7 +172,7 @@ def test_consumers_that_take_what_waits_clear_the_alarm(tmp_path: Path) -> None:
             client.publishing.basic_publish("", "work", body)
             client.connection.process_data_events(0)
         client.wait(lambda: bool(client.told))
-        # On a connection of its own: the other one may have sent so much that it is not read any more.
+        # On its own connection: reading of the other one may be paused.
         other = Client(node.port)
         while client.told == ["low on memory"]:
             other.consuming.basic_get("work", auto_ack=True)
@@ -183,7 +183,7 @@ def test_consumers_that_take_what_waits_clear_the_alarm(tmp_path: Path) -> None:
             each.connection.close()
 
 
-def test_a_wrong_configuration_changes_nothing(node: BrokerProcess, tmp_path: Path) -> None:
+def test_an_invalid_configuration_changes_nothing(node: BrokerProcess, tmp_path: Path) -> None:
     reconfigure(node, tmp_path, "vm_memory_high_watermark.absolute = none of it", "thresholds are unchanged")
     assert resources(node) == []
     assert "must be a size" in node.lines[-1]

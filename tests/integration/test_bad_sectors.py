@@ -1,4 +1,4 @@
-"""Sectors of a disk that cannot be read or written any more cost what lies in them, and nothing else."""
+"""Unreadable or unwritable sectors cost the messages in them, and nothing else."""
 
 import errno
 from collections.abc import Callable, Iterator
@@ -26,12 +26,12 @@ from tests.integration.test_supervision import (
 __all__ = ["config"]
 
 FIRST = "00000001.segment"
-# More than a sector, so that one of them lies in the middle of a message.
+# Larger than a sector, so that a sector lies in the middle of a message.
 FILLING = "." * 20_000
 
 
 def filled(tmp_path: Path, config: Path) -> bytes:
-    """Three messages in one segment of a broker that was killed; answers what is in the file."""
+    """Three messages in one segment of a killed broker; returns the contents of the file."""
     with started(tmp_path, config) as node:
         channel = confirming(node.port, "a")
         for body in ("before", "within", "behind"):
@@ -41,7 +41,7 @@ def filled(tmp_path: Path, config: Path) -> bytes:
 
 
 def names_in(node: BrokerProcess) -> list[str]:
-    """What is in the queue, each without its filling; it stays there."""
+    """The messages of the queue, each without its padding; they stay in the queue."""
     channel = confirming(node.port, "a")
     found = [body.removesuffix(FILLING) for body, _ in taken(channel, "q")]
     channel.connection.close()
@@ -49,12 +49,12 @@ def names_in(node: BrokerProcess) -> list[str]:
 
 
 def damage_in(node: BrokerProcess) -> list[str]:
-    """What the log says is damaged, by octet."""
+    """The damage in the log, by byte offset."""
     lines = [line for line in node.lines if "vhost 'a' is running without its damaged data" in line]
     return [line.partition(f"{FIRST}, byte ")[2] for line in lines]
 
 
-def test_what_lies_around_a_sector_that_cannot_be_read_is_there(
+def test_messages_around_an_unreadable_sector_are_recovered(
     tmp_path: Path, config: Path, faults: Faults
 ) -> None:
     at = filled(tmp_path, config).index(b"within") + 10_000
@@ -70,14 +70,14 @@ def test_what_lies_around_a_sector_that_cannot_be_read_is_there(
     with started(tmp_path, config, **faults.environment) as node:
         assert names_in(node) == ["before", "behind", "later"]
         end(node)
-    # The file was left alone: what comes back to life is there again.
+    # The file was left in place: when the sector is readable again, so are its messages.
     faults.set()
     with started(tmp_path, config, **faults.environment) as node:
         assert names_in(node) == ["before", "within", "behind", "later"]
 
 
 @pytest.mark.parametrize("call", ["read", "open"])
-def test_a_segment_of_which_nothing_can_be_read_is_reported_and_the_virtual_host_opens(
+def test_an_entirely_unreadable_segment_is_reported_and_the_vhost_starts(
     tmp_path: Path, config: Path, faults: Faults, call: str
 ) -> None:
     filled(tmp_path, config)
@@ -90,7 +90,7 @@ def test_a_segment_of_which_nothing_can_be_read_is_reported_and_the_virtual_host
         assert names_in(node) == ["later"]
 
 
-def test_a_last_segment_that_cannot_be_sealed_is_left_alone(
+def test_a_last_segment_that_cannot_be_sealed_is_left_in_place(
     tmp_path: Path, config: Path, faults: Faults
 ) -> None:
     before = filled(tmp_path, config)
@@ -106,7 +106,7 @@ def test_a_last_segment_that_cannot_be_sealed_is_left_alone(
 
 
 def numbers_in(channel: BlockingChannel) -> Iterator[int]:
-    """What is handed out, until there is no more."""
+    """The messages that are delivered, until there are no more."""
     while True:
         method, _, body = channel.basic_get("q")
         if method is None:
@@ -115,20 +115,20 @@ def numbers_in(channel: BlockingChannel) -> Iterator[int]:
 
 
 def get_all(channel: BlockingChannel, found: list[int]) -> None:
-    """Go on asking, also when there is nothing."""
+    """Get messages repeatedly, also when there are none."""
     while True:
         found.extend(numbers_in(channel))
 
 
 def consume_all(channel: BlockingChannel, found: list[int]) -> None:
-    """Have everything delivered as fast as it goes."""
+    """Consume everything without prefetch."""
     for _, _, body in channel.consume("q"):
         found.append(int(body.rstrip(b"\0")))
 
 
 @pytest.mark.parametrize("take_all", [get_all, consume_all])
 @pytest.mark.parametrize("is_damaged", [True, False])
-def test_a_sector_that_goes_bad_under_a_broker_restarts_the_virtual_host_without_it(
+def test_a_sector_that_becomes_unreadable_restarts_the_vhost_without_its_messages(
     tmp_path: Path,
     config: Path,
     faults: Faults,
@@ -137,7 +137,7 @@ def test_a_sector_that_goes_bad_under_a_broker_restarts_the_virtual_host_without
 ) -> None:
     with started(tmp_path, config, **faults.environment) as node:
         channel = confirming(node.port, "a")
-        # So many that those in the second segment are on the disk only.
+        # So many messages that those in the second segment are on disk only.
         for number in range(40):
             channel.basic_publish("", "q", b"%d" % number + bytes(1_000_000), PERSISTENT)
         path = folder(tmp_path, "a") / "00000002.segment"
@@ -164,7 +164,7 @@ def test_a_sector_that_goes_bad_under_a_broker_restarts_the_virtual_host_without
             assert list(numbers_in(confirming(node.port, "a"))) == list(range(40))
 
 
-def test_whoever_gives_back_what_cannot_be_read_any_more_leaves_nothing_behind(
+def test_requeueing_an_unreadable_message_leaves_nothing_behind(
     tmp_path: Path, config: Path, faults: Faults
 ) -> None:
     with started(tmp_path, config, **faults.environment) as node:
@@ -178,7 +178,8 @@ def test_whoever_gives_back_what_cannot_be_read_any_more_leaves_nothing_behind(
         faults.set(f"read errno {errno.EIO} {path} {at}")
         found: list[int] = []
         waiting.basic_consume("q", lambda _channel, _method, _properties, body: found.append(len(body)))
-        # Messages that are whole in memory, then one that is not: all go to the one who waits.
+        # Messages that are complete in memory, then one that is not: all are delivered to the waiting
+        # consumer.
         holder.connection.close()
         with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as closed:
             waiting.start_consuming()

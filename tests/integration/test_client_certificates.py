@@ -1,4 +1,4 @@
-"""A broker that lets nobody in without a certificate, and all that come from a shell with one."""
+"""Commands against a broker that requires client certificates."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ TIMEOUT_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A started broker, and a folder with what its clients have."""
+    """A started broker, and a directory with certificates of its clients."""
 
     node: BrokerProcess
     folder: Path
@@ -38,7 +38,7 @@ class Place:
         return str(self.folder / name)
 
     def known(self) -> tuple[str, ...]:
-        """The options by which a command is let in."""
+        """The options with which a command is authenticated."""
         files = {"--cacert": "ca.pem", "--cert": "client.pem", "--key": "client.key"}
         return tuple(word for flag, name in files.items() for word in (flag, self.file(name)))
 
@@ -65,20 +65,20 @@ def asks(*arguments: str, environment: Mapping[str, str] | None = None) -> Resul
 
 
 def failure(result: Result, status: int) -> str:
-    """The one line in which a command says why it failed."""
+    """The one line that a failing command prints."""
     assert result.exit_code == status, result.output
     (line,) = result.stderr.splitlines()
     return line
 
 
-def test_commands_show_a_certificate(place: Place) -> None:
+def test_commands_present_a_certificate(place: Place) -> None:
     result = asks("whoami", "--uri", place.uri, *place.known(), "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["name"] == "guest"
     assert asks("health", "answering", "--uri", place.uri, *place.known()).exit_code == 0
 
 
-def test_the_environment_names_the_same_files(place: Place) -> None:
+def test_environment_variables_name_the_files(place: Place) -> None:
     encrypted = place.file("encrypted.key")
     command = ["openssl", "pkey", "-in", place.file("client.key"), "-aes256", "-passout", "pass:opens"]
     subprocess.run([*command, "-out", encrypted], check=True, timeout=TIMEOUT_S)
@@ -97,7 +97,7 @@ def test_the_environment_names_the_same_files(place: Place) -> None:
     assert asks("whoami", environment=environment | {"WARREN_INSECURE": "true"}).exit_code == 0
 
 
-def test_who_shows_no_certificate_or_a_wrong_one_is_told_what_to_do(place: Place) -> None:
+def test_a_missing_or_wrong_certificate_is_reported_with_advice(place: Place) -> None:
     at = ("whoami", "--uri", place.uri, "--cacert", place.file("ca.pem"))
     assert "set it with --cert and --key" in failure(asks(*at), 3)
     stranger = ("--cert", place.file("stranger.pem"), "--key", place.file("stranger.key"))
@@ -107,7 +107,7 @@ def test_who_shows_no_certificate_or_a_wrong_one_is_told_what_to_do(place: Place
     assert "set the trusted certificates with --cacert" in failure(asks("whoami", "--uri", place.uri), 3)
 
 
-def test_perf_checks_the_broker_and_shows_a_certificate(place: Place) -> None:
+def test_perf_verifies_the_broker_and_presents_a_certificate(place: Place) -> None:
     load = ("perf", "churn", "--processes", "1", "--duration", "0.2", "--quiet", "--uri", place.amqps)
     result = asks(*load, *place.known())
     assert result.exit_code == 0, result.output
@@ -116,7 +116,7 @@ def test_perf_checks_the_broker_and_shows_a_certificate(place: Place) -> None:
     assert "set the trusted certificates with --cacert" in failure(asks(*load), 1)
 
 
-def test_rabbitmqadmin_shows_a_certificate(place: Place) -> None:
+def test_rabbitmqadmin_presents_a_certificate(place: Place) -> None:
     def admin(*more: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [sys.executable, rabbitmqadmin.__file__, "-U", place.uri, *more, "list", "vhosts", "name"],

@@ -1,4 +1,4 @@
-"""Dead letters over HTTP as clients make them: seen by what they died of, sent back, and taken back."""
+"""Dead letters over HTTP: grouped by cause, redriven, and undone."""
 
 import time
 from collections.abc import Iterator
@@ -46,14 +46,14 @@ def channel(node: BrokerProcess) -> Iterator[Channel]:
 
 
 def wait_for(client: HttpClient, queue: str, count: int) -> None:
-    """Until so many dead letters are in `queue`."""
+    """Wait until `queue` contains this number of dead letters."""
     deadline = time.monotonic() + 10
     while client.get(path_of(queue, "dead-letters"))["dead_letters"] != count:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
-def test_dead_letters_are_grouped_by_where_and_why_they_died_first(
+def test_dead_letters_are_grouped_by_their_first_queue_and_reason(
     client: HttpClient, channel: Channel
 ) -> None:
     publish(channel, "order.new", ["a", "b"], "shop")
@@ -87,11 +87,11 @@ def test_dead_letters_are_grouped_by_where_and_why_they_died_first(
     assert [queue["name"] for queue in listed["items"]] == ["dead"]
     assert listed["items"][0]["groups"] == found["groups"]
     assert listed["items"][0]["messages"] == 7
-    # Nothing was touched.
+    # The queue is unchanged.
     assert not any(method.redelivered for method, _, _ in take(channel, "dead"))
 
 
-def test_a_queue_that_a_routing_key_leads_away_from_is_not_listed(
+def test_a_queue_that_is_not_reached_by_the_routing_key_is_not_listed(
     client: HttpClient, channel: Channel
 ) -> None:
     channel.exchange_declare("keyed", "direct")
@@ -106,7 +106,7 @@ def test_a_queue_that_a_routing_key_leads_away_from_is_not_listed(
     channel.exchange_delete("keyed")
 
 
-def test_dead_letters_go_back_to_the_queue_that_they_died_in_and_begin_anew(
+def test_dead_letters_are_redriven_to_the_queue_of_their_death_without_death_headers(
     client: HttpClient, channel: Channel
 ) -> None:
     publish(channel, "order.new", ["a", "b"], "shop", headers={"tenant": "acme"})
@@ -129,7 +129,7 @@ def test_dead_letters_go_back_to_the_queue_that_they_died_in_and_begin_anew(
     assert bodies(channel, "dead") == []
 
 
-def test_a_message_that_dies_again_is_no_circle_and_counts_from_one(
+def test_a_redriven_message_that_dies_again_is_not_a_cycle_and_counts_from_one(
     client: HttpClient, channel: Channel
 ) -> None:
     def to(queue: str) -> dict[str, object]:
@@ -140,7 +140,7 @@ def test_a_message_that_dies_again_is_no_circle_and_counts_from_one(
     channel.queue_declare("main", durable=True, arguments={**to("waiting"), "x-max-length": 1})
     publish(channel, "main", ["first", "second"])
     wait_for(client, "grave", 1)
-    # It comes back, is pushed out by another, and expires where it did before: nobody has rejected it since.
+    # It returns, is dropped for another, and expires again: without a rejection this would be a cycle.
     assert done(client, "grave", "redrive")["moved"] == 1
     publish(channel, "main", ["third"])
     wait_for(client, "grave", 2)
@@ -155,7 +155,7 @@ def test_a_message_that_dies_again_is_no_circle_and_counts_from_one(
         channel.queue_delete(name)
 
 
-def test_an_exchange_routes_them_again_by_their_own_key_or_by_another(
+def test_an_exchange_routes_dead_letters_by_their_own_key_or_by_another(
     client: HttpClient, channel: Channel
 ) -> None:
     publish(channel, "order.new", ["a"], "shop")
@@ -176,7 +176,7 @@ def test_an_exchange_routes_them_again_by_their_own_key_or_by_another(
     assert bodies(channel, "elsewhere") == ["b"]
 
 
-def test_what_cannot_go_stays_and_says_why(client: HttpClient, channel: Channel) -> None:
+def test_messages_that_cannot_be_redriven_stay_with_a_reason(client: HttpClient, channel: Channel) -> None:
     publish(channel, "order.new", ["a", "b"], "shop")
     reject(channel, "orders")
     publish(channel, "dead", ["alive"])
@@ -194,7 +194,7 @@ def test_what_cannot_go_stays_and_says_why(client: HttpClient, channel: Channel)
     assert not any(method.redelivered for method, _, _ in found)
 
 
-def test_one_group_or_some_conditions_or_some_messages_are_chosen(
+def test_a_group_or_conditions_or_a_number_of_messages_can_be_selected(
     client: HttpClient, channel: Channel
 ) -> None:
     publish(channel, "order.new", ["a1", "a2", "b1", "b2"], "shop")
@@ -233,7 +233,7 @@ def test_a_preview_changes_nothing(client: HttpClient, channel: Channel) -> None
     assert bodies(channel, "dead") == ["a", "b", "alive"]
 
 
-def test_messages_are_edited_on_their_way(client: HttpClient, channel: Channel) -> None:
+def test_messages_can_be_edited_when_they_are_redriven(client: HttpClient, channel: Channel) -> None:
     publish(channel, "order.new", ["a", "b"], "shop", headers={"bad": 1, "kept": True}, type="t", app_id="x")
     reject(channel, "orders")
     place = client.get(path_of("dead", "messages"))["messages"][0]["position"]
@@ -259,7 +259,7 @@ def test_messages_are_edited_on_their_way(client: HttpClient, channel: Channel) 
     assert client.refusal(line, {"edit": {"properties": {"user_id": "other"}}})[0] == 400
 
 
-def test_an_undo_takes_back_what_nobody_has_had(client: HttpClient, channel: Channel) -> None:
+def test_an_undo_returns_messages_that_no_consumer_has_received(client: HttpClient, channel: Channel) -> None:
     publish(channel, "order.new", ["a", "b", "c", "d"], "shop")
     reject(channel, "orders")
     publish(channel, "order.new", ["young"], "shop")
@@ -289,9 +289,7 @@ def test_an_undo_takes_back_what_nobody_has_had(client: HttpClient, channel: Cha
     assert client.get(f"/warren/jobs/{redrive['id']}")["undone_by"] == undo["id"]
 
 
-def test_what_an_exchange_had_put_into_two_queues_is_taken_back_once(
-    client: HttpClient, channel: Channel
-) -> None:
+def test_a_message_routed_to_two_queues_is_undone_once(client: HttpClient, channel: Channel) -> None:
     publish(channel, "order.new", ["a", "b"], "shop")
     reject(channel, "orders")
     channel.queue_bind("elsewhere", "shop", "order.#")
@@ -303,7 +301,7 @@ def test_what_an_exchange_had_put_into_two_queues_is_taken_back_once(
     assert bodies(channel, "orders") == bodies(channel, "elsewhere") == []
 
 
-def test_orders_that_make_no_sense_are_refused(client: HttpClient, channel: Channel) -> None:
+def test_invalid_job_requests_are_refused(client: HttpClient, channel: Channel) -> None:
     line = f"POST {path_of('dead', 'redrive')}"
     for order in (
         {"to": "moon"},
@@ -330,15 +328,17 @@ def test_orders_that_make_no_sense_are_refused(client: HttpClient, channel: Chan
     assert client.status(f"GET {path_of('dead', 'dead-letters')}?from=x") == 400
 
 
-def test_what_dies_again_at_once_is_not_redriven_for_ever(client: HttpClient, channel: Channel) -> None:
+def test_messages_that_die_again_at_once_are_not_redriven_without_end(
+    client: HttpClient, channel: Channel
+) -> None:
     publish(channel, "small", [str(number) for number in range(50)])
-    # Each that comes back pushes another one out.
+    # Each that returns displaces another one.
     assert done(client, "dead", "redrive")["moved"] == 49
     assert len(bodies(channel, "dead")) == 49
     assert len(bodies(channel, "small")) == 1
 
 
-def test_a_rate_holds(client: HttpClient, channel: Channel) -> None:
+def test_a_rate_limit_is_kept(client: HttpClient, channel: Channel) -> None:
     publish(channel, "dead", [str(number) for number in range(30)])
     began = time.monotonic()
     job = done(client, "dead", "redrive", queue="elsewhere", rate=20)
@@ -347,7 +347,7 @@ def test_a_rate_holds(client: HttpClient, channel: Channel) -> None:
     assert bodies(channel, "elsewhere") == [str(number) for number in range(30)]
 
 
-def test_a_redrive_that_is_stopped_leaves_the_rest(client: HttpClient, channel: Channel) -> None:
+def test_stopping_a_redrive_leaves_the_remaining_messages(client: HttpClient, channel: Channel) -> None:
     publish(channel, "dead", [str(number) for number in range(30)])
     job = start(client, "dead", "redrive", queue="elsewhere", rate=1)
     assert client.status(f"POST /warren/jobs/{job['id']}/undo") == 400

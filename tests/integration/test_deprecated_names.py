@@ -1,4 +1,4 @@
-"""Names that were renamed, of a running broker: the old ones do and answer the same as the new ones."""
+"""Deprecated names of commands and API fields work in a running broker like the new ones."""
 
 import re
 from collections.abc import Iterator
@@ -46,12 +46,12 @@ def ask(node: BrokerProcess, *words: str) -> Result:
     ],
     ids=lambda words: " ".join(words[:2]),
 )  # fmt: skip
-def test_a_renamed_command_does_the_same_under_its_old_name_with_a_note(
+def test_a_renamed_command_works_under_its_old_name_with_a_warning(
     node: BrokerProcess, old: tuple[str, ...], new: tuple[str, ...]
 ) -> None:
     assert ask(node, "queues", "declare", "renamed").exit_code == 0
     was, now = ask(node, *old), ask(node, *new)
-    # What counts logins has counted one more.
+    # The counter of logins has increased by one.
     assert (was.exit_code, re.sub(r" *\d+", "", was.stdout)) == (
         now.exit_code,
         re.sub(r" *\d+", "", now.stdout),
@@ -95,7 +95,7 @@ def client(node: BrokerProcess) -> HttpClient:
         ("GET /nodes", None, "*"),
     ],
 )
-def test_an_answer_has_renamed_fields_under_both_names(
+def test_an_answer_contains_renamed_fields_under_both_names(
     client: HttpClient, request_line: str, body: object, inside: str
 ) -> None:
     answer: Any = client.ask(request_line, body)
@@ -108,7 +108,7 @@ def test_an_answer_has_renamed_fields_under_both_names(
     assert {old: known[old] for old in renamed} == {old: known[new] for old, new in renamed.items()}
 
 
-def test_a_request_takes_either_name_and_refuses_two_values(client: HttpClient) -> None:
+def test_a_request_accepts_either_name_and_refuses_different_values(client: HttpClient) -> None:
     for number, (old, new) in enumerate((("messages", "max_messages"), ("octets", "max_bytes"))):
         answer: Any = client.ask(f"POST {QUEUE}/leases", {"key": f"refused {number}", old: 1, new: 2})
         assert answer.status == 400

@@ -1,4 +1,4 @@
-"""What a client was told is safe is there after the process is killed, and after it was stopped."""
+"""Confirmed messages survive kill -9 and a regular stop."""
 
 import json
 import signal
@@ -21,7 +21,7 @@ QUEUES = {"plain": {}, "sorted": {"x-max-priority": 5}, "dying": {"x-dead-letter
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """Definitions that are there at each start."""
+    """Definitions that are loaded at each start."""
     (tmp_path / "definitions.json").write_text(
         json.dumps(
             {
@@ -55,7 +55,7 @@ def config(tmp_path: Path) -> Path:
 def started(
     tmp_path: Path, config: Path, **environment: str
 ) -> Iterator[tuple[BrokerProcess, BlockingChannel]]:
-    """A broker on the same data directory as before, and a channel in confirm mode."""
+    """A broker on an existing data directory, and a channel with confirms."""
     with broker("--data-dir", str(tmp_path / "data"), config=config, **environment) as node:
         connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
         channel = connection.channel()
@@ -64,7 +64,7 @@ def started(
 
 
 def taken(channel: BlockingChannel, queue: str) -> list[tuple[str, bool]]:
-    """Everything in `queue`: body, and whether it is redelivered."""
+    """All messages in `queue`: body, and whether it is redelivered."""
     found = []
     while True:
         method, _, body = channel.basic_get(queue)
@@ -79,7 +79,7 @@ def end(node: BrokerProcess, how: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_what_was_confirmed_and_not_acknowledged_is_there_in_order(
+def test_confirmed_and_unacknowledged_messages_are_recovered_in_order(
     tmp_path: Path, config: Path, how: signal.Signals
 ) -> None:
     with started(tmp_path, config) as (node, channel):
@@ -89,13 +89,13 @@ def test_what_was_confirmed_and_not_acknowledged_is_there_in_order(
         tags = [channel.basic_get("plain")[0].delivery_tag for _ in range(6)]
         for tag in (tags[0], tags[1], tags[4]):
             channel.basic_ack(tag)
-        # Confirmed behind the acknowledgements, so they are safe as well.
+        # Confirmed after the acknowledgements, so those are durable as well.
         channel.basic_publish("", "plain", b"last", PERSISTENT)
         end(node, how)
     with started(tmp_path, config) as (node, channel):
         expected = [(str(number), number < 6) for number in (2, 3, 5, *range(6, 20))]
         assert taken(channel, "plain") == [*expected, ("last", False)]
-        # Confirmed behind the deliveries, so it is safe as well that they were made.
+        # Confirmed after the deliveries, so it is durable that they were made.
         channel.basic_publish("", "sorted", b"", PERSISTENT)
         end(node, how)
     with started(tmp_path, config) as (_, channel):
@@ -124,7 +124,7 @@ def test_priorities_dead_letters_and_transactions_survive(tmp_path: Path, config
         assert properties.headers["x-death"][0]["reason"] == "rejected"
 
 
-def test_what_was_purged_and_expired_does_not_come_back(tmp_path: Path, config: Path) -> None:
+def test_purged_and_expired_messages_do_not_return(tmp_path: Path, config: Path) -> None:
     with started(tmp_path, config) as (node, channel):
         channel.basic_publish("", "plain", b"purged", PERSISTENT)
         channel.queue_purge("plain")
@@ -134,9 +134,7 @@ def test_what_was_purged_and_expired_does_not_come_back(tmp_path: Path, config: 
         assert taken(channel, "plain") == [("kept", False)]
 
 
-def test_a_time_to_live_that_was_set_later_deletes_nothing_at_the_next_start(
-    tmp_path: Path, config: Path
-) -> None:
+def test_a_ttl_that_was_set_later_deletes_nothing_at_the_next_start(tmp_path: Path, config: Path) -> None:
     policy = {"pattern": "^plain$", "definition": {"message-ttl": 1}, "apply-to": "queues"}
     with started(tmp_path, config) as (node, channel):
         channel.basic_publish("", "plain", b"before", PERSISTENT)
@@ -149,10 +147,10 @@ def test_a_time_to_live_that_was_set_later_deletes_nothing_at_the_next_start(
         assert taken(channel, "plain") == [("before", False)]
 
 
-def test_a_stop_and_a_start_keep_what_is_ready_what_is_out_and_their_order_exactly(
+def test_a_restart_preserves_ready_and_unacknowledged_messages_and_their_order(
     tmp_path: Path, config: Path
 ) -> None:
-    # More than a queue has in memory, in two queues at once.
+    # More than a queue may have in memory, in two queues at once.
     filling = "." * 100_000
     count = 250
     with started(tmp_path, config) as (node, channel):
@@ -173,7 +171,7 @@ def test_a_stop_and_a_start_keep_what_is_ready_what_is_out_and_their_order_exact
                 channel.basic_nack(tag, requeue=True)
             out[queue] = set(order[1:60:2])
             ready[queue] = [number for number in order if number not in order[:60:2]]
-        # The broker has heard of all this, and of nothing else, when it stops.
+        # The broker has processed all this, and nothing else, when it stops.
         channel.queue_declare("plain", passive=True)
         assert node.stop() == 0
     for _ in range(2):
@@ -185,7 +183,7 @@ def test_a_stop_and_a_start_keep_what_is_ready_what_is_out_and_their_order_exact
             assert node.stop() == 0
 
 
-def test_whatever_a_broker_writes_is_its_owners_alone(tmp_path: Path) -> None:
+def test_all_files_of_a_broker_are_accessible_by_their_owner_only(tmp_path: Path) -> None:
     data, log = tmp_path / "data", tmp_path / "log" / "warren.log"
     config = tmp_path / "warren.conf"
     config.write_text(f"log.dir = {log.parent}\nlog.file = {log.name}\n")
@@ -203,10 +201,10 @@ def test_whatever_a_broker_writes_is_its_owners_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("queue", ["plain", "sorted"])
 @pytest.mark.parametrize("no_ack", [False, True])
-def test_whatever_was_handed_out_before_a_kill_says_so_when_it_comes_back(
+def test_messages_delivered_before_a_kill_are_marked_as_redelivered(
     tmp_path: Path, config: Path, faults: Faults, queue: str, no_ack: bool
 ) -> None:
-    """Also what was handed out while the disk was busy, so that nothing of it was written any more."""
+    """This includes messages delivered while the disk was busy, when deliveries could not be written."""
     seen: set[str] = set()
     data = tmp_path / "data"
     with started(tmp_path, config, **faults.environment) as (node, channel), ExitStack() as held:
@@ -214,12 +212,12 @@ def test_whatever_was_handed_out_before_a_kill_says_so_when_it_comes_back(
         for number in range(1_000):
             properties = pika.BasicProperties(delivery_mode=2, priority=number % 3)
             writing.basic_publish("", queue, b"%d" % number, properties)
-        # Confirmed behind the others, so they are safe as well.
+        # Confirmed after the others, so those are durable as well.
         channel.basic_publish("", queue, b"last", PERSISTENT)
         faults.set(f"fdatasync hang 0 {data}/vhosts/")
         held.enter_context(faults.held())
         writing.basic_publish("", "dying", b"", PERSISTENT)
-        # Whoever waits for this answer knows that the message was taken.
+        # The answer to this request means that the message was delivered.
         writing.queue_declare(queue, passive=True)
 
         def take(at: BlockingChannel, method: Basic.Deliver, _: object, body: bytes) -> None:
@@ -239,5 +237,5 @@ def test_whatever_was_handed_out_before_a_kill_says_so_when_it_comes_back(
         assert not [body for body in seen if not back[body]]
         if not no_ack:
             wrongly = [body for body, redelivered in back.items() if redelivered and body not in seen]
-            # Each write of how far it may have gone is twice as far as that before, and a prefetch ahead.
+            # Each write doubles the noted position, plus a prefetch count ahead.
             assert len(wrongly) <= len(seen) + 2 * 100

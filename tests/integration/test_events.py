@@ -1,4 +1,4 @@
-"""Events from outside: a consumer of `amq.rabbitmq.event` hears what others do, and who did it."""
+"""The event exchange of a running broker: a consumer receives what other clients do."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ HEARD_S = 10
 
 
 class Listener:
-    """Somebody who is bound to all events."""
+    """A consumer that is bound to all events."""
 
     def __init__(self, channel: BlockingChannel) -> None:
         self._channel = channel
@@ -29,7 +29,7 @@ class Listener:
         self.until("binding.created")
 
     def until(self, key: str) -> list[tuple[str, dict[str, Any]]]:
-        """What is heard up to an event with `key`, which must come."""
+        """The events up to one with `key`, which must arrive."""
         found = []
         for method, properties, body in self._channel.consume(
             self._queue, auto_ack=True, inactivity_timeout=HEARD_S
@@ -59,11 +59,11 @@ def listener(node: BrokerProcess) -> Iterator[Listener]:
 
 
 def keys(found: list[tuple[str, dict[str, Any]]]) -> list[str]:
-    # The listener's own consumers are events as well.
+    # The consumers of the listener cause events as well.
     return [key for key, _ in found if not key.startswith("consumer.")]
 
 
-def test_a_client_is_heard_of_from_its_login_to_its_end(node: BrokerProcess, listener: Listener) -> None:
+def test_an_amqp_client_causes_events_from_login_to_close(node: BrokerProcess, listener: Listener) -> None:
     with connected(node, client_properties={"connection_name": "app"}) as connection:
         channel = connection.channel()
         channel.queue_declare("heard", arguments={"x-max-length": 5})
@@ -86,9 +86,7 @@ def test_a_client_is_heard_of_from_its_login_to_its_end(node: BrokerProcess, lis
     assert by_key["queue.deleted"]["user_who_performed_action"] == "guest"
 
 
-def test_a_stream_client_is_heard_of_from_its_login_to_its_end(
-    node: BrokerProcess, listener: Listener
-) -> None:
+def test_a_stream_client_causes_events_from_login_to_close(node: BrokerProcess, listener: Listener) -> None:
     port = node.ports["stream"]
     with pytest.raises(OSError):  # noqa: PT011, it is closed or reset
         RawStreamClient(port, password="s3cret-marker")
@@ -113,7 +111,7 @@ def test_a_stream_client_is_heard_of_from_its_login_to_its_end(
     assert "s3cret-marker" not in str(found)
 
 
-def test_a_wrong_password_is_heard_of_and_not_what_it_was(node: BrokerProcess, listener: Listener) -> None:
+def test_a_failed_login_causes_an_event_without_the_password(node: BrokerProcess, listener: Listener) -> None:
     wrong = pika.PlainCredentials("guest", "s3cret-marker")
     with pytest.raises(pika.exceptions.AMQPError), connected(node, credentials=wrong):
         pass
@@ -122,7 +120,7 @@ def test_a_wrong_password_is_heard_of_and_not_what_it_was(node: BrokerProcess, l
     assert "s3cret-marker" not in str(found)
 
 
-def test_what_is_done_over_http_has_the_user_who_did_it(client: HttpClient, listener: Listener) -> None:
+def test_an_event_of_an_api_request_names_its_user(client: HttpClient, listener: Listener) -> None:
     assert client.status("PUT /users/carol", {"password": "s3cret-marker", "tags": "management"}) == 201
     assert client.status("PUT /permissions/%2F/carol", {"configure": "", "write": "", "read": "^a"}) == 201
     body = {"pattern": "^a", "definition": {"max-length": 10}, "priority": 1, "apply-to": "queues"}
@@ -142,7 +140,7 @@ def test_what_is_done_over_http_has_the_user_who_did_it(client: HttpClient, list
     assert (policy["definition"], policy["priority"]) == ({"max-length": 10}, 1)
 
 
-def test_the_exchange_is_where_the_configuration_says_and_survives_bindings(tmp_path: Path) -> None:
+def test_the_event_exchange_is_in_the_configured_vhost_and_keeps_its_bindings(tmp_path: Path) -> None:
     config = tmp_path / "warren.conf"
     data = ("--data-dir", str(tmp_path / "data"))
     config.write_text("default_vhost = /\nevent_exchange.vhost = /\nevent_exchange.protocol = amqp_0_9_1\n")

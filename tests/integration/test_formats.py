@@ -1,4 +1,4 @@
-"""Data directories of every format that there ever was are read, with everything in them."""
+"""Data directories of every earlier format are read completely."""
 
 import json
 import re
@@ -30,11 +30,11 @@ PAUSE = "/warren/queues/v/paused/pause"
 LEASES = "/warren/queues/v/leased/leases"
 DAY_S = 86_400
 WAIT_S_MAX = 10
-# Since when a message says that it died here.
+# The first version whose messages record that the broker dead-lettered them.
 NOT_DEAD = re.compile(r"store-[12]-metadata-\d+\.tar\.gz")
 DEATH = {"count": 3, "reason": "rejected", "queue": "work", "exchange": "", "routing-keys": ["work"]}
 TOLD = pika.BasicProperties(delivery_mode=2, headers={"x-death": [DEATH]})
-# Since when queues could be paused, and messages be on lease.
+# The first version with pauses and leases.
 NOT_PAUSED = ("store-1-metadata-1.tar.gz", "store-1-metadata-2.tar.gz")
 NOT_LEASED = re.compile(r"store-\d+-metadata-[123]\.tar\.gz")
 PROPERTIES = pika.BasicProperties(
@@ -44,7 +44,7 @@ PROPERTIES = pika.BasicProperties(
 
 
 def fill(data: Path, folder: Path) -> None:
-    """Have two brokers, one after the other, make in `data` what the test expects; both are killed."""
+    """Have two brokers, one after the other, create in `data` what the test expects; both are killed."""
     definitions = folder / "definitions.json"
     definitions.write_text(json.dumps(DEFINITIONS))
     with broker("--data-dir", str(data), WARREN_LOAD_DEFINITIONS=str(definitions)) as started:
@@ -110,7 +110,7 @@ def taken(channel: BlockingChannel, queue: str) -> list[tuple[bytes, bool]]:
 
 
 def awaited(channel: BlockingChannel, queue: str) -> list[tuple[bytes, bool]]:
-    """The same, as soon as there is anything."""
+    """The messages of the queue, once there are any."""
     deadline = time.monotonic() + WAIT_S_MAX
     while not (found := taken(channel, queue)):
         assert time.monotonic() < deadline
@@ -118,7 +118,7 @@ def awaited(channel: BlockingChannel, queue: str) -> list[tuple[bytes, bool]]:
 
 
 def died_again(channel: BlockingChannel) -> None:
-    """Of what died before the deaths are told, of what a client said to have died they are not."""
+    """Dead letters of the broker count their next death; those that a client claims do not."""
     deaths = {}
     for _ in range(2):
         channel.basic_reject(channel.basic_get("dead")[0].delivery_tag, requeue=False)
@@ -129,7 +129,7 @@ def died_again(channel: BlockingChannel) -> None:
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.name)
-def test_everything_that_an_older_warren_kept_is_there(fixture: Path, tmp_path: Path) -> None:
+def test_a_data_directory_of_an_older_format_is_read_completely(fixture: Path, tmp_path: Path) -> None:
     data = unpacked(fixture, tmp_path)
     with broker("--data-dir", str(data)) as started:
         channel = connect(started.port, "keeper", "kept", "v").channel()
@@ -141,7 +141,7 @@ def test_everything_that_an_older_warren_kept_is_there(fixture: Path, tmp_path: 
         assert taken(channel, "plain") == [*rest, (b"in both", False), (bytes(100_000), False)]
         sorted_bodies = [b"2", b"5", b"1", b"4", b"0", b"3", b"in both"]
         assert taken(channel, "sorted") == [(body, False) for body in sorted_bodies]
-        # Bindings and the policy hold, and names are what they were.
+        # Bindings and the policy apply, and names are unchanged.
         channel.basic_publish("events", "a.b", b"bound")
         for number in range(3):
             channel.basic_publish("", "limited", b"%d" % number)
@@ -156,7 +156,7 @@ def test_everything_that_an_older_warren_kept_is_there(fixture: Path, tmp_path: 
             assert HttpClient(started, "keeper:kept").status(f"DELETE {PAUSE}") == 204
             assert taken(channel, "paused") == [(b"later", False)]
         if not NOT_LEASED.fullmatch(fixture.name):
-            # It expires at once when the fixture is older than a day: what it was granted for is over.
+            # The lease expires at once, because the fixture is older than its duration.
             [lease] = HttpClient(started, "keeper:kept").get(LEASES)
             assert (lease["key"], lease["messages"], lease["state"] in ("active", "expired")) == (
                 "kept", 1, True,

@@ -1,4 +1,4 @@
-"""The README's first program and every page of the guide do what they say, against a started Warren."""
+"""The first program of the README and every page of the guide work against a started broker."""
 
 import os
 import re
@@ -20,26 +20,26 @@ from tests.warren_process import (
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "guide").glob("*.md"))
-# Its load takes long, and goes with its connections: nothing of it is left.
+# Its load takes long; it is not needed after its connections are closed.
 LEAVES_NOTHING = {"benchmarks"}
 COMMAND_S_MAX = 60
-# What the pages say, and what a test on a shared machine must use instead.
+# Texts of the pages, and their replacements for a test on a shared machine.
 HTTP = "15672"
 METRICS = "15692"
 STREAMS = "5552"
 PORTS = (HTTP, METRICS, STREAMS, "5672", "5671")
-# A slow machine does not get through all that `warren perf` may have on its way.
+# A slow machine cannot process everything that `warren perf` may have in flight.
 LOAD = ("--duration 1 ", "--duration 1 --in-flight-max 1000 ")
-# The pages' programs leave the port to the client's default, which is where `warren serve` listens.
+# Programs in the pages use the default port of their client, on which `warren serve` listens.
 DEFAULT_PORT = "import pika.connection as c; c.Parameters.DEFAULT_PORT = {port}\n"
 
 
-# What pages say to install beside what `make run` has: a package, and what that needs.
+# Packages that pages say to install in addition to those of `make run`, with their dependencies.
 INSTALLED = {"stream-protocol": ("rstream", "mmh3")}
 
 
 class Reader:
-    """Somebody with an empty folder who follows a page step by step."""
+    """A user with an empty directory who follows a page step by step."""
 
     def __init__(self, folder: Path, *packages: str) -> None:
         """`packages` are those that the page says to install."""
@@ -55,7 +55,7 @@ class Reader:
         )
 
     def follow(self, step: Step) -> None:
-        """Do what one block says."""
+        """Execute one block."""
         text = re.sub("|".join(PORTS), lambda found: self._ports[found[0]], step.text)
         if step.file:
             (self._folder / step.file).write_text(text)
@@ -68,7 +68,7 @@ class Reader:
             assert self._printed == step.text
 
     def serve(self, command: str = "warren serve") -> None:
-        """Start the broker of the page, in place of the one before, unless that is the same."""
+        """Start the broker of the page in place of the previous one, unless they are equal."""
         if self._broker is not None and command == self._served == "warren serve":
             return
         self.leave()
@@ -90,7 +90,7 @@ class Reader:
             wait_until_listening(self._broker.process, int(self._ports[port]), self._broker.log)
 
     def leave(self) -> None:
-        """Stop the broker, which ends with status 0."""
+        """Stop the broker, which must end with status 0."""
         if self._broker is not None:
             stop(self._broker.process)
             assert self._broker.process.returncode == 0, self._broker.log.read_text()
@@ -123,10 +123,10 @@ def test_every_command_of_the_page_works(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-# All pages are some two hundred commands: 189 s where a machine has ten times as much to do as it has cores.
+# All pages have some two hundred commands: 189 s on a machine loaded to ten times its cores.
 @pytest.mark.timeout(600)
-def test_the_pages_can_be_read_one_after_the_other_with_one_broker(tmp_path: Path) -> None:
-    """What a page leaves behind, in the broker and its folder, is in no other page's way."""
+def test_the_pages_can_be_followed_one_after_the_other_with_one_broker(tmp_path: Path) -> None:
+    """What a page leaves in the broker and its directory does not affect other pages."""
     reader = Reader(tmp_path, *{package for packages in INSTALLED.values() for package in packages})
     at = ""
     try:
@@ -140,8 +140,8 @@ def test_the_pages_can_be_read_one_after_the_other_with_one_broker(tmp_path: Pat
         reader.leave()
 
 
-def test_a_request_of_the_guide_that_is_refused_says_why() -> None:
-    """curl shows the answer, which has the reason, ends with an error, and says when nobody answers."""
+def test_a_refused_request_of_the_guide_prints_the_reason() -> None:
+    """curl prints the answer with the reason, ends with an error, and reports an unreachable broker."""
     requests = [
         line for page in PAGES for step in steps(page) for line in step.text.splitlines() if "curl " in line
     ]
@@ -151,7 +151,7 @@ def test_a_request_of_the_guide_that_is_refused_says_why() -> None:
 
 def test_the_first_program_of_the_readme_prints_its_greeting(tmp_path: Path) -> None:
     found = steps(ROOT / "README.md")
-    # What stands before it are `make run`, which is done here, and `make test`.
+    # The commands before it are `make run`, which is done here, and `make test`.
     first = next(at for at, step in enumerate(found) if step.language == "python")
     program, command, printed = found[first : first + 3]
     assert (program.file, command.text) == ("first.py", ".venv-compiled/bin/python first.py\n")

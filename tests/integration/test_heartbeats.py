@@ -1,4 +1,4 @@
-"""Heartbeats on real sockets: how many a silent client hears before it is dropped, and how."""
+"""Heartbeats on real sockets: how many a silent client receives before it is dropped."""
 
 import socket
 import time
@@ -18,14 +18,14 @@ WAIT_S = 30
 
 
 class Silent(Peer):
-    """A client that says nothing after its handshake."""
+    """A client that sends nothing after its handshake."""
 
     def socket(self) -> socket.socket:
         return self._socket
 
 
 class SilentStream(RawStreamClient):
-    """One of the stream protocol."""
+    """A silent client of the stream protocol."""
 
     HEARTBEAT_S = INTERVAL_S
 
@@ -44,7 +44,7 @@ def stream(node: BrokerProcess) -> tuple[socket.socket, bytes]:
 
 
 def heard(connected: tuple[socket.socket, bytes]) -> tuple[int, float, float]:
-    """How many heartbeats came before the end of file, the longest silence, and how long all of it took."""
+    """The number of heartbeats before the end of file, the longest silence, and the total time."""
     connection, frame = connected
     connection.settimeout(WAIT_S)
     before = last = time.monotonic()
@@ -58,12 +58,14 @@ def heard(connected: tuple[socket.socket, bytes]) -> tuple[int, float, float]:
 
 
 @pytest.mark.parametrize("protocol", [amqp, stream])
-def test_a_silent_client_hears_five_heartbeats_and_an_end_of_file(
+def test_a_silent_client_receives_five_heartbeats_and_an_end_of_file(
     node: BrokerProcess, protocol: Callable[[BrokerProcess], tuple[socket.socket, bytes]]
 ) -> None:
-    """One each half interval up to the third whole one, so that a client may give up after one of silence."""
+    """One each half interval up to the third interval, so that a client may give up after one interval of
+    silence.
+    """
     with ThreadPoolExecutor() as pool:
         for count, silence, took in pool.map(heard, [protocol(node) for _ in range(10)]):
-            # A machine that stood still for so long has lost the count.
+            # The count is undefined if the machine was suspended for so long.
             assert count == 5 or took > 3.2 * INTERVAL_S
             assert silence < INTERVAL_S

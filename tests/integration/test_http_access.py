@@ -1,4 +1,4 @@
-"""Users, permissions, virtual hosts and limits over HTTP; what they say holds for connections."""
+"""Users, permissions, virtual hosts and limits over HTTP, and their effect on connections."""
 
 import pika
 import pytest
@@ -10,7 +10,7 @@ HASH = "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR"
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 
 
-def test_a_user_comes_changes_and_goes(client: HttpClient) -> None:
+def test_a_user_is_created_changed_and_deleted(client: HttpClient) -> None:
     assert client.status("PUT /users/u", {"password": "p", "tags": "management, custom"}) == 201
     found = client.get("/users/u")
     assert (found["name"], found["tags"], found["limits"]) == ("u", ["management", "custom"], {})
@@ -27,7 +27,7 @@ def test_a_user_comes_changes_and_goes(client: HttpClient) -> None:
     assert client.status("DELETE /users/u") == 404
 
 
-def test_the_hash_of_a_password_lets_its_owner_in(node: BrokerProcess, client: HttpClient) -> None:
+def test_a_user_with_an_imported_password_hash_can_log_in(node: BrokerProcess, client: HttpClient) -> None:
     client.ask("PUT /users/alice", {"password_hash": HASH, "tags": "management"})
     assert HttpClient(node, "alice:test12").get("/whoami") == {"name": "alice", "tags": ["management"]}
     assert HttpClient(node, "alice:other").refusal("GET /whoami") == (401, "Login failed")
@@ -54,17 +54,17 @@ def test_the_hash_of_a_password_lets_its_owner_in(node: BrokerProcess, client: H
         ({"password": "x", "tags": [5]}, ["not_tags", [5]]),
     ],
 )  # fmt: skip
-def test_a_user_that_cannot_be(client: HttpClient, body: object, reason: object) -> None:
+def test_an_invalid_user_is_refused(client: HttpClient, body: object, reason: object) -> None:
     assert client.refusal("PUT /users/bad", body) == (400, reason)
     assert client.status("GET /users/bad") == 404
 
 
-def test_a_user_comes_with_permissions(client: HttpClient) -> None:
+def test_a_user_can_be_created_with_permissions(client: HttpClient) -> None:
     body = {"password": "p", "tags": "", "permissions": {"/": ALL | {"read": "^a"}}}
     assert client.status("PUT /users/u", body) == 201
     shown = [{"user": "u", "vhost": "/", "configure": ".*", "write": ".*", "read": "^a"}]
     assert client.get("/users/u/permissions") == shown
-    # What is not named stays as it is.
+    # Fields that are not given stay unchanged.
     assert client.status("PUT /users/u", {"tags": "", "permissions": {}}) == 204
     assert client.get("/users/u/permissions") == shown
     client.ask("DELETE /users/u")
@@ -75,14 +75,14 @@ def test_a_user_comes_with_permissions(client: HttpClient) -> None:
     [
         ({"nosuch": ALL}, ["no_such_vhost", "nosuch"]),
         ({"/": ALL | {"configure": "("}}, ["invalid_regexp", [40], [list(b"missing )"), 1]]),
-        # RabbitMQ answers these with 500, and makes the user.
+        # RabbitMQ answers these with 500, and creates the user.
         ({"/": {"configure": ".*", "write": ".*"}}, "[{key_missing,read}]"),
         ({"/": ALL | {"read": None}}, ["not_string", None]),
         ({"/": "x"}, ["not_object", "x"]),
         ([], ["not_object", []]),
     ],
 )
-def test_a_user_is_not_made_with_permissions_that_cannot_be(
+def test_a_user_with_invalid_permissions_is_not_created(
     client: HttpClient, permissions: object, reason: object
 ) -> None:
     body = {"password": "p", "tags": "", "permissions": permissions}
@@ -99,7 +99,7 @@ def test_a_user_is_not_made_with_permissions_that_cannot_be(
         ({"administrator": True, "tags": "monitoring"}, ["monitoring"]),
     ],
 )
-def test_an_administrator_may_be_called_so_without_tags(
+def test_an_administrator_can_be_declared_without_tags(
     client: HttpClient, body: dict[str, object], tags: list[str]
 ) -> None:
     assert client.status("PUT /users/u", {"password": "p", **body}) == 201
@@ -107,7 +107,7 @@ def test_an_administrator_may_be_called_so_without_tags(
     client.ask("DELETE /users/u")
 
 
-def test_many_users_go_at_once(client: HttpClient) -> None:
+def test_many_users_can_be_deleted_at_once(client: HttpClient) -> None:
     for name in ("a1", "a2"):
         client.ask(f"PUT /users/{name}", {"password": "p", "tags": ""})
     assert client.refusal("POST /users/bulk-delete", {"users": ["a1", "nosuch", "a2"]}) == (
@@ -117,7 +117,7 @@ def test_many_users_go_at_once(client: HttpClient) -> None:
     assert client.refusal("POST /users/bulk-delete", {}) == (400, "[{key_missing,users}]")
 
 
-def test_permissions_let_in_and_keep_out(node: BrokerProcess, client: HttpClient) -> None:
+def test_permissions_allow_and_deny_operations(node: BrokerProcess, client: HttpClient) -> None:
     client.ask("PUT /users/bob", {"password": "p", "tags": ""})
     client.ask("PUT /vhosts/team")
     assert client.status("PUT /permissions/team/bob", ALL) == 201
@@ -146,11 +146,11 @@ def test_permissions_let_in_and_keep_out(node: BrokerProcess, client: HttpClient
 
 @pytest.mark.parametrize("kind", ["permissions", "topic-permissions"])
 @pytest.mark.parametrize("whose", ["%2f/nosuch", "nosuch/guest"])
-def test_who_is_not_there_counts_before_what_is_asked(client: HttpClient, kind: str, whose: str) -> None:
+def test_a_missing_user_is_reported_before_an_invalid_body(client: HttpClient, kind: str, whose: str) -> None:
     assert client.refusal(f"PUT /{kind}/{whose}", {}) == (400, "vhost_or_user_not_found")
 
 
-def test_topic_permissions_are_of_an_exchange(client: HttpClient) -> None:
+def test_topic_permissions_belong_to_an_exchange(client: HttpClient) -> None:
     client.ask("PUT /users/tom", {"password": "p", "tags": ""})
     client.ask("PUT /vhosts/topics")
     one = {"exchange": "amq.topic", "write": "^a", "read": ".*"}
@@ -168,7 +168,7 @@ def test_topic_permissions_are_of_an_exchange(client: HttpClient) -> None:
     )  # fmt: skip
 
 
-def test_a_virtual_host_comes_with_a_permission_and_goes_with_its_clients(
+def test_a_vhost_is_created_with_permissions_and_deleted_with_its_connections(
     node: BrokerProcess, client: HttpClient
 ) -> None:
     assert client.status("PUT /vhosts/v", {"description": "d", "tags": "a,b", "tracing": True}) == 201
@@ -203,7 +203,7 @@ def test_lists_have_pages_and_columns(client: HttpClient) -> None:
     }
 
 
-def test_a_virtual_hosts_limits_hold(node: BrokerProcess, client: HttpClient) -> None:
+def test_the_limits_of_a_vhost_are_enforced(node: BrokerProcess, client: HttpClient) -> None:
     client.ask("PUT /vhosts/tight")
     assert client.status("PUT /vhost-limits/tight/max-connections", {"value": 1}) == 204
     assert client.status("PUT /vhost-limits/tight/max-queues", {"value": 1}) == 204
@@ -228,7 +228,7 @@ def test_a_virtual_hosts_limits_hold(node: BrokerProcess, client: HttpClient) ->
     assert client.status("GET /vhost-limits/tight") == 404
 
 
-def test_a_user_comes_with_limits(client: HttpClient) -> None:
+def test_a_user_can_be_created_with_limits(client: HttpClient) -> None:
     assert client.status("PUT /users/lim", {"tags": "", "limits": {"max-connections": 3}}) == 201
     assert client.status("PUT /users/lim", {"tags": "", "limits": {"max-channels": 5}}) == 204
     assert client.status("PUT /users/lim", {"tags": "", "limits": {}}) == 204
@@ -240,7 +240,7 @@ def test_a_user_comes_with_limits(client: HttpClient) -> None:
         assert client.status("GET /users/lim") == 404
 
 
-def test_a_users_limits_hold(node: BrokerProcess, client: HttpClient) -> None:
+def test_the_limits_of_a_user_are_enforced(node: BrokerProcess, client: HttpClient) -> None:
     client.ask("PUT /users/lim", {"password": "p", "tags": ""})
     client.ask("PUT /permissions/%2f/lim", ALL)
     assert client.status("PUT /user-limits/lim/max-connections", {"value": 1}) == 204
@@ -264,7 +264,7 @@ def test_a_users_limits_hold(node: BrokerProcess, client: HttpClient) -> None:
     assert client.status("GET /user-limits/nosuch") == 404
 
 
-def test_the_cluster_has_another_name_from_now_on(client: HttpClient) -> None:
+def test_the_name_of_the_cluster_can_be_changed(client: HttpClient) -> None:
     assert client.status("PUT /cluster-name", {"name": "new"}) == 204
     assert client.get("/cluster-name") == {"name": "new"}
     assert client.get("/overview")["cluster_name"] == "new"

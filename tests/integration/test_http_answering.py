@@ -1,4 +1,4 @@
-"""What is said of all answers: encodings, other sites' pages, other paths."""
+"""Common properties of all HTTP answers: encodings, CORS, path prefix, timeouts."""
 
 import gzip
 import http.client
@@ -50,7 +50,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProces
 def asked(
     node: BrokerProcess, protocol: str, request: str, **headers: str
 ) -> tuple[http.client.HTTPResponse, bytes]:
-    """What is answered to METHOD and path, and its body."""
+    """Headers and body of the answer to METHOD and path."""
     where = http.client.HTTPConnection("127.0.0.1", node.ports[protocol], timeout=TIMEOUT_S)
     with closing(where) as connection:
         method, path = request.split()
@@ -68,20 +68,20 @@ def scrape(node: BrokerProcess, path: str, encoding: str) -> tuple[int, str | No
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate, gzip;q=0.5", "br, GZIP"])
-def test_metrics_are_compressed_for_who_takes_that(node: BrokerProcess, encoding: str) -> None:
+def test_metrics_are_compressed_if_the_client_accepts_it(node: BrokerProcess, encoding: str) -> None:
     status, used, body = scrape(node, "/metrics", encoding)
     assert (status, used) == (200, "gzip")
     assert b"rabbitmq_build_info" in gzip.decompress(body)
 
 
 @pytest.mark.parametrize("encoding", ["", "identity", "br", "gzip;q=0", "gzip;q=0.0", "deflate"])
-def test_and_for_nobody_else(node: BrokerProcess, encoding: str) -> None:
+def test_metrics_are_not_compressed_otherwise(node: BrokerProcess, encoding: str) -> None:
     status, used, body = scrape(node, "/metrics", encoding)
     assert (status, used) == (200, None)
     assert b"rabbitmq_build_info" in body
 
 
-# What Prometheus 3 says it takes; this RabbitMQ has no other format than text.
+# The Accept header of Prometheus 3; this RabbitMQ has no format but text.
 SCRAPER = (
     "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,"
     "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=0.0.4;q=0.2,"
@@ -101,7 +101,7 @@ SCRAPER = (
         ("nonsense", 400),
     ],
 )
-def test_metrics_are_text_or_nothing(node: BrokerProcess, accept: str, status: int) -> None:
+def test_metrics_are_text_or_not_acceptable(node: BrokerProcess, accept: str, status: int) -> None:
     response, body = asked(node, "http/prometheus", "GET /metrics", accept=accept)
     assert response.status == status
     if status == 200:
@@ -113,7 +113,9 @@ def test_metrics_are_text_or_nothing(node: BrokerProcess, accept: str, status: i
 
 
 @pytest.mark.parametrize("encoding", ["identity;q=0", "*;q=0", "identity;q=0, deflate"])
-def test_who_takes_no_encoding_there_is_gets_none(node: BrokerProcess, encoding: str) -> None:
+def test_a_request_that_accepts_no_available_encoding_is_not_acceptable(
+    node: BrokerProcess, encoding: str
+) -> None:
     assert scrape(node, "/metrics", encoding) == (406, None, b"")
 
 
@@ -143,7 +145,7 @@ def test_other_methods_and_paths_of_metrics_are_refused(
 GUEST = {"authorization": "Basic " + b64encode(b"guest:guest").decode()}
 
 
-def test_answers_of_the_api_are_compressed_for_who_takes_that(node: BrokerProcess) -> None:
+def test_answers_of_the_api_are_compressed_if_the_client_accepts_it(node: BrokerProcess) -> None:
     plain, expected = asked(node, "http", "GET /api/exchanges?columns=name,type", **GUEST)
     assert plain.headers["content-encoding"] is None
     response, body = asked(
@@ -153,13 +155,13 @@ def test_answers_of_the_api_are_compressed_for_who_takes_that(node: BrokerProces
     assert "accept-encoding" in response.headers["vary"]
     assert len(body) < len(expected)
     assert gzip.decompress(body) == expected
-    # A short one, as it is.
+    # A short answer is not compressed.
     response, body = asked(node, "http", "GET /api/whoami", accept_encoding="gzip", **GUEST)
     assert response.headers["content-encoding"] is None
     assert b"guest" in body
 
 
-def test_a_large_list_is_compressed_as_it_goes(node: BrokerProcess) -> None:
+def test_a_large_list_is_compressed_while_it_is_sent(node: BrokerProcess) -> None:
     client = HttpClient(node)
     client.ask("PUT /vhosts/many")
     queues = [{"name": f"{at:05}" + 200 * "x", "vhost": "many", "durable": False} for at in range(3_000)]
@@ -185,7 +187,7 @@ def test_files_of_the_interface_are_compressed(node: BrokerProcess) -> None:
     assert (same, again.headers["content-length"]) == (body, str(len(body)))
 
 
-def test_a_connection_has_as_many_requests_as_are_configured(impatient: BrokerProcess) -> None:
+def test_the_number_of_requests_per_connection_is_limited_as_configured(impatient: BrokerProcess) -> None:
     for protocol, path, ends in (("http", "/api/whoami", True), ("http/prometheus", "/metrics", False)):
         where = http.client.HTTPConnection("127.0.0.1", impatient.ports[protocol], timeout=TIMEOUT_S)
         with closing(where) as connection:
@@ -198,7 +200,7 @@ def test_a_connection_has_as_many_requests_as_are_configured(impatient: BrokerPr
             assert closes == [False, ends]
 
 
-def test_a_client_that_is_silent_or_slow_is_closed_when_configured(impatient: BrokerProcess) -> None:
+def test_a_silent_or_slow_client_is_closed_after_the_configured_time(impatient: BrokerProcess) -> None:
     address = "127.0.0.1", impatient.ports["http"]
     with socket.create_connection(address, TIMEOUT_S) as client:
         client.sendall(b"GET /api/whoami HTTP/1.1\r\n")
@@ -208,23 +210,23 @@ def test_a_client_that_is_silent_or_slow_is_closed_when_configured(impatient: Br
         connection.request("GET", "/api/whoami", headers=GUEST)
         connection.getresponse().read()
         assert connection.sock is not None
-        # Limits that nobody has set would let it wait for a minute.
+        # By default it could wait for a minute.
         assert connection.sock.recv(1) == b""
 
 
-def test_nothing_is_compressed_where_that_is_configured(impatient: BrokerProcess) -> None:
+def test_compression_can_be_disabled(impatient: BrokerProcess) -> None:
     response, body = asked(impatient, "http", "GET /api/exchanges", accept_encoding="gzip", **GUEST)
     assert response.headers["content-encoding"] is None
     assert body.startswith(b"[")
 
 
-def test_metrics_are_where_they_are_configured_to_be(configured: BrokerProcess) -> None:
+def test_the_path_of_metrics_can_be_configured(configured: BrokerProcess) -> None:
     assert scrape(configured, "/numbers", "")[0] == 200
     assert scrape(configured, "/numbers/per-object", "")[0] == 200
     assert scrape(configured, "/metrics", "")[0] == 404
 
 
-def test_pages_of_configured_sites_may_ask_and_no_others(configured: BrokerProcess) -> None:
+def test_only_pages_of_configured_origins_may_make_requests(configured: BrokerProcess) -> None:
     client = HttpClient(configured)
     headers = client.ask("GET /whoami", headers={"origin": SITE}).headers
     assert headers["access-control-allow-origin"] == SITE
@@ -241,8 +243,8 @@ def test_pages_of_configured_sites_may_ask_and_no_others(configured: BrokerProce
     client.close()
 
 
-def test_a_login_leaves_no_password_in_a_cookie_and_none_lets_anybody_in(node: BrokerProcess) -> None:
-    """RabbitMQ sets one, `auth`, and answers requests that have it with 401 as well."""
+def test_a_login_does_not_set_a_cookie_with_the_password_and_none_authenticates(node: BrokerProcess) -> None:
+    """RabbitMQ sets such a cookie, `auth`, and also answers requests that have it with 401."""
     where = http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
     with closing(where) as connection:
         form = {"content-type": "application/x-www-form-urlencoded"}
@@ -260,8 +262,8 @@ def test_a_login_leaves_no_password_in_a_cookie_and_none_lets_anybody_in(node: B
             assert (response.status, response.read()) == (401, b"")
 
 
-def test_a_prefix_stands_before_all_that_the_port_has_and_not_before_metrics(tmp_path: Path) -> None:
-    """As RabbitMQ 3.10.8, which has the page also without its last slash."""
+def test_a_path_prefix_applies_to_everything_but_metrics(tmp_path: Path) -> None:
+    """As in RabbitMQ 3.10.8, which also serves the page without its trailing slash."""
     path = tmp_path / "warren.conf"
     path.write_text("management.path_prefix = /rmq/x\n")
     with broker(config=path) as node:

@@ -1,7 +1,7 @@
-"""What RabbitMQ's own tests of its HTTP API assert: method, path and status, in one walk.
+"""Method, path and status that RabbitMQ's own tests of its HTTP API assert, in one sequence.
 
-The lines are tried in order, each with what those before it have left behind. `m:p` manages a virtual host of
-its own, `p:p` sets policies there, and `n:p` has no tag.
+The requests are made in order, and each depends on the state that those before it left. `m:p` manages its
+own virtual host, `p:p` sets policies there, and `n:p` has no tag.
 """
 
 import pytest
@@ -17,7 +17,7 @@ TOPIC_PERMISSION = {"exchange": "amq.topic", "write": "^a", "read": ".*"}
 MESSAGE = {"properties": {}, "routing_key": "q", "payload": "hello", "payload_encoding": "string"}
 GET = {"ackmode": "ack_requeue_true", "count": 1, "encoding": "auto"}
 
-# Who, what, its body, and the status.
+# User, request, body, and status.
 WALK: tuple[tuple[str, str, object, int], ...] = (
     # users and virtual hosts
     (GUEST, "PUT /users/m", {"password": "p", "tags": "management"}, 201),
@@ -207,7 +207,7 @@ WALK: tuple[tuple[str, str, object, int], ...] = (
     (GUEST, "GET /user-limits/nosuch", None, 404),
     (MANAGER, "DELETE /user-limits/m/max-channels", None, 401),
     (GUEST, "DELETE /user-limits/m/max-channels", None, 204),
-    # what is open, and the node
+    # connections, and the node
     (GUEST, "GET /connections", None, 200),
     (GUEST, "GET /connections/nosuch", None, 404),
     (GUEST, "GET /channels", None, 200),
@@ -257,7 +257,7 @@ WALK: tuple[tuple[str, str, object, int], ...] = (
     (GUEST, "GET /health/checks/protocol-listener/http", None, 200),
     (GUEST, "GET /health/checks/protocol-listener/mqtt", None, 503),
     (GUEST, "GET /health/checks/virtual-hosts", None, 200),
-    # the end
+    # clean up
     (GUEST, "DELETE /permissions/v/p", None, 204),
     (GUEST, "DELETE /vhosts/v", None, 204),
     (GUEST, "DELETE /users/n", None, 204),
@@ -270,7 +270,7 @@ def clients(node: BrokerProcess) -> dict[str, HttpClient]:
 
 
 @pytest.mark.parametrize(("user", "line", "body", "status"), WALK, ids=[f"{n}" for n in range(len(WALK))])
-def test_the_status_is_what_is_asserted_of_rabbitmq(
+def test_the_status_is_the_one_that_rabbitmq_asserts(
     clients: dict[str, HttpClient], user: str, line: str, body: object, status: int
 ) -> None:
     answer = clients[user].ask(line, body)

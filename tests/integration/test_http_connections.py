@@ -1,4 +1,4 @@
-"""Clients of HTTP who send half of something, read nothing, or come in numbers: others do not notice."""
+"""HTTP clients that send incomplete requests, read nothing, or open many connections do not affect others."""
 
 import asyncio
 import base64
@@ -38,7 +38,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 @asynccontextmanager
 async def port(connections_max: int = 10, timeouts: HttpTimeouts = SHORT) -> AsyncIterator[tuple[str, int]]:
-    """A port of HTTP that answers `/` shortly, and `/much` with more than a socket takes."""
+    """A port that answers `/` shortly, and `/much` with more than a socket buffer holds."""
 
     async def short(request: web.Request) -> web.Response:
         return web.Response(text="here")
@@ -79,7 +79,7 @@ async def ask(where: tuple[str, int]) -> bytes:
 
 
 @pytest.mark.parametrize("octets", [b"", b"G", HALF, b"\r\n\r\n", b"GET / HTTP/1.1\r\nx: "])
-def test_half_a_request_ends_after_a_while(octets: bytes) -> None:
+def test_an_incomplete_request_times_out(octets: bytes) -> None:
     async def work() -> None:
         async with port() as where:
             reader, writer = await asyncio.open_connection(*where)
@@ -91,7 +91,7 @@ def test_half_a_request_ends_after_a_while(octets: bytes) -> None:
     run(work())
 
 
-def test_headers_that_come_drop_by_drop_end_as_well() -> None:
+def test_headers_sent_slowly_time_out() -> None:
     async def work() -> None:
         async with port() as where:
             reader, writer = await asyncio.open_connection(*where)
@@ -105,7 +105,7 @@ def test_headers_that_come_drop_by_drop_end_as_well() -> None:
     run(work())
 
 
-def test_headers_without_end_are_too_large_before_they_take_memory() -> None:
+def test_endless_headers_are_refused_before_they_take_memory() -> None:
     async def work() -> None:
         async with port(timeouts=HttpTimeouts()) as where:
             reader, writer = await asyncio.open_connection(*where)
@@ -119,7 +119,7 @@ def test_headers_without_end_are_too_large_before_they_take_memory() -> None:
     run(work())
 
 
-def test_a_connection_that_was_answered_and_asks_for_nothing_more_ends() -> None:
+def test_an_idle_connection_is_closed() -> None:
     async def work() -> None:
         async with port() as where:
             reader, writer = await asyncio.open_connection(*where)
@@ -132,13 +132,13 @@ def test_a_connection_that_was_answered_and_asks_for_nothing_more_ends() -> None
 
 
 @pytest.mark.parametrize("more", [b"", b"connection: close\r\n"])
-def test_an_answer_that_nobody_reads_ends(more: bytes) -> None:
+def test_an_answer_that_is_not_read_times_out(more: bytes) -> None:
     async def work() -> None:
         async with port(connections_max=1) as where:
             connected = socket.create_connection(where)
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connected.sendall(b"GET /much HTTP/1.1\r\nhost: x\r\n" + more + b"\r\n")
-            # Its place is another's as soon as it is dropped, and not before: it is being answered.
+            # Its slot is free when the connection is dropped, not before: it is still being answered.
             while True:
                 try:
                     if (await ask(where)).startswith(b"HTTP/1.1 200 "):
@@ -151,7 +151,7 @@ def test_an_answer_that_nobody_reads_ends(more: bytes) -> None:
     run(work())
 
 
-def test_a_port_that_is_full_makes_room_for_who_asks() -> None:
+def test_a_full_port_drops_idle_connections_for_new_ones() -> None:
     async def work() -> None:
         async with port(connections_max=4, timeouts=HttpTimeouts()) as where:
             waiting = []
@@ -160,7 +160,7 @@ def test_a_port_that_is_full_makes_room_for_who_asks() -> None:
                 writer.write(HALF)
                 waiting.append((reader, writer))
             assert await ask(where) == b"HTTP/1.1 200 OK\r\n"
-            # Whoever has waited longest went first.
+            # The connection that was idle for longest was closed first.
             assert await was_dropped(waiting[0][0])
             for _, writer in waiting:
                 writer.close()
@@ -176,7 +176,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 @pytest.mark.parametrize("protocol", ["http", "http/prometheus", "amqp", "stream"])
-def test_more_half_requests_than_descriptors_leave_the_store_and_others_theirs(
+def test_many_incomplete_requests_leave_descriptors_to_the_store_and_other_clients(
     small: BrokerProcess, protocol: str
 ) -> None:
     with ExitStack() as stack:
@@ -211,7 +211,7 @@ BOMB = gzip.compress(bytes(50_000_000))
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "x-gzip", "gzip, gzip", "GZIP", "foo"])
-def test_a_compressed_body_is_refused_and_not_before_it_is_known_who_sends_it(
+def test_a_compressed_body_is_refused_after_authentication(
     client: HttpClient, node: BrokerProcess, encoding: str
 ) -> None:
     body = zlib.compress(bytes(50_000_000)) if encoding == "deflate" else BOMB
@@ -224,13 +224,13 @@ def test_a_compressed_body_is_refused_and_not_before_it_is_known_who_sends_it(
     assert client.ask("PUT /queues/%2F/plain", b"{}", {"content-encoding": "identity"}).status in (201, 204)
 
 
-def test_a_stranger_sends_no_large_body(client: HttpClient, node: BrokerProcess) -> None:
+def test_an_unauthenticated_client_cannot_send_a_large_body(client: HttpClient, node: BrokerProcess) -> None:
     stranger = HttpClient(node, None)
     assert stranger.status("POST /login", b"username=x&password=" + b"y" * 100_000) == 400
     stranger.close()
 
 
-def test_what_is_no_request_leaves_no_secret_in_the_log(tmp_path: Path) -> None:
+def test_a_malformed_request_puts_no_secret_into_the_log(tmp_path: Path) -> None:
     with broker() as node:
         for start in (b"GET /api/overview HTTP/1.1\r\n", b"\x16\x03\x01", b"GET /" + b"secret" * 5000):
             with socket.create_connection(("127.0.0.1", node.ports["http"]), timeout=TIMEOUT_S) as connected:
@@ -246,7 +246,7 @@ def test_what_is_no_request_leaves_no_secret_in_the_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [b"GET /api/overview", b"GET /none", b"PATCH /api/queues", b"GARBAGE"])
-def test_nobody_is_told_the_versions_of_what_answers(node: BrokerProcess, line: bytes) -> None:
+def test_answers_do_not_reveal_software_versions(node: BrokerProcess, line: bytes) -> None:
     with socket.create_connection(("127.0.0.1", node.ports["http"]), timeout=TIMEOUT_S) as connected:
         connected.sendall(line + b" HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
         answer = b""
@@ -268,12 +268,12 @@ def test_nobody_is_told_the_versions_of_what_answers(node: BrokerProcess, line: 
         + b"content-type: application/vnd.apache.arrow.stream\r\ncontent-length: 100\r\n\r\nARROW",
     ],
 )
-def test_a_client_that_leaves_in_the_middle_of_a_body_puts_nothing_into_the_log(half: bytes) -> None:
+def test_a_client_that_disconnects_during_its_body_writes_nothing_to_the_log(half: bytes) -> None:
     with broker() as node:
         for _ in range(3):
             with socket.create_connection(("127.0.0.1", node.ports["http"])) as client:
                 client.sendall(half)
-                # So that it is being read when the client goes.
+                # So that the body is being read when the client disconnects.
                 assert HttpClient(node).status("GET /overview") == 200
         assert HttpClient(node).status("GET /overview") == 200
         assert node.stop() == 0

@@ -1,4 +1,4 @@
-"""Definitions over HTTP: RabbitMQ's document comes in unchanged, and out again as it went in."""
+"""Definitions over HTTP: a document of RabbitMQ is imported unchanged, and exported as it was."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker, refusal
 from tests.integration.test_serve import connect
 
-# As RabbitMQ 3.10.8 exports it.
+# As exported by RabbitMQ 3.10.8.
 DOCUMENT: dict[str, Any] = {
     "rabbit_version": "3.10.8", "rabbitmq_version": "3.10.8", "product_name": "RabbitMQ",
     "product_version": "3.10.8",
@@ -48,7 +48,7 @@ DOCUMENT: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_a_document_of_rabbitmq_comes_in_and_out(node: BrokerProcess, client: HttpClient) -> None:
+def test_a_document_of_rabbitmq_is_imported_and_exported(node: BrokerProcess, client: HttpClient) -> None:
     assert client.status("POST /definitions", DOCUMENT) == 204
     assert client.status("POST /definitions", DOCUMENT) == 204
     exported = client.get("/definitions")
@@ -71,7 +71,7 @@ def test_a_document_of_rabbitmq_comes_in_and_out(node: BrokerProcess, client: Ht
         assert HttpClient(other).get("/definitions") == exported
 
 
-def test_one_virtual_host_comes_out_and_into_another(client: HttpClient) -> None:
+def test_the_definitions_of_a_vhost_are_exported_and_imported_into_another(client: HttpClient) -> None:
     client.ask("POST /definitions", DOCUMENT)
     exported = client.get("/definitions/orders")
     assert "users" not in exported
@@ -106,11 +106,11 @@ def test_one_virtual_host_comes_out_and_into_another(client: HttpClient) -> None
         ({"exchanges": [{"name": "e", "vhost": "/", "type": "nope"}]}, "unknown exchange type 'nope'"),
     ],
 )
-def test_a_document_that_cannot_be(client: HttpClient, body: object, reason: object) -> None:
+def test_an_invalid_document_is_refused(client: HttpClient, body: object, reason: object) -> None:
     assert client.refusal("POST /definitions", body) == (400, reason)
 
 
-def test_nothing_is_made_of_a_document_that_has_something_impossible(client: HttpClient) -> None:
+def test_nothing_is_imported_from_a_document_with_an_invalid_entry(client: HttpClient) -> None:
     queues = [
         {"name": "good", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}},
         {"name": "bad", "vhost": "/", "durable": True, "auto_delete": False,
@@ -120,7 +120,7 @@ def test_nothing_is_made_of_a_document_that_has_something_impossible(client: Htt
     assert "good" not in [queue["name"] for queue in client.get("/definitions/%2f")["queues"]]
 
 
-# What RabbitMQ can have in a virtual host and this broker cannot, and how it is named.
+# Features of RabbitMQ that this broker lacks, and their names in the refusal.
 IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
     "queues": (
         {"name": "q.quorum", "vhost": "/", "durable": True, "auto_delete": False,
@@ -146,7 +146,7 @@ IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-def test_what_this_broker_cannot_have_is_named_and_nothing_is_imported(client: HttpClient) -> None:
+def test_unsupported_features_are_named_and_nothing_is_imported(client: HttpClient) -> None:
     kept = {"name": "kept", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
     document = {section: [entry] for section, (entry, _) in IMPOSSIBLE.items()}
     document["queues"].append(kept)
@@ -156,7 +156,7 @@ def test_what_this_broker_cannot_have_is_named_and_nothing_is_imported(client: H
         assert status == 400
         assert [text for _, text in IMPOSSIBLE.values() if text not in str(reason)] == []
     assert client.get("/definitions") == before
-    # A plan shows the rest; it is not carried out either.
+    # A plan shows the supported rest; it is not applied either.
     plan = client.ask("POST /warren/definitions/plan", document).value
     assert sorted(plan["skipped"]) == sorted(text for _, text in IMPOSSIBLE.values())
     fingerprint = plan["fingerprint"]
@@ -165,7 +165,7 @@ def test_what_this_broker_cannot_have_is_named_and_nothing_is_imported(client: H
 
 
 @pytest.mark.parametrize("section", IMPOSSIBLE)
-def test_a_node_does_not_start_with_definitions_that_it_cannot_have(tmp_path: Path, section: str) -> None:
+def test_a_node_does_not_start_with_unsupported_definitions(tmp_path: Path, section: str) -> None:
     entry, text = IMPOSSIBLE[section]
     (tmp_path / "definitions.json").write_text(json.dumps({"vhosts": [{"name": "/"}], section: [entry]}))
     status, errors = refusal(WARREN_LOAD_DEFINITIONS=str(tmp_path / "definitions.json"))
@@ -173,7 +173,7 @@ def test_a_node_does_not_start_with_definitions_that_it_cannot_have(tmp_path: Pa
     assert text in errors
 
 
-def test_many_queues_and_bindings_come_in_one_document(client: HttpClient) -> None:
+def test_many_queues_and_bindings_are_imported_from_one_document(client: HttpClient) -> None:
     client.ask("PUT /vhosts/many")
     names = [f"q{number}" for number in range(300)]
     document = {
@@ -190,7 +190,7 @@ def test_many_queues_and_bindings_come_in_one_document(client: HttpClient) -> No
     assert len(exported["bindings"]) == 300
 
 
-def test_a_form_uploads_a_file_and_goes_where_it_came_from(client: HttpClient) -> None:
+def test_a_file_can_be_uploaded_with_a_form_and_redirects_back(client: HttpClient) -> None:
     queue = {"name": "up", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
     part = "--B\r\ncontent-disposition: form-data; name={}\r\n\r\n{}\r\n"
     file = part.format('"file"; filename="d.json"', json.dumps({"queues": [queue]}))

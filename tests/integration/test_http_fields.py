@@ -1,4 +1,4 @@
-"""The page about fields that are not there says nothing of one that is."""
+"""The page about missing API fields lists no field that exists."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def objects(node: BrokerProcess) -> Iterator[None]:
 
 
 def values(value: Any, path: list[str]) -> list[Any]:
-    """What is at `path` of `value`, of every entry where that is a list."""
+    """The values at `path` of `value`, for every entry of a list."""
     if isinstance(value, list):
         return [found for item in value for found in values(item, path)]
     if not path:
@@ -49,7 +49,7 @@ def test_the_page_has_lines_of_each_kind() -> None:
 
 
 @pytest.mark.parametrize(("asked", "field", "status"), LINES)
-def test_what_the_page_says_is_not_there(
+def test_fields_listed_as_missing_are_missing(
     node: BrokerProcess, asked: str, field: str | None, status: str | None
 ) -> None:
     if asked.startswith("/metrics"):
@@ -68,7 +68,7 @@ def test_what_the_page_says_is_not_there(
     assert values(answer, field.split(".")) == []
 
 
-def test_a_stream_says_where_it_is_and_who_reads_it(node: BrokerProcess) -> None:
+def test_a_stream_shows_its_offsets_and_consumers(node: BrokerProcess) -> None:
     client = HttpClient(node)
     here = client.get("/overview")["node"]
     stream = client.get("/queues/%2F/stream")

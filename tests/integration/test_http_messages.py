@@ -1,4 +1,4 @@
-"""Publishing and getting over HTTP, purging, and the test of aliveness."""
+"""Publishing and getting messages over HTTP, purging, and the aliveness test."""
 
 import base64
 from collections.abc import Iterator
@@ -31,12 +31,12 @@ def got(client: HttpClient, **how: object) -> list[dict[str, object]]:
     return answer.value
 
 
-def test_a_message_is_routed_or_not(client: HttpClient, queue: str) -> None:
+def test_a_message_is_routed_or_reported_as_unroutable(client: HttpClient, queue: str) -> None:
     assert client.ask(DEFAULT, message(queue)).value == {"routed": True}
     assert client.ask(DEFAULT, message("nowhere")).value == {"routed": False}
 
 
-def test_a_persistent_message_outlives_the_process(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_persistent_message_survives_a_kill(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = str(tmp_path_factory.mktemp("kept"))
     with broker("--data-dir", folder) as first:
         client = HttpClient(first)
@@ -48,7 +48,7 @@ def test_a_persistent_message_outlives_the_process(tmp_path_factory: pytest.Temp
         assert [entry["payload"] for entry in got(HttpClient(second))] == ["hi"]
 
 
-def test_properties_and_headers_come_back_as_they_went(client: HttpClient, queue: str) -> None:
+def test_properties_and_headers_are_returned_as_they_were_published(client: HttpClient, queue: str) -> None:
     properties = {
         "headers": {"a": [1, "x", {"b": True}], "f": 1.5}, "content_type": "ct", "content_encoding": "ce",
         "delivery_mode": 2, "priority": 5, "correlation_id": "c", "reply_to": "r", "expiration": "60000",
@@ -80,7 +80,7 @@ def test_octets_that_are_no_text_are_base64(client: HttpClient, queue: str) -> N
     assert [(entry["payload"], entry["payload_bytes"]) for entry in cut] == [("\x00", 2), ("w", 7)]
 
 
-def test_what_goes_back_is_redelivered_in_order_and_what_is_acknowledged_is_gone(
+def test_requeued_messages_are_redelivered_in_order_and_acknowledged_ones_are_gone(
     client: HttpClient, queue: str
 ) -> None:
     for number in range(4):
@@ -94,7 +94,7 @@ def test_what_goes_back_is_redelivered_in_order_and_what_is_acknowledged_is_gone
     assert [entry["payload"] for entry in got(client, count=-1)] == ["1", "2", "3"]
 
 
-def test_what_is_rejected_is_dead_lettered(client: HttpClient) -> None:
+def test_a_rejected_message_is_dead_lettered(client: HttpClient) -> None:
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
     client.ask("PUT /queues/%2f/dead", {})
     client.ask("PUT /queues/%2f/q", {"arguments": arguments})
@@ -106,7 +106,9 @@ def test_what_is_rejected_is_dead_lettered(client: HttpClient) -> None:
     client.ask("DELETE /queues/%2f/q")
 
 
-def test_a_waiting_consumer_gets_what_goes_back(node: BrokerProcess, client: HttpClient, queue: str) -> None:
+def test_a_waiting_consumer_receives_requeued_messages(
+    node: BrokerProcess, client: HttpClient, queue: str
+) -> None:
     connection = connect(node.port)
     channel = connection.channel()
     channel.basic_qos(prefetch_count=1)
@@ -160,21 +162,21 @@ def test_a_waiting_consumer_gets_what_goes_back(node: BrokerProcess, client: Htt
         ("DELETE /queues/%2f/nosuch/contents", None, (404, "Not Found")),
     ],
 )  # fmt: skip
-def test_what_is_refused(
+def test_invalid_requests_are_refused(
     client: HttpClient, queue: str, line: str, body: object, answer: tuple[int, object]
 ) -> None:
     assert client.refusal(line, body) == answer
     assert got(client) == []
 
 
-def test_a_full_queue_says_so(client: HttpClient) -> None:
+def test_a_full_queue_is_reported(client: HttpClient) -> None:
     client.ask("PUT /queues/%2f/full", {"arguments": {"x-max-length": 0, "x-overflow": "reject-publish"}})
     assert client.refusal(DEFAULT, message("full")) == (
         400, "rejected Unable to publish message. Check queue limits.",
     )  # fmt: skip
 
 
-def test_permissions_are_those_of_a_channel(node: BrokerProcess, client: HttpClient, queue: str) -> None:
+def test_the_permissions_of_a_channel_apply(node: BrokerProcess, client: HttpClient, queue: str) -> None:
     client.ask("PUT /users/m", {"password": "p", "tags": "management"})
     client.ask("PUT /permissions/%2f/m", {"configure": "^m", "write": "^m", "read": "^m"})
     other = HttpClient(node, "m:p")
@@ -188,7 +190,7 @@ def test_permissions_are_those_of_a_channel(node: BrokerProcess, client: HttpCli
     assert other.refusal("GET /aliveness-test/%2f")[0] == 401
 
 
-def test_actions_of_mirrors_do_nothing_and_a_living_host_says_so(client: HttpClient, queue: str) -> None:
+def test_mirror_actions_do_nothing_and_the_aliveness_test_succeeds(client: HttpClient, queue: str) -> None:
     assert client.status("POST /queues/%2f/q/actions", {"action": "sync"}) == 204
     assert client.get("/aliveness-test/%2f") == {"status": "ok"}
     assert client.get("/aliveness-test/%2f") == {"status": "ok"}

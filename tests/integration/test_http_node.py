@@ -1,4 +1,4 @@
-"""What tools ask of a node over HTTP: health, feature flags, attempts to log in, and the rest."""
+"""Node endpoints of the API that tools use: health checks, feature flags, login attempts, and others."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,12 +35,14 @@ from tests.integration.test_serve import connect
         ("quorum-queues-without-elected-leaders/vhost/nosuch/pattern/a", (404, "Not Found")),
     ],
 )  # fmt: skip
-def test_health_checks(client: HttpClient, path: str, answer: tuple[int, str | None]) -> None:
+def test_health_checks_answer_as_documented(
+    client: HttpClient, path: str, answer: tuple[int, str | None]
+) -> None:
     found = client.ask(f"GET /health/checks/{path}")
     assert (found.status, found.value.get("reason")) == answer
 
 
-def test_the_limit_of_connections_is_checked(tmp_path: Path) -> None:
+def test_the_connection_limit_is_checked(tmp_path: Path) -> None:
     (tmp_path / "rabbitmq.conf").write_text("connection_max = 1\n")
     with broker(config=tmp_path / "rabbitmq.conf") as started:
         client = HttpClient(started)
@@ -53,7 +55,7 @@ def test_the_limit_of_connections_is_checked(tmp_path: Path) -> None:
         connection.close()
 
 
-def test_a_hash_of_a_password_lets_a_user_in_that_is_put_with_it(
+def test_a_user_created_with_a_computed_password_hash_can_log_in(
     node: BrokerProcess, client: HttpClient
 ) -> None:
     hashed = client.get("/auth/hash_password/s%20%2fcret")["ok"]
@@ -63,7 +65,7 @@ def test_a_hash_of_a_password_lets_a_user_in_that_is_put_with_it(
     client.ask("DELETE /users/hashed")
 
 
-def test_a_certificate_that_expires_is_named(tmp_path: Path) -> None:
+def test_an_expiring_certificate_is_named(tmp_path: Path) -> None:
     certificate = trustme.CA().issue_cert("localhost", not_after=datetime.now(UTC) + timedelta(days=10))
     certificate.private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
     (tmp_path / "rabbitmq.conf").write_text(
@@ -78,13 +80,13 @@ def test_a_certificate_that_expires_is_named(tmp_path: Path) -> None:
         assert [entry["certfile"] for entry in answer.value["expired"]] == [f"{tmp_path}/server.pem"]
 
 
-def test_the_old_health_check(client: HttpClient) -> None:
+def test_the_deprecated_health_check_answers(client: HttpClient) -> None:
     (name,) = (node["name"] for node in client.get("/nodes"))
     assert client.get("/healthchecks/node") == client.get(f"/healthchecks/node/{name}") == {"status": "ok"}
     assert client.status("GET /healthchecks/node/nosuch") == 404
 
 
-def test_feature_flags(client: HttpClient) -> None:
+def test_feature_flags_are_listed(client: HttpClient) -> None:
     states = {flag["name"]: flag["state"] for flag in client.get("/feature-flags")}
     assert states["user_limits"] == "enabled"
     assert (states["stream_queue"], states["quorum_queue"]) == ("enabled", "unavailable")
@@ -92,7 +94,7 @@ def test_feature_flags(client: HttpClient) -> None:
     assert client.refusal("PUT /feature-flags/nosuch/enable", {}) == (400, "unsupported")
 
 
-def test_attempts_to_log_in_are_counted(node: BrokerProcess, client: HttpClient) -> None:
+def test_login_attempts_are_counted(node: BrokerProcess, client: HttpClient) -> None:
     (name,) = (entry["name"] for entry in client.get("/nodes"))
     assert client.status(f"DELETE /auth/attempts/{name}") == 204
     HttpClient(node, "guest:wrong").ask("GET /whoami")
@@ -103,7 +105,7 @@ def test_attempts_to_log_in_are_counted(node: BrokerProcess, client: HttpClient)
     assert client.status("GET /auth/attempts/nosuch") == 404
 
 
-def test_a_login_by_form_leaves_no_password_behind(node: BrokerProcess) -> None:
+def test_a_login_by_form_does_not_store_the_password(node: BrokerProcess) -> None:
     stranger = HttpClient(node, None)
     headers = {"content-type": "application/x-www-form-urlencoded"}
     answer = stranger.ask("POST /login", b"username=guest&password=guest", headers)
@@ -114,7 +116,7 @@ def test_a_login_by_form_leaves_no_password_behind(node: BrokerProcess) -> None:
     assert stranger.status("POST /login") == 401
 
 
-def test_the_rest_answers_as_one_node_can(node: BrokerProcess, client: HttpClient) -> None:
+def test_endpoints_of_clusters_answer_for_one_node(node: BrokerProcess, client: HttpClient) -> None:
     assert client.status("POST /rebalance/queues", {}) == 204
     assert client.status("DELETE /reset") == 204
     assert client.status("DELETE /reset/nosuch") == 404
@@ -124,11 +126,11 @@ def test_the_rest_answers_as_one_node_can(node: BrokerProcess, client: HttpClien
     }  # fmt: skip
 
 
-def test_a_slash_at_the_end_changes_nothing(client: HttpClient) -> None:
+def test_a_trailing_slash_makes_no_difference(client: HttpClient) -> None:
     assert client.get("/users/") == client.get("/users")
 
 
-def test_what_a_node_says_of_itself_is_so(tmp_path: Path) -> None:
+def test_the_facts_about_the_node_are_true(tmp_path: Path) -> None:
     (tmp_path / "rabbitmq.conf").write_text(
         "auth_mechanisms.1 = PLAIN\nlog.file = node.log\n"
         f"log.dir = {tmp_path}\ntcp_listen_options.backlog = 7\n"

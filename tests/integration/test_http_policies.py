@@ -1,4 +1,4 @@
-"""Policies, operator policies and parameters over HTTP: kept, in force, and refused in RabbitMQ's words."""
+"""Policies, operator policies and parameters over HTTP, with RabbitMQ's texts of refusals."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ ONE = {"pattern": "^q", "definition": {"max-length": 1}}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_policy_comes_changes_and_goes(client: HttpClient, kind: str) -> None:
+def test_a_policy_is_created_changed_and_deleted(client: HttpClient, kind: str) -> None:
     assert client.status(f"PUT /{kind}/%2f/p", ONE) == 201
     assert client.status(f"PUT /{kind}/%2f/p", ONE | {"priority": 2, "apply-to": "queues"}) == 204
     shown = {
@@ -30,7 +30,7 @@ def test_a_policy_comes_changes_and_goes(client: HttpClient, kind: str) -> None:
     assert client.refusal(f"PUT /{kind}/nosuch/p", ONE) == (404, "vhost_not_found")
 
 
-def test_a_policy_is_in_force_at_once(node: BrokerProcess, client: HttpClient) -> None:
+def test_a_policy_applies_at_once(node: BrokerProcess, client: HttpClient) -> None:
     connection = connect(node.port)
     channel = connection.channel()
     channel.confirm_delivery()
@@ -92,11 +92,11 @@ def test_a_policy_is_in_force_at_once(node: BrokerProcess, client: HttpClient) -
         ),
     ],
 )  # fmt: skip
-def test_what_is_refused(client: HttpClient, line: str, body: object, reason: str) -> None:
+def test_invalid_policies_are_refused(client: HttpClient, line: str, body: object, reason: str) -> None:
     assert client.refusal(line, body) == (400, reason)
 
 
-def test_parameters_are_kept_by_component_and_name(client: HttpClient) -> None:
+def test_parameters_are_stored_by_component_and_name(client: HttpClient) -> None:
     value = {"max-queues": 500}
     path = "/parameters/vhost-limits/%2f/limits"
     assert client.status(f"PUT {path}", {"value": value}) == 201
@@ -115,7 +115,7 @@ def test_parameters_are_kept_by_component_and_name(client: HttpClient) -> None:
     client.ask("DELETE /policies/%2f/p")
 
 
-def test_parameters_of_the_broker(client: HttpClient) -> None:
+def test_global_parameters_are_stored(client: HttpClient) -> None:
     assert client.status("PUT /global-parameters/g", {"value": {"a": None}}) == 201
     assert client.status("PUT /global-parameters/g", {"value": [1]}) == 204
     assert client.get("/global-parameters/g") == {"name": "g", "value": [1]}
@@ -125,7 +125,7 @@ def test_parameters_of_the_broker(client: HttpClient) -> None:
     assert client.status("GET /global-parameters/g") == 404
 
 
-def test_a_cluster_has_an_id_that_a_restart_keeps(tmp_path: Path) -> None:
+def test_the_cluster_id_survives_a_restart(tmp_path: Path) -> None:
     found = []
     for _ in range(2):
         with broker("--data-dir", str(tmp_path)) as started:
@@ -139,7 +139,7 @@ def test_a_cluster_has_an_id_that_a_restart_keeps(tmp_path: Path) -> None:
         assert HttpClient(other).get("/global-parameters/internal_cluster_id")["value"] != found[0]
 
 
-def test_a_pattern_that_grows_without_bound_is_refused_wherever_one_is_taken(client: HttpClient) -> None:
+def test_a_pattern_of_exponential_cost_is_refused_wherever_a_pattern_is_accepted(client: HttpClient) -> None:
     pattern = "((((a{100}){100}){100}){100})"
     text = (
         "Validation failed\n\npattern should be regular expression but is invalid: "
@@ -163,14 +163,16 @@ def test_a_policy_whose_pattern_takes_too_long_is_named(client: HttpClient, node
     hostile = ONE | {"pattern": "^(a|aa)+$"}
     client.ask("PUT /policies/slow/hostile", hostile)
     while "suspended" not in client.get("/policies/slow/hostile"):
-        # Each look at it asks for the policy of every queue, should it not have been enough to set it.
+        # Each request asks for the policy of every queue, in case that setting it was not enough.
         client.get("/queues/slow")
     node.wait_for("'^(a|aa)+$'")
     client.ask("DELETE /vhosts/slow")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_field_that_is_null_or_no_string_is_refused_as_rabbitmq_does(client: HttpClient, kind: str) -> None:
+def test_a_field_that_is_null_or_not_a_string_is_refused_as_by_rabbitmq(
+    client: HttpClient, kind: str
+) -> None:
     kinds = "unrecognised; should be 'queues', 'exchanges' or 'all'"
     for wrong, said in (
         ({"priority": None}, "priority should be a number, actually was null"),
@@ -182,7 +184,7 @@ def test_a_field_that_is_null_or_no_string_is_refused_as_rabbitmq_does(client: H
     assert client.status(f"GET /{kind}/%2f/null") == 404
 
 
-def test_json_that_is_nested_too_deep_is_refused_and_the_node_starts_again(tmp_path: Path) -> None:
+def test_json_that_is_nested_too_deep_is_refused_and_the_node_can_restart(tmp_path: Path) -> None:
     for _ in range(2):
         with broker("--data-dir", str(tmp_path)) as started:
             value: object = 1

@@ -1,4 +1,4 @@
-"""Every route of the HTTP API, each method, each kind of user: who is let in, as RabbitMQ 3.10.8 has it."""
+"""Access to every route and method of the HTTP API for each kind of user, as in RabbitMQ 3.10.8."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from tests.integration.broker_process import broker
 
 from warren.management.routes import ROUTES
 
-# RabbitMQ's routes, what each takes beside OPTIONS, and its right; beside those, Warren has its own.
+# RabbitMQ's routes, their methods beside OPTIONS, and the required right; Warren has more of its own.
 TABLE = """
 /overview                                               GET             user
 /cluster-name                                           GET,PUT         user PUT=administrator
@@ -132,18 +132,18 @@ TABLE = """
 """
 OWN = "/warren/"
 METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH")
-# Users with the tags of their names, each with permissions in the virtual host `in` and in no other.
+# Users named after their tags, each with permissions in the virtual host `in` and in no other.
 TAGS = ("none", "management", "policymaker", "monitoring", "administrator")
 USERS = {
     "user": {"management", "policymaker", "monitoring", "administrator"},
     "monitor": {"monitoring", "administrator"},
     "administrator": {"administrator"},
     "global": {"policymaker", "administrator"},
-    # What belongs to a user who does not ask; RabbitMQ answers 500 here.
+    # Resources of a user that no request authenticates as; RabbitMQ answers 500 here.
     "others": {"monitoring", "administrator"},
     "owned": {"administrator"},
 }
-# With which words those are turned away who may not.
+# The reasons of refusals.
 WORDS = {
     "user": "Not management user",
     "monitor": "Not monitor user",
@@ -171,7 +171,7 @@ def shape(path: str) -> str:
 
 
 def may(right: str, tag: str, vhost: str | None) -> bool:
-    """Whether who has `tag`, and permissions in `in`, may ask for something of `vhost`."""
+    """Whether a user with `tag`, and permissions in `in`, may access a resource of `vhost`."""
     is_of_vhost = vhost in (None, "in") or tag == "administrator"
     if right == "anybody" or not tag:
         return right == "anybody"
@@ -198,7 +198,7 @@ def clients() -> Iterator[Mapping[str, HttpClient]]:
         yield {tag: HttpClient(started, f"{tag}:p") for tag in TAGS} | {"": HttpClient(started, None)}
 
 
-def test_every_route_of_ours_is_one_of_rabbitmqs_with_its_methods() -> None:
+def test_every_route_of_rabbitmq_exists_with_its_methods() -> None:
     table = rows()
     for route in ROUTES:
         if not route.path.startswith(OWN):
@@ -207,7 +207,7 @@ def test_every_route_of_ours_is_one_of_rabbitmqs_with_its_methods() -> None:
 
 
 @pytest.mark.parametrize("path", [route.path for route in ROUTES if not route.path.startswith(OWN)])
-def test_who_is_let_in(clients: Mapping[str, HttpClient], path: str) -> None:
+def test_each_user_has_the_access_that_rabbitmq_grants(clients: Mapping[str, HttpClient], path: str) -> None:
     _, right, rights = rows()[shape(path)]
     methods = {method for route in ROUTES if route.path == path for method in route.handlers}
     for vhost in ("in", "out") if "{vhost}" in path else (None,):
@@ -217,7 +217,7 @@ def test_who_is_let_in(clients: Mapping[str, HttpClient], path: str) -> None:
                 if method not in methods:
                     assert client.ask(f"{method} {target}").status == 405
                 elif not is_destructive(method, path):
-                    # No body is one that anything could be made of.
+                    # The body is not valid for any request.
                     body = None if method in ("GET", "DELETE") else b"{"
                     answer = client.ask(f"{method} {target}", body)
                     is_allowed = may(rights.get(method, right), tag, vhost)
@@ -227,12 +227,12 @@ def test_who_is_let_in(clients: Mapping[str, HttpClient], path: str) -> None:
 
 
 def is_destructive(method: str, path: str) -> bool:
-    """What the others still need is not deleted."""
+    """Whether the request would delete what later requests need."""
     return method == "DELETE" and path == "/vhosts/{vhost}"
 
 
 def check(answer: Answer, is_allowed: bool, words: str, what: str) -> None:
-    """Let in, or turned away with `words`; who says nothing of themselves is told nothing."""
+    """Allowed, or refused with `words`; an unauthenticated request gets no information."""
     assert answer.status < 500 or answer.status == 503, what
     if is_allowed:
         assert answer.status != 401 or (answer.value and answer.reason not in WORDS.values()), what
@@ -242,7 +242,7 @@ def check(answer: Answer, is_allowed: bool, words: str, what: str) -> None:
 
 
 def check_beside(clients: Mapping[str, HttpClient], target: str, methods: set[str]) -> None:
-    """OPTIONS needs nobody, and HEAD is GET without what it says."""
+    """OPTIONS needs no authentication, and HEAD is GET without the body."""
     answer = clients[""].ask(f"OPTIONS {target}")
     allowed = {method.strip() for method in answer.headers["allow"].split(",")}
     head = {"HEAD"} if "GET" in methods else set()

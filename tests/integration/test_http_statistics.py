@@ -1,4 +1,4 @@
-"""What clients do is counted exactly, and shown over HTTP, as soon as it is done."""
+"""Statistics over HTTP: operations of clients are counted exactly and shown at once."""
 
 import http.client
 import json
@@ -17,7 +17,7 @@ from tests.integration.broker_process import BrokerProcess, broker
 TIMEOUT_S = 30
 # Samples are taken every five seconds.
 SAMPLED_S_MAX = 15
-# What the test below has done.
+# The operations of the test below.
 PUBLISHED = {"publish": 24, "confirm": 23, "return_unroutable": 1, "drop_unroutable": 1}
 CONSUMED = {
     "deliver": 16,
@@ -74,7 +74,7 @@ def rows(node: BrokerProcess, path: str, user: str = "guest:guest") -> list[dict
 
 
 def stats(shown: dict[str, object]) -> dict[str, int]:
-    """Its counters that are not 0."""
+    """The counters that are not 0."""
     counters = shown.get("message_stats", {})
     assert isinstance(counters, dict)
     return {name: count for name, count in counters.items() if isinstance(count, int) and count}
@@ -91,7 +91,7 @@ def close(channel: BlockingChannel) -> None:
 
 
 def until(node: BrokerProcess, channel: BlockingChannel, is_so: Callable[[], bool]) -> None:
-    """Attend to a connection until something is so that comes with the next samples."""
+    """Process events of a connection until a condition holds that the next samples bring about."""
     for _ in range(SAMPLED_S_MAX * 10):
         if is_so():
             return
@@ -100,18 +100,18 @@ def until(node: BrokerProcess, channel: BlockingChannel, is_so: Callable[[], boo
 
 
 def deliver(channel: BlockingChannel, queue: str, count: int, *, auto_ack: bool) -> list[int]:
-    """The delivery tags of what a consumer of `queue` gets, which is `count`."""
+    """The delivery tags of the `count` messages that a consumer of `queue` receives."""
     tags: list[int] = []
     tag = channel.basic_consume(queue, lambda _, method, *rest: tags.append(method.delivery_tag), auto_ack)
     while len(tags) < count:
         channel.connection.process_data_events(1)
     assert len(tags) == count
-    # Cancelled later, so that what is not settled stays with the channel.
+    # Cancelled later, so that unacknowledged messages stay with the channel.
     assert tag
     return tags
 
 
-def test_everything_that_is_done_with_messages_is_counted(node: BrokerProcess) -> None:
+def test_every_message_operation_is_counted(node: BrokerProcess) -> None:
     publishing, consuming = opened(node), opened(node)
     publishing.queue_declare("q", durable=True)
     publishing.queue_declare("full", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
@@ -153,7 +153,7 @@ def test_everything_that_is_done_with_messages_is_counted(node: BrokerProcess) -
 
     close(publishing)
     close(consuming)
-    # What is gone has been done all the same.
+    # Totals include deleted objects.
     overview = facts(node, "/overview")
     assert stats(overview) == PUBLISHED | CONSUMED | {"disk_writes": 20}
     assert overview["object_totals"] == {
@@ -169,7 +169,7 @@ def test_everything_that_is_done_with_messages_is_counted(node: BrokerProcess) -
     assert [churn[name] for name in ("queue_declared", "queue_created", "queue_deleted")] == [2, 2, 0]
 
 
-def test_rates_and_samples_come_with_the_next_interval(node: BrokerProcess) -> None:
+def test_rates_and_samples_appear_at_the_next_interval(node: BrokerProcess) -> None:
     channel = opened(node)
     channel.queue_declare("q")
     for _ in range(50):
@@ -201,7 +201,7 @@ def test_rates_and_samples_come_with_the_next_interval(node: BrokerProcess) -> N
     close(channel)
 
 
-def test_a_connection_is_closed_with_the_reason_that_is_given(node: BrokerProcess) -> None:
+def test_a_connection_is_closed_with_the_given_reason(node: BrokerProcess) -> None:
     channel = opened(node)
     (connection,) = rows(node, "/connections")
     path = f"/connections/{quote(str(connection['name']), safe='')}"
@@ -217,7 +217,7 @@ def test_a_connection_is_closed_with_the_reason_that_is_given(node: BrokerProces
     assert ask(node, path, "DELETE")[0] == 404
 
 
-def test_users_see_their_own_and_monitors_all(node: BrokerProcess) -> None:
+def test_users_see_their_own_connections_and_monitoring_sees_all(node: BrokerProcess) -> None:
     for name, tags in (("watcher", "monitoring"), ("worker", "management")):
         assert ask(node, f"/users/{name}", "PUT", body={"password": name, "tags": tags})[0] == 201
     assert ask(node, "/vhosts/other", "PUT", body={})[0] == 201

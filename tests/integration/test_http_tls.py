@@ -1,4 +1,4 @@
-"""The HTTP API and metrics with TLS, beside or instead of those in the clear."""
+"""The HTTP API and metrics with TLS, in addition to or instead of plain HTTP."""
 
 import http.client
 import json
@@ -35,7 +35,7 @@ def config(folder: Path, lines: Mapping[str, str]) -> Path:
 
 
 def get(node: BrokerProcess, protocol: str, path: str, context: ssl.SSLContext) -> http.client.HTTPResponse:
-    """What guest gets; the body is not read yet."""
+    """The response to a GET as guest, whose body is not read yet."""
     connection = http.client.HTTPSConnection(
         "localhost", node.ports[protocol], timeout=TIMEOUT_S, context=context
     )
@@ -43,7 +43,7 @@ def get(node: BrokerProcess, protocol: str, path: str, context: ssl.SSLContext) 
     return connection.getresponse()
 
 
-def test_the_api_and_metrics_are_served_with_tls_and_shown(tmp_path: Path) -> None:
+def test_the_api_and_metrics_are_served_with_tls_and_listed(tmp_path: Path) -> None:
     authority = trustme.CA()
     lines = files(tmp_path, authority, "management.ssl") | files(tmp_path, authority, "prometheus.ssl")
     policy = "max-age=31536000; includeSubDomains"
@@ -80,7 +80,7 @@ def test_new_certificates_are_served_after_a_signal(tmp_path: Path) -> None:
             get(node, "https", "/api/whoami", client_context(old))
 
 
-def test_clients_without_a_certificate_get_nowhere_where_one_is_asked_for(tmp_path: Path) -> None:
+def test_clients_without_a_required_certificate_are_refused(tmp_path: Path) -> None:
     authority = trustme.CA()
     lines = files(tmp_path, authority, "management.ssl") | {
         "management.ssl.verify": "verify_peer",
@@ -132,7 +132,7 @@ def test_a_client_is_told_what_is_wrong_with_its_certificate(
 
 
 @pytest.mark.parametrize("prefix", ["management.ssl", "prometheus.ssl"])
-def test_a_port_with_tls_and_no_certificate_is_refused_by_name(tmp_path: Path, prefix: str) -> None:
+def test_a_tls_port_without_a_certificate_is_refused_by_name(tmp_path: Path, prefix: str) -> None:
     path = config(tmp_path, {f"{prefix}.port": "15671"})
     status, errors = refusal("--config", str(path))
     assert status != 0

@@ -1,4 +1,4 @@
-"""Exchanges, queues and bindings made over HTTP: the checks of a channel, RabbitMQ's words."""
+"""Exchanges, queues and bindings over HTTP: the checks of a channel, with RabbitMQ's texts."""
 
 import pytest
 from tests.integration.api import HttpClient, quoted
@@ -13,7 +13,7 @@ def vhost(client: HttpClient) -> None:
     client.ask("PUT /permissions/t/m", {"configure": "^m", "write": "^m", "read": "^m"})
 
 
-def test_an_exchange_is_declared_once_and_compared_then(client: HttpClient) -> None:
+def test_a_redeclared_exchange_is_compared_with_the_existing_one(client: HttpClient) -> None:
     assert client.status("PUT /exchanges/t/e", {"type": "direct", "durable": True}) == 201
     assert client.status("PUT /exchanges/t/e", {"type": "direct", "durable": "true"}) == 204
     assert client.refusal("PUT /exchanges/t/e", {"type": "topic", "durable": True}) == (
@@ -50,13 +50,13 @@ def test_an_exchange_is_declared_once_and_compared_then(client: HttpClient) -> N
         ("POST /bindings/t/e/amq.default/q/bad", {}, (401, "Access refused.")),
     ],
 )
-def test_what_cannot_be_declared(
+def test_invalid_declarations_are_refused(
     client: HttpClient, line: str, body: object, answer: tuple[int, object]
 ) -> None:
     assert client.refusal(line, body) == answer
 
 
-def test_permissions_are_those_of_a_channel(node: BrokerProcess) -> None:
+def test_the_permissions_of_a_channel_apply(node: BrokerProcess) -> None:
     client = HttpClient(node, "m:p")
     refused = (401, "Access refused.")
     assert client.status("PUT /queues/t/mine", {}) == 201
@@ -68,7 +68,7 @@ def test_permissions_are_those_of_a_channel(node: BrokerProcess) -> None:
     assert client.status("DELETE /queues/t/mine") == 204
 
 
-def test_a_queue_declared_here_is_there_for_clients(node: BrokerProcess, client: HttpClient) -> None:
+def test_a_queue_declared_over_http_can_be_used_by_clients(node: BrokerProcess, client: HttpClient) -> None:
     arguments = {"x-max-length": 5, "x-dead-letter-exchange": "amq.fanout"}
     assert client.status("PUT /queues/t/q1", {"durable": True, "arguments": arguments}) == 201
     connection = connect(node.port, vhost="t")
@@ -87,7 +87,7 @@ def test_a_queue_declared_here_is_there_for_clients(node: BrokerProcess, client:
     assert client.status("DELETE /queues/t/q1?if-empty=true&if-unused=true") == 204
 
 
-def test_bindings_are_found_by_the_key_that_is_shown(client: HttpClient) -> None:
+def test_bindings_are_found_by_their_properties_key(client: HttpClient) -> None:
     client.ask("PUT /queues/t/b", {})
     client.ask("PUT /exchanges/t/x", {"type": "direct"})
     keys = ["", "a/b", "~", "ü ~+%", "k"]
@@ -97,7 +97,7 @@ def test_bindings_are_found_by_the_key_that_is_shown(client: HttpClient) -> None
         assert client.status(f"GET /bindings/t/e/x/q/{answer.headers['location']}") == 200
     arguments = {"a": "x", "b": [1, {"c": 1.5}]}
     answer = client.ask("POST /bindings/t/e/x/q/b", {"routing_key": "k", "arguments": arguments})
-    # As RabbitMQ 3.10.8 answers; null is no key.
+    # As answered by RabbitMQ 3.10.8; null is not a key.
     assert answer.headers["location"] == "b/k~Pd4_iQ"
     assert client.ask("POST /bindings/t/e/x/q/b", {"routing_key": None}).headers["location"] == "b/~"
     found = client.get("/bindings/t/e/x/q/b")
@@ -137,7 +137,7 @@ def test_bindings_are_listed_from_every_side(client: HttpClient) -> None:
 
 
 @pytest.mark.parametrize("name", ["{x}", "{{7*7}}", "a/b?c=d#e%2F&f", "<i>", "ä\u202e", ".", "..", " "])
-def test_a_name_may_contain_anything(client: HttpClient, name: str) -> None:
+def test_a_name_may_contain_any_character(client: HttpClient, name: str) -> None:
     assert client.status(f"PUT /queues/t/{quoted(name)}", {"durable": True}) == 201
     found = client.get(f"/queues/t/{quoted(name)}")
     assert found["name"] == name

@@ -1,4 +1,4 @@
-"""The web interface from outside: its page, signing in, and what it is told as things change."""
+"""The web interface over HTTP: its page, sign-in, and event streams."""
 
 import http.client
 import json
@@ -30,7 +30,7 @@ def signed_in(node: BrokerProcess) -> str:
     return (response.getheader("set-cookie") or "").partition(";")[0]
 
 
-def test_the_page_allows_nothing_inline_and_no_other_site(node: BrokerProcess) -> None:
+def test_the_page_forbids_inline_scripts_and_other_sites(node: BrokerProcess) -> None:
     response, body = ask(node, "GET /")
     assert response.status == 200
     assert b"Warren" in body
@@ -41,13 +41,13 @@ def test_the_page_allows_nothing_inline_and_no_other_site(node: BrokerProcess) -
     assert response.getheader("x-content-type-options") == "nosniff"
 
 
-def test_nothing_beside_the_interface_is_served(node: BrokerProcess) -> None:
+def test_only_files_of_the_interface_are_served(node: BrokerProcess) -> None:
     for path in ("/../interface.py", "/assets/../../app.py", "/%2e%2e/app.py", "/static/index.html"):
         response, _ = ask(node, f"GET {path}")
         assert response.status == 404, path
 
 
-def test_a_session_takes_the_place_of_a_password_until_it_is_signed_out(node: BrokerProcess) -> None:
+def test_a_session_replaces_the_password_until_sign_out(node: BrokerProcess) -> None:
     cookie = {"cookie": signed_in(node)}
     response, body = ask(node, "GET /api/whoami", cookie)
     assert (response.status, json.loads(body)["name"]) == (200, "guest")
@@ -65,7 +65,7 @@ def test_no_other_site_can_sign_in_or_change_anything(node: BrokerProcess) -> No
     assert get(node, vhost)[0] == 200
 
 
-def test_a_wrong_password_begins_no_session_and_no_script_is_challenged(node: BrokerProcess) -> None:
+def test_a_failed_sign_in_begins_no_session_and_scripts_are_not_challenged(node: BrokerProcess) -> None:
     wrong = json.dumps({"username": "guest", "password": "no"})
     response, body = ask(node, "POST /api/warren/session", MARKED, wrong)
     assert (response.status, json.loads(body)["reason"]) == (401, "Login failed")
@@ -77,7 +77,7 @@ def test_a_wrong_password_begins_no_session_and_no_script_is_challenged(node: Br
     assert ask(node, "GET /api/whoami")[0].getheader("www-authenticate")
 
 
-def test_what_changes_is_told_without_being_asked_for_again(node: BrokerProcess) -> None:
+def test_changes_are_sent_without_another_request(node: BrokerProcess) -> None:
     cookie = signed_in(node)
     with closing(
         http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
@@ -103,7 +103,7 @@ def test_what_changes_is_told_without_being_asked_for_again(node: BrokerProcess)
         assert "later" in [vhost["name"] for vhost in third["body"]]  # type: ignore[attr-defined]
 
 
-def test_a_stream_follows_paths_of_the_api_only_and_not_too_many(node: BrokerProcess) -> None:
+def test_an_event_stream_follows_only_api_paths_and_a_bounded_number(node: BrokerProcess) -> None:
     cookie = {"cookie": signed_in(node)}
     paths = ["", "?path=/", "?path=http://127.0.0.1/api/overview", "?path=/api/warren/live"]
     for query in [*paths, "?" + "&".join(["path=/api/overview"] * 17)]:

@@ -1,4 +1,4 @@
-"""Messages moved between queues by jobs: in order, by who may, stopped by what should, and never lost."""
+"""Jobs that move messages between queues: order, permissions, stopping, and no lost messages."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ def channel(node: BrokerProcess) -> Iterator[Channel]:
             channel.queue_delete(name)
 
 
-def test_messages_are_moved_as_they_are_and_in_order(client: HttpClient, channel: Channel) -> None:
+def test_messages_are_moved_unchanged_and_in_order(client: HttpClient, channel: Channel) -> None:
     publish(channel, "from", NUMBERS, headers={"tenant": "acme"}, expiration="60000")
     job = done(client, "from", "move", destination="to")
     assert (job["state"], job["moved"], job["kind"], job["unconfirmed"]) == ("done", len(NUMBERS), "move", 0)
@@ -50,14 +50,14 @@ def test_messages_are_moved_as_they_are_and_in_order(client: HttpClient, channel
     assert bodies(channel, "from") == []
 
 
-def test_a_limit_and_conditions_hold(client: HttpClient, channel: Channel) -> None:
+def test_a_limit_and_conditions_apply(client: HttpClient, channel: Channel) -> None:
     publish(channel, "from", NUMBERS)
     assert done(client, "from", "move", destination="to", match=["body~7"], limit=3)["moved"] == 3
     assert bodies(channel, "to") == ["7", "17", "27"]
     assert bodies(channel, "from") == [number for number in NUMBERS if number not in ("7", "17", "27")]
 
 
-def test_consumers_of_the_source_go_on_and_every_message_is_somewhere_once(
+def test_consumers_of_the_source_continue_and_every_message_is_received_once(
     client: HttpClient, node: BrokerProcess, channel: Channel
 ) -> None:
     publish(channel, "from", NUMBERS)
@@ -73,7 +73,9 @@ def test_consumers_of_the_source_go_on_and_every_message_is_somewhere_once(
     assert sorted(consumed + moved, key=int) == NUMBERS
 
 
-def test_a_queue_with_priorities_is_moved_from_the_highest_down(client: HttpClient, channel: Channel) -> None:
+def test_a_priority_queue_is_moved_from_the_highest_priority_down(
+    client: HttpClient, channel: Channel
+) -> None:
     channel.queue_declare("ranked", durable=True, arguments={"x-max-priority": 3})
     for priority in (0, 3, 1, 3, 2):
         publish(channel, "ranked", [str(priority)], priority=priority)
@@ -84,7 +86,7 @@ def test_a_queue_with_priorities_is_moved_from_the_highest_down(client: HttpClie
     channel.queue_delete("ranked")
 
 
-def test_what_is_on_the_disk_only_is_moved_too(client: HttpClient, channel: Channel) -> None:
+def test_messages_on_disk_only_are_moved(client: HttpClient, channel: Channel) -> None:
     large = "x" * 100_000
     publish(channel, "from", [f"{number},{large}" for number in range(400)])
     assert client.get("/queues/%2F/from?disable_stats=true")["name"] == "from"
@@ -93,7 +95,7 @@ def test_what_is_on_the_disk_only_is_moved_too(client: HttpClient, channel: Chan
     assert numbers == list(range(400))
 
 
-def test_messages_are_moved_to_another_virtual_host(
+def test_messages_are_moved_to_another_vhost(
     client: HttpClient, node: BrokerProcess, channel: Channel
 ) -> None:
     assert client.status("PUT /vhosts/other") == 201
@@ -127,7 +129,7 @@ def test_a_job_ends_when_a_queue_is_deleted(client: HttpClient, channel: Channel
     job = start(client, "from", "move", destination="to", rate=50)
     channel.queue_delete(deleted)
     if deleted == "to":
-        # Its messages have nowhere to go, and stay.
+        # Its messages have no destination any more, and stay.
         client.status(f"DELETE /warren/jobs/{job['id']}")
     job = ended(client, job)
     assert job["state"] == ("failed" if deleted == "from" else "stopped")
@@ -138,7 +140,7 @@ def test_a_job_ends_when_a_queue_is_deleted(client: HttpClient, channel: Channel
         assert {each["reason"] for each in job["not_moved_reasons"]} <= {"no queue 'to' in vhost '/'"}
 
 
-def test_a_job_does_what_its_user_may_and_ends_when_that_is_taken_away(
+def test_a_job_has_the_permissions_of_its_user_and_ends_when_they_are_revoked(
     client: HttpClient, node: BrokerProcess, channel: Channel
 ) -> None:
     assert client.status("PUT /users/mover", {"password": "p", "tags": "management"}) == 201
@@ -177,7 +179,9 @@ def test_a_job_does_what_its_user_may_and_ends_when_that_is_taken_away(
     others.close()
 
 
-def test_a_move_into_itself_and_an_undo_of_a_move_are_refused(client: HttpClient, channel: Channel) -> None:
+def test_a_move_to_the_same_queue_and_an_undo_of_a_move_are_refused(
+    client: HttpClient, channel: Channel
+) -> None:
     assert client.refusal(f"POST {path_of('from', 'move')}", {"destination": "from"}) == (
         400,
         "the target is the queue that the messages are in: choose another",
@@ -189,7 +193,7 @@ def test_a_move_into_itself_and_an_undo_of_a_move_are_refused(client: HttpClient
     )
 
 
-def test_a_preview_of_a_move_says_what_would_be(client: HttpClient, channel: Channel) -> None:
+def test_a_preview_of_a_move_reports_its_result(client: HttpClient, channel: Channel) -> None:
     publish(channel, "from", NUMBERS[:3])
     answer = client.ask(f"POST {path_of('from', 'move')}", {"destination": "to", "dry_run": True, "limit": 2})
     assert (answer.status, answer.value["would_move"], answer.value["next"]) == (200, 2, None)
@@ -197,7 +201,7 @@ def test_a_preview_of_a_move_says_what_would_be(client: HttpClient, channel: Cha
     assert bodies(channel, "from") == NUMBERS[:3]
 
 
-def test_a_job_waits_while_publishers_do(tmp_path: Path) -> None:
+def test_a_job_waits_while_publishers_are_blocked(tmp_path: Path) -> None:
     config = tmp_path / "warren.conf"
     config.write_text("disk_free_limit.absolute = 1000TB\n")
     with broker("--data-dir", str(tmp_path / "data"), config=config) as node:
@@ -214,7 +218,7 @@ def test_a_job_waits_while_publishers_do(tmp_path: Path) -> None:
         client.close()
 
 
-def test_a_node_that_stops_leaves_every_message_where_it_is_once(tmp_path: Path) -> None:
+def test_a_stopping_node_leaves_every_message_in_one_queue(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
         client = HttpClient(node)
         with channel_of(node) as channel:
@@ -233,7 +237,7 @@ def test_a_node_that_stops_leaves_every_message_where_it_is_once(tmp_path: Path)
 
 
 @pytest.mark.parametrize("what", ["move", "redrive"])
-def test_after_a_kill_every_message_is_somewhere(tmp_path: Path, what: str) -> None:
+def test_after_a_kill_every_message_is_in_a_queue(tmp_path: Path, what: str) -> None:
     numbers = [str(number) for number in range(3_000)]
     order = {"destination": "to"} if what == "move" else {"queue": "to"}
     with broker("--data-dir", str(tmp_path)) as node:
@@ -252,7 +256,7 @@ def test_after_a_kill_every_message_is_somewhere(tmp_path: Path, what: str) -> N
     assert len(moved) >= 500
     assert left, "the job had ended before: nothing was tried"
     assert {*left, *moved} == {*numbers}
-    # In order, and what is in both was under way.
+    # In order; messages in both queues were in flight.
     assert left == sorted(set(left), key=int)
     assert moved == sorted(set(moved), key=int)
     assert len(left) + len(moved) - len(numbers) <= 1_024

@@ -1,4 +1,6 @@
-"""Users of a real directory, OpenLDAP's: AMQP and HTTP, groups, servers that are down, slow or nobody's."""
+"""Authentication with a real OpenLDAP directory: AMQP and HTTP, groups, servers that are down, slow or
+invalid.
+"""
 
 import time
 from collections.abc import Iterator
@@ -86,7 +88,7 @@ def logged(node: BrokerProcess, text: str) -> str:
     return "".join(node.lines)
 
 
-def test_a_group_says_what_may_be_done_over_amqp(node: BrokerProcess) -> None:
+def test_a_group_grants_permissions_over_amqp(node: BrokerProcess) -> None:
     connection = connected(node, "bob", "builder")
     channel = connection.channel()
     channel.queue_declare("bob.1", exclusive=True)
@@ -98,14 +100,14 @@ def test_a_group_says_what_may_be_done_over_amqp(node: BrokerProcess) -> None:
     connection.close()
 
 
-def test_a_group_named_after_a_virtual_host_opens_that_one_alone(node: BrokerProcess) -> None:
+def test_a_group_named_after_a_vhost_opens_only_that_vhost(node: BrokerProcess) -> None:
     connected(node, "carol", "singer", "shop").close()
     for vhost in ("/", "closed"):
         with pytest.raises(ProbableAccessDeniedError, match=f"access to vhost '{vhost}' refused"):
             connected(node, "carol", "singer", vhost)
 
 
-def test_an_administrators_group_opens_everything(node: BrokerProcess) -> None:
+def test_an_administrator_group_grants_everything(node: BrokerProcess) -> None:
     for vhost in ("/", "shop", "closed"):
         connected(node, "alice", "wonder land", vhost).close()
     assert HttpClient(node, "alice:wonder land").get("/whoami") == {
@@ -123,7 +125,7 @@ def test_the_api_shows_what_the_tags_allow(node: BrokerProcess) -> None:
     assert HttpClient(node, "carol:wrong").status("GET /whoami") == 401
 
 
-def test_a_session_of_the_web_interface_needs_no_user_of_the_metadata(node: BrokerProcess) -> None:
+def test_a_web_session_needs_no_user_in_the_metadata(node: BrokerProcess) -> None:
     browser = HttpClient(node, user=None)
     login = {"username": "alice", "password": "wonder land"}
     answer = browser.ask("POST /warren/session", login, {"x-warren-ui": "1"})
@@ -132,7 +134,7 @@ def test_a_session_of_the_web_interface_needs_no_user_of_the_metadata(node: Brok
     assert browser.ask("GET /whoami", headers={"cookie": cookie}).value["name"] == "alice"
 
 
-def test_restrictions_of_topics_are_those_of_the_metadata(node: BrokerProcess) -> None:
+def test_topic_permissions_come_from_the_metadata(node: BrokerProcess) -> None:
     rule = {"exchange": "amq.topic", "write": "^bob\\.", "read": ".*"}
     boss = HttpClient(node)
     assert boss.status("PUT /users/bob", {"password_hash": "", "tags": ""}) == 201
@@ -148,9 +150,9 @@ def test_restrictions_of_topics_are_those_of_the_metadata(node: BrokerProcess) -
     assert boss.status("DELETE /users/bob") == 204
 
 
-def test_internal_is_asked_first_and_the_directory_then(node: BrokerProcess) -> None:
+def test_internal_is_asked_before_the_directory(node: BrokerProcess) -> None:
     for password in ("inside", "in the directory"):
-        # Neither has a permission for it: what matters is that both are let in so far.
+        # Neither user has a permission; what counts is that both are authenticated.
         with pytest.raises(ProbableAccessDeniedError, match="access to vhost '/' refused for user 'both'"):
             connected(node, "both", password)
 
@@ -160,7 +162,7 @@ def test_internal_is_asked_first_and_the_directory_then(node: BrokerProcess) -> 
     [
         ("bob", "wrong"),
         ("nobody", "builder"),
-        # A server takes a name without a password for nobody, and lets that one in.
+        # A server treats a name without a password as anonymous, and accepts the bind.
         ("bob", ""),
         ("*", "builder"),
         ("bob,ou=people", "builder"),
@@ -173,17 +175,17 @@ def test_internal_is_asked_first_and_the_directory_then(node: BrokerProcess) -> 
         ("bob", "builder "),
     ],
 )
-def test_nobody_else_is_let_in(node: BrokerProcess, name: str, password: str) -> None:
+def test_other_credentials_are_refused(node: BrokerProcess, name: str, password: str) -> None:
     with pytest.raises(ProbableAuthenticationError):
         connected(node, name, password)
 
 
-def test_a_name_with_a_comma_is_somebodys(node: BrokerProcess) -> None:
+def test_a_name_with_a_comma_is_escaped(node: BrokerProcess) -> None:
     with pytest.raises(ProbableAccessDeniedError, match="refused for user 'o,reilly'"):
         connected(node, "o,reilly", "books")
 
 
-def test_the_log_says_why_and_no_password(directory: Slapd, tmp_path: Path) -> None:
+def test_the_log_contains_the_reason_and_no_password(directory: Slapd, tmp_path: Path) -> None:
     with node_of(directory, tmp_path, f"auth_backends.1 = ldap\n{RULES}") as node:
         with pytest.raises(ProbableAuthenticationError):
             connected(node, "bob", "a secret word")
@@ -192,14 +194,16 @@ def test_the_log_says_why_and_no_password(directory: Slapd, tmp_path: Path) -> N
         assert "secret" not in text
 
 
-def test_who_somebody_is_and_what_they_may_do_can_be_asked_of_two(directory: Slapd, tmp_path: Path) -> None:
+def test_authentication_and_authorization_can_use_different_backends(
+    directory: Slapd, tmp_path: Path
+) -> None:
     text = f"auth_backends.1.authn = ldap\nauth_backends.1.authz = internal\n{RULES}"
     with node_of(directory, tmp_path, text) as node:
         with pytest.raises(ProbableAuthenticationError):
             connected(node, "bob", "builder")
         with pytest.raises(ProbableAuthenticationError):
             connected(node, "guest", "guest")
-        # The directory's guest is ours, with our tags and permissions.
+        # The directory's user guest has the tags and permissions of the internal guest.
         connected(node, "guest", "not the guest").close()
         assert HttpClient(node, "guest:not the guest").get("/whoami")["tags"] == ["administrator"]
 
@@ -219,7 +223,7 @@ auth_ldap.grants.2.vhost = nowhere
 """
 
 
-def test_a_name_is_looked_up_and_asked_for_as_it_is(directory: Slapd, tmp_path: Path) -> None:
+def test_a_name_is_searched_before_it_is_bound(directory: Slapd, tmp_path: Path) -> None:
     with node_of(directory, tmp_path, f"auth_backends.1 = ldap\n{LOOKED_UP}") as node:
         connected(node, "alice", "wonder land").close()
         for name in ("*", "a*", "alice)(mail=*", "nobody"):
@@ -240,7 +244,7 @@ def test_groups_may_have_logins_as_members(directory: Slapd, tmp_path: Path) -> 
             connected(node, "bob", "builder")
 
 
-def test_an_answer_is_remembered_and_a_wrong_password_is_not(directory: Slapd, tmp_path: Path) -> None:
+def test_a_successful_answer_is_cached_and_a_refusal_is_not(directory: Slapd, tmp_path: Path) -> None:
     text = f"auth_backends.1 = cache\nauth_cache.cached_backend = ldap\nauth_cache.cache_ttl = 60000\n{RULES}"
     with node_of(directory, tmp_path, text) as node:
         client = HttpClient(node, "alice:wonder land")
@@ -255,7 +259,7 @@ def test_an_answer_is_remembered_and_a_wrong_password_is_not(directory: Slapd, t
         assert directory.log.count(" BIND dn=") >= before + 2
 
 
-def test_a_server_that_is_down_lets_nobody_in_and_one_that_is_back_does(tmp_path: Path) -> None:
+def test_logins_are_refused_while_the_server_is_down_and_work_when_it_returns(tmp_path: Path) -> None:
     (tmp_path / "slapd").mkdir()
     own = Slapd(tmp_path / "slapd", PEOPLE)
     text = f"auth_backends.1 = ldap\nauth_backends.2 = internal\nauth_cache.cache_ttl = 0\n{RULES}"
@@ -266,7 +270,7 @@ def test_a_server_that_is_down_lets_nobody_in_and_one_that_is_back_does(tmp_path
             with pytest.raises(ProbableAuthenticationError):
                 connected(node, "alice", "wonder land")
             assert f"127.0.0.1:{own.port}" in logged(node, "cannot authenticate user 'alice'")
-            # Whom another backend knows comes in.
+            # A user of another backend is authenticated.
             connected(node, "guest", "guest").close()
             own.start()
             connected(node, "alice", "wonder land").close()
@@ -274,7 +278,7 @@ def test_a_server_that_is_down_lets_nobody_in_and_one_that_is_back_does(tmp_path
         own.stop()
 
 
-def test_a_server_that_does_not_answer_is_waited_for_so_long_and_holds_nobody_else_up(tmp_path: Path) -> None:
+def test_a_silent_server_times_out_without_delaying_other_logins(tmp_path: Path) -> None:
     (tmp_path / "slapd").mkdir()
     own = Slapd(tmp_path / "slapd", PEOPLE)
     text = f"auth_backends.1 = internal\nauth_backends.2 = ldap\nauth_ldap.timeout = 1000\n{RULES}"
@@ -293,8 +297,8 @@ def test_a_server_that_does_not_answer_is_waited_for_so_long_and_holds_nobody_el
         own.stop()
 
 
-def test_another_server_is_asked_where_the_first_is_not_there(directory: Slapd, tmp_path: Path) -> None:
-    # Nobody listens at that address, on the port of the other.
+def test_another_server_is_used_if_the_first_is_unreachable(directory: Slapd, tmp_path: Path) -> None:
+    # Nothing listens at that address, on the port of the other.
     text = (
         f"auth_backends.1 = ldap\nauth_ldap.servers.1 = 127.0.0.2\nauth_ldap.servers.2 = 127.0.0.1\n{RULES}"
     )
@@ -303,7 +307,7 @@ def test_another_server_is_asked_where_the_first_is_not_there(directory: Slapd, 
 
 
 @pytest.mark.parametrize("is_asked_for", [True, False])
-def test_tls_is_spoken_and_a_stranger_is_not_spoken_to(tmp_path: Path, is_asked_for: bool) -> None:
+def test_the_server_certificate_is_verified_with_tls(tmp_path: Path, is_asked_for: bool) -> None:
     authority = trustme.CA(key_type=trustme.KeyType.RSA)
     certificate = authority.issue_cert("127.0.0.1", key_type=trustme.KeyType.RSA)
     certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
@@ -338,7 +342,7 @@ def test_tls_is_spoken_and_a_stranger_is_not_spoken_to(tmp_path: Path, is_asked_
         ("auth_ldap.servers.1 = a\nauth_ldap.tag_queries = []\n", "unknown key 'auth_ldap.tag_queries'"),
     ],
 )
-def test_what_does_not_go_together_is_refused_at_the_start(tmp_path: Path, settings: str, text: str) -> None:
+def test_an_inconsistent_configuration_prevents_the_start(tmp_path: Path, settings: str, text: str) -> None:
     (tmp_path / "warren.conf").write_text(f"auth_backends.1 = ldap\n{settings}")
     status, errors = refusal("--config", str(tmp_path / "warren.conf"))
     assert status != 0

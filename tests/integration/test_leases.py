@@ -1,4 +1,4 @@
-"""Leases over HTTP: whose messages nobody else gets, through anything, until they are settled once."""
+"""Leases over HTTP: leased messages are reserved until they are acknowledged once, also through crashes."""
 
 import http.client
 import signal
@@ -22,7 +22,7 @@ LEASES = "/warren/queues/%2F/{}/leases"
 
 
 class Work:
-    """A broker with a queue of its own, whom somebody asks for leases."""
+    """A broker with one queue, and a client that leases its messages."""
 
     def __init__(self, node: BrokerProcess, queue: str, **arguments: object) -> None:
         self.node = node
@@ -36,7 +36,7 @@ class Work:
         properties.setdefault("delivery_mode", PERSISTENT)
         for body in bodies:
             self.channel.basic_publish("", self.queue, body.encode(), pika.BasicProperties(**properties))
-        # When this is answered, they are there; on the disk they are when a lease has them.
+        # An answer means that they were published; they are on disk at the latest when a lease has them.
         self.channel.queue_declare(self.queue, passive=True)
 
     def numbers(self, count: int, first: int = 0) -> list[str]:
@@ -63,7 +63,7 @@ class Work:
         return self.client.status(f"POST /warren/leases/{lease['lease']}/settle", {"outcome": outcome})
 
     def left(self) -> list[tuple[str, bool]]:
-        """What is in the queue, out of which it is taken: bodies, and whether they are redelivered."""
+        """Consume the remaining messages of the queue: bodies, and whether they are redelivered."""
         found = []
         while (got := self.channel.basic_get(self.queue, auto_ack=True))[0] is not None:
             found.append((got[2].decode(), got[0].redelivered))
@@ -86,7 +86,7 @@ def wait_until(holds: Any) -> None:
         time.sleep(0.05)
 
 
-def test_leased_messages_are_read_again_and_again_and_settled_at_once(work: Work) -> None:
+def test_leased_messages_are_read_repeatedly_and_acknowledged_together(work: Work) -> None:
     bodies = work.numbers(300)
     lease = work.lease(messages=200)
     assert lease["status"] == 201
@@ -107,7 +107,7 @@ def test_leased_messages_are_read_again_and_again_and_settled_at_once(work: Work
     assert work.left() == [(body, False) for body in bodies[200:]]
 
 
-def test_the_same_key_is_the_same_lease(work: Work) -> None:
+def test_the_same_key_returns_the_same_lease(work: Work) -> None:
     work.numbers(10)
     lease = work.lease("a", messages=5)
     again = work.lease("a", messages=3)
@@ -120,7 +120,7 @@ def test_the_same_key_is_the_same_lease(work: Work) -> None:
     assert work.bodies(work.lease("c")) == ["7", "8", "9"]
 
 
-def test_many_who_ask_with_one_key_at_once_get_one_lease(work: Work) -> None:
+def test_concurrent_requests_with_one_key_return_one_lease(work: Work) -> None:
     work.numbers(100)
     found: list[dict[str, Any]] = []
 
@@ -139,7 +139,7 @@ def test_many_who_ask_with_one_key_at_once_get_one_lease(work: Work) -> None:
     assert len(work.left()) == 90
 
 
-def test_nothing_that_is_ready_is_no_lease(work: Work) -> None:
+def test_an_empty_queue_grants_no_lease(work: Work) -> None:
     empty = work.lease()
     assert (empty["status"], empty["lease"], empty["messages"]) == (200, None, 0)
     work.publish("now")
@@ -152,7 +152,7 @@ def test_a_lease_has_no_more_octets_than_were_asked_for_but_one_message(work: Wo
     assert work.lease("b", octets=1)["messages"] == 1
 
 
-def test_what_is_requeued_waits_at_its_place_redelivered(work: Work) -> None:
+def test_requeued_messages_return_to_their_positions_and_are_redelivered(work: Work) -> None:
     bodies = work.numbers(300)
     lease = work.lease(messages=250)
     assert work.settle(lease, "requeue") == 200
@@ -161,7 +161,7 @@ def test_what_is_requeued_waits_at_its_place_redelivered(work: Work) -> None:
     assert work.left() == [(body, number < 250) for number, body in enumerate(bodies)]
 
 
-def test_a_lease_is_settled_once(work: Work) -> None:
+def test_a_lease_is_ended_once(work: Work) -> None:
     work.numbers(3)
     lease = work.lease()
     assert [work.settle(lease), work.settle(lease)] == [200, 200]
@@ -170,7 +170,7 @@ def test_a_lease_is_settled_once(work: Work) -> None:
     assert work.left() == []
 
 
-def test_a_lease_that_nobody_settles_ends_by_itself(work: Work) -> None:
+def test_a_lease_that_is_not_ended_expires(work: Work) -> None:
     bodies = work.numbers(3)
     lease = work.lease(ttl=1)
     wait_until(lambda: work.shown(lease)["state"] == "expired")
@@ -179,21 +179,21 @@ def test_a_lease_that_nobody_settles_ends_by_itself(work: Work) -> None:
     assert work.left() == [(body, True) for body in bodies]
 
 
-def test_a_lease_that_is_renewed_goes_on(work: Work) -> None:
+def test_a_renewed_lease_does_not_expire(work: Work) -> None:
     work.numbers(3)
     lease = work.lease(ttl=1)
     answer = work.client.ask(f"POST /warren/leases/{lease['lease']}/renew", {"ttl": 600})
     assert answer.value["expires_at"] > lease["expires_at"] + 500_000
     other = Work(work.node, f"{work.queue}.other")
     other.publish("x")
-    # One that ends in the time in which the first would have.
+    # Another lease expires at the time at which the first would have.
     expiring = other.lease(ttl=1)
     wait_until(lambda: other.shown(expiring)["state"] == "expired")
     assert work.shown(lease)["state"] == "active"
     other.channel.queue_delete(other.queue)
 
 
-def test_a_consumer_gets_what_goes_back(work: Work) -> None:
+def test_a_consumer_receives_released_messages(work: Work) -> None:
     work.numbers(2)
     lease = work.lease()
     got: list[bytes] = []
@@ -204,7 +204,7 @@ def test_a_consumer_gets_what_goes_back(work: Work) -> None:
     assert got == [b"0", b"1"]
 
 
-def test_purging_leaves_what_is_on_lease(work: Work) -> None:
+def test_purging_leaves_leased_messages(work: Work) -> None:
     work.numbers(5)
     lease = work.lease(messages=3)
     assert work.channel.queue_purge(work.queue).method.message_count == 2
@@ -213,7 +213,7 @@ def test_purging_leaves_what_is_on_lease(work: Work) -> None:
     wait_until(lambda: work.channel.queue_declare(work.queue, passive=True).method.message_count == 3)
 
 
-def test_a_queue_that_is_deleted_takes_its_leases_along(work: Work) -> None:
+def test_deleting_a_queue_ends_its_leases(work: Work) -> None:
     work.numbers(5)
     lease = work.lease()
     work.channel.queue_delete(work.queue)
@@ -239,11 +239,11 @@ def test_leases_are_listed(work: Work) -> None:
     [{}, {"key": ""}, {"key": 5}, {"key": "k" * 1_025}, {"key": "k", "messages": 0},
      {"key": "k", "max_messages": 500_001}, {"key": "k", "ttl": 86_401}, {"key": "k", "max_bytes": "x"}],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused(work: Work, body: dict[str, object]) -> None:
+def test_invalid_requests_are_refused(work: Work, body: dict[str, object]) -> None:
     assert work.client.status("POST " + LEASES.format(quoted(work.queue)), body) == 400
 
 
-def test_who_may_not_read_a_queue_has_nothing_to_do_with_its_leases(work: Work) -> None:
+def test_a_user_without_read_permission_cannot_access_leases_of_a_queue(work: Work) -> None:
     work.numbers(5)
     lease = work.lease()
     work.client.ask("PUT /users/blind", {"password": "x", "tags": "management"})
@@ -257,7 +257,7 @@ def test_who_may_not_read_a_queue_has_nothing_to_do_with_its_leases(work: Work) 
     work.client.ask("DELETE /users/blind")
 
 
-def test_a_lease_is_of_the_user_who_got_it_and_to_others_as_if_it_were_not_there(work: Work) -> None:
+def test_a_lease_is_invisible_to_other_users(work: Work) -> None:
     work.numbers(5)
     lease = work.lease()
     for user, tags in (("colleague", "management"), ("looker", "monitoring")):
@@ -272,7 +272,7 @@ def test_a_lease_is_of_the_user_who_got_it_and_to_others_as_if_it_were_not_there
         assert (foreign.status, foreign.value) == (none.status, none.value) == (404, none.value)
     of_queue = LEASES.format(quoted(work.queue))
     assert colleague.get("/warren/leases") == colleague.get(of_queue) == []
-    # Who monitors sees it, and does nothing with it.
+    # A user with the tag monitoring sees it, and cannot change it.
     assert [one["lease"] for one in looker.get(of_queue)] == [lease["lease"]]
     assert [looker.status(line.format(lease["lease"]), {}) for line in lines] == [200, 404, 404, 404]
     assert work.shown(lease)["state"] == "active"
@@ -280,7 +280,7 @@ def test_a_lease_is_of_the_user_who_got_it_and_to_others_as_if_it_were_not_there
         work.client.ask(f"DELETE /users/{user}")
 
 
-def test_no_more_leases_are_had_than_may_be(work: Work) -> None:
+def test_the_number_of_leases_is_bounded(work: Work) -> None:
     work.numbers(66)
     leases = [work.lease(f"k{number}", messages=1) for number in range(64)]
     answer = work.client.ask("POST " + LEASES.format(quoted(work.queue)), {"key": "more", "messages": 1})
@@ -293,7 +293,7 @@ def test_no_more_leases_are_had_than_may_be(work: Work) -> None:
         work.settle(lease)
 
 
-def test_messages_of_each_priority_are_on_lease_in_their_order(node: BrokerProcess) -> None:
+def test_messages_of_each_priority_are_leased_in_order(node: BrokerProcess) -> None:
     work = Work(node, "by priority", **{"x-max-priority": 5})
     for number in range(9):
         work.publish(str(number), priority=number % 3)
@@ -305,7 +305,7 @@ def test_messages_of_each_priority_are_on_lease_in_their_order(node: BrokerProce
     work.channel.queue_delete(work.queue)
 
 
-def test_a_paused_queue_gives_no_lease(work: Work) -> None:
+def test_a_paused_queue_grants_no_lease(work: Work) -> None:
     work.numbers(3)
     pause = f"/warren/queues/%2F/{quoted(work.queue)}/pause"
     work.client.ask(f"PUT {pause}")
@@ -322,7 +322,7 @@ def kill(node: BrokerProcess) -> None:
     node.process.wait()
 
 
-def test_a_lease_is_there_after_a_crash_with_the_same_messages(tmp_path: Path) -> None:
+def test_a_lease_survives_a_crash_with_the_same_messages(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
         work = Work(node, "orders")
         bodies = work.numbers(300)
@@ -346,11 +346,11 @@ def test_a_lease_is_there_after_a_crash_with_the_same_messages(tmp_path: Path) -
         kill(node)
     with broker("--data-dir", str(tmp_path)) as node:
         work = Work(node, "orders")
-        # What was taken at the last may be back as well: nobody waits for that to be on the disk.
+        # Messages of the last acknowledgement may return, as it was not waited for until it was on disk.
         assert work.left()[:50] == [(body, True) for body in bodies[100:150]]
 
 
-def test_what_was_settled_is_done_with_however_soon_the_crash_comes(tmp_path: Path) -> None:
+def test_acknowledged_messages_do_not_return_after_an_immediate_crash(tmp_path: Path) -> None:
     settled: list[str] = []
     for turn in range(3):
         with broker("--data-dir", str(tmp_path)) as node:
@@ -368,7 +368,7 @@ def test_what_was_settled_is_done_with_however_soon_the_crash_comes(tmp_path: Pa
         assert [work.client.get(f"/warren/leases/{id}")["state"] for id in settled] == ["settled"] * 3
 
 
-def test_a_crash_while_a_lease_is_granted_leaves_it_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_crash_while_a_lease_is_granted_leaves_it_complete_or_absent(tmp_path: Path) -> None:
     for turn in range(3):
         with broker("--data-dir", str(tmp_path)) as node:
             work = Work(node, "orders")
@@ -389,12 +389,12 @@ def test_a_crash_while_a_lease_is_granted_leaves_it_whole_or_not_at_all(tmp_path
 
 
 def ask(work: Work, key: str) -> None:
-    """Ask for a lease of a broker that is about to be killed."""
+    """Request a lease from a broker that is about to be killed."""
     with suppress(OSError, http.client.HTTPException):
         work.client.ask("POST " + LEASES.format(work.queue), {"key": key, "messages": 1_000})
 
 
-def test_a_lease_expires_while_the_broker_is_away(tmp_path: Path) -> None:
+def test_a_lease_expires_while_the_broker_is_down(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
         work = Work(node, "orders")
         bodies = work.numbers(5)
@@ -408,7 +408,7 @@ def test_a_lease_expires_while_the_broker_is_away(tmp_path: Path) -> None:
         assert work.left() == [(body, True) for body in bodies]
 
 
-def test_a_backlog_on_the_disk_is_leased_and_there_again_after_a_crash(tmp_path: Path) -> None:
+def test_a_backlog_on_disk_is_leased_and_leased_again_after_a_crash(tmp_path: Path) -> None:
     size, count = 40_000, 1_200
     with broker("--data-dir", str(tmp_path)) as node:
         work = Work(node, "orders")
@@ -425,7 +425,7 @@ def test_a_backlog_on_the_disk_is_leased_and_there_again_after_a_crash(tmp_path:
         assert [body for body, _ in work.left()] == bodies[1_000:]
 
 
-def test_priorities_are_on_the_same_lease_after_a_crash(tmp_path: Path) -> None:
+def test_priorities_are_in_the_same_lease_after_a_crash(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
         work = Work(node, "orders", **{"x-max-priority": 3})
         for number in range(60):
@@ -440,7 +440,7 @@ def test_priorities_are_on_the_same_lease_after_a_crash(tmp_path: Path) -> None:
         assert {body for body, _ in work.left()} == {str(number) for number in range(60)} - {*bodies}
 
 
-def test_what_did_not_survive_is_not_among_the_rows(tmp_path: Path) -> None:
+def test_transient_messages_are_missing_from_a_lease_after_a_crash(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
         work = Work(node, "orders")
         for number in range(10):

@@ -1,4 +1,4 @@
-"""Streams of answers: what can be followed, and what becomes of those that nobody reads."""
+"""Event streams: which answers can be followed, and streams that are not read."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from warren.limits_http import LIVE_USER_STREAMS_MAX
 TIMEOUT_S = 60
 GUEST = "authorization: Basic " + base64.b64encode(b"guest:guest").decode()
 STREAMS = 150
-# What all of them may take, in one process with what makes their answers.
+# The memory bound of all streams, in one process with everything that makes their answers.
 MEMORY_MAX = 80_000_000
 
 
@@ -44,7 +44,7 @@ MEMORY_MAX = 80_000_000
         "/api/overview\r\nx: y",
     ],
 )
-def test_what_is_no_get_with_json_cannot_be_followed(client: HttpClient, path: str) -> None:
+def test_only_a_get_that_answers_json_can_be_followed(client: HttpClient, path: str) -> None:
     client.ask("PUT /queues/%2F/q", {})
     escaped = path.replace("%", "%25").replace("&", "%26").replace("#", "%23").replace("?", "%3F")
     escaped = escaped.replace("\r\n", "%0D%0A").replace(" ", "%20")
@@ -52,20 +52,20 @@ def test_what_is_no_get_with_json_cannot_be_followed(client: HttpClient, path: s
     assert (answer.status, answer.value["error"]) == (400, "bad_request")
 
 
-def test_a_name_with_a_slash_in_it_is_followed(node: BrokerProcess) -> None:
+def test_a_name_with_a_slash_can_be_followed(node: BrokerProcess) -> None:
     with follow(node, "path=/api/exchanges/%252F/amq.topic") as connected, connected.makefile("rb") as lines:
         event = next(line for line in lines if line.startswith(b"data: "))
         assert json.loads(event.removeprefix(b"data: "))["body"]["name"] == "amq.topic"
 
 
 def peak(node: BrokerProcess) -> int:
-    """The most octets of memory that the process has had."""
+    """The peak memory of the process, in bytes."""
     lines = Path(f"/proc/{node.process.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def follow(node: BrokerProcess, query: str) -> socket.socket:
-    """A stream that nobody reads, up to its first line."""
+    """An event stream that is not read after its first line."""
     connected = socket.socket()
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connected.settimeout(TIMEOUT_S)
@@ -74,18 +74,18 @@ def follow(node: BrokerProcess, query: str) -> socket.socket:
     return connected
 
 
-def test_streams_that_nobody_reads_take_a_bounded_memory_and_end() -> None:
+def test_unread_streams_take_bounded_memory_and_are_closed() -> None:
     with broker() as node, ExitStack() as stack:
         client = HttpClient(node)
         assert client.status("PUT /global-parameters/large", {"value": "x" * 900_000}) == 201
         before = peak(node)
-        # Each is another answer, of which its socket takes a part.
+        # Each follows another answer, of which its socket takes a part.
         for at in range(STREAMS):
             connected = stack.enter_context(follow(node, f"path=/api/global-parameters%3Fn={at}"))
             assert connected.recv(12) == b"HTTP/1.1 200"
-        # All were asked for before this one is answered.
+        # All were requested before this one is answered.
         assert client.get(f"/global-parameters?n={STREAMS}")
-        # One more is let go of as soon as it would have to wait.
+        # One more is closed as soon as it would have to wait.
         with follow(node, "path=/api/global-parameters%3Fn=last") as last:
             while last.recv(65_536):
                 pass
@@ -93,7 +93,7 @@ def test_streams_that_nobody_reads_take_a_bounded_memory_and_end() -> None:
         client.close()
 
 
-def test_a_user_has_so_many_streams_and_no_more(node: BrokerProcess) -> None:
+def test_the_number_of_streams_of_a_user_is_bounded(node: BrokerProcess) -> None:
     with ExitStack() as stack:
         for at in range(LIVE_USER_STREAMS_MAX + 1):
             connected = stack.enter_context(follow(node, "path=/api/whoami"))

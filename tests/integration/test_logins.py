@@ -1,4 +1,4 @@
-"""Failed logins over sockets: those that follow wait, over AMQP and HTTP, and keep nobody else out."""
+"""Failed logins over AMQP and HTTP delay further attempts, and no other logins."""
 
 import time
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def guess(node: BrokerProcess, count: int, user: str = "guest") -> float:
 
 
 def connect(node: BrokerProcess, name: str, password: str) -> float:
-    """How long it took to come in over AMQP (s)."""
+    """How long a login over AMQP took (s)."""
     began = time.monotonic()
     parameters = pika.ConnectionParameters(
         "127.0.0.1", node.port, credentials=pika.PlainCredentials(name, password)
@@ -37,7 +37,7 @@ def connect(node: BrokerProcess, name: str, password: str) -> float:
     return time.monotonic() - began
 
 
-def test_guessing_gets_slow_over_http_and_amqp_alike(node: BrokerProcess) -> None:
+def test_failed_logins_delay_further_attempts_over_http_and_amqp(node: BrokerProcess) -> None:
     guess(node, 6)
     assert guess(node, 3) >= 2 * DELAY_S
     with pytest.raises(pika.exceptions.ProbableAuthenticationError, match="Login was refused"):
@@ -49,13 +49,13 @@ def test_guessing_gets_slow_over_http_and_amqp_alike(node: BrokerProcess) -> Non
     assert len(slowed) == 1
 
 
-def test_who_is_known_here_is_not_slowed_down_by_others(node: BrokerProcess) -> None:
+def test_a_user_known_at_the_address_is_not_delayed_by_others(node: BrokerProcess) -> None:
     connect(node, "guest", "guest")
     guess(node, 8, user="stranger")
     assert connect(node, "guest", "guest") < DELAY_S / 2
 
 
-def test_a_session_of_the_web_interface_is_guessed_at_as_slowly(node: BrokerProcess) -> None:
+def test_failed_sign_ins_to_the_web_interface_are_delayed(node: BrokerProcess) -> None:
     anonymous = HttpClient(node, user=None)
     wrong = {"username": "guest", "password": "wrong"}
     began = 0.0
@@ -67,14 +67,14 @@ def test_a_session_of_the_web_interface_is_guessed_at_as_slowly(node: BrokerProc
     assert time.monotonic() - began >= 2 * DELAY_S
 
 
-def test_attempts_are_counted(node: BrokerProcess) -> None:
+def test_login_attempts_are_counted(node: BrokerProcess) -> None:
     guess(node, 2)
     client = HttpClient(node)
     counted = {entry["protocol"]: entry for entry in client.get("/auth/attempts/warren@" + _host(client))}
     assert counted["http"]["auth_attempts_failed"] == 2
 
 
-def test_a_password_is_changed_and_the_old_one_is_wrong_at_once(node: BrokerProcess) -> None:
+def test_a_password_change_applies_at_once(node: BrokerProcess) -> None:
     client = HttpClient(node)
     client.status("PUT /users/u", {"password": "first", "tags": "management"})
     assert HttpClient(node, "u:first").status("GET /whoami") == 200

@@ -1,4 +1,4 @@
-"""The log of a started broker: who takes it, what is in it, and what is never in it."""
+"""The log of a started broker: its destinations, its contents, and secrets that are never in it."""
 
 import json
 import re
@@ -25,12 +25,12 @@ def connect(node: BrokerProcess, password: str = "guest") -> pika.BlockingConnec
     return pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port, credentials=credentials))
 
 
-def test_who_does_not_read_the_log_holds_neither_clients_nor_the_file_up(tmp_path: Path) -> None:
+def test_an_unread_standard_error_blocks_neither_clients_nor_the_log_file(tmp_path: Path) -> None:
     log = tmp_path / "warren.log"
     config = tmp_path / "warren.conf"
     config.write_text(f"log.file = {log}\n")
     with broker(config=config) as node:
-        # Nobody reads its standard error: the pipe is full after 64 KiB, and all these have a line.
+        # Standard error is not read: the pipe is full after 64 KiB, and all these requests write a line.
         for _ in range(1500):
             socket.create_connection(("127.0.0.1", node.port), timeout=10).close()
         assert HttpClient(node).status("PUT /users/carol", {"password": MARKER, "tags": ""}) == 201
@@ -40,7 +40,7 @@ def test_who_does_not_read_the_log_holds_neither_clients_nor_the_file_up(tmp_pat
             assert time.monotonic() < until
 
 
-def test_json_has_rabbitmqs_fields_and_what_is_known_as_data(tmp_path: Path) -> None:
+def test_json_lines_have_the_fields_of_rabbitmq_and_structured_data(tmp_path: Path) -> None:
     config = tmp_path / "warren.conf"
     config.write_text(
         f"log.file = warren.log\nlog.dir = {tmp_path}\nlog.file.formatter = json\nlog.file.level = debug\n"
@@ -58,21 +58,21 @@ def test_json_has_rabbitmqs_fields_and_what_is_known_as_data(tmp_path: Path) -> 
     assert accepted["pid"] == opened["pid"] == left["pid"]
     [created] = [entry for entry in found if entry.get("event") == "user.created"]
     assert (created["user"], created["result"], created["facts"]) == ("guest", "done", {"name": "carol"})
-    # The file wants more than standard error, which goes on as it was.
+    # The file has a lower level than standard error, whose level is unchanged.
     assert "<warren.audit>" in "".join(node.lines)
 
 
-def test_a_file_that_was_renamed_is_opened_anew(tmp_path: Path) -> None:
+def test_a_renamed_log_file_is_reopened(tmp_path: Path) -> None:
     log = tmp_path / "warren.log"
     config = tmp_path / "warren.conf"
     config.write_text(f"log.file = {log}\n")
     with broker(config=config) as node:
-        # A thread writes it, and may be behind what the broker does.
+        # A thread writes it, and may be behind.
         while "ready" not in log.read_text():
             connect(node).close()
         log.rename(tmp_path / "warren.log.1")
         node.process.send_signal(signal.SIGHUP)
-        # A signal is heeded before what comes after it.
+        # The signal is handled before later requests.
         while not log.exists():
             connect(node).close()
         connect(node).close()
@@ -82,7 +82,7 @@ def test_a_file_that_was_renamed_is_opened_anew(tmp_path: Path) -> None:
 
 
 def _drop(port: int, octets: bytes) -> None:
-    """Say `octets`, wait for an answer or the end, and go without a word."""
+    """Send data, wait for an answer or the end, and disconnect without closing."""
     with socket.create_connection(("127.0.0.1", port), timeout=HEARD_S) as client:
         client.sendall(octets)
         if len(octets) >= 8:
@@ -90,7 +90,7 @@ def _drop(port: int, octets: bytes) -> None:
 
 
 def _come_and_go(port: int) -> None:
-    """What clients do, and what they do wrong."""
+    """Typical operations and errors of clients."""
 
     def connected(**more: object) -> pika.BlockingConnection:
         name = {"connection_name": "named"}
@@ -121,7 +121,7 @@ def _come_and_go(port: int) -> None:
 
 
 def _said(log: str) -> list[str]:
-    """The lines about connections and channels, without what differs by nature."""
+    """The lines about connections and channels, without parts that differ by nature."""
     whole = re.sub(r":\n[^\n]*?\[\w+\] <[^>]*> *", ": ", log)
     lines = []
     for line in whole.splitlines():
@@ -129,11 +129,11 @@ def _said(log: str) -> list[str]:
         if found and re.search(r"(?i)connection <|login refused", found[2]):
             line = re.sub(r"connection <[^>]+>", "connection PID", f"{found[1]} {found[2]}")
             lines.append(re.sub(r"127\.0\.0\.1:\d+", "HOST", line))
-    # Before the first that speaks, somebody only looked whether the port is open.
+    # Before the first client, the test only checked whether the port is open.
     return lines[next(at for at, line in enumerate(lines) if line.startswith("info")) :]
 
 
-# Lines in which RabbitMQ has a term of Erlang's, and what stands in ours.
+# Lines in which RabbitMQ has an Erlang term, and the corresponding text of Warren.
 _PLAIN = {
     '{bad_header,<<"GET / HT">>}': "the client speaks HTTP, not AMQP: it began with b'GET / HT'",
     "connection_closed_with_no_data_received": "the client closed it before it sent any data",
@@ -148,7 +148,7 @@ def _plainly(line: str) -> str:
 
 @pytest.mark.rabbitmq
 @pytest.mark.skipif(not rabbitmq.is_installed(), reason="rabbitmq-server is not installed")
-def test_the_lines_about_clients_are_rabbitmqs(tmp_path: Path) -> None:
+def test_the_lines_about_clients_equal_those_of_rabbitmq(tmp_path: Path) -> None:
     config = tmp_path / "warren.conf"
     config.write_text("log.default.level = debug\n")
     with broker(config=config) as node:
@@ -171,7 +171,7 @@ def test_the_lines_about_clients_are_rabbitmqs(tmp_path: Path) -> None:
     assert ours == expected
 
 
-def test_lines_are_published_by_their_level_and_none_about_themselves(tmp_path: Path) -> None:
+def test_lines_are_published_by_level_and_none_about_their_own_publishing(tmp_path: Path) -> None:
     config = tmp_path / "warren.conf"
     config.write_text("log.exchange = true\n")
     with broker(config=config) as node:
@@ -197,7 +197,7 @@ def test_lines_are_published_by_their_level_and_none_about_themselves(tmp_path: 
 
 def test_no_secret_is_ever_logged(tmp_path: Path) -> None:
     config = tmp_path / "warren.conf"
-    # What somebody might log in with, or puts where it does not belong.
+    # Credentials, some of them in places where they do not belong.
     config.write_text(
         "log.default.level = debug\nlog.console.level = debug\nlog.exchange = true\n"
         f"default_pass = {MARKER}\nssl_options.password = {MARKER}\n"
@@ -224,7 +224,7 @@ def test_no_secret_is_ever_logged(tmp_path: Path) -> None:
 
 
 def _speak(node: BrokerProcess, response: bytes) -> None:
-    """Log in with a response that is none."""
+    """Log in with a malformed response."""
     with suppress(pika.exceptions.AMQPError):
         credentials = pika.PlainCredentials("guest", "x")
         credentials.response_for = lambda start: ("PLAIN", response)  # type: ignore[method-assign]
@@ -241,9 +241,7 @@ def _speak(node: BrokerProcess, response: bytes) -> None:
         f"password = {MARKER}",
     ],
 )
-def test_a_configuration_that_is_refused_shows_no_value_of_a_key_it_does_not_know(
-    tmp_path: Path, line: str
-) -> None:
+def test_a_refused_configuration_does_not_show_the_values_of_unknown_keys(tmp_path: Path, line: str) -> None:
     config = tmp_path / "warren.conf"
     config.write_text(line + "\n")
     status, printed = refusal("--config", str(config))

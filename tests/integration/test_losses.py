@@ -1,4 +1,4 @@
-"""Files of messages that are deleted, cut short or damaged: a loss is named until it is acknowledged."""
+"""Message files that are deleted, truncated or damaged: the loss is reported until it is acknowledged."""
 
 import hashlib
 import http.client
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def filled(tmp_path: Path) -> None:
-    """A queue and a stream, each with so many messages that were confirmed, of a broker that was killed."""
+    """A queue and a stream with `COUNT` confirmed messages each, of a broker that was killed."""
     with started(tmp_path) as node:
         channel = connect(node.port).channel()
         channel.queue_declare("q", durable=True)
@@ -66,7 +66,7 @@ def damage(path: Path, how: str) -> None:
 
 
 def count_of(node: BrokerProcess, kind: str) -> int:
-    """How many messages come back."""
+    """The number of recovered messages."""
     channel = connect(node.port).channel()
     if kind == "queue":
         return channel.queue_declare("q", passive=True).method.message_count
@@ -91,7 +91,7 @@ def metric(node: BrokerProcess, name: str) -> int:
 
 @pytest.mark.parametrize("kind", ["queue", "stream"])
 @pytest.mark.parametrize("how", ["deleted", "cut short", "zeroed", "flipped"])
-def test_what_comes_back_and_what_is_named_lost_is_all_that_was_confirmed(
+def test_recovered_and_reported_messages_are_all_that_were_confirmed(
     tmp_path: Path, kind: str, how: str
 ) -> None:
     filled(tmp_path)
@@ -111,7 +111,7 @@ def test_what_comes_back_and_what_is_named_lost_is_all_that_was_confirmed(
 
 
 @pytest.mark.parametrize("part", ["", "streams", "catalog"])
-def test_a_store_that_is_gone_with_all_that_knows_of_it_is_named(tmp_path: Path, part: str) -> None:
+def test_a_store_that_is_entirely_missing_is_reported(tmp_path: Path, part: str) -> None:
     filled(tmp_path)
     lost = folder(tmp_path) / part
     if part == "catalog":
@@ -133,7 +133,7 @@ def test_a_store_that_is_gone_with_all_that_knows_of_it_is_named(tmp_path: Path,
         assert HttpClient(node).status("GET /health/checks/losses") == 200
 
 
-def test_a_virtual_host_that_is_deleted_and_made_again_has_lost_nothing(tmp_path: Path) -> None:
+def test_a_deleted_and_recreated_vhost_has_no_loss(tmp_path: Path) -> None:
     with started(tmp_path) as node:
         client = HttpClient(node)
         for line in (
@@ -150,7 +150,7 @@ def test_a_virtual_host_that_is_deleted_and_made_again_has_lost_nothing(tmp_path
         assert HttpClient(node).get("/warren/losses") == []
 
 
-def test_a_file_of_somebody_else_keeps_no_node_from_starting(tmp_path: Path) -> None:
+def test_a_foreign_file_does_not_prevent_the_start(tmp_path: Path) -> None:
     filled(tmp_path)
     data = tmp_path / "data"
     places = [data, *(path for path in data.rglob("*") if path.is_dir())]
@@ -165,7 +165,9 @@ def test_a_file_of_somebody_else_keeps_no_node_from_starting(tmp_path: Path) -> 
     assert all((place / name).exists() for place in places for name in ("x.segment", "x.part"))
 
 
-def test_a_loss_is_red_until_it_is_acknowledged_and_again_with_the_next(tmp_path: Path) -> None:
+def test_a_loss_fails_the_health_check_until_it_is_acknowledged_and_again_with_the_next(
+    tmp_path: Path,
+) -> None:
     filled(tmp_path)
     damage(victim(tmp_path, "queue"), "flipped")
     for _ in range(2):

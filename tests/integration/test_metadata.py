@@ -1,4 +1,4 @@
-"""What is there again after the process was killed, and what is not."""
+"""Metadata that survive a kill, and metadata that do not."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def killed(started: BrokerProcess) -> None:
 
 
 def declare(port: int) -> None:
-    """Durable things, and transient ones beside them."""
+    """Declare durable objects, and transient ones beside them."""
     channel = connect(port, "u", "p", "v").channel()
     for name, durable in (("kept", True), ("lost", False)):
         channel.exchange_declare(name, "topic", durable=durable, arguments={"x": 1})
@@ -60,7 +60,7 @@ def exists(port: int, kind: str, name: str) -> bool:
 
 
 def arrived(port: int, exchange: str, key: str, queue: str) -> int:
-    """How many messages with `key` arrive in `queue`, out of two."""
+    """How many of two messages with `key` arrive in `queue`."""
     channel = connect(port, "u", "p", "v").channel()
     channel.queue_purge(queue)
     for _ in range(2):
@@ -78,7 +78,7 @@ def check(port: int) -> None:
     names = ("kept", "lost", "limited", "deleted", "own")
     assert [name for name in names if exists(port, "queue", name)] == ["kept", "limited"]
     assert arrived(port, "kept", "kept.kept", "kept") == 2
-    # The policy holds as well.
+    # The policy applies as well.
     assert arrived(port, "kept", "kept.limited", "limited") == 1
     assert arrived(port, "kept", "unbound", "limited") == 0
     channel = connect(port, "u", "p", "v").channel()
@@ -87,7 +87,7 @@ def check(port: int) -> None:
     assert "inequivalent arg 'x-max-length'" in caught.value.reply_text
 
 
-def test_what_was_declared_durable_is_there_after_a_kill_and_after_a_stop(tmp_path: Path) -> None:
+def test_durable_objects_survive_a_kill_and_a_stop(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     definitions = tmp_path / "definitions.json"
     definitions.write_text(json.dumps(DEFINITIONS))
@@ -96,13 +96,13 @@ def test_what_was_declared_durable_is_there_after_a_kill_and_after_a_stop(tmp_pa
         killed(started)
     for _ in range(2):
         with broker("--data-dir", data) as again:
-            # Nobody is new where somebody is.
+            # The default user is not created where users exist.
             assert get(again.ports["http"], "/api/whoami", "guest:guest")[0] == 401
             check(again.port)
             assert again.stop() == 0
 
 
-def test_messages_are_in_the_queue_that_they_were_in_and_not_in_another_of_its_name(tmp_path: Path) -> None:
+def test_messages_are_recovered_in_their_queue_and_not_in_another_of_its_name(tmp_path: Path) -> None:
     persistent = pika.BasicProperties(delivery_mode=2)
     with broker("--data-dir", str(tmp_path)) as started:
         channel = connect(started.port).channel()
@@ -122,8 +122,8 @@ def test_messages_are_in_the_queue_that_they_were_in_and_not_in_another_of_its_n
     assert counts == {"stays": 1, "made anew": 0}
 
 
-def test_a_full_disk_is_said_to_be_full(tmp_path: Path) -> None:
-    # The size that a file may have stands for the room of a disk; what is asked for must not fit.
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
+    # The limit on file size stands in for a full disk; the requested change must not fit.
     data = tmp_path / "data"
     with broker("--data-dir", str(data)) as started:
         connection = connect(started.port)
@@ -142,7 +142,7 @@ def test_a_full_disk_is_said_to_be_full(tmp_path: Path) -> None:
         connect(again.port).channel().queue_declare("before", passive=True)
 
 
-def test_a_damaged_file_is_named_and_skipped_only_if_that_is_wished(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_and_skipped_only_on_request(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with broker("--data-dir", str(data)) as started:
         assert started.stop() == 0
@@ -158,7 +158,7 @@ def test_a_damaged_file_is_named_and_skipped_only_if_that_is_wished(tmp_path: Pa
         assert any("a record is damaged" in line for line in started.lines)
 
 
-def test_a_file_that_is_cut_off_is_named_and_nothing_is_changed_until_it_is_back(tmp_path: Path) -> None:
+def test_a_truncated_file_is_reported_and_nothing_is_changed_until_it_is_restored(tmp_path: Path) -> None:
     data = tmp_path / "data"
     definitions = tmp_path / "definitions.json"
     definitions.write_text(json.dumps(DEFINITIONS))

@@ -1,4 +1,4 @@
-"""Every command that asks a broker, under its own name and under the one that rabbitmqctl has for it."""
+"""Every operator command against a broker, under its own name and under its name in rabbitmqctl."""
 
 import json
 import os
@@ -26,9 +26,9 @@ from warren.wire.streams import commands
 
 @dataclass(frozen=True)
 class Case:
-    """One command: what it is called with, what has to be there, and a line that it prints.
+    """One command: its arguments, its prerequisites, and a line that it prints.
 
-    `$` stands for a name that nothing else has.
+    `$` stands for a unique name.
     """
 
     of: str
@@ -309,27 +309,27 @@ def operator(node: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> "Operator"
 
 
 class Operator:
-    """Somebody at a terminal."""
+    """A user at a terminal."""
 
     def asks(self, *arguments: str, typed: str = "") -> Result:
-        """What a command answers."""
+        """The result of a command."""
         return CliRunner().invoke(main, arguments, input=typed, prog_name="warren")
 
     def gets(self, *arguments: str) -> str:
-        """What a command prints that succeeds."""
+        """The output of a command that succeeds."""
         result = self.asks(*arguments)
         assert result.exit_code == 0, (arguments, result.output)
         return str(result.stdout)
 
 
 def names_of(command: OperatorCommand) -> list[tuple[str, ...]]:
-    """What the command is called."""
+    """The names of the command."""
     own = (command.group, command.name) if command.group else (command.name,)
     return [own, (command.known_as,)] if command.known_as else [own]
 
 
 def calls() -> list[object]:
-    """Every case under every name, and a name for what is new in it."""
+    """Every case under every name, with a unique name for what it creates."""
     by_name = {" ".join(names_of(command)[0]): command for command in COMMANDS}
     return [
         pytest.param(
@@ -341,7 +341,7 @@ def calls() -> list[object]:
 
 
 @pytest.mark.parametrize(("case", "name", "new"), calls())
-def test_command(operator: Operator, case: Case, name: tuple[str, ...], new: str) -> None:
+def test_a_command_prints_its_line(operator: Operator, case: Case, name: tuple[str, ...], new: str) -> None:
     for line in case.before:
         operator.gets(*(word.replace("$", new) for word in line))
     arguments = [word.replace("$", new) for word in case.arguments]
@@ -353,11 +353,11 @@ def test_command(operator: Operator, case: Case, name: tuple[str, ...], new: str
         assert len(result.stderr.splitlines()) == 1
 
 
-def test_every_command_is_tried() -> None:
+def test_every_command_has_a_case() -> None:
     assert {case.of for case in CASES} == {" ".join(names_of(command)[0]) for command in COMMANDS}
 
 
-def test_a_list_is_followed_to_its_end(operator: Operator) -> None:
+def test_a_list_is_fetched_to_its_end(operator: Operator) -> None:
     queues = [{"name": f"many-{at}", "vhost": "many", "durable": True} for at in range(1_101)]
     definitions = json.dumps({"vhosts": [{"name": "many"}], "queues": queues})
     assert operator.asks("definitions", "import", "-", typed=definitions).exit_code == 0
@@ -367,7 +367,7 @@ def test_a_list_is_followed_to_its_end(operator: Operator) -> None:
     assert sorted(row["name"] for row in rows) == expected
 
 
-def test_a_name_cannot_command_the_terminal(operator: Operator) -> None:
+def test_control_characters_of_a_name_are_not_printed(operator: Operator) -> None:
     operator.gets("queues", "declare", "red\x1b[31m\u202e\x07")
     assert "red\\x1b[31m\\u202e\\x07" in operator.gets("list_queues", "name")
     assert "\x1b" not in operator.gets("queues", "list", "--json")
@@ -381,21 +381,21 @@ def test_columns_are_those_of_rabbitmqctl(operator: Operator) -> None:
     assert "known\texchange\tknown\tqueue\ta.b" in rows
 
 
-def test_json_is_for_programs(operator: Operator) -> None:
+def test_json_output_is_for_programs(operator: Operator) -> None:
     operator.gets("queues", "declare", "for-programs")
     rows = json.loads(operator.gets("list_queues", "--json", "name", "messages"))
     assert {"name": "for-programs", "messages": 0} in rows
     assert json.loads(operator.gets("queues", "show", "for-programs", "--json"))["name"] == "for-programs"
 
 
-def test_a_broker_that_is_not_there_is_status_3(operator: Operator) -> None:
+def test_an_unreachable_broker_is_status_3(operator: Operator) -> None:
     result = operator.asks("status", "--uri", "http://127.0.0.1:1")
     assert result.exit_code == 3
     assert "not reached" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [("whoami",), ("users", "list"), ("status",)])
-def test_a_wrong_password_is_status_4_and_not_repeated(
+def test_a_wrong_password_is_status_4_and_not_printed(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("WARREN_USER", "guest")
@@ -405,22 +405,20 @@ def test_a_wrong_password_is_status_4_and_not_repeated(
     assert "not-the-one" not in result.output
 
 
-def test_no_password_is_read_from_what_is_piped_in(
-    operator: Operator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_password_is_read_from_piped_input(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     operator.gets("users", "add", "piper", "pied", "--tags", "management")
     monkeypatch.setenv("WARREN_USER", "piper")
     assert operator.asks("whoami", typed="pied\n").exit_code == 0
 
 
-def test_hashes_are_shown_to_who_chooses_them_only(operator: Operator) -> None:
+def test_password_hashes_are_shown_only_on_request(operator: Operator) -> None:
     (shown,) = json.loads(operator.gets("users", "list", "--json", "password_hash"))[:1]
     assert shown["password_hash"]
     assert '"password_hash"' not in operator.gets("users", "show", "guest", "--json")
     assert '"password_hash"' not in operator.gets("users", "list", "--json")
 
 
-def test_a_user_who_may_not_see_nodes_has_a_status(
+def test_a_user_who_may_not_see_nodes_can_show_the_status(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operator.gets("users", "add", "looker", "secret", "--tags", "management")
@@ -429,7 +427,7 @@ def test_a_user_who_may_not_see_nodes_has_a_status(
     assert "compatible with" in operator.gets("status")
 
 
-def test_connections_channels_and_consumers_are_seen_and_closed(
+def test_connections_channels_and_consumers_are_listed_and_closed(
     operator: Operator, node: BrokerProcess
 ) -> None:
     operator.gets("queues", "declare", "followed")
@@ -464,14 +462,14 @@ def test_all_connections_of_a_vhost_are_closed(operator: Operator, node: BrokerP
             connection.process_data_events(10)
 
 
-def test_options_may_stand_before_the_command(operator: Operator, node: BrokerProcess) -> None:
+def test_options_may_precede_the_command(operator: Operator, node: BrokerProcess) -> None:
     assert json.loads(operator.gets("--json", "whoami"))["name"] == "guest"
     assert operator.asks("--uri", "http://127.0.0.1:1", "whoami").exit_code == 3
     nearer = ("--uri", f"http://127.0.0.1:{node.ports['http']}")
     assert operator.asks("--uri", "http://127.0.0.1:1", "whoami", *nearer).exit_code == 0
 
 
-def test_dead_letters_are_listed_sent_back_and_taken_back(operator: Operator, node: BrokerProcess) -> None:
+def test_dead_letters_are_listed_redriven_and_undone(operator: Operator, node: BrokerProcess) -> None:
     arguments = ("-a", "x-dead-letter-exchange=", "-a", "x-dead-letter-routing-key=cli-dead")
     operator.gets("queues", "declare", "cli-dead")
     operator.gets("queues", "declare", "cli-orders", *arguments)
@@ -494,7 +492,7 @@ def test_dead_letters_are_listed_sent_back_and_taken_back(operator: Operator, no
     assert "stopped, or removed" in operator.gets("jobs", "stop", job["id"])
 
 
-def test_definitions_are_in_a_file_that_its_owner_can_read(operator: Operator, tmp_path: Path) -> None:
+def test_exported_definitions_are_readable_by_their_owner_only(operator: Operator, tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     file.touch(0o644)
     operator.gets("export_definitions", str(file))
@@ -506,7 +504,9 @@ def test_definitions_are_in_a_file_that_its_owner_can_read(operator: Operator, t
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_complete(operator: Operator, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+def test_shell_completion_scripts_are_printed(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
     assert "_WARREN_COMPLETE" in operator.gets("completion", shell)
 
 
@@ -521,14 +521,14 @@ def test_names_are_completed(operator: Operator, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED)
-def test_a_name_that_does_nothing_here_says_why(name: str) -> None:
+def test_a_command_without_function_here_says_why(name: str) -> None:
     result = CliRunner().invoke(main, [name, "whatever", "--it", "takes"], prog_name="warren")
     assert result.exit_code == 1
     assert result.stderr == f"warren: {name}: {UNSUPPORTED[name]}\n"
 
 
 @pytest.mark.parametrize("tool", ["rabbitmqctl", "rabbitmq-diagnostics"])
-def test_every_name_of_rabbitmqs_tools_is_known(tool: str) -> None:
+def test_every_command_of_the_tools_of_rabbitmq_is_known(tool: str) -> None:
     program = shutil.which(tool, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if program is None:
         pytest.skip("rabbitmq-server is not installed")
@@ -538,7 +538,7 @@ def test_every_name_of_rabbitmqs_tools_is_known(tool: str) -> None:
     assert [name for name in names if name not in main.commands] == []
 
 
-def test_a_limit_holds_at_once_and_until_it_is_set_again(operator: Operator) -> None:
+def test_a_limit_applies_at_once_and_until_it_is_set_again(operator: Operator) -> None:
     operator.gets("nodes", "limit-memory", "absolute", "1MB")
     assert "memory" in operator.gets("nodes", "alarms")
     assert operator.asks("health", "alarms").exit_code == 6
@@ -546,23 +546,23 @@ def test_a_limit_holds_at_once_and_until_it_is_set_again(operator: Operator) -> 
     assert operator.gets("nodes", "alarms") == "no alarms\n"
 
 
-def test_settings_are_shown_with_their_places_and_without_secrets(operator: Operator) -> None:
+def test_settings_are_shown_with_their_source_and_without_secrets(operator: Operator) -> None:
     rows = {row["key"]: row for row in json.loads(operator.gets("environment", "--json"))}
     assert rows["log.file"]["origin"] == "WARREN_LOG_FILE"
     assert rows["heartbeat"] == {"key": "heartbeat", "value": "60", "origin": "default"}
     assert rows["default_pass"]["value"] == "********"
 
 
-def test_who_changed_a_limit_stands_in_the_log(operator: Operator) -> None:
+def test_the_log_names_the_user_who_changed_a_limit(operator: Operator) -> None:
     operator.gets("nodes", "limit-disk", "50MB")
     file = json.loads(operator.gets("log_location", "--json"))["file"]
     until = time.monotonic() + 20
-    # A thread of its own writes the log.
+    # A thread writes the log.
     while "user 'guest': disk limit set to 47 MiB" not in Path(file).read_text():
         assert time.monotonic() < until
 
 
-def test_a_super_stream_is_one_to_clients_of_the_stream_protocol(
+def test_a_super_stream_created_by_a_command_is_usable_by_stream_clients(
     node: BrokerProcess, operator: Operator
 ) -> None:
     operator.gets("streams", "add-super-stream", "whole", "--routing-keys", "eu,us,apac", "--max-age", "7D")
@@ -574,7 +574,7 @@ def test_a_super_stream_is_one_to_clients_of_the_stream_protocol(
     assert shown["arguments"] == {"x-queue-type": "stream", "x-max-age": "7D"}
 
 
-def test_of_a_super_stream_that_cannot_be_nothing_stays(operator: Operator) -> None:
+def test_a_super_stream_that_cannot_be_created_leaves_nothing_behind(operator: Operator) -> None:
     operator.gets("queues", "declare", "half-1")
     failed = operator.asks("streams", "add-super-stream", "half", "--partitions", "2")
     assert failed.exit_code == 1

@@ -1,4 +1,4 @@
-"""Queues that are paused: what stops, what goes on, and what is there after a restart and a kill."""
+"""Paused queues: what stops, what continues, and what a restart and a kill preserve."""
 
 import os
 import signal
@@ -23,7 +23,9 @@ def channel(node: BrokerProcess) -> Iterator[Any]:
         yield channel
 
 
-def test_nothing_is_handed_out_and_all_else_goes_on(client: HttpClient, channel: Any) -> None:
+def test_a_paused_queue_delivers_nothing_and_everything_else_continues(
+    client: HttpClient, channel: Any
+) -> None:
     channel.queue_declare("p.all", exclusive=False, auto_delete=False)
     got: list[bytes] = []
     channel.basic_publish("", "p.all", b"before")
@@ -53,7 +55,7 @@ def test_nothing_is_handed_out_and_all_else_goes_on(client: HttpClient, channel:
     channel.queue_delete("p.all")
 
 
-def test_a_queue_that_is_declared_again_is_not_paused(client: HttpClient, channel: Any) -> None:
+def test_a_queue_that_is_deleted_and_redeclared_is_not_paused(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("p.again")
     client.ask("PUT " + PAUSE.format("p.again"))
     channel.queue_delete("p.again")
@@ -63,7 +65,7 @@ def test_a_queue_that_is_declared_again_is_not_paused(client: HttpClient, channe
     channel.queue_delete("p.again")
 
 
-def test_limits_hold_and_dead_letters_leave_a_paused_queue(client: HttpClient, channel: Any) -> None:
+def test_limits_and_dead_lettering_apply_to_a_paused_queue(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("p.dead", exclusive=True)
     arguments = {"x-max-length": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "p.dead"}
     channel.queue_declare("p.short", arguments=arguments)
@@ -74,7 +76,7 @@ def test_limits_hold_and_dead_letters_leave_a_paused_queue(client: HttpClient, c
     channel.queue_delete("p.short")
 
 
-def test_who_may_not_configure_a_queue_does_not_pause_it(
+def test_pausing_a_queue_requires_configure_permission(
     client: HttpClient, channel: Any, node: BrokerProcess
 ) -> None:
     channel.queue_declare("p.theirs", exclusive=True)
@@ -92,7 +94,7 @@ def test_who_may_not_configure_a_queue_does_not_pause_it(
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
-def test_a_durable_queue_stays_paused(tmp_path: Path, end: signal.Signals) -> None:
+def test_a_durable_queue_stays_paused_over_restarts(tmp_path: Path, end: signal.Signals) -> None:
     with broker("--data-dir", str(tmp_path)) as started:
         client = HttpClient(started)
         with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", started.port)) as connection:

@@ -1,4 +1,4 @@
-"""Looking into a queue over HTTP, as clients publish to it and hold messages of it."""
+"""Peeking into a queue over HTTP, while clients publish to it and hold its messages."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from tests.integration.api import HttpClient, get
 from tests.integration.broker_process import BrokerProcess, broker
 
 COUNT = 500
-# Lengths are sampled every five seconds.
+# Message counts are sampled every five seconds.
 SAMPLED_S_MAX = 15
 PERSISTENT = 2
 
@@ -48,7 +48,7 @@ def seen(answer: dict[str, Any]) -> list[int]:
     return [json.loads(message["payload"])["number"] for message in answer["messages"]]
 
 
-def test_the_keys_of_bcc_are_not_shown(node: BrokerProcess, channel: Any) -> None:
+def test_bcc_is_not_shown(node: BrokerProcess, channel: Any) -> None:
     properties = pika.BasicProperties(headers={"BCC": ["hidden"], "n": 1})
     channel.basic_publish("", "orders", '{"number": 1}', properties)
     [message] = peek(node)["messages"]
@@ -62,7 +62,7 @@ def test_the_keys_of_bcc_are_not_shown(node: BrokerProcess, channel: Any) -> Non
     assert taken.headers == {"n": 1}
 
 
-def test_pages_show_every_message_and_leave_each_as_it_was(node: BrokerProcess, channel: Any) -> None:
+def test_pages_show_every_message_and_change_none(node: BrokerProcess, channel: Any) -> None:
     publish(channel)
     found: list[int] = []
     after: int | None = 0
@@ -81,14 +81,14 @@ def test_pages_show_every_message_and_leave_each_as_it_was(node: BrokerProcess, 
         assert json.loads(body) == {"number": number}
 
 
-def test_only_what_fits_is_shown(node: BrokerProcess, channel: Any) -> None:
+def test_only_matching_messages_are_shown(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 100)
     answer = peek(node, match=["headers.tenant=t1", "body.number>=50"])
     assert seen(answer) == [number for number in range(50, 100) if number % 3 == 1]
     assert (answer["next"], answer["examined"]) == (None, 100)
 
 
-def test_what_is_handed_out_is_shown_with_its_holder(node: BrokerProcess, channel: Any) -> None:
+def test_an_unacknowledged_message_is_shown_with_its_consumer(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 5)
     method, _, _ = channel.basic_get("orders")
     channel.basic_nack(method.delivery_tag)
@@ -107,7 +107,7 @@ def test_what_is_handed_out_is_shown_with_its_holder(node: BrokerProcess, channe
     assert peek(node, state="unacknowledged")["messages"] == []
 
 
-def test_long_bodies_are_cut_and_binary_ones_are_base64(node: BrokerProcess, channel: Any) -> None:
+def test_long_bodies_are_truncated_and_binary_ones_are_base64(node: BrokerProcess, channel: Any) -> None:
     channel.basic_publish("", "orders", b"\xff" * 1000)
     message = peek(node, truncate=6)["messages"][0]
     assert (message["payload"], message["payload_encoding"]) == ("////////", "base64")
@@ -118,19 +118,17 @@ def test_long_bodies_are_cut_and_binary_ones_are_base64(node: BrokerProcess, cha
     "query",
     ["count=x", "count=1001", "from=-1", "state=gone", "match=colour%3Dred", "match=x", "truncate=1e3"],
 )
-def test_what_makes_no_sense_is_refused_with_the_reason(
-    node: BrokerProcess, channel: Any, query: str
-) -> None:
+def test_invalid_requests_are_refused_with_the_reason(node: BrokerProcess, channel: Any, query: str) -> None:
     status, body = get(node, f"/api/warren/queues/%2F/orders/messages?{query}")
     assert status == 400
     assert json.loads(body)["reason"]
 
 
-def test_a_queue_that_is_not_there_is_not_found(node: BrokerProcess) -> None:
+def test_a_missing_queue_is_not_found(node: BrokerProcess) -> None:
     assert get(node, "/api/warren/queues/%2F/none/messages")[0] == 404
 
 
-def test_what_is_on_the_disk_only_is_shown_too(tmp_path: Path) -> None:
+def test_messages_on_disk_only_are_shown(tmp_path: Path) -> None:
     size, count = 65_536, 600
     with (
         broker("--data-dir", str(tmp_path)) as node,
@@ -148,7 +146,7 @@ def test_what_is_on_the_disk_only_is_shown_too(tmp_path: Path) -> None:
         assert (answer["examined"], len(answer["messages"])) == (count, 1)
 
 
-def test_what_was_kept_over_a_restart_is_in_the_totals(tmp_path: Path) -> None:
+def test_messages_recovered_at_a_restart_are_in_the_totals(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
         with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
             channel = connection.channel()

@@ -1,4 +1,4 @@
-"""Every scenario of `warren perf` runs against a started Warren, and finds what it is meant to find."""
+"""Every scenario of `warren perf` runs against a started broker, and measures what it should."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from tests.warren_process import WarrenProcess, running_warren, warren_environment
 
 PROGRAM = "from warren.cli.main import main; main()"
-# Few messages on their way, so that even a slow machine moves them within the measured time.
+# Few messages in flight, so that even a slow machine delivers them within the measured time.
 SHORT = ["--duration", "0.8", "--warmup", "0.1", "--in-flight-max", "50"]
 COMMAND_S_MAX = 60
 
@@ -62,7 +62,7 @@ def measure(broker: WarrenProcess, *arguments: str) -> dict[str, float]:
     ],
     ids=" ".join,
 )
-def test_traffic_flows(broker: WarrenProcess, arguments: list[str]) -> None:
+def test_messages_are_published_and_consumed(broker: WarrenProcess, arguments: list[str]) -> None:
     figures = measure(broker, arguments[0], *SHORT, *arguments[1:])
     assert figures["consumed_per_s"] > 0
     assert figures["broker_cpu_us_per_message"] >= 0
@@ -73,7 +73,7 @@ def test_publishing_alone_is_confirmed(broker: WarrenProcess) -> None:
     assert figures["confirmed_per_s"] > 0
 
 
-def test_latencies_are_in_order(broker: WarrenProcess) -> None:
+def test_latency_percentiles_are_in_order(broker: WarrenProcess) -> None:
     figures = measure(broker, "latency", "--rate", "500", "--confirm-window", "1", *SHORT)
     assert figures["published_per_s"] == pytest.approx(500, rel=0.2)
     for kind in ("delivery", "delivery_since_sent", "confirm"):
@@ -82,7 +82,7 @@ def test_latencies_are_in_order(broker: WarrenProcess) -> None:
         assert percentiles[0] > 0
 
 
-def test_connections_come_and_go(broker: WarrenProcess) -> None:
+def test_connections_are_opened_and_closed(broker: WarrenProcess) -> None:
     assert measure(broker, "connections", "--count", "20")["opened_per_s"] > 0
     assert measure(broker, "churn", "--duration", "0.3")["connections_per_s"] > 0
 
@@ -93,11 +93,11 @@ def test_queues_are_declared(broker: WarrenProcess) -> None:
     assert measure(broker, "queues", "--count", "50")["declared_per_s"] > 0
 
 
-def test_messages_wait(broker: WarrenProcess) -> None:
+def test_a_backlog_is_built_and_consumed(broker: WarrenProcess) -> None:
     assert measure(broker, "backlog", "--count", "2000")["published_per_s"] > 0
 
 
-def test_a_broker_that_is_not_there_is_one_clear_line() -> None:
+def test_an_unreachable_broker_is_one_clear_line() -> None:
     command = [sys.executable, "-c", PROGRAM, "perf", "throughput", "--uri", "amqp://127.0.0.1:1"]
     result = subprocess.run(
         command, env=warren_environment(), capture_output=True, text=True, timeout=COMMAND_S_MAX, check=False

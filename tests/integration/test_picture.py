@@ -1,4 +1,4 @@
-"""What hangs together in a virtual host, as a page draws it."""
+"""The topology of a virtual host as the web interface draws it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,7 +31,7 @@ def drawn(client: HttpClient, query: str = "") -> tuple[dict[str, Any], dict[tup
     return things, lines
 
 
-def test_two_steps_each_way_are_drawn(client: HttpClient, channel: Any) -> None:
+def test_two_steps_in_each_direction_are_drawn(client: HttpClient, channel: Any) -> None:
     for name in ("a", "b", "c", "d", "e"):
         channel.exchange_declare(
             name, "topic", arguments={"alternate-exchange": "e"} if name == "c" else None
@@ -62,7 +62,7 @@ def test_two_steps_each_way_are_drawn(client: HttpClient, channel: Any) -> None:
     }  # fmt: skip
 
 
-def test_of_many_the_first_are_drawn_and_the_rest_is_counted(client: HttpClient, channel: Any) -> None:
+def test_of_many_objects_the_first_are_drawn_and_the_others_counted(client: HttpClient, channel: Any) -> None:
     channel.exchange_declare("hub", "fanout")
     for number in range(MANY):
         channel.queue_declare(f"q{number:03}")
@@ -76,7 +76,7 @@ def test_of_many_the_first_are_drawn_and_the_rest_is_counted(client: HttpClient,
         assert len(things) == 1 + most + PICTURED_CONSUMERS_MAX
 
 
-def test_exchanges_stand_behind_those_that_lead_to_them(client: HttpClient, channel: Any) -> None:
+def test_exchanges_are_placed_behind_those_that_lead_to_them(client: HttpClient, channel: Any) -> None:
     for name in ("last", "middle", "first", "one", "other"):
         channel.exchange_declare(name, "fanout")
     channel.queue_declare("q")
@@ -91,7 +91,7 @@ def test_exchanges_stand_behind_those_that_lead_to_them(client: HttpClient, chan
     assert set(columns) == {"first", "middle", "last", "q", "one", "other"}
 
 
-def test_nothing_is_drawn_of_what_is_not_there(client: HttpClient, channel: Any) -> None:
+def test_missing_objects_are_not_drawn(client: HttpClient, channel: Any) -> None:
     assert drawn(client) == ({}, {})
     assert client.status("GET /warren/topology/drawn?kind=queue&name=none") == 404
     assert client.status("GET /warren/topology/drawn?kind=star&name=none") == 400

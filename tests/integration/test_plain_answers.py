@@ -1,4 +1,4 @@
-"""What the command line says when something is wrong names it, in words without Erlang's terms."""
+"""Error messages of the command line name the cause, without Erlang terms."""
 
 import json
 import re
@@ -70,7 +70,7 @@ def operator(node: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> Operator:
         ),
     ],
 )
-def test_what_was_wrong_is_named_in_plain_words(
+def test_the_cause_is_named_in_plain_words(
     operator: Operator, node: BrokerProcess, arguments: tuple[str, ...], status: int, words: str
 ) -> None:
     result = operator.asks(*(word.replace("{amqp}", str(node.port)) for word in arguments))
@@ -81,13 +81,13 @@ def test_what_was_wrong_is_named_in_plain_words(
     assert "<<" not in said
 
 
-def test_a_column_that_no_row_happens_to_have_is_none_that_does_not_exist(operator: Operator) -> None:
+def test_a_valid_column_that_no_row_has_is_accepted(operator: Operator) -> None:
     operator.gets("queues", "declare", "without-statistics")
     rows = operator.gets("queues", "list", "name", "message_stats.publish", "--json")
     assert {"name": "without-statistics", "message_stats.publish": None} in json.loads(rows)
 
 
-def test_the_status_of_a_broker_is_for_programs_too(operator: Operator, node: BrokerProcess) -> None:
+def test_the_status_of_a_broker_is_available_as_json(operator: Operator, node: BrokerProcess) -> None:
     found = json.loads(operator.gets("status", "--json"))
     assert (found["in_memory"], found["rabbitmq_version"]) == (False, "3.10.8")
     [one] = found["nodes"]
@@ -115,7 +115,7 @@ def test_an_alarm_is_named(operator: Operator) -> None:
     )
 
 
-def test_help_and_version_are_commands_and_a_group_may_be_called_by_one_of_its_kind(
+def test_help_and_version_are_commands_and_groups_have_aliases(
     operator: Operator,
 ) -> None:
     assert operator.gets("help") == operator.gets("--help")
@@ -126,7 +126,7 @@ def test_help_and_version_are_commands_and_a_group_may_be_called_by_one_of_its_k
     assert operator.gets("policy", "list") == operator.gets("policies", "list")
 
 
-def test_a_publish_without_an_answer_is_not_called_done() -> None:
+def test_a_publish_without_an_answer_is_not_reported_as_done() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
         said = CliRunner().invoke(main, ("exchanges", "publish", "--uri", uri, "-t", "0.5", "", "q", "hello"))

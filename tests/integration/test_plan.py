@@ -1,4 +1,4 @@
-"""Plans of definitions over HTTP: what they tell, and that they do just that, or nothing."""
+"""Import plans over HTTP: their contents, and that applying one does exactly that, or nothing."""
 
 import json
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def queue(name: str, **more: object) -> dict[str, object]:
     return {"name": name, "durable": True, "auto_delete": False, "arguments": {}, **more}
 
 
-def test_what_was_exported_is_no_change(client: HttpClient, channel: Any) -> None:
+def test_an_export_is_an_empty_plan(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("q", durable=True, arguments={"x-max-length": 5})
     channel.exchange_declare("x", "headers", durable=True)
     channel.queue_bind("q", "x", "k", {"a": 1, "b": [True, "c"]})
@@ -43,7 +43,7 @@ def test_what_was_exported_is_no_change(client: HttpClient, channel: Any) -> Non
         assert "password_hash" not in json.dumps(answer)
 
 
-def test_a_plan_is_carried_out_as_it_was_told(client: HttpClient, channel: Any) -> None:
+def test_a_plan_is_applied_as_it_was_shown(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("stays", durable=True)
     channel.queue_declare("goes", durable=True)
     channel.queue_declare("differs", durable=True, arguments={"x-max-length": 1})
@@ -83,13 +83,13 @@ def test_a_plan_is_carried_out_as_it_was_told(client: HttpClient, channel: Any) 
     assert again["totals"] == {"create": 0, "change": 0, "delete": 0, "blocked": 1, "keep": 4}
 
 
-def test_nothing_is_done_if_the_broker_has_changed_since(client: HttpClient, channel: Any) -> None:
+def test_a_plan_is_refused_if_the_broker_has_changed_since(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("goes", durable=True)
     document = {"queues": [queue("new")]}
     told = planned(client, document, "?prune=true")
     where = f"POST /warren/definitions/plan/apply?prune=true&fingerprint={told['fingerprint']}"
     channel.confirm_delivery()
-    # It was empty when it was planned.
+    # It was empty when the plan was made.
     channel.basic_publish("", "goes", b"x")
     answer = client.ask(where, document)
     assert (answer.status, answer.value["error"]) == (409, "conflict")
@@ -102,14 +102,14 @@ def test_nothing_is_done_if_the_broker_has_changed_since(client: HttpClient, cha
     assert client.ask(where, document).status == 200
 
 
-def test_a_section_that_the_document_has_not_is_left_alone(client: HttpClient, channel: Any) -> None:
+def test_a_section_missing_from_the_document_is_left_unchanged(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("q", durable=True)
     assert planned(client, {"exchanges": []}, "?prune=true")["items"] == []
     answer = client.ask(f"POST {PLAN}?prune=true", {"users": []}).value
     assert not any(item["name"] == "guest" for item in answer["items"])
 
 
-def test_a_password_that_is_known_is_no_change_and_in_no_answer(client: HttpClient) -> None:
+def test_a_known_password_is_no_change_and_in_no_answer(client: HttpClient) -> None:
     document = {"users": [{"name": "planner", "password": "s3cret", "tags": "monitoring"}]}
     told = client.ask(f"POST {PLAN}", document).value
     client.ask(f"POST {APPLY}?fingerprint={told['fingerprint']}", document)
@@ -122,7 +122,7 @@ def test_a_password_that_is_known_is_no_change_and_in_no_answer(client: HttpClie
     client.ask("DELETE /users/planner")
 
 
-def test_a_vhost_that_goes_takes_all_in_it_and_says_how_much(client: HttpClient, channel: Any) -> None:
+def test_deleting_a_vhost_is_planned_with_the_number_of_its_objects(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("q", durable=True)
     vhosts = [entry for entry in client.get("/definitions")["vhosts"] if entry["name"] != "plan"]
     (item,) = client.ask(f"POST {PLAN}?prune=true", {"vhosts": vhosts}).value["items"]
@@ -130,7 +130,7 @@ def test_a_vhost_that_goes_takes_all_in_it_and_says_how_much(client: HttpClient,
     assert item["losses"] == {"queues": 1, "permissions": 1, "connections": 1}
 
 
-def test_many_are_planned_and_told_of_in_part(client: HttpClient, channel: Any) -> None:
+def test_a_long_plan_is_listed_in_part(client: HttpClient, channel: Any) -> None:
     document = {"queues": [queue(f"q{number}") for number in range(QUEUES)]}
     told = planned(client, document, "?count=10")
     assert (len(told["items"]), told["items_total"], told["totals"]["create"]) == (10, QUEUES, QUEUES)
@@ -150,5 +150,5 @@ def test_many_are_planned_and_told_of_in_part(client: HttpClient, channel: Any) 
         ("/warren/definitions/none/plan", b"{}"),
     ],
 )
-def test_what_makes_no_sense_is_refused(client: HttpClient, path: str, body: bytes) -> None:
+def test_invalid_requests_are_refused(client: HttpClient, path: str, body: bytes) -> None:
     assert client.ask(f"POST {path}", body).status in (400, 404)

@@ -1,4 +1,4 @@
-"""What Prometheus reads: RabbitMQ's names and labels, and numbers that are true."""
+"""The Prometheus endpoints: RabbitMQ's names and labels, and correct values."""
 
 import math
 import re
@@ -11,7 +11,7 @@ import pytest
 from tests.integration.api import get
 from tests.integration.broker_process import BrokerProcess, broker
 
-# What RabbitMQ's dashboards ask for, and Warren has.
+# Metrics that RabbitMQ's dashboards query, and that Warren has.
 EXPECTED = {
     "rabbitmq_build_info", "rabbitmq_identity_info", "rabbitmq_connections", "rabbitmq_channels",
     "rabbitmq_consumers", "rabbitmq_queues", "rabbitmq_queue_messages_ready",
@@ -50,7 +50,7 @@ HOSTILE = 'a"b\\c{d}\u202e'
 
 @pytest.fixture(scope="module", autouse=True)
 def channel(node: BrokerProcess) -> Iterator[Any]:
-    """Twelve messages published, some lost, some taken."""
+    """A channel after twelve messages were published, some unroutable, some consumed."""
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
         channel = connection.channel()
         channel.confirm_delivery()
@@ -71,7 +71,7 @@ def channel(node: BrokerProcess) -> Iterator[Any]:
 
 
 def scraped(node: BrokerProcess, path: str = "/metrics") -> dict[str, dict[str, float]]:
-    """Name -> labels -> value; every line is one that Prometheus understands, and families stand together."""
+    """Name -> labels -> value; every line must be valid, and families contiguous."""
     status, body = get(node, path, "http/prometheus")
     assert status == 200
     found: dict[str, dict[str, float]] = {}
@@ -97,12 +97,12 @@ def total(found: dict[str, dict[str, float]], name: str) -> float:
     return sum(found[f"rabbitmq_{name}"].values())
 
 
-def test_what_dashboards_ask_for_is_there(node: BrokerProcess) -> None:
+def test_metrics_of_the_dashboards_exist(node: BrokerProcess) -> None:
     assert scraped(node).keys() >= EXPECTED
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/metrics/per-object"])
-def test_the_numbers_are_those_of_what_was_done(node: BrokerProcess, path: str) -> None:
+def test_the_values_equal_the_operations(node: BrokerProcess, path: str) -> None:
     found = scraped(node, path)
     expected = {
         "connections": 1, "channels": 1, "queues": 2, "queue_messages_ready": 5, "queue_messages_unacked": 1,
@@ -118,7 +118,7 @@ def test_the_numbers_are_those_of_what_was_done(node: BrokerProcess, path: str) 
     assert {name: total(found, name) for name in expected} == expected
 
 
-def test_objects_are_told_apart_by_labels(node: BrokerProcess) -> None:
+def test_objects_are_distinguished_by_labels(node: BrokerProcess) -> None:
     found = scraped(node, "/metrics/per-object")
     assert found["rabbitmq_queue_messages_ready"] == {
         'vhost="/",queue="work"': 5,
@@ -127,16 +127,14 @@ def test_objects_are_told_apart_by_labels(node: BrokerProcess) -> None:
     assert set(scraped(node)["rabbitmq_queue_messages_ready"]) == {""}
 
 
-def test_the_detailed_endpoint_has_what_is_asked_for_and_nothing_else(
-    node: BrokerProcess, channel: Any
-) -> None:
+def test_the_detailed_endpoint_has_the_requested_families_only(node: BrokerProcess, channel: Any) -> None:
     found = scraped(node, "/metrics/detailed?family=queue_coarse_metrics&family=queue_consumer_count")
     assert {name for name in found if name.startswith("rabbitmq_")} == {
         "rabbitmq_detailed_queue_messages_ready",
         "rabbitmq_detailed_queue_messages_unacked",
         "rabbitmq_detailed_queue_messages",
         "rabbitmq_detailed_queue_consumers",
-        # These two are in every answer, as RabbitMQ's.
+        # These two are in every answer, as in RabbitMQ.
         "rabbitmq_build_info",
         "rabbitmq_identity_info",
     }
@@ -145,9 +143,7 @@ def test_the_detailed_endpoint_has_what_is_asked_for_and_nothing_else(
     assert not [name for name in scraped(node, "/metrics/detailed") if name.startswith("rabbitmq_detailed")]
 
 
-def test_the_age_of_what_comes_next_is_told_by_queue_and_not_summed_up(
-    node: BrokerProcess, channel: Any
-) -> None:
+def test_the_age_of_the_next_message_is_per_queue_and_not_summed(node: BrokerProcess, channel: Any) -> None:
     channel.queue_declare("dated")
     channel.basic_publish("", "dated", b"", pika.BasicProperties(timestamp=77))
     heads = scraped(node, "/metrics/per-object")["rabbitmq_queue_head_message_timestamp"]
@@ -160,9 +156,7 @@ def test_the_age_of_what_comes_next_is_told_by_queue_and_not_summed_up(
     channel.queue_delete("dated")
 
 
-def test_what_is_the_same_on_every_node_is_told_by_the_detailed_endpoint(
-    node: BrokerProcess, channel: Any
-) -> None:
+def test_metrics_common_to_all_nodes_are_in_the_detailed_endpoint(node: BrokerProcess, channel: Any) -> None:
     channel.exchange_declare("bound", "topic")
     channel.queue_bind("work", "bound", "a.#")
     channel.queue_bind("work", "bound", "b.#")
@@ -177,7 +171,7 @@ def test_what_is_the_same_on_every_node_is_told_by_the_detailed_endpoint(
     channel.exchange_delete("bound")
 
 
-def test_what_was_read_and_written_of_all_queues_is_told_together(node: BrokerProcess) -> None:
+def test_message_reads_and_writes_are_reported_as_totals(node: BrokerProcess) -> None:
     found = scraped(node)
     assert found["rabbitmq_queue_disk_writes_total"] == found["rabbitmq_msg_store_write_total"]
     assert found["rabbitmq_queue_disk_writes_total"][""] > 0
@@ -185,7 +179,7 @@ def test_what_was_read_and_written_of_all_queues_is_told_together(node: BrokerPr
     assert "rabbitmq_queue_disk_writes_total" not in scraped(node, "/metrics/per-object")
 
 
-def test_a_scrape_tells_of_those_before(node: BrokerProcess) -> None:
+def test_a_scrape_reports_earlier_scrapes(node: BrokerProcess) -> None:
     get(node, "/metrics", "http/prometheus")
     first, second = scraped(node), scraped(node)
     for found in (first, second):
@@ -201,7 +195,7 @@ def test_a_scrape_tells_of_those_before(node: BrokerProcess) -> None:
     assert 5_000 < sizes[1] - sizes[0] < 100_000
 
 
-def test_consumers_that_wait_are_used_to_the_full(node: BrokerProcess, channel: Any) -> None:
+def test_the_utilisation_of_waiting_consumers_is_one(node: BrokerProcess, channel: Any) -> None:
     channel.queue_declare("waited-for")
     channel.basic_consume("waited-for", lambda *_: None)
     found = scraped(node, "/metrics/per-object")
@@ -218,7 +212,7 @@ def test_a_name_cannot_break_a_line(node: BrokerProcess, channel: Any) -> None:
     channel.queue_delete(HOSTILE)
 
 
-def test_very_many_queues_are_read_to_the_end(tmp_path: Path) -> None:
+def test_very_many_queues_are_reported_completely(tmp_path: Path) -> None:
     count = 2_000
     with (
         broker("--data-dir", str(tmp_path)) as node,
@@ -231,7 +225,7 @@ def test_very_many_queues_are_read_to_the_end(tmp_path: Path) -> None:
         assert len(scraped(node, "/metrics/per-object")["rabbitmq_queue_messages_ready_bytes"]) == count
 
 
-def test_the_dead_are_counted_apart_when_no_exchange_routes_them(node: BrokerProcess, channel: Any) -> None:
+def test_dead_letters_are_counted_separately_when_unroutable(node: BrokerProcess, channel: Any) -> None:
     full = {"x-max-length": 0}
     channel.queue_declare("lost", arguments=full)
     channel.queue_declare("astray", arguments={**full, "x-dead-letter-exchange": "nosuch"})

@@ -1,4 +1,4 @@
-"""A Prometheus server, Debian's, that has nothing but the guide's page to go by."""
+"""A Prometheus server from Debian, configured as the guide describes."""
 
 import json
 import re
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(PROMETHEUS is None, reason="Debian's prometheus 
 
 @pytest.fixture(scope="module")
 def server(node: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Its address."""
+    """The address of the server."""
     folder = tmp_path_factory.mktemp("prometheus")
     found = CONFIGURATION.search(PAGE.read_text())
     assert found is not None
@@ -54,7 +54,7 @@ def server(node: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def asked(server: str, expression: str) -> list[Any]:
-    """What it answers as soon as it has something to answer."""
+    """The result of a query as soon as there is one."""
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         with suppress(OSError):
@@ -66,7 +66,7 @@ def asked(server: str, expression: str) -> list[Any]:
     raise AssertionError(f"nothing for {expression!r} in {START_S} s")
 
 
-def test_it_scrapes_what_waits_and_when_this_node_started(node: BrokerProcess, server: str) -> None:
+def test_it_scrapes_the_queues_and_the_start_time_of_the_node(node: BrokerProcess, server: str) -> None:
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
         channel = connection.channel()
         channel.queue_declare("orders")
@@ -77,7 +77,7 @@ def test_it_scrapes_what_waits_and_when_this_node_started(node: BrokerProcess, s
         assert asked(server, "time() - process_start_time_seconds < 600")
 
 
-def test_the_join_that_dashboards_make_finds_the_name_of_the_cluster(server: str) -> None:
+def test_the_join_of_the_dashboards_finds_the_name_of_the_cluster(server: str) -> None:
     joined = asked(
         server,
         "rabbitmq_connections * on(instance) group_left(rabbitmq_cluster, rabbitmq_node)"

@@ -1,4 +1,4 @@
-"""A broker that has lost a part of its metadata removes nothing that these do not name any more."""
+"""A broker that lost a part of its metadata keeps the data that the metadata do not name any more."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def channel_of(one: BrokerProcess, vhost: str = "v") -> BlockingChannel:
 
 
 def filled(one: BrokerProcess) -> None:
-    """A virtual host, five queues with 100 messages each, a stream with 50."""
+    """A virtual host, five queues with 100 messages each, and a stream with 50."""
     assert client(one).ask("PUT /vhosts/v").status == 201
     client(one).status("PUT /permissions/v/u", {"configure": ".*", "write": ".*", "read": ".*"})
     channel = channel_of(one)
@@ -76,7 +76,7 @@ def is_filled(one: BrokerProcess) -> None:
 
 
 def cut_before(file: Path, text: bytes) -> None:
-    """Cut the log off before the record that has `text` for the first time."""
+    """Truncate the journal before the first record that contains `text`."""
     octets = file.read_bytes()
     file.write_bytes(octets[: octets.index(text) - 8])
 
@@ -84,7 +84,7 @@ def cut_before(file: Path, text: bytes) -> None:
 @pytest.mark.parametrize(
     "text", [b'"PutVhost",{"name":"v"', b'"DeclareQueue",{"vhost":"v","name":"stream"', b'"name":"q3"']
 )
-def test_what_lost_metadata_named_is_kept_and_back_with_them(tmp_path: Path, text: bytes) -> None:
+def test_data_of_lost_metadata_is_quarantined_and_restored_with_them(tmp_path: Path, text: bytes) -> None:
     data = tmp_path / "data"
     with started(data) as one:
         filled(one)
@@ -102,7 +102,7 @@ def test_what_lost_metadata_named_is_kept_and_back_with_them(tmp_path: Path, tex
         assert node["quarantined_items"] == len(items)
         assert node["quarantined_messages"] == messages
         killed(one)
-    # Once more: nothing goes with time.
+    # Once more: quarantined data does not expire.
     with started(data) as one:
         assert sum(item["messages"] for item in client(one).get("/warren/quarantine")) == messages
         killed(one)
@@ -113,7 +113,7 @@ def test_what_lost_metadata_named_is_kept_and_back_with_them(tmp_path: Path, tex
         assert {item["kind"] for item in client(one).get("/warren/quarantine")} == {"metadata"}
 
 
-def test_what_is_kept_goes_by_an_operators_word(tmp_path: Path) -> None:
+def test_quarantined_data_is_removed_on_request_of_an_operator(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with started(data) as one:
         filled(one)
@@ -135,7 +135,7 @@ def test_what_is_kept_goes_by_an_operators_word(tmp_path: Path) -> None:
     assert not any(path.is_file() for path in (data / "quarantine").rglob("*"))
 
 
-def test_what_is_kept_makes_a_check_fail_until_an_operator_knows_of_it(tmp_path: Path) -> None:
+def test_quarantined_data_fails_a_health_check_until_an_operator_acknowledges_it(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with started(data) as one:
         filled(one)
@@ -148,7 +148,7 @@ def test_what_is_kept_makes_a_check_fail_until_an_operator_knows_of_it(tmp_path:
         refused = api.ask("GET /health/checks/quarantine")
         assert refused.status == 503
         (item,) = [item for item in api.get("/warren/quarantine") if item["kind"] == "vhost"]
-        # A copy of the metadata is there by an operator's word, and no news.
+        # The metadata were restored by an operator, so nothing is reported.
         assert refused.value["quarantine"] == [item]
         assert api.get("/nodes")[0]["quarantined_unacknowledged"] == 1
         assert api.get("/healthchecks/node")["status"] == "ok"
@@ -156,7 +156,7 @@ def test_what_is_kept_makes_a_check_fail_until_an_operator_knows_of_it(tmp_path:
         assert api.ask("POST /warren/quarantine/acknowledge").value == {"acknowledged": 0}
         assert api.ask("GET /health/checks/quarantine").status == 200
         killed(one)
-    # That is remembered, and forgotten with what it was about.
+    # That is remembered, and forgotten together with the data.
     with started(data) as one:
         assert client(one).ask("GET /health/checks/quarantine").status == 200
         assert all(item["acknowledged"] for item in client(one).get("/warren/quarantine"))
@@ -170,7 +170,7 @@ def test_what_is_kept_makes_a_check_fail_until_an_operator_knows_of_it(tmp_path:
             killed(one)
 
 
-def test_nothing_is_kept_of_what_commands_have_deleted(tmp_path: Path) -> None:
+def test_data_deleted_by_commands_is_not_quarantined(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with started(data) as one:
         filled(one)
@@ -188,7 +188,7 @@ def test_nothing_is_kept_of_what_commands_have_deleted(tmp_path: Path) -> None:
             killed(one)
 
 
-def test_a_virtual_host_whose_removal_was_broken_off_is_removed(tmp_path: Path) -> None:
+def test_an_interrupted_removal_of_a_vhost_is_completed(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with started(data) as one:
         filled(one)
@@ -197,7 +197,7 @@ def test_a_virtual_host_whose_removal_was_broken_off_is_removed(tmp_path: Path) 
         shutil.copytree(data / "vhosts", copy)
         assert client(one).ask("DELETE /vhosts/v").status == 204
         killed(one)
-    # As if the power had gone before its directory had another name.
+    # As after a power cut before its directory was renamed.
     shutil.rmtree(data / "vhosts")
     shutil.copytree(copy, data / "vhosts")
     assert len(folders) == 2
@@ -206,7 +206,7 @@ def test_a_virtual_host_whose_removal_was_broken_off_is_removed(tmp_path: Path) 
         assert len(list((data / "vhosts").iterdir())) == 1
 
 
-def test_metadata_that_are_gone_altogether_are_missed(tmp_path: Path) -> None:
+def test_entirely_missing_metadata_are_reported(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with started(data) as one:
         killed(one)
@@ -223,7 +223,7 @@ def recovered(data: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_an_operator_sees_what_each_choice_keeps_and_takes_one(tmp_path: Path) -> None:
+def test_an_operator_sees_what_each_choice_keeps_and_chooses_one(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with started(data) as one:
         filled(one)
@@ -251,7 +251,7 @@ def test_an_operator_sees_what_each_choice_keeps_and_takes_one(tmp_path: Path) -
     with started(data) as one:
         assert sum(item["messages"] for item in client(one).get("/warren/quarantine")) == 550
         killed(one)
-    # A copy that is older than what is there, now that somebody has it.
+    # Older metadata than the data on disk.
     assert recovered(data, "--copy", str(copy), "--source", "copy", "--apply")[0] == 0
     with started(data) as one:
         is_filled(one)

@@ -1,4 +1,4 @@
-"""RabbitMQ's `rabbitmqadmin`, as Debian ships it, and ours do the same, and ours also with RabbitMQ."""
+"""RabbitMQ's `rabbitmqadmin`, as in Debian, and Warren's behave alike; Warren's also works with RabbitMQ."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ has_theirs = (
     pytest.mark.skipif(THEIRS is None, reason="no rabbitmqadmin here"),
 )
 
-# Everything that it has a command for, in an order in which each can be done.
+# Everything that it has a command for, in an order in which each step is possible.
 STEPS = (
     ("declare vhost name=v", "vhost declared"),
     ("declare user name=u password=p tags=monitoring", "user declared"),
@@ -74,7 +74,7 @@ def node() -> Iterator[BrokerProcess]:
 
 @pytest.fixture(scope="module")
 def ours(node: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Our script, as people get it."""
+    """Warren's script, as it is installed."""
     path = tmp_path_factory.mktemp("script") / "rabbitmqadmin"
     path.write_bytes(get_page(node, "/cli/rabbitmqadmin")[2])
     return str(path)
@@ -99,11 +99,13 @@ def take_steps(script: str, port: int, folder: Path) -> None:
         assert expected in result.stdout, (line, result.stdout)
 
 
-def test_everything_can_be_made_seen_and_deleted(node: BrokerProcess, script: str, tmp_path: Path) -> None:
+def test_every_kind_of_object_can_be_created_listed_and_deleted(
+    node: BrokerProcess, script: str, tmp_path: Path
+) -> None:
     take_steps(script, node.ports["http"], tmp_path)
 
 
-def test_definitions_go_out_and_come_in(node: BrokerProcess, script: str, tmp_path: Path) -> None:
+def test_definitions_are_exported_and_imported(node: BrokerProcess, script: str, tmp_path: Path) -> None:
     port = node.ports["http"]
     assert asked(script, port, tmp_path, "export", "definitions.json").returncode == 0
     assert json.loads((tmp_path / "definitions.json").read_text())["users"]
@@ -125,7 +127,7 @@ REFUSED = (
 
 
 @pytest.mark.parametrize(("arguments", "said"), REFUSED)
-def test_what_is_refused_is_said(
+def test_a_refusal_is_printed(
     node: BrokerProcess, script: str, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     result = asked(script, node.ports["http"], tmp_path, *arguments)
@@ -133,7 +135,7 @@ def test_what_is_refused_is_said(
     assert said.lower() in (result.stdout + result.stderr).lower()
 
 
-# What prints the same with both.
+# Commands whose output is equal.
 PRINTED = (
     "list queues name messages arguments durable", "-V w list queues", "list exchanges", "list bindings",
     "list permissions", "list policies", "list users name tags", "list vhosts name tracing",
@@ -148,7 +150,7 @@ PRINTED = (
 
 @pytest.mark.rabbitmq
 @pytest.mark.skipif(THEIRS is None, reason="no rabbitmqadmin here")
-def test_both_print_the_same(node: BrokerProcess, ours: str, tmp_path: Path) -> None:
+def test_both_scripts_print_the_same(node: BrokerProcess, ours: str, tmp_path: Path) -> None:
     port = node.ports["http"]
     for line in (
         "declare vhost name=w", "declare queue name=seen",
@@ -158,7 +160,7 @@ def test_both_print_the_same(node: BrokerProcess, ours: str, tmp_path: Path) -> 
         "declare vhost_limit vhost=w name=max-queues value=7",
     ):  # fmt: skip
         assert asked(ours, port, tmp_path, *line.split()).returncode == 0, line
-    # Delivered once already, so that both find it so.
+    # Delivered once already, so that both see it as redelivered.
     asked(ours, port, tmp_path, "get", "queue=seen")
     for line in PRINTED:
         found, expected = (
@@ -167,7 +169,7 @@ def test_both_print_the_same(node: BrokerProcess, ours: str, tmp_path: Path) -> 
         assert found == expected, line
 
 
-def test_a_payload_comes_from_standard_input_and_goes_to_a_file(
+def test_a_payload_is_read_from_standard_input_and_written_to_a_file(
     node: BrokerProcess, ours: str, tmp_path: Path
 ) -> None:
     port = node.ports["http"]
@@ -177,7 +179,7 @@ def test_a_payload_comes_from_standard_input_and_goes_to_a_file(
     assert (tmp_path / "out").read_bytes() == b"piped"
 
 
-def test_a_file_says_where_the_broker_is(node: BrokerProcess, ours: str, tmp_path: Path) -> None:
+def test_a_file_can_name_the_broker(node: BrokerProcess, ours: str, tmp_path: Path) -> None:
     (tmp_path / "admin.conf").write_text(
         f"[here]\nhostname = 127.0.0.1\nport = {node.ports['http']}\npassword = wrong\nquiet = true\n"
     )
@@ -197,7 +199,7 @@ def test_a_file_says_where_the_broker_is(node: BrokerProcess, ours: str, tmp_pat
 @pytest.mark.long
 @pytest.mark.rabbitmq
 @pytest.mark.skipif(not is_installed(), reason="no rabbitmq-server here")
-def test_ours_does_the_same_with_rabbitmq(ours: str, tmp_path: Path) -> None:
+def test_the_script_works_with_rabbitmq(ours: str, tmp_path: Path) -> None:
     port = free_port()
     (tmp_path / "rabbit").mkdir()
     server = RabbitMQ(
@@ -213,7 +215,7 @@ def test_ours_does_the_same_with_rabbitmq(ours: str, tmp_path: Path) -> None:
         server.stop()
 
 
-def test_pages_say_what_can_be_asked(node: BrokerProcess) -> None:
+def test_the_help_lists_what_can_be_requested(node: BrokerProcess) -> None:
     for path, place in (
         ("/api", "/api/index.html"), ("/api/", "/api/index.html"), ("/doc/stats.html", "/api/index.html"),
         ("/cli", "/cli/index.html"), ("/cli/", "/cli/index.html"),

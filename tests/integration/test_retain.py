@@ -1,4 +1,4 @@
-"""The policy `retain`: what was published to a queue can be read again when the queue is empty long since."""
+"""The policy `retain`: messages published to a queue can be read again after they were consumed."""
 
 import signal
 import time
@@ -35,7 +35,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def retain(node: BrokerProcess, queue: str, value: object, *, apply_to: str = "queues") -> int:
-    """Set the policy, named as the queue; the status."""
+    """Set the policy, named after the queue; returns the status."""
     policy = {"pattern": f"^{queue}$", "definition": {"retain": value}, "apply-to": apply_to}
     return HttpClient(node).status(f"PUT /policies/%2F/{quoted(queue)}", policy)
 
@@ -48,7 +48,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def facts(node: BrokerProcess, queue: str) -> dict[str, Any] | None:
-    """What the API says of a queue; None if there is none."""
+    """The facts of a queue in the API; None if it does not exist."""
     answer = HttpClient(node).ask(f"GET /queues/%2F/{quoted(queue)}")
     return dict(answer.value) if answer.status == 200 else None
 
@@ -70,7 +70,7 @@ def publish(channel: BlockingChannel, queue: str, *bodies: bytes, exchange: str 
 
 
 def past(channel: BlockingChannel, queue: str, count: int) -> list[bytes]:
-    """The bodies of the first `count` messages that the queue has had."""
+    """The bodies of the first `count` retained messages of the queue."""
     channel.basic_qos(prefetch_count=100)
     found: list[bytes] = []
     arguments = {"x-stream-offset": "first"}
@@ -86,7 +86,7 @@ def past(channel: BlockingChannel, queue: str, count: int) -> list[bytes]:
     return found
 
 
-def test_what_was_acknowledged_is_read_again(
+def test_acknowledged_messages_can_be_read_again(
     node: BrokerProcess, channel: BlockingChannel, name: str
 ) -> None:
     declare(node, channel, name)
@@ -96,7 +96,7 @@ def test_what_was_acknowledged_is_read_again(
     assert past(channel, name, 3) == [b"1", b"2", b"3"]
 
 
-def test_it_is_kept_once_however_it_was_routed_and_by_what_it_was_published_with(
+def test_a_message_is_retained_once_however_it_was_routed_with_its_address(
     node: BrokerProcess, channel: BlockingChannel, name: str
 ) -> None:
     declare(node, channel, name)
@@ -115,7 +115,9 @@ def test_it_is_kept_once_however_it_was_routed_and_by_what_it_was_published_with
     assert past(channel, name, 2) == [b"once", b"last"]
 
 
-def test_what_died_into_a_queue_is_kept_too(node: BrokerProcess, channel: BlockingChannel, name: str) -> None:
+def test_dead_letters_received_by_a_queue_are_retained(
+    node: BrokerProcess, channel: BlockingChannel, name: str
+) -> None:
     declare(node, channel, name)
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": name}
     channel.queue_declare(f"{name}-work", arguments=arguments)
@@ -125,7 +127,7 @@ def test_what_died_into_a_queue_is_kept_too(node: BrokerProcess, channel: Blocki
     assert past(channel, name, 1) == [b"dead"]
 
 
-def test_how_long_it_is_kept_follows_the_policy(
+def test_the_retention_time_follows_the_policy(
     node: BrokerProcess, channel: BlockingChannel, name: str
 ) -> None:
     declare(node, channel, name)
@@ -140,7 +142,7 @@ def test_how_long_it_is_kept_follows_the_policy(
     wait_until(lambda: kept() == (None, 1_000_000))
 
 
-def test_without_the_policy_nothing_more_is_kept_and_what_was_stays(
+def test_without_the_policy_nothing_more_is_retained_and_the_stream_remains(
     node: BrokerProcess, channel: BlockingChannel, name: str
 ) -> None:
     declare(node, channel, name)
@@ -152,7 +154,9 @@ def test_without_the_policy_nothing_more_is_kept_and_what_was_stays(
     assert past(channel, name, 2) == [b"kept", b"kept again"]
 
 
-def test_a_past_that_is_deleted_begins_anew(node: BrokerProcess, channel: BlockingChannel, name: str) -> None:
+def test_a_deleted_retained_stream_begins_anew(
+    node: BrokerProcess, channel: BlockingChannel, name: str
+) -> None:
     declare(node, channel, name)
     publish(channel, name, b"before")
     channel.queue_delete(f"amq.retained.{name}")
@@ -161,7 +165,7 @@ def test_a_past_that_is_deleted_begins_anew(node: BrokerProcess, channel: Blocki
     assert past(channel, name, 1) == [b"after"]
 
 
-def test_a_queue_that_is_declared_again_goes_on_with_its_past(
+def test_a_redeclared_queue_continues_its_retained_stream(
     node: BrokerProcess, channel: BlockingChannel, name: str
 ) -> None:
     declare(node, channel, name)
@@ -172,7 +176,7 @@ def test_a_queue_that_is_declared_again_goes_on_with_its_past(
     assert past(channel, name, 2) == [b"1", b"2"]
 
 
-def test_only_queues_that_survive_the_broker_are_retained(
+def test_only_queues_that_survive_a_restart_are_retained(
     node: BrokerProcess, channel: BlockingChannel, name: str
 ) -> None:
     policy = {"pattern": f"^{name}", "definition": {"retain": "7D"}, "apply-to": "queues"}
@@ -192,7 +196,7 @@ def test_only_queues_that_survive_the_broker_are_retained(
 
 
 @pytest.mark.parametrize("value", ["7", "", 0, -1, True, None, "7 days", {"max-age": "7D"}])
-def test_a_retention_is_an_age_or_octets(node: BrokerProcess, value: object) -> None:
+def test_a_retention_is_an_age_or_a_size(node: BrokerProcess, value: object) -> None:
     answer = HttpClient(node).ask(
         "PUT /policies/%2F/wrong",
         {"pattern": "^wrong$", "definition": {"retain": value}, "apply-to": "queues"},
@@ -201,7 +205,7 @@ def test_a_retention_is_an_age_or_octets(node: BrokerProcess, value: object) -> 
     assert "is not a valid retention: an age as 7D, or octets" in answer.value["reason"]
 
 
-def test_what_was_confirmed_is_in_the_past_after_a_kill(tmp_path: Path) -> None:
+def test_confirmed_messages_are_retained_after_a_kill(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node, channel_of(node) as channel:
         declare(node, channel, "orders")
         publish(channel, "orders", *(b"%d" % number for number in range(100)))
@@ -212,7 +216,7 @@ def test_what_was_confirmed_is_in_the_past_after_a_kill(tmp_path: Path) -> None:
         assert past(channel, "orders", 101) == [b"%d" % number for number in range(101)]
 
 
-def test_without_a_data_directory_the_past_is_kept_in_memory() -> None:
+def test_without_a_data_directory_messages_are_retained_in_memory() -> None:
     with broker() as node, channel_of(node) as channel:
         declare(node, channel, "orders")
         publish(channel, "orders", b"1")

@@ -1,4 +1,4 @@
-"""Messages that are taken back from who holds them, while they are connected and know nothing of it."""
+"""Unacknowledged messages that an operator requeues while their consumers are connected."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -46,7 +46,7 @@ def got(channel: Any) -> tuple[bytes, bool]:
     return body, method.redelivered
 
 
-def test_one_of_many_goes_back_to_its_place(
+def test_one_of_many_messages_returns_to_its_position(
     client: HttpClient, channel: Any, connection: pika.BlockingConnection
 ) -> None:
     fill(channel, 4)
@@ -61,14 +61,14 @@ def test_one_of_many_goes_back_to_its_place(
         "missing": 1,
     }
     assert [got(channel), got(channel)] == [(b"1", True), (b"3", False)]
-    # The holder acknowledges what it has not any more, and what it has.
+    # The consumer acknowledges both the revoked delivery and one that it still has.
     for tag in (tags[1], tags[0], tags[2]):
         holding.basic_ack(tag)
     assert holding.queue_declare("t", passive=True).method.message_count == 0
     assert holders(client) == []
 
 
-def test_the_prefetch_has_room_again_and_the_channel_stays_open(
+def test_the_prefetch_is_free_again_and_the_channel_stays_open(
     client: HttpClient, channel: Any, connection: pika.BlockingConnection
 ) -> None:
     fill(channel, 3)
@@ -95,7 +95,7 @@ def test_the_prefetch_has_room_again_and_the_channel_stays_open(
     assert holding.is_open
 
 
-def test_all_go_back_each_once_though_another_channel_takes_them(
+def test_all_messages_return_once_although_another_channel_receives_them(
     client: HttpClient, channel: Any, connection: pika.BlockingConnection
 ) -> None:
     fill(channel, MANY)
@@ -112,7 +112,7 @@ def test_all_go_back_each_once_though_another_channel_takes_them(
     assert len(client.get(HELD + "&count=1000")["messages"]) == MANY
 
 
-def test_only_what_was_held_for_long_enough_goes_back(client: HttpClient, channel: Any) -> None:
+def test_only_messages_held_long_enough_return(client: HttpClient, channel: Any) -> None:
     fill(channel, 2)
     channel.basic_get("t")
     assert client.ask(RETURN, {"older_than_ms": 60_000}).value["requeued"] == 0
@@ -120,7 +120,7 @@ def test_only_what_was_held_for_long_enough_goes_back(client: HttpClient, channe
     assert client.ask(RETURN, {"older_than_ms": 0, "connection": "nobody"}).value["requeued"] == 0
 
 
-def test_a_message_that_comes_back_too_often_dies(
+def test_a_message_that_returns_too_often_is_dead_lettered(
     client: HttpClient, connection: pika.BlockingConnection
 ) -> None:
     channel = connection.channel()
@@ -150,9 +150,9 @@ def test_a_message_that_comes_back_too_often_dies(
         {"connection": 7},
     ],
 )
-def test_what_makes_no_sense_is_refused(client: HttpClient, channel: Any, body: dict[str, Any]) -> None:
+def test_invalid_requests_are_refused(client: HttpClient, channel: Any, body: dict[str, Any]) -> None:
     assert client.status(RETURN, body) == 400
 
 
-def test_a_queue_that_is_not_there_is_not_found(client: HttpClient) -> None:
+def test_a_missing_queue_is_not_found(client: HttpClient) -> None:
     assert client.status("POST /warren/queues/%2F/none/return", {"all": True}) == 404

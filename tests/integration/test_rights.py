@@ -1,4 +1,4 @@
-"""The table of rights, tried over AMQP and HTTP: each right is asked for, and nothing else is."""
+"""The table of permissions, tested over AMQP and HTTP: each operation requires these and no others."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 @pytest.mark.parametrize("case", rights.CASES, ids=lambda case: case.name)
-def test_a_channel_needs_each_right_and_no_other(node: BrokerProcess, case: Case) -> None:
+def test_an_operation_on_a_channel_requires_exactly_its_permissions(node: BrokerProcess, case: Case) -> None:
     told = rights.refusals(node.port, (case,))
     for tried in rights.tries(case):
         if tried.is_allowed:
@@ -32,7 +32,7 @@ def test_a_channel_needs_each_right_and_no_other(node: BrokerProcess, case: Case
 
 
 @pytest.mark.parametrize("case", OVER_HTTP, ids=lambda case: case.name)
-def test_the_same_over_http_needs_the_same(node: BrokerProcess, case: Case) -> None:
+def test_an_operation_over_http_requires_exactly_its_permissions(node: BrokerProcess, case: Case) -> None:
     with closing(rights.connected(node.port, rights.ADMINISTRATOR)) as administrator:
         for tried in rights.tries(case):
             rights.prepare(administrator, case)
@@ -43,7 +43,7 @@ def test_the_same_over_http_needs_the_same(node: BrokerProcess, case: Case) -> N
 
 
 def asked(node: BrokerProcess, tried: Attempt) -> int:
-    """What is answered to the case's request, as its user."""
+    """The response to the request of the case, as its user."""
     assert tried.case.http is not None
     method, path, body = tried.case.http
     names = {name: tried.case.of(name) for name in ("q", "x", "dlx")}

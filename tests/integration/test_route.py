@@ -1,4 +1,4 @@
-"""Asking where a message would go, over HTTP, and holding it against where it goes."""
+"""Route traces over HTTP, compared with where messages are actually routed."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def names(answer: Any) -> list[str]:
     return sorted(queue["name"] for queue in answer["queues"])
 
 
-def test_what_is_told_is_what_happens_and_nothing_happens_by_it(client: HttpClient, channel: Any) -> None:
+def test_a_trace_equals_the_actual_route_and_publishes_nothing(client: HttpClient, channel: Any) -> None:
     channel.exchange_declare("r.shop", "topic", arguments={"alternate-exchange": "r.rest"})
     channel.exchange_declare("r.rest", "fanout", internal=True)
     channel.exchange_declare("r.next", "headers", internal=True)
@@ -62,7 +62,7 @@ def test_what_is_told_is_what_happens_and_nothing_happens_by_it(client: HttpClie
     assert reasons["r.eu"] == "x-match is all: header 'region' is missing"
 
 
-def test_no_counter_moves(client: HttpClient, channel: Any) -> None:
+def test_a_trace_changes_no_counter(client: HttpClient, channel: Any) -> None:
     before = client.get("/exchanges/%2F/amq.topic").get("message_stats")
     channel.queue_declare("r.counted", exclusive=True)
     channel.queue_bind("r.counted", "amq.topic", "r.#")
@@ -71,7 +71,7 @@ def test_no_counter_moves(client: HttpClient, channel: Any) -> None:
     assert channel.queue_declare("r.counted", passive=True).method.message_count == 0
 
 
-def test_limits_of_queues_are_foreseen(client: HttpClient, channel: Any) -> None:
+def test_limits_of_queues_are_taken_into_account(client: HttpClient, channel: Any) -> None:
     arguments = {"x-max-length": 1, "x-overflow": "reject-publish", "x-dead-letter-exchange": "r.none"}
     channel.queue_declare("r.full", exclusive=True, arguments=arguments)
     (queue,) = route(client, "amq.default", "r.full")["queues"]
@@ -87,7 +87,7 @@ def test_limits_of_queues_are_foreseen(client: HttpClient, channel: Any) -> None
     assert queue["dead_letter"] == {"exchange": "r.none", "routing_key": None, "exists": False}
 
 
-def test_chance_is_said(client: HttpClient, channel: Any) -> None:
+def test_a_random_choice_is_reported(client: HttpClient, channel: Any) -> None:
     channel.exchange_declare("r.random", "x-random", auto_delete=True)
     for queue in ("r.heads", "r.tails"):
         channel.queue_declare(queue, exclusive=True)
@@ -98,7 +98,9 @@ def test_chance_is_said(client: HttpClient, channel: Any) -> None:
     assert {queue["matched_bindings"][0]["probability"] for queue in answer["queues"]} == {0.5}
 
 
-def test_of_thousands_the_nearest_are_told_and_all_are_counted(client: HttpClient, channel: Any) -> None:
+def test_of_thousands_of_misses_the_nearest_are_listed_and_all_counted(
+    client: HttpClient, channel: Any
+) -> None:
     channel.exchange_declare("r.many", "topic", auto_delete=True)
     channel.queue_declare("r.target", exclusive=True)
     for number in range(BINDINGS):
@@ -109,7 +111,7 @@ def test_of_thousands_the_nearest_are_told_and_all_are_counted(client: HttpClien
     assert not answer["is_topology_changed"]
 
 
-def test_why_a_publish_would_be_refused(client: HttpClient, channel: Any) -> None:
+def test_reasons_to_refuse_a_publish_are_reported(client: HttpClient, channel: Any) -> None:
     channel.exchange_declare("r.internal", "fanout", internal=True, auto_delete=True)
     answer = route(
         client, "r.internal", "k", properties={"user_id": "somebody", "headers": {"CC": "no list"}}
@@ -119,7 +121,7 @@ def test_why_a_publish_would_be_refused(client: HttpClient, channel: Any) -> Non
         assert text in refusals
 
 
-def test_a_direct_reply_is_told_to_nobody_who_does_not_know_it(client: HttpClient, channel: Any) -> None:
+def test_a_direct_reply_queue_is_revealed_only_to_users_who_know_it(client: HttpClient, channel: Any) -> None:
     channel.basic_consume("amq.rabbitmq.reply-to", lambda *_: None, auto_ack=True)
     answer = route(client, "amq.default", "amq.rabbitmq.reply-to.g", misses=1000)
     assert "reply-to." not in json.dumps(answer["unmatched"])
@@ -136,7 +138,7 @@ def test_a_direct_reply_is_told_to_nobody_who_does_not_know_it(client: HttpClien
         ("amq.topic", {"routing_key": "k", "properties": {"headers": {"a": None}}}, 400),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_invalid_requests_are_refused(
     client: HttpClient, exchange: str, body: dict[str, object], status: int
 ) -> None:
     assert client.status(f"POST /warren/exchanges/%2F/{exchange}/route", body) == status

@@ -1,4 +1,4 @@
-"""Messages as rows of Arrow over HTTP: what a reader gets, how much, and what it costs nobody else."""
+"""Messages as Arrow rows over HTTP: contents, limits, and the cost for other clients."""
 
 import http.client
 import json
@@ -53,7 +53,7 @@ def publish(channel: Any, count: int, size: int = 0) -> None:
         channel.basic_publish("", "orders", f"{number}".encode() + bytes(size), properties)
 
 
-def test_all_that_waits_comes_as_rows_and_stays_as_it_was(node: BrokerProcess, channel: Any) -> None:
+def test_all_ready_messages_are_rows_and_stay_in_the_queue(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 1_000)
     table = browse(node)
     assert table["body"].to_pylist() == [f"{number}".encode() for number in range(1_000)]
@@ -66,14 +66,14 @@ def test_all_that_waits_comes_as_rows_and_stays_as_it_was(node: BrokerProcess, c
 
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
-def test_rows_may_be_compressed(node: BrokerProcess, channel: Any, compression: str) -> None:
+def test_rows_can_be_compressed(node: BrokerProcess, channel: Any, compression: str) -> None:
     publish(channel, 300, size=1_000)
     plain, _ = read(node, "/queues/%2F/orders/rows")
     packed, _ = read(node, "/queues/%2F/orders/rows", compression=compression)
     assert packed.equals(plain)
 
 
-def test_so_many_rows_come_from_a_place_on(node: BrokerProcess, channel: Any) -> None:
+def test_a_number_of_rows_from_a_position_can_be_requested(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 600)
     table = browse(node, first=10, count=500, columns="offset")
     assert table.to_pydict() == {"offset": list(range(10, 510))}
@@ -89,7 +89,7 @@ def test_rows_end_where_they_have_so_many_octets(node: BrokerProcess, channel: A
     assert browse(node, max_bytes=1_000_000, columns="body").num_rows == 600
 
 
-def test_only_what_was_published_so_is_there(node: BrokerProcess, channel: Any) -> None:
+def test_only_rows_published_with_the_given_address_are_returned(node: BrokerProcess, channel: Any) -> None:
     channel.exchange_declare("shop", "fanout")
     channel.queue_bind("orders", "shop")
     publish(channel, 3)
@@ -102,7 +102,7 @@ def test_only_what_was_published_so_is_there(node: BrokerProcess, channel: Any) 
     channel.exchange_delete("shop")
 
 
-def test_whoever_was_handed_it_before_is_seen(node: BrokerProcess, channel: Any) -> None:
+def test_earlier_deliveries_are_shown(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 2)
     method, _, _ = channel.basic_get("orders")
     channel.basic_nack(method.delivery_tag)
@@ -115,19 +115,17 @@ def test_whoever_was_handed_it_before_is_seen(node: BrokerProcess, channel: Any)
     ["columns=nothing", "columns=", "compression=gzip", "first=-1", "count=x", "max_bytes=1e3",
      "exchange=" + "x" * 256, "first=9223372036854775808"],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused_with_the_reason(
-    node: BrokerProcess, channel: Any, query: str
-) -> None:
+def test_invalid_requests_are_refused_with_the_reason(node: BrokerProcess, channel: Any, query: str) -> None:
     status, body = get(node, f"/api/warren/queues/%2F/orders/rows?{query}")
     assert status == 400
     assert json.loads(body)["reason"]
 
 
-def test_a_queue_that_is_not_there_is_not_found(node: BrokerProcess) -> None:
+def test_a_missing_queue_is_not_found(node: BrokerProcess) -> None:
     assert get(node, "/api/warren/queues/%2F/none/rows")[0] == 404
 
 
-def test_who_may_not_read_a_queue_gets_no_rows(node: BrokerProcess, channel: Any) -> None:
+def test_rows_require_read_permission(node: BrokerProcess, channel: Any) -> None:
     guest = HttpClient(node)
     guest.ask("PUT /users/blind", {"password": "x", "tags": "management"})
     guest.ask("PUT /permissions/%2F/blind", {"configure": ".*", "write": ".*", "read": "^other$"})
@@ -135,27 +133,25 @@ def test_who_may_not_read_a_queue_gets_no_rows(node: BrokerProcess, channel: Any
     guest.ask("DELETE /users/blind")
 
 
-def test_head_says_that_there_are_rows_and_sends_none(node: BrokerProcess, channel: Any) -> None:
+def test_head_answers_without_rows(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 3)
     answer = HttpClient(node).ask("HEAD /warren/queues/%2F/orders/rows")
     assert (answer.status, answer.value) == (200, None)
 
 
-def test_a_reader_that_takes_nothing_costs_a_bounded_amount_of_memory(
-    node: BrokerProcess, channel: Any
-) -> None:
+def test_a_reader_that_does_not_read_takes_bounded_memory(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 400, size=100_000)
     assert browse(node, columns="offset").num_rows == 400
     before = resident(node)
     readers = [stalled(node) for _ in range(8)]
-    # Others are served meanwhile, and what is sent is not the whole queue, eight times.
+    # Other requests are answered meanwhile, and not all rows of the eight readers are in memory.
     assert browse(node, columns="offset").num_rows == 400
     assert resident(node) - before < 100_000_000
     for reader in readers:
         reader.close()
 
 
-def test_no_more_answers_are_made_at_once_than_may_be(node: BrokerProcess, channel: Any) -> None:
+def test_the_number_of_concurrent_answers_is_bounded(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 200, size=100_000)
     readers = [stalled(node) for _ in range(32)]
     assert get(node, "/api/warren/queues/%2F/orders/rows")[0] == 503
@@ -167,7 +163,7 @@ def test_no_more_answers_are_made_at_once_than_may_be(node: BrokerProcess, chann
 
 
 def stalled(node: BrokerProcess) -> socket.socket:
-    """A reader that has asked for all rows, and takes the beginning of the answer only."""
+    """A reader that has requested all rows, and reads only the beginning of the answer."""
     reader = socket.socket()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
     reader.settimeout(TIMEOUT_S)
@@ -180,7 +176,7 @@ def stalled(node: BrokerProcess) -> socket.socket:
 
 
 def resident(node: BrokerProcess) -> int:
-    """Octets of memory that the broker has."""
+    """The resident memory of the broker in bytes."""
     pages = int(Path(f"/proc/{node.process.pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 

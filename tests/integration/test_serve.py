@@ -1,4 +1,4 @@
-"""`warren serve` as a process: starting, refusing to start, stopping."""
+"""`warren serve` as a process: starting, refusing to start, and stopping."""
 
 import base64
 import http.client
@@ -34,7 +34,7 @@ def get(port: int, path: str, credentials: str | None = "guest:guest") -> tuple[
     return response.status, json.loads(body) if body else None
 
 
-def test_it_says_where_it_listens_and_serves_there() -> None:
+def test_it_prints_its_listeners_and_accepts_connections() -> None:
     with broker() as started:
         assert set(started.ports) == {"amqp", "stream", "http", "http/prometheus"}
         connection = connect(started.port)
@@ -52,7 +52,7 @@ def test_it_says_where_it_listens_and_serves_there() -> None:
         assert f"warren perf throughput --uri amqp://guest:guest@127.0.0.1:{started.port}/%2f" in said
 
 
-def test_sigterm_tells_the_clients_and_ends_with_0() -> None:
+def test_sigterm_closes_the_connections_and_ends_with_status_0() -> None:
     with broker() as started:
         connection = connect(started.port)
         channel = connection.channel()
@@ -67,7 +67,7 @@ def test_sigterm_tells_the_clients_and_ends_with_0() -> None:
         assert any("stopped" in line for line in started.lines)
 
 
-def test_a_service_manager_hears_when_it_serves_reads_its_settings_again_and_stops(tmp_path: Path) -> None:
+def test_a_service_manager_is_notified_of_ready_reload_and_stop(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
         ear.bind(str(tmp_path / "notify"))
         ear.settimeout(15)
@@ -82,7 +82,7 @@ def test_a_service_manager_hears_when_it_serves_reads_its_settings_again_and_sto
             assert ear.recv(4096).startswith(b"STOPPING=1\n")
 
 
-def test_a_client_that_does_not_answer_is_dropped_after_the_grace() -> None:
+def test_a_client_that_does_not_answer_the_close_is_dropped_after_the_grace_time() -> None:
     with broker(WARREN_SHUTDOWN_GRACE="200") as started:
         deaf = socket.create_connection(("127.0.0.1", started.port))
         deaf.sendall(b"AMQP\x00\x00\x09\x01")
@@ -91,7 +91,7 @@ def test_a_client_that_does_not_answer_is_dropped_after_the_grace() -> None:
         deaf.close()
 
 
-def test_a_client_that_does_not_speak_is_dropped_in_time() -> None:
+def test_a_client_without_a_handshake_is_dropped_in_time() -> None:
     with broker(WARREN_HANDSHAKE_TIMEOUT="200") as started:
         for start in (b"", b"AMQ", b"AMQP\x00\x00\x09\x01"):
             silent = socket.create_connection(("127.0.0.1", started.port), timeout=10)
@@ -101,7 +101,7 @@ def test_a_client_that_does_not_speak_is_dropped_in_time() -> None:
             silent.close()
 
 
-def test_a_taken_port_is_named() -> None:
+def test_a_port_in_use_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         status, errors = refusal("--port", port)
@@ -109,7 +109,7 @@ def test_a_taken_port_is_named() -> None:
     assert errors.splitlines()[-1] == f"warren: cannot listen on 127.0.0.1, port {port}: the port is in use"
 
 
-def test_a_port_for_http_is_needed_only_if_it_was_chosen() -> None:
+def test_an_http_port_in_use_prevents_the_start_only_if_it_was_configured() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         status, errors = refusal("--management-port", port)
@@ -117,7 +117,7 @@ def test_a_port_for_http_is_needed_only_if_it_was_chosen() -> None:
     assert errors.splitlines()[-1].endswith(f"port {port}: the port is in use")
 
 
-def test_a_data_directory_serves_one_process(tmp_path: Path) -> None:
+def test_a_data_directory_can_be_used_by_one_process(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path / "data")) as started:
         status, errors = refusal("--data-dir", str(tmp_path / "data"))
         pid = started.process.pid
@@ -127,11 +127,11 @@ def test_a_data_directory_serves_one_process(tmp_path: Path) -> None:
         pass
 
 
-# What a broker of somebody who says nothing of its data finds in its environment.
+# The environment of a broker whose user has not configured a data directory.
 SILENT = {"WARREN_IN_MEMORY": "false"}
 
 
-def test_who_says_nothing_of_data_has_it_after_a_restart_and_is_told_where(tmp_path: Path) -> None:
+def test_data_without_configuration_survives_a_restart_and_its_place_is_printed(tmp_path: Path) -> None:
     environment = SILENT | {"XDG_DATA_HOME": str(tmp_path)}
     place = tmp_path / "warren"
     with broker(**environment) as started:
@@ -161,7 +161,7 @@ def test_a_node_in_memory_says_so_and_writes_nothing(tmp_path: Path) -> None:
         assert "Everything is kept in memory only and is lost when it stops." in started.process.stdout.read()
 
 
-def test_memory_and_a_directory_at_once_are_refused(tmp_path: Path) -> None:
+def test_memory_and_a_directory_together_are_refused(tmp_path: Path) -> None:
     status, errors = refusal("--in-memory", "--data-dir", str(tmp_path))
     assert status == 1
     assert errors.splitlines()[-1].startswith("warren: data_dir and in_memory are both set")
@@ -175,7 +175,7 @@ def test_memory_and_a_directory_at_once_are_refused(tmp_path: Path) -> None:
         ("listeners.ssl.default = 127.0.0.1:0", "TLS: a TLS listener needs"),
     ],
 )
-def test_a_configuration_that_cannot_be_used_is_one_line(tmp_path: Path, line: str, reason: str) -> None:
+def test_an_invalid_configuration_is_one_line(tmp_path: Path, line: str, reason: str) -> None:
     (tmp_path / "rabbitmq.conf").write_text(line + "\n")
     status, errors = refusal("--config", str(tmp_path / "rabbitmq.conf"))
     assert status == 1
@@ -187,7 +187,7 @@ def test_a_configuration_that_cannot_be_used_is_one_line(tmp_path: Path, line: s
 @pytest.mark.parametrize(
     ("text", "reason"), [("{", "is not JSON"), ('{"users": 5}', "users"), ('{"queues": [{}]}', "queues")]
 )
-def test_a_bad_definitions_file_is_one_line(tmp_path: Path, text: str, reason: str) -> None:
+def test_an_invalid_definitions_file_is_one_line(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "definitions.json").write_text(text)
     status, errors = refusal(WARREN_LOAD_DEFINITIONS=str(tmp_path / "definitions.json"))
     assert status == 1
@@ -197,7 +197,7 @@ def test_a_bad_definitions_file_is_one_line(tmp_path: Path, text: str, reason: s
     assert "Traceback" not in errors
 
 
-def test_what_the_configuration_says_exists(tmp_path: Path) -> None:
+def test_objects_of_the_configuration_exist(tmp_path: Path) -> None:
     definitions = {
         "users": [
             {
@@ -231,7 +231,7 @@ def test_what_the_configuration_says_exists(tmp_path: Path) -> None:
             connect(started.port)
 
 
-def test_a_default_user_of_ones_own(tmp_path: Path) -> None:
+def test_the_default_user_can_be_configured(tmp_path: Path) -> None:
     lines = [
         "default_user = bob",
         "default_pass = 'a#b'",
@@ -261,7 +261,7 @@ def test_a_refused_login_is_logged_without_its_password() -> None:
         assert "PLAIN login refused: user 'guest' - invalid credentials" in log
 
 
-def test_tls_and_certificates_that_name_users(tmp_path: Path) -> None:
+def test_tls_listeners_and_user_names_from_certificates_work(tmp_path: Path) -> None:
     authority = trustme.CA()
     server, client = authority.issue_cert("localhost"), authority.issue_cert("x", common_name="guest")
     server.private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
@@ -303,7 +303,7 @@ def test_tls_and_certificates_that_name_users(tmp_path: Path) -> None:
             pika.BlockingConnection(parameters)
 
 
-def test_health_checks_answer_as_rabbitmq_does() -> None:
+def test_health_checks_answer_as_in_rabbitmq() -> None:
     with broker() as started:
         port = started.ports["http"]
         for path in ("alarms", "local-alarms", "virtual-hosts"):
@@ -326,7 +326,7 @@ def test_health_checks_answer_as_rabbitmq_does() -> None:
         assert get(port, "/api/health/checks/protocol-listener/mqtt")[0] == 503
 
 
-def test_the_http_api_knows_who_asks() -> None:
+def test_the_http_api_authenticates_its_users() -> None:
     with broker() as started:
         port = started.ports["http"]
         assert get(port, "/api/whoami") == (200, {"name": "guest", "tags": ["administrator"]})
@@ -337,7 +337,7 @@ def test_the_http_api_knows_who_asks() -> None:
         assert get(port, "/api/nonsense") == (404, {"error": "Object Not Found", "reason": "Not Found"})
 
 
-def test_the_overview_counts_what_is_there() -> None:
+def test_the_overview_counts_existing_objects() -> None:
     with broker() as started:
         connection = connect(started.port)
         channel = connection.channel()
@@ -362,7 +362,7 @@ def test_the_overview_counts_what_is_there() -> None:
         connection.close()
 
 
-def test_it_ends_with_one_line_when_interrupted_while_starting(tmp_path: Path) -> None:
+def test_an_interrupt_during_the_start_ends_it_with_one_line(tmp_path: Path) -> None:
     fifo = tmp_path / "definitions.json"
     os.mkfifo(fifo)
     starting = BrokerProcess([], {"WARREN_LOAD_DEFINITIONS": str(fifo)})

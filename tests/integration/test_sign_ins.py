@@ -1,4 +1,4 @@
-"""Whoever is signed in to the web interface is so after a kill, and whoever is not is not."""
+"""Sessions of the web interface survive a kill, and ended sessions stay ended."""
 
 import json
 import signal
@@ -29,13 +29,13 @@ def sign_in(node: BrokerProcess, name: str, password: str) -> str:
 
 
 def who(node: BrokerProcess, cookie: str) -> str | None:
-    """Whom the cookie stands for; None: for nobody."""
+    """The user of the cookie; None if it is not valid."""
     response, body = ask(node, "GET /api/whoami", {"cookie": cookie})
     assert response.status in (200, 401)
     return str(json.loads(body)["name"]) if response.status == 200 else None
 
 
-def test_a_sign_in_survives_kill_9_and_so_does_signing_out(tmp_path: Path) -> None:
+def test_a_sign_in_survives_kill_9_and_so_does_a_sign_out(tmp_path: Path) -> None:
     with started(tmp_path) as node:
         stays, leaves = signed_in(node), signed_in(node)
         assert ask(node, "DELETE /api/warren/session", {"cookie": leaves} | MARKED)[0].status == 204
@@ -47,7 +47,7 @@ def test_a_sign_in_survives_kill_9_and_so_does_signing_out(tmp_path: Path) -> No
     with started(tmp_path) as node:
         assert who(node, stays) == "guest"
         assert who(node, leaves) is None
-        # With it things can be changed, and it can be signed out.
+        # The restored session can change state, and can be signed out.
         assert ask(node, "PUT /api/vhosts/later", {"cookie": stays} | MARKED)[0].status == 201
         assert ask(node, "DELETE /api/warren/session", {"cookie": stays} | MARKED)[0].status == 204
         kill(node)
@@ -55,7 +55,7 @@ def test_a_sign_in_survives_kill_9_and_so_does_signing_out(tmp_path: Path) -> No
         assert who(node, stays) is None
 
 
-def test_another_password_or_none_and_the_end_of_a_user_end_what_was_signed_in(tmp_path: Path) -> None:
+def test_a_changed_or_removed_password_and_a_deleted_user_end_a_session(tmp_path: Path) -> None:
     changes = {
         "changed": ("PUT /users/changed", {"password": "second", "tags": "monitoring"}),
         "cleared": ("PUT /users/cleared", {"password_hash": "", "tags": "monitoring"}),
@@ -69,7 +69,7 @@ def test_another_password_or_none_and_the_end_of_a_user_end_what_was_signed_in(t
             cookies[name] = sign_in(node, name, "first")
         for line, body in changes.values():
             assert client.status(line, body) == 204
-        # Who has the password that they had is not who was signed in.
+        # A user with the restored password is not signed in.
         assert client.status("PUT /users/deleted", ALICE) == 201
         known = {name: who(node, cookie) for name, cookie in cookies.items()}
         assert known == {"untouched": "untouched", "changed": None, "cleared": None, "deleted": None}
@@ -78,7 +78,7 @@ def test_another_password_or_none_and_the_end_of_a_user_end_what_was_signed_in(t
         assert {name: who(node, cookie) for name, cookie in cookies.items()} == known
 
 
-def test_a_damaged_file_of_sign_ins_signs_everybody_out_and_is_in_nobodys_way(tmp_path: Path) -> None:
+def test_a_damaged_session_file_ends_all_sessions_and_does_not_prevent_the_start(tmp_path: Path) -> None:
     with started(tmp_path) as node:
         cookie = signed_in(node)
         assert node.stop() == 0
@@ -97,7 +97,7 @@ def test_a_damaged_file_of_sign_ins_signs_everybody_out_and_is_in_nobodys_way(tm
     assert (tmp_path / "sessions.unreadable").read_bytes() == octets
 
 
-def test_sign_ins_of_a_newer_format_are_named_and_kept(tmp_path: Path) -> None:
+def test_a_session_file_of_a_newer_format_is_reported_and_kept(tmp_path: Path) -> None:
     file = tmp_path / "sessions"
     newer = b"WRNSES" + (9).to_bytes(2, "big") + b"whatever it has, in a form that is not known yet"
     file.write_bytes(newer)
@@ -108,7 +108,7 @@ def test_sign_ins_of_a_newer_format_are_named_and_kept(tmp_path: Path) -> None:
     assert (tmp_path / "sessions.unreadable").read_bytes() == newer
 
 
-def test_whoever_could_not_sign_in_any_more_is_signed_in_no_more(tmp_path: Path) -> None:
+def test_a_user_who_may_not_sign_in_any_more_is_not_signed_in(tmp_path: Path) -> None:
     with started(tmp_path) as node:
         cookie = signed_in(node)
         kill(node)
@@ -118,7 +118,7 @@ def test_whoever_could_not_sign_in_any_more_is_signed_in_no_more(tmp_path: Path)
         assert who(node, cookie) is None
 
 
-def test_in_memory_a_sign_in_ends_with_the_broker(tmp_path: Path) -> None:
+def test_in_memory_a_session_ends_with_the_broker(tmp_path: Path) -> None:
     with broker() as node:
         cookie = signed_in(node)
         assert who(node, cookie) == "guest"

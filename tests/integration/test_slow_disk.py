@@ -1,4 +1,4 @@
-"""A broker whose disk does not answer for a while: memory is bounded, and who does not publish is served."""
+"""A broker with a hanging disk: memory is bounded, and clients that do not publish are served."""
 
 import json
 import os
@@ -23,7 +23,7 @@ WAIT_S_MAX = 30
 
 
 class Publisher(threading.Thread):
-    """Publishes as fast as its socket takes it, then says good-bye."""
+    """Publishes as fast as its socket allows, then closes the connection."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
@@ -45,7 +45,7 @@ class Publisher(threading.Thread):
 def hanging(
     tmp_path: Path, faults: Faults
 ) -> Iterator[tuple[BrokerProcess, Callable[[], None], BlockingConnection]]:
-    """A broker whose disk hangs until it is told to go on; 10 messages in the queue "done" are safe."""
+    """A broker whose disk hangs until it is released; 10 messages in the queue "done" are confirmed."""
     data = str(tmp_path / "data")
     with broker("--data-dir", data, **faults.environment) as node, ExitStack() as held:
         connection = BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
@@ -66,7 +66,7 @@ def memory(node: BrokerProcess) -> int:
 
 
 def wait_for_flow(node: BrokerProcess, connection: BlockingConnection) -> None:
-    """Until some connection waits for the disk."""
+    """Wait until a connection is in the state flow."""
     for _ in range(WAIT_S_MAX * 20):
         if "flow" in states(node):
             return
@@ -75,7 +75,7 @@ def wait_for_flow(node: BrokerProcess, connection: BlockingConnection) -> None:
 
 
 def wait_for_rest(node: BrokerProcess, publisher: Publisher, connection: BlockingConnection) -> None:
-    """Until what the publisher sent does not get more any more."""
+    """Wait until the number of messages sent does not increase any more."""
     before = -1
     while publisher.sent > before:
         before = publisher.sent
@@ -83,7 +83,9 @@ def wait_for_rest(node: BrokerProcess, publisher: Publisher, connection: Blockin
 
 
 @pytest.mark.timeout(120)
-def test_memory_is_bounded_and_others_are_served_while_the_disk_hangs(tmp_path: Path, faults: Faults) -> None:
+def test_with_a_hanging_disk_memory_is_bounded_and_other_clients_are_served(
+    tmp_path: Path, faults: Faults
+) -> None:
     with hanging(tmp_path, faults) as (node, go_on, connection):
         before = memory(node)
         publisher = Publisher(node.port)
@@ -91,7 +93,7 @@ def test_memory_is_bounded_and_others_are_served_while_the_disk_hangs(tmp_path: 
         wait_for_flow(node, connection)
         wait_for_rest(node, publisher, connection)
         assert publisher.sent < COUNT
-        # What gathers, what is being written, as octets and as one piece, and what is held.
+        # Pending messages, messages being written, as bytes and as one buffer, and held frames.
         assert memory(node) - before < 4 * STORE_PENDING_SIZE_MAX < COUNT * len(BODY) / 2
 
         channel = connection.channel()
@@ -114,7 +116,7 @@ def test_memory_is_bounded_and_others_are_served_while_the_disk_hangs(tmp_path: 
         connection.close()
 
 
-def test_confirms_come_when_the_disk_goes_on_and_not_before(tmp_path: Path, faults: Faults) -> None:
+def test_confirms_arrive_when_the_disk_continues_and_not_before(tmp_path: Path, faults: Faults) -> None:
     with hanging(tmp_path, faults) as (node, go_on, connection):
         publisher = Publisher(node.port)
         publisher.start()

@@ -1,4 +1,6 @@
-"""Staged publish over HTTP: what executors leave, a driver commits once, whoever dies in between."""
+"""Staged publish over HTTP: executors stage rows, the driver commits once, and either may fail in
+between.
+"""
 
 import signal
 import threading
@@ -17,7 +19,7 @@ from tests.integration.staging import ARROW_STREAM, StagedQuery, bodies, stream
 from tests.integration.test_rows import read
 from tests.integration.test_serve import connect
 
-# Stages that a broker looks at while it starts: it takes a moment.
+# Enough stages for the broker to take a moment to examine them at its start.
 EARLIER = 3_000
 SCHEMA = pa.schema(
     [("body", pa.binary()), ("routing_key", pa.string()), ("headers", pa.map_(pa.string(), pa.string()))]
@@ -57,9 +59,7 @@ def may_write_keys(client: HttpClient, pattern: str) -> None:
     assert client.status("PUT /topic-permissions/staged/writer", permission) in (201, 204)
 
 
-def test_nothing_is_in_a_queue_before_the_commit_and_all_of_it_afterwards(
-    client: HttpClient, channel: Any
-) -> None:
+def test_staged_rows_are_published_by_the_commit_and_not_before(client: HttpClient, channel: Any) -> None:
     staged = job(client)
     answer = staged.stage(0, 0, bodies(texts(600, "a"), "q"))
     octets = sum(map(len, texts(600, "a")))
@@ -80,15 +80,15 @@ def test_nothing_is_in_a_queue_before_the_commit_and_all_of_it_afterwards(
     assert client.get("/warren/staged") == []
 
 
-def test_the_same_commit_again_publishes_nothing(client: HttpClient, channel: Any) -> None:
+def test_repeating_a_commit_publishes_nothing(client: HttpClient, channel: Any) -> None:
     staged = job(client, query="again")
     staged.stage(3, 0, bodies(texts(10), "q"))
     assert staged.commit(3, 0).value["state"] == "committed"
     again = staged.commit(3, 0)
     assert (again.status, again.value) == (200, {"state": "already committed", "rows": 10, "unroutable": 0})
-    # And one before it, of which nobody knows any more how many rows it had.
+    # And an earlier one, whose number of rows is not known any more.
     assert staged.commit(2, 0).value["state"] == "already committed"
-    # A task that is run again, however much it sends, is none the worse for it.
+    # A task that is repeated is accepted, however much it sends.
     late = staged.stage(3, 0, bodies([bytes(1_000)] * 5_000, "q"))
     assert (late.status, late.value) == (
         200,
@@ -97,7 +97,7 @@ def test_the_same_commit_again_publishes_nothing(client: HttpClient, channel: An
     assert count(channel) == 10
 
 
-def test_a_commit_names_what_is_missing_and_publishes_nothing(client: HttpClient, channel: Any) -> None:
+def test_a_commit_names_missing_stages_and_publishes_nothing(client: HttpClient, channel: Any) -> None:
     staged = job(client, query="missing")
     staged.stage(0, 0, bodies(texts(10), "q"))
     answer = staged.commit(0, 0, 1, 2)
@@ -108,7 +108,7 @@ def test_a_commit_names_what_is_missing_and_publishes_nothing(client: HttpClient
     assert staged.discard(0).status == 204
 
 
-def test_only_the_attempts_that_are_named_are_published(client: HttpClient, channel: Any) -> None:
+def test_only_the_named_attempts_are_published(client: HttpClient, channel: Any) -> None:
     staged = job(client, query="attempts")
     staged.stage(0, 0, bodies([b"lost"], "q"), attempt=1)
     staged.stage(0, 0, bodies([b"first"], "q"), attempt=2)
@@ -118,7 +118,7 @@ def test_only_the_attempts_that_are_named_are_published(client: HttpClient, chan
     assert client.get("/warren/staged") == []
 
 
-def test_what_is_discarded_is_not_there_any_more(client: HttpClient, channel: Any) -> None:
+def test_discarded_rows_are_gone(client: HttpClient, channel: Any) -> None:
     staged = job(client, query="discarded")
     staged.stage(0, 0, bodies(texts(10), "q"))
     assert staged.discard(0).status == 204
@@ -129,7 +129,7 @@ def test_what_is_discarded_is_not_there_any_more(client: HttpClient, channel: An
     assert taken(channel) == [b"anew"]
 
 
-def test_a_batch_of_nothing_is_committed_too(client: HttpClient, channel: Any) -> None:
+def test_an_empty_batch_is_committed(client: HttpClient, channel: Any) -> None:
     staged = job(client, query="empty")
     assert staged.commit(0).value == {"state": "committed", "rows": 0, "unroutable": 0}
     assert staged.commit(0).value["state"] == "already committed"
@@ -137,7 +137,7 @@ def test_a_batch_of_nothing_is_committed_too(client: HttpClient, channel: Any) -
     assert staged.commit(1, 0).status == 200
 
 
-def test_columns_are_properties(client: HttpClient, channel: Any) -> None:
+def test_columns_become_properties(client: HttpClient, channel: Any) -> None:
     now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     octets = stream(
         {
@@ -162,9 +162,7 @@ def test_columns_are_properties(client: HttpClient, channel: Any) -> None:
     assert found.headers == {"n": 5, "t": {"x": True}}
 
 
-def test_rows_are_persistent_and_their_headers_texts_unless_they_say_otherwise(
-    client: HttpClient, channel: Any
-) -> None:
+def test_rows_are_persistent_and_headers_are_strings_by_default(client: HttpClient, channel: Any) -> None:
     octets = stream(
         {"body": [b"1", b"2"], "routing_key": ["q", "q"], "headers": [[("a", "b")], None]}, SCHEMA
     )
@@ -198,7 +196,7 @@ def test_rows_are_persistent_and_their_headers_texts_unless_they_say_otherwise(
         ({"routing_key": ["q"]}, "there is no column 'body'"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_published_is_refused_with_its_row_and_column(
+def test_an_invalid_row_is_refused_with_its_number_and_column(
     client: HttpClient, channel: Any, columns: dict[str, Any], reason: str
 ) -> None:
     answer = job(client, query="refused").stage(0, 0, stream(columns))
@@ -226,7 +224,7 @@ def test_octets_that_are_no_stream_are_refused(
     assert str(answer.reason).startswith(reason)
 
 
-def test_a_batch_that_would_be_too_large_when_it_is_read_is_refused(client: HttpClient, channel: Any) -> None:
+def test_a_batch_that_would_be_too_large_in_memory_is_refused(client: HttpClient, channel: Any) -> None:
     table = pa.table({"body": pa.array([bytes(40_000_000)] * 2, pa.binary())})
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -250,7 +248,7 @@ def test_compressed_rows_are_published(client: HttpClient, channel: Any) -> None
     assert taken(channel) == texts(1_000)
 
 
-def test_rows_are_routed_as_any_message(client: HttpClient, channel: Any) -> None:
+def test_rows_are_routed_like_published_messages(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("other", durable=True)
     for queue in ("q", "other"):
         channel.queue_bind(queue, "amq.topic", f"{queue}.#")
@@ -262,7 +260,7 @@ def test_rows_are_routed_as_any_message(client: HttpClient, channel: Any) -> Non
     assert (taken(channel), taken(channel, "other")) == ([b"1"], [b"1", b"2"])
 
 
-def test_mandatory_rows_that_would_reach_no_queue_are_not_staged(client: HttpClient, channel: Any) -> None:
+def test_unroutable_mandatory_rows_are_not_staged(client: HttpClient, channel: Any) -> None:
     staged = job(client, query="mandatory")
     answer = staged.stage(0, 0, bodies([b"1"], "nowhere"), mandatory="true")
     assert (answer.status, answer.reason) == (400, "no queue 'nowhere' in vhost 'staged'")
@@ -274,7 +272,7 @@ def test_mandatory_rows_that_would_reach_no_queue_are_not_staged(client: HttpCli
     assert (answer.status, answer.reason) == (400, reason)
     assert client.get("/warren/staged") == []
     assert staged.stage(0, 0, bodies([b"1"] * 2, "q.x"), mandatory="true").status == 200
-    # A copy that arrives is enough, and an exchange that looks at headers is asked about them.
+    # One copy that is routed is enough, and headers exchanges are evaluated.
     copied = stream({"body": [b"1"], "routing_key": ["nowhere"], "headers_json": ['{"CC": ["q"]}']})
     assert job(client, query="copied").stage(0, 0, copied, mandatory="true").status == 200
     channel.queue_bind("q", "amq.headers", "", {"x-match": "all", "kind": "a"})
@@ -283,9 +281,7 @@ def test_mandatory_rows_that_would_reach_no_queue_are_not_staged(client: HttpCli
         assert job(client, "amq.headers", kind).stage(0, 0, rows, mandatory="true").status == status
 
 
-def test_a_full_queue_makes_the_commit_wait_and_then_it_goes_on_where_it_was(
-    client: HttpClient, channel: Any
-) -> None:
+def test_a_full_queue_pauses_the_commit_which_resumes_where_it_was(client: HttpClient, channel: Any) -> None:
     limit = {"x-max-length": 100, "x-overflow": "reject-publish"}
     channel.queue_declare("limited", durable=True, arguments=limit)
     staged = job(client, query="full")
@@ -301,7 +297,7 @@ def test_a_full_queue_makes_the_commit_wait_and_then_it_goes_on_where_it_was(
     assert found == texts(250)
 
 
-def test_a_commit_that_waits_can_be_given_up_and_what_is_published_stays(
+def test_a_waiting_commit_can_be_discarded_and_published_rows_stay(
     node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     limit = {"x-max-length": 3, "x-overflow": "reject-publish"}
@@ -322,12 +318,12 @@ def test_a_commit_that_waits_can_be_given_up_and_what_is_published_stays(
     assert (answers[0].status, answers[0].value["error"]) == (409, "given_up")
     assert staged.commit(0, 0).status == 409
     assert taken(channel, "tiny") == texts(3)
-    # The next batch is another one.
+    # The next batch is not affected.
     staged.stage(1, 0, bodies([b"next"], "tiny"))
     assert staged.commit(1, 0).status == 200
 
 
-def test_whoever_may_not_publish_may_not_stage_or_commit(
+def test_staging_and_committing_require_permission_to_publish(
     node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     client.ask("PUT /users/writer", {"password": "w", "tags": "management"})
@@ -341,7 +337,7 @@ def test_whoever_may_not_publish_may_not_stage_or_commit(
         assert job(writer, "amq.fanout", "writers").stage(0, 0, bodies([b"1"], "q")).status in (401, 403, 400)
         assert staged.stage(0, 0, bodies([b"1", b"2"], "theirs")).status != 200
         assert staged.stage(0, 0, bodies([b"1"], "mine.x")).status == 200
-        # What is one user's is not another's.
+        # Stages of one user are not accessible to another.
         other = job(client, "amq.topic", "writers")
         assert other.commit(0, 0).status == 403
         client.ask(
@@ -357,14 +353,14 @@ def test_whoever_may_not_publish_may_not_stage_or_commit(
         client.ask("DELETE /users/writer")
 
 
-def test_an_exchange_that_is_not_there_is_told(client: HttpClient, channel: Any) -> None:
+def test_a_missing_exchange_is_reported(client: HttpClient, channel: Any) -> None:
     answer = job(client, "nowhere", "lost").stage(0, 0, bodies([b"1"], "q"))
     assert answer.status in (400, 404)
     assert "no exchange 'nowhere'" in str(answer.reason)
 
 
 @pytest.mark.parametrize("missing", ["query", "batch", "partition", "attempt"])
-def test_a_stage_says_what_it_is_for(client: HttpClient, channel: Any, missing: str) -> None:
+def test_the_list_of_stages_shows_their_destination(client: HttpClient, channel: Any, missing: str) -> None:
     given = {"query": "x", "batch": "0", "partition": "0", "attempt": "0"}
     query = "&".join(f"{name}={value}" for name, value in given.items() if name != missing)
     answer = client.ask(
@@ -373,13 +369,13 @@ def test_a_stage_says_what_it_is_for(client: HttpClient, channel: Any, missing: 
     assert answer.status == 400
 
 
-def test_without_a_data_directory_nothing_is_staged() -> None:
+def test_without_a_data_directory_nothing_can_be_staged() -> None:
     with broker() as node:
         answer = StagedQuery(HttpClient(node), "query").stage(0, 0, bodies([b""], "q"))
         assert (answer.status, answer.value["error"]) == (501, "not_implemented")
 
 
-def test_what_was_staged_and_what_was_committed_is_known_after_a_kill(tmp_path: Path) -> None:
+def test_stages_and_commits_survive_a_kill(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
         connect(node.port).channel().queue_declare("q", durable=True)
         staged = StagedQuery(HttpClient(node), "query")
@@ -397,11 +393,11 @@ def test_what_was_staged_and_what_was_committed_is_known_after_a_kill(tmp_path: 
         assert not any("damaged" in line for line in node.lines)
 
 
-def test_a_broker_that_has_just_started_says_all_that_is_staged(tmp_path: Path) -> None:
+def test_a_broker_lists_all_stages_after_its_start(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
         assert StagedQuery(HttpClient(node), "query").stage(0, 0, bodies([b"1"], "q")).status == 200
         node.stop()
-    # Attempts before the last one, all of which it looks at, and not before it is ready.
+    # Attempts before the last one, all of which it examines before it is ready.
     (last,) = tmp_path.rglob("*.stage")
     last = last.rename(last.with_name(f"{EARLIER + 1:08x}.stage"))
     for number in range(1, EARLIER + 1):
@@ -411,7 +407,7 @@ def test_a_broker_that_has_just_started_says_all_that_is_staged(tmp_path: Path) 
         assert list(tmp_path.rglob("*.stage")) == [last]
 
 
-def test_the_rows_of_another_virtual_host_go_with_it(node: BrokerProcess, client: HttpClient) -> None:
+def test_stages_of_a_vhost_are_deleted_with_it(node: BrokerProcess, client: HttpClient) -> None:
     client.ask("PUT /vhosts/gone")
     client.ask("PUT /permissions/gone/guest", {"configure": ".*", "write": ".*", "read": ".*"})
     staged = StagedQuery(client, "query", vhost="gone")
@@ -423,7 +419,7 @@ def test_the_rows_of_another_virtual_host_go_with_it(node: BrokerProcess, client
     client.ask("DELETE /vhosts/gone")
 
 
-def test_a_driver_that_goes_away_stops_no_commit(
+def test_a_disconnected_driver_does_not_stop_a_commit(
     node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     staged = job(HttpClient(node), query="impatient")
@@ -440,7 +436,7 @@ def test_a_driver_that_goes_away_stops_no_commit(
     connection.close()
 
 
-def test_a_stream_gets_each_row_once_though_the_broker_is_killed(tmp_path: Path) -> None:
+def test_a_stream_receives_each_row_once_although_the_broker_is_killed(tmp_path: Path) -> None:
     sent = [texts(700, f"{batch} ") for batch in range(2)]
     with broker("--data-dir", str(tmp_path)) as node:
         channel = connect(node.port).channel()
@@ -452,7 +448,7 @@ def test_a_stream_gets_each_row_once_though_the_broker_is_killed(tmp_path: Path)
         staged.stage(0, 0, bodies(sent[0], ""))
         assert staged.commit(0, 0).status == 200
         staged.stage(1, 0, bodies(sent[1], ""))
-        # The driver is not told.
+        # The driver gets no answer.
         impatient = HttpClient(node)
         body = b'{"query": "query", "batch": 1, "partitions": [{"partition": 0, "attempt": 0}]}'
         impatient._connection.request("POST", "/api/warren/staged/%2F/commit", body, impatient._headers)
@@ -477,7 +473,7 @@ def test_a_stream_gets_each_row_once_though_the_broker_is_killed(tmp_path: Path)
         assert taken(connect(node.port).channel()) == [*sent[0], *sent[1]]
 
 
-def test_streams_have_each_row_once_alone_and_beside_queues(
+def test_streams_receive_each_row_once_alone_and_beside_queues(
     node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     channel.exchange_declare("both", "fanout", durable=True)
@@ -503,7 +499,7 @@ def test_streams_have_each_row_once_alone_and_beside_queues(
         assert table["message_id"].to_pylist()[2_999:3_301] == [None, *unlike["message_id"], None]
 
 
-def test_rows_that_go_by_chance_to_queues_and_streams_go_to_one_of_them_each(
+def test_randomly_routed_rows_reach_one_queue_or_stream_each(
     node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     channel.exchange_declare("dice", "x-random", durable=True)

@@ -1,4 +1,4 @@
-"""A staged query belongs to one user of one virtual host, whatever others ask for by its name."""
+"""A staged query belongs to one user of one virtual host, and cannot be changed by others."""
 
 import signal
 from collections.abc import Iterator
@@ -40,14 +40,12 @@ def taken(channel: Any) -> list[bytes]:
 
 
 def said(answer: Answer, query: str) -> tuple[int, str]:
-    """What was answered, with the name of the query left out."""
+    """The answer without the name of the query."""
     return answer.status, str(answer.value).replace(query, "…")
 
 
 @pytest.mark.parametrize("user", ["other", "powerless"])
-def test_an_empty_commit_of_another_user_does_not_pass_for_one_of_the_owner(
-    node: BrokerProcess, channel: Any, user: str
-) -> None:
+def test_an_empty_commit_of_another_user_is_refused(node: BrokerProcess, channel: Any, user: str) -> None:
     owner = job(node, "owner", "mine")
     assert owner.stage(0, 0, bodies([b"1", b"2"], "q")).status == 200
     for batch in (0, 1, 1_000):
@@ -62,7 +60,7 @@ def test_an_empty_commit_of_another_user_does_not_pass_for_one_of_the_owner(
 
 
 @pytest.mark.parametrize("user", ["other", "powerless"])
-def test_what_another_user_stages_replaces_nothing(node: BrokerProcess, channel: Any, user: str) -> None:
+def test_stages_of_another_user_replace_nothing(node: BrokerProcess, channel: Any, user: str) -> None:
     owner = job(node, "owner", "kept")
     assert owner.stage(0, 0, bodies([b"mine"], "q")).status == 200
     for partition in (0, 1):
@@ -72,7 +70,9 @@ def test_what_another_user_stages_replaces_nothing(node: BrokerProcess, channel:
     assert taken(channel) == [b"mine"]
 
 
-def test_what_another_user_discards_stays(node: BrokerProcess, client: HttpClient, channel: Any) -> None:
+def test_a_discard_by_another_user_removes_nothing(
+    node: BrokerProcess, client: HttpClient, channel: Any
+) -> None:
     owner = job(node, "owner", "stays")
     owner.stage(0, 0, bodies([b"mine"], "q"))
     for user in ("other", "powerless"):
@@ -80,13 +80,13 @@ def test_what_another_user_discards_stays(node: BrokerProcess, client: HttpClien
             assert job(node, user, "stays").discard(0, **more).status == 403
     assert owner.commit(0, 0).value["rows"] == 1
     owner.stage(1, 0, bodies([b"more"], "q"))
-    # An administrator may, as nobody else clears up behind a user who is gone.
+    # An administrator may, because the owner may have been deleted.
     assert StagedQuery(client, "stays", vhost=VHOST).discard(1).status == 204
     assert owner.commit(1, 0).status == 409
     assert owner.discard(1).status == 204
 
 
-def test_a_query_of_somebody_else_is_refused_as_one_that_nobody_has(
+def test_the_query_of_another_user_is_refused_like_one_that_does_not_exist(
     node: BrokerProcess, channel: Any
 ) -> None:
     job(node, "owner", "there").stage(0, 0, bodies([b"1"], "q"))
@@ -108,7 +108,7 @@ def test_a_query_of_somebody_else_is_refused_as_one_that_nobody_has(
     assert [one["query"] for one in HttpClient(node, "owner:x").get("/warren/staged")] == ["there"]
 
 
-def test_whoever_may_write_nowhere_commits_not_even_nothing(
+def test_a_user_without_write_permission_cannot_commit_an_empty_batch(
     node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     assert job(node, "powerless", "nothing").commit(0).status == 403
@@ -121,7 +121,7 @@ def test_whoever_may_write_nowhere_commits_not_even_nothing(
     assert owner.commit(1).value["state"] == "committed"
 
 
-def test_the_same_name_in_another_virtual_host_is_another_query(
+def test_one_name_in_two_vhosts_means_two_queries(
     node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     job(node, "owner", "twice").stage(0, 0, bodies([b"1"], "q"))
@@ -132,7 +132,7 @@ def test_the_same_name_in_another_virtual_host_is_another_query(
     client.ask("DELETE /vhosts/owned2")
 
 
-def test_an_administrator_takes_a_query_over_once_nothing_of_its_owner_is_left(
+def test_an_administrator_takes_a_query_over_when_the_owner_has_no_stages_left(
     node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     owner, administrator = job(node, "owner", "taken"), StagedQuery(client, "taken", vhost=VHOST)
@@ -141,14 +141,14 @@ def test_an_administrator_takes_a_query_over_once_nothing_of_its_owner_is_left(
     assert administrator.stage(0, 0, bodies([b"2"], "q")).status == 403
     assert owner.commit(0, 0).status == 200
     assert administrator.stage(1, 0, bodies([b"3"], "q")).status == 200
-    # From here on the owner is told, rather than having rows passed over.
+    # From now on the owner is refused, so that no rows are skipped silently.
     assert owner.stage(1, 0, bodies([b"4"], "q")).status == 403
     assert administrator.commit(1, 0).status == 200
     assert owner.stage(2, 0, bodies([b"5"], "q")).status == 403
     assert taken(channel) == [b"1", b"3"]
 
 
-def test_whose_a_query_is_survives_a_kill(tmp_path: Path) -> None:
+def test_the_owner_of_a_query_survives_a_kill(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
         client = HttpClient(node)
         connect(node.port).channel().queue_declare("q", durable=True)

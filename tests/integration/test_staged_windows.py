@@ -1,9 +1,9 @@
-"""A broker that dies in the middle of a commit into streams, behind each call that makes something durable.
+"""A broker that is killed during a commit into streams, at each call that makes something durable.
 
     plan ─ synced ─▶ piece in the first stream ─ synced ─▶ in the second ─ synced ─▶ mark ─ synced ─▶ next …
       … ─▶ mark that says committed ─ synced ─▶ plan deleted ─▶ stages deleted ─▶ answer
 
-A window is a call on a file: a broker is killed before a sync, amid a write, before a file goes.
+A window is a file operation: the broker is killed before a sync, during a write, or before a deletion.
 """
 
 import http.client
@@ -21,14 +21,14 @@ from tests.integration.staging import StagedQuery, bodies, stream
 from tests.integration.test_rows import read
 from tests.integration.test_serve import connect
 
-# A broker is started sixteen times and more: half a minute, and several beside other work.
+# A broker is started sixteen times and more: half a minute, and longer on a busy machine.
 pytestmark = [
     pytest.mark.skipif(bool(why_impossible()), reason=why_impossible()),
     pytest.mark.timeout(600),
 ]
 
 STREAMS = ("first", "second")
-# Each is published in two pieces: what differs in bodies alone in chunks of a stage, the rest row by row.
+# Each is published in two pieces: rows that differ only in bodies by chunks of a stage, the others singly.
 EQUAL, UNLIKE, PIECES = 3_000, 400, 2
 DEATH_S_MAX = 10
 STREAM, MARK = "*.stream", "*/????????.segment"
@@ -49,12 +49,12 @@ WINDOWS = {
     "it is committed, and the plan is there": "unlink:1:*.plan",
     "it is committed, and the stage is there": "unlink:1:*.stage",
 }
-# A window is missed now and then.
+# A window is missed occasionally.
 BATCHES_MAX = 3 * len(WINDOWS)
 
 
 def equal(batch: int) -> bytes:
-    """Rows that differ in their bodies alone."""
+    """Rows that differ only in their bodies."""
     return bodies([b"%d %d" % (batch, row) for row in range(EQUAL)], "")
 
 
@@ -65,14 +65,14 @@ def unlike(batch: int) -> bytes:
 
 
 def starting(folder: Path, library: Path, call: str, **environment: str) -> BrokerProcess:
-    """A broker that dies at `call`."""
+    """A broker that is killed at `call`."""
     data = folder / "data"
     kill = {"WARREN_ROOT": str(data), "LD_PRELOAD": str(library), "WARREN_KILL": call}
     return BrokerProcess(["--data-dir", str(data)], kill | environment)
 
 
 def declare(folder: Path) -> None:
-    """Both streams get what is published to one exchange."""
+    """Bind both streams to one exchange."""
     with broker("--data-dir", str(folder / "data")) as node:
         channel = connect(node.port).channel()
         for name in STREAMS:
@@ -81,14 +81,14 @@ def declare(folder: Path) -> None:
 
 
 def settle(node: BrokerProcess) -> None:
-    """Return when nothing is under way: the broker goes on by itself."""
+    """Wait until no commit is in progress: the broker resumes it by itself."""
     client = HttpClient(node)
     while client.get("/warren/staged"):
         pass
 
 
 def check(node: BrokerProcess, batches: int, count: int, told: str) -> None:
-    """Both streams have `count` rows of each batch, in order."""
+    """Check that both streams have `count` rows of each batch, in order."""
     wanted = [b"%d %d" % (batch, row) for batch in range(batches) for row in range(count)]
     for name in STREAMS:
         found = read(node, f"/streams/%2F/{name}/rows")[0]["body"].to_pylist()
@@ -97,7 +97,7 @@ def check(node: BrokerProcess, batches: int, count: int, told: str) -> None:
 
 
 def dies(node: BrokerProcess, batch: int, octets: bytes, *, exchange: str = "amq.fanout") -> bool:
-    """Commit `batch`; whether `node` dies of it, and nobody is told that it is committed."""
+    """Commit `batch`; returns whether `node` was killed, without an answer to the commit."""
     job = StagedQuery(HttpClient(node), "query", exchange)
     assert job.stage(batch, 0, octets).status == 200
     with suppress(OSError, http.client.HTTPException):
@@ -108,7 +108,7 @@ def dies(node: BrokerProcess, batch: int, octets: bytes, *, exchange: str = "amq
 
 
 def end(node: BrokerProcess) -> None:
-    """It is not needed any more."""
+    """Kill the broker."""
     node.process.kill()
     node.process.communicate()
 
@@ -120,7 +120,7 @@ SHAPES = pytest.mark.parametrize(
 
 @pytest.mark.long
 @SHAPES
-def test_streams_have_each_row_once_wherever_a_broker_dies_in_a_commit(
+def test_streams_have_each_row_once_wherever_a_broker_is_killed_in_a_commit(
     tmp_path: Path, rows: Callable[[int], bytes], count: int
 ) -> None:
     library = built(tmp_path)
@@ -130,7 +130,7 @@ def test_streams_have_each_row_once_wherever_a_broker_dies_in_a_commit(
     left = [*WINDOWS.items(), ("the end", "")]
     while left:
         window, call = left[0]
-        # Calls count from when the commit is decided.
+        # Calls are counted from the decision of the commit.
         node = starting(tmp_path, library, call, WARREN_SINCE="*.plan")
         try:
             node.wait_ready()
@@ -139,7 +139,7 @@ def test_streams_have_each_row_once_wherever_a_broker_dies_in_a_commit(
             if batch:
                 again = StagedQuery(HttpClient(node), "query", "amq.fanout").commit(batch - 1, 0)
                 assert again.value == {"state": "already committed", "rows": count, "unroutable": 0}
-            # Two marks may be synced as one, and then a call does not come: it is tried again.
+            # Two marks may be synced together, so that a call does not happen: it is tried again.
             if not call or dies(node, batch, rows(batch)):
                 left.pop(0)
             batch += 1
@@ -151,7 +151,7 @@ def test_streams_have_each_row_once_wherever_a_broker_dies_in_a_commit(
 
 @pytest.mark.long
 @SHAPES
-def test_streams_have_each_row_once_however_often_a_broker_dies_while_it_goes_on(
+def test_streams_have_each_row_once_however_often_a_broker_is_killed_while_it_resumes(
     tmp_path: Path, rows: Callable[[int], bytes], count: int
 ) -> None:
     library = built(tmp_path)
@@ -163,7 +163,7 @@ def test_streams_have_each_row_once_however_often_a_broker_dies_while_it_goes_on
         assert dies(node, 0, rows(0))
         while True:
             end(node)
-            # Each stream is synced when it is opened. What it has is passed over: one piece more each time.
+            # Each stream is synced when it is opened. Its rows are skipped: one piece more each time.
             node = starting(tmp_path, library, f"fdatasync:{len(STREAMS) + 1}:{STREAM}")
             with suppress(AssertionError, OSError, http.client.HTTPException):
                 node.wait_ready()
@@ -180,7 +180,7 @@ def test_streams_have_each_row_once_however_often_a_broker_dies_while_it_goes_on
 @pytest.mark.long
 @SHAPES
 @pytest.mark.parametrize("call", [f"pwrite:2:{STREAM}", f"fdatasync:2:{STREAM}", f"pwrite:1:{MARK}"])
-def test_a_row_that_chance_sent_to_one_stream_is_not_sent_to_another_after_a_kill(
+def test_a_row_routed_randomly_to_one_stream_is_not_sent_to_another_after_a_kill(
     tmp_path: Path, call: str, rows: Callable[[int], bytes], count: int
 ) -> None:
     library = built(tmp_path)

@@ -1,4 +1,4 @@
-"""Who reads streams and publishes to them, as the HTTP API shows it."""
+"""Publishers and consumers of streams in the HTTP API."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,7 @@ def channel(node: BrokerProcess, client: HttpClient) -> Iterator[Any]:
 
 
 def publisher(node: BrokerProcess, count: int) -> RawStreamClient:
-    """Somebody who has published `count` messages to the stream as `ref`."""
+    """A client that has published `count` messages to the stream as `ref`."""
     raw = RawStreamClient(node.ports["stream"], VHOST)
     raw.ask(commands.DeclarePublisher(1, "ref", "s"))
     raw.publish(*range(1, count + 1))
@@ -33,7 +33,7 @@ def publisher(node: BrokerProcess, count: int) -> RawStreamClient:
     return raw
 
 
-def test_who_reads_and_who_publishes_is_shown_with_how_far_they_are(
+def test_publishers_and_consumers_are_shown_with_their_progress(
     node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     writes = publisher(node, 20)
@@ -79,7 +79,7 @@ def test_who_reads_and_who_publishes_is_shown_with_how_far_they_are(
     writes.close()
 
 
-def test_a_consumer_that_waits_for_another_of_its_group_has_no_offset(
+def test_an_inactive_consumer_of_a_group_has_no_offset(
     node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     reads = RawStreamClient(node.ports["stream"], VHOST)
@@ -120,7 +120,7 @@ def test_streams_are_listed_in_pages_and_by_column(
     ]
 
 
-def test_who_may_not_read_a_stream_is_not_told_who_does(
+def test_consumers_are_shown_only_with_read_permission_on_the_stream(
     node: BrokerProcess, client: HttpClient, channel: Any
 ) -> None:
     client.ask("PUT /users/blind", {"password": "blind", "tags": "management"})

@@ -1,4 +1,4 @@
-"""Connections of the stream protocol over HTTP, with the fields that RabbitMQ 3.10.8 has for them."""
+"""Connections of the stream protocol over HTTP, with the fields of RabbitMQ 3.10.8."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -42,7 +42,7 @@ def raw(node: BrokerProcess, channel: Any) -> Iterator[RawStreamClient]:
     raw.close()
 
 
-def test_a_stream_connection_is_listed_beside_others_and_at_paths_of_its_own(
+def test_a_stream_connection_is_in_the_common_list_and_at_its_own_paths(
     node: BrokerProcess, client: HttpClient, channel: Any, raw: RawStreamClient
 ) -> None:
     path = f"{VHOST}/{quoted(raw.name)}"
@@ -120,7 +120,7 @@ def test_it_counts_as_a_consumer_of_its_queue(client: HttpClient, channel: Any, 
 
 
 @pytest.mark.parametrize("path", ["/stream/connections/{vhost}/{name}", "/connections/{name}"])
-def test_it_is_closed_without_a_word(client: HttpClient, raw: RawStreamClient, path: str) -> None:
+def test_it_is_closed_without_a_frame(client: HttpClient, raw: RawStreamClient, path: str) -> None:
     line = "DELETE " + path.format(vhost=VHOST, name=quoted(raw.name))
     assert client.ask(line, headers={"x-reason": "because"}).status == 204
     with pytest.raises(ConnectionError, match="has closed the connection"):
@@ -129,7 +129,7 @@ def test_it_is_closed_without_a_word(client: HttpClient, raw: RawStreamClient, p
     assert client.status(line) == 404
 
 
-def test_others_see_and_close_their_own_only(
+def test_other_users_see_and_close_only_their_own_connections(
     node: BrokerProcess, client: HttpClient, raw: RawStreamClient
 ) -> None:
     for name, tags in (("mine", "management"), ("sees", "monitoring")):

@@ -1,4 +1,4 @@
-"""What Prometheus reads of streams, of leases and of what is staged."""
+"""Metrics of streams, leases and staged rows."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from warren.wire.streams import commands
 from warren.wire.streams.codes import ResponseCode
 
 STREAM = {"durable": True, "arguments": {"x-queue-type": "stream"}}
-# Those of a RabbitMQ 3.10.8 whose clients speak the stream protocol.
+# The metrics of RabbitMQ 3.10.8 with clients of the stream protocol.
 ERRORS = {
     "vhost_access_failure", "publisher_does_not_exist", "sasl_error", "precondition_failed",
     "subscription_id_does_not_exist", "unknown_frame", "authentication_failure", "stream_does_not_exist",
@@ -35,7 +35,7 @@ def metrics(node: BrokerProcess, path: str = "/metrics") -> dict[str, float]:
     return {name: float(value) for name, value in lines}
 
 
-def test_clients_of_the_stream_protocol_are_counted_under_rabbitmqs_names(node: BrokerProcess) -> None:
+def test_clients_of_the_stream_protocol_are_counted_with_the_names_of_rabbitmq(node: BrokerProcess) -> None:
     client = HttpClient(node)
     client.ask("PUT /queues/%2F/s", STREAM)
     raw = RawStreamClient(node.ports["stream"])
@@ -70,7 +70,7 @@ def test_clients_of_the_stream_protocol_are_counted_under_rabbitmqs_names(node: 
     assert (found["rabbitmq_connections_opened_total"], found["rabbitmq_connections_closed_total"]) == (1, 1)
 
 
-def test_what_they_are_refused_is_counted_by_its_code(node: BrokerProcess) -> None:
+def test_refused_requests_are_counted_by_response_code(node: BrokerProcess) -> None:
     prefix = "rabbitmq_global_stream_error_"
     counted = {name for name in metrics(node) if name.startswith(prefix)}
     assert counted == {f'{prefix}{name}_total{{protocol="stream"}}' for name in ERRORS}
@@ -96,7 +96,7 @@ def test_what_they_are_refused_is_counted_by_its_code(node: BrokerProcess) -> No
     }
 
 
-def test_how_far_readers_are_behind_is_told_of_each_stream_that_is_read(node: BrokerProcess) -> None:
+def test_the_lag_of_consumers_is_reported_for_each_stream(node: BrokerProcess) -> None:
     client = HttpClient(node)
     for name in ("s", "unread"):
         client.ask(f"PUT /queues/%2F/{name}", STREAM)
@@ -116,7 +116,7 @@ def test_how_far_readers_are_behind_is_told_of_each_stream_that_is_read(node: Br
     raw.close()
 
 
-def test_streams_leases_and_what_is_staged_are_counted_for_each_virtual_host(node: BrokerProcess) -> None:
+def test_streams_leases_and_stages_are_counted_per_vhost(node: BrokerProcess) -> None:
     client = HttpClient(node)
     client.ask("PUT /queues/%2F/s", STREAM)
     client.ask("PUT /queues/%2F/q", {"durable": True})
@@ -146,7 +146,7 @@ def test_streams_leases_and_what_is_staged_are_counted_for_each_virtual_host(nod
     }
 
 
-def test_renamed_metrics_are_exposed_under_both_names_with_the_same_values(node: BrokerProcess) -> None:
+def test_renamed_metrics_have_equal_values_under_both_names(node: BrokerProcess) -> None:
     found = metrics(node)
     for old, new in (
         ("warren_stream_octets", "warren_stream_bytes"),

@@ -1,4 +1,4 @@
-"""The stream protocol, spoken by rstream and read back over AMQP; and what of it survives SIGKILL."""
+"""The stream protocol used by rstream and read back over AMQP, and what survives SIGKILL."""
 
 import asyncio
 import signal
@@ -42,7 +42,7 @@ def warren(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 
 def run(scene: Callable[[], Awaitable[None]]) -> None:
-    """Run `scene`, which may take so long."""
+    """Run `scene` with a time limit."""
 
     async def bounded() -> None:
         await asyncio.wait_for(scene(), WAIT_S * 2)
@@ -51,7 +51,7 @@ def run(scene: Callable[[], Awaitable[None]]) -> None:
 
 
 class Reading:
-    """What a consumer of rstream has got, and the moment at which that is enough."""
+    """The messages that a consumer of rstream has received, and an event for when they are enough."""
 
     def __init__(self, count: int) -> None:
         self.got: list[tuple[int, AMQPMessage]] = []
@@ -67,7 +67,7 @@ class Reading:
         await asyncio.wait_for(self._is_enough.wait(), WAIT_S)
 
 
-def test_rstream_publishes_and_reads(warren: BrokerProcess) -> None:
+def test_rstream_publishes_and_consumes(warren: BrokerProcess) -> None:
     where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
 
     async def scene() -> None:
@@ -100,7 +100,7 @@ def test_rstream_publishes_and_reads(warren: BrokerProcess) -> None:
     run(scene)
 
 
-def test_a_message_larger_than_the_frame_that_was_agreed_comes_and_goes(warren: BrokerProcess) -> None:
+def test_a_message_larger_than_the_negotiated_frame_is_published_and_delivered(warren: BrokerProcess) -> None:
     where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
     large = bytes(range(256)) * 8_192
 
@@ -119,7 +119,7 @@ def test_a_message_larger_than_the_frame_that_was_agreed_comes_and_goes(warren: 
     run(scene)
 
 
-def test_both_protocols_read_what_either_has_sent(warren: BrokerProcess) -> None:
+def test_each_protocol_reads_messages_published_with_the_other(warren: BrokerProcess) -> None:
     where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
     connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", warren.port))
     channel = connection.channel()
@@ -156,7 +156,7 @@ def test_both_protocols_read_what_either_has_sent(warren: BrokerProcess) -> None
     connection.close()
 
 
-def test_a_filter_value_of_rstream_is_one_to_consumers_over_amqp(warren: BrokerProcess) -> None:
+def test_a_filter_value_of_rstream_applies_to_consumers_over_amqp(warren: BrokerProcess) -> None:
     where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
 
     async def region(message: AMQPMessage) -> str:
@@ -184,7 +184,7 @@ def test_a_filter_value_of_rstream_is_one_to_consumers_over_amqp(warren: BrokerP
         assert got == [b"0", b"2", b"3", b"5"]
 
 
-def test_rstream_gets_what_its_filter_asks_for(warren: BrokerProcess) -> None:
+def test_rstream_receives_the_messages_of_its_filter(warren: BrokerProcess) -> None:
     where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
     seen: list[bytes] = []
 
@@ -223,7 +223,7 @@ def test_rstream_gets_what_its_filter_asks_for(warren: BrokerProcess) -> None:
                 filter_input=FilterConfiguration(values_to_filter=wanted, match_unfiltered=unfiltered),
             )
             await reading.enough()
-            # Each was sent when the one before was confirmed: a chunk has one, and no other one came.
+            # Each was sent after the confirm of the previous one, so that each chunk has one message.
             regions = {message.application_properties[b"region"].decode() for _, message in reading.got}
             assert (len(reading.got), regions) == (count, {""} if unfiltered else set(wanted))
             await consumer.close()
@@ -241,7 +241,7 @@ def test_rstream_gets_what_its_filter_asks_for(warren: BrokerProcess) -> None:
     run(scene)
 
 
-def test_a_filter_holds_after_a_restart_on_the_wire(tmp_path: Path) -> None:
+def test_a_filter_applies_after_a_restart(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as running:
         raw = RawStreamClient(running.ports["stream"])
         raw.ask(commands.Create("s", {}))
@@ -258,11 +258,11 @@ def test_a_filter_holds_after_a_restart_on_the_wire(tmp_path: Path) -> None:
         assert heard == bytes.fromhex("8007 0001 00000001 0001")
         for offset in (0, 3):
             chunk = raw.hear()
-            # Deliver, version 1, the subscription; then the chunk with its offset, and one entry behind it.
+            # Deliver, version 1, the subscription; then the chunk with its offset, and one entry after it.
             assert chunk[:5] == bytes.fromhex("0008 0001 09")
             assert decode_deliver(chunk).first == offset
             assert chunk.endswith(b"\0\0\0\x06\0Su\xa0\x01%c" % offset)
-        # Both credits are used up, and not for what was passed over: an answer is all that comes.
+        # Both credits are used, none for skipped chunks: the next frame is a response.
         assert raw.ask(commands.QueryOffset("none", "s"))[:4] == bytes.fromhex("800b 0001")
         raw.close()
 
@@ -310,8 +310,8 @@ def killed(running: BrokerProcess) -> None:
     running.process.wait(WAIT_S)
 
 
-def test_what_was_confirmed_survives_and_comes_once_however_often_it_is_sent(tmp_path: Path) -> None:
-    """SIGKILL between publish and confirm, again and again: the client sends everything anew each time."""
+def test_confirmed_messages_survive_and_repeated_publishes_are_stored_once(tmp_path: Path) -> None:
+    """SIGKILL between publish and confirm, repeatedly: the client sends everything again each time."""
     confirmed: set[int] = set()
     sequences = range(1, 401)
     for _ in range(4):
@@ -323,7 +323,7 @@ def test_what_was_confirmed_survives_and_comes_once_however_often_it_is_sent(tmp
             assert int.from_bytes(known[-8:], "big") >= max(confirmed, default=0)
             for sequence in sequences:
                 client.publish(sequence)
-            # Some are safe by then, and the others may be under way.
+            # Some are durable by then, and the others may be in flight.
             confirmed |= client.confirmed(len(confirmed) // 2 + 50)
             client.close()
             killed(running)
@@ -337,7 +337,7 @@ def test_what_was_confirmed_survives_and_comes_once_however_often_it_is_sent(tmp
         client.close()
 
 
-def test_an_offset_that_was_stored_survives_a_restart(tmp_path: Path) -> None:
+def test_a_stored_offset_survives_a_restart(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as running:
         client = RawStreamClient(running.ports["stream"])
         client.ask(commands.Create("s", {}))
@@ -359,7 +359,7 @@ def test_without_a_data_directory_streams_are_in_memory() -> None:
         assert running.stop() == 0
 
 
-def test_a_port_of_the_stream_protocol_that_is_taken_is_no_reason_not_to_start() -> None:
+def test_a_stream_port_in_use_does_not_prevent_the_start() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with broker("--stream-port", str(port), "--host", "127.0.0.1") as running:

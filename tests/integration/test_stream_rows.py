@@ -1,4 +1,4 @@
-"""Streams over HTTP: where they begin and end, and any range of them as rows, as often as one likes."""
+"""Streams as rows over HTTP: first and last offset, and any range, repeatedly."""
 
 import json
 import signal
@@ -47,7 +47,7 @@ def numbers(node: BrokerProcess, **query: object) -> list[int]:
     return offsets
 
 
-def test_any_range_is_read_as_often_as_one_likes(node: BrokerProcess, channel: Any) -> None:
+def test_any_range_can_be_read_repeatedly(node: BrokerProcess, channel: Any) -> None:
     publish(node, channel)
     assert numbers(node) == numbers(node, start=0) == list(range(COUNT))
     for start, end in ((0, 1), (700, 900), (COUNT - 1, COUNT), (5, 5), (COUNT, COUNT + 5), (900, 800)):
@@ -57,7 +57,7 @@ def test_any_range_is_read_as_often_as_one_likes(node: BrokerProcess, channel: A
     assert table.num_rows == COUNT - 10
 
 
-def test_a_stream_says_where_it_begins_and_ends(node: BrokerProcess, channel: Any) -> None:
+def test_a_stream_shows_its_first_and_last_offset(node: BrokerProcess, channel: Any) -> None:
     assert HttpClient(node).get(STREAM)["committed_offset"] == 0
     before = int(time.time() * 1000)
     publish(node, channel)
@@ -83,7 +83,7 @@ def test_rows_end_where_they_have_so_many_octets(node: BrokerProcess, channel: A
     assert read(node, "/streams/%2F/events/rows", start=4, max_bytes=0)[0]["offset"].to_pylist() == [4]
 
 
-def test_only_what_was_published_so_is_there(node: BrokerProcess, channel: Any) -> None:
+def test_only_rows_published_with_the_given_address_are_returned(node: BrokerProcess, channel: Any) -> None:
     channel.exchange_declare("shop", "fanout")
     channel.queue_bind("events", "shop")
     publish(node, channel, 3)
@@ -100,7 +100,7 @@ def test_only_what_was_published_so_is_there(node: BrokerProcess, channel: Any) 
     channel.exchange_delete("shop")
 
 
-def test_a_stream_that_was_declared_again_is_another_one(node: BrokerProcess, channel: Any) -> None:
+def test_a_redeclared_stream_is_a_different_one(node: BrokerProcess, channel: Any) -> None:
     epoch = HttpClient(node).get(STREAM)["epoch"]
     assert get(node, f"/api{STREAM}/rows?epoch={epoch}")[0] == 200
     channel.queue_delete("events")
@@ -110,7 +110,7 @@ def test_a_stream_that_was_declared_again_is_another_one(node: BrokerProcess, ch
     assert HttpClient(node).status(f"GET {STREAM}/rows?epoch={epoch}") == 409
 
 
-def test_a_queue_that_is_no_stream_is_not_found(node: BrokerProcess, channel: Any) -> None:
+def test_a_queue_that_is_not_a_stream_is_not_found(node: BrokerProcess, channel: Any) -> None:
     channel.queue_declare("classic")
     assert HttpClient(node).status("GET /warren/streams/%2F/classic") == 404
     assert HttpClient(node).status("GET /warren/streams/%2F/classic/rows") == 404
@@ -119,7 +119,7 @@ def test_a_queue_that_is_no_stream_is_not_found(node: BrokerProcess, channel: An
     channel.queue_delete("classic")
 
 
-def test_who_may_not_read_a_stream_is_told_nothing(node: BrokerProcess, channel: Any) -> None:
+def test_reading_requires_permission_on_the_stream(node: BrokerProcess, channel: Any) -> None:
     guest = HttpClient(node)
     guest.ask("PUT /users/blind", {"password": "x", "tags": "management"})
     guest.ask("PUT /permissions/%2F/blind", {"configure": ".*", "write": ".*", "read": "^other$"})
@@ -128,7 +128,7 @@ def test_who_may_not_read_a_stream_is_told_nothing(node: BrokerProcess, channel:
     guest.ask("DELETE /users/blind")
 
 
-def test_what_retention_has_passed_is_gone_and_where_it_begins_is_said(tmp_path: Path) -> None:
+def test_rows_removed_by_retention_are_gone_and_the_first_offset_is_returned(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
         connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
         channel = connection.channel()
@@ -141,7 +141,7 @@ def test_what_retention_has_passed_is_gone_and_where_it_begins_is_said(tmp_path:
             assert time.monotonic() < deadline
         first, status = 0, 410
         while status == 410:
-            # More may be given up meanwhile.
+            # More may be removed meanwhile.
             status, body = get(node, f"/api{STREAM}/rows?start={first}&columns=offset")
             if status == 410:
                 gone = json.loads(body)
@@ -154,7 +154,7 @@ def test_what_retention_has_passed_is_gone_and_where_it_begins_is_said(tmp_path:
         connection.close()
 
 
-def test_the_same_rows_are_there_after_a_crash(tmp_path: Path) -> None:
+def test_equal_rows_are_returned_after_a_crash(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
         connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
         declare(connection.channel())

@@ -1,4 +1,4 @@
-"""The stream protocol with TLS: the certificates are those of AMQP, and rstream speaks it."""
+"""The stream protocol with TLS: the certificates of AMQP, and rstream as a client."""
 
 import asyncio
 import socket
@@ -31,7 +31,7 @@ def authority() -> trustme.CA:
 
 
 def configured(folder: Path, authority: trustme.CA, *lines: str) -> Path:
-    """A configuration with a listener for streams with TLS, and with certificates by `authority`."""
+    """A configuration with a TLS listener for streams, and certificates by `authority`."""
     issued = authority.issue_cert("localhost", "127.0.0.1")
     (folder / "server.pem").write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
     (folder / "server.key").write_bytes(issued.private_key_pem.bytes())
@@ -65,7 +65,7 @@ def trusting(authority: trustme.CA, common_name: str = "") -> ssl.SSLContext:
     return context
 
 
-def test_rstream_publishes_and_reads_with_tls(node: BrokerProcess, authority: trustme.CA) -> None:
+def test_rstream_publishes_and_consumes_with_tls(node: BrokerProcess, authority: trustme.CA) -> None:
     context = trusting(authority)
     where = {"host": "127.0.0.1", "port": node.ports["stream/ssl"], "ssl_context": context, **LOGIN}
 
@@ -97,7 +97,7 @@ def test_rstream_publishes_and_reads_with_tls(node: BrokerProcess, authority: tr
     assert HttpClient(node).status("GET /health/checks/protocol-listener/stream%2Fssl") == 200
 
 
-def test_a_certificate_says_who_a_stream_client_is(node: BrokerProcess, authority: trustme.CA) -> None:
+def test_a_certificate_authenticates_a_stream_client(node: BrokerProcess, authority: trustme.CA) -> None:
     client = HttpClient(node)
     client.ask("PUT /users/sensor", {"password_hash": "", "tags": ""})
     client.ask("PUT /permissions/%2F/sensor", {"configure": ".*", "write": ".*", "read": ".*"})
@@ -116,7 +116,7 @@ def test_a_certificate_says_who_a_stream_client_is(node: BrokerProcess, authorit
     asyncio.run(asyncio.wait_for(scene(), WAIT_S * 2))
 
 
-def test_who_does_not_speak_tls_or_trusts_another_gets_nowhere(node: BrokerProcess) -> None:
+def test_clients_without_tls_or_trust_cannot_connect(node: BrokerProcess) -> None:
     port = node.ports["stream/ssl"]
     with socket.create_connection(("127.0.0.1", port), timeout=WAIT_S) as plain:
         plain.sendall(b"\0\0\0\4\0\x11\0\1")
@@ -126,7 +126,7 @@ def test_who_does_not_speak_tls_or_trusts_another_gets_nowhere(node: BrokerProce
         RawStreamClient(port, context=context)
 
 
-def test_clients_with_tls_are_told_another_address(authority: trustme.CA, tmp_path: Path) -> None:
+def test_clients_with_tls_receive_the_tls_address(authority: trustme.CA, tmp_path: Path) -> None:
     lines = (
         "stream.advertised_host = plain.example", "stream.advertised_port = 1",
         "stream.advertised_tls_host = safe.example", "stream.advertised_tls_port = 2",

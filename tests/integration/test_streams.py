@@ -1,4 +1,4 @@
-"""Streams as applications use them: read again and again, kept across a kill, given up by age or size."""
+"""Streams as applications use them: repeated reads, kills, and retention by age or size."""
 
 import datetime
 import signal
@@ -46,7 +46,7 @@ def declare(channel: BlockingChannel, name: str, count: int = 0, **more: Any) ->
 def read(
     node: BrokerProcess, name: str, count: int, start: Any = "first", **more: Any
 ) -> list[tuple[int, bytes]]:
-    """Offset and body of the next `count` messages from `start` on."""
+    """Offset and body of `count` messages from `start` on."""
     with channel_of(node) as channel:
         channel.basic_qos(prefetch_count=100)
         found: list[tuple[int, bytes]] = []
@@ -67,7 +67,7 @@ def numbered(first: int, end: int) -> list[tuple[int, bytes]]:
     return [(number, b"%d" % number) for number in range(first, end)]
 
 
-def test_a_stream_is_read_again_and_again_from_anywhere(
+def test_a_stream_can_be_read_repeatedly_from_any_offset(
     node: BrokerProcess, channel: BlockingChannel
 ) -> None:
     declare(channel, "anywhere", 500)
@@ -80,7 +80,7 @@ def test_a_stream_is_read_again_and_again_from_anywhere(
     assert channel.queue_declare("anywhere", passive=True).method.message_count == 500
 
 
-def test_a_consumer_hears_of_what_comes_later(channel: BlockingChannel) -> None:
+def test_a_consumer_receives_later_messages(channel: BlockingChannel) -> None:
     declare(channel, "later", 3)
     channel.basic_qos(prefetch_count=10)
     got: list[bytes] = []
@@ -92,7 +92,7 @@ def test_a_consumer_hears_of_what_comes_later(channel: BlockingChannel) -> None:
     assert got == [b"new"]
 
 
-def test_a_message_goes_to_a_stream_and_to_a_queue_by_one_exchange(
+def test_an_exchange_routes_a_message_to_a_stream_and_a_queue(
     node: BrokerProcess, channel: BlockingChannel
 ) -> None:
     declare(channel, "both")
@@ -104,7 +104,7 @@ def test_a_message_goes_to_a_stream_and_to_a_queue_by_one_exchange(
     assert read(node, "both", 1) == [(0, b"body")]
 
 
-def test_dead_letters_are_kept_in_a_stream(node: BrokerProcess, channel: BlockingChannel) -> None:
+def test_a_stream_can_receive_dead_letters(node: BrokerProcess, channel: BlockingChannel) -> None:
     declare(channel, "graves")
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "graves", "x-message-ttl": 0}
     channel.queue_declare("short", arguments=arguments)
@@ -112,7 +112,7 @@ def test_dead_letters_are_kept_in_a_stream(node: BrokerProcess, channel: Blockin
     assert read(node, "graves", 1) == [(0, b"late")]
 
 
-def test_a_filter_lets_through_what_it_names(node: BrokerProcess, channel: BlockingChannel) -> None:
+def test_a_filter_selects_messages(node: BrokerProcess, channel: BlockingChannel) -> None:
     declare(channel, "filtered")
     for number, region in enumerate(("eu", "us", "eu", None, "us")):
         headers = {} if region is None else {"x-stream-filter-value": region}
@@ -123,7 +123,7 @@ def test_a_filter_lets_through_what_it_names(node: BrokerProcess, channel: Block
 
 
 @pytest.mark.parametrize("settle", [BlockingChannel.basic_nack, BlockingChannel.basic_reject])
-def test_what_is_refused_ends_the_connection(node: BrokerProcess, settle: Any) -> None:
+def test_unsupported_operations_close_the_connection(node: BrokerProcess, settle: Any) -> None:
     with channel_of(node) as channel:
         declare(channel, "refused", 1)
         channel.basic_qos(prefetch_count=1)
@@ -134,7 +134,7 @@ def test_what_is_refused_ends_the_connection(node: BrokerProcess, settle: Any) -
     assert caught.value.reply_code == 540
 
 
-def test_without_prefetch_nobody_reads(channel: BlockingChannel) -> None:
+def test_a_consumer_without_prefetch_is_refused(channel: BlockingChannel) -> None:
     declare(channel, "unlimited")
     with pytest.raises(ChannelClosedByBroker) as caught:
         channel.basic_consume("unlimited", lambda *_: None)
@@ -144,7 +144,7 @@ def test_without_prefetch_nobody_reads(channel: BlockingChannel) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_what_was_confirmed_is_there_after_the_end_at_the_same_offsets(
+def test_confirmed_messages_have_the_same_offsets_after_a_kill_and_a_stop(
     tmp_path: Path, how: signal.Signals
 ) -> None:
     with started(tmp_path) as node, channel_of(node) as channel:
@@ -157,7 +157,7 @@ def test_what_was_confirmed_is_there_after_the_end_at_the_same_offsets(
         assert read(node, "kept", 1, 300) == numbered(300, 301)
 
 
-def test_a_deleted_stream_gives_back_its_room(node: BrokerProcess, tmp_path: Path) -> None:
+def test_a_deleted_stream_frees_its_disk_space(node: BrokerProcess, tmp_path: Path) -> None:
     with started(tmp_path) as node, channel_of(node) as channel:
         declare(channel, "large")
         for _ in range(20):
@@ -170,7 +170,7 @@ def test_a_deleted_stream_gives_back_its_room(node: BrokerProcess, tmp_path: Pat
         assert sum(path.stat().st_size for path in files) < 1_000_000
 
 
-def test_a_stream_keeps_as_much_as_it_may(node: BrokerProcess, channel: BlockingChannel) -> None:
+def test_a_stream_keeps_at_most_its_maximum_size(node: BrokerProcess, channel: BlockingChannel) -> None:
     small = {"x-max-length-bytes": 200_000, "x-stream-max-segment-size-bytes": 50_000}
     declare(channel, "short-lived", **small)
     for _ in range(100):

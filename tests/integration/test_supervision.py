@@ -1,4 +1,4 @@
-"""A disk that fails takes one virtual host along, loses nothing confirmed, and the others serve on."""
+"""A failing disk stops one virtual host and loses nothing confirmed; the others continue."""
 
 import errno
 import hashlib
@@ -24,14 +24,14 @@ from warren.limits import SEGMENT_SIZE
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 PATIENCE_S = 20
-# A machine that is busy with other things delays everybody a little; a node that stands still, for longer.
+# On a busy machine everything is delayed a little; on a blocked node, for longer.
 NOTICED_S = 5
 IS_DOWN = "access to vhost 'a' refused for user 'guest': vhost 'a' is down"
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """Two virtual hosts, each with a durable queue that outlives its consumers and one that does not."""
+    """Two virtual hosts, each with a durable queue, and one that is deleted with its last consumer."""
     queues = [
         {"name": name, "vhost": vhost, "durable": True, "auto_delete": name == "passing", "arguments": {}}
         for vhost in "ab"
@@ -82,7 +82,7 @@ def confirming(port: int, vhost: str) -> BlockingChannel:
 
 
 def start(node: BrokerProcess, vhost: str, where: str = "") -> tuple[int, bytes]:
-    """Ask for `vhost` to be started again."""
+    """Request a restart of `vhost`."""
     port = node.ports["http"]
     overview = get(port, "/api/overview")[1]
     assert isinstance(overview, dict)
@@ -94,7 +94,7 @@ def start(node: BrokerProcess, vhost: str, where: str = "") -> tuple[int, bytes]
 
 
 class Bystander(threading.Thread):
-    """A client of `vhost` that publishes, has it confirmed, and takes it again, until it is stopped."""
+    """A client of `vhost` that publishes with confirms and consumes in a loop, until it is stopped."""
 
     def __init__(self, port: int, vhost: str) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class Bystander(threading.Thread):
 
 
 class Publication(threading.Thread):
-    """A message whose confirm somebody else waits for."""
+    """A publish whose confirm a thread waits for."""
 
     def __init__(self, channel: BlockingChannel, body: bytes) -> None:
         super().__init__(daemon=True)
@@ -148,21 +148,21 @@ class Publication(threading.Thread):
 
 
 def is_refused(port: int) -> tuple[int, str]:
-    """How a client of `a` is sent away."""
+    """The refusal that a client of `a` gets."""
     with pytest.raises(pika.exceptions.ProbableAccessDeniedError) as caught:
         connect(port, vhost="a")
     return caught.value.args[0]
 
 
 def passes(channel: BlockingChannel, body: bytes) -> bool:
-    """Whether a transient message goes through a queue of its own."""
+    """Whether a transient message passes through a new queue."""
     queue = channel.queue_declare("", exclusive=True).method.queue
     channel.basic_publish("", queue, body)
     return channel.basic_get(queue, auto_ack=True)[2] == body
 
 
 @pytest.mark.parametrize("rule", ["fdatasync errno 5", "write errno 5", "write short 7"])
-def test_a_failed_write_or_sync_restarts_its_virtual_host_and_nobody_else_notices(
+def test_a_failed_write_or_sync_restarts_its_vhost_and_affects_no_other(
     tmp_path: Path, config: Path, faults: Faults, rule: str
 ) -> None:
     with started(tmp_path, config, **faults.environment) as node:
@@ -188,7 +188,7 @@ def test_a_failed_write_or_sync_restarts_its_virtual_host_and_nobody_else_notice
         channel = confirming(node.port, "a")
         found = [entry for entry in taken(channel, "q") if entry[0] != "never confirmed"]
         assert found == [(str(number), number < 4) for number in range(1, 10)]
-        # It did not go with its consumer, which went with the disk.
+        # It was not deleted with its consumer, which the disk failure closed.
         assert taken(channel, "passing") == [("held", True)]
         with pytest.raises(pika.exceptions.ChannelClosedByBroker):
             channel.queue_declare("mine", passive=True)
@@ -201,7 +201,7 @@ def test_a_failed_write_or_sync_restarts_its_virtual_host_and_nobody_else_notice
         assert ("and on", False) in taken(confirming(node.port, "a"), "q")
 
 
-def test_a_disk_that_fails_for_good_takes_its_virtual_host_down_and_the_others_serve(
+def test_a_permanent_disk_failure_stops_its_vhost_and_the_others_continue(
     tmp_path: Path, config: Path, faults: Faults
 ) -> None:
     with started(tmp_path, config, **faults.environment) as node:
@@ -229,7 +229,7 @@ def test_a_disk_that_fails_for_good_takes_its_virtual_host_down_and_the_others_s
         assert [body for body in bodies if body != "never confirmed"] == ["kept"]
 
 
-def test_the_node_ends_with_its_virtual_host_where_it_was_told_to(
+def test_the_node_stops_with_its_vhost_if_it_is_configured_to(
     tmp_path: Path, config: Path, faults: Faults
 ) -> None:
     with config.open("a") as file:
@@ -245,7 +245,7 @@ def test_the_node_ends_with_its_virtual_host_where_it_was_told_to(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_while_the_disk_is_full_confirms_wait_and_then_they_come(
+def test_with_a_full_disk_confirms_wait_until_there_is_space(
     tmp_path: Path, config: Path, faults: Faults, number: int
 ) -> None:
     with started(tmp_path, config, **faults.environment) as node:
@@ -270,14 +270,14 @@ def test_while_the_disk_is_full_confirms_wait_and_then_they_come(
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
-def test_while_no_file_can_be_opened_confirms_wait_and_then_they_come(
+def test_with_too_many_open_files_confirms_wait_until_one_can_be_opened(
     tmp_path: Path, config: Path, faults: Faults, number: int
 ) -> None:
     with started(tmp_path, config, **faults.environment) as node:
         channel = confirming(node.port, "a")
         bystander = Bystander(node.port, "b")
         faults.set(f"open errno {number} {folder(tmp_path, 'a')}")
-        # What is larger than a file of the log has one of its own.
+        # A message larger than a segment has its own file.
         body = bytes(SEGMENT_SIZE)
         waiting = Publication(channel, body)
         until_logged(
@@ -295,7 +295,7 @@ def test_while_no_file_can_be_opened_confirms_wait_and_then_they_come(
         assert [len(body) for body, _ in taken(confirming(node.port, "a"), "q")] == [SEGMENT_SIZE]
 
 
-def test_a_node_whose_disk_is_full_starts_and_opens_the_virtual_host_when_there_is_room(
+def test_a_node_with_a_full_disk_starts_and_opens_the_vhost_when_there_is_space(
     tmp_path: Path, config: Path, faults: Faults
 ) -> None:
     faults.set(f"write errno {errno.ENOSPC} {tmp_path / 'data' / 'vhosts'}")
@@ -326,14 +326,16 @@ def test_a_slow_disk_delays_confirms_and_nothing_else(tmp_path: Path, config: Pa
 
 
 def made_newer(segment: Path) -> None:
-    """Have `segment` look as if a later Warren had written it."""
+    """Change the format version of `segment` to that of a later release."""
     octets = bytearray(segment.read_bytes())
     octets[6:8] = (9).to_bytes(2, "big")
     octets[20:24] = checksum(bytes(octets[:20])).to_bytes(4, "big")
     segment.write_bytes(octets)
 
 
-def test_a_store_that_cannot_be_opened_is_named_and_the_others_serve(tmp_path: Path, config: Path) -> None:
+def test_a_store_that_cannot_be_opened_is_reported_and_the_other_vhosts_continue(
+    tmp_path: Path, config: Path
+) -> None:
     with started(tmp_path, config) as node:
         for vhost in "ab":
             confirming(node.port, vhost).basic_publish("", "q", b"kept", PERSISTENT)
@@ -356,7 +358,7 @@ def test_a_store_that_cannot_be_opened_is_named_and_the_others_serve(tmp_path: P
     assert "warren: cannot open the messages of vhost 'a': 00000001.segment, byte 6: format 9" in errors
 
 
-def test_what_is_damaged_is_named_and_what_can_be_read_is_there(tmp_path: Path, config: Path) -> None:
+def test_damage_is_reported_and_the_readable_messages_recovered(tmp_path: Path, config: Path) -> None:
     with started(tmp_path, config) as node:
         channel = confirming(node.port, "a")
         for body in (b"before", b"damaged", b"behind"):
@@ -380,9 +382,7 @@ def metrics(node: BrokerProcess) -> bytes:
     return connection.getresponse().read()
 
 
-def test_a_virtual_host_that_the_metadata_do_not_name_is_moved_away_and_kept(
-    tmp_path: Path, config: Path
-) -> None:
+def test_the_data_of_an_unknown_vhost_is_quarantined(tmp_path: Path, config: Path) -> None:
     with started(tmp_path, config) as node:
         assert node.stop() == 0
     unknown = folder(tmp_path, "unknown")
@@ -395,7 +395,7 @@ def test_a_virtual_host_that_the_metadata_do_not_name_is_moved_away_and_kept(
     assert len(list((tmp_path / "data" / "quarantine").rglob("name"))) == 1
 
 
-def test_what_a_stopping_node_cannot_write_is_said_and_was_not_confirmed(
+def test_messages_that_a_stopping_node_cannot_write_are_reported_and_were_not_confirmed(
     tmp_path: Path, config: Path, faults: Faults
 ) -> None:
     with started(tmp_path, config, **faults.environment) as node:

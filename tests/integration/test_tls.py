@@ -1,4 +1,4 @@
-"""TLS: certificates that change while the broker runs, client certificates, hostile handshakes."""
+"""TLS: certificates replaced at run time, client certificates, and incomplete handshakes."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 def write(folder: Path, authority: trustme.CA, trusted: trustme.CA | None = None) -> TlsSettings:
-    """Files of a server certificate by `authority`, and of the authority for clients."""
+    """Write the files of a server certificate by `authority`, and of the authority for clients."""
     certificate = authority.issue_cert("localhost", "127.0.0.1")
     chain = b"".join(blob.bytes() for blob in certificate.cert_chain_pems)
     (folder / "server.pem").write_bytes(chain)
@@ -51,7 +51,7 @@ def client_context(authority: trustme.CA, certificate: trustme.LeafCert | None =
 
 
 async def exchange(port: int, context: ssl.SSLContext, line: bytes = b"hello") -> bytes:
-    """Connect, say `line`, and give the answer."""
+    """Connect and send `line`; returns the answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
     try:
         writer.write(line + b"\n")
@@ -61,14 +61,14 @@ async def exchange(port: int, context: ssl.SSLContext, line: bytes = b"hello") -
 
 
 async def is_refused(port: int, context: ssl.SSLContext) -> bool:
-    """With TLS 1.3 a client learns only after its handshake that its certificate is not taken."""
+    """With TLS 1.3 a client learns only after its handshake that its certificate is refused."""
     try:
         return await exchange(port, context) == b""
     except (ssl.SSLError, ConnectionError):
         return True
 
 
-def test_a_client_that_trusts_the_authority_gets_in(tmp_path: Path) -> None:
+def test_a_client_that_trusts_the_authority_can_connect(tmp_path: Path) -> None:
     authority = trustme.CA()
     settings = write(tmp_path, authority)
 
@@ -84,7 +84,7 @@ def test_a_client_that_trusts_the_authority_gets_in(tmp_path: Path) -> None:
     run(work())
 
 
-def test_new_certificates_are_used_without_a_restart_and_old_connections_live_on(tmp_path: Path) -> None:
+def test_new_certificates_are_used_without_a_restart_and_connections_stay_open(tmp_path: Path) -> None:
     old, new = trustme.CA(), trustme.CA()
     tls = Tls(write(tmp_path, old))
 
@@ -145,7 +145,7 @@ def test_a_verified_certificate_names_its_user(tmp_path: Path) -> None:
         run(work(source, name))
 
 
-def test_a_required_certificate_of_nobody_or_of_a_stranger_is_refused(tmp_path: Path) -> None:
+def test_a_missing_or_untrusted_certificate_is_refused_where_one_is_required(tmp_path: Path) -> None:
     authority, stranger = trustme.CA(), trustme.CA()
     settings = replace(write(tmp_path, authority), is_peer_verified=True, is_certificate_required=True)
 
@@ -158,7 +158,7 @@ def test_a_required_certificate_of_nobody_or_of_a_stranger_is_refused(tmp_path: 
     run(work())
 
 
-def test_a_certificate_that_is_optional_may_be_missing_but_not_be_a_strangers(tmp_path: Path) -> None:
+def test_an_optional_certificate_may_be_missing_but_not_untrusted(tmp_path: Path) -> None:
     authority, stranger = trustme.CA(), trustme.CA()
     settings = replace(write(tmp_path, authority), is_peer_verified=True)
 
@@ -171,7 +171,7 @@ def test_a_certificate_that_is_optional_may_be_missing_but_not_be_a_strangers(tm
     run(work())
 
 
-def test_an_authority_that_was_replaced_is_not_trusted_any_more(tmp_path: Path) -> None:
+def test_a_replaced_authority_is_not_trusted_any_more(tmp_path: Path) -> None:
     authority, first, second = trustme.CA(), trustme.CA(), trustme.CA()
     settings = replace(write(tmp_path, authority, first), is_peer_verified=True, is_certificate_required=True)
     tls = Tls(settings)
@@ -190,7 +190,7 @@ def test_an_authority_that_was_replaced_is_not_trusted_any_more(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("versions", "is_allowed"), [(("tlsv1.2",), True), (("tlsv1.3",), False), (("tlsv1.2", "tlsv1.3"), True)]
 )
-def test_only_the_configured_versions_are_spoken(
+def test_only_the_configured_versions_are_accepted(
     tmp_path: Path, versions: tuple[str, ...], is_allowed: bool
 ) -> None:
     authority = trustme.CA()
@@ -209,7 +209,7 @@ def test_only_the_configured_versions_are_spoken(
 
 
 @pytest.mark.parametrize("start", [b"", b"AMQP\x00\x00\x09\x01", b"\x16\x03\x01\x02\x00\x01\x00"])
-def test_who_does_not_finish_the_tls_handshake_is_dropped(tmp_path: Path, start: bytes) -> None:
+def test_an_incomplete_tls_handshake_is_dropped(tmp_path: Path, start: bytes) -> None:
     authority = trustme.CA()
     tls = Tls(write(tmp_path, authority))
 
@@ -233,7 +233,7 @@ def test_who_does_not_finish_the_tls_handshake_is_dropped(tmp_path: Path, start:
     run(work())
 
 
-def test_a_proxy_header_comes_before_the_tls_handshake(tmp_path: Path) -> None:
+def test_a_proxy_header_precedes_the_tls_handshake(tmp_path: Path) -> None:
     authority = trustme.CA()
     tls = Tls(write(tmp_path, authority))
 
@@ -268,7 +268,7 @@ def test_missing_or_unusable_files_are_named(tmp_path: Path) -> None:
         Tls(settings)
 
 
-def test_handshakes_under_way_take_places_and_give_them_back(tmp_path: Path) -> None:
+def test_handshakes_in_progress_are_bounded(tmp_path: Path) -> None:
     authority = trustme.CA()
     tls, connection_slots = Tls(write(tmp_path, authority)), ConnectionSlots(2)
 

@@ -1,4 +1,4 @@
-"""Tokens of OAuth 2 over sockets: AMQP and HTTP, a key server, expiry and renewal on a live connection."""
+"""OAuth 2 tokens over AMQP and HTTP: a key server, expiry, and renewal on an open connection."""
 
 import http.server
 import json
@@ -26,7 +26,7 @@ SERVED = RSAKey.generate_key(2048, {"kid": "served"})
 
 
 class KeyServer:
-    """Serves the keys in `keys`, and counts how often it was asked."""
+    """Serves the keys in `keys`, and counts its requests."""
 
     def __init__(self) -> None:
         self.keys: list[RSAKey] = []
@@ -43,7 +43,7 @@ class KeyServer:
                 self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
-                """Nobody reads it."""
+                """Log nothing."""
 
         self._server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/keys"
@@ -96,7 +96,7 @@ def connected(node: BrokerProcess, secret: str, name: str = "") -> pika.Blocking
     )
 
 
-def test_a_token_is_a_password_over_amqp_and_says_who_may_do_what(node: BrokerProcess) -> None:
+def test_a_token_is_accepted_as_a_password_and_determines_permissions(node: BrokerProcess) -> None:
     scope = "rabbitmq.configure:%2F/t* rabbitmq.write:%2F/t* rabbitmq.read:%2F/nothing"
     connection = connected(node, token(scope))
     channel = connection.channel()
@@ -109,19 +109,19 @@ def test_a_token_is_a_password_over_amqp_and_says_who_may_do_what(node: BrokerPr
     connection.close()
 
 
-def test_passwords_and_tokens_go_side_by_side(node: BrokerProcess) -> None:
+def test_passwords_and_tokens_can_be_used_together(node: BrokerProcess) -> None:
     connected(node, "guest", "guest").close()
     with pytest.raises(pika.exceptions.ProbableAuthenticationError):
         connected(node, token()[:-4] + "AAAA", "guest")
 
 
-def test_a_virtual_host_without_a_scope_is_closed(node: BrokerProcess) -> None:
+def test_a_vhost_without_a_scope_is_refused(node: BrokerProcess) -> None:
     with pytest.raises((ConnectionClosedByBroker, pika.exceptions.ProbableAccessDeniedError)) as caught:
         connected(node, token("rabbitmq.read:other/*"))
     assert "access to vhost '/' refused for user 'alice'" in str(caught.value)
 
 
-def test_the_api_takes_a_bearer_and_shows_what_the_tags_allow(node: BrokerProcess) -> None:
+def test_the_api_accepts_a_bearer_token_with_the_rights_of_its_tags(node: BrokerProcess) -> None:
     bearer = HttpClient(node, user=None)
 
     def status(path: str, secret: str) -> int:
@@ -140,14 +140,14 @@ def test_the_api_takes_a_bearer_and_shows_what_the_tags_allow(node: BrokerProces
     assert HttpClient(node, f":{monitor}").status("GET /whoami") == 200
 
 
-def test_a_declaration_over_http_needs_the_scope(node: BrokerProcess) -> None:
+def test_a_declaration_over_http_requires_the_scope(node: BrokerProcess) -> None:
     scopes = "rabbitmq.tag:management rabbitmq.configure:%2F/http"
     client = HttpClient(node, f":{token(scopes)}")
     assert client.status("PUT /queues/%2F/http", {"durable": False}) == 201
     assert client.status("PUT /queues/%2F/other", {"durable": False}) == 401
 
 
-def test_an_unknown_key_is_looked_for_once_and_then_not_for_a_while(
+def test_an_unknown_key_is_fetched_once_and_then_not_for_a_while(
     node: BrokerProcess, server: KeyServer
 ) -> None:
     server.keys = [SERVED]
@@ -170,14 +170,14 @@ def peer_with(node: BrokerProcess, secret: str) -> Peer:
     return peer
 
 
-def test_a_connection_ends_with_its_token(node: BrokerProcess) -> None:
+def test_a_connection_closes_when_its_token_expires(node: BrokerProcess) -> None:
     peer = peer_with(node, token(lives_s=2))
     closed = peer.expect_method(0, "connection.close", 10)
     assert closed["reply_code"] == 320
     assert closed["reply_text"] == "CONNECTION_FORCED - the token of user 'alice' has expired"
 
 
-def test_a_renewed_token_keeps_it_open_and_says_anew_what_may_be_done(node: BrokerProcess) -> None:
+def test_a_renewed_token_keeps_the_connection_open_with_its_permissions(node: BrokerProcess) -> None:
     peer = peer_with(node, token(lives_s=3))
     peer.send_method(1, "queue.declare", queue="renewed")
     peer.expect_method(1, "queue.declare-ok", 5)
@@ -187,7 +187,7 @@ def test_a_renewed_token_keeps_it_open_and_says_anew_what_may_be_done(node: Brok
     peer.send_method(
         0, "connection.update-secret", new_secret=token("rabbitmq.write:%2F/*"), reason="refresh"
     )
-    # Of a queue that may not be read any more nothing is delivered.
+    # Nothing is delivered from a queue that may not be read any more.
     cancelled = peer.expect_method(1, "basic.cancel", 5)
     assert cancelled["consumer_tag"] == "c"
     peer.expect_method(0, "connection.update-secret-ok", 5)
@@ -197,7 +197,7 @@ def test_a_renewed_token_keeps_it_open_and_says_anew_what_may_be_done(node: Brok
 
 
 @pytest.mark.parametrize("claims", [{"sub": "mallory"}, {"exp": 1}])
-def test_a_secret_that_is_not_the_users_ends_the_connection(
+def test_a_token_of_another_user_closes_the_connection(
     node: BrokerProcess, claims: dict[str, object]
 ) -> None:
     peer = peer_with(node, token())
@@ -207,7 +207,7 @@ def test_a_secret_that_is_not_the_users_ends_the_connection(
     assert closed["reply_text"] == "NOT_ALLOWED - New secret was refused by one of the backends"
 
 
-def test_a_stream_connection_ends_with_its_token_unless_it_is_renewed(node: BrokerProcess) -> None:
+def test_a_stream_connection_closes_when_its_token_expires_unless_it_is_renewed(node: BrokerProcess) -> None:
     lives, ends = (
         RawStreamClient(node.ports["stream"], user="alice", password=token(lives_s=3)) for _ in range(2)
     )
@@ -221,7 +221,7 @@ def test_a_stream_connection_ends_with_its_token_unless_it_is_renewed(node: Brok
     ends.close()
 
 
-def test_what_a_renewed_token_does_not_grant_ends_at_once(node: BrokerProcess) -> None:
+def test_permissions_missing_in_a_renewed_token_are_revoked_at_once(node: BrokerProcess) -> None:
     raw = RawStreamClient(node.ports["stream"], user="alice", password=token())
     raw.ask(commands.Create("withdrawn", {}))
     raw.ask(commands.DeclarePublisher(1, "", "withdrawn"))
@@ -238,7 +238,7 @@ def test_what_a_renewed_token_does_not_grant_ends_at_once(node: BrokerProcess) -
     raw.close()
 
 
-def test_nobody_becomes_somebody_else_on_an_open_stream_connection(node: BrokerProcess) -> None:
+def test_the_user_of_an_open_stream_connection_cannot_be_changed(node: BrokerProcess) -> None:
     raw = RawStreamClient(node.ports["stream"], user="alice", password=token())
     assert raw.authenticate("mallory", token(sub="mallory")) == ResponseCode.SASL_CANNOT_CHANGE_USERNAME
     assert raw.authenticate("guest", "guest") == ResponseCode.SASL_CANNOT_CHANGE_USERNAME
@@ -262,7 +262,7 @@ def test_nobody_becomes_somebody_else_on_an_open_stream_connection(node: BrokerP
         ),
     ],
 )
-def test_a_configuration_without_keys_is_refused_at_the_start(
+def test_a_configuration_without_keys_prevents_the_start(
     tmp_path: Path, settings: dict[str, str], text: str
 ) -> None:
     status, errors = refusal(**settings)

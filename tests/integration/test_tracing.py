@@ -1,4 +1,4 @@
-"""The firehose from outside: switched over HTTP or from the command line, and heard by consumers."""
+"""The firehose tracer, switched over HTTP or from the command line, as consumers receive it."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ def channel(node: BrokerProcess) -> Iterator[BlockingChannel]:
 
 
 def heard(listener: BlockingChannel, count: int) -> list[tuple[str, dict[str, Any], bytes]]:
-    """The next `count` copies: routing key, headers and body."""
+    """The next `count` traces: routing key, headers and body."""
     found = []
     for method, properties, body in listener.consume("", auto_ack=True, inactivity_timeout=HEARD_S):
         assert method is not None, found
@@ -37,7 +37,7 @@ def heard(listener: BlockingChannel, count: int) -> list[tuple[str, dict[str, An
 
 
 def listen(listener: BlockingChannel) -> str:
-    """A queue for all copies."""
+    """A queue for all traces."""
     name: str = listener.queue_declare("", exclusive=True).method.queue
     listener.queue_bind(name, EXCHANGE, "#")
     return name
@@ -49,7 +49,7 @@ def run(node: BrokerProcess, *arguments: str) -> subprocess.CompletedProcess[str
     return subprocess.run([*command, "--uri", uri], capture_output=True, text=True, check=False)
 
 
-def test_what_is_published_got_and_delivered_is_copied(node: BrokerProcess, client: HttpClient) -> None:
+def test_published_and_delivered_messages_are_traced(node: BrokerProcess, client: HttpClient) -> None:
     assert client.status("PUT /vhosts/%2F", {"tracing": True}) == 204
     with channel(node) as listener, channel(node) as worker:
         listen(listener)
@@ -88,14 +88,12 @@ def test_it_is_switched_from_the_command_line_and_survives_a_restart(tmp_path: P
         assert [key for key, _, _ in heard(listener, 1)] == ["publish.amq.fanout"]
         assert run(node, "trace_off").returncode == 0
         listener.basic_publish("amq.fanout", "x", b"2")
-        # Whoever publishes is answered behind what the publish before it has caused.
+        # The answer to a publish follows the traces of the previous one.
         assert listener.queue_declare(queue, passive=True).method.message_count == 0
 
 
 @pytest.mark.parametrize("command", [("trace", "on"), ("trace_on",)])
-def test_a_virtual_host_that_does_not_exist_is_not_made(
-    node: BrokerProcess, command: tuple[str, ...]
-) -> None:
+def test_tracing_a_missing_vhost_does_not_create_it(node: BrokerProcess, command: tuple[str, ...]) -> None:
     absent = run(node, *command, "-p", "nowhere")
     assert (absent.returncode, "not found" in absent.stderr) == (1, True)
     assert run(node, "list_vhosts", "name", "-q").stdout.split() == ["name", "/"]

@@ -1,4 +1,4 @@
-"""Transient messages that memory has no room for, on a disk that has none either, or is slow."""
+"""Transient messages beyond the memory limit, with a disk that is full or slow."""
 
 import errno
 import os
@@ -29,13 +29,13 @@ __all__ = ["config"]
 
 TRANSIENT = pika.BasicProperties(delivery_mode=1)
 BODY_SIZE = 100_000
-# More than a queue has in memory, and than may wait for the disk.
+# More than a queue may have in memory, and more than may wait for the disk.
 COUNT = (QUEUE_MEMORY_MAX + 3 * STORE_PENDING_SIZE_MAX) // BODY_SIZE
 PATIENCE_S = 30
 
 
 class Publisher(threading.Thread):
-    """Publishes transient messages as fast as its socket takes them."""
+    """Publishes transient messages as fast as its socket accepts them."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
@@ -52,20 +52,20 @@ class Publisher(threading.Thread):
 
 
 def fill_memory(channel: BlockingChannel) -> None:
-    """Have the broker write transient messages."""
+    """Publish transient messages until the broker writes them to disk."""
     for _ in range(QUEUE_MEMORY_MAX // BODY_SIZE + 10):
         channel.basic_publish("", "q", bytes(BODY_SIZE), TRANSIENT)
 
 
 def processor_s(node: BrokerProcess) -> float:
-    """What the broker has used so far."""
+    """The processor time that the broker has used so far."""
     fields = Path(f"/proc/{node.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("call", ["write", "open"])
-def test_publishers_wait_for_room_for_transient_messages_and_then_go_on(
+def test_with_a_full_disk_publishers_of_transient_messages_wait_and_then_continue(
     tmp_path: Path, config: Path, faults: Faults, call: str
 ) -> None:
     with started(tmp_path, config, **faults.environment) as node:
@@ -80,7 +80,7 @@ def test_publishers_wait_for_room_for_transient_messages_and_then_go_on(
         channel.connection.sleep(2)
         assert processor_s(node) - before < 1
         assert sent <= publisher.sent < COUNT
-        # Whoever consumes goes on, also with what waits for the disk.
+        # Consumers are served, also with messages that wait for the disk.
         taken = [channel.basic_get("q", auto_ack=True)[2] for _ in range(20)]
         faults.set()
         until_logged(node, "the messages of vhost 'a' are written again")
@@ -92,7 +92,7 @@ def test_publishers_wait_for_room_for_transient_messages_and_then_go_on(
         assert channel.basic_get("q")[0] is None
 
 
-def test_while_there_is_no_room_for_transient_messages_persistent_ones_are_confirmed(
+def test_with_a_full_disk_for_transient_messages_persistent_ones_are_confirmed(
     tmp_path: Path, config: Path, faults: Faults
 ) -> None:
     with started(tmp_path, config, **faults.environment) as node:
@@ -104,7 +104,7 @@ def test_while_there_is_no_room_for_transient_messages_persistent_ones_are_confi
         assert channel.basic_get("passing")[2] == b"kept"
 
 
-def test_confirms_do_not_wait_for_transient_messages_to_be_written(
+def test_confirms_do_not_wait_for_writes_of_transient_messages(
     tmp_path: Path, config: Path, faults: Faults
 ) -> None:
     delay_s = 5

@@ -1,4 +1,4 @@
-"""Sockets in the clear: bytes in, bytes out, closing, limits."""
+"""Plain sockets: input, output, closing, and limits."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     uvloop.run(limited())
 
 
-def test_what_is_said_comes_back_in_order() -> None:
+def test_answers_are_returned_in_order() -> None:
     async def work() -> None:
         async with serving() as server:
             reader, writer = await asyncio.open_connection(server.host, server.port)
@@ -41,7 +41,7 @@ def test_what_is_said_comes_back_in_order() -> None:
     run(work())
 
 
-def test_the_last_words_arrive_although_the_client_has_sent_more_than_was_read() -> None:
+def test_final_output_arrives_although_unread_input_remains() -> None:
     async def work() -> None:
         async with serving() as server:
             reader, writer = await asyncio.open_connection(server.host, server.port)
@@ -53,7 +53,7 @@ def test_the_last_words_arrive_although_the_client_has_sent_more_than_was_read()
     run(work())
 
 
-def test_a_client_that_half_closes_is_given_what_it_is_owed() -> None:
+def test_a_client_that_half_closes_receives_pending_output() -> None:
     async def work() -> None:
         async with serving() as server:
             reader, writer = await asyncio.open_connection(server.host, server.port)
@@ -65,7 +65,7 @@ def test_a_client_that_half_closes_is_given_what_it_is_owed() -> None:
     run(work())
 
 
-def test_a_reset_is_the_end_of_one_connection() -> None:
+def test_a_reset_closes_one_connection() -> None:
     async def work() -> None:
         async with serving() as server:
             connected = socket.create_connection((server.host, server.port))
@@ -81,7 +81,7 @@ def test_a_reset_is_the_end_of_one_connection() -> None:
     run(work())
 
 
-def test_an_exception_of_a_connection_ends_only_that(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_in_a_connection_closes_only_that_connection(caplog: pytest.LogCaptureFixture) -> None:
     async def work() -> None:
         async with serving() as server:
             other_reader, other = await asyncio.open_connection(server.host, server.port)
@@ -114,13 +114,13 @@ def test_a_silent_client_is_dropped_at_its_deadline() -> None:
     run(work())
 
 
-def test_a_client_that_does_not_leave_is_dropped_after_the_linger() -> None:
+def test_a_client_that_does_not_disconnect_is_dropped_after_the_linger_time() -> None:
     async def work() -> None:
         async with serving() as server:
             reader, writer = await asyncio.open_connection(server.host, server.port)
             writer.write(b"hello\nquit\n")
             assert await reader.read() == b"hello\nquit\n"
-            # The client's side stays open; the broker's does not wait for ever.
+            # The client's side stays open; the broker does not wait longer.
             await server.clients[0].gone.wait()
             assert server.listener.connection_count == 0
             writer.close()
@@ -128,7 +128,7 @@ def test_a_client_that_does_not_leave_is_dropped_after_the_linger() -> None:
     run(work())
 
 
-def test_a_client_that_reads_slowly_pauses_its_output_and_resumes_it() -> None:
+def test_output_to_a_slow_reader_is_paused_and_resumed() -> None:
     async def work() -> None:
         async with serving() as server:
             connected = socket.socket()
@@ -152,14 +152,14 @@ def test_a_client_that_reads_slowly_pauses_its_output_and_resumes_it() -> None:
 
 
 def small_window(server: EchoServer) -> socket.socket:
-    """A client that the kernel keeps little for."""
+    """A client with small kernel buffers."""
     connected = socket.socket()
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connected.connect((server.host, server.port))
     return connected
 
 
-def test_a_client_that_stops_reading_is_dropped_though_it_goes_on_sending() -> None:
+def test_a_client_that_stops_reading_is_dropped_although_it_sends() -> None:
     async def work() -> None:
         async with serving(change=lambda settings: replace(settings, send_timeout_ms=300)) as server:
             connected = small_window(server)
@@ -174,8 +174,8 @@ def test_a_client_that_stops_reading_is_dropped_though_it_goes_on_sending() -> N
     run(work())
 
 
-def test_a_client_that_reads_a_little_at_a_time_is_not_dropped() -> None:
-    """What it takes are some octets of megabytes that the kernel keeps: nothing more is written meanwhile."""
+def test_a_client_that_reads_slowly_is_not_dropped() -> None:
+    """It reads a few bytes of the megabytes in the kernel buffers: nothing more is written meanwhile."""
 
     async def work() -> None:
         async with serving(change=lambda settings: replace(settings, send_timeout_ms=2_000)) as server:
@@ -193,7 +193,7 @@ def test_a_client_that_reads_a_little_at_a_time_is_not_dropped() -> None:
     run(work())
 
 
-def test_reading_stops_while_the_connection_says_so() -> None:
+def test_reading_is_paused_while_the_connection_requires_it() -> None:
     async def work() -> None:
         async with serving() as server:
             reader, writer = await asyncio.open_connection(server.host, server.port)
@@ -218,7 +218,7 @@ def test_reading_stops_while_the_connection_says_so() -> None:
     run(work())
 
 
-def test_above_the_configured_number_newcomers_are_dropped_and_the_others_stay() -> None:
+def test_connections_beyond_the_limit_are_dropped_and_the_others_stay() -> None:
     async def work() -> None:
         async with serving(connection_slots=ConnectionSlots(2)) as server:
             clients = [await asyncio.open_connection(server.host, server.port) for _ in range(2)]
@@ -236,7 +236,7 @@ def test_above_the_configured_number_newcomers_are_dropped_and_the_others_stay()
     run(work())
 
 
-def test_accepting_goes_on_after_file_descriptors_ran_out() -> None:
+def test_accepting_resumes_after_file_descriptors_ran_out() -> None:
     async def work() -> None:
         async with serving() as server:
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -250,7 +250,7 @@ def test_accepting_goes_on_after_file_descriptors_ran_out() -> None:
                 for one in held:
                     await loop.sock_connect(one, (server.host, server.port))
                 for one in held:
-                    # Accepted with a spare descriptor and closed: no descriptor is left for them.
+                    # Accepted with a spare descriptor and closed, as no descriptor is left for them.
                     connected, _ = await asyncio.open_connection(sock=one)
                     assert await was_dropped(connected)
             finally:
@@ -265,7 +265,7 @@ def test_accepting_goes_on_after_file_descriptors_ran_out() -> None:
     run(work())
 
 
-def test_both_families_listen_on_the_same_free_port() -> None:
+def test_both_address_families_listen_on_one_free_port() -> None:
     async def work() -> None:
         async with serving(change=lambda settings: replace(settings, host="")) as server:
             assert len({port for _, port in server.listener.addresses}) == 1
@@ -289,7 +289,7 @@ def test_both_families_listen_on_the_same_free_port() -> None:
         ),
     ],
 )
-def test_behind_a_proxy_the_peer_is_whom_the_header_names(header: bytes, host: str) -> None:
+def test_behind_a_proxy_the_peer_is_the_address_in_the_header(header: bytes, host: str) -> None:
     async def work() -> None:
         async with serving(change=lambda settings: replace(settings, is_proxied=True)) as server:
             reader, writer = await asyncio.open_connection(server.host, server.port)
@@ -304,7 +304,7 @@ def test_behind_a_proxy_the_peer_is_whom_the_header_names(header: bytes, host: s
 @pytest.mark.parametrize(
     "start", [b"AMQP\x00\x00\x09\x01 and more octets", b"PROXY TCP4 " + b"1" * 200, b"PROXY"]
 )
-def test_without_a_proxy_header_a_proxied_listener_drops_the_client(start: bytes) -> None:
+def test_a_proxied_listener_drops_a_client_without_a_proxy_header(start: bytes) -> None:
     async def work() -> None:
         def change(settings: Any) -> Any:
             return replace(settings, is_proxied=True, handshake_ms=100)
@@ -319,7 +319,7 @@ def test_without_a_proxy_header_a_proxied_listener_drops_the_client(start: bytes
     run(work())
 
 
-def test_unfinished_handshakes_are_limited_by_address() -> None:
+def test_incomplete_handshakes_are_limited_per_address() -> None:
     async def come(server: EchoServer, host: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         reader, writer = await asyncio.open_connection(server.host, server.port)
         writer.write(b"PROXY TCP4 " + host + b" 198.51.100.1 56324 5672\r\nping\n")
@@ -333,7 +333,7 @@ def test_unfinished_handshakes_are_limited_by_address() -> None:
             assert await was_dropped((await come(server, b"192.0.2.7"))[0])
             other, _ = await come(server, b"192.0.2.8")
             assert await other.readline() == b"ping\n"
-            # One that is through makes room for another.
+            # A completed handshake makes room for another.
             first[1].write(b"hello\n")
             assert await first[0].readline() == b"hello\n"
             third, _ = await come(server, b"192.0.2.7")

@@ -1,4 +1,4 @@
-"""A consumer that takes all there is and acknowledges nothing: the broker does not hold it in memory."""
+"""A consumer that receives everything and acknowledges nothing does not use up the broker's memory."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -17,7 +17,9 @@ SIZE = 65_536
 
 
 def taken(channel: BlockingChannel) -> Iterator[tuple[int, bool, int]]:
-    """What a consumer without a prefetch gets: number, whether it is redelivered, and delivery tag."""
+    """The deliveries of a consumer without prefetch: number, whether it is redelivered, and
+    delivery tag.
+    """
     for method, _, body in channel.consume("work", auto_ack=False):
         number = int(body[:8])
         assert body == b"%08d" % number * (SIZE // 8)
@@ -29,12 +31,12 @@ def published(node: BrokerProcess, connection: pika.BlockingConnection, numbers:
     channel.queue_declare("work", durable=True)
     for number in numbers:
         channel.basic_publish("", "work", b"%08d" % number * (SIZE // 8), PERSISTENT)
-    # What was declared is answered behind what was published.
+    # The answer to a declaration follows the processing of earlier publishes.
     channel.queue_declare("work", durable=True)
     channel.close()
 
 
-def test_memory_is_bounded_though_nothing_is_acknowledged(tmp_path: Path) -> None:
+def test_memory_is_bounded_although_nothing_is_acknowledged(tmp_path: Path) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
         connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
         before = memory(node)
@@ -44,7 +46,7 @@ def test_memory_is_bounded_though_nothing_is_acknowledged(tmp_path: Path) -> Non
             found = list(islice(taken(channel), COUNT))
             assert [number for number, _, _ in found] == list(range(COUNT))
             assert {was for _, was, _ in found} == {redelivered}
-            # What is ready, handed out and whole, pending, being written, and with the socket.
+            # Ready messages, complete unacknowledged ones, pending, being written, and in the socket.
             assert memory(node) - before < 5 * QUEUE_MEMORY_MAX < COUNT * SIZE / 2
             last = found[-1][2]
             if redelivered:
