@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 from pyspark_warren.deliveries import DeliveryReader
 from pyspark_warren.options import BrokerOptions
 from warren.client.ack_writer import ack
-from warren.client.connection import BrokerRefused, ClientConnection, ConnectOptions, closed
+from warren.client.connection import BrokerRefused, ClientConnection, ConnectOptions, closed, decoded
 from warren.client.tls import ClientTls, TlsNames, client_context, refusal_hint, wants_certificate
 from warren.wire.methods import (
     BasicCancel,
@@ -20,7 +20,6 @@ from warren.wire.methods import (
     BasicQosOk,
     ChannelClose,
     ConnectionClose,
-    decode_method,
 )
 
 T = TypeVar("T")
@@ -132,7 +131,7 @@ class AmqpConsumer:
 
     def __init__(self, broker: BrokerOptions, queue: str, *, prefetch: int, offset: Any = None) -> None:
         self._link = connect(broker)
-        self.reader = DeliveryReader(is_stream=offset is not None)
+        self.reader = DeliveryReader(is_stream=offset is not None, frame_size_max=self._link.frame_size_max)
         self._acked = 0
         try:
             self._link.open_channel(CHANNEL)
@@ -176,7 +175,7 @@ class AmqpConsumer:
         """Decode bytes that were read. Raises BrokerRefused for a close, or a cancel of the consumer."""
         self.reader.feed(data)
         for payload in self.reader.methods:
-            method = decode_method(payload)
+            method = decoded(payload)
             if isinstance(method, ChannelClose | ConnectionClose):
                 raise closed(method)
             if isinstance(method, BasicCancel):

@@ -112,7 +112,7 @@ class AmqpPublisher:
         if not data:
             raise ConnectionLost("the broker closed the connection")
         try:
-            if self._confirms.feed(data):
+            if self._confirms.feed(data, self._published):
                 self._progress = time.monotonic()
         except UnexpectedBytes as stranger:
             told = self._close_reason(stranger.data)

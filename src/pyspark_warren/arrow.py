@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as compute
 
+from pyspark_warren import answers
 from pyspark_warren.http import HttpApi, HttpApiError, path
 from pyspark_warren.options import BrokerOptions
 from pyspark_warren.schema import arrow_schema
@@ -36,19 +37,11 @@ class ArrowStreams:
 
     def bounds(self, queue: str, expected: int = 0) -> StreamBounds:
         """Return the current bounds of `queue`; `expected` is not needed."""
-        told = self._management.get(self._path(queue))
-        count = told["committed_offset"] - told["first_offset"]
-        return StreamBounds(
-            epoch=told["epoch"],
-            first=told["first_offset"],
-            committed=told["committed_offset"],
-            message_bytes=told.get("bytes", 0) // count if count else 0,
-        )
+        return self._management.get(self._path(queue), read=answers.stream_bounds)
 
     def offset_at(self, queue: str, milliseconds: int) -> int:
         """Return the first offset of the chunk that was begun at `milliseconds` since 1970 or later."""
-        offset: int = self._management.get(self._path(queue), {"timestamp": milliseconds})["offset"]
-        return offset
+        return self._management.get(self._path(queue), {"timestamp": milliseconds}, answers.stream_offset)
 
     def read(self, wanted: OffsetRange, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the messages; after a lost connection, continue behind the last one."""
@@ -64,7 +57,7 @@ class ArrowStreams:
                 retries=self._retries,
             )
         except HttpApiError as refused:
-            first = refused.body.get("first_offset")
+            first = answers.first_offset(refused.body, wanted.start)
             if refused.status == 409:
                 raise DataLoss(f"the stream {wanted.queue!r} was deleted and declared again") from None
             if refused.status != 410 or first is None:
@@ -95,6 +88,10 @@ def read_rows(
         started = at
         try:
             for batch, last in read_batches(management, place, {**query, "start": at}, columns):
+                if not at <= last < end:
+                    raise HttpApiError(
+                        f"{place} answered up to {last}: at {at}, rows before {end} are wanted", -1
+                    )
                 yield batch
                 at, attempts = last + 1, 0
         except BROKEN as error:
@@ -116,13 +113,24 @@ def read_batches(
         management.open(place, {**query, "columns": ",".join(asked)}) as answer,
         pa.ipc.open_stream(answer) as batches,
     ):
+        _check_columns(batches.schema, asked, place)
         for batch in _joined(batches):
             last = batch.column(_OFFSET)[batch.num_rows - 1].as_py()
+            if last is None:
+                raise HttpApiError(f"{place} answered with rows that have no offset", -1)
             arrays = [_without_empty(name, batch.column(name)) for name in columns]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema), last
         # The reader stops at the end of the rows; the connection is kept if the response is read to its end.
         with contextlib.suppress(OSError, http.client.HTTPException):
             answer.read(1)
+
+
+def _check_columns(schema: pa.Schema, asked: Sequence[str], place: str) -> None:
+    """Raise HttpApiError unless an answer has each column once, and offsets as numbers."""
+    for name in asked:
+        at = schema.get_field_index(name)
+        if at < 0 or (name == _OFFSET and schema.field(at).type != pa.int64()):
+            raise HttpApiError(f"{place} answered without a column {name!r} of the expected type", -1)
 
 
 def _without_empty(name: str, column: pa.Array) -> pa.Array:
@@ -139,11 +147,15 @@ def _without_empty(name: str, column: pa.Array) -> pa.Array:
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches; rows that arrived before an error are yielded before it is raised."""
+    """Join small batches; rows that arrived before an error are yielded before it is raised.
+
+    Arrow reads what a batch says of its own size: each is validated before it is used.
+    """
     held: list[pa.RecordBatch] = []
     size = 0
     try:
         for batch in batches:
+            batch.validate(full=True)
             if not batch.num_rows:
                 continue
             held.append(batch)

@@ -7,8 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from pyspark_warren.deliveries import OFFSET_SIZE, DeliveryColumns
+from pyspark_warren.deliveries import OFFSET_SIZE, DeliveryColumns, MalformedDelivery
 from pyspark_warren.schema import arrow_schema
+from warren.errors import AmqpError
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Table
 from warren.wire.table_json import header_text, table_to_json
@@ -55,7 +56,9 @@ class _Addresses:
     def column(self, name: str) -> pa.Array:
         texts = []
         for encoded in self._rows.addresses:
-            middle = 1 + encoded[0]
+            middle = 1 + encoded[0] if encoded else 0
+            if not middle < len(encoded) == middle + 1 + encoded[middle]:
+                raise MalformedDelivery("basic.deliver does not end behind its routing key")
             part = encoded[1:middle] if name == "exchange" else encoded[middle + 1 :]
             texts.append(part.decode(errors="replace"))
         return _spread(pa.array(texts, pa.string()), self._rows.address)
@@ -76,9 +79,12 @@ class _Properties:
 
 
 def _decoded(rows: DeliveryColumns) -> list[BasicProperties]:
-    if not rows.is_stream:
-        return [BasicProperties.decode_list(encoded) for encoded in rows.property_lists]
-    return [BasicProperties.decode_list(_resized(encoded)) for encoded in rows.property_lists]
+    try:
+        if not rows.is_stream:
+            return [BasicProperties.decode_list(encoded) for encoded in rows.property_lists]
+        return [BasicProperties.decode_list(_resized(encoded)) for encoded in rows.property_lists]
+    except (AmqpError, struct.error, IndexError) as error:
+        raise MalformedDelivery(f"the properties of a message cannot be decoded: {error}") from None
 
 
 def _resized(encoded: bytes) -> bytes:

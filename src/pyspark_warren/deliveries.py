@@ -13,9 +13,14 @@ taken, so a thousand messages with equal properties are decoded as one.
 
 import struct
 
+from warren.client.connection import BrokerRefused
+from warren.limits import FRAME_SIZE_MAX, MESSAGE_SIZE_MAX
+
 DELIVER = b"\x00\x3c\x00\x3c"
-METHOD = 1
-_FRAME = struct.Struct(">BHI")
+METHOD, HEADER, BODY = 1, 2, 3
+_FRAME = struct.Struct(">B2xI")
+# Frame type, frame size and body size of a content header.
+_HEADER = struct.Struct(">B2xI4xQ")
 _U64 = struct.Struct(">Q")
 _I64 = struct.Struct(">q")
 _HEAD = 7
@@ -25,12 +30,20 @@ _END = 0xCE
 _PROPERTIES_AT = 12
 # The header with the offset in a stream: name, type of the value, and eight bytes.
 _OFFSET_ENTRY = b"\x0fx-stream-offsetl"
+# The frame of a content header with flags and no properties.
+_HEADER_MIN = _OVERHEAD + _PROPERTIES_AT + 2
 OFFSET_SIZE = len(_OFFSET_ENTRY) + 8
 NO_OFFSET = -1
+# The largest message that RabbitMQ can be set to accept.
+_BODY_SIZE_MAX = 4 * MESSAGE_SIZE_MAX
+_FRAME_ERROR = 501
 
 
-class MalformedDelivery(Exception):
-    """The received bytes are not valid AMQP."""
+class MalformedDelivery(BrokerRefused):
+    """The received bytes are not valid AMQP, or more than was agreed on."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, _FRAME_ERROR)
 
 
 class DeliveryColumns:
@@ -61,10 +74,14 @@ class DeliveryColumns:
 class DeliveryReader:
     """Decodes received bytes: complete deliveries become rows, other methods are collected in `methods`."""
 
-    __slots__ = ("_is_stream", "_needed", "_pieces", "_rows", "_size", "_tag", "body_bytes", "methods")
+    __slots__ = (
+        "_frame_size_max", "_is_stream", "_needed", "_pieces", "_rows", "_size", "_tag", "body_bytes",
+        "methods",
+    )  # fmt: skip
 
-    def __init__(self, *, is_stream: bool) -> None:
+    def __init__(self, *, is_stream: bool, frame_size_max: int = FRAME_SIZE_MAX) -> None:
         self._is_stream = is_stream
+        self._frame_size_max = frame_size_max
         self._rows = DeliveryColumns(is_stream=is_stream)
         self._pieces: list[bytes] = []
         self._size = 0
@@ -94,13 +111,16 @@ class DeliveryReader:
         return rows
 
     def feed(self, data: bytes) -> None:
-        """Decode the bytes of one read from the socket."""
+        """Decode the bytes of one read from the socket. Raises MalformedDelivery."""
         self._pieces.append(data)
         self._size += len(data)
         if self._size < self._needed:
             return
         data = b"".join(self._pieces) if len(self._pieces) > 1 else data
-        at, self._needed = self._cut(data)
+        try:
+            at, self._needed = self._cut(data)
+        except (struct.error, IndexError):
+            raise MalformedDelivery("a delivery has fields that are longer than its frames") from None
         rest = data[at:]
         self._pieces = [rest] if rest else []
         self._size = len(rest)
@@ -111,35 +131,38 @@ class DeliveryReader:
         tags, redelivered, offsets, bodies = rows.tag, rows.redelivered, rows.offset, rows.body
         address, addresses = rows.address, rows.addresses
         properties, property_lists = rows.properties, rows.property_lists
-        frame, u64 = _FRAME.unpack_from, _U64.unpack_from
-        end = len(data)
-        at = 0
+        frame, header, u64 = _FRAME.unpack_from, _HEADER.unpack_from, _U64.unpack_from
+        at, end, size_max = 0, len(data), self._frame_size_max
         while True:
             if end - at < _OVERHEAD:
                 return at, _OVERHEAD
-            kind, _, size = frame(data, at)
+            kind, size = frame(data, at)
             stop = at + _HEAD + size
-            if stop >= end:
+            if stop >= end and size <= size_max:
                 return at, size + _OVERHEAD
-            if data[stop] != _END:
-                raise MalformedDelivery(f"a frame ends with the byte {data[stop]:#04x} instead of 0xce")
+            if size > size_max or data[stop] != _END:
+                raise _bad_frame(data[stop : stop + 1], size, size_max)
             if kind != METHOD or data[at + 7 : at + 11] != DELIVER:
                 if kind == METHOD:
                     self.methods.append(data[at + 7 : stop])
                 at = stop + 1
                 continue
-            if end - stop < 1 + _OVERHEAD:
-                return at, stop + 1 + _OVERHEAD - at
-            header_stop = stop + 1 + _HEAD + frame(data, stop + 1)[2]
+            if end - stop <= _HEADER_MIN:
+                return at, stop + 1 + _HEADER_MIN - at
+            kind, size, body_size = header(data, stop + 1)
+            header_stop = stop + 8 + size
+            if kind != HEADER or not _PROPERTIES_AT < size <= size_max:
+                raise MalformedDelivery(f"basic.deliver is followed by a frame of type {kind}, {size} bytes")
             if header_stop >= end:
                 return at, header_stop + 1 - at
-            (body_size,) = u64(data, stop + 12)
+            if data[header_stop] != _END or body_size > _BODY_SIZE_MAX:
+                raise MalformedDelivery(f"a header of {body_size} bytes, or one without an end")
             body_at = header_stop + 1
             if end - body_at < body_size + (_OVERHEAD if body_size else 0):
                 return at, body_at + body_size + _OVERHEAD - at
             if not body_size:
                 body, after = b"", body_at
-            elif frame(data, body_at)[2] == body_size:
+            elif frame(data, body_at) == (BODY, body_size) and data[body_at + _HEAD + body_size] == _END:
                 after = body_at + body_size + _OVERHEAD
                 body = data[body_at + _HEAD : after - 1]
             else:
@@ -164,6 +187,12 @@ class DeliveryReader:
             at = after
 
 
+def _bad_frame(last: bytes, size: int, size_max: int) -> MalformedDelivery:
+    if size > size_max:
+        return MalformedDelivery(f"a frame of {size} bytes, more than the agreed {size_max}")
+    return MalformedDelivery(f"a frame ends with the byte {last[0]:#04x} instead of 0xce")
+
+
 def _joined(data: bytes, at: int, size: int) -> tuple[bytes, int, int]:
     """Return a body of several frames, where it ends, and the minimum number of missing bytes."""
     pieces = []
@@ -171,10 +200,16 @@ def _joined(data: bytes, at: int, size: int) -> tuple[bytes, int, int]:
     while left:
         if len(data) - at < _OVERHEAD:
             return b"", at, left + _OVERHEAD
-        _, _, length = _FRAME.unpack_from(data, at)
+        kind, length = _FRAME.unpack_from(data, at)
+        if kind != BODY or not 0 < length <= left:
+            raise MalformedDelivery(
+                f"{left} bytes of a body are followed by a frame of type {kind}, {length} bytes"
+            )
         after = at + length + _OVERHEAD
         if after > len(data):
             return b"", at, after - len(data)
+        if data[after - 1] != _END:
+            raise MalformedDelivery("a body without an end")
         pieces.append(data[at + _HEAD : after - 1])
         left -= length
         at = after

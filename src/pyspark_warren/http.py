@@ -5,21 +5,25 @@ import json
 import os
 import ssl
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from pyspark_warren.amqp import hint_of, retry_delays, tls_context
+from pyspark_warren.answers import UnexpectedAnswer
 from pyspark_warren.options import BrokerOptions
 from warren.client.http_client import HttpClient, HttpResponse
 from warren.client.http_target import HttpTarget
 from warren.client.tls import ClientTls, wants_certificate
-from warren.limits_http import HTTP_CLIENTS_MAX
+from warren.limits_http import HTTP_CLIENT_ANSWER_SIZE_MAX, HTTP_CLIENTS_MAX
+
+T = TypeVar("T")
 
 # RabbitMQ's default ports are 5672 and 15672, with TLS 5671 and 15671.
 PORT_DISTANCE = 10_000
 PORTS = {"http": 15_672, "https": 15_671}
+ARROW_STREAM = "application/vnd.apache.arrow.stream"
 _RETRYABLE_STATUSES = frozenset({502, 503, 504})
 # The time of change and the size of each TLS file; None for one that is not given or missing.
 _FileVersions = tuple[tuple[int, int] | None, ...]
@@ -39,8 +43,15 @@ class HttpApiError(Exception):
         return not self.status or self.status in _RETRYABLE_STATUSES
 
 
+def _as_it_is(told: Any) -> Any:
+    return told
+
+
 class HttpApi:
-    """Sends requests as the user of `managementUri`, or else as the user of the AMQP URI."""
+    """Sends requests as the user of `managementUri`, or else as the user of the AMQP URI.
+
+    Requests raise HttpApiError if they fail, and for an answer that `read`, one of `answers`, refuses.
+    """
 
     def __init__(self, broker: BrokerOptions, *, timeout_s_min: float = 0.0) -> None:
         """`timeout_s_min` is the minimum timeout for an answer in seconds, if `timeoutMs` is less."""
@@ -67,18 +78,21 @@ class HttpApi:
         # Wrong TLS files are reported before the first request.
         self._client()
 
-    def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        """Return the JSON at `path`. Raises HttpApiError if the request fails."""
-        return _json(self._ask("GET", _with_query(path, query), None, {}))
+    def get(
+        self, path: str, query: Mapping[str, Any] | None = None, read: Callable[[Any], T] = _as_it_is
+    ) -> T:
+        """Return the JSON at `path`, read by `read`."""
+        return self._read(path, self._ask("GET", _with_query(path, query), None, {}), read)
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Send JSON and return the JSON answer. The request may be repeated, so it must be idempotent."""
+    def post(self, path: str, body: Mapping[str, Any], read: Callable[[Any], T] = _as_it_is) -> T:
+        """Send JSON and return the answer. The request may be repeated, so it must be idempotent."""
         data = json.dumps(body).encode()
-        return _json(self._ask("POST", path, data, {"Content-Type": "application/json"}))
+        return self._read(path, self._ask("POST", path, data, {"Content-Type": "application/json"}), read)
 
-    def send(self, path: str, query: Mapping[str, Any], body: Iterable[bytes], kind: str) -> Any:
-        """Send a body of the content type `kind` in pieces, without retries; return the JSON answer."""
-        return _json(self._ask_once("POST", _with_query(path, query), body, {"Content-Type": kind}))
+    def send(self, path: str, query: Mapping[str, Any], body: Iterable[bytes], read: Callable[[Any], T]) -> T:
+        """Send an Arrow stream in pieces, without retries, and return the answer."""
+        kind = {"Content-Type": ARROW_STREAM}
+        return self._read(path, self._ask_once("POST", _with_query(path, query), body, kind), read)
 
     def delete(self, path: str, query: Mapping[str, Any]) -> None:
         """Delete `path`; an answer 404 is a success."""
@@ -118,14 +132,37 @@ class HttpApi:
             ) from error
         if answer.status < 300:
             return answer
-        with answer:
-            told = _told(answer.read())
+        told = self._told(answer)
         text = told.get("reason") or told.get("error") or answer.reason
         # The query string is long, since it lists every column.
         place = path.partition("?")[0]
         raise HttpApiError(
             f"{self.place} answered {answer.status} to {method} {place}: {text}", answer.status, told
         )
+
+    def _read(self, path: str, answer: HttpResponse, read: Callable[[Any], T]) -> T:
+        try:
+            return read(document(self._body(answer)))
+        except UnexpectedAnswer as error:
+            raise HttpApiError(f"{self.place} gave an unexpected answer to {path}: {error}", -1) from None
+
+    def _told(self, answer: HttpResponse) -> Mapping[str, Any]:
+        """Return the body of an error; an empty one if it is not that of the HTTP API."""
+        try:
+            told = document(self._body(answer))
+        except UnexpectedAnswer:
+            return {}
+        return told if isinstance(told, dict) else {}
+
+    def _body(self, answer: HttpResponse) -> bytes:
+        with answer:
+            try:
+                data = answer.read(HTTP_CLIENT_ANSWER_SIZE_MAX + 1)
+            except (OSError, http.client.HTTPException) as error:
+                raise HttpApiError(f"the answer of {self.place} was cut off: {error}") from error
+        if len(data) > HTTP_CLIENT_ANSWER_SIZE_MAX:
+            raise UnexpectedAnswer(f"it has more than {HTTP_CLIENT_ANSWER_SIZE_MAX} bytes")
+        return data
 
     def _client(self) -> HttpClient:
         return _shared_client(os.getpid(), self._target, self._timeout_s, (self.broker.tls, self._files))
@@ -165,18 +202,12 @@ def _with_query(place: str, query: Mapping[str, Any] | None) -> str:
     return f"{place}?{urlencode(given, doseq=True)}" if given else place
 
 
-def _json(answer: HttpResponse) -> Any:
-    with answer:
-        data = answer.read()
-    return json.loads(data) if data else None
-
-
-def _told(data: bytes) -> Mapping[str, Any]:
+def document(data: bytes) -> Any:
+    """Return the JSON in the body of an answer; None if it is empty. Raises UnexpectedAnswer."""
     try:
-        told = json.loads(data)
-    except ValueError:
-        return {}
-    return told if isinstance(told, dict) else {}
+        return json.loads(data) if data else None
+    except (ValueError, RecursionError) as error:
+        raise UnexpectedAnswer(f"it is not JSON: {error}") from None
 
 
 def _host(host: str) -> str:

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark_warren.answers import LeaseAnswer, granted_lease, ready_messages
 from pyspark_warren.http import HttpApi, HttpApiError, path
 from pyspark_warren.mode_detection import ReadStrategy
 from pyspark_warren.offsets import VERSION, check_version
@@ -60,27 +61,31 @@ class LeaseSource:
         if not count:
             return dict(start)
         given = self._request_lease(f"{key}:{lease}", count, bytes_max)
-        while given.get("state") in _ENDED:
+        while given.state in _ENDED:
             # The lease was granted before a crash and has ended since.
             if self._options.is_loss_fatal:
                 raise lease_loss(self._queue)
-            given = self._request_lease(f"{key}:{given['lease']}", count, bytes_max)
-        if not given["messages"]:
+            before, given = given, self._request_lease(f"{key}:{given.id}", count, bytes_max)
+            if given.id == before.id:
+                raise HttpApiError(
+                    f"the broker gave the {given.state} lease {given.id!r} for another key", -1
+                )
+        if not given.messages:
             self._left = None if self._left is None else 0
             return dict(start)
-        if given.get("state") == "settled":
+        if given.state == "settled":
             raise DataLoss(
                 f"the next messages of the queue {self._queue!r} were already read and settled by this "
                 "query: the checkpoint is older than that. Use a new checkpoint"
             )
         if self._left is not None:
-            self._left = max(0, self._left - given["messages"])
-        self._hold(given["lease"])
-        return _written(key, given["lease"], given["messages"])
+            self._left = max(0, self._left - given.messages)
+        self._hold(given.id)
+        return _written(key, given.id, given.messages)
 
-    def _request_lease(self, key: str, count: int, bytes_max: int | None) -> dict[str, Any]:
+    def _request_lease(self, key: str, count: int, bytes_max: int | None) -> LeaseAnswer:
         """Request the lease with `key`; the broker returns an existing one or grants a new one."""
-        given: dict[str, Any] = self._management.post(
+        return self._management.post(
             path("warren", "queues", self._vhost, self._queue, "leases"),
             {
                 "key": key,
@@ -88,8 +93,8 @@ class LeaseSource:
                 "max_bytes": min(bytes_max or BYTES_MAX, BYTES_MAX),
                 "ttl": self._options.lease_s,
             },
+            granted_lease,
         )
-        return given
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """Settle the lease that ends at `end`. Raises DataLoss if it has expired and that is fatal."""
@@ -110,8 +115,8 @@ class LeaseSource:
 
     def prepare_available_now(self) -> None:
         """Limit the run to about the current number of messages, leased ones included (AvailableNow)."""
-        told = self._management.get(path("queues", self._vhost, self._queue), {"columns": "messages"})
-        self._left = told["messages"]
+        place = path("queues", self._vhost, self._queue)
+        self._left = self._management.get(place, {"columns": "messages"}, ready_messages)
 
     def committed(self) -> dict[str, Any] | None:
         """Return None: the messages of a queue are not counted by offsets."""

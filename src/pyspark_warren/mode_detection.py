@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
+from pyspark_warren import answers
 from pyspark_warren.amqp import connect
 from pyspark_warren.http import HttpApi, HttpApiError, path
 from pyspark_warren.options import EARLIEST, LATEST, BrokerOptions, ReadOptions
@@ -137,7 +138,8 @@ def _mode(broker: BrokerOptions, queue: str, *, is_arrow: bool, is_streaming: bo
 def _kind(broker: BrokerOptions, queue: str) -> str:
     """Return the type of a queue, such as classic or stream. Raises ValueError if it does not exist."""
     try:
-        described = HttpApi(replace(broker, retries=0)).get(path("queues", broker.target.vhost, queue))
+        place = path("queues", broker.target.vhost, queue)
+        return HttpApi(replace(broker, retries=0)).get(place, read=answers.queue_type)
     except HttpApiError as refused:
         if refused.status == 404:
             raise ValueError(f"there is no queue {queue!r} in vhost {broker.target.vhost!r}") from None
@@ -145,7 +147,6 @@ def _kind(broker: BrokerOptions, queue: str) -> str:
             f"the type of the queue {queue!r} is unknown, since AMQP cannot tell it and {refused}: "
             "give mode=stream or mode=classic, or 'managementUri'"
         ) from None
-    return str(described.get("type"))
 
 
 def _streams(options: ReadOptions) -> tuple[str, ...]:
@@ -154,20 +155,20 @@ def _streams(options: ReadOptions) -> tuple[str, ...]:
     vhost = options.broker.target.vhost
     if options.super_stream is not None:
         try:
-            bindings = management.get(path("exchanges", vhost, options.super_stream, "bindings", "source"))
+            place = path("exchanges", vhost, options.super_stream, "bindings", "source")
+            found = management.get(place, read=answers.bound_queues)
         except HttpApiError as refused:
             if refused.status != 404:
                 raise
             raise ValueError(
                 f"there is no super stream {options.super_stream!r} in vhost {vhost!r}"
             ) from None
-        found = {one["destination"] for one in bindings if one["destination_type"] == "queue"}
         if not found:
             raise ValueError(f"the super stream {options.super_stream!r} has no partitions")
         return tuple(sorted(found))
     pattern = re.compile(options.queue_pattern or "")
-    queues = management.get(path("queues", vhost), {"columns": "name,type"})
-    found = {one["name"] for one in queues if one.get("type") == STREAM and pattern.fullmatch(one["name"])}
+    kinds = management.get(path("queues", vhost), {"columns": "name,type"}, answers.queue_types)
+    found = {name for name, kind in kinds.items() if kind == STREAM and pattern.fullmatch(name)}
     if not found:
         raise ValueError(f"no stream in vhost {vhost!r} matches queuePattern {options.queue_pattern!r}")
     return tuple(sorted(found))

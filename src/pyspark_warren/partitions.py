@@ -93,12 +93,15 @@ class BrowsePartition(ReadPartition):
 
     def read(self, options: ReadOptions, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
         """Yield the messages. A broken connection is an error, since the ready messages change meanwhile."""
-        from pyspark_warren.arrow import read_batches
+        from pyspark_warren.arrow import BROKEN, read_batches
 
         place = path("warren", "queues", options.broker.target.vhost, self.queue, "rows")
         query = {"count": options.offsets_max, "max_bytes": options.bytes_max, **self.only.query}
-        for batch, _ in read_batches(HttpApi(options.broker), place, query, columns):
-            yield batch
+        try:
+            for batch, _ in read_batches(HttpApi(options.broker), place, query, columns):
+                yield batch
+        except BROKEN as error:
+            raise HttpApiError(f"the answer of {place} was cut off: {error}") from error
 
 
 def open_streams(options: ReadOptions, transport: str) -> Streams:

@@ -223,9 +223,9 @@ def _commit(options: WriteOptions, messages: "list[WriterCommitMessage | None]")
     first = staged[0].task
     partitions = [(one.task.partition, one.task.attempt) for one in staged]
     told = commit(options.broker, first.query, first.batch, partitions)
-    if options.is_mandatory and told.get("unroutable"):
+    if options.is_mandatory and told.unroutable:
         raise PublishFailed(
-            f"{told['unroutable']} messages of batch {first.batch} were routed to no queue: bindings were "
+            f"{told.unroutable} messages of batch {first.batch} were routed to no queue: bindings were "
             "removed after the messages were staged. The others are published, and the batch will not be "
             "published again. Set mandatory=false to continue without these messages"
         )

@@ -1,19 +1,20 @@
 """Staged publish: tasks stage rows at the broker, and the driver commits all rows of a batch together."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from pyspark_warren import answers
 from pyspark_warren.amqp import retry_delays
 from pyspark_warren.amqp_publisher import PublishFailed
+from pyspark_warren.answers import CommitAnswer
 from pyspark_warren.http import HttpApi, HttpApiError, path
 from pyspark_warren.options import BrokerOptions, WriteOptions
 from pyspark_warren.schema import WRITABLE
 from pyspark_warren.spool import SpooledBytes
 
-ARROW_STREAM = "application/vnd.apache.arrow.stream"
 # The name of the default exchange in paths of the HTTP API.
 DEFAULT_EXCHANGE = "amq.default"
 AGAIN_S = 0.5
@@ -36,30 +37,28 @@ def stage(batches: Iterable[pa.RecordBatch], options: WriteOptions, stage_key: d
         # Unroutable rows are refused now, since after the commit they cannot be published again.
         stage_key = {**stage_key, "mandatory": "true"}
     with SpooledBytes(rows.arrow_stream(first)) as kept:
-        told = _sent(management, target, stage_key, kept)
-    # The answer has a `state` if the batch is committed already and Spark had not recorded that.
-    if "state" not in told and told["rows"] != rows.count:
-        raise PublishFailed(f"{rows.count} rows were sent, but the broker staged {told['rows']}")
+        staged = _sent(management, target, stage_key, kept)
+    # None: the batch is committed already and Spark had not recorded that.
+    if staged is not None and staged != rows.count:
+        raise PublishFailed(f"{rows.count} rows were sent, but the broker staged {staged}")
     return rows.count
 
 
-def _sent(management: HttpApi, target: str, stage_key: dict[str, Any], body: SpooledBytes) -> dict[str, Any]:
-    """Send the rows, with retries, and return the answer; a repeated attempt replaces its earlier rows."""
+def _sent(management: HttpApi, target: str, stage_key: dict[str, Any], body: SpooledBytes) -> int | None:
+    """Send the rows, with retries, and return how many were staged; a repeated attempt replaces its rows."""
     for wait_s in retry_delays(management.broker):
         try:
-            told: dict[str, Any] = management.send(target, stage_key, body, ARROW_STREAM)
+            return management.send(target, stage_key, body, answers.staged_rows)
         except HttpApiError as refused:
             if wait_s is None or not refused.is_retryable:
                 raise
-        else:
-            return told
         time.sleep(wait_s)
     raise AssertionError
 
 
 def commit(
     broker: BrokerOptions, query: str, batch: int, partitions: Sequence[tuple[int, int]]
-) -> dict[str, Any]:
+) -> CommitAnswer:
     """Commit a batch and return the answer of the broker; repeating the commit publishes nothing twice.
 
     Raises PublishFailed if no message is published for `timeoutMs`.
@@ -73,21 +72,21 @@ def commit(
     management = HttpApi(broker, timeout_s_min=_COMMIT_S)
     published, progress = -1, time.monotonic()
     while True:
-        told: dict[str, Any] = management.post(target, body)
-        if told["state"] != _COMMITTING:
+        told = management.post(target, body, answers.commit)
+        if told.state != _COMMITTING:
             return told
-        if told["published"] > published:
-            published, progress = told["published"], time.monotonic()
+        if told.published > published:
+            published, progress = told.published, time.monotonic()
         elif time.monotonic() - progress > broker.timeout_ms / 1000:
             raise PublishFailed(_held_up(told, query, batch))
         # The commit is decided and waits for its obstacle; only this query is delayed.
         time.sleep(AGAIN_S)
 
 
-def _held_up(told: Mapping[str, Any], query: str, batch: int) -> str:
-    why = told.get("reason") or "the broker gives no reason"
+def _held_up(told: CommitAnswer, query: str, batch: int) -> str:
+    why = told.reason or "the broker gives no reason"
     return (
-        f"{told['published']} of {told['rows']} messages of batch {batch} are published, and the commit is "
+        f"{told.published} of {told.rows} messages of batch {batch} are published, and the commit is "
         f"blocked: {why}. The broker publishes the others, each once, when the cause is removed. A restarted "
         "streaming query waits for that, and so does a batch write with the same txnId; any other write of "
         f"these rows publishes them twice. The broker knows the batch as query {query!r}"

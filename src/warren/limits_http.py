@@ -97,3 +97,5 @@ GZIP_SIZE_MIN = 300
 HTTP_CLIENT_IDLE_MAX = 4
 # Clients that a process of Spark keeps, each with the connections of one broker and user: more are rare.
 HTTP_CLIENTS_MAX = 16
+# Bytes of an answer in JSON that the Spark connector reads: a list of half a million queues.
+HTTP_CLIENT_ANSWER_SIZE_MAX = 67_108_864

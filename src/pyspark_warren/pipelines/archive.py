@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark_warren.amqp import CHANNEL, connect
+from pyspark_warren.answers import traced_vhosts
 from pyspark_warren.http import HttpApi, path
 from pyspark_warren.mode_detection import STREAM, ReadStrategy, detect_strategy
 from pyspark_warren.options import EARLIEST, BrokerOptions, ReadOptions, read_options
@@ -195,8 +196,7 @@ def _starting_offsets(
 def _open_firehose(broker: BrokerOptions) -> None:
     """Declare and bind the stream of the firehose. Raises ValueError if the virtual host is not traced."""
     vhost = broker.target.vhost
-    known = HttpApi(broker).get(path("vhosts"))
-    if not any(one["name"] == vhost and one.get("tracing") for one in known):
+    if vhost not in HttpApi(broker).get(path("vhosts"), read=traced_vhosts):
         raise ValueError(
             f"the virtual host {vhost!r} is not traced: enable its firehose with `warren trace on`"
         )

@@ -35,33 +35,38 @@ class ConfirmCounter:
         self._above: set[int] = set()  # settled publishes above `_mark`
         self._carry = b""
 
-    def feed(self, data: bytes) -> int:
+    def feed(self, data: bytes, published: int) -> int:
         """Count the confirms in `data`, which may end inside a frame; return the newly settled publishes.
 
-        Raises UnexpectedBytes for any other frame.
+        `published` is the number of publishes so far. Raises UnexpectedBytes for any other frame, and for the
+        confirm of a later publish.
         """
         if self._carry:
             data = self._carry + data
         whole = len(data) - len(data) % CONFIRM_BYTES
         before = self.settled
-        if not self._is_run(data, whole):
-            self._walk(data, whole)
+        if not self._is_run(data, whole, published):
+            self._walk(data, whole, published)
         self._carry = data[whole:]
         return self.settled - before
 
-    def _is_run(self, data: bytes, whole: int) -> bool:
+    def _is_run(self, data: bytes, whole: int, published: int) -> bool:
         """Settle all of `data` if it is a run of single acks that continues in order; whether it was."""
         count = whole // CONFIRM_BYTES
-        if not count or self._above or data[:whole] != self._acks.up_to(self._mark, self._mark + count):
+        if not count or self._above or self._mark + count > published:
+            return False
+        if data[:whole] != self._acks.up_to(self._mark, self._mark + count):
             return False
         self._mark += count
         self.settled += count
         return True
 
-    def _walk(self, data: bytes, whole: int) -> None:
+    def _walk(self, data: bytes, whole: int, published: int) -> None:
         at = 0
         for kind, _, size, class_id, method_id, tag, bits, end in CONFIRM.iter_unpack(data[:whole]):
             if kind != 1 or size != 13 or class_id != BASIC or method_id not in (ACK, NACK) or end != END:
+                raise UnexpectedBytes(data[at:])
+            if tag > published:
                 raise UnexpectedBytes(data[at:])
             settled = self._settle(tag, is_multiple=bool(bits & 1))
             if method_id == NACK:

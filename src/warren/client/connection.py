@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from warren.client.uri import Target
+from warren.errors import AmqpError, FrameError
+from warren.limits import FRAME_SIZE_MIN, MESSAGE_SIZE_MAX
 from warren.wire.method import Method
 from warren.wire.methods import (
     BasicReturn,
@@ -97,7 +99,9 @@ class ClientConnection:
             ),
         )
         tune = self.expect(0, ConnectionTune)
-        self.frame_size_max = tune.frame_max or FRAME_SIZE_MAX
+        if 0 < tune.frame_max < FRAME_SIZE_MIN:
+            raise _malformed(f"a maximum frame size of {tune.frame_max} bytes, less than {FRAME_SIZE_MIN}")
+        self.frame_size_max = min(tune.frame_max or FRAME_SIZE_MAX, MESSAGE_SIZE_MAX)
         self.send(
             0,
             ConnectionTuneOk(
@@ -146,7 +150,7 @@ class ClientConnection:
             kind, number, payload = self._read_frame()
             if kind != METHOD_FRAME:
                 continue
-            method = decode_method(payload)
+            method = decoded(payload)
             if isinstance(method, ConnectionClose | ChannelClose):
                 raise closed(method)
             if number == channel and isinstance(method, answer):
@@ -178,7 +182,11 @@ class ClientConnection:
     def _read_frame(self) -> tuple[int, int, bytes]:
         self._fill(lambda: len(self._received) >= FRAME_HEADER.size)
         kind, channel, size = FRAME_HEADER.unpack_from(self._received)
+        if size > self.frame_size_max:
+            raise _malformed(f"a frame of {size} bytes, more than the agreed {self.frame_size_max}")
         self._fill(lambda: len(self._received) >= size + FRAME_OVERHEAD)
+        if self._received[size + FRAME_HEADER.size] != END[0]:
+            raise _malformed("a frame without an end")
         payload = bytes(self._received[FRAME_HEADER.size : FRAME_HEADER.size + size])
         del self._received[: size + FRAME_OVERHEAD]
         return kind, channel, payload
@@ -203,6 +211,18 @@ def _connect(target: Target, options: ConnectOptions) -> socket.socket:
     return context.wrap_socket(plain, server_hostname=target.host)
 
 
+def decoded(payload: bytes) -> Method:
+    """Decode a method that the broker sent. Raises BrokerRefused if it is not one of AMQP 0-9-1."""
+    try:
+        return decode_method(payload)
+    except AmqpError as error:
+        raise _malformed(str(error)) from None
+
+
+def _malformed(text: str) -> BrokerRefused:
+    return BrokerRefused(f"the broker sent no valid AMQP: {text}", FrameError.code)
+
+
 def method_frame(channel: int, method: Method) -> bytes:
     """Return the frame of `method`."""
     payload = method.encode()
@@ -220,7 +240,7 @@ def reason(data: bytes) -> str:
     while len(data) >= at + FRAME_OVERHEAD:
         kind, _, size = FRAME_HEADER.unpack_from(data, at)
         if kind == METHOD_FRAME and len(data) >= at + FRAME_OVERHEAD + size:
-            method = decode_method(data[at + FRAME_HEADER.size : at + FRAME_HEADER.size + size])
+            method = decoded(data[at + FRAME_HEADER.size : at + FRAME_HEADER.size + size])
             if isinstance(method, ConnectionClose | ChannelClose):
                 return str(closed(method))
             if isinstance(method, BasicReturn):

@@ -1,5 +1,8 @@
 """Rows over HTTP: whatever breaks on the way, each is read once."""
 
+import struct
+
+import pyarrow as pa
 import pytest
 from tests.spark.unit.doubles import Answer, Asked, answering, offsets, stream_of
 
@@ -71,3 +74,44 @@ def test_what_is_gone_is_told_or_left_out() -> None:
 def test_another_stream_of_the_name_is_told() -> None:
     with pytest.raises(DataLoss, match="declared again"):
         read(lambda _: (409, {"error": "conflict", "reason": "epoch"}), wanted(0, 10))
+
+
+@pytest.mark.parametrize(
+    ("batch", "text"),
+    [
+        (pa.record_batch({"body": [b"a"]}), "without a column 'offset' of the expected type"),
+        (
+            pa.record_batch({"offset": ["5"], "body": [b"a"]}),
+            "without a column 'offset' of the expected type",
+        ),
+        (pa.record_batch({"offset": pa.array([1], pa.int64())}), "without a column 'body'"),
+        (
+            pa.record_batch({"offset": pa.array([None], pa.int64()), "body": [b"a"]}),
+            "rows that have no offset",
+        ),
+        (offsets(0, 11), "answered up to 10: at 0, rows before 10 are wanted"),
+    ],
+)
+def test_rows_other_than_those_that_were_asked_for_are_refused(batch: pa.RecordBatch, text: str) -> None:
+    with pytest.raises(HttpApiError, match=text):
+        read(lambda _: (200, stream_of(batch)), wanted(0, 10))
+
+
+def test_rows_that_were_read_before_are_refused_instead_of_read_forever() -> None:
+    with pytest.raises(HttpApiError, match="answered up to 4: at 5, rows before 10 are wanted"):
+        read(lambda _: (200, stream_of(offsets(0, 5))), wanted(0, 10))
+
+
+def test_a_batch_that_lies_about_its_own_size_is_refused() -> None:
+    whole = stream_of(pa.record_batch({"offset": pa.array([0, 1], pa.int64()), "body": [b"ab", b"cd"]}))
+    # The ends of the bodies: the second one is far outside of the batch.
+    ends = struct.pack("<3i", 0, 2, 4)
+    assert whole.count(ends) == 1
+    with pytest.raises(HttpApiError, match="was cut off at 0"):
+        read(lambda _: (200, whole.replace(ends, struct.pack("<3i", 0, 2**30, 4))), wanted(0, 10))
+
+
+def test_a_stream_that_is_said_to_begin_where_it_was_read_is_an_error() -> None:
+    gone = {"error": "gone", "reason": "retention", "first_offset": 0}
+    with pytest.raises(HttpApiError, match="410"):
+        read(lambda _: (410, gone), wanted(0, 10, fatal=False))

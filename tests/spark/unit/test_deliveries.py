@@ -107,3 +107,59 @@ def test_a_time_that_no_column_can_say_is_none() -> None:
             None if one is None else one // 1_000_000 for one in rows[column].cast("int64").to_pylist()
         ]
         assert seconds == [7, last, None, None]
+
+
+def fed(data: bytes, piece: int) -> DeliveryReader:
+    reader = DeliveryReader(is_stream=False)
+    for at in range(0, len(data), piece):
+        reader.feed(data[at : at + piece])
+    return reader
+
+
+HEAD = frame(1, BasicDeliver(consumer_tag="spark", delivery_tag=1, exchange="x", routing_key="k").encode())
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (FRAME.pack(1, 1, 2**32 - 1) + b"\0", "a frame of 4294967295 bytes, more than the agreed 131072"),
+        (HEAD + frame(3, b"body" + bytes(20)), "followed by a frame of type 3, 24 bytes"),
+        (HEAD + FRAME.pack(2, 1, 2**32 - 1) + bytes(20), "followed by a frame of type 2, 4294967295 bytes"),
+        (HEAD + frame(2, BasicProperties().encode(2**40)), "a header of 1099511627776 bytes"),
+        (
+            HEAD + frame(2, BasicProperties().encode(4)) + frame(1, b"abcd"),
+            "4 bytes of a body are followed by",
+        ),
+        (
+            HEAD + frame(2, BasicProperties().encode(4)) + frame(3, b"ab") + frame(3, b"cde") + bytes(9),
+            "2 bytes of a body",
+        ),
+        (HEAD + frame(2, BasicProperties().encode(4)) + frame(3, b"") + bytes(5), "4 bytes of a body"),
+        (HEAD + frame(2, BasicProperties().encode(1)) + frame(3, b"a")[:-1] + b"\0", "a body without an end"),
+        (
+            frame(1, b"\0\x3c\0\x3c\xff") + frame(2, BasicProperties().encode(0)) + bytes(9),
+            "longer than its frames",
+        ),
+        (HEAD[:-2] + b"kk\xce" + frame(2, BasicProperties().encode(0)), "instead of 0xce"),
+    ],
+)
+@pytest.mark.parametrize("piece", [7, 1000])
+def test_a_delivery_that_is_not_one_is_refused_and_not_waited_for(data: bytes, text: str, piece: int) -> None:
+    with pytest.raises(MalformedDelivery, match=text):
+        fed(data, piece)
+
+
+def test_an_address_longer_than_its_frame_is_refused() -> None:
+    method = b"\0\x3c\0\x3c\x05spark" + bytes(8) + b"\0" + b"\x01x\x09k"
+    reader = DeliveryReader(is_stream=False)
+    reader.feed(frame(1, method) + frame(2, BasicProperties().encode(0)))
+    with pytest.raises(MalformedDelivery, match="does not end behind its routing key"):
+        to_batch(reader.take(), "q", ("exchange",))
+
+
+def test_properties_that_cannot_be_decoded_are_refused_when_the_rows_are_taken() -> None:
+    header = BasicProperties().encode(0)[:-2] + b"\x80\0\xff"
+    reader = DeliveryReader(is_stream=False)
+    reader.feed(HEAD + frame(2, header))
+    with pytest.raises(MalformedDelivery, match="the properties of a message cannot be decoded"):
+        to_batch(reader.take(), "q", tuple(COLUMNS))

@@ -110,7 +110,7 @@ def test_a_commit_is_waited_for_longer_than_the_broker_takes_to_say_how_far_it_i
 
     with answering(late) as double:
         told = commit(options(double, timeoutMs="200").broker, "query", 7, [(1, 12)])
-        assert told["state"] == "committed"
+        assert told.state == "committed"
         assert len(double.asked) == 1
 
 

@@ -16,7 +16,7 @@ from warren.cli.perf.shared_counters import LoadPhase, Totals, WorkerCounters
 from warren.cli.perf.usage import usage
 from warren.cli.perf.worker_group import Observer, WorkerGroup, raise_open_files_limit
 from warren.client.confirms import ConfirmCounter
-from warren.client.connection import ClientConnection
+from warren.client.connection import BrokerRefused, ClientConnection
 from warren.client.uri import Target
 from warren.wire.method import Method
 from warren.wire.methods import (
@@ -152,7 +152,10 @@ def fill(connection: ClientConnection, publish_ring: PublishRing, count: int) ->
             connection.socket.sendall(data)
             sent += len(data) // publish_ring.length
         if sent == count or sent - confirms.settled >= CONFIRM_WINDOW:
-            confirms.feed(connection.socket.recv(RECEIVE_BYTES))
+            received = connection.socket.recv(RECEIVE_BYTES)
+            if not received:
+                raise BrokerRefused("the broker closed a publishing connection")
+            confirms.feed(received, sent)
 
 
 def settled_memory(observer: Observer) -> int:

@@ -80,7 +80,7 @@ class Producer:
         if not data:
             raise BrokerRefused("the broker closed a publishing connection")
         try:
-            self.on_settled(self._confirms.feed(data), now_ns)
+            self.on_settled(self._confirms.feed(data, self._taken), now_ns)
         except UnexpectedBytes as unexpected:
             raise BrokerRefused(reason(unexpected.data)) from None
         self.nacked = self._confirms.nacked

@@ -268,11 +268,12 @@ def _rights(settings: SparkSettings) -> str:
 
 
 def _http(settings: SparkSettings) -> str:
+    from pyspark_warren.answers import product
     from pyspark_warren.http import HttpApi, HttpApiError, path
 
     management = HttpApi(_broker(settings))
     try:
-        overview = management.get(path("overview"), {"columns": "product_name,product_version"})
+        named = management.get(path("overview"), {"columns": "product_name,product_version"}, product)
     except HttpApiError as refused:
         if refused.status in (401, 403):
             user = _broker(settings).target.user
@@ -282,8 +283,7 @@ def _http(settings: SparkSettings) -> str:
                 "set its address with --management-uri; without it, reading a queue needs --option mode=…"
             )
         raise CheckFailed(str(refused), advice) from None
-    product = overview.get("product_name") or "RabbitMQ"
-    return f"{product} {overview.get('product_version') or ''}".strip() + f" at {management.place}"
+    return f"{named} at {management.place}"
 
 
 def _registered(session: "SparkSession") -> str:
