@@ -161,7 +161,7 @@ def guided(task: Task) -> int:
     """By libFuzzer, which ends the process itself."""
     import atheris
 
-    with atheris.instrument_imports(include=["warren"]):
+    with atheris.instrument_imports(include=["warren", "pyspark_warren"]):
         target = load(task.target)
     for number, seed in enumerate(target.seeds()):
         Path(f"seed-{number}").write_bytes(seed)

@@ -32,6 +32,11 @@ TARGETS = {
     "proxy": ("network", "check_proxy", "proxy_seeds"),
     "tokens": ("network", "check_tokens", "token_seeds"),
     "keys": ("network", "check_keys", "key_seeds"),
+    "client": ("connector", "check_client", "client_seeds"),
+    "deliveries": ("connector", "check_deliveries", "delivery_seeds"),
+    "confirms": ("connector", "check_confirms", "confirm_seeds"),
+    "rows": ("connector", "check_rows", "row_seeds"),
+    "answers": ("connector", "check_answers", "answer_seeds"),
 }
 
 
