@@ -27,7 +27,7 @@ GOAL = 0.5
 def main() -> None:
     """Measure each kind several times; the minimum is the cost, the rest is other work on the machine."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, default=200, help="octets of each body")
+    parser.add_argument("--size", type=int, default=200, help="bytes of each body")
     parser.add_argument("--rows", type=int, default=200_000, help="rows of each measurement")
     parser.add_argument("--times", type=int, default=5)
     chosen = parser.parse_args()
@@ -50,7 +50,7 @@ def main() -> None:
         [text, f"{measured(source, ArrowEncoder('q', names, packed), chosen.rows, chosen.times):.2f}"]
         for text, source, names, packed in kinds
     ]
-    print(f"CPU for each row of {chosen.size} octets; the goal for the first line is {GOAL} µs\n")
+    print(f"CPU for each row of {chosen.size} bytes; the goal for the first line is {GOAL} µs\n")
     print(table(["rows", "µs"], lines))
 
 
@@ -67,27 +67,27 @@ def chunk_of(messages: list[Message]) -> Callable[[], MessageRows]:
     builder = ChunkBuilder(0)
     for each in messages:
         builder.add(each)
-    octets = builder.encode(1, 2, 0)
+    data = builder.encode(1, 2, 0)
 
     def rows() -> MessageRows:
-        head = read_head(octets, 0, 1, 2)
+        head = read_head(data, 0, 1, 2)
         assert head is not None
-        return rows_of_chunk("q", Chunk(octets, 0, head), 0, len(messages))
+        return rows_of_chunk("q", Chunk(data, 0, head), 0, len(messages))
 
     return rows
 
 
 def chunks_of(messages: list[Message], count: int) -> Callable[[], MessageRows]:
     """Return the rows of chunks of `count` messages with checksums, as a confirmed publisher writes them."""
-    octets = b""
+    data = b""
     for first in range(0, len(messages), count):
         builder = ChunkBuilder(first)
         for each in messages[first : first + count]:
             builder.add(each)
-        octets += builder.encode(1, 2, 0)
+        data += builder.encode(1, 2, 0)
 
     def rows() -> MessageRows:
-        found = Block(octets, 1, 2).take(0, 0, len(messages))
+        found = Block(data, 1, 2).take(0, 0, len(messages))
         assert found is not None
         return rows_of_chunk("q", found, 0, len(messages))
 
@@ -109,8 +109,8 @@ def one_measurement(source: Callable[[], MessageRows], encoder: ArrowEncoder, co
     """Measure the CPU time per row once, in microseconds."""
     begin, done = time.process_time(), 0
     while done < count:
-        for octets, rows in encoded(source(), encoder):
-            assert octets
+        for data, rows in encoded(source(), encoder):
+            assert data
             done += rows
     return (time.process_time() - begin) / done * 1_000_000
 

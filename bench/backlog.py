@@ -167,8 +167,8 @@ def take_nine_of_ten(connection: ClientConnection, queue: str) -> None:
         tags = (tag for tag in range(settled + 1, received + 1) if tag % KEPT_OF)
         connection.socket.sendall(b"".join(ack(CHANNEL, tag, is_multiple=False) for tag in tags))
         settled = received
-        octets = connection.socket.recv(RECEIVE_BYTES) if settled < THINNED else b""
-        received = deliveries.feed(memoryview(octets))
+        data = connection.socket.recv(RECEIVE_BYTES) if settled < THINNED else b""
+        received = deliveries.feed(memoryview(data))
 
 
 def subscribe(connection: ClientConnection, queue: str) -> None:

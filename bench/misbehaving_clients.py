@@ -95,11 +95,11 @@ def trickle(target: Target, stop: Stop) -> None:
         if stop.is_set():
             break
         links.append(opened(target))
-    octets = encode_publish(("", "nobody"), Content(body=bytes(16), is_persistent=False, frame_size_max=4096))
+    data = encode_publish(("", "nobody"), Content(body=bytes(16), is_persistent=False, frame_size_max=4096))
     at = 0
     while not stop.is_set():
         for connection in links[at : at + 50]:
-            connection.socket.sendall(octets)
+            connection.socket.sendall(data)
         at = (at + 50) % len(links)
         time.sleep(0.01)
     for connection in links:
@@ -110,11 +110,11 @@ def send_octet_by_octet(target: Target, stop: Stop) -> None:
     """Publish with one system call for each byte."""
     connection = opened(target)
     content = Content(body=bytes(16), is_persistent=False, frame_size_max=4096)
-    octets = encode_publish(("", declare_bounded(connection, 1000)), content)
+    data = encode_publish(("", declare_bounded(connection, 1000)), content)
     with contextlib.suppress(OSError):
         while not stop.is_set():
-            for at in range(len(octets)):
-                connection.socket.send(octets[at : at + 1])
+            for at in range(len(data)):
+                connection.socket.send(data[at : at + 1])
     connection.socket.close()
 
 
@@ -160,9 +160,9 @@ def fill_stream(target: Target, queue: str, count: int) -> None:
     declare = QueueDeclare(queue=queue, durable=True, arguments={"x-queue-type": "stream"})
     connection.call(CHANNEL, declare, QueueDeclareOk)
     content = Content(body=bytes(1024), is_persistent=True, frame_size_max=connection.frame_size_max)
-    octets = encode_publish(("", queue), content) * FILLED_AT_ONCE
+    data = encode_publish(("", queue), content) * FILLED_AT_ONCE
     for _ in range(count // FILLED_AT_ONCE):
-        connection.socket.sendall(octets)
+        connection.socket.sendall(data)
     passive = QueueDeclare(queue=queue, passive=True)
     while connection.call(CHANNEL, passive, QueueDeclareOk).message_count < count:
         time.sleep(0.05)
@@ -195,11 +195,11 @@ def _publish_to(target: Target, queues: Sequence[str], stop: Stop, *, is_persist
     """Publish 1 KiB to each queue in turn as fast as the socket accepts."""
     connection = opened(target)
     content = Content(body=bytes(1024), is_persistent=is_persistent, frame_size_max=connection.frame_size_max)
-    octets = PublishRing([("", queue) for queue in queues], content).take(0, 200)
+    data = PublishRing([("", queue) for queue in queues], content).take(0, 200)
     connection.socket.settimeout(SEND_S_MAX)
     with contextlib.suppress(OSError):
         while not stop.is_set():
-            connection.socket.sendall(octets)
+            connection.socket.sendall(data)
     connection.socket.close()
 
 

@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
     parser.add_argument("--duration", type=float, default=3.0, help="seconds of each measurement")
     parser.add_argument("--runs", type=int, default=3, help="a figure is the median of so many")
-    parser.add_argument("--size", type=int, default=1024, help="octets of each body")
+    parser.add_argument("--size", type=int, default=1024, help="bytes of each body")
     chosen = parser.parse_args()
     found: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
     for _ in range(chosen.runs):
@@ -36,7 +36,7 @@ def main() -> None:
     for kind, runs in found.items():
         rate, cpu = (statistics.median(run[name] for run in runs) for name in (RATE, CPU))
         lines.append([kind, f"{rate:,.0f}", figure(cpu)])
-    print(f"persistent messages of {chosen.size} octets, confirmed, acknowledged in hundreds\n")
+    print(f"persistent messages of {chosen.size} bytes, confirmed, acknowledged in hundreds\n")
     print(table(["", "messages/s", "broker's CPU µs each"], lines))
 
 

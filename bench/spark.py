@@ -80,7 +80,7 @@ def main() -> None:
         lines = [line for line in bench.lines(places) if arguments.only in line.text]
         found = {line.text: bench.measured(line) for line in lines}
         waits = {text: work() for text, work in bench.streaming(places).items() if arguments.only in text}
-    print(f"Spark {spark.version} on two cores, messages of {SIZE} octets; brokers on the same machine")
+    print(f"Spark {spark.version} on two cores, messages of {SIZE} bytes; brokers on the same machine")
     if lines:
         print(table(HEADS, [cells(line, found[line.text]) for line in lines]))
     if waits:

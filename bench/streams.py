@@ -43,7 +43,7 @@ def main() -> None:
     beside = Path(sys.executable).parent / "warren"
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
     parser.add_argument("--mib", type=int, default=4096, help="how much is in the stream")
-    parser.add_argument("--size", type=int, default=1024, help="octets of each body")
+    parser.add_argument("--size", type=int, default=1024, help="bytes of each body")
     chosen = parser.parse_args()
     port = free_port()
     lines = []
@@ -52,29 +52,31 @@ def main() -> None:
         count = chosen.mib * MIB // chosen.size
         fill(port, count, chosen.size)
         files = sorted(broker.data.glob("**/*.stream"))
-        octets = sum(file.stat().st_size for file in files)
+        byte_count = sum(file.stat().st_size for file in files)
         for where, prepare in (("disk", forget), ("memory", read)):
             prepare(files)
             begin = time.perf_counter()
             read(files)
-            lines.append(line(f"the files, from {where}", time.perf_counter() - begin, octets))
+            lines.append(line(f"the files, from {where}", time.perf_counter() - begin, byte_count))
         for where, prepare in (("disk", forget), ("memory", read)):
             prepare(files)
             lines.append(consumed(f"a consumer, from {where}", broker, port, count + 1))
         forget(files)
         lines += [
             consumed(
-                f"who filters for the last, {which}", broker, port, 1, asked=(octets, {"filter.0": LAST})
+                f"who filters for the last, {which}", broker, port, 1, asked=(byte_count, {"filter.0": LAST})
             )
             for which in ("from disk", "once more")
         ]
-        print(f"Warren {broker.version}, {count} messages of {chosen.size} octets, {octets / MIB:.0f} MiB\n")
+        print(
+            f"Warren {broker.version}, {count} messages of {chosen.size} bytes, {byte_count / MIB:.0f} MiB\n"
+        )
     print(table(["", "s", "MiB/s", "messages/s", "broker's CPU ms/MiB", "its own"], lines))
 
 
-def line(text: str, took: float, octets: int, *others: str) -> list[str]:
+def line(text: str, took: float, byte_count: int, *others: str) -> list[str]:
     """Return a line of the table."""
-    return [text, f"{took:.2f}", f"{octets / MIB / took:,.0f}", *(others or ("", "", ""))]
+    return [text, f"{took:.2f}", f"{byte_count / MIB / took:,.0f}", *(others or ("", "", ""))]
 
 
 def consumed(
@@ -92,9 +94,9 @@ def consumed(
     took, got, own = here.recv()
     process.join()
     used = on_cpu(broker.pid) - used
-    octets = asked[0] or got
-    each = (f"{spent * 1000 * MIB / octets:.2f}" for spent in (used, own))
-    return line(text, took, octets, f"{count / took:,.0f}", *each)
+    byte_count = asked[0] or got
+    each = (f"{spent * 1000 * MIB / byte_count:.2f}" for spent in (used, own))
+    return line(text, took, byte_count, f"{count / took:,.0f}", *each)
 
 
 def fill(port: int, count: int, size: int) -> None:
@@ -148,9 +150,9 @@ class Client:
         self.say(commands.Tune(0, 0).encode())
         self.ask(commands.Open("/"))
 
-    def say(self, octets: bytes) -> None:
+    def say(self, data: bytes) -> None:
         """Send a frame."""
-        self._socket.sendall(octets)
+        self._socket.sendall(data)
 
     def hear(self) -> bytes:
         """Return the next frame."""
@@ -173,14 +175,14 @@ def _consume(port: int, count: int, properties: dict[str, str], told: Connection
     client = Client(port)
     begin, own = time.perf_counter(), time.process_time()
     client.ask(commands.Subscribe(1, STREAM, FIRST, CREDIT, properties))
-    octets = 0
+    byte_count = 0
     for size, messages in _chunks(client.file.readinto1):
-        octets += size
+        byte_count += size
         count -= messages
         if count <= 0:
             break
         client.say(commands.Credit(1, 1).encode())
-    told.send((time.perf_counter() - begin, octets, time.process_time() - own))
+    told.send((time.perf_counter() - begin, byte_count, time.process_time() - own))
 
 
 def _chunks(receive: Callable[[bytearray], int]) -> Iterator[tuple[int, int]]:

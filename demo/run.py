@@ -155,7 +155,7 @@ def told(left: float, till: Till) -> None:
 def archived(progress: ArchiveProgress) -> None:
     """What becomes of a batch."""
     if progress.stage == "committed":
-        print(f"Archived {progress.rows} events in {progress.files} files, {progress.octets:,} bytes.")
+        print(f"Archived {progress.rows} events in {progress.files} files, {progress.bytes:,} bytes.")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from typing import Annotated, TypeAlias
 
 from warren.errors import CommandInvalid, FrameError
 from warren.wire import fields
-from warren.wire.erlang import frame_octets
+from warren.wire.erlang import frame_bytes
 from warren.wire.method import Method
 from warren.wire.table import Table
 
@@ -43,7 +43,7 @@ def decode_method(payload: bytes) -> Method:
     """Decode the method in the payload of a method frame."""
     if len(payload) < 4:
         # RabbitMQ 3.10.8, measured.
-        raise FrameError(f"{frame_octets(1, payload)}: unknown_frame", method_index=0)
+        raise FrameError(f"{frame_bytes(1, payload)}: unknown_frame", method_index=0)
     method = METHODS.get(int.from_bytes(payload[:4], "big"))
     if method is None:
         # RabbitMQ 3.10.8 drops the connection silently.

@@ -29,7 +29,7 @@ def main() -> int:
         (data / "warren.lock").unlink()
         with tarfile.open(path, "w:gz") as archive:
             archive.add(data, "data")
-    print(f"{path.relative_to(ROOT)}: {path.stat().st_size} octets")
+    print(f"{path.relative_to(ROOT)}: {path.stat().st_size} bytes")
     return 0
 
 

@@ -36,7 +36,7 @@ def cases() -> dict[str, Callable[[], object]]:
     """Return the measured calls, by name."""
     small, large = encode_table(SMALL_TABLE), encode_table(LARGE_TABLE)
     declare = QueueDeclare(queue="jobs", durable=True, arguments=SMALL_TABLE)
-    octets = {method.name: method.encode() for method in (declare, BasicAck(7), BasicGet(queue="jobs"))}
+    data = {method.name: method.encode() for method in (declare, BasicAck(7), BasicGet(queue="jobs"))}
     properties = BasicProperties.decode(FULL)
     scan = PropertyScan().scan
     return {
@@ -48,13 +48,13 @@ def cases() -> dict[str, Callable[[], object]]:
         "table decode, 3 entries": lambda: decode_table(small, 4, len(small)),
         "table encode, 3 entries": lambda: encode_table(SMALL_TABLE),
         "table check, 3 entries": lambda: check_table(small, 4, len(small)),
-        f"table decode, {len(large)} octets": lambda: decode_table(large, 4, len(large)),
-        f"table encode, {len(large)} octets": lambda: encode_table(LARGE_TABLE),
-        f"table check, {len(large)} octets": lambda: check_table(large, 4, len(large)),
-        "queue.declare decode": lambda: decode_method(octets["queue.declare"]),
+        f"table decode, {len(large)} bytes": lambda: decode_table(large, 4, len(large)),
+        f"table encode, {len(large)} bytes": lambda: encode_table(LARGE_TABLE),
+        f"table check, {len(large)} bytes": lambda: check_table(large, 4, len(large)),
+        "queue.declare decode": lambda: decode_method(data["queue.declare"]),
         "queue.declare encode": declare.encode,
-        "basic.get decode": lambda: decode_method(octets["basic.get"]),
-        "basic.ack decode": lambda: decode_method(octets["basic.ack"]),
+        "basic.get decode": lambda: decode_method(data["basic.get"]),
+        "basic.ack decode": lambda: decode_method(data["basic.ack"]),
     }
 
 

@@ -61,7 +61,7 @@ def measured(kind: str, size: int, seconds: float) -> dict[str, float]:
     bindings = [binding(kind, exchange, number) for number in range(size)]
     for one in bindings:
         router.bind(one)
-    octets = tracemalloc.get_traced_memory()[0] / size
+    byte_count = tracemalloc.get_traced_memory()[0] / size
     tracemalloc.stop()
     headers = {"kind": "order", "id": size // 2} if kind == "headers" else None
     address = encode_address("x", next(keys(kind, size)))
@@ -91,7 +91,7 @@ def measured(kind: str, size: int, seconds: float) -> dict[str, float]:
         "bind and unbind": nanoseconds(bind_and_unbind, seconds),
         "bind each": bind_all,
         "unbind each": unbind_all,
-        "octets": octets,
+        "octets": byte_count,
     }
 
 
@@ -111,7 +111,7 @@ def main() -> None:
     if arguments.json:
         print(json.dumps({"build": build, "unit": "ns", "results": results}))
         return
-    print(f"ns per call, {build}; octets per binding, traced")
+    print(f"ns per call, {build}; bytes per binding, traced")
     names = list(next(iter(results.values())))
     print(f"{'':26}" + "".join(f"{name:>17}" for name in names))
     for name, figures in results.items():

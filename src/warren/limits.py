@@ -7,7 +7,7 @@ FRAME_SIZE_MIN = 4096
 FRAME_SIZE_MAX = 131_072
 # Before connection.tune-ok nobody is known: 0-9-1 §4.2.3, frame-min-size, as RabbitMQ 3.10.8.
 FRAME_SIZE_HANDSHAKE = 4096
-# A frame is its payload and 8 bytes: type, channel, size and the end octet.
+# A frame is its payload and 8 bytes: type, channel, size and the end byte.
 FRAME_OVERHEAD = 8
 # Tables inside tables: RabbitMQ takes 14,000 levels; no client needs ten, and our decoder recurses.
 TABLE_DEPTH_MAX = 64
@@ -73,7 +73,7 @@ CONSISTENT_HASH_WEIGHT_MAX = 1_000_000
 # --- arguments ----------------------------------------------------------------------------------
 # Ten years: the longest x-message-ttl and x-expires that RabbitMQ takes.
 EXPIRY_MS_MAX = 315_360_000_000
-# x-max-priority: the priority property is one octet.
+# x-max-priority: the priority property is one byte.
 PRIORITY_MAX = 255
 # Pairs of queue and reason that a message may die of before it is dropped. RabbitMQ has no bound, but a time
 # that grows with the cube: a chain of 1,000 queues takes more than a minute. Ours grows with the square, and
@@ -269,7 +269,7 @@ FLOW_SHOWN_MS = 5_000
 
 # --- store --------------------------------------------------------------------------------------
 # What a store has in memory and not handed to its disk yet, before publishers wait: as much again is being
-# written meanwhile. Larger batches sync no cheaper for each octet, and what waits in them is not confirmed.
+# written meanwhile. Larger batches sync no cheaper for each byte, and what waits in them is not confirmed.
 STORE_PENDING_SIZE_MAX = 16_777_216
 # Memory of a pending message beside its content.
 PENDING_MESSAGE_SIZE = 256
@@ -301,7 +301,7 @@ CATALOG_QUEUES_MAX = 17
 DELIVERED_AHEAD_MAX = 4_096
 # As far it goes ahead also of a queue with one delivery in each batch, as of consumers that go in step.
 DELIVERED_AHEAD_KEPT = 8
-# Bytes of dead segments that are let go for each octet of state written anew for them: a queue that is done
+# Bytes of dead segments that are let go for each byte of state written anew for them: a queue that is done
 # with every other of a million messages would else fill segments with its state as fast as they are freed.
 COMPACTION_GAIN_MIN = 4
 # What is read at once of a segment whose messages are moved: a fraction of a millisecond of the loop.
@@ -471,7 +471,7 @@ LEASED_MESSAGES_MAX = 6_400_000
 # second message was settled has one for each.
 LEASE_RANGES_MAX = 50_000
 # And bytes of them: what is not on the disk is in memory for as long as somebody has it.
-LEASE_OCTETS_MAX = 134_217_728
+LEASE_BYTES_MAX = 134_217_728
 # Leases of one virtual host that somebody has, and whose acknowledgements are not on the disk yet.
 LEASES_MAX = 64
 # Ended leases that it remembers: whoever asks again is told, and what was acknowledged stays so in a crash.

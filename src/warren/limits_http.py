@@ -8,7 +8,7 @@ HTTP_BODIES_SIZE_MAX = 134_217_728
 HTTP_CONNECTIONS_MAX = 2_048
 # One of so many of these may be of one address, behind which there may be a proxy or a company.
 HTTP_ADDRESS_SHARE = 2
-# For how long the line and the headers of a request may come, from their first octet on (s).
+# For how long the line and the headers of a request may come, from their first byte on (s).
 HTTP_HEADERS_S = 10.0
 # How long a connection may be without a request (s): as RabbitMQ's idle_timeout.
 HTTP_IDLE_S = 60.0

@@ -13,13 +13,13 @@ POLICIES_MATCHED_PER_TURN = 128
 QUEUES_MAX = 1_000_000
 # And its exchanges.
 EXCHANGES_MAX = 1_000_000
-# And its bindings, each some 700 octets.
+# And its bindings, each some 700 bytes.
 BINDINGS_MAX = 4_000_000
 # Exchanges for which a user has topic permissions in a virtual host: they need not exist.
 TOPIC_PERMISSIONS_MAX = 1_000
 # Permissions of all users in all virtual hosts: what goes with a user or a virtual host is looked for in all.
 PERMISSIONS_MAX = 250_000
-# Users, some 500 octets each.
+# Users, some 500 bytes each.
 USERS_MAX = 250_000
 # Virtual hosts, each with files of its own, and tasks that look after them.
 VHOSTS_MAX = 10_000

@@ -34,9 +34,9 @@ def api(node: BrokerProcess, line: str, body: object = None) -> object:
         text = None if body is None else json.dumps(body)
         connection.request(method, f"/api{path}", text, headers)
         response = connection.getresponse()
-        octets = response.read()
-        assert response.status < 300, (line, response.status, octets)
-        return json.loads(octets) if octets else None
+        data = response.read()
+        assert response.status < 300, (line, response.status, data)
+        return json.loads(data) if data else None
 
 
 def segment(name: str) -> str:

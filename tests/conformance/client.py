@@ -83,8 +83,8 @@ class Client:
         else:
             rest = line.rest()
             peer = self.peers[number]
-            octets = [self._encode(peer, at, verb, LineReader(rest)) for at in range(first, last + 1)]
-            self.peers[number].send(b"".join(octets) * int(times[1] if times else 1), slowly=slowly)
+            data = [self._encode(peer, at, verb, LineReader(rest)) for at in range(first, last + 1)]
+            self.peers[number].send(b"".join(data) * int(times[1] if times else 1), slowly=slowly)
 
     def finish(self) -> None:
         """Nothing more may have come; connections that live, close cleanly; those condemned are dropped."""
@@ -197,13 +197,13 @@ def _content(channel: int, fields: dict[str, Any], frame_size_max: int) -> bytes
     body = encode_text(fields.pop("body", ""))
     method = protocol.METHODS_BY_NAME["basic.publish"]
     values = {name: fields.pop(name) for name in method.shown if name in fields}
-    octets = [
+    data = [
         protocol.encode_frame(protocol.METHOD, channel, method.encode(values)),
         protocol.encode_frame(protocol.HEADER, channel, protocol.encode_header(len(body), fields)),
     ]
     step = (frame_size_max or 131072) - 8
-    octets.extend(
+    data.extend(
         protocol.encode_frame(protocol.BODY, channel, body[at : at + step])
         for at in range(0, len(body), step)
     )
-    return b"".join(octets)
+    return b"".join(data)

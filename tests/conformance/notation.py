@@ -1,9 +1,9 @@
 r"""How transcripts write values: what can be sent, and patterns for what cannot be known beforehand.
 
-"text"  "\xff"  "n"*255      strings; \x is one octet, * repeats
+"text"  "\xff"  "n"*255      strings; \x is one byte, * repeats
 5  true  void                in a field of a method: as the method says; in a table: I, t, V
-5l  5b  5T  1.5d  D(2,314)   in a table: the type octet after the number
-x"00ff"  z"00"               type octet x (or any other), then these octets
+5l  5b  5T  1.5d  D(2,314)   in a table: the type byte after the number
+x"00ff"  z"00"               type byte x (or any other), then these bytes
 [1, "a"]  {"key": 1}         arrays and tables, in the order of the wire
 *                            anything
 ~"amq.gen-*"                 a string that a shell pattern matches
@@ -184,15 +184,15 @@ def write(value: Any, *, in_table: bool = False) -> str:
 
 def parse_text(text: str) -> str:
     """The string between two quotation marks."""
-    octets = bytearray()
+    data = bytearray()
     at = 0
     for found in _ESCAPE.finditer(text):
-        octets += encode_text(text[at : found.start()])
+        data += encode_text(text[at : found.start()])
         escape = found[1]
-        octets += bytes.fromhex(escape[1:]) if escape[0] == "x" else encode_text(_ESCAPES[escape])
+        data += bytes.fromhex(escape[1:]) if escape[0] == "x" else encode_text(_ESCAPES[escape])
         at = found.end()
-    octets += encode_text(text[at:])
-    return octets.decode("utf-8", "surrogateescape")
+    data += encode_text(text[at:])
+    return data.decode("utf-8", "surrogateescape")
 
 
 def write_text(text: str) -> str:

@@ -56,15 +56,15 @@ class Peer:
 
     # --- sending ------------------------------------------------------------------------------
 
-    def send(self, octets: bytes, *, slowly: bool = False) -> None:
+    def send(self, data: bytes, *, slowly: bool = False) -> None:
         """Send; that the broker has closed shows when receiving."""
         self._socket.settimeout(60)
         with contextlib.suppress(ConnectionError):
             if slowly:
-                for octet in octets:
+                for octet in data:
                     self._socket.sendall(bytes([octet]))
             else:
-                self._socket.sendall(octets)
+                self._socket.sendall(data)
         self.sent_at = time.monotonic()
 
     def send_method(self, channel: int, name: str, **values: Any) -> None:
@@ -124,14 +124,14 @@ class Peer:
             return False
         self._socket.settimeout(remaining)
         try:
-            octets = self._socket.recv(262144)
+            data = self._socket.recv(262144)
         except TimeoutError:
             return False
         except OSError:
-            octets = b""
-        if not octets:
+            data = b""
+        if not data:
             self.is_closed = True
-        self._pending += octets
+        self._pending += data
         self._cut()
         return True
 
@@ -203,4 +203,4 @@ def decode_event(kind: int, channel: int, payload: bytes) -> Event:
         return Event(channel, "body", {"octets": payload.decode("utf-8", "surrogateescape")})
     if kind == protocol.HEARTBEAT and not payload:
         return Event(channel, "heartbeat", {})
-    raise Mismatch(f"a frame of type {kind} with {len(payload)} octets from the broker")
+    raise Mismatch(f"a frame of type {kind} with {len(payload)} bytes from the broker")

@@ -2,7 +2,7 @@
 
 The broker has its own table, generated from its own file. This one is typed by hand from the
 specification (0-9-1 §1.4 to §1.8) and RabbitMQ's extensions, so that a mistake in either shows.
-Field types: o octet, s short, l long, q long long, b bit, h short string, H long string, t table.
+Field types: o byte, s short, l long, q long long, b bit, h short string, H long string, t table.
 A field whose name begins with `_` is reserved: sent as zero or empty, and not shown.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from tests.conformance.tables import Octets, pack_longstr, pack_shortstr, pack_table, unpack_table
+from tests.conformance.tables import ByteReader, pack_longstr, pack_shortstr, pack_table, unpack_table
 
 _LIST = """
 10.10 connection.start version_major:o version_minor:o server_properties:t mechanisms:H locales:H
@@ -132,24 +132,24 @@ class MethodSpec:
         return b"".join(parts)
 
     def decode(self, payload: bytes) -> dict[str, Any]:
-        """The fields of a method frame's payload; octets left over are an error."""
-        octets = Octets(payload, 4)
+        """The fields of a method frame's payload; bytes left over are an error."""
+        reader = ByteReader(payload, 4)
         values: dict[str, Any] = {}
         bit = 8
         flags = 0
         for name, kind in self.fields:
             if kind == "b":
                 if bit == 8:
-                    flags, bit = octets.number(1), 0
+                    flags, bit = reader.number(1), 0
                 value: Any = bool(flags >> bit & 1)
                 bit += 1
             else:
                 bit = 8
-                value = _unpack_field(kind, octets)
+                value = _unpack_field(kind, reader)
             if not name.startswith("_"):
                 values[name] = value
-        if octets.rest():
-            raise ValueError(f"{self.name}: {len(octets.rest())} octets too many in {payload!r}")
+        if reader.rest():
+            raise ValueError(f"{self.name}: {len(reader.rest())} bytes too many in {payload!r}")
         return values
 
 
@@ -183,16 +183,16 @@ def encode_header(body_size: int, properties: dict[str, Any]) -> bytes:
 
 def decode_header(payload: bytes) -> tuple[int, dict[str, Any]]:
     """The body size and the properties of a content header's payload."""
-    octets = Octets(payload, 0)
-    class_id, weight, body_size, flags = (octets.number(size) for size in (2, 2, 8, 2))
+    reader = ByteReader(payload, 0)
+    class_id, weight, body_size, flags = (reader.number(size) for size in (2, 2, 8, 2))
     if class_id != 60 or weight != 0 or flags & 3:
         raise ValueError(f"class {class_id}, weight {weight}, flags {flags:#x} in a content header")
     properties = {}
     for place, (name, kind) in enumerate(PROPERTIES):
         if flags >> (15 - place) & 1:
-            properties[name] = _unpack_field(kind, octets)
-    if octets.rest():
-        raise ValueError(f"{len(octets.rest())} octets too many in a content header")
+            properties[name] = _unpack_field(kind, reader)
+    if reader.rest():
+        raise ValueError(f"{len(reader.rest())} bytes too many in a content header")
     return body_size, properties
 
 
@@ -213,11 +213,11 @@ def _pack_field(kind: str, value: Any) -> bytes:
     return pack_table(value or {})
 
 
-def _unpack_field(kind: str, octets: Octets) -> Any:
+def _unpack_field(kind: str, reader: ByteReader) -> Any:
     if kind in _SIZES:
-        return octets.number(_SIZES[kind])
+        return reader.number(_SIZES[kind])
     if kind == "h":
-        return octets.text(1)
+        return reader.text(1)
     if kind == "H":
-        return octets.text(4)
-    return unpack_table(octets)
+        return reader.text(4)
+    return unpack_table(reader)

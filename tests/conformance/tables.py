@@ -1,7 +1,7 @@
-"""Field tables (0-9-1 §4.2.5.5, with RabbitMQ's types) that keep the type octet of every value.
+"""Field tables (0-9-1 §4.2.5.5, with RabbitMQ's types) that keep the type byte of every value.
 
-Strings are Python strings, with octets that are not UTF-8 as surrogates. A boolean, a string, a list,
-a dict and None speak for themselves; everything else is a `Typed` with its type octet.
+Strings are Python strings, with bytes that are not UTF-8 as surrogates. A boolean, a string, a list,
+a dict and None speak for themselves; everything else is a `Typed` with its type byte.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Typed:
-    """A value whose Python type does not tell its type octet: 5 as I, l, b, T …"""
+    """A value whose Python type does not tell its type byte: 5 as I, l, b, T …"""
 
     code: str
     value: Any
@@ -34,49 +34,49 @@ _NUMBERS = {
 }
 
 
-class Octets:
-    """Octets with a place to read from; reading past the end is an error."""
+class ByteReader:
+    """Bytes with a place to read from; reading past the end is an error."""
 
-    def __init__(self, octets: bytes, at: int) -> None:
-        self._octets = octets
+    def __init__(self, data: bytes, at: int) -> None:
+        self._bytes = data
         self._at = at
 
     def take(self, count: int) -> bytes:
-        """The next `count` octets."""
-        taken = self._octets[self._at : self._at + count]
+        """The next `count` bytes."""
+        taken = self._bytes[self._at : self._at + count]
         if len(taken) < count:
-            raise ValueError(f"{count} octets expected at {self._at} of {self._octets!r}")
+            raise ValueError(f"{count} bytes expected at {self._at} of {self._bytes!r}")
         self._at += count
         return taken
 
     def number(self, size: int) -> int:
-        """An unsigned integer of `size` octets."""
+        """An unsigned integer of `size` bytes."""
         return int.from_bytes(self.take(size), "big")
 
     def text(self, prefix: int) -> str:
-        """A string after its length in `prefix` octets."""
+        """A string after its length in `prefix` bytes."""
         return self.take(self.number(prefix)).decode("utf-8", "surrogateescape")
 
     def rest(self) -> bytes:
         """What has not been read."""
-        return self._octets[self._at :]
+        return self._bytes[self._at :]
 
 
 def encode_text(text: str) -> bytes:
-    """The octets of a string, surrogates as the octets they stand for."""
+    """The bytes of a string, surrogates as the bytes they stand for."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def pack_shortstr(text: str) -> bytes:
-    """A short string: one octet of length."""
-    octets = encode_text(text)
-    return bytes([len(octets)]) + octets
+    """A short string: one byte of length."""
+    data = encode_text(text)
+    return bytes([len(data)]) + data
 
 
 def pack_longstr(text: str | bytes) -> bytes:
-    """A long string: four octets of length."""
-    octets = text if isinstance(text, bytes) else encode_text(text)
-    return struct.pack(">I", len(octets)) + octets
+    """A long string: four bytes of length."""
+    data = text if isinstance(text, bytes) else encode_text(text)
+    return struct.pack(">I", len(data)) + data
 
 
 def pack_table(table: dict[str, Any]) -> bytes:
@@ -85,7 +85,7 @@ def pack_table(table: dict[str, Any]) -> bytes:
 
 
 def pack_value(value: Any) -> bytes:
-    """A value after its type octet."""
+    """A value after its type byte."""
     if isinstance(value, Typed):
         return value.code.encode("latin-1") + _pack_typed(value)
     if isinstance(value, bool):
@@ -101,9 +101,9 @@ def pack_value(value: Any) -> bytes:
     raise TypeError(f"a {type(value).__name__} has no type octet")
 
 
-def unpack_table(octets: Octets) -> dict[str, Any]:
+def unpack_table(reader: ByteReader) -> dict[str, Any]:
     """A table after its length."""
-    inside = Octets(octets.take(octets.number(4)), 0)
+    inside = ByteReader(reader.take(reader.number(4)), 0)
     table = {}
     while inside.rest():
         key = inside.text(1)
@@ -111,29 +111,29 @@ def unpack_table(octets: Octets) -> dict[str, Any]:
     return table
 
 
-def unpack_value(octets: Octets) -> Any:
-    """A value after its type octet."""
-    code = octets.take(1).decode("latin-1")
+def unpack_value(reader: ByteReader) -> Any:
+    """A value after its type byte."""
+    code = reader.take(1).decode("latin-1")
     if code in _NUMBERS:
-        (number,) = struct.unpack(_NUMBERS[code], octets.take(struct.calcsize(_NUMBERS[code])))
+        (number,) = struct.unpack(_NUMBERS[code], reader.take(struct.calcsize(_NUMBERS[code])))
         return Typed(code, number)
     if code == "t":
-        return octets.number(1) != 0
+        return reader.number(1) != 0
     if code == "S":
-        return octets.text(4)
+        return reader.text(4)
     if code == "x":
-        return Typed("x", octets.take(octets.number(4)))
+        return Typed("x", reader.take(reader.number(4)))
     if code == "D":
-        scale = octets.number(1)
-        return Typed("D", (scale, octets.number(4)))
+        scale = reader.number(1)
+        return Typed("D", (scale, reader.number(4)))
     if code == "A":
-        inside = Octets(octets.take(octets.number(4)), 0)
+        inside = ByteReader(reader.take(reader.number(4)), 0)
         members = []
         while inside.rest():
             members.append(unpack_value(inside))
         return members
     if code == "F":
-        return unpack_table(octets)
+        return unpack_table(reader)
     if code == "V":
         return None
     raise ValueError(f"unknown type octet {code!r}")

@@ -150,7 +150,7 @@ def compare(data: Path, told: WireHistory) -> None:
         compare_queues(set(queues), told)
         numbers = {queue.number: name for name, queue in queues.items()}
         world = RecoveryDependencies(
-            random_octets=random.randbytes, has_queue=numbers.__contains__, progress=lambda *_: None
+            random_bytes=random.randbytes, has_queue=numbers.__contains__, progress=lambda *_: None
         )
         found: dict[str, list[bytes]] = defaultdict(list)
         for path in (data / "vhosts").glob("*"):

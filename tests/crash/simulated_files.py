@@ -23,33 +23,33 @@ class Call:
 
 def calls(log: Path) -> Iterator[Call]:
     """What was recorded, in order; the last record may be cut off."""
-    octets = log.read_bytes()
+    data = log.read_bytes()
     at = 0
-    while at + _HEAD.size <= len(octets):
-        kind, where, first, second = _HEAD.unpack_from(octets, at)
+    while at + _HEAD.size <= len(data):
+        kind, where, first, second = _HEAD.unpack_from(data, at)
         at += _HEAD.size
-        yield Call(kind.decode(), where, octets[at : at + first], octets[at + first : at + first + second])
+        yield Call(kind.decode(), where, data[at : at + first], data[at + first : at + first + second])
         at += first + second
 
 
 class File:
-    """What is certain of a file, and the writes that are not; None instead of octets cuts it off there."""
+    """What is certain of a file, and the writes that are not; None instead of bytes cuts it off there."""
 
     def __init__(self) -> None:
         self.synced = bytearray()
         self.unsynced: list[tuple[int, bytes | None]] = []
 
     def sync(self) -> None:
-        for at, octets in self.unsynced:
-            _apply(self.synced, at, octets)
+        for at, data in self.unsynced:
+            _apply(self.synced, at, data)
         self.unsynced.clear()
 
     def after_a_power_cut(self, chance: random.Random) -> bytearray:
         """Any sectors of what was not synced have reached the disk, some in part."""
         state = bytearray(self.synced)
         share = chance.choice([0.0, 0.1, 0.5, 0.9, 1.0])
-        for at, octets in self.unsynced:
-            for begin, piece in _pieces(at, octets, len(state)):
+        for at, data in self.unsynced:
+            for begin, piece in _pieces(at, data, len(state)):
                 if chance.random() >= share:
                     continue
                 if piece and chance.random() < 0.02:
@@ -150,30 +150,30 @@ class Files:
         return found, name
 
 
-def _pieces(at: int, octets: bytes | None, size: int) -> Iterator[tuple[int, bytes | None]]:
+def _pieces(at: int, data: bytes | None, size: int) -> Iterator[tuple[int, bytes | None]]:
     """The parts of a write that reach the disk for themselves."""
-    if octets is None or (at >= size and _is_zero(octets)):
+    if data is None or (at >= size and _is_zero(data)):
         # Zeros behind the end make a file longer, and nothing else.
-        yield at, octets
+        yield at, data
         return
     begin = 0
-    while begin < len(octets):
-        behind = min(len(octets), begin + SECTOR - (at + begin) % SECTOR)
-        yield at + begin, octets[begin:behind]
+    while begin < len(data):
+        behind = min(len(data), begin + SECTOR - (at + begin) % SECTOR)
+        yield at + begin, data[begin:behind]
         begin = behind
 
 
-def _is_zero(octets: bytes | bytearray) -> bool:
-    return octets == bytes(len(octets))
+def _is_zero(data: bytes | bytearray) -> bool:
+    return data == bytes(len(data))
 
 
-def _apply(state: bytearray, at: int, octets: bytes | None) -> None:
-    if octets is None:
+def _apply(state: bytearray, at: int, data: bytes | None) -> None:
+    if data is None:
         del state[at:]
         return
     if at > len(state):
         state.extend(bytes(at - len(state)))
-    state[at : at + len(octets)] = octets
+    state[at : at + len(data)] = data
 
 
 def _rename(names: dict[str, Folder | File], old: str, new: str) -> None:
@@ -181,12 +181,12 @@ def _rename(names: dict[str, Folder | File], old: str, new: str) -> None:
         names[new] = names.pop(old)
 
 
-def _write(path: Path, octets: bytearray) -> None:
+def _write(path: Path, data: bytearray) -> None:
     """Only what is not zero takes room."""
     with path.open("wb") as file:
-        file.truncate(len(octets))
-        for at in range(0, len(octets), _BLOCK):
-            block = octets[at : at + _BLOCK]
+        file.truncate(len(data))
+        for at in range(0, len(data), _BLOCK):
+            block = data[at : at + _BLOCK]
             if not _is_zero(block):
                 file.seek(at)
                 file.write(block)

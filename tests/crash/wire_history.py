@@ -46,7 +46,7 @@ class Connection:
         self._told = told
         self._in = bytearray()
         self._out = bytearray()
-        # What the content belongs to that is under way, and how many octets are missing.
+        # What the content belongs to that is under way, and how many bytes are missing.
         self._incoming: tuple[str, int, bytes] = ("", 0, b"")
         self._outgoing: tuple[str, int, bytes] = ("", 0, b"")
         self._tag = 0
@@ -54,10 +54,10 @@ class Connection:
         self._deliveries: dict[int, tuple[str, bytes]] = {}
         self._deleting: list[str] = []
 
-    def received(self, octets: bytes) -> None:
-        """The client has sent `octets`."""
+    def received(self, data: bytes) -> None:
+        """The client has sent `data`."""
         told = self._told
-        for kind, payload in _frames(self._in, octets):
+        for kind, payload in _frames(self._in, data):
             if kind == _METHOD:
                 method, rest = struct.unpack_from(">HH", payload), payload[4:]
                 if method == _PUBLISH:
@@ -80,10 +80,10 @@ class Connection:
                     told.sent[queue].setdefault(body, False)
         return
 
-    def sent(self, octets: bytes) -> None:
-        """The broker has sent `octets`."""
+    def sent(self, data: bytes) -> None:
+        """The broker has sent `data`."""
         told = self._told
-        for kind, payload in _frames(self._out, octets):
+        for kind, payload in _frames(self._out, data):
             if kind == _METHOD:
                 method, rest = struct.unpack_from(">HH", payload), payload[4:]
                 if method == _ACK:
@@ -107,9 +107,9 @@ class Connection:
                     self._deliveries[self._tag] = (queue, body)
 
 
-def _frames(waiting: bytearray, octets: bytes) -> Iterator[tuple[int, bytes]]:
+def _frames(waiting: bytearray, data: bytes) -> Iterator[tuple[int, bytes]]:
     """Those of a channel that are whole now."""
-    waiting += octets
+    waiting += data
     while len(waiting) >= 7:
         kind, channel, size = struct.unpack_from(">BHI", waiting)
         if len(waiting) < size + 8:
@@ -120,10 +120,10 @@ def _frames(waiting: bytearray, octets: bytes) -> Iterator[tuple[int, bytes]]:
             yield kind, payload
 
 
-def _short(octets: bytes, at: int) -> tuple[str, int]:
+def _short(data: bytes, at: int) -> tuple[str, int]:
     """The short string at `at`, and what is behind it."""
-    end = at + 1 + octets[at]
-    return octets[at + 1 : end].decode(), end
+    end = at + 1 + data[at]
+    return data[at + 1 : end].decode(), end
 
 
 def _content(under_way: tuple[str, int, bytes], kind: int, payload: bytes) -> tuple[str, int, bytes]:

@@ -114,9 +114,9 @@ async def _stage(data: bytes) -> None:
     rows = RowDecoder(pa, "events", "guest", may_impersonate=False)
     async for frame in read_ipc_messages(read):
         if frame.kind is IpcMessageKind.SCHEMA:
-            rows.begin(frame.octets)
+            rows.begin(frame.data)
         elif frame.kind is IpcMessageKind.RECORDS:
-            for found in rows.take(frame.octets):
+            for found in rows.take(frame.data):
                 if isinstance(found, list):
                     for message in found:
                         assert message.exchange == "events"

@@ -106,10 +106,10 @@ class InProcessBroker:
             SetPermissions(user="guest", vhost="/", configure=EVERYTHING, write=EVERYTHING, read=EVERYTHING)
         )
         handshake = HandshakeSettings(server_properties={})
-        world = ServerDependencies(random_octets=bytes, later=self.later, report=self.note, node_name="n")
+        world = ServerDependencies(random_bytes=bytes, later=self.later, report=self.note, node_name="n")
         self.server = Server(OpenGate(), SessionSettings(handshake=handshake), world)
         domain_world = VhostDependencies(
-            random_octets=bytes, later=self.later, after=_never, now=0, node_name="n"
+            random_bytes=bytes, later=self.later, after=_never, now=0, node_name="n"
         )
         self.services = VhostServices.open("/", metadata, local, domain_world)
         assert list(self.services.recover({})) == [None]
@@ -143,13 +143,13 @@ _CLOSES = (b"\x00\x0a\x00\x32", b"\x00\x14\x00\x28")
 _TEXT_AT = 7
 
 
-def _decoded(octets: bytes) -> Method:
-    """The method in `octets`; the reply-text of a close quotes what a client sent, which may be no UTF-8."""
-    if octets.startswith(_CLOSES):
-        end = _TEXT_AT + octets[_TEXT_AT - 1]
-        text = octets[_TEXT_AT:end].decode("ascii", "replace").replace("\ufffd", "?").encode()
-        octets = octets[:_TEXT_AT] + text + octets[end:]
-    return decode_method(octets)
+def _decoded(data: bytes) -> Method:
+    """The method in `data`; the reply-text of a close quotes what a client sent, which may be no UTF-8."""
+    if data.startswith(_CLOSES):
+        end = _TEXT_AT + data[_TEXT_AT - 1]
+        text = data[_TEXT_AT:end].decode("ascii", "replace").replace("\ufffd", "?").encode()
+        data = data[:_TEXT_AT] + text + data[end:]
+    return decode_method(data)
 
 
 def heard(said: bytes) -> list[Method]:
@@ -161,7 +161,7 @@ def heard(said: bytes) -> list[Method]:
             at += 8
             continue
         kind, _, size = struct.unpack_from(">BHI", said, at)
-        assert size <= FRAME_SIZE_MAX - 8 or not found, f"a frame of {size} octets"
+        assert size <= FRAME_SIZE_MAX - 8 or not found, f"a frame of {size} bytes"
         assert said[at + 7 + size] == 0xCE, "a frame without its end"
         assert kind in (1, 2, 3, 8), f"a frame of type {kind}"
         if kind == 1:

@@ -29,7 +29,7 @@ QUEUES = [f"q{number}" for number in range(6)]
 BODIES = [bytes([number]) * (number * 7 % 300) for number in range(40)]
 PROPERTIES = BasicProperties(delivery_mode=2).encode_list()
 Files = dict[str, bytes]
-# Octets of one change: which file, where in it, what is done, and with which value.
+# Bytes of one change: which file, where in it, what is done, and with which value.
 _CHANGE_SIZE = 6
 
 
@@ -183,7 +183,7 @@ def _store() -> Files:
 
 def _opened(disk: SimulatedDisk) -> RecoveredStore:
     world = RecoveryDependencies(
-        random_octets=random.Random(1).randbytes,
+        random_bytes=random.Random(1).randbytes,
         has_queue=lambda number: number == NUMBER,
         progress=lambda *_: None,
     )
@@ -203,7 +203,7 @@ def _stream() -> Files:
 
 
 def _stream_files(disk: SimulatedDisk, report: Callable[[object], None]) -> StreamLogDependencies:
-    return StreamLogDependencies(disk=disk, random_octets=random.Random(2).randbytes, report=report)
+    return StreamLogDependencies(disk=disk, random_bytes=random.Random(2).randbytes, report=report)
 
 
 def _files(disk: SimulatedDisk) -> Files:

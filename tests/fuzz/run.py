@@ -1,4 +1,4 @@
-"""Throws hostile octets at every target for a while, and ends with one line that counts them.
+"""Throws hostile bytes at every target for a while, and ends with one line that counts them.
 
 Each target runs in a process of its own, bounded in time and memory. Where atheris is installed, it guides
 the inputs by what they reach in the interpreted source; without it, and for the compiled build, they are
@@ -38,10 +38,10 @@ GRACE_SECONDS = 120
 # What was tried last, in the folder of the process: a crash leaves nothing else.
 CURRENT = "current"
 SANITIZED = "sanitized"
-# Every so many inputs one is measured: what it may take at its peak, beside a part for each octet.
+# Every so many inputs one is measured: what it may take at its peak, beside a part for each byte.
 MEASURE_EVERY = 97
 PEAK_BYTES_MAX = 2_000_000
-PEAK_PER_OCTET_MAX = 100
+PEAK_PER_BYTE_MAX = 100
 COUNT = re.compile(r"stat::number_of_executed_units: *(\d+)")
 PEAK = re.compile(r"stat::peak_rss_mb: *(\d+)")
 
@@ -226,7 +226,7 @@ def measured(check: Callable[[bytes], None]) -> Callable[[bytes], None]:
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-        assert peak < PEAK_BYTES_MAX + PEAK_PER_OCTET_MAX * len(data), f"{len(data)} octets took {peak}"
+        assert peak < PEAK_BYTES_MAX + PEAK_PER_BYTE_MAX * len(data), f"{len(data)} bytes took {peak}"
 
     return checked
 

@@ -22,23 +22,23 @@ EXPIRATIONS_MAX = 50
 
 
 def check_session(data: bytes) -> None:
-    """The first octet says how the rest is meant: as it is or as frames, in pieces, before or after login."""
+    """The first byte says how the rest is meant: as it is or as frames, in pieces, before or after login."""
     if not data:
         return
-    mode, octets = data[0], data[1:]
+    mode, raw = data[0], data[1:]
     if mode & 1:
-        octets = framed(octets)
+        raw = framed(raw)
     if mode & 2:
-        octets = HANDSHAKE + octets
+        raw = HANDSHAKE + raw
     broker = InProcessBroker()
     witness = broker.connect(1)
     hear(witness, HANDSHAKE + PREPARATION, 0)
     collect(witness, 0)
     suspect = broker.connect(2)
     said = b""
-    step = len(octets) if mode & 4 else mode % 61 + 1
-    for now, at in enumerate(range(0, len(octets), max(1, step))):
-        hear(suspect, octets[at : at + step], now)
+    step = len(raw) if mode & 4 else mode % 61 + 1
+    for now, at in enumerate(range(0, len(raw), max(1, step))):
+        hear(suspect, raw[at : at + step], now)
         said += collect(suspect, now)
         heard(collect(witness, now))
         if suspect.is_finished:
@@ -52,14 +52,14 @@ def check_session(data: bytes) -> None:
     expect_service(broker)
 
 
-def framed(octets: bytes) -> bytes:
-    """`octets` as frames that are sound outside: a head of two octets tells type, channel and size."""
+def framed(data: bytes) -> bytes:
+    """`data` as frames that are sound outside: a head of two bytes tells type, channel and size."""
     out = b""
     at = 0
-    while at + 2 <= len(octets):
-        head, size = octets[at], octets[at + 1]
+    while at + 2 <= len(data):
+        head, size = data[at], data[at + 1]
         kind = (1, 1, 1, 1, 2, 3, 8, head)[head % 8]
-        out += frame(kind, (1, 1, 1, 0, 2)[head // 8 % 5], octets[at + 2 : at + 2 + size])
+        out += frame(kind, (1, 1, 1, 0, 2)[head // 8 % 5], data[at + 2 : at + 2 + size])
         at += 2 + size
     return out
 
@@ -87,7 +87,7 @@ def expect_service(broker: InProcessBroker) -> None:
 
 
 def session_seeds() -> list[bytes]:
-    """Each method once, and what clients do, as frames and as octets."""
+    """Each method once, and what clients do, as frames and as bytes."""
     random = Random(1)
     deeds = [
         publication("events", "a.b", b"hello", delivery_mode=2, headers={"CC": ["jobs"]}),
@@ -107,25 +107,25 @@ def session_seeds() -> list[bytes]:
     for _ in range(8):
         chosen = random.sample(every, 12)
         deeds.append(b"".join(call(method(), 0 if method.class_id == 10 else 1) for method in chosen))
-    # As octets after login, whole and in pieces; and as frames after login.
+    # As bytes after login, whole and in pieces; and as frames after login.
     raw = [bytes((mode,)) + deed for deed in deeds for mode in (6, 34)]
     return [*raw, b"\x04" + HANDSHAKE, b"\x10" + HANDSHAKE, *[b"\x07" + unframed(deed) for deed in deeds]]
 
 
-def unframed(octets: bytes) -> bytes:
-    """What `framed` makes `octets` of, for frames of fewer than 256 octets on channel 1 or 0."""
+def unframed(data: bytes) -> bytes:
+    """What `framed` makes `data` of, for frames of fewer than 256 bytes on channel 1 or 0."""
     out = b""
     at = 0
-    while at < len(octets):
-        kind, channel, size = octets[at], octets[at + 2], octets[at + 6]
+    while at < len(data):
+        kind, channel, size = data[at], data[at + 2], data[at + 6]
         head = {1: 0, 2: 4, 3: 5, 8: 6}[kind] + (0 if channel else 24)
-        out += bytes((head, size)) + octets[at + 7 : at + 7 + size]
+        out += bytes((head, size)) + data[at + 7 : at + 7 + size]
         at += size + 8
     return out
 
 
-def hear(connection: Connection, octets: bytes, now: int) -> None:
-    """Hand `octets` over, for as many turns as they take."""
-    connection.receive(octets, now)
+def hear(connection: Connection, data: bytes, now: int) -> None:
+    """Hand `data` over, for as many turns as they take."""
+    connection.receive(data, now)
     while connection.has_more:
         connection.process_more(now)

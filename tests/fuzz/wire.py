@@ -27,43 +27,43 @@ SAMPLES = [
 
 
 def check_tables(data: bytes) -> None:
-    """Checking and decoding agree; what was decoded survives another round, to the octet."""
+    """Checking and decoding agree; what was decoded survives another round, to the byte."""
     try:
         check_table(data, 0, len(data))
     except FrameError as refusal:
         expect_refusal(lambda: decode_table(data, 0, len(data)), refusal)
         return
-    octets = encode_table(decode_table(data, 0, len(data)))
-    assert encode_table(decode_table(octets, 4, len(octets))) == octets
+    raw = encode_table(decode_table(data, 0, len(data)))
+    assert encode_table(decode_table(raw, 4, len(raw))) == raw
 
 
 def check_properties(data: bytes) -> None:
-    """Scanning and decoding agree; what was decoded survives another round, to the octet."""
+    """Scanning and decoding agree; what was decoded survives another round, to the byte."""
     try:
         PropertyScan().scan(data, 12, len(data))
     except FrameError as refusal:
         expect_refusal(lambda: BasicProperties.decode(data), refusal)
         return
-    octets = BasicProperties.decode(data).encode(0)
-    assert BasicProperties.decode(octets).encode(0) == octets
+    raw = BasicProperties.decode(data).encode(0)
+    assert BasicProperties.decode(raw).encode(0) == raw
 
 
 def check_methods(data: bytes) -> None:
-    """A method or a refusal; what was decoded survives another round, to the octet."""
+    """A method or a refusal; what was decoded survives another round, to the byte."""
     try:
-        octets = methods.decode_method(data).encode()
+        raw = methods.decode_method(data).encode()
     except (FrameError, CommandInvalid):
         return
-    assert methods.decode_method(octets).encode() == octets
+    assert methods.decode_method(raw).encode() == raw
 
 
 def check_frames(data: bytes) -> None:
-    """Frames are the same however the octets arrive; the first octet says in how large pieces."""
+    """Frames are the same however the bytes arrive; the first byte says in how large pieces."""
     if not data:
         return
-    step, octets = data[0] % 32 + 1, data[1:]
-    pieces = [octets[at : at + step] for at in range(0, len(octets), step)]
-    assert read_frames(pieces) == read_frames([octets])
+    step, raw = data[0] % 32 + 1, data[1:]
+    pieces = [raw[at : at + step] for at in range(0, len(raw), step)]
+    assert read_frames(pieces) == read_frames([raw])
 
 
 def check_stream_frames(data: bytes) -> None:
@@ -88,16 +88,16 @@ def check_stream_publish(data: bytes) -> None:
 
 def check_amqp_1(data: bytes) -> None:
     """An AMQP 1.0 message is taken apart, or is a body as it is; put together, it is the same once more."""
-    octets = put_together(data)
-    assert put_together(octets) == octets
+    raw = put_together(data)
+    assert put_together(raw) == raw
 
 
 def put_together(data: bytes) -> bytes:
     head, begin, end, is_data = MessageConverter().split(data)
     body = data[begin:end]
     properties = BasicProperties.decode_list(head.property_list)
-    octets = write_head(properties, head.exchange, head.routing_key, is_kept=True)
-    return octets + (data_head(len(body)) if is_data else b"") + body
+    raw = write_head(properties, head.exchange, head.routing_key, is_kept=True)
+    return raw + (data_head(len(body)) if is_data else b"") + body
 
 
 def read_frames(pieces: list[bytes]) -> list[object]:

@@ -40,8 +40,8 @@ class HttpClient:
     def ask(self, line: str, body: object = None, headers: Mapping[str, str] = {}) -> Answer:
         """The response to `line`, a method and the path after `/api`; a body of bytes is sent as it is."""
         method, path = line.split(" ", 1)
-        octets = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        self._connection.request(method, "/api" + path, octets, {**self._headers, **headers})
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        self._connection.request(method, "/api" + path, data, {**self._headers, **headers})
         response = self._connection.getresponse()
         content = response.read()
         is_json = response.headers.get_content_type() == "application/json" and content

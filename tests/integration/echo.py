@@ -34,10 +34,10 @@ class Echo:
         self._output: list[bytes] = []
         self._rest = b""
 
-    def say(self, octets: bytes) -> None:
+    def say(self, data: bytes) -> None:
         if not self._output:
             self._output_listener.output_ready()
-        self._output.append(octets)
+        self._output.append(data)
 
     @property
     def changes(self) -> int:

@@ -37,11 +37,11 @@ class StagedQuery:
         self._exchange = exchange
         self._vhost = quoted(vhost)
 
-    def stage(self, batch: int, partition: int, octets: bytes, attempt: int = 0, **more: str) -> Answer:
+    def stage(self, batch: int, partition: int, data: bytes, attempt: int = 0, **more: str) -> Answer:
         """Stage rows."""
         given = {"query": self._query, "batch": batch, "partition": partition, "attempt": attempt, **more}
         path = f"/warren/staged/{self._vhost}/{quoted(self._exchange)}?{urlencode(given)}"
-        return self._client.ask(f"POST {path}", octets, {"content-type": ARROW_STREAM})
+        return self._client.ask(f"POST {path}", data, {"content-type": ARROW_STREAM})
 
     def commit(self, batch: int, *partitions: int, attempt: int = 0) -> Answer:
         """Commit the staged `partitions`."""

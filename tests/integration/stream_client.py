@@ -56,15 +56,15 @@ class RawStreamClient:
         response = b"\0%b\0%b" % (user.encode(), password.encode())
         return int.from_bytes(self.ask(commands.SaslAuthenticate(mechanism, response))[8:10], "big")
 
-    def say(self, octets: bytes) -> None:
-        self._socket.sendall(octets)
+    def say(self, data: bytes) -> None:
+        self._socket.sendall(data)
 
     def hear(self) -> bytes:
         """The next frame; ConnectionError if there is none."""
-        octets = self._file.read(4)
-        if not octets:
+        data = self._file.read(4)
+        if not data:
             raise ConnectionError("the broker has closed the connection")
-        size = int.from_bytes(octets, "big")
+        size = int.from_bytes(data, "big")
         return self._file.read(size)
 
     def ask(self, command: StreamCommand) -> bytes:

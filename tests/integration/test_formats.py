@@ -176,13 +176,13 @@ def test_metadata_of_a_newer_format_are_refused_with_the_name_of_their_file(
 ) -> None:
     data = unpacked(fixture, tmp_path)
     file = data / "metadata" / "metadata"
-    octets = bytearray(file.read_bytes())
-    octets[6:8] = (99).to_bytes(2, "big")
-    octets[16:20] = value(bytes(octets[:16])).to_bytes(4, "big")
-    file.write_bytes(octets)
+    raw = bytearray(file.read_bytes())
+    raw[6:8] = (99).to_bytes(2, "big")
+    raw[16:20] = value(bytes(raw[:16])).to_bytes(4, "big")
+    file.write_bytes(raw)
     status, errors = refusal("--data-dir", str(data))
     assert status == 1
     assert (
         f"metadata in '{file.parent}': metadata, byte 6: format 99 is newer than" in errors.splitlines()[-1]
     )
-    assert file.read_bytes() == octets
+    assert file.read_bytes() == raw

@@ -48,13 +48,13 @@ def heard(connected: tuple[socket.socket, bytes]) -> tuple[int, float, float]:
     connection, frame = connected
     connection.settimeout(WAIT_S)
     before = last = time.monotonic()
-    octets, silence = b"", 0.0
+    raw, silence = b"", 0.0
     while data := connection.recv(65_536):
-        octets += data
+        raw += data
         now = time.monotonic()
         silence, last = max(silence, now - last), now
-    assert octets.replace(frame, b"") == b""
-    return len(octets) // len(frame), silence, last - before
+    assert raw.replace(frame, b"") == b""
+    return len(raw) // len(frame), silence, last - before
 
 
 @pytest.mark.parametrize("protocol", [amqp, stream])

@@ -78,12 +78,12 @@ async def ask(where: tuple[str, int]) -> bytes:
     return line
 
 
-@pytest.mark.parametrize("octets", [b"", b"G", HALF, b"\r\n\r\n", b"GET / HTTP/1.1\r\nx: "])
-def test_an_incomplete_request_times_out(octets: bytes) -> None:
+@pytest.mark.parametrize("data", [b"", b"G", HALF, b"\r\n\r\n", b"GET / HTTP/1.1\r\nx: "])
+def test_an_incomplete_request_times_out(data: bytes) -> None:
     async def work() -> None:
         async with port() as where:
             reader, writer = await asyncio.open_connection(*where)
-            writer.write(octets)
+            writer.write(data)
             answer = await reader.read()
             assert answer == b"" or answer.startswith(b"HTTP/1.1 408 ")
             writer.close()

@@ -69,12 +69,12 @@ def test_properties_and_headers_are_returned_as_they_were_published(client: Http
     ]  # fmt: skip
 
 
-def test_octets_that_are_no_text_are_base64(client: HttpClient, queue: str) -> None:
-    octets = base64.b64encode(b"\x00\xff").decode()
-    client.ask(DEFAULT, message(queue, octets, "base64"))
+def test_bytes_that_are_no_text_are_base64(client: HttpClient, queue: str) -> None:
+    data = base64.b64encode(b"\x00\xff").decode()
+    client.ask(DEFAULT, message(queue, data, "base64"))
     client.ask(DEFAULT, message(queue, "wörter"))
     shown = [(entry["payload"], entry["payload_encoding"]) for entry in got(client)]
-    assert shown == [(octets, "base64"), ("wörter", "string")]
+    assert shown == [(data, "base64"), ("wörter", "string")]
     assert got(client, encoding="base64")[1]["payload"] == base64.b64encode("wörter".encode()).decode()
     cut = got(client, truncate=1)
     assert [(entry["payload"], entry["payload_bytes"]) for entry in cut] == [("\x00", 2), ("w", 7)]

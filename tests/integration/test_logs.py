@@ -81,11 +81,11 @@ def test_a_renamed_log_file_is_reopened(tmp_path: Path) -> None:
     assert "ready" in (tmp_path / "warren.log.1").read_text()
 
 
-def _drop(port: int, octets: bytes) -> None:
+def _drop(port: int, data: bytes) -> None:
     """Send data, wait for an answer or the end, and disconnect without closing."""
     with socket.create_connection(("127.0.0.1", port), timeout=HEARD_S) as client:
-        client.sendall(octets)
-        if len(octets) >= 8:
+        client.sendall(data)
+        if len(data) >= 8:
             client.recv(1)
 
 

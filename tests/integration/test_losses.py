@@ -52,17 +52,17 @@ def victim(tmp_path: Path, kind: str) -> Path:
 
 
 def damage(path: Path, how: str) -> None:
-    octets = bytearray(path.read_bytes())
-    middle = octets.index(b"020" + bytes(100))
+    data = bytearray(path.read_bytes())
+    middle = data.index(b"020" + bytes(100))
     if how == "deleted":
         path.unlink()
     elif how == "cut short":
-        path.write_bytes(octets[:middle])
+        path.write_bytes(data[:middle])
     elif how == "zeroed":
-        path.write_bytes(octets[:middle] + bytes(len(octets) - middle))
+        path.write_bytes(data[:middle] + bytes(len(data) - middle))
     else:
-        octets[middle] ^= 1
-        path.write_bytes(octets)
+        data[middle] ^= 1
+        path.write_bytes(data)
 
 
 def count_of(node: BrokerProcess, kind: str) -> int:

@@ -147,9 +147,9 @@ def test_a_damaged_file_is_reported_and_skipped_only_on_request(tmp_path: Path) 
     with broker("--data-dir", str(data)) as started:
         assert started.stop() == 0
     file = data / "metadata" / "metadata"
-    octets = bytearray(file.read_bytes())
-    octets[octets.index(b"PutUser")] ^= 1
-    file.write_bytes(octets)
+    raw = bytearray(file.read_bytes())
+    raw[raw.index(b"PutUser")] ^= 1
+    file.write_bytes(raw)
     status, errors = refusal("--data-dir", str(data))
     assert status == 1
     assert "a record is damaged" in errors.splitlines()[-1]

@@ -77,8 +77,8 @@ def is_filled(one: BrokerProcess) -> None:
 
 def cut_before(file: Path, text: bytes) -> None:
     """Truncate the journal before the first record that contains `text`."""
-    octets = file.read_bytes()
-    file.write_bytes(octets[: octets.index(text) - 8])
+    data = file.read_bytes()
+    file.write_bytes(data[: data.index(text) - 8])
 
 
 @pytest.mark.parametrize(

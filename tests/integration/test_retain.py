@@ -202,7 +202,7 @@ def test_a_retention_is_an_age_or_a_size(node: BrokerProcess, value: object) -> 
         {"pattern": "^wrong$", "definition": {"retain": value}, "apply-to": "queues"},
     )
     assert answer.status == 400
-    assert "is not a valid retention: an age as 7D, or octets" in answer.value["reason"]
+    assert "is not a valid retention: an age as 7D, or bytes" in answer.value["reason"]
 
 
 def test_confirmed_messages_are_retained_after_a_kill(tmp_path: Path) -> None:

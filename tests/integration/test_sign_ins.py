@@ -83,9 +83,9 @@ def test_a_damaged_session_file_ends_all_sessions_and_does_not_prevent_the_start
         cookie = signed_in(node)
         assert node.stop() == 0
     file = tmp_path / "sessions"
-    octets = bytearray(file.read_bytes())
-    octets[60] ^= 1
-    file.write_bytes(octets)
+    data = bytearray(file.read_bytes())
+    data[60] ^= 1
+    file.write_bytes(data)
     with started(tmp_path) as node:
         said = f"cannot read {file}: it is damaged; kept as 'sessions.unreadable'"
         assert any(said in line for line in node.lines)
@@ -94,7 +94,7 @@ def test_a_damaged_session_file_ends_all_sessions_and_does_not_prevent_the_start
         assert node.stop() == 0
     with started(tmp_path) as node:
         assert who(node, cookie) == "guest"
-    assert (tmp_path / "sessions.unreadable").read_bytes() == octets
+    assert (tmp_path / "sessions.unreadable").read_bytes() == data
 
 
 def test_a_session_file_of_a_newer_format_is_reported_and_kept(tmp_path: Path) -> None:

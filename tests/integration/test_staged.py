@@ -62,8 +62,8 @@ def may_write_keys(client: HttpClient, pattern: str) -> None:
 def test_staged_rows_are_published_by_the_commit_and_not_before(client: HttpClient, channel: Any) -> None:
     staged = job(client)
     answer = staged.stage(0, 0, bodies(texts(600, "a"), "q"))
-    octets = sum(map(len, texts(600, "a")))
-    assert (answer.status, answer.value) == (200, {"rows": 600, "bytes": octets, "octets": octets})
+    byte_count = sum(map(len, texts(600, "a")))
+    assert (answer.status, answer.value) == (200, {"rows": 600, "bytes": byte_count, "octets": byte_count})
     staged.stage(0, 1, bodies(texts(5, "b"), "q"))
     assert count(channel) == 0
     [batch] = client.get("/warren/staged")
@@ -139,7 +139,7 @@ def test_an_empty_batch_is_committed(client: HttpClient, channel: Any) -> None:
 
 def test_columns_become_properties(client: HttpClient, channel: Any) -> None:
     now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    octets = stream(
+    data = stream(
         {
             "body": ["text"], "routing_key": ["q"], "message_id": ["m"], "correlation_id": ["c"],
             "content_type": ["text/plain"], "content_encoding": ["utf-8"], "type": ["t"], "app_id": ["a"],
@@ -151,7 +151,7 @@ def test_columns_become_properties(client: HttpClient, channel: Any) -> None:
         }
     )  # fmt: skip
     staged = job(client, query="columns")
-    assert staged.stage(0, 0, octets).status == 200
+    assert staged.stage(0, 0, data).status == 200
     assert staged.commit(0, 0).status == 200
     _, found, body = channel.basic_get("q", auto_ack=True)
     assert body == b"text"
@@ -163,11 +163,9 @@ def test_columns_become_properties(client: HttpClient, channel: Any) -> None:
 
 
 def test_rows_are_persistent_and_headers_are_strings_by_default(client: HttpClient, channel: Any) -> None:
-    octets = stream(
-        {"body": [b"1", b"2"], "routing_key": ["q", "q"], "headers": [[("a", "b")], None]}, SCHEMA
-    )
+    data = stream({"body": [b"1", b"2"], "routing_key": ["q", "q"], "headers": [[("a", "b")], None]}, SCHEMA)
     staged = job(client, query="headers")
-    assert staged.stage(0, 0, octets).status == 200
+    assert staged.stage(0, 0, data).status == 200
     assert staged.commit(0, 0).status == 200
     found = [channel.basic_get("q", auto_ack=True)[1] for _ in range(2)]
     assert [(each.delivery_mode, each.headers) for each in found] == [(2, {"a": "b"}), (2, None)]
@@ -205,7 +203,7 @@ def test_an_invalid_row_is_refused_with_its_number_and_column(
 
 
 @pytest.mark.parametrize(
-    ("octets", "reason"),
+    ("data", "reason"),
     [
         (b"", "the stream ends before its end"),
         (b"no stream at all", "this is no Arrow IPC stream"),
@@ -216,10 +214,10 @@ def test_an_invalid_row_is_refused_with_its_number_and_column(
         (stream({"body": pa.array([b"a"]).dictionary_encode()}), "column 'body' cannot be dictionary"),
     ],
 )
-def test_octets_that_are_no_stream_are_refused(
-    client: HttpClient, channel: Any, octets: bytes, reason: str
+def test_bytes_that_are_no_stream_are_refused(
+    client: HttpClient, channel: Any, data: bytes, reason: str
 ) -> None:
-    answer = job(client, query="octets").stage(0, 0, octets)
+    answer = job(client, query="octets").stage(0, 0, data)
     assert answer.status == 400
     assert str(answer.reason).startswith(reason)
 
@@ -230,9 +228,9 @@ def test_a_batch_that_would_be_too_large_in_memory_is_refused(client: HttpClient
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
-    octets = sink.getvalue().to_pybytes()
-    assert len(octets) < 100_000
-    answer = job(client, query="bomb").stage(0, 0, octets)
+    data = sink.getvalue().to_pybytes()
+    assert len(data) < 100_000
+    answer = job(client, query="bomb").stage(0, 0, data)
     assert answer.status == 400
     assert "uncompressed: no more than" in str(answer.reason)
 
@@ -254,8 +252,8 @@ def test_rows_are_routed_like_published_messages(client: HttpClient, channel: An
         channel.queue_bind(queue, "amq.topic", f"{queue}.#")
     channel.queue_bind("other", "amq.topic", "q.x")
     staged = job(client, "amq.topic", "routed")
-    octets = stream({"body": [b"1", b"2", b"3"], "routing_key": ["q.x", "other", "nowhere"]})
-    assert staged.stage(0, 0, octets).status == 200
+    data = stream({"body": [b"1", b"2", b"3"], "routing_key": ["q.x", "other", "nowhere"]})
+    assert staged.stage(0, 0, data).status == 200
     assert staged.commit(0, 0).value == {"state": "committed", "rows": 3, "unroutable": 1}
     assert (taken(channel), taken(channel, "other")) == ([b"1"], [b"1", b"2"])
 
@@ -266,8 +264,8 @@ def test_unroutable_mandatory_rows_are_not_staged(client: HttpClient, channel: A
     assert (answer.status, answer.reason) == (400, "no queue 'nowhere' in vhost 'staged'")
     channel.queue_bind("q", "amq.topic", "q.#")
     staged = job(client, "amq.topic", "mandatory")
-    octets = stream({"body": [b"1", b"2"], "routing_key": ["q.x", "nowhere"]})
-    answer = staged.stage(0, 0, octets, mandatory="true")
+    data = stream({"body": [b"1", b"2"], "routing_key": ["q.x", "nowhere"]})
+    answer = staged.stage(0, 0, data, mandatory="true")
     reason = "no queue takes messages to exchange 'amq.topic' with routing key 'nowhere'"
     assert (answer.status, answer.reason) == (400, reason)
     assert client.get("/warren/staged") == []
@@ -487,8 +485,8 @@ def test_streams_receive_each_row_once_alone_and_beside_queues(
     unlike = {"body": pa.array(texts(300, "u"), pa.binary()), "message_id": [f"{n}" for n in range(300)]}
     for exchange, query in (("one", "streamed"), ("both", "mixed")):
         staged = job(client, exchange, query)
-        for batch, octets in enumerate((bodies(equal, ""), stream(unlike), bodies([b"end"], ""))):
-            assert staged.stage(batch, 0, octets).status == 200
+        for batch, data in enumerate((bodies(equal, ""), stream(unlike), bodies([b"end"], ""))):
+            assert staged.stage(batch, 0, data).status == 200
             for state in ("committed", "already committed"):
                 assert staged.commit(batch, 0).value["state"] == state
     wanted = [*equal, *texts(300, "u"), b"end"]

@@ -96,10 +96,10 @@ def check(node: BrokerProcess, batches: int, count: int, told: str) -> None:
         assert found == wanted, name
 
 
-def dies(node: BrokerProcess, batch: int, octets: bytes, *, exchange: str = "amq.fanout") -> bool:
+def dies(node: BrokerProcess, batch: int, data: bytes, *, exchange: str = "amq.fanout") -> bool:
     """Commit `batch`; returns whether `node` was killed, without an answer to the commit."""
     job = StagedQuery(HttpClient(node), "query", exchange)
-    assert job.stage(batch, 0, octets).status == 200
+    assert job.stage(batch, 0, data).status == 200
     with suppress(OSError, http.client.HTTPException):
         assert job.commit(batch, 0).value["state"] == "committed"
         return False

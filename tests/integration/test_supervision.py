@@ -327,10 +327,10 @@ def test_a_slow_disk_delays_confirms_and_nothing_else(tmp_path: Path, config: Pa
 
 def made_newer(segment: Path) -> None:
     """Change the format version of `segment` to that of a later release."""
-    octets = bytearray(segment.read_bytes())
-    octets[6:8] = (9).to_bytes(2, "big")
-    octets[20:24] = checksum(bytes(octets[:20])).to_bytes(4, "big")
-    segment.write_bytes(octets)
+    data = bytearray(segment.read_bytes())
+    data[6:8] = (9).to_bytes(2, "big")
+    data[20:24] = checksum(bytes(data[:20])).to_bytes(4, "big")
+    segment.write_bytes(data)
 
 
 def test_a_store_that_cannot_be_opened_is_reported_and_the_other_vhosts_continue(
@@ -365,9 +365,9 @@ def test_damage_is_reported_and_the_readable_messages_recovered(tmp_path: Path, 
             channel.basic_publish("", "q", body, PERSISTENT)
         end(node)
     segment = folder(tmp_path, "a") / "00000001.segment"
-    octets = bytearray(segment.read_bytes())
-    octets[octets.index(b"damaged")] ^= 1
-    segment.write_bytes(octets)
+    data = bytearray(segment.read_bytes())
+    data[data.index(b"damaged")] ^= 1
+    segment.write_bytes(data)
     with started(tmp_path, config) as node:
         [line] = [line for line in node.lines if "vhost 'a' is running without its damaged data" in line]
         assert "00000001.segment, byte " in line

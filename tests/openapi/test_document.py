@@ -48,7 +48,7 @@ OPERATIONS = [
 
 @schemathesis.serializer("application/vnd.apache.arrow.stream")
 def as_it_is(_: Any, value: Any) -> bytes:
-    """Octets of any kind, which are hardly ever Arrow's."""
+    """Bytes of any kind, which are hardly ever Arrow's."""
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
 
 

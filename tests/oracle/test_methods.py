@@ -75,19 +75,19 @@ def ours(payload: bytes) -> str:
 
 
 def payloads(random: Random) -> list[bytes]:
-    """Methods that are sound, cut short, too long, and damaged in an octet."""
+    """Methods that are sound, cut short, too long, and damaged in a byte."""
     whole = [
         method(**{field: sample(random, default) for field, default in method._defaults}).encode()
         for method in METHODS.values()
         for _ in range(8)
     ]
-    cut = [octets[: random.randint(4, len(octets))] for octets in whole]
-    longer = [octets + random.randbytes(random.randint(1, 3)) for octets in whole]
+    cut = [data[: random.randint(4, len(data))] for data in whole]
+    longer = [data + random.randbytes(random.randint(1, 3)) for data in whole]
     damaged = []
-    for octets in whole * 3:
-        changed = bytearray(octets + b"\0")
+    for data in whole * 3:
+        changed = bytearray(data + b"\0")
         changed[random.randrange(4, len(changed))] = random.choice(b"\x00\x01\x03\x7f\x80\xc3\xff")
-        damaged.append(bytes(changed[: len(octets)]))
+        damaged.append(bytes(changed[: len(data)]))
     return whole + cut + longer + damaged
 
 

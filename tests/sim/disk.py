@@ -28,14 +28,14 @@ class File:
         # Whole sectors or parts of them, in the order of writing: (at, bytes).
         self.unsynced: list[tuple[int, bytes]] = []
 
-    def write(self, at: int, octets: bytes) -> None:
-        end = at + len(octets)
+    def write(self, at: int, data: bytes) -> None:
+        end = at + len(data)
         if end > len(self.current):
             self.current.extend(bytes(end - len(self.current)))
-        self.current[at:end] = octets
+        self.current[at:end] = data
         begins = [at, *range(at - at % SECTOR + SECTOR, end, SECTOR)]
         for begin, behind in pairwise([*begins, end]):
-            self.unsynced.append((begin, octets[begin - at : behind - at]))
+            self.unsynced.append((begin, data[begin - at : behind - at]))
 
     def sync(self) -> None:
         if self.unsynced:
@@ -46,13 +46,13 @@ class File:
         """Apply any part of the unsynced writes, in any order."""
         kept = [piece for piece in self.unsynced if chance.random() < 0.5]
         chance.shuffle(kept)
-        for at, octets in kept:
+        for at, data in kept:
             if chance.random() < 0.1:
-                octets = octets[: chance.randrange(len(octets) + 1)]
-            end = at + len(octets)
+                data = data[: chance.randrange(len(data) + 1)]
+            end = at + len(data)
             if end > len(self.synced):
                 self.synced.extend(bytes(end - len(self.synced)))
-            self.synced[at:end] = octets
+            self.synced[at:end] = data
         self.current = bytearray(self.synced)
         self.unsynced = []
 
@@ -91,8 +91,8 @@ class SimulatedDisk:
         for step in steps:
             self._do(step)
 
-    def note(self, name: str, at: int, octets: bytes) -> None:
-        self._do(WriteFile(name, at, [octets]))
+    def note(self, name: str, at: int, data: bytes) -> None:
+        self._do(WriteFile(name, at, [data]))
 
     def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
         assert self._done is None, "one job at a time"
@@ -141,8 +141,8 @@ class SimulatedDisk:
 
     def flip_bit(self, name: str, at: int) -> None:
         """Damage synced data."""
-        for octets in (self.files[name].current, self.files[name].synced):
-            octets[at] ^= 1 << self._chance.randrange(8)
+        for data in (self.files[name].current, self.files[name].synced):
+            data[at] ^= 1 << self._chance.randrange(8)
 
     def _do(self, step: DiskStep) -> None:
         if self.fault is not None and isinstance(step, self.fault[0]):

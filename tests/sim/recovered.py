@@ -15,5 +15,5 @@ def messages_in(recovered: RecoveredStore, queue: int, level: int = 0) -> list[t
         for position, location in zip(found.positions.numbers(), found.locations.numbers(), strict=True)
     ]
     messages = [(position, message) for position, message in read if message is not None]
-    assert found.octets == sum(message.body_size for _, message in messages)
+    assert found.byte_count == sum(message.body_size for _, message in messages)
     return messages

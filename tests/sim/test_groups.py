@@ -68,7 +68,7 @@ class Simulation:
 
     def open(self) -> RecoveredStore:
         world = RecoveryDependencies(
-            random_octets=self.chance.randbytes, has_queue=lambda _: True, progress=lambda *_: None
+            random_bytes=self.chance.randbytes, has_queue=lambda _: True, progress=lambda *_: None
         )
         return open_store(self.disk, Port(), world)
 

@@ -129,7 +129,7 @@ class Simulation:
         self.metadata.history = self.history
         world = JournalDependencies(
             now=lambda: self.now,
-            random_octets=self.chance.randbytes,
+            random_bytes=self.chance.randbytes,
             make_future=self.make_future,
             report=self.failures.append,
         )
@@ -246,7 +246,15 @@ def described(metadata: Metadata) -> dict[str, object]:
 
 def lease(id: str, queue: str) -> LeaseRecord:
     return LeaseRecord(
-        id=id, queue=queue, user="u", key=id, places=(0, 2), messages=2, octets=9, granted_at=1, expires_at=5
+        id=id,
+        queue=queue,
+        user="u",
+        key=id,
+        places=(0, 2),
+        messages=2,
+        byte_count=9,
+        granted_at=1,
+        expires_at=5,
     )
 
 
@@ -405,11 +413,11 @@ def test_damage_is_reported_with_its_place_and_the_rest_is_kept() -> None:
     for command in (PutVhost(name="v"), DeclareQueue(vhost="v", name="q", durable=True), PutVhost(name="w")):
         Proposed(simulation, command)
         simulation.disk.advance()
-    octets = bytes(simulation.disk.files["metadata"].current)
-    simulation.disk.flip_bit("metadata", octets.index(b"DeclareQueue"))
+    data = bytes(simulation.disk.files["metadata"].current)
+    simulation.disk.flip_bit("metadata", data.index(b"DeclareQueue"))
     metadata = Metadata()
     damage = recover(simulation.disk, metadata).damage
-    at = octets.index(b"DeclareQueue") - 14
+    at = data.index(b"DeclareQueue") - 14
     assert [str(error) for error in damage] == [f"metadata, byte {at}: a record is damaged"]
     assert list(metadata.vhosts.by_name) == ["v", "w"]
 

@@ -34,10 +34,10 @@ def begun() -> Simulation:
     return simulation
 
 
-def put(simulation: Simulation, octets: bytes, name: str = NAME) -> None:
+def put(simulation: Simulation, data: bytes, name: str = NAME) -> None:
     file = File(0)
-    file.current = bytearray(octets)
-    file.synced = bytearray(octets)
+    file.current = bytearray(data)
+    file.synced = bytearray(data)
     simulation.disk.files[name] = file
 
 
@@ -45,7 +45,7 @@ def told(simulation: Simulation) -> RecoveredLog:
     return recover(simulation.disk, Metadata())
 
 
-def octets_of(simulation: Simulation, name: str = NAME) -> bytes:
+def bytes_of(simulation: Simulation, name: str = NAME) -> bytes:
     return bytes(simulation.disk.files[name].current)
 
 
@@ -63,7 +63,7 @@ def test_an_end_that_is_lost_is_noticed_at_every_octet(end: str, filling: str) -
         simulation.disk.advance()
     else:
         simulation.disk.lose_power()
-    whole = octets_of(simulation)
+    whole = bytes_of(simulation)
     found = told(simulation)
     assert (found.damage, found.loss) == ([], None)
     noise = random.Random(0)
@@ -93,7 +93,7 @@ def test_what_is_torn_behind_the_last_answer_is_no_loss() -> None:
     Proposed(simulation, DeclareQueue(vhost="v", name="b", durable=True))
     simulation.disk.advance(1)
     simulation.disk.die()
-    whole, end = octets_of(simulation), told(simulation).end
+    whole, end = bytes_of(simulation), told(simulation).end
     assert end > answered
     for at in range(answered, end):
         put(simulation, whole[:at] + bytes(len(whole) - at))
@@ -112,15 +112,15 @@ def test_a_missing_file_is_noticed() -> None:
 
 def test_an_older_copy_is_noticed_whichever_file_it_is_of() -> None:
     simulation = begun()
-    copies = [octets_of(simulation)]
+    copies = [bytes_of(simulation)]
     for name in "abc":
         declared(simulation, name)
-        copies.append(octets_of(simulation))
+        copies.append(bytes_of(simulation))
     simulation.journal.close(lambda: None)
     simulation.disk.advance()
     simulation.open()
     simulation.journal.begin()
-    whole = octets_of(simulation)
+    whole = bytes_of(simulation)
     for copy in copies:
         put(simulation, copy)
         assert "this is an older file, generation 1 of the log" in str(told(simulation).loss)
@@ -130,7 +130,7 @@ def test_an_older_copy_is_noticed_whichever_file_it_is_of() -> None:
 
 def test_an_older_copy_of_the_file_in_use_is_noticed() -> None:
     simulation = begun()
-    copy = octets_of(simulation)
+    copy = bytes_of(simulation)
     declared(simulation, "a")
     put(simulation, copy)
     assert "the log ends here" in str(told(simulation).loss)
@@ -138,7 +138,7 @@ def test_an_older_copy_of_the_file_in_use_is_noticed() -> None:
 
 def test_the_file_of_another_log_is_noticed() -> None:
     one, other = begun(), Simulation(1)
-    put(one, octets_of(other))
+    put(one, bytes_of(other))
     loss = told(one).loss
     assert loss is not None
     assert "the file belongs to another log" in str(loss)
@@ -161,9 +161,9 @@ def test_without_the_mark_nobody_knows_and_that_is_told(damage: str) -> None:
 def test_one_damaged_slot_of_the_mark_is_no_loss(slot: int) -> None:
     simulation = begun()
     declared(simulation, "a", "b")
-    octets = bytearray(octets_of(simulation, MARK))
-    octets[slot + 20] ^= 1
-    put(simulation, bytes(octets), MARK)
+    data = bytearray(bytes_of(simulation, MARK))
+    data[slot + 20] ^= 1
+    put(simulation, bytes(data), MARK)
     assert told(simulation).loss is None
 
 
@@ -217,7 +217,7 @@ def test_a_log_of_an_older_warren_is_taken_as_it_is(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("warren.journal.snapshot.encode_origin", lambda *_: b"")
     monkeypatch.setattr(journal_module, "JOURNAL_LOG_SIZE_MIN", 0)
     simulation.journal.begin()
-    older = octets_of(simulation)
+    older = bytes_of(simulation)
     del simulation.disk.files[MARK]
     found = told(simulation)
     assert (found.version, found.loss) == (4, None)

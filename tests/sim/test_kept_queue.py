@@ -48,7 +48,7 @@ class Simulation:
 
     def opened(self) -> ClassicQueue:
         world = RecoveryDependencies(
-            random_octets=self.chance.randbytes, has_queue=NUMBER.__eq__, progress=lambda *_: None
+            random_bytes=self.chance.randbytes, has_queue=NUMBER.__eq__, progress=lambda *_: None
         )
         recovered = open_store(self.disk, Port(), world)
         assert not recovered.damage

@@ -85,7 +85,7 @@ class Simulation:
 
     def opened(self) -> ClassicQueue:
         world = RecoveryDependencies(
-            random_octets=self.chance.randbytes, has_queue=NUMBER.__eq__, progress=lambda *_: None
+            random_bytes=self.chance.randbytes, has_queue=NUMBER.__eq__, progress=lambda *_: None
         )
         self.port = Port()
         recovered = open_store(self.disk, self.port, world)
@@ -288,8 +288,8 @@ class Simulation:
             self.queue.requeue(delivery)
         assert self.queue.message_count == len(order)
         held = [len(self.bodies[number]) for number in self.handed_out if number in held]
-        assert (self.queue.unacked_count, self.queue.unacked_octets) == (len(held), sum(held))
-        assert self.queue.ready_octets == sum(len(self.bodies[number]) for number in ready)
+        assert (self.queue.unacked_count, self.queue.unacked_bytes) == (len(held), sum(held))
+        assert self.queue.ready_bytes == sum(len(self.bodies[number]) for number in ready)
 
     def run(self) -> None:
         actions = [self.publish] * 6 + [self.get] * 3 + [self.settle] * 3 + [self.commit] * 2
@@ -337,7 +337,7 @@ def test_a_queue_that_pages_hands_out_what_it_was_given_and_leaves_nothing_behin
         simulation.queue.acknowledge(delivery)
     for delivery in simulation.taken:
         simulation.queue.release(delivery)
-    assert (simulation.queue.unacked_count, simulation.queue.unacked_octets) == (0, 0)
+    assert (simulation.queue.unacked_count, simulation.queue.unacked_bytes) == (0, 0)
     simulation.settle_disks()
     simulation.stores.maintain()
     assert not simulation.stores.paging

@@ -107,14 +107,14 @@ class Run:
         self.port = Port()
         self.reported: list[OSError | StoreFileError] = []
         files = StreamLogDependencies(
-            disk=self.disk, random_octets=self.chance.randbytes, report=self.reported.append
+            disk=self.disk, random_bytes=self.chance.randbytes, report=self.reported.append
         )
         opened = open_streams(files, self.port, lambda number: number in STREAMS)
         self.damage = opened.damage
         self.store = opened.store
         for number in STREAMS:
             self.log(number).retention = Retention(
-                octets_max=self.chance.choice([None, 8_000]), segment_size=SEGMENT_SIZE
+                bytes_max=self.chance.choice([None, 8_000]), segment_size=SEGMENT_SIZE
             )
 
     def log(self, number: int) -> StreamLog:

@@ -14,7 +14,7 @@ RELAY_S_MAX = 10
 
 
 class Relay:
-    """Listens on a port of its own, and passes octets on to another."""
+    """Listens on a port of its own, and passes bytes on to another."""
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -65,10 +65,10 @@ class Relay:
             with contextlib.suppress(OSError):
                 while True:
                     for one in select.select([near, far], [], [])[0]:
-                        octets = one.recv(PIECE)
-                        if not octets:
+                        data = one.recv(PIECE)
+                        if not data:
                             raise OSError
-                        others[one].sendall(octets)
+                        others[one].sendall(data)
             with self._lock:
                 self._open -= others.keys()
             for one in others:

@@ -49,9 +49,9 @@ class Terminal:
         printed = b""
         while text.encode() not in printed:
             is_there, _, _ = select.select([self.process.stdout], [], [], deadline - time.monotonic())
-            octets = os.read(self.process.stdout.fileno(), 65_536) if is_there else b""
-            assert octets, f"{printed!r} has no {text!r}; {self._said.read_text()}"
-            printed += octets
+            data = os.read(self.process.stdout.fileno(), 65_536) if is_there else b""
+            assert data, f"{printed!r} has no {text!r}; {self._said.read_text()}"
+            printed += data
         return printed.decode()
 
     def interrupt(self) -> tuple[int, str]:

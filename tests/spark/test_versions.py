@@ -150,7 +150,7 @@ def test_batches_have_a_size_or_are_refused(
     with refused(BATCHES, NO_SIZE, *limit):
         sizes = to_parquet(reading(spark, warren, "versions-sized", **limit), tmp_path)
         assert sum(sizes) == 100
-        # By octets, about: a message is more than its body.
+        # By bytes, about: a message is more than its body.
         assert max(sizes) <= 40
         assert len(sizes) >= 3
 

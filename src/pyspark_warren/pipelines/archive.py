@@ -53,10 +53,15 @@ class ArchiveProgress:
     batch: int
     rows: int
     files: int
-    octets: int
+    bytes: int
     # Version of the Delta table after the commit.
     version: int | None
     seconds: float
+
+    @property
+    def octets(self) -> int:
+        """Deprecated: use `bytes`."""
+        return self.bytes
 
 
 ArchiveListener = Callable[[ArchiveProgress], None]
@@ -145,7 +150,7 @@ class _Archiver:
         told = {
             "rows": sum(one.rows for one in written.files),
             "files": len(written.files),
-            "octets": sum(one.size_bytes for one in written.files),
+            "bytes": sum(one.size_bytes for one in written.files),
         }
         self._tell("written", number, begun, **told)
         version = self._lake.commit(batch, written)
@@ -153,7 +158,7 @@ class _Archiver:
 
     def _tell(self, stage: str, number: int, begun: float, **told: Any) -> None:
         if self._progress is not None:
-            known = {"rows": 0, "files": 0, "octets": 0, "version": None} | told
+            known = {"rows": 0, "files": 0, "bytes": 0, "version": None} | told
             seconds = round(time.monotonic() - begun, 3)
             self._progress(ArchiveProgress(stage=stage, batch=number, seconds=seconds, **known))
 

@@ -54,12 +54,12 @@ SAMPLES = 5
 VERSION = 1
 USER_IDS = ("check", "keep", "drop")
 _ID = "_id"
-_OCTETS = "_octets"
+_BYTES = "_octets"
 _TAKEN = "_taken"
 _FOREIGN = "_foreign"
 _INDEX = (
     f"{FILE} string, {ROW} bigint, queue string, offset bigint, exchange string, {_TAKEN} timestamp, "
-    f"{_OCTETS} int, {_FOREIGN} boolean, {_ID} bigint"
+    f"{_BYTES} int, {_FOREIGN} boolean, {_ID} bigint"
 )
 # monotonically_increasing_id() has the number of the partition above this bit.
 _PARTITION_SHIFT = 33
@@ -71,7 +71,7 @@ class ReplayResult:
 
     name: str
     rows: int
-    octets: int
+    bytes: int
     # Number of messages for each exchange.
     exchanges: dict[str, int]
     # Times of receipt of the first and the last message, ISO 8601.
@@ -82,6 +82,11 @@ class ReplayResult:
     sent: int
     sent_before: int
     samples: list[dict[str, Any]]
+
+    @property
+    def octets(self) -> int:
+        """Deprecated: use `bytes`."""
+        return self.bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +211,7 @@ class _ReplayPlan:
                 f"{facts['foreign']} of the messages have a user_id other than {broker.target.user!r}, which "
                 "the broker refuses: use user_ids='drop' to remove it, or 'keep' to publish it anyway"
             )
-        size = min(size, max(1, BATCH_BYTES * facts["rows"] // max(1, facts["octets"])))
+        size = min(size, max(1, BATCH_BYTES * facts["rows"] // max(1, facts["bytes"])))
         self._known = self._sent | facts | {
             "v": VERSION, "id": uuid4().hex, "version": snapshot.version, "batches": snapshot.batches,
             "size": size, "done": 0,
@@ -295,7 +300,7 @@ def _numbered(rows: "DataFrame", broker: BrokerOptions, exchange: str | None) ->
     user = broker.target.user
     places = rows.select(
         FILE, ROW, "queue", "offset", target.alias("exchange"), taken.alias(_TAKEN),
-        expr("coalesce(length(body), 0)").alias(_OCTETS),
+        expr("coalesce(length(body), 0)").alias(_BYTES),
         coalesce(col("user_id") != user, lit(False)).alias(_FOREIGN),
     )  # fmt: skip
     return places.orderBy(_TAKEN, "queue", "offset", FILE, ROW).withColumn(_ID, monotonically_increasing_id())
@@ -306,12 +311,12 @@ def _facts(rows: "DataFrame") -> dict[str, Any]:
     from pyspark.sql.functions import expr
 
     found = rows.groupBy("exchange").agg(
-        expr("count(*) as rows"), expr(f"sum({_OCTETS}) as octets"), expr(f"count_if({_FOREIGN}) as foreign"),
+        expr("count(*) as rows"), expr(f"sum({_BYTES}) as bytes"), expr(f"count_if({_FOREIGN}) as foreign"),
         expr(f"unix_micros(min({_TAKEN})) as first"), expr(f"unix_micros(max({_TAKEN})) as last"),
     ).collect()  # fmt: skip
     return {
         "rows": sum(one["rows"] for one in found),
-        "octets": sum(one["octets"] for one in found),
+        "bytes": sum(one["bytes"] for one in found),
         "foreign": sum(one["foreign"] for one in found),
         "exchanges": {one["exchange"]: one["rows"] for one in found},
         "first": min((one["first"] for one in found if one["first"] is not None), default=None),
@@ -334,7 +339,7 @@ def _result(name: str, facts: Mapping[str, Any], size: int, samples: list[dict[s
     return ReplayResult(
         name=name,
         rows=facts["rows"],
-        octets=facts["octets"],
+        bytes=facts["bytes"],
         exchanges=facts["exchanges"],
         first=_iso(facts["first"]),
         last=_iso(facts["last"]),

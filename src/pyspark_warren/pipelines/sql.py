@@ -2,7 +2,7 @@
 
 A query names tables as `queue.orders` and `stream.events`; other names than identifiers are quoted, as in
 queue.`orders.new` and lake.`./lake/orders`. Each table becomes a temporary view of its messages, with `body`
-as text, and with the body as binary in `octets`.
+as text, and with the body as binary in `data`.
 """
 
 import re

@@ -29,8 +29,8 @@ class CredentialCache(Generic[Value]):
         """The keyed digest of `parts`."""
         digest = blake2b(key=self._key, digest_size=32)
         for part in parts:
-            octets = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
-            digest.update(len(octets).to_bytes(4, "big") + octets)
+            data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
+            digest.update(len(data).to_bytes(4, "big") + data)
         return digest.digest()
 
     def get(self, user: str, digest: bytes, now: int) -> Value | None:

@@ -182,14 +182,14 @@ def substitute_distinguished_name(template: str, values: Mapping[str, str]) -> s
 
 def escaped_value(value: str) -> str:
     """`value` escaped for use in a distinguished name (RFC 4514 §2.4)."""
-    octets = []
+    data = []
     for place, character in enumerate(value):
         is_edge = character == " " and place in (0, len(value) - 1)
         if character in _SPECIAL or is_edge or ord(character) < 0x20:
-            octets.append(f"\\{ord(character):02x}")
+            data.append(f"\\{ord(character):02x}")
         else:
-            octets.append(character)
-    return "".join(octets)
+            data.append(character)
+    return "".join(data)
 
 
 def parse_distinguished_name(name: str) -> DistinguishedName:

@@ -6,7 +6,7 @@ A malformed response has an error of its own, as in RabbitMQ (3.10.8, measured).
 from collections.abc import Callable
 
 from warren.errors import AmqpError, AmqpSyntaxError
-from warren.wire.erlang import octets_printed
+from warren.wire.erlang import bytes_printed
 from warren.wire.table import decode_table
 
 PLAIN = "PLAIN"
@@ -20,7 +20,7 @@ def _plain(response: bytes) -> tuple[str, str]:
     # RFC 4616 without an authorisation identity: NUL user NUL password.
     parts = response.split(_NUL)
     if len(parts) != 3 or parts[0]:
-        raise AmqpSyntaxError(f"response {octets_printed(response)} invalid")
+        raise AmqpSyntaxError(f"response {bytes_printed(response)} invalid")
     return _text(parts[1]), _text(parts[2])
 
 
@@ -36,8 +36,8 @@ def _amqplain(response: bytes) -> tuple[str, str]:
     return name, password
 
 
-def _text(octets: bytes) -> str:
-    return octets.decode("utf-8", "surrogateescape")
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
 
 
 # The mechanisms that send a name and a password; with EXTERNAL the certificate names the user.

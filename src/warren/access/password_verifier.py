@@ -31,7 +31,7 @@ class PasswordVerifierDependencies:
 
     thread_pool: ThreadPoolPort
     now: Callable[[], int]
-    random_octets: Callable[[int], bytes]
+    random_bytes: Callable[[int], bytes]
 
 
 class PasswordVerifier:
@@ -43,10 +43,10 @@ class PasswordVerifier:
         self._metadata = metadata
         self._dependencies = dependencies
         # The hash that is compared if the user does not exist, so that the refusal takes as long.
-        self._decoy = decoy_hash(dependencies.random_octets(DECOY_SIZE))
+        self._decoy = decoy_hash(dependencies.random_bytes(DECOY_SIZE))
         # Passwords verified recently.
         self._cache: CredentialCache[bool] = CredentialCache(
-            dependencies.random_octets(KEY_SIZE), PASSWORD_CACHE_MS
+            dependencies.random_bytes(KEY_SIZE), PASSWORD_CACHE_MS
         )
         # Verifications in progress by digest: concurrent checks of the same credentials share one result.
         self._in_progress: dict[bytes, Future[bool]] = {}
@@ -85,4 +85,4 @@ class PasswordVerifier:
         return None if user is None else user.password
 
     def _digest(self, name: str, password: str, stored: PasswordHash | None) -> bytes:
-        return self._cache.digest(name, stored.octets if stored is not None else b"", password)
+        return self._cache.digest(name, stored.salted_hash if stored is not None else b"", password)

@@ -33,10 +33,10 @@ _SALT_SIZE = 4
 _DIGEST_SIZE = 32
 DECOY_SIZE = SALT_SIZE + _DIGEST_SIZE
 _DIGESTS: Mapping[str, Callable[[bytes], bytes]] = {
-    SHA256: lambda octets: sha256(octets).digest(),
-    SHA512: lambda octets: sha512(octets).digest(),
+    SHA256: lambda data: sha256(data).digest(),
+    SHA512: lambda data: sha512(data).digest(),
     # Only to accept users in definitions exported before RabbitMQ 3.6.
-    "rabbit_password_hashing_md5": lambda octets: md5(octets, usedforsecurity=False).digest(),
+    "rabbit_password_hashing_md5": lambda data: md5(data, usedforsecurity=False).digest(),
 }
 ALGORITHMS = frozenset((ARGON2ID, *_DIGESTS))
 
@@ -44,7 +44,7 @@ ALGORITHMS = frozenset((ARGON2ID, *_DIGESTS))
 def hash_password(password: str, salt: bytes, algorithm: str = ARGON2ID) -> PasswordHash:
     """The hash of `password` to be stored; `salt` must be random."""
     assert len(salt) == SALT_SIZE
-    secret = _octets(password)
+    secret = _utf8(password)
     if algorithm == ARGON2ID:
         hashed = hash_secret(
             secret, salt, ARGON2_PASSES, ARGON2_MEMORY_KIB, 1, hash_len=_DIGEST_SIZE, type=Type.ID
@@ -54,13 +54,13 @@ def hash_password(password: str, salt: bytes, algorithm: str = ARGON2ID) -> Pass
     return PasswordHash(short + _DIGESTS[algorithm](short + secret), algorithm)
 
 
-def decoy_hash(octets: bytes) -> PasswordHash:
+def decoy_hash(data: bytes) -> PasswordHash:
     """A hash that no password matches: comparing with it takes as long as with a real one, making it no time.
 
-    `octets` are its salt and its digest: DECOY_SIZE random bytes.
+    `data` are its salt and its digest: DECOY_SIZE random bytes.
     """
     salt, digest = (
-        b64encode(part).rstrip(b"=").decode("ascii") for part in (octets[:SALT_SIZE], octets[SALT_SIZE:])
+        b64encode(part).rstrip(b"=").decode("ascii") for part in (data[:SALT_SIZE], data[SALT_SIZE:])
     )
     costs = f"m={ARGON2_MEMORY_KIB},t={ARGON2_PASSES},p=1"
     return PasswordHash(f"$argon2id$v={ARGON2_VERSION}${costs}${salt}${digest}".encode("ascii"), ARGON2ID)
@@ -69,12 +69,12 @@ def decoy_hash(octets: bytes) -> PasswordHash:
 def is_password(password: str, stored: PasswordHash) -> bool:
     """True if `stored` is the hash of `password`; a wrong password takes as long as the right one."""
     if stored.algorithm == ARGON2ID:
-        return is_affordable(stored) and _is_argon2_of(_octets(password), stored.octets)
+        return is_affordable(stored) and _is_argon2_of(_utf8(password), stored.salted_hash)
     digest = _DIGESTS.get(stored.algorithm)
-    if digest is None or len(stored.octets) <= _SALT_SIZE:
+    if digest is None or len(stored.salted_hash) <= _SALT_SIZE:
         return False
-    salt = stored.octets[:_SALT_SIZE]
-    return compare_digest(stored.octets[_SALT_SIZE:], digest(salt + _octets(password)))
+    salt = stored.salted_hash[:_SALT_SIZE]
+    return compare_digest(stored.salted_hash[_SALT_SIZE:], digest(salt + _utf8(password)))
 
 
 def is_quick(stored: PasswordHash) -> bool:
@@ -84,10 +84,10 @@ def is_quick(stored: PasswordHash) -> bool:
 
 def is_affordable(stored: PasswordHash) -> bool:
     """False if `stored` is not a valid hash, or verifying it would take too much memory or time."""
-    if stored.algorithm != ARGON2ID or not stored.octets:
+    if stored.algorithm != ARGON2ID or not stored.salted_hash:
         return True
     try:
-        parameters = extract_parameters(stored.octets.decode("ascii"))
+        parameters = extract_parameters(stored.salted_hash.decode("ascii"))
     except (InvalidHashError, ValueError):
         return False
     return (
@@ -105,5 +105,5 @@ def _is_argon2_of(secret: bytes, hashed: bytes) -> bool:
         return False
 
 
-def _octets(password: str) -> bytes:
+def _utf8(password: str) -> bytes:
     return password.encode("utf-8", "surrogateescape")

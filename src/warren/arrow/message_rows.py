@@ -46,7 +46,7 @@ class MessageRows:
         return len(self.offsets)
 
     @property
-    def octets(self) -> int:
+    def byte_count(self) -> int:
         """The total size of the bodies, in bytes."""
         ends = self.ends
         if self.places is None:
@@ -56,7 +56,7 @@ class MessageRows:
     @property
     def memory(self) -> int:
         """Estimated memory until they are sent (bytes): original bodies, Arrow column, and encoded stream."""
-        return 3 * self.octets + self.count * self.row_size
+        return 3 * self.byte_count + self.count * self.row_size
 
     @property
     def row_size(self) -> int:
@@ -92,14 +92,14 @@ class MessageRows:
             places=None if places is None else places[first:end],
         )
 
-    def within(self, octets_max: int) -> "MessageRows":
-        """Return the first rows whose bodies together have at most `octets_max` bytes; at least one row."""
-        if self.octets <= octets_max:
+    def within(self, bytes_max: int) -> "MessageRows":
+        """Return the first rows whose bodies together have at most `bytes_max` bytes; at least one row."""
+        if self.byte_count <= bytes_max:
             return self
-        octets = count = 0
+        byte_count = count = 0
         for place in self.places if self.places is not None else range(self.at, self.at + self.count):
-            octets += self.ends[place + 1] - self.ends[place]
-            if octets > octets_max and count:
+            byte_count += self.ends[place + 1] - self.ends[place]
+            if byte_count > bytes_max and count:
                 break
             count += 1
         return self.part(0, count)

@@ -1,11 +1,11 @@
-/* Columns of what follows from the shapes of messages, as the octets of Arrow's buffers: without an object of Python's
+/* Columns of what follows from the shapes of messages, as the bytes of Arrow's buffers: without an object of Python's
  * for any of it. shapes.py makes arrays of them, and does the same itself where this is not compiled.
  *
  *     shape │ address: exchange, routing key │ property list: flags u16, property … │
  *
  * Headers that are strings, numbers, true, false or void become text here, as wire/table_json would write them. All
  * others, and strings that are no UTF-8, are left to `others`, which is given the entries of the whole table. Nothing
- * is taken for granted of the octets: what is cut short is a FrameError.
+ * is taken for granted of the bytes: what is cut short is a FrameError.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -42,13 +42,13 @@ enum { HEADERS_MAX = 32 };
 
 /* Octets that grow. */
 typedef struct {
-    char *octets;
+    char *data;
     size_t size, room;
 } Heap;
 
 /* Values one behind the other: strings with their ends, or numbers, and which are there (a bit each). */
 typedef struct {
-    Heap octets, ends, there;
+    Heap data, ends, there;
     Py_ssize_t count, there_count;
 } Column;
 
@@ -62,26 +62,26 @@ typedef struct {
 
 static void *more_of(Heap *heap, size_t count)
 {
-    if (!heap->octets || heap->room - heap->size < count) {
+    if (!heap->data || heap->room - heap->size < count) {
         size_t room = heap->room + heap->room / 2 + count + 256;
-        char *octets = PyMem_Realloc(heap->octets, room);
-        if (!octets) {
+        char *data = PyMem_Realloc(heap->data, room);
+        if (!data) {
             PyErr_NoMemory();
             return NULL;
         }
-        heap->octets = octets;
+        heap->data = data;
         heap->room = room;
     }
     heap->size += count;
-    return heap->octets + heap->size - count;
+    return heap->data + heap->size - count;
 }
 
-static int put(Heap *heap, const void *octets, size_t count)
+static int put(Heap *heap, const void *data, size_t count)
 {
     void *at = more_of(heap, count);
     if (!at)
         return -1;
-    memcpy(at, octets, count);
+    memcpy(at, data, count);
     return 0;
 }
 
@@ -93,7 +93,7 @@ static int note(Column *column, int is_there)
     if (column->count % 8 == 0 && put(&column->there, "", 1))
         return -1;
     if (is_there) {
-        column->there.octets[column->count / 8] |= (char)(1 << column->count % 8);
+        column->there.data[column->count / 8] |= (char)(1 << column->count % 8);
         column->there_count++;
     }
     column->count++;
@@ -113,26 +113,26 @@ static int put_end(Column *column, size_t end)
 /* What is in the heap behind the value before is the next one. */
 static int end_text(Column *column, int is_there)
 {
-    return note(column, is_there) || put_end(column, column->octets.size) ? -1 : 0;
+    return note(column, is_there) || put_end(column, column->data.size) ? -1 : 0;
 }
 
-static int is_ascii(const uint8_t *octets, size_t count)
+static int is_ascii(const uint8_t *data, size_t count)
 {
     uint64_t all = 0, eight;
-    for (; count >= 8; octets += 8, count -= 8) {
-        memcpy(&eight, octets, 8);
+    for (; count >= 8; data += 8, count -= 8) {
+        memcpy(&eight, data, 8);
         all |= eight;
     }
-    for (; count; octets++, count--)
-        all |= *octets;
+    for (; count; data++, count--)
+        all |= *data;
     return !(all & 0x8080808080808080u);
 }
 
-static int is_utf8(const uint8_t *octets, size_t count)
+static int is_utf8(const uint8_t *data, size_t count)
 {
-    if (is_ascii(octets, count))
+    if (is_ascii(data, count))
         return 1;
-    PyObject *text = PyUnicode_DecodeUTF8((const char *)octets, (Py_ssize_t)count, NULL);
+    PyObject *text = PyUnicode_DecodeUTF8((const char *)data, (Py_ssize_t)count, NULL);
     if (!text) {
         PyErr_Clear();
         return 0;
@@ -142,28 +142,28 @@ static int is_utf8(const uint8_t *octets, size_t count)
 }
 
 /* A text, with the sign for it in place of what is no UTF-8. */
-static int put_text(Column *column, const uint8_t *octets, size_t count)
+static int put_text(Column *column, const uint8_t *data, size_t count)
 {
-    if (is_ascii(octets, count))
-        return put(&column->octets, octets, count) || end_text(column, 1) ? -1 : 0;
-    PyObject *text = PyUnicode_DecodeUTF8((const char *)octets, (Py_ssize_t)count, "replace");
+    if (is_ascii(data, count))
+        return put(&column->data, data, count) || end_text(column, 1) ? -1 : 0;
+    PyObject *text = PyUnicode_DecodeUTF8((const char *)data, (Py_ssize_t)count, "replace");
     if (!text)
         return -1;
     Py_ssize_t size;
     const char *utf8 = PyUnicode_AsUTF8AndSize(text, &size);
-    int failed = !utf8 || put(&column->octets, utf8, (size_t)size) || end_text(column, 1);
+    int failed = !utf8 || put(&column->data, utf8, (size_t)size) || end_text(column, 1);
     Py_DECREF(text);
     return failed ? -1 : 0;
 }
 
 /* A string of JSON: only what has a meaning there is written otherwise. */
-static int put_json(Heap *heap, const uint8_t *octets, size_t count)
+static int put_json(Heap *heap, const uint8_t *data, size_t count)
 {
     if (PUT(heap, "\""))
         return -1;
     size_t begin = 0;
     for (size_t at = 0; at < count; at++) {
-        uint8_t octet = octets[at];
+        uint8_t octet = data[at];
         if (octet >= ' ' && octet != '"' && octet != '\\')
             continue;
         /* What it is, and what it is written as. */
@@ -174,11 +174,11 @@ static int put_json(Heap *heap, const uint8_t *octets, size_t count)
             snprintf(escaped, sizeof escaped, "\\%c", names[known - named]);
         else
             snprintf(escaped, sizeof escaped, "\\u%04x", octet);
-        if (put(heap, octets + begin, at - begin) || put(heap, escaped, strlen(escaped)))
+        if (put(heap, data + begin, at - begin) || put(heap, escaped, strlen(escaped)))
             return -1;
         begin = at + 1;
     }
-    return put(heap, octets + begin, count - begin) || PUT(heap, "\"") ? -1 : 0;
+    return put(heap, data + begin, count - begin) || PUT(heap, "\"") ? -1 : 0;
 }
 
 static int cut_short(void)
@@ -224,7 +224,7 @@ static Py_ssize_t put_value(Column *values, Heap *json, const uint8_t *at, const
             return cut_short();
         if (!is_utf8(at + 4, size))
             return 0;
-        if (put(&values->octets, at + 4, size) || end_text(values, 1) || put_json(json, at + 4, size))
+        if (put(&values->data, at + 4, size) || end_text(values, 1) || put_json(json, at + 4, size))
             return -1;
         return 5 + (Py_ssize_t)size;
     }
@@ -234,7 +234,7 @@ static Py_ssize_t put_value(Column *values, Heap *json, const uint8_t *at, const
         if (at == end)
             return cut_short();
         const char *text = *at ? "true" : "false";
-        return put(&values->octets, text, strlen(text)) || end_text(values, 1) || put(json, text, strlen(text)) ? -1 : 2;
+        return put(&values->data, text, strlen(text)) || end_text(values, 1) || put(json, text, strlen(text)) ? -1 : 2;
     }
     int size = number_size(type);
     if (!size)
@@ -252,7 +252,7 @@ static Py_ssize_t put_value(Column *values, Heap *json, const uint8_t *at, const
         snprintf(marked, sizeof marked, "%s", text);
     else
         snprintf(marked, sizeof marked, "{\"$%c\":%s}", type, text);
-    if (put(&values->octets, text, strlen(text)) || end_text(values, 1) || put(json, marked, strlen(marked)))
+    if (put(&values->data, text, strlen(text)) || end_text(values, 1) || put(json, marked, strlen(marked)))
         return -1;
     return 1 + size;
 }
@@ -260,7 +260,7 @@ static Py_ssize_t put_value(Column *values, Heap *json, const uint8_t *at, const
 /* All headers of a message; 1 if they are for `others`, -1 with an exception. */
 static int put_headers(Columns *all, const uint8_t *at, const uint8_t *end)
 {
-    Heap *json = &all->columns[HEADERS_JSON].octets;
+    Heap *json = &all->columns[HEADERS_JSON].data;
     const uint8_t *begins[HEADERS_MAX];
     int count = 0;
     if (PUT(json, "{"))
@@ -276,7 +276,7 @@ static int put_headers(Columns *all, const uint8_t *at, const uint8_t *end)
             if (*begins[known] == size && !memcmp(begins[known] + 1, key, size))
                 return 1;
         begins[count] = at;
-        if ((count++ && PUT(json, ",")) || put(&all->keys.octets, key, size) || end_text(&all->keys, 1)
+        if ((count++ && PUT(json, ",")) || put(&all->keys.data, key, size) || end_text(&all->keys, 1)
             || put_json(json, key, size) || PUT(json, ":"))
             return -1;
         at = key + size;
@@ -298,43 +298,43 @@ static int put_others(Columns *all, const uint8_t *at, const uint8_t *end)
         const char *key, *value;
         Py_ssize_t key_size, value_size;
         failed = !PyArg_ParseTuple(PyList_GET_ITEM(pairs, place), "s#z#", &key, &key_size, &value, &value_size)
-            || put(&all->keys.octets, key, (size_t)key_size) || end_text(&all->keys, 1)
-            || (value && put(&all->values.octets, value, (size_t)value_size)) || end_text(&all->values, value != NULL);
+            || put(&all->keys.data, key, (size_t)key_size) || end_text(&all->keys, 1)
+            || (value && put(&all->values.data, value, (size_t)value_size)) || end_text(&all->values, value != NULL);
     }
     if (!failed) {
         Py_ssize_t size;
         const char *text = PyUnicode_AsUTF8AndSize(json, &size);
-        failed = !text || put(&all->columns[HEADERS_JSON].octets, text, (size_t)size);
+        failed = !text || put(&all->columns[HEADERS_JSON].data, text, (size_t)size);
     }
     Py_XDECREF(answer);
     return failed ? -1 : 0;
 }
 
-/* Forget the values behind the first `count`, which end with the first `size` octets. */
+/* Forget the values behind the first `count`, which end with the first `size` bytes. */
 static void cut(Column *column, Py_ssize_t count, Py_ssize_t there_count, size_t size)
 {
     while (column->count > count) {
         column->count--;
-        column->there.octets[column->count / 8] &= (char)~(1 << column->count % 8);
+        column->there.data[column->count / 8] &= (char)~(1 << column->count % 8);
     }
     column->there_count = there_count;
     column->there.size = (size_t)(count + 7) / 8;
     column->ends.size = (size_t)(count + 1) * sizeof(int32_t);
-    column->octets.size = size;
+    column->data.size = size;
 }
 
 static int put_table(Columns *all, const uint8_t *at, const uint8_t *end)
 {
     Column *keys = &all->keys, *values = &all->values, *json = &all->columns[HEADERS_JSON];
     const Py_ssize_t count = keys->count, there_count = values->there_count;
-    const size_t key_size = keys->octets.size, value_size = values->octets.size, json_size = json->octets.size;
+    const size_t key_size = keys->data.size, value_size = values->data.size, json_size = json->data.size;
     int is_for_others = put_headers(all, at, end);
     if (is_for_others < 0)
         return -1;
     if (is_for_others) {
         cut(keys, count, count, key_size);
         cut(values, count, there_count, value_size);
-        json->octets.size = json_size;
+        json->data.size = json_size;
         if (put_others(all, at, end))
             return -1;
     }
@@ -344,7 +344,7 @@ static int put_table(Columns *all, const uint8_t *at, const uint8_t *end)
 
 static int put_number(Column *column, const void *number, size_t size, int is_there)
 {
-    return put(&column->octets, number, size) || note(column, is_there) ? -1 : 0;
+    return put(&column->data, number, size) || note(column, is_there) ? -1 : 0;
 }
 
 /* The property at `at`: where it ends; NULL with an exception. */
@@ -436,19 +436,19 @@ static int put_shape(Columns *all, PyObject *shape, Py_ssize_t count)
 
 static void forget(Column *column)
 {
-    PyMem_Free(column->octets.octets);
-    PyMem_Free(column->ends.octets);
-    PyMem_Free(column->there.octets);
+    PyMem_Free(column->data.data);
+    PyMem_Free(column->ends.data);
+    PyMem_Free(column->there.data);
 }
 
-/* (how many are null, which are there, ends, octets); None where all are null. */
+/* (how many are null, which are there, ends, bytes); None where all are null. */
 static PyObject *told(const Column *column)
 {
     if (!column->there_count && column->count)
         Py_RETURN_NONE;
-    return Py_BuildValue("ny#y#y#", column->count - column->there_count, column->there.octets,
-                         (Py_ssize_t)column->there.size, column->ends.octets, (Py_ssize_t)column->ends.size,
-                         column->octets.octets ? column->octets.octets : "", (Py_ssize_t)column->octets.size);
+    return Py_BuildValue("ny#y#y#", column->count - column->there_count, column->there.data,
+                         (Py_ssize_t)column->there.size, column->ends.data, (Py_ssize_t)column->ends.size,
+                         column->data.data ? column->data.data : "", (Py_ssize_t)column->data.size);
 }
 
 static PyObject *answer_of(Columns *all)

@@ -85,8 +85,8 @@ def _from_buffers(shapes: list[MessageShape], names: Sequence[str]) -> dict[str,
 
 
 def _array(kind: Arrow, column: "Column", count: int) -> Arrow:
-    null_count, there, ends, octets = column
-    parts = [part if part is None else pa.py_buffer(part) for part in (there, ends, octets)]
+    null_count, there, ends, data = column
+    parts = [part if part is None else pa.py_buffer(part) for part in (there, ends, data)]
     if ends is None:
         del parts[1]
     return pa.Array.from_buffers(kind, count, parts, null_count)

@@ -71,7 +71,7 @@ def _recover(directory: Path, copy: Path | None, choose: str | None, *, is_appli
         click.echo(f"  {choice.problem or 'all there'}")
         click.echo("  names " + ", ".join(f"{number} {what}" for what, number in choice.counts().items()))
         click.echo(
-            f"  does not name {count} queues and streams: {held.messages} messages, {held.octets} bytes"
+            f"  does not name {count} queues and streams: {held.messages} messages, {held.byte_count} bytes"
         )
     if choose is None:
         if is_applied:

@@ -24,19 +24,19 @@ class ResourceLevel:
     """The last measured level of a resource: bytes of memory in use, or bytes free on the disk."""
 
     resource: Resource
-    octets: int
+    byte_count: int
     limit: int
 
     @property
     def is_low(self) -> bool:
         """True if the level is beyond its limit: too much memory in use, or too little disk space free."""
         if self.resource is Resource.MEMORY:
-            return self.octets > self.limit
-        return self.octets < self.limit
+            return self.byte_count > self.limit
+        return self.byte_count < self.limit
 
     def check_after_ms(self, ms_max: int) -> int:
         """The time until the next measurement (ms): the closer to the limit, the sooner; at most `ms_max`."""
-        distance = abs(self.octets - self.limit)
+        distance = abs(self.byte_count - self.limit)
         return max(LEVEL_CHECK_MS_MIN, min(distance // LEVEL_CHANGE_PER_MS_MAX, ms_max))
 
 

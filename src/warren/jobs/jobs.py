@@ -9,7 +9,7 @@ from warren.limits import JOBS_KEPT_MAX, JOBS_RUNNING_MAX, JOBS_STOPPING_S, UNDO
 
 logger = logging.getLogger("warren.management")
 
-_ID_OCTETS = 8
+_ID_BYTES = 8
 _SHUTDOWN = "the node was stopped"
 _SEE_LOG = "an error of the broker: see its log"
 
@@ -17,8 +17,8 @@ _SEE_LOG = "an error of the broker: see its log"
 class Jobs:
     """Starts jobs, and keeps ended ones."""
 
-    def __init__(self, random_octets: Callable[[int], bytes], now: Callable[[], int]) -> None:
-        self._random_octets = random_octets
+    def __init__(self, random_bytes: Callable[[int], bytes], now: Callable[[], int]) -> None:
+        self._random_bytes = random_bytes
         self._now = now
         # In the order of their start.
         self.by_id: dict[str, Job] = {}
@@ -27,7 +27,7 @@ class Jobs:
 
     def new_id(self) -> str:
         """Return an unguessable id for a job."""
-        return self._random_octets(_ID_OCTETS).hex()
+        return self._random_bytes(_ID_BYTES).hex()
 
     @property
     def is_full(self) -> bool:

@@ -18,7 +18,7 @@ from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.records import NO_ARGUMENTS, BindingRecord, ExchangeRecord, QueueRecord
 from warren.wire.table import Value, decode_table, encode_table
 
-_SIZE_OCTETS = 4
+_SIZE_BYTES = 4
 
 # The place of the arguments in the row of an exchange and of a queue.
 _EXCHANGE_ARGUMENTS_AT = 5
@@ -42,13 +42,13 @@ def encode_entry(index: int, made: Iterable[MetadataCommand]) -> bytes:
     return _to_json(entry).encode("ascii")
 
 
-def decode_entry(octets: bytes) -> tuple[int, list[MetadataCommand]]:
+def decode_entry(data: bytes) -> tuple[int, list[MetadataCommand]]:
     """The index and the commands that `encode_entry` was given.
 
-    CodecError if `octets` is not such an entry.
+    CodecError if `data` is not such an entry.
     """
     try:
-        index, *made = _from_json(octets.decode("ascii"))
+        index, *made = _from_json(data.decode("ascii"))
         return int(index), [_decoded(name, fields) for name, fields in made]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CodecError(f"no command that this version knows: {error}") from error
@@ -88,17 +88,17 @@ def _same(value: Json) -> Json:
     return value
 
 
-def _encode_octets(value: bytes) -> Json:
+def _encode_bytes(value: bytes) -> Json:
     return b64encode(value).decode("ascii")
 
 
 def _encode_table(value: Mapping[str, Value]) -> Json:
-    return _encode_octets(encode_table(dict(value)))
+    return _encode_bytes(encode_table(dict(value)))
 
 
 def _decode_table(value: str) -> Mapping[str, Value]:
-    octets = b64decode(value)
-    return decode_table(octets, _SIZE_OCTETS, len(octets))
+    data = b64decode(value)
+    return decode_table(data, _SIZE_BYTES, len(data))
 
 
 def _encode_exchanges(exchanges: Iterable[ExchangeRecord]) -> Json:
@@ -122,7 +122,7 @@ def _encode_queues(queues: Iterable[QueueRecord]) -> Json:
 
 
 def _encode_bindings(bindings: Iterable[BindingRecord]) -> Json:
-    return [[*binding[:-1], _encode_octets(binding.arguments_octets)] for binding in bindings]
+    return [[*binding[:-1], _encode_bytes(binding.arguments_bytes)] for binding in bindings]
 
 
 def _decode_exchanges(rows: list[list[Any]]) -> tuple[ExchangeRecord, ...]:
@@ -156,13 +156,13 @@ def _with_arguments(make: Callable[..., R], rows: list[list[Any]], at: int) -> t
 
 def _encode_lease(lease: LeaseRecord) -> Json:
     return [
-        lease.id, lease.queue, lease.user, lease.key, lease.places, lease.messages, lease.octets,
+        lease.id, lease.queue, lease.user, lease.key, lease.places, lease.messages, lease.byte_count,
         lease.granted_at, lease.expires_at, lease.state.value,
     ]  # fmt: skip
 
 
 def _decode_lease(row: list[Any]) -> LeaseRecord:
-    id, queue, user, key, places, messages, octets, granted_at, expires_at, state = row
+    id, queue, user, key, places, messages, byte_count, granted_at, expires_at, state = row
     return LeaseRecord(
         id=id,
         queue=queue,
@@ -170,7 +170,7 @@ def _decode_lease(row: list[Any]) -> LeaseRecord:
         key=key,
         places=tuple(places),
         messages=messages,
-        octets=octets,
+        byte_count=byte_count,
         granted_at=granted_at,
         expires_at=expires_at,
         state=LeaseState(state),
@@ -183,7 +183,7 @@ def _encode_state(state: LeaseState) -> Json:
 
 # The codecs of types that JSON does not have.
 _CODECS: dict[object, tuple[Encode, Decode]] = {
-    bytes: (_encode_octets, b64decode),
+    bytes: (_encode_bytes, b64decode),
     tuple[str, ...]: (list, tuple),
     tuple[int, ...]: (list, tuple),
     Mapping[str, Value]: (_encode_table, _decode_table),

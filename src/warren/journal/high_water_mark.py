@@ -52,9 +52,9 @@ class HighWaterMarkFile:
 
     __slots__ = ("_is_made", "_sequence", "_slot", "found", "is_dirty")
 
-    def __init__(self, octets: bytes | None) -> None:
-        """The file with the content `octets`; None if there is no file."""
-        slots = [] if octets is None else [(_decoded(octets, at), slot) for slot, at in enumerate(_SLOTS)]
+    def __init__(self, data: bytes | None) -> None:
+        """The file with the content `data`; None if there is no file."""
+        slots = [] if data is None else [(_decoded(data, at), slot) for slot, at in enumerate(_SLOTS)]
         whole = [(*found, slot) for found, slot in slots if found is not None]
         # The mark that was read; None if there is none that can be read.
         self.found: HighWaterMark | None = None
@@ -130,9 +130,9 @@ def _encoded(mark: HighWaterMark, sequence: int) -> bytes:
     return slot + checksum.to_bytes(_CHECKSUM_SIZE, "big")
 
 
-def _decoded(octets: bytes, at: int) -> tuple[int, HighWaterMark] | None:
+def _decoded(data: bytes, at: int) -> tuple[int, HighWaterMark] | None:
     """The sequence and the mark of the slot at `at`; None if it is damaged, or of another version."""
-    slot = octets[at : at + _SLOT_SIZE]
+    slot = data[at : at + _SLOT_SIZE]
     if len(slot) < _SLOT_SIZE:
         return None
     if checksum_of(slot[: _SLOT.size]) != int.from_bytes(slot[_SLOT.size :], "big"):

@@ -58,7 +58,7 @@ class JournalDependencies:
     """What a journal needs from above the waterline."""
 
     now: Callable[[], int]
-    random_octets: Callable[[int], bytes]
+    random_bytes: Callable[[int], bytes]
     make_future: Callable[[], ReplyFuture]
     # Called with each first error, and with None when writing works again.
     report: Callable[[OSError | None], None]
@@ -94,7 +94,7 @@ class Journal:
         self._snapshot_size = 0
         self._seed = 0
         # The id of the log, the last generation of its file, and the file with its high-water mark.
-        self._log_id = found.log_id or (known.log_id if known else dependencies.random_octets(LOG_ID_SIZE))
+        self._log_id = found.log_id or (known.log_id if known else dependencies.random_bytes(LOG_ID_SIZE))
         self._generation = max(found.generation, known.generation if known else 0)
         self._mark = found.mark
         # The time of the last sync of the mark (ms).
@@ -231,7 +231,7 @@ class Journal:
     def _take_snapshot(self) -> JournalSnapshot:
         self._index = max(self._index, self._metadata.index)
         self._generation += 1
-        salt = self._dependencies.random_octets(SALT_SIZE)
+        salt = self._dependencies.random_bytes(SALT_SIZE)
         return JournalSnapshot(
             self._metadata, self._index, salt, log_id=self._log_id, generation=self._generation
         )

@@ -74,11 +74,11 @@ def recover(disk: Disk, metadata: Metadata) -> RecoveredLog:
     return found
 
 
-def read_log(octets: bytes, metadata: Metadata, found: RecoveredLog) -> None:
-    """Rebuild `metadata` from the file with the content `octets`, and fill in `found`."""
+def read_log(data: bytes, metadata: Metadata, found: RecoveredLog) -> None:
+    """Rebuild `metadata` from the file with the content `data`, and fill in `found`."""
     metadata.is_replaying = True
     try:
-        _JournalReader(octets, metadata, found).read()
+        _JournalReader(data, metadata, found).read()
     finally:
         metadata.is_replaying = False
 
@@ -130,30 +130,30 @@ def _lost_end(found: RecoveredLog, mark: HighWaterMark, reach: str) -> JournalLo
 class _JournalReader:
     """One pass over the file."""
 
-    def __init__(self, octets: bytes, metadata: Metadata, found: RecoveredLog) -> None:
-        self._octets = octets
+    def __init__(self, data: bytes, metadata: Metadata, found: RecoveredLog) -> None:
+        self._data = data
         self._metadata = metadata
         self._found = found
         found.is_there = True
-        self._seed = seed_of(octets[:HEAD_SIZE])
-        found.version = version_of(octets)
+        self._seed = seed_of(data[:HEAD_SIZE])
+        found.version = version_of(data)
         # The highest index in the log so far.
         self._index = 0
         self._is_whole = False
 
     def read(self) -> None:
         """Apply every entry in order."""
-        octets, seed = self._octets, self._seed
+        data, seed = self._data, self._seed
         batch = encode(BATCH, b"", seed)
         at = HEAD_SIZE
         while True:
-            size = is_intact(octets, at, seed)
+            size = is_intact(data, at, seed)
             if size:
                 self._take(at, size)
                 at += size
                 continue
             # Everything before a BATCH was synced, and so was the snapshot before the file was renamed.
-            synced = octets.find(batch, at + 1)
+            synced = data.find(batch, at + 1)
             if synced >= 0 or not self._is_whole:
                 self._found.damage.append(JournalError(at, "a record is damaged"))
             if synced < 0:
@@ -163,8 +163,8 @@ class _JournalReader:
         self._found.end = at
 
     def _take(self, at: int, size: int) -> None:
-        kind = self._octets[at + RECORD_HEAD_SIZE - 1]
-        body = self._octets[at + RECORD_HEAD_SIZE : at + size]
+        kind = self._data[at + RECORD_HEAD_SIZE - 1]
+        body = self._data[at + RECORD_HEAD_SIZE : at + size]
         if kind == STATE_END:
             self._is_whole = True
             self._index = max(self._index, int.from_bytes(body, "big"))

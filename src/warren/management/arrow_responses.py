@@ -162,10 +162,10 @@ def _all(first: MessageRows | None, source: Iterator[MessageRows | None]) -> Ite
     yield from source
 
 
-async def _written(response: web.StreamResponse, octets: object) -> None:
-    """Send `octets`, a buffer, once the client has read what was sent before; TimeoutError if it stalls."""
+async def _written(response: web.StreamResponse, data: object) -> None:
+    """Send `data`, a buffer, once the client has read what was sent before; TimeoutError if it stalls."""
     async with asyncio.timeout(ARROW_STALLED_S_MAX):
-        await response.write(memoryview(octets))  # type: ignore[arg-type]
+        await response.write(memoryview(data))  # type: ignore[arg-type]
 
 
 def _break(request: web.Request) -> None:

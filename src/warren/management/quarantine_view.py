@@ -18,7 +18,7 @@ class QuarantinedItem:
     # The path it was moved to; empty for messages that stay in the store of their virtual host.
     path: str
     messages: int
-    octets: int
+    byte_count: int
     # True when an operator has acknowledged it.
     acknowledged: bool = False
 
@@ -36,7 +36,7 @@ class QuarantineView:
 
 def totals_of(items: list[QuarantinedItem]) -> tuple[int, int, int]:
     """The number of items, and the sums of their messages and bytes."""
-    return len(items), sum(item.messages for item in items), sum(item.octets for item in items)
+    return len(items), sum(item.messages for item in items), sum(item.byte_count for item in items)
 
 
 def unacknowledged(items: list[QuarantinedItem]) -> list[QuarantinedItem]:

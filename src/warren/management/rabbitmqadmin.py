@@ -261,11 +261,11 @@ class Commands:
         """publish routing_key=KEY [payload=TEXT ...]; without a payload, standard input."""
         given = self._taken(words, PUBLISH)
         if "payload" not in dict(word.partition("=")[::2] for word in words):
-            octets = sys.stdin.buffer.read()
+            data = sys.stdin.buffer.read()
             if given["payload_encoding"] == "string":
-                given |= {"payload": base64.b64encode(octets).decode("ascii"), "payload_encoding": "base64"}
+                given |= {"payload": base64.b64encode(data).decode("ascii"), "payload_encoding": "base64"}
             else:
-                given["payload"] = octets.decode("ascii", "replace")
+                given["payload"] = data.decode("ascii", "replace")
         body = {name: _value(name, text) for name, text in given.items()}
         path = self._path("/exchanges/{vhost}/{exchange}/publish", given)
         answer = json.loads(self._broker.ask("POST", path, json.dumps(body).encode()))

@@ -44,10 +44,10 @@ class RequestRefused(Exception):
 
 def reply(body: object, status: int = 200) -> web.Response:
     """A response with `body` as JSON."""
-    return reply_octets(encoded(body), status)
+    return reply_bytes(encoded(body), status)
 
 
-def reply_octets(body: bytes, status: int = 200) -> web.Response:
+def reply_bytes(body: bytes, status: int = 200) -> web.Response:
     """A response with `body`, which is JSON already."""
     return web.Response(body=body, status=status, content_type=_JSON, headers=_HEADERS)
 
@@ -64,7 +64,7 @@ async def reply_in_parts(request: web.Request, parts: list[bytes]) -> web.Stream
     """A response with JSON in `parts`, which may be large."""
     size = sum(map(len, parts))
     if size <= _WHOLE_SIZE_MAX:
-        return reply_octets(b"".join(parts))
+        return reply_bytes(b"".join(parts))
     if WHOLE in request:
         return error_reply(413, "too_large", f"the answer has {size} bytes: ask for a page of it")
     response = web.StreamResponse(headers=_HEADERS)

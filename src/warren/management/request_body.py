@@ -119,26 +119,26 @@ async def read_fields(request: web.Request, *required: str, is_checked: bool = T
 
 async def read_json(request: web.Request) -> object:
     """The body parsed as JSON; an empty body is an empty object."""
-    return decode(await read_octets(request))
+    return decode(await read_bytes(request))
 
 
-async def read_octets(request: web.Request) -> bytes:
+async def read_bytes(request: web.Request) -> bytes:
     """The raw body; raises RequestRefused if it is too large or arrives too slowly."""
     # An unauthenticated client sends at most a name and a password.
     size_max = HTTP_BODY_SIZE_MAX if "user" in request else HTTP_LOGIN_SIZE_MAX
     if (request.content_length or 0) > size_max:
         raise _too_large()
     with request.app[BODY_MEMORY].reading() as reading:
-        octets = bytearray()
+        data = bytearray()
         pace = MinimumRate(asyncio.get_running_loop().time())
         while piece := await _next_piece(request):
-            octets += piece
-            if len(octets) > size_max:
+            data += piece
+            if len(data) > size_max:
                 raise _too_large()
             reading.add(len(piece))
             if not pace.is_met(asyncio.get_running_loop().time(), len(piece)):
                 raise _too_slow()
-        return bytes(octets)
+        return bytes(data)
 
 
 async def _next_piece(request: web.Request) -> bytes:
@@ -218,15 +218,15 @@ class BodyReservation:
 BODY_MEMORY: web.AppKey[BodyMemory] = web.AppKey("bodies", BodyMemory)
 
 
-def decode(octets: bytes) -> object:
-    """`octets` parsed as JSON; raises RequestRefused if they are invalid or nested too deeply."""
-    if not octets:
+def decode(data: bytes) -> object:
+    """`data` parsed as JSON; raises RequestRefused if they are invalid or nested too deeply."""
+    if not data:
         return {}
     try:
-        value: object = msgspec.json.decode(octets)
+        value: object = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise bad_request("not_json") from None
     # Counting brackets is cheap, and most bodies have fewer than the permitted depth.
-    if octets.count(b"[") + octets.count(b"{") > JSON_DEPTH_MAX and is_deeper(value, JSON_DEPTH_MAX):
+    if data.count(b"[") + data.count(b"{") > JSON_DEPTH_MAX and is_deeper(value, JSON_DEPTH_MAX):
         raise bad_request("not_json")
     return value

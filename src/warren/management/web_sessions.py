@@ -74,8 +74,8 @@ class _WebSession:
 class WebSessions:
     """The sessions of one node, in the order of their last use."""
 
-    def __init__(self, random_octets: Callable[[int], bytes], now: Callable[[], int]) -> None:
-        self._random_octets = random_octets
+    def __init__(self, random_bytes: Callable[[int], bytes], now: Callable[[], int]) -> None:
+        self._random_bytes = random_bytes
         self._now = now
         # By the digest of the token; the most recently used session is last.
         self._by_token: dict[bytes, _WebSession] = {}
@@ -116,7 +116,7 @@ class WebSessions:
         self._forget_idle()
         self._by_token.pop(_digest(request), None)
         self._make_room(user.name)
-        token, now = self._random_octets(_TOKEN_SIZE).hex(), self._now()
+        token, now = self._random_bytes(_TOKEN_SIZE).hex(), self._now()
         visitor = user if isinstance(user, ExternalUser) else None
         self._by_token[_digest_of(token)] = _WebSession(user.name, visitor, _password_digest(user), now, now)
         self._changes += 1
@@ -238,5 +238,5 @@ def _digest_of(token: str) -> bytes:
 
 def _password_digest(user: User) -> bytes:
     """A digest that changes with the password of `user`; the password hash in it is salted."""
-    octets = user.hashing_algorithm.encode("utf-8", "surrogatepass") + b"\x00" + user.password_hash
-    return blake2b(octets, digest_size=_TOKEN_SIZE).digest()
+    data = user.hashing_algorithm.encode("utf-8", "surrogatepass") + b"\x00" + user.password_hash
+    return blake2b(data, digest_size=_TOKEN_SIZE).digest()

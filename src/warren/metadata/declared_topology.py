@@ -50,7 +50,7 @@ from warren.metadata.records import (
     BindingRecord,
     ExchangeRecord,
     QueueRecord,
-    arguments_octets,
+    arguments_bytes,
 )
 from warren.model.multimap import Multimap
 
@@ -362,7 +362,7 @@ def binding_of(command: Bind | Unbind) -> BindingRecord:
         command.is_to_queue,
         command.destination,
         command.routing_key,
-        arguments_octets(command.arguments),
+        arguments_bytes(command.arguments),
     )
 
 

@@ -28,7 +28,7 @@ def initial_commands(settings: DefaultsSettings, hash_password: PasswordHasher) 
         PutVhost(name=settings.vhost, description=DEFAULT_VHOST_DESCRIPTION),
         PutUser(
             name=settings.user,
-            password_hash=hashed.octets,
+            password_hash=hashed.salted_hash,
             hashing_algorithm=hashed.algorithm,
             tags=settings.tags,
         ),

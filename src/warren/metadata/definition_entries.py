@@ -206,7 +206,7 @@ def _topology(vhost: VhostMetadata) -> Iterator[tuple[DefinitionKey, DefinitionE
 
 
 def _binding_key(vhost: str, binding: BindingRecord) -> DefinitionKey:
-    arguments = _written(binding.arguments) if binding.arguments_octets else ""
+    arguments = _written(binding.arguments) if binding.arguments_bytes else ""
     more = (binding.destination_kind, binding.destination, binding.routing_key, arguments)
     return DefinitionKey("bindings", vhost, binding.source, more)
 

@@ -161,15 +161,15 @@ def _put_user(entry: _Fields, version: str, hash_password: PasswordHasher) -> Me
         hashed = hash_password(password)
     else:
         try:
-            octets = b64decode(entry.string("password_hash", ""), validate=True)
+            data = b64decode(entry.string("password_hash", ""), validate=True)
         except (Base64Error, ValueError):
             raise entry.wrong("password_hash", "anything but base64") from None
         is_oldest = version.startswith(("3.0", "3.1.", "3.2", "3.3", "3.4", "3.5"))
         algorithm = entry.string("hashing_algorithm", OLDEST_HASHING if is_oldest else DEFAULT_HASHING)
-        hashed = PasswordHash(octets, algorithm)
+        hashed = PasswordHash(data, algorithm)
     return PutUser(
         name=entry.string("name"),
-        password_hash=hashed.octets,
+        password_hash=hashed.salted_hash,
         hashing_algorithm=hashed.algorithm,
         tags=entry.strings("tags"),
         limits=entry.mapping("limits"),

@@ -35,7 +35,7 @@ class LeaseRecord:
     # Pairs: begin and end of each range of places of the queue that belong to it.
     places: tuple[int, ...]
     messages: int
-    octets: int
+    byte_count: int
     granted_at: int
     expires_at: int
     state: LeaseState = LeaseState.ACTIVE

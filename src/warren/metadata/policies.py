@@ -176,7 +176,7 @@ def _among(*allowed: object) -> Callable[[object], bool]:
     return lambda value: not isinstance(value, bool) and value in allowed
 
 
-_octets = _at_least(1)
+_byte_count = _at_least(1)
 
 
 def _age(value: object) -> bool:
@@ -204,7 +204,7 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     "consumer-timeout": _Setting("consumer timeout", _at_least(0)),
     "max-age": _Setting("max age", _age),
     # By age or by bytes, in a stream beside the queue; RabbitMQ has no such key.
-    RETAIN: _Setting("retention: an age as 7D, or octets", lambda value: _octets(value) or _age(value)),
+    RETAIN: _Setting("retention: an age as 7D, or bytes", lambda value: _byte_count(value) or _age(value)),
     "queue-leader-locator": _Setting(
         "queue leader locator value", _among("client-local", "balanced", "random", "least-leaders")
     ),

@@ -9,7 +9,7 @@ from warren.wire.table import Value, decode_table, encode_table
 
 # Shared by all records without arguments.
 NO_ARGUMENTS: Mapping[str, Value] = {}
-_SIZE_OCTETS = 4
+_SIZE_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ class BindingRecord(NamedTuple):
     destination: str
     routing_key: str
     # The encoded field table, sorted by key; empty without arguments.
-    arguments_octets: bytes
+    arguments_bytes: bytes
 
     @property
     def arguments(self) -> Mapping[str, Value]:
         """The arguments, decoded."""
-        octets = self.arguments_octets
-        return decode_table(octets, _SIZE_OCTETS, len(octets)) if octets else NO_ARGUMENTS
+        data = self.arguments_bytes
+        return decode_table(data, _SIZE_BYTES, len(data)) if data else NO_ARGUMENTS
 
     @property
     def destination_kind(self) -> str:
@@ -73,6 +73,6 @@ class BindingRecord(NamedTuple):
         return "queue" if self.is_to_queue else "exchange"
 
 
-def arguments_octets(arguments: Mapping[str, Value]) -> bytes:
+def arguments_bytes(arguments: Mapping[str, Value]) -> bytes:
     """The encoded `arguments`, sorted by key, which are part of the identity of a binding."""
     return encode_table(dict(sorted(arguments.items()))) if arguments else b""

@@ -28,7 +28,7 @@ _LIMITS: dict[str, validation.Check] = {
 class PasswordHash:
     """The stored hash of a password, and the algorithm by RabbitMQ's name or a similar one."""
 
-    octets: bytes
+    salted_hash: bytes
     algorithm: str
 
 

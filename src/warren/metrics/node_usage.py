@@ -43,7 +43,7 @@ class NodeUsage:
 
     def _level(self, of: Resource) -> int:
         level = self._alarms.level(of)
-        return 0 if level is None else level.octets
+        return 0 if level is None else level.byte_count
 
 
 def descriptors_used() -> int:

@@ -28,7 +28,7 @@ DELIVERED = (
     "deliver", "deliver_no_ack", "deliver_get", "get", "get_no_ack", "get_empty", "redeliver", "ack",
 )  # fmt: skip
 LENGTHS = ("messages", "messages_ready", "messages_unacknowledged")
-OCTETS = ("recv_oct", "send_oct")
+BYTES = ("recv_oct", "send_oct")
 DISK = ("disk_reads", "disk_writes")
 CHURN = (
     "connection_created", "connection_closed", "channel_created", "channel_closed", "queue_declared",
@@ -36,9 +36,9 @@ CHURN = (
 )  # fmt: skip
 QUEUE_COLUMNS = (*LENGTHS, "publish", *DELIVERED)
 CHANNEL_COLUMNS = (*PUBLISHED, *DELIVERED)
-VHOST_COLUMNS = (*LENGTHS, *PUBLISHED, *DELIVERED, *OCTETS, *DISK)
+VHOST_COLUMNS = (*LENGTHS, *PUBLISHED, *DELIVERED, *BYTES, *DISK)
 EXCHANGE_COLUMNS = ("publish_in", "publish_out")
-CONNECTION_COLUMNS = OCTETS
+CONNECTION_COLUMNS = BYTES
 _LONG_WIDTH = len(VHOST_COLUMNS)
 # A timer may be early by the difference of two clocks.
 _EARLY_MS_MAX = 100
@@ -117,8 +117,8 @@ class Sampler:
             ready,
             unacked,
             *counters_row(vhost, vhost),
-            vhost.octets_received,
-            vhost.octets_sent,
+            vhost.bytes_received,
+            vhost.bytes_sent,
             0 if stores is None else stores.read_count,
             0 if stores is None else stores.write_count,
         )
@@ -161,7 +161,7 @@ class Sampler:
         for connection in self._server.take_dirty():
             connection.is_dirty = False
             assert connection.services is not None
-            self._server.count_octets(connection, connection.services.vhost.name)
+            self._server.count_bytes(connection, connection.services.vhost.name)
             row = connection_row(connection)
             self._add(_series_of(connection, row), time, row)
             for channel in list(connection.channels.values()):
@@ -176,7 +176,7 @@ class Sampler:
     def _stream_connections(self, time: int) -> Iterator[None]:
         """Sample stream connections, which do not register activity."""
         for done, stream_client in enumerate(list(self._server.stream_clients), 1):
-            self._server.count_octets(stream_client, stream_client.vhost)
+            self._server.count_bytes(stream_client, stream_client.vhost)
             self._add_moved(stream_client, time, connection_row(stream_client))
             if done % SAMPLED_PER_TURN == 0:
                 yield
@@ -295,7 +295,7 @@ def exchange_row(exchange: Exchange) -> SampleRow:
 
 def connection_row(connection: AmqpConnection | StreamClient) -> SampleRow:
     """Return the figures of a connection, by CONNECTION_COLUMNS."""
-    return connection.octets_received, connection.outbox.total
+    return connection.bytes_received, connection.outbox.total
 
 
 def series_of(owner: Sampled) -> TimeSeries | None:

@@ -48,7 +48,7 @@ def _inequivalent(
 
 
 def _is_equal(one: Value, other: Value) -> bool:
-    return bool(_class(one) == _class(other) and _octets(one) == _octets(other))
+    return bool(_class(one) == _class(other) and _comparable(one) == _comparable(other))
 
 
 def _class(value: Value) -> type:
@@ -59,7 +59,7 @@ def _class(value: Value) -> type:
     return bytes if isinstance(value, str) else type(value)
 
 
-def _octets(value: Value) -> Value:
+def _comparable(value: Value) -> Value:
     """Encode a string: RabbitMQ does not distinguish strings from byte arrays."""
     return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
 

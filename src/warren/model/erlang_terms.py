@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from warren.wire.erlang import octets_printed
+from warren.wire.erlang import bytes_printed
 from warren.wire.table import Value, type_name
 
 _PLAIN_ATOM = re.compile("[a-z][a-zA-Z0-9_@]*")
@@ -65,10 +65,10 @@ def _scalar(value: object) -> str:
         unscaled = "".join(map(str, digits))
         return f"{{{-exponent if isinstance(exponent, int) else 0},{'-' * sign}{unscaled}}}"
     if isinstance(value, bytes):
-        return octets_printed(value)
+        return bytes_printed(value)
     return _string(value)
 
 
 def _string(value: object) -> str:
-    octets = str(value).encode("utf-8", "surrogateescape")
-    return octets_printed(octets) if octets else "<<>>"
+    data = str(value).encode("utf-8", "surrogateescape")
+    return bytes_printed(data) if data else "<<>>"

@@ -10,7 +10,7 @@ _RETAINED_PREFIX = RESERVED_PREFIX + "retained."
 # The name of the default exchange in permissions.
 DEFAULT_EXCHANGE_ALIAS = "amq.default"
 # Random bytes in a generated name: 22 characters of base64.
-GENERATED_OCTETS = 16
+GENERATED_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,6 @@ def retained_by(stream: str) -> str | None:
     return stream.removeprefix(_RETAINED_PREFIX) if stream.startswith(_RETAINED_PREFIX) else None
 
 
-def generated_name(prefix: str, octets: bytes) -> str:
-    """`prefix`, a hyphen and `octets` in URL-safe base64, as in `amq.gen-YGu9HUHc4-oWlihje3bYoQ`."""
-    return f"{prefix}-{urlsafe_b64encode(octets).decode('ascii').rstrip('=')}"
+def generated_name(prefix: str, data: bytes) -> str:
+    """`prefix`, a hyphen and `data` in URL-safe base64, as in `amq.gen-YGu9HUHc4-oWlihje3bYoQ`."""
+    return f"{prefix}-{urlsafe_b64encode(data).decode('ascii').rstrip('=')}"

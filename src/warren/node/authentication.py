@@ -19,7 +19,7 @@ from warren.node.config import Config
 from warren.node.errors import BootRefused
 from warren.node.ldap_directory import LdapDirectory
 from warren.runtime.clock import Clock
-from warren.runtime.randomness import random_octets
+from warren.runtime.randomness import random_bytes
 from warren.runtime.thread_pool import ThreadPool
 from warren.runtime.timers import wait
 
@@ -56,7 +56,7 @@ def authenticator(
         AuthenticationDependencies(
             thread_pool=thread_pool.do,
             now=clock.now,
-            random_octets=random_octets,
+            random_bytes=random_bytes,
             wait=wait,
             report=logger.warning,
             tokens=_tokens(config, clock) if is_backend_configured(config, BackendKind.OAUTH2) else None,

@@ -43,7 +43,7 @@ from warren.runtime.clock import Clock
 from warren.runtime.garbage_collector import GarbageCollector
 from warren.runtime.locked_directory import DirectoryUnusable, LockedDirectory
 from warren.runtime.machine import Machine
-from warren.runtime.randomness import random_octets
+from warren.runtime.randomness import random_bytes
 from warren.runtime.service_manager import ServiceManager
 from warren.runtime.timers import PeriodicTimer
 from warren.session.connection import Connection
@@ -154,7 +154,7 @@ class Node:
             server=server,
             sampler=sampler,
             queue_index=QueueIndex(self.broker.metadata),
-            jobs=Jobs(random_octets, self._clock.now),
+            jobs=Jobs(random_bytes, self._clock.now),
             staging=self.broker.staging,
             stream_counts=self._stream_server.counts,
             data_directory=str(self._folder.path) if self._folder is not None else "",
@@ -166,7 +166,7 @@ class Node:
             start_vhost=self.broker.tree.start,
             quarantine=self.broker.quarantine_view(),
             certificates=self._certificates,
-            sessions=WebSessions(random_octets, self._clock.now),
+            sessions=WebSessions(random_bytes, self._clock.now),
             controls=NodeControls(config, self._monitors, log),
             now=self._clock.now,
             started_at=self._clock.now(),

@@ -42,7 +42,7 @@ from warren.node.metadata_journal import MetadataJournal
 from warren.node.storage import Storage
 from warren.node.supervision_tree import SupervisionTree, TreeDependencies, VhostCreation
 from warren.runtime.clock import Clock
-from warren.runtime.randomness import random_octets
+from warren.runtime.randomness import random_bytes
 from warren.runtime.thread_pool import ThreadPool
 from warren.runtime.turns import TurnQueue
 from warren.session.admission_control import AdmissionControl
@@ -57,7 +57,7 @@ from warren.vhost.vhost import VirtualHost
 logger = logging.getLogger("warren.broker")
 
 # Random bytes from which the unique name of a cluster is made.
-_CLUSTER_ID_OCTETS = 16
+_CLUSTER_ID_BYTES = 16
 # Channel numbers have two bytes on the wire: the maximum if no limit is configured.
 _CHANNELS_MAX = 65_535
 
@@ -104,7 +104,7 @@ class Broker:
         proposals: Proposals = metadata_journal.journal if metadata_journal else self._local
         self.server = self._new_server()
         self.server.event_publisher.begin(clock.now())
-        self.staging = Staging(self.server, clock.now, random_octets)
+        self.staging = Staging(self.server, clock.now, random_bytes)
         self.tree = SupervisionTree(
             TreeDependencies(
                 metadata=self.metadata,
@@ -140,7 +140,7 @@ class Broker:
             ),
             self._session_settings(),
             ServerDependencies(
-                random_octets=random_octets,
+                random_bytes=random_bytes,
                 later=self._turns.later,
                 report=_report,
                 log=_log,
@@ -162,7 +162,7 @@ class Broker:
             self._apply(f"definitions file {str(file)!r}", self._read_definitions(file))
             logger.info("definitions imported from %s", file)
         if CLUSTER_ID not in self.metadata.global_parameters.by_name:
-            drawn = urlsafe_b64encode(random_octets(_CLUSTER_ID_OCTETS)).decode("ascii").rstrip("=")
+            drawn = urlsafe_b64encode(random_bytes(_CLUSTER_ID_BYTES)).decode("ascii").rstrip("=")
             self._local.apply(SetGlobalParameter(name=CLUSTER_ID, value=f"rabbitmq-cluster-id-{drawn}"))
         self._make_exchange(self._config.get(settings.EVENT_VHOST), EXCHANGE)
         if self._config.get(settings.LOG_EXCHANGE):
@@ -193,11 +193,11 @@ class Broker:
     def hash_password(self, password: str) -> PasswordHash:
         """Return the hash to store for `password`, with the configured algorithm; slow by design."""
         algorithm = self._config.get(settings.PASSWORD_HASHING)
-        return hash_password(password, random_octets(SALT_SIZE), algorithm)
+        return hash_password(password, random_bytes(SALT_SIZE), algorithm)
 
     def default_hash(self, password: str) -> PasswordHash:
         """Hash a password with the algorithm that is assumed for hashes that do not name one."""
-        return hash_password(password, random_octets(SALT_SIZE), DEFAULT_HASHING)
+        return hash_password(password, random_bytes(SALT_SIZE), DEFAULT_HASHING)
 
     def _is_new(self) -> bool:
         metadata = self.metadata

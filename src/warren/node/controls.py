@@ -40,13 +40,15 @@ class NodeControls:
             limit = size(str(absolute)) if relative is None else fraction(str(relative))
         except InvalidValue as error:
             raise ControlRefused(f"{'absolute' if relative is None else 'relative'} {error}") from None
-        octets = self._monitors.limit(resource, limit)
-        if octets is None:
+        byte_count = self._monitors.limit(resource, limit)
+        if byte_count is None:
             raise ControlRefused(f"the {resource} is not watched here: there is no data directory")
         self._audit(
-            user, f"{resource} limit set to {octets // _MIB} MiB", {"resource": resource, "limit": octets}
+            user,
+            f"{resource} limit set to {byte_count // _MIB} MiB",
+            {"resource": resource, "limit": byte_count},
         )
-        return octets
+        return byte_count
 
     def log(self) -> LogView:
         """The destinations and levels of the log."""

@@ -96,17 +96,17 @@ class Keyring:
         ):
             if response.status != 200:
                 raise ValueError(f"status {response.status}")
-            octets = bytearray()
+            data = bytearray()
             async for part in response.content.iter_any():
-                octets += part
-                if len(octets) > KEY_SET_SIZE_MAX:
+                data += part
+                if len(data) > KEY_SET_SIZE_MAX:
                     raise ValueError(f"more than {KEY_SET_SIZE_MAX} bytes")
-            return bytes(octets)
+            return bytes(data)
 
 
-def _key_set(octets: bytes) -> dict[str | None, Key]:
+def _key_set(data: bytes) -> dict[str | None, Key]:
     """Return the keys of a key set by id; if there is only one key, it is also the default key."""
-    document = msgspec.json.decode(octets)
+    document = msgspec.json.decode(data)
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise ValueError("no list of keys")

@@ -35,7 +35,7 @@ from warren.limits import (
 )
 from warren.node.ldap_connection import LdapConnection, LdapConnectionLost, LdapServer
 from warren.runtime.clock import Clock
-from warren.runtime.randomness import random_octets
+from warren.runtime.randomness import random_bytes
 from warren.wire import ldap
 from warren.wire.ldap import EqualityFilter
 
@@ -82,7 +82,7 @@ class LdapDirectory:
         self._settings = settings
         self._clock = clock
         self._cache: CredentialCache[DirectoryEntry] = CredentialCache(
-            random_octets(KEY_SIZE), settings.cache_ttl_ms
+            random_bytes(KEY_SIZE), settings.cache_ttl_ms
         )
         # Logins in progress by digest: concurrent logins with the same credentials share one result.
         self._under_way: dict[bytes, asyncio.Task[DirectoryEntry]] = {}

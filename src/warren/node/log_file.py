@@ -18,7 +18,7 @@ _DATE = re.compile(r"\$(?:W(?P<weekday>[0-6])|M(?P<day>[1-9]|[12]\d|3[01]))?(?:D
 class Rotation:
     """When a file is rotated, and how many rotated files are kept; 0 and an empty date mean never."""
 
-    octets: int = 0
+    size_max: int = 0
     date: str = ""
     count: int = 0
 
@@ -74,8 +74,8 @@ class RotatedFile(logging.FileHandler):
             self.release()
 
     def _is_time(self, record: logging.LogRecord) -> bool:
-        octets = self._rotation.octets
-        if self.stream is not None and octets and self.stream.tell() >= octets:
+        byte_count = self._rotation.size_max
+        if self.stream is not None and byte_count and self.stream.tell() >= byte_count:
             return True
         if self._due is None or record.created < self._due.timestamp():
             return False

@@ -15,7 +15,7 @@ from warren.node.vhost_folders import VHOSTS
 from warren.runtime.clock import Clock
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.locked_directory import make_directory
-from warren.runtime.randomness import random_octets
+from warren.runtime.randomness import random_bytes
 from warren.runtime.timers import PeriodicTimer
 from warren.runtime.worker_thread import WorkerThread
 
@@ -53,7 +53,7 @@ class MetadataJournal:
             self._disk,
             JournalDependencies(
                 now=clock.now,
-                random_octets=random_octets,
+                random_bytes=random_bytes,
                 make_future=loop.create_future,
                 report=self._report,
             ),

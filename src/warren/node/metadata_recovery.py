@@ -15,7 +15,7 @@ from warren.node.quarantine import Quarantine
 from warren.node.vhost_folders import DELETED, STREAMS, VHOSTS, directory_name
 from warren.runtime.clock import wall_ms
 from warren.runtime.disk import DirectoryDisk
-from warren.runtime.randomness import random_octets
+from warren.runtime.randomness import random_bytes
 from warren.runtime.read_only_disk import ReadOnlyDisk
 from warren.runtime.worker_thread import WorkerThread
 from warren.store.survey import MessageTotals, survey_store, survey_streams
@@ -91,7 +91,7 @@ def orphaned(choice: RecoveryChoice, stored: list[StoredQueue]) -> tuple[int, Me
         and not (is_whole and choice.metadata.was_deleted(one.number))
     ]
     return len(left), MessageTotals(
-        sum(one.held.messages for one in left), sum(one.held.octets for one in left)
+        sum(one.held.messages for one in left), sum(one.held.byte_count for one in left)
     )
 
 
@@ -105,7 +105,7 @@ def apply_choice(data: Path, choice: RecoveryChoice, stored: list[StoredQueue]) 
     failures: list[OSError] = []
     dependencies = JournalDependencies(
         now=wall_ms,
-        random_octets=random_octets,
+        random_bytes=random_bytes,
         make_future=asyncio.Future,
         report=lambda error: failures.append(error) if error is not None else None,
     )

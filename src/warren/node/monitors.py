@@ -63,7 +63,7 @@ class MemoryMonitor:
             logger.warning("memory use cannot be measured on this system: there is no memory alarm")
 
     @property
-    def octets(self) -> int:
+    def byte_count(self) -> int:
         """The limit (bytes), above which publishers wait."""
         return self._limit
 
@@ -87,9 +87,9 @@ class MemoryMonitor:
             self._trim_at = now + TRIM_MS
             self._probe.trim_memory()
             level = self._level() or level
-        self._limit_queue_memory(queue_memory(level.octets, int(self._limit * self._ratio), level.limit))
+        self._limit_queue_memory(queue_memory(level.byte_count, int(self._limit * self._ratio), level.limit))
         if self._alarms.update(level):
-            used, limit = level.octets // _MIB, level.limit // _MIB
+            used, limit = level.byte_count // _MIB, level.limit // _MIB
             if level.is_low:
                 logger.warning(
                     "memory alarm set: %d MiB used, %d MiB allowed; %s: consume what waits, bound queues "
@@ -125,7 +125,7 @@ class DiskMonitor:
         self.limit(config.get(settings.DISK_ABSOLUTE) if relative is None else relative)
 
     @property
-    def octets(self) -> int:
+    def byte_count(self) -> int:
         """The limit (bytes), below which publishers wait."""
         return self._limit
 
@@ -145,7 +145,7 @@ class DiskMonitor:
             return DISK_CHECK_MS_MAX
         self._is_failing = False
         if self._alarms.update(level):
-            free, limit = level.octets // _MIB, level.limit // _MIB
+            free, limit = level.byte_count // _MIB, level.limit // _MIB
             if level.is_low:
                 logger.warning(
                     "disk alarm set: %d MiB free on the disk of %s, %d MiB must be; %s: free some, "
@@ -176,7 +176,7 @@ class Monitors:
 
     def limits(self) -> dict[str, int]:
         """The limits by resource, in bytes."""
-        return {monitor.resource: monitor.octets for monitor in self._monitors}
+        return {monitor.resource: monitor.byte_count for monitor in self._monitors}
 
     def limit(self, resource: str, value: float) -> int | None:
         """Set the limit of `resource`, bytes or a share of memory; returns it in bytes, None if not
@@ -187,7 +187,7 @@ class Monitors:
                 monitor.limit(value)
                 self._timers[monitor].cancel()
                 self._check(monitor)
-                return monitor.octets
+                return monitor.byte_count
         return None
 
     def stop(self) -> None:

@@ -116,7 +116,7 @@ def _file(config: Config) -> RotatedFile | None:
         return None
     path = Path(config.get(settings.LOG_DIRECTORY)) / name
     rotation = Rotation(
-        octets=config.get(settings.LOG_ROTATION_SIZE) or 0,
+        size_max=config.get(settings.LOG_ROTATION_SIZE) or 0,
         date=config.get(settings.LOG_ROTATION_DATE),
         count=config.get(settings.LOG_ROTATION_COUNT),
     )

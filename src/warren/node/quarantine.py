@@ -57,7 +57,7 @@ class _OrphanedQueue:
         held = queue_totals(self.levels)
         return QuarantinedItem(
             id=self.id, kind="queue", vhost=self.vhost, number=self.number, path="",
-            messages=held.messages, octets=held.octets,
+            messages=held.messages, byte_count=held.byte_count,
         )  # fmt: skip
 
 
@@ -96,7 +96,7 @@ class Quarantine:
         for path in _folders(self._folder / STREAMS):
             self._note_streams(path)
         for path in _folders(self._folder / _METADATA):
-            self._note(_item("metadata", path, MessageTotals(octets=_octets(path))), [path])
+            self._note(_item("metadata", path, MessageTotals(byte_count=_size_on_disk(path))), [path])
 
     # --- virtual hosts ----------------------------------------------------------------------------
 
@@ -127,11 +127,11 @@ class Quarantine:
         item = self._note_vhost(moved)
         logger.error(
             "vhost '%s' is not in the metadata: %s messages, %d bytes, are moved to %s, %s %s",
-            item.vhost, item.messages, item.octets, moved, _HINT, item.id,
+            item.vhost, item.messages, item.byte_count, moved, _HINT, item.id,
         )  # fmt: skip
 
     def _note_vhost(self, path: Path) -> QuarantinedItem:
-        held = MessageTotals(octets=_octets(path))
+        held = MessageTotals(byte_count=_size_on_disk(path))
         for folder, survey in ((path, survey_store), (path / STREAMS, survey_streams)):
             found = _surveyed(folder, survey) if folder.exists() else {}
             self.number_max = max([self.number_max, *found])
@@ -164,7 +164,7 @@ class Quarantine:
             if item.number in unknown:
                 logger.error(
                     "vhost '%s': stream %d is not in the metadata: %d messages, %d bytes, are in %s, %s %s",
-                    name, item.number, item.messages, item.octets, kept, _HINT, item.id,
+                    name, item.number, item.messages, item.byte_count, kept, _HINT, item.id,
                 )  # fmt: skip
 
     def _note_streams(self, path: Path, name: str = "") -> list[QuarantinedItem]:
@@ -191,7 +191,7 @@ class Quarantine:
             item = pinned.item()
             logger.error(
                 "vhost '%s': queue %d is not in the metadata: %d messages, %d bytes, stay in place, %s %s",
-                vhost, number, item.messages, item.octets, _HINT, item.id,
+                vhost, number, item.messages, item.byte_count, _HINT, item.id,
             )  # fmt: skip
 
     def unpin(self, vhost: str) -> None:
@@ -259,7 +259,7 @@ def _item(kind: str, path: Path, held: MessageTotals, *, vhost: str = "", number
     name = f"{path.name}-{number}" if number else path.name
     return QuarantinedItem(
         id=f"{kind}-{name}", kind=kind, vhost=vhost, number=number, path=str(path),
-        messages=held.messages, octets=held.octets,
+        messages=held.messages, byte_count=held.byte_count,
     )  # fmt: skip
 
 
@@ -288,7 +288,7 @@ def _by_stream(path: Path) -> dict[int, list[Path]]:
     return found
 
 
-def _octets(path: Path) -> int:
+def _size_on_disk(path: Path) -> int:
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 

@@ -53,17 +53,17 @@ class SessionFile:
     def read(self) -> list[StoredWebSession]:
         """Return the sessions written with equal settings. Raises SessionFileError."""
         try:
-            octets = self._path.read_bytes()
+            data = self._path.read_bytes()
         except FileNotFoundError:
             return []
         except OSError as error:
             raise SessionFileError(error.strerror) from error
-        if not octets.startswith(_MAGIC) or len(octets) < _HEAD_SIZE + _CHECKSUM_SIZE:
+        if not data.startswith(_MAGIC) or len(data) < _HEAD_SIZE + _CHECKSUM_SIZE:
             raise SessionFileError("it is damaged")
-        version = int.from_bytes(octets[len(_MAGIC) : len(_PREFIX)], "big")
+        version = int.from_bytes(data[len(_MAGIC) : len(_PREFIX)], "big")
         if version > _VERSION:
             raise SessionFileError(f"format {version} is newer than {_VERSION}")
-        content, checksum = octets[:-_CHECKSUM_SIZE], octets[-_CHECKSUM_SIZE:]
+        content, checksum = data[:-_CHECKSUM_SIZE], data[-_CHECKSUM_SIZE:]
         if checksum_of(content) != int.from_bytes(checksum, "big"):
             raise SessionFileError("it is damaged")
         if not content.startswith(self._head):

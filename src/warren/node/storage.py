@@ -33,7 +33,7 @@ from warren.runtime.disk import DirectoryDisk
 from warren.runtime.file_writer import IS_AVAILABLE, FileWriter
 from warren.runtime.locked_directory import make_directory
 from warren.runtime.memory_disk import MemoryDisk
-from warren.runtime.randomness import random_octets
+from warren.runtime.randomness import random_bytes
 from warren.runtime.supervisor import contain
 from warren.runtime.timers import PeriodicTimer
 from warren.runtime.worker_thread import WorkerThread
@@ -182,7 +182,7 @@ class Storage:
         started = time.monotonic()
         was_deleted = self._metadata.was_deleted
         dependencies = RecoveryDependencies(
-            random_octets=random_octets,
+            random_bytes=random_bytes,
             has_queue=lambda number: number in numbers or not was_deleted(number),
             progress=_Progress(name).tell,
         )
@@ -239,7 +239,7 @@ class Storage:
         port.is_transient = True
         disk = DirectoryDisk(path, self._loop, self._spiller, guard=port.guard, is_synced=False)
         try:
-            store = port.store = open_erased(disk, port, random_octets)
+            store = port.store = open_erased(disk, port, random_bytes)
         except BaseException:
             disk.close()
             raise
@@ -324,11 +324,11 @@ class Storage:
         if store.failure is not None:
             logger.error("the last messages of vhost '%s' were not written: %s", name, store.failure)
 
-    def limit_queue_memory(self, octets: int) -> None:
-        """Limit the memory of each queue to `octets` bytes, for messages published from now on."""
-        self.queue_memory = octets
+    def limit_queue_memory(self, byte_count: int) -> None:
+        """Limit the memory of each queue to `data` bytes, for messages published from now on."""
+        self.queue_memory = byte_count
         for vhost_store in self._open.values():
-            vhost_store.stores.queue_memory_max = octets
+            vhost_store.stores.queue_memory_max = byte_count
 
     def _maintain(self) -> None:
         for vhost_store in self._open.values():
@@ -471,9 +471,7 @@ def _opened_streams(
     name: str, disk: Disk, port: _LoopStorePort, numbers: set[int], *, losses: LossFile | None = None
 ) -> RecoveredStreams:
     """Return the streams with these `numbers` that have files on `disk`."""
-    files = StreamLogDependencies(
-        disk=disk, random_octets=random_octets, report=_Reporter(name, losses).report
-    )
+    files = StreamLogDependencies(disk=disk, random_bytes=random_bytes, report=_Reporter(name, losses).report)
     opened = open_streams(files, port, numbers.__contains__)
     port.store = opened.store
     return opened

@@ -32,7 +32,7 @@ from warren.node.errors import BootRefused
 from warren.node.expiry import VhostExpiry
 from warren.node.storage import InMemoryStreams, Storage, VhostStore, is_full, missing_resource
 from warren.runtime.clock import Clock
-from warren.runtime.randomness import random_octets
+from warren.runtime.randomness import random_bytes
 from warren.runtime.supervisor import (
     PermanentFailure,
     RestartIntensity,
@@ -159,12 +159,12 @@ class SupervisionTree:
         if vhost is not None:
             vhost.discard(number, found)
 
-    def limit_queue_memory(self, octets: int) -> None:
-        """Limit the messages of each queue in memory to `octets` bytes, where the queue can page out."""
+    def limit_queue_memory(self, byte_count: int) -> None:
+        """Limit the messages of each queue in memory to `data` bytes, where the queue can page out."""
         if self.storage is None:
             return
-        is_less = octets < self.storage.queue_memory
-        self.storage.limit_queue_memory(octets)
+        is_less = byte_count < self.storage.queue_memory
+        self.storage.limit_queue_memory(byte_count)
         if is_less and (self._shrinking is None or self._shrinking.done()):
             shrinks = [shrink for vhost in self._vhosts.values() for shrink in vhost.shrinks()]
             self._shrinking = in_pieces(shrinks, QUEUES_SHRUNK_PER_TURN, self._dependencies.later)
@@ -389,7 +389,7 @@ class _VhostUnit:
         """Create the services of the virtual host, which are empty, with `vhost_store` or in memory."""
         tree_dependencies = self._dependencies
         dependencies = VhostDependencies(
-            random_octets=random_octets,
+            random_bytes=random_bytes,
             later=tree_dependencies.later,
             after=self._after,
             now=tree_dependencies.clock.now(),

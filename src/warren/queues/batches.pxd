@@ -8,7 +8,7 @@ from warren.queues.queue cimport Delivery
 @cython.final
 cdef class MessageColumns:
     cdef readonly Py_ssize_t count
-    cdef readonly int64_t octets
+    cdef readonly int64_t byte_count
     cdef readonly bint has_redelivered
     cdef object _places_array
     cdef object _times_array
@@ -28,14 +28,14 @@ cdef class MessageColumns:
     cpdef add(self, int64_t place, Message message, bint is_redelivered)
     @cython.locals(count=Py_ssize_t)
     cdef _append(self, int64_t place, Message message, bytes body, bint is_redelivered)
-    @cython.locals(octets=int64_t, count=Py_ssize_t, delivery=Delivery)
+    @cython.locals(byte_count=int64_t, count=Py_ssize_t, delivery=Delivery)
     cpdef Py_ssize_t add_deliveries(
-        self, ClassicQueue queue, list deliveries, int64_t first, int64_t octets_max
+        self, ClassicQueue queue, list deliveries, int64_t first, int64_t bytes_max
     ) except -1
     cdef _number_shape(self, Message message)
 
-@cython.locals(octets=int64_t, delivery=Delivery)
-cpdef int64_t take_batch(ClassicQueue queue, list taken, Py_ssize_t count, int64_t octets_max) except -1
+@cython.locals(byte_count=int64_t, delivery=Delivery)
+cpdef int64_t take_batch(ClassicQueue queue, list taken, Py_ssize_t count, int64_t bytes_max) except -1
 @cython.locals(number=Py_ssize_t, delivery=Delivery, place=int64_t, last=Py_ssize_t)
 cpdef extend_ranges(ClassicQueue queue, list deliveries, Py_ssize_t first, list found)
 @cython.locals(number=Py_ssize_t, delivery=Delivery)

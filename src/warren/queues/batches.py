@@ -24,15 +24,15 @@ class MessageColumns:
 
     __slots__ = (
         "_address", "_bodies", "_ends", "_ends_array", "_is_redelivered", "_kind", "_kinds", "_kinds_array",
-        "_known", "_places", "_places_array", "_property_list", "_times", "_times_array", "count",
-        "has_redelivered", "octets",
+        "_known", "_places", "_places_array", "_property_list", "_times", "_times_array", "byte_count",
+        "count", "has_redelivered",
     )  # fmt: skip
 
     def __init__(self, capacity: int) -> None:
         # At least one entry: the compiled code takes no pointer to an empty array.
         room = max(capacity, 1)
         self.count = 0
-        self.octets = 0
+        self.byte_count = 0
         self.has_redelivered = False
         self._places_array = array("q", bytes(_INT64_SIZE * room))
         self._times_array = array("q", bytes(_INT64_SIZE * room))
@@ -104,24 +104,24 @@ class MessageColumns:
         if is_redelivered:
             self.has_redelivered = True
         self._bodies.append(body)
-        self.octets += len(body)
-        self._ends[count + 1] = self.octets
+        self.byte_count += len(body)
+        self._ends[count + 1] = self.byte_count
         self.count = count + 1
 
     def add_deliveries(
-        self, queue: ClassicQueue, deliveries: list[Delivery | None], first: int, octets_max: int
+        self, queue: ClassicQueue, deliveries: list[Delivery | None], first: int, bytes_max: int
     ) -> int:
         """Add those of `deliveries` that exist; the first of them is at place `first`.
 
-        Stops before a body with which the bodies would exceed `octets_max` bytes, unless it is the first;
+        Stops before a body with which the bodies would exceed `bytes_max` bytes, unless it is the first;
         returns the number of deliveries examined. ConnectionForced if a message cannot be read from disk.
         """
-        octets = count = 0
+        byte_count = count = 0
         for each in deliveries:
             delivery: Delivery | None = each
             if delivery is not None:
-                octets += delivery.octets
-                if count and octets > octets_max:
+                byte_count += delivery.byte_count
+                if count and byte_count > bytes_max:
                     break
                 self._append(first + count, delivery.message, queue.body(delivery), delivery.attempts > 0)
             count += 1
@@ -134,25 +134,25 @@ class MessageColumns:
         self._kind = self._known.setdefault((message.address, message.property_list), len(self._known))
 
 
-def take_batch(queue: ClassicQueue, taken: list[Delivery | None], count: int, octets_max: int) -> int:
+def take_batch(queue: ClassicQueue, taken: list[Delivery | None], count: int, bytes_max: int) -> int:
     """Take up to `count` ready messages out of `queue`, and append them to `taken`.
 
-    Stops before a body with which the bodies would exceed `octets_max` bytes, unless nothing was taken yet;
+    Stops before a body with which the bodies would exceed `bytes_max` bytes, unless nothing was taken yet;
     returns the size of the bodies taken. Fewer than `count` are taken only for this reason, or if no more are
     ready.
     """
-    octets = 0
+    byte_count = 0
     for _ in range(count):
         delivery: Delivery | None = queue.get()
         if delivery is None:
             break
-        if taken and octets + delivery.octets > octets_max:
+        if taken and byte_count + delivery.byte_count > bytes_max:
             queue.give_back(delivery)
             queue.pump()
             break
         taken.append(delivery)
-        octets += delivery.octets
-    return octets
+        byte_count += delivery.byte_count
+    return byte_count
 
 
 def extend_ranges(

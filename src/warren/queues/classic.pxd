@@ -23,7 +23,7 @@ cdef class ClassicQueue(LocalQueue):
     cdef ConsumerSet _consumers
     cdef int64_t _ttl_ms
     cdef int64_t _length_max
-    cdef int64_t _octets_max
+    cdef int64_t _bytes_max
     cdef int64_t _wake_when
     cdef int64_t _expires_ms
     cdef int64_t _attempts_max

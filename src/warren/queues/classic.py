@@ -37,8 +37,8 @@ class ClassicQueue(LocalQueue):
     """A queue whose messages are on this node."""
 
     __slots__ = (
-        "_attempts_max", "_consumers", "_expires_ms", "_has_kept_ttls", "_is_held_back", "_length_max",
-        "_octets_max", "_ready", "_refuses", "_sole", "_ttl_ms", "_ttl_record", "_unacked_pager",
+        "_attempts_max", "_bytes_max", "_consumers", "_expires_ms", "_has_kept_ttls", "_is_held_back",
+        "_length_max", "_ready", "_refuses", "_sole", "_ttl_ms", "_ttl_record", "_unacked_pager",
         "_wake_when",
     )  # fmt: skip
 
@@ -66,7 +66,7 @@ class ClassicQueue(LocalQueue):
         self._ttl_ms = _NONE if settings.message_ttl_ms is None else settings.message_ttl_ms
         self._expires_ms = _NONE if settings.expires_ms is None else settings.expires_ms
         self._length_max = _NONE if settings.length_max is None else settings.length_max
-        self._octets_max = _NONE if settings.length_bytes_max is None else settings.length_bytes_max
+        self._bytes_max = _NONE if settings.length_bytes_max is None else settings.length_bytes_max
         self._attempts_max = _NONE if settings.delivery_limit is None else settings.delivery_limit
         self._refuses = settings.overflow is not Overflow.DROP_HEAD
         self._drop_overflow()
@@ -117,9 +117,9 @@ class ClassicQueue(LocalQueue):
         return self._ready.persistent_count()
 
     @property
-    def persistent_octets(self) -> int:
+    def persistent_bytes(self) -> int:
         """The size in bytes of the bodies that would survive a restart."""
-        return self._ready.persistent_octets()
+        return self._ready.persistent_bytes()
 
     @property
     def head_timestamp(self) -> int | None:
@@ -145,9 +145,9 @@ class ClassicQueue(LocalQueue):
         return self._ready.count
 
     @property
-    def ready_octets(self) -> int:
+    def ready_bytes(self) -> int:
         """The size in bytes of the bodies of the ready messages."""
-        return self._ready.octets
+        return self._ready.byte_count
 
     @property
     def consumer_count(self) -> int:
@@ -217,7 +217,7 @@ class ClassicQueue(LocalQueue):
         ready.push(message)
         if self._ttl_ms >= 0 or message.flags & _HAS_EXPIRATION:
             self._wake_by(ready.push_deadline(message, self._ttl_ms))
-        if self._length_max >= 0 or self._octets_max >= 0:
+        if self._length_max >= 0 or self._bytes_max >= 0:
             self._drop_overflow()
         if self._is_held_back:
             self.pump()
@@ -267,7 +267,7 @@ class ClassicQueue(LocalQueue):
         self.got_count += 1
         self._count_unacked(delivery)
         unacked_pager = self._unacked_pager
-        if unacked_pager is not None and self.unacked_octets > unacked_pager.stores.queue_memory_max:
+        if unacked_pager is not None and self.unacked_bytes > unacked_pager.stores.queue_memory_max:
             unacked_pager.add(delivery)
         return delivery
 
@@ -307,7 +307,7 @@ class ClassicQueue(LocalQueue):
         delivery = self.take(peeked)
         unacked_pager = self._unacked_pager
         if unacked_pager is not None and delivery is not None:
-            if self.unacked_octets > unacked_pager.stores.queue_memory_max:
+            if self.unacked_bytes > unacked_pager.stores.queue_memory_max:
                 unacked_pager.add(delivery)
             unacked_pager.shrink()
         return delivery
@@ -511,7 +511,7 @@ class ClassicQueue(LocalQueue):
         delivery.consumer = consumer
         consumer.deliver(delivery)
         unacked_pager = self._unacked_pager
-        if unacked_pager is not None and self.unacked_octets > unacked_pager.stores.queue_memory_max:
+        if unacked_pager is not None and self.unacked_bytes > unacked_pager.stores.queue_memory_max:
             unacked_pager.add(delivery)
             unacked_pager.shrink()
 
@@ -523,18 +523,18 @@ class ClassicQueue(LocalQueue):
         deadline = self._ready.push_back(delivery, self._ttl_ms)
         if deadline >= 0:
             self._wake_by(deadline)
-        if self._length_max >= 0 or self._octets_max >= 0:
+        if self._length_max >= 0 or self._bytes_max >= 0:
             self._drop_overflow()
 
     def _count_unacked(self, delivery: Delivery) -> None:
         self.unacked_count += 1
-        self.unacked_octets += delivery.octets
+        self.unacked_bytes += delivery.byte_count
         if not self.is_dirty:
             self.mark_stats_dirty()
 
     def _uncount_unacked(self, delivery: Delivery) -> None:
         self.unacked_count -= 1
-        self.unacked_octets -= delivery.octets
+        self.unacked_bytes -= delivery.byte_count
         if not self.is_dirty:
             self.mark_stats_dirty()
 
@@ -543,7 +543,7 @@ class ClassicQueue(LocalQueue):
         ready = self._ready
         if self._length_max >= 0 and ready.count >= self._length_max:
             return True
-        return self._octets_max >= 0 and ready.octets + body_size_of(message) > self._octets_max
+        return self._bytes_max >= 0 and ready.byte_count + body_size_of(message) > self._bytes_max
 
     def _drop_overflow(self) -> None:
         """Drop messages from the head until the limits hold (x-overflow: drop-head)."""
@@ -552,7 +552,7 @@ class ClassicQueue(LocalQueue):
             return
         while ready.count and (
             (self._length_max >= 0 and ready.count > self._length_max)
-            or (self._octets_max >= 0 and ready.octets > self._octets_max)
+            or (self._bytes_max >= 0 and ready.byte_count > self._bytes_max)
         ):
             self._host.work += 1
             if not self.is_dirty:

@@ -28,9 +28,9 @@ cdef class DiskBacklog(MessageBacklog):
     cdef uint64_t _recent_base
     cdef uint64_t _redelivered_below
     cdef Py_ssize_t _persistent_count
-    cdef int64_t _persistent_octets
+    cdef int64_t _persistent_bytes
     cdef Py_ssize_t _spilled_count
-    cdef int64_t _spilled_octets
+    cdef int64_t _spilled_bytes
 
     @cython.locals(delivery=Delivery)
     cpdef Delivery push_delivered(self, Message message, Queue queue)
@@ -43,7 +43,7 @@ cdef class DiskBacklog(MessageBacklog):
     cpdef Message pop_message(self)
     @cython.locals(message=Message, position=uint64_t)
     cpdef Message drop(self)
-    @cython.locals(delivery=Delivery, end=uint64_t, paged=PagedIndex, recent=Ring, octets=int64_t)
+    @cython.locals(delivery=Delivery, end=uint64_t, paged=PagedIndex, recent=Ring, byte_count=int64_t)
     cpdef clear(self)
     @cython.locals(stored=StoredMessage)
     cpdef Message whole(self, Message message)
@@ -93,8 +93,8 @@ cdef class DiskBacklog(MessageBacklog):
     @cython.locals(stored=StoredMessage)
     cdef _unspill(self, Message message)
     cdef _finish(self, uint64_t first, uint64_t end)
-    cdef _forget_row(self, Py_ssize_t count, int64_t octets)
-    @cython.locals(message=Message, place=Py_ssize_t, octets=int64_t)
+    cdef _forget_row(self, Py_ssize_t count, int64_t byte_count)
+    @cython.locals(message=Message, place=Py_ssize_t, byte_count=int64_t)
     cdef int64_t _clear_ring(self, Ring ring, uint64_t base) except -1
     @cython.locals(paged=PagedIndex, positions=Column, locations=Column, place=Py_ssize_t)
     cpdef restore(self, int level, object found, int64_t ttl_ms)

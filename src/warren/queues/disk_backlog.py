@@ -52,8 +52,8 @@ class DiskBacklog(MessageBacklog):
     """
 
     __slots__ = (
-        "_cursor", "_out", "_paged", "_persistent_count", "_persistent_flag", "_persistent_octets", "_recent",
-        "_recent_base", "_redelivered_below", "_spilled_count", "_spilled_octets", "_stores",
+        "_cursor", "_out", "_paged", "_persistent_bytes", "_persistent_count", "_persistent_flag", "_recent",
+        "_recent_base", "_redelivered_below", "_spilled_bytes", "_spilled_count", "_stores",
     )  # fmt: skip
 
     def __init__(self, stores: Stores, cursor: QueueCursor | None) -> None:
@@ -64,9 +64,9 @@ class DiskBacklog(MessageBacklog):
         self._persistent_flag = _PERSISTENT if cursor is not None else 0
         # The number and bytes of durable messages, and of transient ones that are on disk.
         self._persistent_count = 0
-        self._persistent_octets = 0
+        self._persistent_bytes = 0
         self._spilled_count = 0
-        self._spilled_octets = 0
+        self._spilled_bytes = 0
         # None while the queue is not paging.
         self._paged: PagedIndex | None = None
         self._recent: Ring | None = None
@@ -84,9 +84,9 @@ class DiskBacklog(MessageBacklog):
         """The number of messages that would survive a restart, ready or unacknowledged."""
         return self._persistent_count
 
-    def persistent_octets(self) -> int:
+    def persistent_bytes(self) -> int:
         """The size in bytes of the bodies that would survive a restart."""
-        return self._persistent_octets
+        return self._persistent_bytes
 
     def push_delivered(self, message: Message, queue: Queue) -> Delivery:
         """Take `message` directly out of `queue` without enqueueing it; only while no message is ready."""
@@ -182,7 +182,7 @@ class DiskBacklog(MessageBacklog):
             self._out.discard(delivery.position)
         self._release(delivery.message, delivery.position)
         if delivery.message.flags & _BODY_ON_DISK:
-            self._persistent_octets -= delivery.octets
+            self._persistent_bytes -= delivery.byte_count
 
     def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
         """Confirm to `confirmation` when everything pushed or delivered so far is on disk."""
@@ -206,20 +206,20 @@ class DiskBacklog(MessageBacklog):
 
     def clear(self) -> None:
         """Drop all messages."""
-        octets = self.octets
+        byte_count = self.byte_count
         if self._returned:
             for delivery in self._returned.values():
-                octets -= delivery.octets
+                byte_count -= delivery.byte_count
                 self.settled(delivery)
-        octets -= self._clear_ring(self._places, self._base)
+        byte_count -= self._clear_ring(self._places, self._base)
         end = self._end()
         paged, recent = self._paged, self._recent
         if paged is not None and recent is not None:
             if paged.count:
                 self._finish(paged.first_position(), paged.end())
                 self._stores.discard(paged)
-            octets -= self._clear_ring(recent, self._recent_base)
-            self._forget_row(paged.count, octets)
+            byte_count -= self._clear_ring(recent, self._recent_base)
+            self._forget_row(paged.count, byte_count)
             self._end_paging()
         MessageBacklog.clear(self)
         self._base = end
@@ -245,9 +245,9 @@ class DiskBacklog(MessageBacklog):
         for place in range(positions.count):
             paged.append(positions.get(place), locations.get(place))
         self.count = found.count
-        self.octets = found.octets
+        self.byte_count = found.byte_count
         self._persistent_count = found.count
-        self._persistent_octets = found.octets
+        self._persistent_bytes = found.byte_count
         self._note_deadlines(found, ttl_ms)
         self._refill()
 
@@ -286,7 +286,7 @@ class DiskBacklog(MessageBacklog):
 
     def _takes_too_much(self) -> bool:
         """True if its messages, which are all in memory, exceed the memory limit."""
-        return self.octets + (self.count << _OVERHEAD_SHIFT) > self._stores.queue_memory_max
+        return self.byte_count + (self.count << _OVERHEAD_SHIFT) > self._stores.queue_memory_max
 
     def _pop_first(self) -> Message:
         if not self._places.count:
@@ -323,7 +323,7 @@ class DiskBacklog(MessageBacklog):
             message = self._spill(message)
         recent.append(message)
         self.count += 1
-        self.octets += body_size_of(message)
+        self.byte_count += body_size_of(message)
         self._page_out()
 
     def _page_out(self) -> None:
@@ -433,7 +433,7 @@ class DiskBacklog(MessageBacklog):
         message = self._take_behind(position, known)
         self.count -= 1
         if message is not None:
-            self.octets -= body_size_of(message)
+            self.byte_count -= body_size_of(message)
         return message
 
     def _take_behind(self, position: int, known: Message | None) -> Message | None:
@@ -452,7 +452,7 @@ class DiskBacklog(MessageBacklog):
     def _persist(self, message: Message, position: int) -> None:
         stored: StoredMessage = message  # type: ignore[assignment]
         self._persistent_count += 1
-        self._persistent_octets += body_size_of(message)
+        self._persistent_bytes += body_size_of(message)
         self._stores.write_count += 1
         self._stores.persistent.append(stored, self._cursor, position)
 
@@ -461,7 +461,7 @@ class DiskBacklog(MessageBacklog):
             stored: StoredMessage = message  # type: ignore[assignment]
             self._persistent_count -= 1
             # The place of a message without content is released by `settled`.
-            self._persistent_octets -= body_size_of(message)
+            self._persistent_bytes -= body_size_of(message)
             if message.flags & _BODY_ON_DISK:
                 self._stores.persistent.release_at(stored.location, self._cursor, position)
             else:
@@ -473,7 +473,7 @@ class DiskBacklog(MessageBacklog):
         """A copy of the transient `message` that is to be written to disk."""
         stored = spilled(message)
         self._spilled_count += 1
-        self._spilled_octets += body_size_of(message)
+        self._spilled_bytes += body_size_of(message)
         self._stores.write_count += 1
         self._stores.transient.append(stored, self._stores.no_cursor, 0)
         return stored
@@ -484,7 +484,7 @@ class DiskBacklog(MessageBacklog):
         self._stores.transient.release(stored, self._stores.no_cursor, 0)
         stored.flags &= ~_SPILLED
         self._spilled_count -= 1
-        self._spilled_octets -= body_size_of(message)
+        self._spilled_bytes -= body_size_of(message)
 
     def _finish(self, first: int, end: int) -> None:
         """Settle the positions from `first` up to `end` in the store, except those taken out before."""
@@ -496,22 +496,22 @@ class DiskBacklog(MessageBacklog):
         if first < end:
             self._stores.persistent.finish(self._cursor, first, end)
 
-    def _forget_row(self, count: int, octets: int) -> None:
+    def _forget_row(self, count: int, byte_count: int) -> None:
         """Subtract the messages of a dropped index, which contained all transient messages on disk."""
         self._persistent_count -= count - self._spilled_count
-        self._persistent_octets -= octets - self._spilled_octets
+        self._persistent_bytes -= byte_count - self._spilled_bytes
         self._spilled_count = 0
-        self._spilled_octets = 0
+        self._spilled_bytes = 0
 
     def _clear_ring(self, ring: Ring, base: int) -> int:
         """Settle the messages in `ring`; returns the size of their bodies in bytes."""
-        octets = 0
+        byte_count = 0
         for place in range(ring.count):
             message: Message = ring.get(place)  # type: ignore[assignment]
             if message is not None:
-                octets += body_size_of(message)
+                byte_count += body_size_of(message)
                 self._release(message, base + place)
-        return octets
+        return byte_count
 
     def _note_deadlines(self, found: RecoveredQueue, ttl_ms: int) -> None:
         """Record the deadlines of the messages that were `found` with an expiration of their own."""

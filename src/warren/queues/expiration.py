@@ -11,6 +11,6 @@ def expiration_ms(message: Message) -> int:
 
     It must have a valid one, which was checked when it was published.
     """
-    octets = message.property_list
-    _scan.scan(octets, 0, len(octets))
-    return int(text_at(octets, _scan.expiration_at))
+    data = message.property_list
+    _scan.scan(data, 0, len(data))
+    return int(text_at(data, _scan.expiration_at))

@@ -21,7 +21,7 @@ cdef class LocalQueue(Queue):
     cdef readonly int64_t acknowledged_count
     cdef readonly int64_t delivered_count
     cdef readonly int64_t unacked_count
-    cdef readonly int64_t unacked_octets
+    cdef readonly int64_t unacked_bytes
     cdef readonly int64_t published_count
     cdef readonly int64_t delivered_no_ack_count
     cdef public bint is_dirty

@@ -14,8 +14,8 @@ class LocalQueue(Queue):
     __slots__ = (
         "_host", "acknowledged_count", "broker_published_count", "delivered_count", "delivered_no_ack_count",
         "got_count", "got_empty_count", "got_no_ack_count", "history", "is_auto_delete", "is_deleted",
-        "is_dirty", "name", "owner", "published_count", "redelivered_count", "settings", "unacked_count",
-        "unacked_octets", "used_at", "vhost_name",
+        "is_dirty", "name", "owner", "published_count", "redelivered_count", "settings", "unacked_bytes",
+        "unacked_count", "used_at", "vhost_name",
     )  # fmt: skip
 
     def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
@@ -27,7 +27,7 @@ class LocalQueue(Queue):
         self.is_auto_delete = False
         self.is_deleted = False
         self.unacked_count = 0
-        self.unacked_octets = 0
+        self.unacked_bytes = 0
         # True when the host knows that its statistics have changed.
         self.is_dirty = False
         # All messages published, and those among them published by the broker: dead letters and internal
@@ -55,7 +55,7 @@ class LocalQueue(Queue):
         raise NotImplementedError
 
     @property
-    def ready_octets(self) -> int:
+    def ready_bytes(self) -> int:
         """The size in bytes of the bodies of the ready messages."""
         raise NotImplementedError
 
@@ -70,7 +70,7 @@ class LocalQueue(Queue):
         raise NotImplementedError
 
     @property
-    def persistent_octets(self) -> int:
+    def persistent_bytes(self) -> int:
         """The size in bytes of the bodies that would survive a restart."""
         raise NotImplementedError
 

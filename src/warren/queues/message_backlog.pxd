@@ -10,7 +10,7 @@ cdef int _HAS_EXPIRATION
 
 cdef class MessageBacklog:
     cdef public Py_ssize_t count
-    cdef public int64_t octets
+    cdef public int64_t byte_count
     cdef Ring _places
     cdef uint64_t _base
     cdef dict _returned
@@ -38,7 +38,7 @@ cdef class MessageBacklog:
     cpdef forget(self)
     cpdef Py_ssize_t paged_count(self) except -1
     cpdef Py_ssize_t persistent_count(self) except -1
-    cpdef int64_t persistent_octets(self) except -1
+    cpdef int64_t persistent_bytes(self) except -1
     cpdef shrink(self)
     @cython.locals(message=Message, places=Ring)
     cdef Message _pop_first(self)

@@ -33,15 +33,15 @@ class MessageBacklog:
         "_places",
         "_returned",
         "_returned_order",
+        "byte_count",
         "count",
-        "octets",
         "ttl_changes",
     )
 
     def __init__(self) -> None:
         # The number of messages, and the size of their bodies in bytes.
         self.count = 0
-        self.octets = 0
+        self.byte_count = 0
         self._places = Ring()
         self._base = 0
         self._returned: dict[int, Delivery] | None = None
@@ -60,7 +60,7 @@ class MessageBacklog:
         """Append `message`."""
         self._places.append(message)
         self.count += 1
-        self.octets += body_size_of(message)
+        self.byte_count += body_size_of(message)
 
     def push_deadline(self, message: Message, ttl_ms: int) -> int:
         """The deadline (ms) of `message`, which was just pushed; `ttl_ms` is that of the queue.
@@ -83,7 +83,7 @@ class MessageBacklog:
         heappush(self._returned_order, position)
         self.count += 1
         message = delivery.message
-        self.octets += delivery.octets
+        self.byte_count += delivery.byte_count
         if message.flags & _HAS_EXPIRATION:
             deadline = self._deadline(message, self._ttl_at(position, ttl_ms))
             self._note_deadline(deadline, position)
@@ -96,7 +96,7 @@ class MessageBacklog:
         if self._returned and self._is_returned_first():
             self.count -= 1
             delivery = self._pop_returned()
-            self.octets -= delivery.octets
+            self.byte_count -= delivery.byte_count
             return delivery
         position = self._base
         return new_delivery(queue, self._pop_first(), position)
@@ -109,7 +109,7 @@ class MessageBacklog:
         if self._returned and position in self._returned:
             self.count -= 1
             delivery = self._pop_from_returned(position)
-            self.octets -= delivery.octets
+            self.byte_count -= delivery.byte_count
             delivery.message = peeked.message
             return delivery
         delivery = new_delivery(queue, peeked.message, position)
@@ -161,7 +161,7 @@ class MessageBacklog:
         """The number of messages that would survive a restart, ready or unacknowledged."""
         return 0
 
-    def persistent_octets(self) -> int:
+    def persistent_bytes(self) -> int:
         """The size in bytes of the bodies that would survive a restart."""
         return 0
 
@@ -176,7 +176,7 @@ class MessageBacklog:
         message: Message = places.popleft()  # type: ignore[assignment]
         self._base += 1
         self.count -= 1
-        self.octets -= body_size_of(message)
+        self.byte_count -= body_size_of(message)
         if places.count and places.get(0) is None:
             self._trim()
         return message
@@ -187,7 +187,7 @@ class MessageBacklog:
             return self.pop_message()
         self.count -= 1
         delivery = self._pop_returned()
-        self.octets -= delivery.octets
+        self.byte_count -= delivery.byte_count
         return delivery.message
 
     def first(self) -> Message:
@@ -243,7 +243,7 @@ class MessageBacklog:
         self._returned_order = None
         self._deadlines = None
         self.count = 0
-        self.octets = 0
+        self.byte_count = 0
 
     def keep_ttl(self, ttl_ms: int) -> None:
         """Keep `ttl_ms` for all present and unacknowledged messages, whatever the queue's value becomes."""
@@ -326,7 +326,7 @@ class MessageBacklog:
         if self._returned and position in self._returned:
             self.count -= 1
             delivery = self._pop_from_returned(position)
-            self.octets -= delivery.octets
+            self.byte_count -= delivery.byte_count
             return delivery.message
         return self._remove(position, None)
 
@@ -338,7 +338,7 @@ class MessageBacklog:
         message: Message = self._places.take(position - self._base)  # type: ignore[assignment]
         self._trim()
         self.count -= 1
-        self.octets -= body_size_of(message)
+        self.byte_count -= body_size_of(message)
         return message
 
     def _trim(self) -> None:

@@ -22,13 +22,13 @@ class OffsetHeader:
         headers = dict(properties.headers or {})
         headers.pop(OFFSET_HEADER, None)
         properties.headers = {**headers, OFFSET_HEADER: 0}
-        octets = properties.encode_list()
-        # The number is where this one differs, in its first octet already.
+        data = properties.encode_list()
+        # The number is where this one differs, in its first byte already.
         properties.headers[OFFSET_HEADER] = -1
         other = properties.encode_list()
-        at = next(at for at in range(len(octets)) if octets[at] != other[at])
-        self._before = octets[:at]
-        self._after = octets[at + _NUMBER_SIZE :]
+        at = next(at for at in range(len(data)) if data[at] != other[at])
+        self._before = data[:at]
+        self._after = data[at + _NUMBER_SIZE :]
 
     def with_offset(self, offset: int) -> bytes:
         """The property list of the message at `offset`."""

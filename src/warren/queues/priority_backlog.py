@@ -51,14 +51,14 @@ class PriorityBacklog(MessageBacklog):
         """
         deadline = self._level(delivery.message).push_back(delivery, ttl_ms)
         self.count += 1
-        self.octets += delivery.octets
+        self.byte_count += delivery.byte_count
         return deadline
 
     def pop(self, queue: Queue) -> Delivery:
         """Take the first message of the highest priority out. Only while `count` is not 0."""
         delivery = self._top().pop(queue)
         self.count -= 1
-        self.octets -= delivery.octets
+        self.byte_count -= delivery.byte_count
         return delivery
 
     def take(self, peeked: PeekedMessage, queue: Queue) -> Delivery | None:
@@ -73,7 +73,7 @@ class PriorityBacklog(MessageBacklog):
         )
         if delivery is not None:
             self.count -= 1
-            self.octets -= delivery.octets
+            self.byte_count -= delivery.byte_count
         return delivery
 
     def extent(self) -> list[range]:
@@ -167,7 +167,7 @@ class PriorityBacklog(MessageBacklog):
             if level is not None:
                 level.clear()
         self.count = 0
-        self.octets = 0
+        self.byte_count = 0
 
     def whole(self, message: Message) -> Message:
         """`message`, which was delivered, with its content."""
@@ -199,7 +199,7 @@ class PriorityBacklog(MessageBacklog):
         restored = self._levels[level] = self._make_level(level)
         restored.restore(level, found, ttl_ms)
         self.count += restored.count
-        self.octets += restored.octets
+        self.byte_count += restored.byte_count
 
     def paged_count(self) -> int:
         """The number of messages of all priorities that are only on disk."""
@@ -209,9 +209,9 @@ class PriorityBacklog(MessageBacklog):
         """The number of messages of all priorities that would survive a restart."""
         return sum(level.persistent_count() for level in self._levels if level is not None)
 
-    def persistent_octets(self) -> int:
+    def persistent_bytes(self) -> int:
         """The size in bytes of the bodies that would survive a restart."""
-        return sum(level.persistent_octets() for level in self._levels if level is not None)
+        return sum(level.persistent_bytes() for level in self._levels if level is not None)
 
     def shrink(self) -> None:
         """Page out messages that exceed the memory limit of the queue."""
@@ -241,4 +241,4 @@ class PriorityBacklog(MessageBacklog):
 
     def _count(self, message: Message, difference: int) -> None:
         self.count += difference
-        self.octets += difference * body_size_of(message)
+        self.byte_count += difference * body_size_of(message)

@@ -80,9 +80,11 @@ def _excess(queue: LocalQueue, size: int) -> str:
     settings = queue.settings
     if settings.length_max is not None and queue.message_count >= settings.length_max:
         return f"{queue.message_count} of at most {settings.length_max} messages are ready"
-    octets = queue.ready_octets
-    if _is_over(settings.length_bytes_max, octets + size):
-        return f"{octets} of at most {settings.length_bytes_max} bytes are ready, and the message has {size}"
+    byte_count = queue.ready_bytes
+    if _is_over(settings.length_bytes_max, byte_count + size):
+        return (
+            f"{byte_count} of at most {settings.length_bytes_max} bytes are ready, and the message has {size}"
+        )
     return ""
 
 

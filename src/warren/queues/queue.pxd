@@ -27,7 +27,7 @@ cdef class Delivery:
     cdef public Message message
     cdef readonly uint64_t position
     cdef public uint32_t attempts
-    cdef readonly uint32_t octets
+    cdef readonly uint32_t byte_count
     cdef public int64_t delivered_at
     cdef public Consumer consumer
 

@@ -50,13 +50,13 @@ class Consumer:
 class Delivery:
     """A message taken out of its queue and not settled yet: its message, its queue and its position."""
 
-    __slots__ = ("attempts", "consumer", "delivered_at", "message", "octets", "position", "queue")
+    __slots__ = ("attempts", "byte_count", "consumer", "delivered_at", "message", "position", "queue")
 
     def __init__(self, queue: "Queue", message: Message, position: int, attempts: int) -> None:
         self.queue = queue
         self.message = message
         # Size of its body in bytes; `message` may be without the body: see `UnackedPager`.
-        self.octets = body_size_of(message)
+        self.byte_count = body_size_of(message)
         self.position = position
         # The number of earlier deliveries.
         self.attempts = attempts
@@ -72,7 +72,7 @@ def new_delivery(queue: "Queue", message: Message, position: int) -> Delivery:
     delivery: Delivery = Delivery.__new__(Delivery)
     delivery.queue = queue
     delivery.message = message
-    delivery.octets = body_size_of(message)
+    delivery.byte_count = body_size_of(message)
     delivery.position = position
     delivery.attempts = 0
     delivery.delivered_at = 0

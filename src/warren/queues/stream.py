@@ -75,7 +75,7 @@ class StreamQueue(LocalQueue):
         settings = self.settings
         segment_size = settings.segment_size_max
         self.log.retention = Retention(
-            octets_max=settings.length_bytes_max,
+            bytes_max=settings.length_bytes_max,
             age_ms_max=settings.age_ms_max,
             segment_size=STREAM_SEGMENT_SIZE if segment_size is None else segment_size,
         )
@@ -92,9 +92,9 @@ class StreamQueue(LocalQueue):
         return self.log.committed - self.log.first
 
     @property
-    def ready_octets(self) -> int:
+    def ready_bytes(self) -> int:
         """The size of the stream on disk in bytes."""
-        return self.log.octets
+        return self.log.byte_count
 
     @property
     def paged_count(self) -> int:
@@ -107,9 +107,9 @@ class StreamQueue(LocalQueue):
         return self.message_count
 
     @property
-    def persistent_octets(self) -> int:
+    def persistent_bytes(self) -> int:
         """The size of the stream on disk in bytes, all of which survives a restart."""
-        return self.log.octets
+        return self.log.byte_count
 
     @property
     def head_timestamp(self) -> int | None:

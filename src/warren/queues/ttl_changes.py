@@ -87,6 +87,6 @@ def _encoded(change: LevelChange) -> bytes:
     return level.to_bytes(1, "big") + end.to_bytes(8, "big") + ttl_ms.to_bytes(8, "big", signed=True)
 
 
-def _decoded(octets: bytes) -> LevelChange:
-    ttl_ms = int.from_bytes(octets[9:], "big", signed=True)
-    return octets[0], int.from_bytes(octets[1:9], "big"), ttl_ms
+def _decoded(data: bytes) -> LevelChange:
+    ttl_ms = int.from_bytes(data[9:], "big", signed=True)
+    return data[0], int.from_bytes(data[1:9], "big"), ttl_ms

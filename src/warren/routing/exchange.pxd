@@ -8,7 +8,7 @@ cdef class Binding:
 cdef class Exchange:
     cdef readonly str name
     cdef readonly object settings
-    cdef readonly object random_octets
+    cdef readonly object random_bytes
     cdef public long long published_in
     cdef public long long published_out
     cdef public object history

@@ -80,7 +80,7 @@ class Exchange:
 
     __slots__ = (
         "_alternate", "_bindings", "_watcher", "history", "name", "published_in", "published_out",
-        "random_octets", "settings",
+        "random_bytes", "settings",
     )  # fmt: skip
 
     # The name of the type, as in exchange.declare.
@@ -92,11 +92,11 @@ class Exchange:
         self,
         name: str,
         settings: ExchangeSettings,
-        random_octets: Callable[[int], bytes] | None = None,
+        random_bytes: Callable[[int], bytes] | None = None,
     ) -> None:
         self.name = name
         self.settings = settings
-        self.random_octets = random_octets
+        self.random_bytes = random_bytes
         # Messages published to it by clients, and the number of times it routed one to a queue.
         self.published_in = 0
         self.published_out = 0

@@ -21,14 +21,14 @@ _SPREAD = 0x9E37_79B9_7F4A_7C15
 _UNIT = 2.0**-53
 
 
-def key_slot(octets: bytes) -> int:
+def key_slot(data: bytes) -> int:
     """The slot of a key, less than `SLOTS`."""
-    return mix(crc32(octets)) >> _SLOT_SHIFT
+    return mix(crc32(data)) >> _SLOT_SHIFT
 
 
-def key_hash(octets: bytes) -> int:
+def key_hash(data: bytes) -> int:
     """A 64-bit hash of a key, with all bits usable."""
-    return mix(crc32(octets))
+    return mix(crc32(data))
 
 
 def seed(name: str) -> int:

@@ -89,13 +89,10 @@ class PatternBits:
             places |= (places & loops) << 1
             if not places:
                 return []
-        octets = places.to_bytes(len(self._starts) + 1, "little")
-        occupied = [match.start() for match in _NOT_EMPTY.finditer(octets)]
+        data = places.to_bytes(len(self._starts) + 1, "little")
+        occupied = [match.start() for match in _NOT_EMPTY.finditer(data)]
         reached = (
-            place
-            for at in occupied
-            for place in range(at << 3, (at + 1) << 3)
-            if octets[at] >> (place & 7) & 1
+            place for at in occupied for place in range(at << 3, (at + 1) << 3) if data[at] >> (place & 7) & 1
         )
         return [self._ends[place] for place in reached if place in self._ends]
 

@@ -11,7 +11,7 @@ from warren.routing.exchange import BY_CHANCE, Binding, Exchange
 from warren.routing.hashing import destination_name, key_hash
 from warren.routing.verdict import Verdict
 
-_OCTETS = 8
+_BYTES = 8
 
 
 class RandomExchange(Exchange):
@@ -42,8 +42,8 @@ class RandomExchange(Exchange):
             return destinations
         if self.choice_seed is not None:
             return (max(self.each_binding(), key=self._seeded_rank).destination,)
-        assert self.random_octets is not None
-        return (destinations[int.from_bytes(self.random_octets(_OCTETS), "big") % len(destinations)],)
+        assert self.random_bytes is not None
+        return (destinations[int.from_bytes(self.random_bytes(_BYTES), "big") % len(destinations)],)
 
     def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
         """Explains that the binding is one of several that can be drawn."""

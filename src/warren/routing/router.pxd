@@ -48,4 +48,4 @@ cdef class Walk:
     @cython.locals(decides=cython.int)
     cdef _step(self, Exchange exchange)
 
-cpdef str decode_name(bytes octets, Py_ssize_t at)
+cpdef str decode_name(bytes data, Py_ssize_t at)

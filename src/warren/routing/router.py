@@ -218,7 +218,7 @@ class Walk:
         return destinations
 
 
-def decode_name(octets: bytes, at: int) -> str:
+def decode_name(data: bytes, at: int) -> str:
     """The short string at `at`."""
     start = at + 1
-    return octets[start : start + octets[at]].decode("utf-8", "surrogateescape")
+    return data[start : start + data[at]].decode("utf-8", "surrogateescape")

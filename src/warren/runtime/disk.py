@@ -102,13 +102,13 @@ class DirectoryDisk:
         file = self._read_from.get(name)
         if file is None:
             file = self._open_to_read(name)
-        octets = os.pread(file, size, at)
-        while len(octets) < size:
-            more = os.pread(file, size - len(octets), at + len(octets))
+        data = os.pread(file, size, at)
+        while len(data) < size:
+            more = os.pread(file, size - len(data), at + len(data))
             if not more:
                 break
-            octets += more
-        return octets
+            data += more
+        return data
 
     def perform(self, steps: Sequence[DiskStep]) -> None:
         """Perform `steps` in order, before returning."""
@@ -121,14 +121,14 @@ class DirectoryDisk:
                     error.filename = step.old if isinstance(step, RenameFile) else step.name
                 raise
 
-    def note(self, name: str, at: int, octets: bytes) -> None:
-        """Write `octets` into `name` at once: few bytes, which the kernel accepts without waiting."""
+    def note(self, name: str, at: int, data: bytes) -> None:
+        """Write `data` into `name` at once: few bytes, which the kernel accepts without waiting."""
         file = self._noted.get(name)
         if file is None:
             file = self._open_to_note(name)
-        written = os.pwrite(file, octets, at)
-        if written < len(octets):
-            self._write(file, at + written, octets[written:])
+        written = os.pwrite(file, data, at)
+        if written < len(data):
+            self._write(file, at + written, data[written:])
 
     def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
         """Perform `steps` in order in a thread, then call `done` in the loop."""
@@ -208,8 +208,8 @@ class DirectoryDisk:
         for at in range(0, size, len(_ZEROS)):
             self._write(file, at, _ZEROS[: size - at])
 
-    def _write(self, file: int, at: int, octets: bytes) -> None:
-        left = memoryview(octets)
+    def _write(self, file: int, at: int, data: bytes) -> None:
+        left = memoryview(data)
         while left:
             written = os.pwrite(file, left, at)
             if not written:

@@ -15,7 +15,7 @@ class MemoryDisk(Disk):
 
     def names(self) -> Mapping[str, int]:
         """The names of the files, with their sizes in bytes."""
-        return {name: len(octets) for name, octets in self._files.items()}
+        return {name: len(data) for name, data in self._files.items()}
 
     def read(self, name: str, at: int, size: int) -> bytes:
         """Up to `size` bytes of `name` from `at` on."""
@@ -26,9 +26,9 @@ class MemoryDisk(Disk):
         for step in steps:
             self._do(step)
 
-    def note(self, name: str, at: int, octets: bytes) -> None:
-        """Write `octets` into `name` from byte `at` on."""
-        self._do(WriteFile(name, at, [octets]))
+    def note(self, name: str, at: int, data: bytes) -> None:
+        """Write `data` into `name` from byte `at` on."""
+        self._do(WriteFile(name, at, [data]))
 
     def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
         """Perform `steps` in order, then call `done` in a later turn."""
@@ -40,10 +40,10 @@ class MemoryDisk(Disk):
             case CreateFile(name, size):
                 self._files[name] = bytearray(size)
             case WriteFile(name, at, chunks):
-                octets = b"".join(chunks)
+                data = b"".join(chunks)
                 file = self._files[name]
                 file.extend(bytes(max(at - len(file), 0)))
-                file[at : at + len(octets)] = octets
+                file[at : at + len(data)] = data
             case RenameFile(old, new):
                 self._files[new] = self._files.pop(old)
             case DeleteFile(name):

@@ -3,6 +3,6 @@
 import os
 
 
-def random_octets(size: int) -> bytes:
+def random_bytes(size: int) -> bytes:
     """`size` random bytes, suitable for secrets."""
     return os.urandom(size)

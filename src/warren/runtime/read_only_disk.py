@@ -25,13 +25,13 @@ class ReadOnlyDisk(Disk):
             self.close()
             self._file = os.open(self._path / name, os.O_RDONLY | os.O_CLOEXEC)
             self._name = name
-        octets = os.pread(self._file, size, at)
-        while len(octets) < size:
-            more = os.pread(self._file, size - len(octets), at + len(octets))
+        data = os.pread(self._file, size, at)
+        while len(data) < size:
+            more = os.pread(self._file, size - len(data), at + len(data))
             if not more:
                 break
-            octets += more
-        return octets
+            data += more
+        return data
 
     def perform(self, steps: Sequence[DiskStep]) -> None:
         """Refuse to write."""
@@ -41,7 +41,7 @@ class ReadOnlyDisk(Disk):
         """Refuse to write."""
         raise PermissionError("nothing is written here")
 
-    def note(self, name: str, at: int, octets: bytes) -> None:
+    def note(self, name: str, at: int, data: bytes) -> None:
         """Refuse to write."""
         raise PermissionError("nothing is written here")
 

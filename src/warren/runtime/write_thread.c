@@ -2,9 +2,9 @@
  * the time, need not stop for each of the four calls that a job makes. runtime/writer.py hands it one job at a time.
  *
  *     loop                                           thread
- *     submit(): notes where the octets lie ── asked ──▶ pwritev … fdatasync
+ *     submit(): notes where the bytes lie ── asked ──▶ pwritev … fdatasync
  *     readable ◀── told (eventfd) ─────────────────── notes the error
- *     result(): lets go of the octets
+ *     result(): lets go of the bytes
  *
  * What belongs to the job is the loop's before `asked` and after `told`, and the thread's between them.
  */
@@ -74,7 +74,7 @@ static void *serve(void *argument)
         self->error = write_parts(self);
         if (!self->error && self->is_synced && fdatasync(self->file))
             self->error = errno;
-        /* An eventfd that counts to one at most takes all eight octets at once. */
+        /* An eventfd that counts to one at most takes all eight bytes at once. */
         if (write(self->told, &one, sizeof one) != sizeof one)
             abort();
     }
@@ -131,7 +131,7 @@ static void write_thread_dealloc(WriteThread *self)
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-/* Where the octets of `chunks` lie; -1 with an exception. */
+/* Where the bytes of `chunks` lie; -1 with an exception. */
 static int note_parts(WriteThread *self, PyObject *chunks)
 {
     Py_ssize_t count = PyList_GET_SIZE(chunks);
@@ -216,7 +216,7 @@ static PyObject *write_thread_close(WriteThread *self, PyObject *Py_UNUSED(ignor
 
 static PyMethodDef write_thread_methods[] = {
     {"submit", (PyCFunction)(void (*)(void))write_thread_submit, METH_FASTCALL,
-     "Write the chunks (a list of bytes, which must not change) into the open file from an octet on, then sync it."},
+     "Write the chunks (a list of bytes, which must not change) into the open file from a byte on, then sync it."},
     {"result", (PyCFunction)write_thread_result, METH_NOARGS,
      "The errno of the job that has ended, 0 if all is well; None if it has not. Another may be submitted then."},
     {"fileno", (PyCFunction)write_thread_fileno, METH_NOARGS, "Readable when a job has ended."},

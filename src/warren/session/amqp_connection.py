@@ -17,7 +17,7 @@ class AmqpConnection(ConnectionFacts, Protocol):
     """An AMQP 0-9-1 connection."""
 
     # The bytes received and sent that are already included in the counters of the virtual host.
-    octets_counted: tuple[int, int]
+    bytes_counted: tuple[int, int]
     # True while the connection is in `Server.moved`.
     is_dirty: bool
     # Samples of its counters, set by the sampler.
@@ -44,7 +44,7 @@ class AmqpConnection(ConnectionFacts, Protocol):
         """The flow control of its publishing."""
 
     @property
-    def octets_received(self) -> int:
+    def bytes_received(self) -> int:
         """Bytes received since the connection was opened."""
 
     @property

@@ -43,7 +43,7 @@ cdef class Channel:
 
     cpdef handle(self, FrameReader reader)
     cdef _handle_guarded(self, FrameReader reader)
-    @cython.locals(kind=cython.int, data=bytes, octets='const unsigned char*', at=Py_ssize_t, index=uint32_t, tag=uint64_t)
+    @cython.locals(kind=cython.int, data=bytes, raw='const unsigned char*', at=Py_ssize_t, index=uint32_t, tag=uint64_t)
     cdef _handle(self, FrameReader reader)
     cdef _handle_later(self, FrameReader reader)
     @cython.locals(data=bytes, frame=bytes)
@@ -53,4 +53,4 @@ cdef class Channel:
 cpdef close_channels(object channels)
 
 @cython.locals(high=uint32_t, low=uint32_t, wide=uint64_t)
-cdef uint64_t _u64(const unsigned char* octets, Py_ssize_t at) noexcept
+cdef uint64_t _u64(const unsigned char* data, Py_ssize_t at) noexcept

@@ -36,7 +36,7 @@ from warren.session.transaction import Transaction
 from warren.session.unacked import RevokedDelivery
 from warren.vhost.coroutine_driver import Pending, step
 from warren.wire import methods
-from warren.wire.erlang import frame_octets
+from warren.wire.erlang import frame_bytes
 from warren.wire.frames import BODY, HEADER, METHOD, FrameReader
 from warren.wire.method import Method
 from warren.wire.methods import decode_method
@@ -217,11 +217,11 @@ class Channel:
             self._publisher.header(reader)
         elif kind == _METHOD:
             if reader.size < 4:
-                raise FrameError(f"{frame_octets(1, reader.payload())}: unknown_frame", method_index=0)
+                raise FrameError(f"{frame_bytes(1, reader.payload())}: unknown_frame", method_index=0)
             data = reader.data
-            octets = data
+            raw = data
             at = reader.start
-            index = (octets[at] << 24) | (octets[at + 1] << 16) | (octets[at + 2] << 8) | octets[at + 3]
+            index = (raw[at] << 24) | (raw[at + 1] << 16) | (raw[at + 2] << 8) | raw[at + 3]
             self._method_index = index
             if index == _PUBLISH:
                 if self._throttle.reason or (self._throttle.credit.is_spent and self._waits_for_disk()):
@@ -232,12 +232,12 @@ class Channel:
             elif not self._publisher.is_idle():
                 self._publisher.refuse_method()
             elif index == _ACK and reader.size == _ACK_SIZE and self._publisher.transaction is None:
-                tag = _u64(octets, at + 4)
-                self.subscriber.settle(tag, octets[at + 12] & 1 != 0, _ACKNOWLEDGE)
+                tag = _u64(raw, at + 4)
+                self.subscriber.settle(tag, raw[at + 12] & 1 != 0, _ACKNOWLEDGE)
             else:
                 self._dispatch(decode_method(reader.payload()))
         else:
-            raise FrameError(f"{frame_octets(kind, reader.payload())}: unknown_frame", method_index=0)
+            raise FrameError(f"{frame_bytes(kind, reader.payload())}: unknown_frame", method_index=0)
 
     def _waits_for_disk(self) -> bool:
         """True if publishes wait for credit; without persistent ones only if `is_spent_for_all`."""
@@ -458,9 +458,9 @@ def _first_of(held: bytearray) -> FrameReader:
     return reader
 
 
-def _u64(octets: bytes, at: int) -> int:
-    high = (octets[at] << 24) | (octets[at + 1] << 16) | (octets[at + 2] << 8) | octets[at + 3]
-    low = (octets[at + 4] << 24) | (octets[at + 5] << 16) | (octets[at + 6] << 8) | octets[at + 7]
+def _u64(data: bytes, at: int) -> int:
+    high = (data[at] << 24) | (data[at + 1] << 16) | (data[at + 2] << 8) | data[at + 3]
+    low = (data[at + 4] << 24) | (data[at + 5] << 16) | (data[at + 6] << 8) | data[at + 7]
     wide = high
     return (wide << 32) | low
 

@@ -29,7 +29,7 @@ def open_channel(server: Server, connection: AmqpConnection, number: int) -> Cha
     context = ConsumeContext(
         queue_service=services.queue_service,
         requester=requester,
-        random_octets=server.random_octets,
+        random_bytes=server.random_bytes,
         check_timeouts=connection.check_timeouts,
         consumers_max=server.settings.consumers_per_channel_max,
     )

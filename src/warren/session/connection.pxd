@@ -33,8 +33,8 @@ cdef class Connection:
     cdef bint _will_close
     cdef bint _is_lost
     cdef bint _will_resume
-    cdef public tuple octets_counted
-    cdef readonly int64_t octets_received
+    cdef public tuple bytes_counted
+    cdef readonly int64_t bytes_received
     cdef readonly int64_t read_count
     cdef readonly int64_t write_count
     cdef public bint is_dirty

@@ -32,7 +32,7 @@ from warren.session.vhost_services import VhostServices
 from warren.vhost.coroutine_driver import drive
 from warren.vhost.vhost import VirtualHost
 from warren.wire import methods
-from warren.wire.erlang import frame_octets
+from warren.wire.erlang import frame_bytes
 from warren.wire.frames import HEARTBEAT, METHOD, FrameReader
 from warren.wire.method import index_of
 from warren.wire.methods import decode_method
@@ -60,9 +60,9 @@ class Connection:
     __slots__ = (
         "_channel", "_channels", "_closing", "_deadlines", "_handshake_driver", "_is_lost", "_is_open",
         "_now", "_output_listener", "_reader", "_vhost", "_waiting", "_will_close", "_will_resume",
-        "_work_max", "changes", "connected_at", "has_more", "history", "is_dirty", "login", "octets_counted",
-        "octets_received", "outbox", "owner", "peer", "read_count", "server", "services", "state", "throttle",
-        "write_count",
+        "_work_max", "bytes_counted", "bytes_received", "changes", "connected_at", "has_more", "history",
+        "is_dirty", "login", "outbox", "owner", "peer", "read_count", "server", "services", "state",
+        "throttle", "write_count",
     )  # fmt: skip
 
     def __init__(self, server: Server, peer: Peer, output_listener: OutputListener, now: int) -> None:
@@ -93,8 +93,8 @@ class Connection:
         # True while a turn is scheduled that processes held frames.
         self._will_resume = False
         # Counters of the socket: bytes and reads received, and writes; `outbox` counts the bytes sent.
-        self.octets_counted = (0, 0)
-        self.octets_received = self.read_count = self.write_count = 0
+        self.bytes_counted = (0, 0)
+        self.bytes_received = self.read_count = self.write_count = 0
         # True while the connection is in `Server.moved`; `history` is set by the sampler.
         self.is_dirty = False
         self.history: Samples | None = None
@@ -141,7 +141,7 @@ class Connection:
 
     def receive(self, data: bytes, now: int, work: int = _WORK_MAX) -> None:
         """Process the bytes of one read, at most about `work` frames; raises nothing. See `has_more`."""
-        self.octets_received += len(data)
+        self.bytes_received += len(data)
         self.read_count += 1
         if not self.is_dirty:
             self._mark_dirty()
@@ -467,7 +467,7 @@ class Connection:
         if reader.kind != _METHOD:
             raise unexpected_frame_error(reader.kind, reader.payload())
         if reader.size < 4:
-            raise FrameError(f"{frame_octets(1, reader.payload())}: unknown_frame", method_index=0)
+            raise FrameError(f"{frame_bytes(1, reader.payload())}: unknown_frame", method_index=0)
         method = decode_method(reader.payload())
         if isinstance(method, methods.ConnectionClose):
             if self.throttle.held_size:
@@ -497,7 +497,7 @@ class Connection:
             self.close(ConnectionForced(f"the token of user '{login.user}' has expired"))
             return
         due = self._deadlines.heartbeat_due(
-            now, self.octets_received, self.outbox.total, is_reading_paused=self.throttle.is_reading_paused
+            now, self.bytes_received, self.outbox.total, is_reading_paused=self.throttle.is_reading_paused
         )
         if due is HeartbeatAction.SEND:
             self.outbox.raw(HEARTBEAT_FRAME)

@@ -14,7 +14,7 @@ from warren.queues.offset_header import OFFSET_HEADER
 from warren.queues.stream import StreamQueue
 from warren.queues.stream_read_options import StreamReadOptions
 from warren.session.outbox import Outbox
-from warren.session.publish_rules import REPLY_TO, PublishRules, reply_octets_count
+from warren.session.publish_rules import REPLY_TO, PublishRules, reply_bytes_count
 from warren.session.subscriber import ChannelSubscription, Subscriber
 from warren.vhost.queue_service import QueueService
 from warren.vhost.requester import Requester
@@ -22,7 +22,7 @@ from warren.vhost.vhost import VirtualHost
 from warren.wire import methods
 from warren.wire.method import Method
 
-_TAG_OCTETS = 16
+_TAG_BYTES = 16
 # x-stream-offset is valid only for streams, and consumer priorities only for other queues.
 _UNKNOWN_ARGUMENTS = {"classic": (OFFSET_HEADER,), "stream": ("x-priority", "x-cancel-on-ha-failover")}
 
@@ -35,7 +35,7 @@ class ConsumeHandler:
         "_consumers_max",
         "_outbox",
         "_queue_service",
-        "_random_octets",
+        "_random_bytes",
         "_requester",
         "_rules",
         "_subscriber",
@@ -51,7 +51,7 @@ class ConsumeHandler:
         self._rules = rules
         self._queue_service = context.queue_service
         self._requester = context.requester
-        self._random_octets = context.random_octets
+        self._random_bytes = context.random_bytes
         self._check_timeouts = context.check_timeouts
         self._consumers_max = context.consumers_max
 
@@ -99,7 +99,7 @@ class ConsumeHandler:
             raise PreconditionFailed("reply consumer cannot acknowledge")
         tag = self._tag(method.consumer_tag)
         consumer = ChannelSubscription(self._subscriber, tag, no_ack=True, is_exclusive=False, priority=0)
-        self._rules.open_reply(consumer, self._random_octets(reply_octets_count()))
+        self._rules.open_reply(consumer, self._random_bytes(reply_bytes_count()))
         if not method.no_wait:
             self._send(methods.BasicConsumeOk(tag))
 
@@ -118,7 +118,7 @@ class ConsumeHandler:
         most = self._consumers_max
         if most is not None and len(self._subscriber.consumers) >= most:
             raise NotAllowed(f"reached maximum ({most}) of consumers per channel")
-        return tag or generated_name("amq.ctag", self._random_octets(_TAG_OCTETS))
+        return tag or generated_name("amq.ctag", self._random_bytes(_TAG_BYTES))
 
     def _queue(self, name: str) -> LocalQueue:
         """Return the queue `name`; AmqpError if the user may not read it or another connection owns it."""
@@ -162,7 +162,7 @@ class ConsumeContext:
 
     queue_service: QueueService[LocalQueue]
     requester: Requester
-    random_octets: Callable[[int], bytes]
+    random_bytes: Callable[[int], bytes]
     # Called with the consumer timeout of each consumed queue (ms).
     check_timeouts: Callable[[int | None], None]
     # The limit of consumers per channel; None is no limit.

@@ -142,10 +142,10 @@ class Handshake:
         """True if the deadline has passed, so that the client must be dropped."""
         return self._deadline is not None and now >= self._deadline
 
-    def receive_header(self, octets: bytes) -> bytes:
+    def receive_header(self, data: bytes) -> bytes:
         """Return the answer to a protocol header; b"" means to send PROTOCOL_HEADER and close."""
         assert self.phase is HandshakePhase.AWAIT_HEADER
-        version = VERSIONS.get(octets)
+        version = VERSIONS.get(data)
         if version is None:
             self.phase = HandshakePhase.REFUSED
             return b""

@@ -9,7 +9,7 @@ the client's tune-ok. Any byte counts, so that reading and writing only maintain
 from enum import Enum
 
 from warren.errors import FrameError, UnexpectedFrame
-from warren.wire.erlang import frame_octets
+from warren.wire.erlang import frame_bytes
 from warren.wire.frames import HEARTBEAT, FrameReader
 
 # 0-9-1 §4.2.7: type 8, channel 0, no payload.
@@ -44,7 +44,7 @@ class Heartbeat:
         """The time (ms) of the next check; None if heartbeats are disabled."""
         return self._next if self._half_ms else None
 
-    def due(self, now: int, octets_received: int, octets_sent: int) -> HeartbeatAction:
+    def due(self, now: int, bytes_received: int, bytes_sent: int) -> HeartbeatAction:
         """Compare the totals with those of the last check; does nothing before `deadline()`."""
         if not self._half_ms or now < self._next:
             return HeartbeatAction.NONE
@@ -53,18 +53,18 @@ class Heartbeat:
         self._next += self._half_ms
         if self._next <= now:
             self._next = now + self._half_ms
-        if not self._is_half_way and self._is_dead(octets_received):
+        if not self._is_half_way and self._is_dead(bytes_received):
             return HeartbeatAction.DEAD
         self._is_half_way = not self._is_half_way
-        if self._sent is not None and octets_sent != self._sent:
-            self._sent = octets_sent
+        if self._sent is not None and bytes_sent != self._sent:
+            self._sent = bytes_sent
             return HeartbeatAction.NONE
-        self._sent = octets_sent + len(HEARTBEAT_FRAME)
+        self._sent = bytes_sent + len(HEARTBEAT_FRAME)
         return HeartbeatAction.SEND
 
-    def _is_dead(self, octets_received: int) -> bool:
-        if octets_received != self._received:
-            self._received = octets_received
+    def _is_dead(self, bytes_received: int) -> bool:
+        if bytes_received != self._received:
+            self._received = bytes_received
             self._silent_checks = 0
             return False
         self._silent_checks += 1
@@ -74,6 +74,6 @@ class Heartbeat:
 def check_heartbeat(reader: FrameReader) -> None:
     """Raise AmqpError unless the heartbeat frame under the cursor is on channel 0 and empty."""
     if reader.channel:
-        raise UnexpectedFrame(frame_octets(HEARTBEAT, reader.payload()), method_index=0)
+        raise UnexpectedFrame(frame_bytes(HEARTBEAT, reader.payload()), method_index=0)
     if reader.size:
-        raise FrameError(f"{frame_octets(HEARTBEAT, reader.payload())}: unknown_frame", method_index=0)
+        raise FrameError(f"{frame_bytes(HEARTBEAT, reader.payload())}: unknown_frame", method_index=0)

@@ -35,16 +35,16 @@ cdef class Outbox:
     cpdef list take(self)
     cpdef wait_for_room(self, object subscriber)
     cpdef flush_later(self, object confirms)
-    cpdef raw(self, bytes octets)
+    cpdef raw(self, bytes data)
     cpdef payload(self, int channel, bytes payload)
     @cython.locals(pieces=list, content=bytes, size=Py_ssize_t)
     cpdef content(self, int channel, bytes before, Message message, bytes after)
     @cython.locals(was=Py_ssize_t)
     cdef _grow(self, Py_ssize_t size)
     @cython.locals(property_list=bytes, source='const unsigned char*', list_size=Py_ssize_t, content_size=Py_ssize_t,
-                   octets='unsigned char*', at=Py_ssize_t, end=Py_ssize_t)
+                   data='unsigned char*', at=Py_ssize_t, end=Py_ssize_t)
     cdef _make_middle(self, int channel, Message message)
 
-cdef void _write_head(unsigned char* octets, Py_ssize_t at, unsigned char kind, int channel) noexcept
+cdef void _write_head(unsigned char* data, Py_ssize_t at, unsigned char kind, int channel) noexcept
 
-cdef void _write(unsigned char* octets, Py_ssize_t at, Py_ssize_t number) noexcept
+cdef void _write(unsigned char* data, Py_ssize_t at, Py_ssize_t number) noexcept

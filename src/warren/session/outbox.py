@@ -99,10 +99,10 @@ class Outbox:
             return _gather(pieces)
         return [b"".join(pieces)] if pieces else []
 
-    def raw(self, octets: bytes) -> None:
-        """Send `octets`, one or more whole frames (or the protocol header)."""
-        self._pieces.append(octets)
-        self._grow(len(octets))
+    def raw(self, data: bytes) -> None:
+        """Send `data`, one or more whole frames (or the protocol header)."""
+        self._pieces.append(data)
+        self._grow(len(data))
 
     def method(self, channel: int, method: Method) -> None:
         """Send `method` on `channel`."""
@@ -161,20 +161,20 @@ class Outbox:
         list_size = len(property_list)
         if len(self._scratch) < _LIST_AT + list_size + _BODY_HEAD_SIZE:
             self._scratch += bytes(list_size)
-        octets = self._scratch
+        data = self._scratch
         source = property_list
-        _write_head(octets, 0, _HEADER, channel)
-        _write(octets, 4, _LIST_AT - 8 + list_size)
-        _write(octets, _LIST_AT - 4, content_size - 1)
+        _write_head(data, 0, _HEADER, channel)
+        _write(data, 4, _LIST_AT - 8 + list_size)
+        _write(data, _LIST_AT - 4, content_size - 1)
         for at in range(list_size):
-            octets[_LIST_AT + at] = source[at]
+            data[_LIST_AT + at] = source[at]
         end = _LIST_AT + list_size
         if 1 < content_size <= self.frame_size_max - _HEAD_SIZE:
-            _write_head(octets, end, _BODY, channel)
-            _write(octets, end + 4, content_size - 1)
+            _write_head(data, end, _BODY, channel)
+            _write(data, end + 4, content_size - 1)
             end += _BODY_HEAD_SIZE
         # Compiled, this is bytes; interpreted, a bytearray, which joins as well.
-        self._middle = octets[:end]  # type: ignore[assignment]
+        self._middle = data[:end]  # type: ignore[assignment]
 
     def _cut(self, channel: int, content: bytes) -> None:
         """Split a body into frames of at most frame_max."""
@@ -189,20 +189,20 @@ class Outbox:
         pieces.append(b"\xce")
 
 
-def _write_head(octets: bytearray, at: int, kind: int, channel: int) -> None:
+def _write_head(data: bytearray, at: int, kind: int, channel: int) -> None:
     """Write the end of a frame and the start of the next, up to its size: four bytes."""
-    octets[at] = 0xCE
-    octets[at + 1] = kind
-    octets[at + 2] = (channel >> 8) & 0xFF
-    octets[at + 3] = channel & 0xFF
+    data[at] = 0xCE
+    data[at + 1] = kind
+    data[at + 2] = (channel >> 8) & 0xFF
+    data[at + 3] = channel & 0xFF
 
 
-def _write(octets: bytearray, at: int, number: int) -> None:
+def _write(data: bytearray, at: int, number: int) -> None:
     """Write `number` as four bytes, most significant first."""
-    octets[at] = (number >> 24) & 0xFF
-    octets[at + 1] = (number >> 16) & 0xFF
-    octets[at + 2] = (number >> 8) & 0xFF
-    octets[at + 3] = number & 0xFF
+    data[at] = (number >> 24) & 0xFF
+    data[at + 1] = (number >> 16) & 0xFF
+    data[at + 2] = (number >> 8) & 0xFF
+    data[at + 3] = number & 0xFF
 
 
 def _gather(pieces: list[Buffer]) -> list[Buffer]:

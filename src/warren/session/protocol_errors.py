@@ -2,7 +2,7 @@
 
 from warren.errors import AmqpError, FrameError, UnexpectedFrame
 from warren.limits import NAME_SIZE_MAX
-from warren.wire.erlang import frame_octets
+from warren.wire.erlang import frame_bytes
 from warren.wire.frames import BODY, HEADER, METHOD
 
 _ELLIPSIS = b"..."
@@ -28,7 +28,7 @@ def too_early(kind: int, payload: bytes) -> AmqpError:
 
 def unexpected_frame_error(kind: int, payload: bytes) -> AmqpError:
     """The error for a frame that is malformed, or not expected on its channel."""
-    text = frame_octets(kind, payload)
+    text = frame_bytes(kind, payload)
     is_cut = kind == HEADER and len(payload) < _HEADER_SIZE_MIN
     if kind not in (METHOD, HEADER, BODY) or is_cut:
         return FrameError(f"{text}: unknown_frame", method_index=0)

@@ -19,8 +19,8 @@ REPLY_TOKEN_PREFIX = REPLY_TO + "."
 _NOTHING = Message(b"\0\0", NO_PROPERTIES, BODY_END, 0)
 # Random bytes in a reply name, so that it cannot be guessed. As RabbitMQ's, it consists of a process and a
 # key: some clients check the form.
-_PLACE_OCTETS = 12
-_TOKEN_OCTETS = _PLACE_OCTETS + 16
+_PLACE_BYTES = 12
+_TOKEN_BYTES = _PLACE_BYTES + 16
 
 
 class PublishRules:
@@ -70,12 +70,12 @@ class PublishRules:
             return self._with_reply_name(message, properties)
         return message
 
-    def open_reply(self, consumer: ChannelSubscription, octets: bytes) -> None:
-        """Bind `consumer` to a reply name made of the random `octets`. PreconditionFailed if one is bound."""
+    def open_reply(self, consumer: ChannelSubscription, data: bytes) -> None:
+        """Bind `consumer` to a reply name made of the random `data`. PreconditionFailed if one is bound."""
         if self._reply is not None:
             raise PreconditionFailed("reply consumer already set")
-        assert len(octets) == _TOKEN_OCTETS
-        place, token = b64encode(octets[:_PLACE_OCTETS]), b64encode(octets[_PLACE_OCTETS:])
+        assert len(data) == _TOKEN_BYTES
+        place, token = b64encode(data[:_PLACE_BYTES]), b64encode(data[_PLACE_BYTES:])
         name = f"{REPLY_TOKEN_PREFIX}{place.decode('ascii')}.{token.decode('ascii')}"
         self._reply = Binding(self._router.exchanges[""], name, None, ReplyQueue(name, consumer))
         self._router.bind(self._reply)
@@ -123,6 +123,6 @@ def check_expiration(expiration: str) -> None:
         raise PreconditionFailed(f"invalid expiration '{expiration}': {{value_negative,{number}}}")
 
 
-def reply_octets_count() -> int:
+def reply_bytes_count() -> int:
     """The number of random bytes that `open_reply` takes."""
-    return _TOKEN_OCTETS
+    return _TOKEN_BYTES

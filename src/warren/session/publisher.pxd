@@ -58,15 +58,15 @@ cdef class ChannelPublisher(Counters):
 
     cpdef bint is_idle(self)
     cpdef refuse_method(self)
-    @cython.locals(data=bytes, octets='const unsigned char*', start=Py_ssize_t, bits_at=Py_ssize_t,
+    @cython.locals(data=bytes, raw='const unsigned char*', start=Py_ssize_t, bits_at=Py_ssize_t,
                    address=bytes, bits=cython.int)
     cpdef method(self, FrameReader reader)
-    @cython.locals(data=bytes, octets='const unsigned char*', at=Py_ssize_t, size=Py_ssize_t, body_size=uint32_t,
+    @cython.locals(data=bytes, raw='const unsigned char*', at=Py_ssize_t, size=Py_ssize_t, body_size=uint32_t,
                    known=bytes)
     cpdef header(self, FrameReader reader)
-    @cython.locals(octets='const unsigned char*')
+    @cython.locals(data='const unsigned char*')
     cpdef body(self, FrameReader reader)
-    @cython.locals(octets='const unsigned char*', size=Py_ssize_t)
+    @cython.locals(data='const unsigned char*', size=Py_ssize_t)
     cdef _assemble(self, FrameReader reader)
     @cython.locals(vhost=VirtualHost, message=Message, confirms=Confirms, outcome=cython.int, sequence=uint64_t)
     cdef _publish(self, bytes content)
@@ -82,10 +82,10 @@ cdef class ChannelPublisher(Counters):
     @cython.locals(vhost=VirtualHost)
     cdef _count_unrouted(self, bint is_mandatory)
     cdef _return(self, Message message)
-    @cython.locals(data=bytes, octets='const unsigned char*', key_at=Py_ssize_t, address=bytes, route=Route,
+    @cython.locals(data=bytes, raw='const unsigned char*', key_at=Py_ssize_t, address=bytes, route=Route,
                    exchange=bytes)
     cdef _take_address(self, FrameReader reader, Py_ssize_t start, Py_ssize_t bits_at)
-    @cython.locals(generation=uint64_t, address=bytes, octets='const unsigned char*', exchange=bytes)
+    @cython.locals(generation=uint64_t, address=bytes, data='const unsigned char*', exchange=bytes)
     cdef _admit_address(self)
-    @cython.locals(octets='const unsigned char*')
+    @cython.locals(raw='const unsigned char*')
     cdef _take_properties(self, bytes data, Py_ssize_t start, Py_ssize_t end)

@@ -29,7 +29,7 @@ from warren.session.confirms import Confirms
 from warren.session.outbox import Outbox
 from warren.session.transaction import Transaction
 from warren.vhost.vhost import UNROUTED, VirtualHost
-from warren.wire.erlang import frame_octets, octets_written
+from warren.wire.erlang import bytes_written, frame_bytes
 from warren.wire.frames import HEADER, FrameReader
 from warren.wire.methods import BasicPublish
 from warren.wire.properties import PropertyScan
@@ -123,13 +123,13 @@ class ChannelPublisher(Counters):
         if self._due != _METHOD:
             self.refuse_method()
         data = reader.data
-        octets = data
+        raw = data
         start = reader.start + _ADDRESS_AT
         bits_at = reader.start + reader.size - 1
         address = self._address
         if not (bits_at - start == len(address) and data.startswith(address, start)):
             self._take_address(reader, start, bits_at)
-        bits = octets[bits_at]
+        bits = raw[bits_at]
         if bits & _IMMEDIATE:
             raise AmqpNotImplemented("immediate=true")
         self._is_mandatory = bits & _MANDATORY != 0
@@ -140,21 +140,21 @@ class ChannelPublisher(Counters):
         if self._due != _HEADER:
             self._refuse_header()
         data = reader.data
-        octets = data
+        raw = data
         at = reader.start
         size = reader.size
         if (
             size < _HEADER_SIZE_MIN
-            or octets[at] != 0
-            or octets[at + 1] != 60
-            or octets[at + 2] != 0
-            or octets[at + 3] != 0
+            or raw[at] != 0
+            or raw[at + 1] != 60
+            or raw[at + 2] != 0
+            or raw[at + 3] != 0
         ):
             self._refuse_header_of(reader)
         # The size is a u64, and no message may need the upper half of it.
-        body_size = (octets[at + 8] << 24) | (octets[at + 9] << 16) | (octets[at + 10] << 8) | octets[at + 11]
-        if body_size > self.size_max or octets[at + 4] | octets[at + 5] | octets[at + 6] | octets[at + 7]:
-            self._refuse_size(int.from_bytes(octets[at + 4 : at + 12], "big"))
+        body_size = (raw[at + 8] << 24) | (raw[at + 9] << 16) | (raw[at + 10] << 8) | raw[at + 11]
+        if body_size > self.size_max or raw[at + 4] | raw[at + 5] | raw[at + 6] | raw[at + 7]:
+            self._refuse_size(int.from_bytes(raw[at + 4 : at + 12], "big"))
         known = self._property_list
         if not (size - _LIST_AT == len(known) and data.startswith(known, at + _LIST_AT)):
             self._take_properties(data, at + _LIST_AT, at + size)
@@ -169,22 +169,22 @@ class ChannelPublisher(Counters):
         """Process a content body frame, which usually is the whole body."""
         if self._due != _BODY:
             self._refuse_body()
-        octets = reader.data
+        data = reader.data
         if reader.size == self._body_size and not self._received:
-            self._publish(octets[reader.start : reader.start + reader.size + 1])
+            self._publish(data[reader.start : reader.start + reader.size + 1])
         else:
             self._assemble(reader)
 
     def _assemble(self, reader: FrameReader) -> None:
         """Append one of several body frames."""
-        octets = reader.data
+        data = reader.data
         size = reader.size
         if self._received + size > self._body_size:
             raise FrameError("content body frame exceeds remaining content size", method_index=_PUBLISH_INDEX)
         assembled = self._assembled
         if assembled is None:
             assembled = self._assembled = BytesIO()
-        assembled.write(octets[reader.start : reader.start + size])
+        assembled.write(data[reader.start : reader.start + size])
         self._received += size
         if self._received == self._body_size:
             assembled.write(_BODY_END)
@@ -316,13 +316,13 @@ class ChannelPublisher(Counters):
     def _take_address(self, reader: FrameReader, start: int, bits_at: int) -> None:
         """Set an address that differs from that of the last message."""
         data = reader.data
-        octets = data
-        if bits_at <= start or start + octets[start] + 1 >= bits_at:
+        raw = data
+        if bits_at <= start or start + raw[start] + 1 >= bits_at:
             self._refuse_payload(reader)
-        key_at = start + octets[start] + 1
-        if key_at + octets[key_at] + 1 != bits_at:
+        key_at = start + raw[start] + 1
+        if key_at + raw[key_at] + 1 != bits_at:
             self._refuse_payload(reader)
-        address = octets[start:bits_at]
+        address = raw[start:bits_at]
         route = self._vhost.router.known(address)
         self._route = route
         self._address = address if route is None else route.address
@@ -340,8 +340,8 @@ class ChannelPublisher(Counters):
             self._route = None
             self._look_at_properties()
         address = self._address
-        octets = address
-        exchange = octets[: 1 + octets[0]]
+        data = address
+        exchange = data[: 1 + data[0]]
         if exchange in self._open_exchanges:
             self._open_exchange = exchange
         elif address not in self._known:
@@ -363,9 +363,9 @@ class ChannelPublisher(Counters):
 
     def _take_properties(self, data: bytes, start: int, end: int) -> None:
         """Set properties that differ from those of the last message."""
-        octets = data
+        raw = data
         self._scan.scan(data, start, end)
-        self._property_list = octets[start:end]
+        self._property_list = raw[start:end]
         self._look_at_properties()
         if self._route is not None and self._route.decides != _BY_KEY:
             self._route = None
@@ -396,7 +396,7 @@ class ChannelPublisher(Counters):
         """Raise for a content header that is too short, of another class, or has a weight."""
         payload = reader.payload()
         if len(payload) < _HEADER_SIZE_MIN - _FLAGS_SIZE:
-            raise FrameError(f"{frame_octets(HEADER, payload)}: unknown_frame", method_index=0)
+            raise FrameError(f"{frame_bytes(HEADER, payload)}: unknown_frame", method_index=0)
         class_id = int.from_bytes(payload[:2], "big")
         if class_id != 60:
             raise UnexpectedFrame(
@@ -404,7 +404,7 @@ class ChannelPublisher(Counters):
                 method_index=_PUBLISH_INDEX,
             )
         if len(payload) < _HEADER_SIZE_MIN:
-            raise FrameError(f"cannot decode {octets_written(payload)}", method_index=_PUBLISH_INDEX)
+            raise FrameError(f"cannot decode {bytes_written(payload)}", method_index=_PUBLISH_INDEX)
         self._refuse_header_frame()
 
     def _refuse_size(self, body_size: int) -> None:

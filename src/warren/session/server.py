@@ -45,7 +45,7 @@ class StreamClient(Protocol):
         """The name of its virtual host."""
 
     @property
-    def octets_received(self) -> int:
+    def bytes_received(self) -> int:
         """The number of bytes received."""
 
     @property
@@ -53,7 +53,7 @@ class StreamClient(Protocol):
         """The output buffer, which also counts the bytes sent."""
 
     # The bytes received and sent that are already included in the counters of its virtual host.
-    octets_counted: tuple[int, int]
+    bytes_counted: tuple[int, int]
     # Samples of its counters, set by the sampler.
     history: Samples | None
 
@@ -68,29 +68,10 @@ class Server:
     """The broker as its connections see it."""
 
     __slots__ = (
-        "_channels",
-        "_connections_of_user",
-        "_connections_of_vhost",
-        "_serial",
-        "admission_control",
-        "blocked_reason",
-        "channels_closed_count",
-        "channels_opened_count",
-        "connection_log",
-        "connections",
-        "connections_closed_count",
-        "connections_opened_count",
-        "event_publisher",
-        "held",
-        "later",
-        "log",
-        "moved",
-        "offer",
-        "random_octets",
-        "report",
-        "settings",
-        "stream_clients",
-        "vhost_services",
+        "_channels", "_connections_of_user", "_connections_of_vhost", "_serial", "admission_control",
+        "blocked_reason", "channels_closed_count", "channels_opened_count", "connection_log", "connections",
+        "connections_closed_count", "connections_opened_count", "event_publisher", "held", "later", "log",
+        "moved", "offer", "random_bytes", "report", "settings", "stream_clients", "vhost_services",
     )  # fmt: skip
 
     def __init__(
@@ -108,7 +89,7 @@ class Server:
             self._event_vhost, dependencies.later, node_name=dependencies.node_name
         )
         self.connection_log = ConnectionLog(dependencies.log, self.event_publisher.pid)
-        self.random_octets = dependencies.random_octets
+        self.random_bytes = dependencies.random_bytes
         self.later = dependencies.later
         self.report = dependencies.report
         self.log = dependencies.log
@@ -163,7 +144,7 @@ class Server:
         """Remove `connection`, which has ended."""
         del self.connections[connection]
         self.moved.pop(connection, None)
-        self.count_octets(connection, _user_and_vhost(connection)[1])
+        self.count_bytes(connection, _user_and_vhost(connection)[1])
         self.connections_closed_count += 1
         user, vhost = _user_and_vhost(connection)
         _count(self._connections_of_user, user, -1)
@@ -180,7 +161,7 @@ class Server:
     def stream_client_closed(self, stream_client: StreamClient) -> None:
         """Remove `stream_client`, which has ended."""
         del self.stream_clients[stream_client]
-        self.count_octets(stream_client, stream_client.vhost)
+        self.count_bytes(stream_client, stream_client.vhost)
         self.connections_closed_count += 1
         _count(self._connections_of_user, stream_client.user, -1)
         _count(self._connections_of_vhost, stream_client.vhost, -1)
@@ -190,16 +171,16 @@ class Server:
         """The number of open connections of both protocols."""
         return len(self.connections) + len(self.stream_clients)
 
-    def count_octets(self, connection: AmqpConnection | StreamClient, name: str) -> None:
+    def count_bytes(self, connection: AmqpConnection | StreamClient, name: str) -> None:
         """Add the bytes of `connection` since the last call to the counters of the virtual host `name`."""
         services = self.vhost_services.get(name)
         if services is None:
             return
         vhost = services.vhost
-        received, sent = connection.octets_counted
-        connection.octets_counted = connection.octets_received, connection.outbox.total
-        vhost.octets_received += connection.octets_received - received
-        vhost.octets_sent += connection.outbox.total - sent
+        received, sent = connection.bytes_counted
+        connection.bytes_counted = connection.bytes_received, connection.outbox.total
+        vhost.bytes_received += connection.bytes_received - received
+        vhost.bytes_sent += connection.outbox.total - sent
 
     def channel_opened(self, connection: AmqpConnection) -> None:
         """Count a channel that `connection` has opened."""
@@ -242,7 +223,7 @@ def _no_log(category: str, level: str, text: str, fields: Mapping[str, object]) 
 class ServerDependencies:
     """The functions that sessions need from above the waterline."""
 
-    random_octets: Callable[[int], bytes]
+    random_bytes: Callable[[int], bytes]
     later: Later
     node_name: str
     # Reports an unexpected error in one line.

@@ -47,7 +47,7 @@ cdef class Subscriber(Counters):
 
 cdef class ChannelSubscription(Consumer):
     cdef Subscriber _subscriber
-    cdef unsigned char* _octets
+    cdef unsigned char* _buffer
     cdef Py_ssize_t _tag_at
     cdef bytearray _template
     cdef readonly LocalQueue queue
@@ -61,6 +61,6 @@ cdef class ChannelSubscription(Consumer):
     cpdef deliver(self, Delivery delivery)
     @cython.locals(subscriber=Subscriber)
     cpdef deliver_message(self, Message message, bint redelivered)
-    @cython.locals(octets='unsigned char*', at=Py_ssize_t, size=Py_ssize_t,
+    @cython.locals(data='unsigned char*', at=Py_ssize_t, size=Py_ssize_t,
                    subscriber=Subscriber, before=bytes)
     cdef _send(self, Message message, uint64_t tag, bint redelivered)

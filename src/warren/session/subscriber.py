@@ -344,7 +344,7 @@ class ChannelSubscription(Consumer):
     """One consumer of a channel."""
 
     __slots__ = (
-        "_octets", "_subscriber", "_tag_at", "_template", "arguments", "prefetch", "queue", "unsettled",
+        "_buffer", "_subscriber", "_tag_at", "_template", "arguments", "prefetch", "queue", "unsettled",
     )  # fmt: skip
 
     def __init__(
@@ -364,7 +364,7 @@ class ChannelSubscription(Consumer):
         # A basic.deliver frame up to the exchange; size, delivery tag and redelivered change each time.
         self._template = bytearray(ids + bytes((len(name),)) + name + bytes(9))
         # The template; compiled, a pointer to its bytes, which saves access to the object.
-        self._octets = self._template
+        self._buffer = self._template
         self._tag_at = len(self._template) - 9
 
     def start(self, queue: LocalQueue, prefetch: int) -> None:
@@ -420,25 +420,25 @@ class ChannelSubscription(Consumer):
         self._subscriber.forget(self)
 
     def _send(self, message: Message, tag: int, redelivered: bool) -> None:
-        octets = self._octets
+        data = self._buffer
         at = self._tag_at
         size = at + 9 - _HEAD_SIZE + len(message.address)
-        octets[3] = (size >> 24) & 0xFF
-        octets[4] = (size >> 16) & 0xFF
-        octets[5] = (size >> 8) & 0xFF
-        octets[6] = size & 0xFF
-        octets[at] = (tag >> 56) & 0xFF
-        octets[at + 1] = (tag >> 48) & 0xFF
-        octets[at + 2] = (tag >> 40) & 0xFF
-        octets[at + 3] = (tag >> 32) & 0xFF
-        octets[at + 4] = (tag >> 24) & 0xFF
-        octets[at + 5] = (tag >> 16) & 0xFF
-        octets[at + 6] = (tag >> 8) & 0xFF
-        octets[at + 7] = tag & 0xFF
-        octets[at + 8] = redelivered
+        data[3] = (size >> 24) & 0xFF
+        data[4] = (size >> 16) & 0xFF
+        data[5] = (size >> 8) & 0xFF
+        data[6] = size & 0xFF
+        data[at] = (tag >> 56) & 0xFF
+        data[at + 1] = (tag >> 48) & 0xFF
+        data[at + 2] = (tag >> 40) & 0xFF
+        data[at + 3] = (tag >> 32) & 0xFF
+        data[at + 4] = (tag >> 24) & 0xFF
+        data[at + 5] = (tag >> 16) & 0xFF
+        data[at + 6] = (tag >> 8) & 0xFF
+        data[at + 7] = tag & 0xFF
+        data[at + 8] = redelivered
         subscriber = self._subscriber
         # Compiled, this is bytes; interpreted, a bytearray, which joins as well.
-        before: bytes = octets[: at + 9]  # type: ignore[assignment]
+        before: bytes = data[: at + 9]  # type: ignore[assignment]
         subscriber.outbox.content(subscriber.channel_number, before, message, b"")
         if subscriber._host.is_traced:
             subscriber._trace(self.queue, message, redelivered)

@@ -79,11 +79,11 @@ class VhostServices:
             make_queue=make_queue,
             on_queue_changed=retained_streams.on_queue_changed,
             on_queue_deleted=retained_streams.on_queue_deleted,
-            random_octets=dependencies.random_octets,
+            random_bytes=dependencies.random_bytes,
             later=dependencies.later,
         )
         topology = LiveTopology(metadata, name, parts)
-        queue_service = QueueService(metadata, proposals, topology, dependencies.random_octets)
+        queue_service = QueueService(metadata, proposals, topology, dependencies.random_bytes)
         removal = _UnusedQueueRemover(queue_service, dependencies.after)
         vhost.queue_unused = removal.remove
         services = cls(
@@ -189,7 +189,7 @@ class VhostServices:
 class VhostDependencies:
     """The functions and facts that a virtual host needs from above the waterline."""
 
-    random_octets: Callable[[int], bytes]
+    random_bytes: Callable[[int], bytes]
     later: Later
     # Calls an action after a time in milliseconds.
     after: Callable[[int, Callable[[], None]], None]

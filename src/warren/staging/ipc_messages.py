@@ -43,7 +43,7 @@ class IpcMessage:
     """One complete message."""
 
     kind: IpcMessageKind
-    octets: bytes
+    data: bytes
 
 
 async def read_ipc_messages(read: Read) -> AsyncIterator[IpcMessage]:
@@ -79,15 +79,15 @@ async def read_ipc_messages(read: Read) -> AsyncIterator[IpcMessage]:
 class _FlatbufferTable:
     """One table of a flatbuffer."""
 
-    __slots__ = ("_at", "_fields", "_octets", "_vtable")
+    __slots__ = ("_at", "_data", "_fields", "_vtable")
 
-    def __init__(self, octets: bytes, at: int) -> None:
-        self._octets = octets
+    def __init__(self, data: bytes, at: int) -> None:
+        self._data = data
         self._at = at
-        self._vtable = at - _I32.unpack_from(octets, at)[0]
+        self._vtable = at - _I32.unpack_from(data, at)[0]
         if self._vtable < 0:
             raise IndexError
-        self._fields = (_U16.unpack_from(octets, self._vtable)[0] - 4) // 2
+        self._fields = (_U16.unpack_from(data, self._vtable)[0] - 4) // 2
 
     def has(self, field: int) -> bool:
         """True if the table has a value for `field`."""
@@ -102,16 +102,16 @@ class _FlatbufferTable:
     def behind(self, field: int) -> int:
         """Return the position that the offset in `field` refers to."""
         at = self.place(field)
-        target: int = at + _U32.unpack_from(self._octets, at)[0]
+        target: int = at + _U32.unpack_from(self._data, at)[0]
         return target
 
     def _offset(self, field: int) -> int:
-        offset: int = _U16.unpack_from(self._octets, self._vtable + 4 + 2 * field)[0]
+        offset: int = _U16.unpack_from(self._data, self._vtable + 4 + 2 * field)[0]
         return offset
 
 
-def _table(octets: bytes, at: int) -> _FlatbufferTable:
-    return _FlatbufferTable(octets, at)
+def _table(data: bytes, at: int) -> _FlatbufferTable:
+    return _FlatbufferTable(data, at)
 
 
 def _check_compressed(metadata: bytes, message: _FlatbufferTable, body: bytes) -> None:

@@ -65,10 +65,10 @@ class RowDecoder:
         self._known: dict[tuple[object, ...], Message] = {}
         self._addresses: dict[str, bytes] = {}
 
-    def begin(self, octets: bytes) -> None:
+    def begin(self, data: bytes) -> None:
         """Decode the schema. Raises RowRefused if its columns cannot be published."""
         try:
-            schema = self._arrow.ipc.read_schema(self._arrow.py_buffer(octets))
+            schema = self._arrow.ipc.read_schema(self._arrow.py_buffer(data))
             # Column names that are not UTF-8 are refused here.
             known = schema.names
         except self._errors as error:
@@ -87,7 +87,7 @@ class RowDecoder:
         if "timestamp" in self._names:
             self._per_second = _PER_SECOND[schema.field("timestamp").type.unit]
 
-    def take(self, octets: bytes) -> Iterator[list[Message] | MessageRun]:
+    def take(self, data: bytes) -> Iterator[list[Message] | MessageRun]:
         """Yield the messages of a batch in parts; a single run if they differ in their bodies only.
 
         Raises RowRefused with the number of the row and its column.
@@ -96,7 +96,7 @@ class RowDecoder:
             raise RowRefused("there is no schema before the first batch")
         try:
             batch = self._arrow.ipc.read_record_batch(
-                self._arrow.ipc.read_message(self._arrow.py_buffer(octets)), self._schema
+                self._arrow.ipc.read_message(self._arrow.py_buffer(data)), self._schema
             )
             # Full validation: offsets outside of a buffer are not checked later.
             batch.validate(full=True)
@@ -125,11 +125,11 @@ class RowDecoder:
                 return None
         (like,) = self._messages(batch.slice(0, 1))
         bodies = bodies.cast(self._arrow.binary())
-        _, offsets, octets = bodies.buffers()
+        _, offsets, data = bodies.buffers()
         ends = array("I")
         ends.frombytes(memoryview(offsets)[4 * bodies.offset : 4 * (bodies.offset + count + 1)])
         self.count += count - 1
-        return MessageRun(like, ends, memoryview(octets or b""), place=0, count=count)
+        return MessageRun(like, ends, memoryview(data or b""), place=0, count=count)
 
     def _messages(self, batch: Arrow) -> list[Message]:
         columns: dict[str, list[Any]] = {}
@@ -159,10 +159,10 @@ class RowDecoder:
     def _message(self, body: bytes | str | None, key: str | None, like: Message) -> Message:
         if body is None:
             raise self._refused("body", "it is null")
-        octets = body if isinstance(body, bytes) else body.encode()
-        if len(octets) > MESSAGE_SIZE_MAX:
-            raise self._refused("body", f"{len(octets)} bytes are more than {MESSAGE_SIZE_MAX}")
-        message = Message(self._address(key or ""), like.property_list, octets + BODY_END, 0)
+        data = body if isinstance(body, bytes) else body.encode()
+        if len(data) > MESSAGE_SIZE_MAX:
+            raise self._refused("body", f"{len(data)} bytes are more than {MESSAGE_SIZE_MAX}")
+        message = Message(self._address(key or ""), like.property_list, data + BODY_END, 0)
         message.flags = like.flags
         message.priority = like.priority
         return message

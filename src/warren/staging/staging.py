@@ -21,9 +21,9 @@ _EXPIRE_S = 60.0
 class Staging:
     """Staged publishing on one node: one `VhostStaging` for each running virtual host with a store."""
 
-    def __init__(self, server: Server, now: Callable[[], int], random_octets: Callable[[int], bytes]) -> None:
+    def __init__(self, server: Server, now: Callable[[], int], random_bytes: Callable[[int], bytes]) -> None:
         self.vhost_stagings: dict[str, VhostStaging] = {}
-        self.context = StagingContext(server, now, random_octets, self._stage_indexes)
+        self.context = StagingContext(server, now, random_bytes, self._stage_indexes)
         self._closing: set[asyncio.Task[None]] = set()
         self._expiring: PeriodicTimer | None = None
 

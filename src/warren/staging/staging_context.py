@@ -16,14 +16,14 @@ class StagingContext:
         self,
         server: Server,
         now: Callable[[], int],
-        random_octets: Callable[[int], bytes],
+        random_bytes: Callable[[int], bytes],
         stage_indexes: Callable[[], Iterable[StageIndex]],
     ) -> None:
         self.server = server
         self.now = now
-        self.random_octets = random_octets
+        self.random_bytes = random_bytes
         # Size of the rows that are being received, in bytes.
-        self.octets_coming = 0
+        self.bytes_coming = 0
         # Held while rows are received.
         self.turn = asyncio.Semaphore(STAGED_AT_ONCE_MAX)
         self._stage_indexes = stage_indexes
@@ -46,9 +46,9 @@ class StagingContext:
         return self._committer
 
     @property
-    def octets(self) -> int:
+    def byte_count(self) -> int:
         """Size of all stages, with the rows that are being received, in bytes."""
-        return self.octets_coming + sum(index.octets for index in self._stage_indexes())
+        return self.bytes_coming + sum(index.byte_count for index in self._stage_indexes())
 
     @property
     def count(self) -> int:

@@ -212,7 +212,7 @@ class VhostStaging:
         self._check_open(description)
         context, disk = self._context, self._writing
         assert disk is not None
-        salt = context.random_octets(SALT_SIZE)
+        salt = context.random_bytes(SALT_SIZE)
         number = self.stage_index.new_number()
         writer = await done_by(context.receiver, lambda: StageWriter(disk, number, description, salt))
         coming = 0
@@ -221,14 +221,14 @@ class VhostStaging:
             async for frame in frames:
                 match frame.kind:
                     case IpcMessageKind.SCHEMA:
-                        rows.begin(frame.octets)
+                        rows.begin(frame.data)
                         is_begun = True
                     case IpcMessageKind.DICTIONARY:
                         raise RowRefused("columns cannot be dictionaries")
                     case IpcMessageKind.RECORDS:
-                        taken = partial(_write_rows, rows, writer, frame.octets)
+                        taken = partial(_write_rows, rows, writer, frame.data)
                         await self._admit(await done_by(context.receiver, taken), rules)
-                        context.octets_coming += writer.size - coming
+                        context.bytes_coming += writer.size - coming
                         coming = writer.size
                         self._check_room(writer.size)
             if not is_begun:
@@ -239,7 +239,7 @@ class VhostStaging:
             context.receiver.do(writer.abandon)
             raise
         finally:
-            context.octets_coming -= coming
+            context.bytes_coming -= coming
         if self._refusal(description.query, description.batch):
             # Its batch was committed or given up without this stage while the stage was synced.
             await self._perform([DeleteFile(stage.name)])
@@ -291,7 +291,7 @@ class VhostStaging:
         context = self._context
         if size > STAGE_SIZE_MAX:
             raise StagingFull(f"one stage takes {STAGE_SIZE_MAX} bytes at most")
-        if context.octets > STAGED_SIZE_MAX or context.count >= STAGED_COUNT_MAX:
+        if context.byte_count > STAGED_SIZE_MAX or context.count >= STAGED_COUNT_MAX:
             raise StagingFull("too much is staged on this node, and waits for its commit")
 
     # --- committing -----------------------------------------------------------------------------
@@ -503,10 +503,10 @@ def _fail(over: "asyncio.Future[Result]", error: Exception) -> None:
         over.set_exception(error)
 
 
-def _write_rows(rows: RowDecoder, writer: StageWriter, octets: bytes) -> dict[bytes, Message]:
+def _write_rows(rows: RowDecoder, writer: StageWriter, data: bytes) -> dict[bytes, Message]:
     """Write the rows of one batch; returns one example row for each distinct route."""
     examples = {}
-    for some in rows.take(octets):
+    for some in rows.take(data):
         if isinstance(some, MessageRun):
             examples[some.like.address + some.like.property_list] = some.like
             writer.add_run(some)

@@ -69,11 +69,11 @@ class Catalog:
         self._sequence = 0
         # Errors found while reading.
         self.damage: list[StoreFileError] = []
-        octets = b""
+        data = b""
         size = disk.names().get(name)
         try:
             if size:
-                octets = disk.read(name, 0, size)
+                data = disk.read(name, 0, size)
         except OSError as error:
             if not is_damage(error):
                 raise
@@ -83,15 +83,15 @@ class Catalog:
             size = None
         if size is None:
             disk.perform([DeleteFile(name), CreateFile(name, 0), SyncDirectory()])
-        self._count = -(-len(octets) // (_SLOT_SIZE * _SLOTS))
-        self._read(octets)
+        self._count = -(-len(data) // (_SLOT_SIZE * _SLOTS))
+        self._read(data)
 
     def note(self, key: int, entry: CatalogEntry) -> None:
         """Record that what `entry` describes was synced. Errors are ignored: the old entry stays valid."""
-        at, octets = self._turn(key, entry, is_kept=True)
+        at, data = self._turn(key, entry, is_kept=True)
         self.entries[key] = entry
         with suppress(OSError):
-            self._disk.note(self._name, at, octets)
+            self._disk.note(self._name, at, data)
 
     def put(self, key: int, entry: CatalogEntry) -> list[DiskStep]:
         """The steps that replace the entry of `key`; the new entry may describe less than the old one."""
@@ -110,7 +110,7 @@ class Catalog:
     def _both(self, key: int, entry: CatalogEntry, *, is_kept: bool) -> list[DiskStep]:
         """The steps that write both slots of `key`, so that a later torn write cannot reveal an old entry."""
         turns = [self._turn(key, entry, is_kept=is_kept) for _ in range(_SLOTS)]
-        return [WriteFile(self._name, at, [octets]) for at, octets in turns]
+        return [WriteFile(self._name, at, [data]) for at, data in turns]
 
     def _turn(self, key: int, entry: CatalogEntry, *, is_kept: bool) -> tuple[int, bytes]:
         """The place of the next slot of `key` and its encoded content."""
@@ -125,19 +125,19 @@ class Catalog:
             _MAGIC, VERSION, is_kept, len(known), self._sequence, key, entry.begin, entry.end, entry.count,
             *known, *(0,) * (CATALOG_QUEUES_MAX - len(known)),
         )  # fmt: skip
-        octets = fields.ljust(_SLOT_SIZE - _CHECKSUM_SIZE, b"\0")
-        return at, octets + int(checksum_of(octets)).to_bytes(_CHECKSUM_SIZE, "big")
+        data = fields.ljust(_SLOT_SIZE - _CHECKSUM_SIZE, b"\0")
+        return at, data + int(checksum_of(data)).to_bytes(_CHECKSUM_SIZE, "big")
 
     def _added(self) -> int:
         self._count += 1
         return self._count - 1
 
-    def _read(self, octets: bytes) -> None:
+    def _read(self, data: bytes) -> None:
         for number in range(self._count):
             latest: tuple[int, int, int, CatalogEntry | None] | None = None
             for turn in range(_SLOTS):
                 at = (number * _SLOTS + turn) * _SLOT_SIZE
-                slot = _decoded(self._name, at, octets[at : at + _SLOT_SIZE])
+                slot = _decoded(self._name, at, data[at : at + _SLOT_SIZE])
                 if slot is not None and (latest is None or slot[0] > latest[0]):
                     latest = (slot[0], turn, slot[1], slot[2])
             if latest is None:
@@ -152,13 +152,13 @@ class Catalog:
                 self.entries[key] = entry
 
 
-def _decoded(name: str, at: int, octets: bytes) -> tuple[int, int, CatalogEntry | None] | None:
+def _decoded(name: str, at: int, data: bytes) -> tuple[int, int, CatalogEntry | None] | None:
     """Sequence, key and entry of a slot; the entry is None if it was removed. None if the slot is torn."""
-    if len(octets) < _SLOT_SIZE or octets[: len(_MAGIC)] != _MAGIC:
+    if len(data) < _SLOT_SIZE or data[: len(_MAGIC)] != _MAGIC:
         return None
-    if checksum_of(octets[:-_CHECKSUM_SIZE]) != int.from_bytes(octets[-_CHECKSUM_SIZE:], "big"):
+    if checksum_of(data[:-_CHECKSUM_SIZE]) != int.from_bytes(data[-_CHECKSUM_SIZE:], "big"):
         return None
-    _, version, is_kept, known, sequence, key, begin, end, count, *queues = _FIELDS.unpack_from(octets)
+    _, version, is_kept, known, sequence, key, begin, end, count, *queues = _FIELDS.unpack_from(data)
     if version > VERSION:
         text = f"format {version} is newer than {VERSION}, the newest this version of Warren reads"
         raise NewerFormatError(name, at, text)

@@ -77,56 +77,56 @@ class Compaction:
         """Record the moves of this batch, which was synced. Returns the segments without live messages."""
         moves, self._moves = self._moves, []
         dead = []
-        for at, location, references, octets in moves:
+        for at, location, references, byte_count in moves:
             alive = len(self._alive(at, references))
             target = self._segments[location >> _SEGMENT_SHIFT]
-            target.drop_references(len(references) - alive, octets)
+            target.drop_references(len(references) - alive, byte_count)
             if alive:
-                self._record_move(at, location, alive, octets)
+                self._record_move(at, location, alive, byte_count)
             elif target.is_dead:
                 dead.append(target)
         return dead
 
     def _copy_piece(self, log: SegmentLog) -> None:
         segment = self.segment
-        octets = self._disk.read(segment.name, self._at, COMPACTION_READ_SIZE)
+        data = self._disk.read(segment.name, self._at, COMPACTION_READ_SIZE)
         begin = 0
         while True:
-            size = is_intact(octets, begin, segment.seed)
+            size = is_intact(data, begin, segment.seed)
             if not size and begin:
                 break
             if not size:
-                octets = self._read_whole(octets)
-                size = len(octets)
-            kind = octets[begin + 8]
+                data = self._read_whole(data)
+                size = len(data)
+            kind = data[begin + 8]
             if kind == MESSAGE:
-                self._copy_message(log, octets, begin, size)
+                self._copy_message(log, data, begin, size)
             begin += size
             if kind == SEAL:
                 self.is_finished = True
                 break
         self._at += begin
 
-    def _read_whole(self, octets: bytes) -> bytes:
-        """The whole record of which `octets` is the beginning. StoreFileError if it is damaged."""
+    def _read_whole(self, data: bytes) -> bytes:
+        """The whole record of which `data` is the beginning. StoreFileError if it is damaged."""
         segment = self.segment
-        size = HEAD_SIZE + uint32(octets, 0) if len(octets) >= HEAD_SIZE else 0
-        if len(octets) < size <= segment.size - self._at:
-            octets = self._disk.read(segment.name, self._at, size)
-            if is_intact(octets, 0, segment.seed) == size:
-                return octets
+        size = HEAD_SIZE + uint32(data, 0) if len(data) >= HEAD_SIZE else 0
+        if len(data) < size <= segment.size - self._at:
+            data = self._disk.read(segment.name, self._at, size)
+            if is_intact(data, 0, segment.seed) == size:
+                return data
         raise StoreFileError(segment.name, self._at, "a record is damaged")
 
-    def _copy_message(self, log: SegmentLog, octets: bytes, begin: int, size: int) -> None:
+    def _copy_message(self, log: SegmentLog, data: bytes, begin: int, size: int) -> None:
         first = first_reference(begin)
-        end = first + reference_count(octets, begin) * REFERENCE_SIZE
+        end = first + reference_count(data, begin) * REFERENCE_SIZE
         at = self._at + begin
         references = self._alive(
-            at, [octets[i : i + REFERENCE_SIZE] for i in range(first, end, REFERENCE_SIZE)]
+            at, [data[i : i + REFERENCE_SIZE] for i in range(first, end, REFERENCE_SIZE)]
         )
         if not references:
             return
-        message = decode_message(octets, begin, size)
+        message = decode_message(data, begin, size)
         message.references = len(references)
         if not self.segment.knows_deaths:
             presume_died(message)
@@ -146,15 +146,15 @@ class Compaction:
         cursor = self._cursors.get((uint32(reference, 0), level))
         return cursor is not None and not cursor.has(key - (level << _LEVEL_SHIFT))
 
-    def _record_move(self, at: int, location: int, alive: int, octets: int) -> None:
-        """Redirect `alive` references to the message of `octets` bytes at `at` to the copy at `location`."""
+    def _record_move(self, at: int, location: int, alive: int, byte_count: int) -> None:
+        """Redirect `alive` references to the message of `data` bytes at `at` to the copy at `location`."""
         segment = self.segment
         target = self._segments[location >> _SEGMENT_SHIFT]
         home = segment.home.find(at) if segment.home is not None else 0
         if home:
             first = self._segments[home >> _SEGMENT_SHIFT]
             first.moved.replace(home - (first.number << _SEGMENT_SHIFT), location)  # type: ignore[union-attr]
-            segment.drop_references(alive, octets)
+            segment.drop_references(alive, byte_count)
         else:
             home = (segment.number << _SEGMENT_SHIFT) | at
             if segment.moved is None:
@@ -175,8 +175,8 @@ def segment_to_compact(segments: Iterable[Segment]) -> Segment | None:
     for segment in segments:
         if not segment.is_sealed or segment.is_retiring:
             continue
-        total += segment.octets
-        alive += segment.live_octets
-        if best is None or segment.live_octets * best.octets < best.live_octets * segment.octets:
+        total += segment.byte_count
+        alive += segment.live_bytes
+        if best is None or segment.live_bytes * best.byte_count < best.live_bytes * segment.byte_count:
             best = segment
     return best if total - alive > alive + COMPACTION_SLACK_SEGMENTS * SEGMENT_SIZE else None

@@ -56,10 +56,10 @@ class Delivered:
         self._found: dict[tuple[int, int], int] = {}
         # Cursors whose entries are ahead of what was delivered; an ordered set.
         self._ahead: dict[QueueCursor, None] = {}
-        octets = self._read()
-        self._count = max(len(octets) // _ENTRY_SIZE, 1)
+        data = self._read()
+        self._count = max(len(data) // _ENTRY_SIZE, 1)
         for place in range(1, self._count):
-            entry = octets[place * _ENTRY_SIZE : (place + 1) * _ENTRY_SIZE]
+            entry = data[place * _ENTRY_SIZE : (place + 1) * _ENTRY_SIZE]
             if not _is_whole(entry):
                 self._free.append(place)
                 continue
@@ -133,9 +133,9 @@ class Delivered:
             place = self._places[cursor.queue, cursor.level] = (
                 self._free.pop() if self._free else self._added()
             )
-        octets = _with_checksum(_ENTRY.pack(cursor.queue, cursor.key | position))
+        data = _with_checksum(_ENTRY.pack(cursor.queue, cursor.key | position))
         try:
-            self._disk.note(NAME, place * _ENTRY_SIZE, octets)
+            self._disk.note(NAME, place * _ENTRY_SIZE, data)
         except OSError:
             return False
         cursor.reserved = position
@@ -149,18 +149,18 @@ class Delivered:
         """The bytes of the file, whose head is valid afterwards."""
         head = _with_checksum(_HEAD.pack(_MAGIC, VERSION))
         size = self._disk.names().get(NAME)
-        octets = b""
+        data = b""
         try:
             if size:
-                octets = self._disk.read(NAME, 0, size)
+                data = self._disk.read(NAME, 0, size)
         except OSError as error:
             if not is_damage(error):
                 raise
             reason = f"the delivered positions cannot be read: {error.strerror}"
             self.damage.append(StoreFileError(NAME, 0, reason, messages=0))
-        found = octets[:_ENTRY_SIZE]
+        found = data[:_ENTRY_SIZE]
         if found == head:
-            return octets
+            return data
         if _is_whole(found):
             magic, version = _HEAD.unpack_from(found)
             if magic == _MAGIC and version > VERSION:
@@ -170,13 +170,13 @@ class Delivered:
                     f"format {version} is newer than {VERSION}, the newest this version of Warren reads",
                 )
         # Torn when the file was created, or damaged: each entry is valid by itself.
-        steps = [] if octets else [CreateFile(NAME, _FILE_SIZE)]
+        steps = [] if data else [CreateFile(NAME, _FILE_SIZE)]
         self._disk.perform([*steps, WriteFile(NAME, 0, [head]), SyncFile(NAME), SyncDirectory()])
-        return octets or bytes(_FILE_SIZE)
+        return data or bytes(_FILE_SIZE)
 
 
-def _with_checksum(octets: bytes) -> bytes:
-    return octets + int(checksum_of(octets)).to_bytes(_CHECKSUM_SIZE, "big")
+def _with_checksum(data: bytes) -> bytes:
+    return data + int(checksum_of(data)).to_bytes(_CHECKSUM_SIZE, "big")
 
 
 def _is_whole(entry: bytes) -> bool:

@@ -81,8 +81,8 @@ class Disk(Protocol):
     def perform(self, steps: Sequence[DiskStep]) -> None:
         """Perform `steps` in order, before returning; used when a store is opened. OSError if one fails."""
 
-    def note(self, name: str, at: int, octets: bytes) -> None:
-        """Write `octets` into `name` from byte `at` on, immediately and without a sync.
+    def note(self, name: str, at: int, data: bytes) -> None:
+        """Write `data` into `name` from byte `at` on, immediately and without a sync.
 
         Allowed while a job is in progress, unless that job creates, renames or deletes `name`. Raises OSError
         if it fails; other files are not affected.

@@ -62,7 +62,7 @@ cdef class MessageStore:
     @cython.locals(segment=Segment)
     cpdef drop_references(self, uint64_t location)
     @cython.locals(segment=Segment, at=int64_t, moved_to=uint64_t)
-    cdef _drop_references(self, uint64_t location, int64_t octets)
+    cdef _drop_references(self, uint64_t location, int64_t byte_count)
     cpdef delivered_up_to(self, QueueCursor cursor, uint64_t position)
     cdef _note_queue(self, QueueCursor cursor)
     cdef _announce(self)

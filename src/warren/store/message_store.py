@@ -257,7 +257,7 @@ class MessageStore:
     def drop_references(self, location: int) -> None:
         """Release one reference to the message at `location`, whose position is settled already."""
         segment = self.segments[location >> _SEGMENT_SHIFT]
-        self._drop_references(location, segment.live_octets // segment.live)
+        self._drop_references(location, segment.live_bytes // segment.live)
 
     def add_background_task(self, background_task: Callable[[], bool]) -> None:
         """Call `background_task` with each batch until it returns False, which means that it is finished."""
@@ -430,8 +430,8 @@ class MessageStore:
             if message.location >> _SEGMENT_SHIFT > begun:
                 parts = joined if isinstance(joined, list) else [joined]
                 queues = self.segments[message.location >> _SEGMENT_SHIFT].queues
-                for octets in parts:
-                    queues.update(uint32(octets, at) for at in range(0, len(octets), _REFERENCE_SIZE_ON_DISK))
+                for data in parts:
+                    queues.update(uint32(data, at) for at in range(0, len(data), _REFERENCE_SIZE_ON_DISK))
 
     def _compact(self, compaction: Compaction) -> None:
         """Copy some of the live messages of the segment that is being compacted."""
@@ -495,17 +495,17 @@ class MessageStore:
         self._dead_seen = 0
         return list(cursors)
 
-    def _drop_references(self, location: int, octets: int) -> None:
-        """Release one reference to the message of `octets` bytes at `location`."""
+    def _drop_references(self, location: int, byte_count: int) -> None:
+        """Release one reference to the message of `data` bytes at `location`."""
         segment = self.segments[location >> _SEGMENT_SHIFT]
         at = location - (segment.number << _SEGMENT_SHIFT)
         if segment.moved is not None:
             moved_to = segment.moved.find(at)
             if moved_to:
-                self._drop_references(moved_to, octets)
+                self._drop_references(moved_to, byte_count)
         if segment.gone is not None:
             segment.gone.add(slot_of(at), slot_of(at) + 1)
-        segment.drop_references(1, octets)
+        segment.drop_references(1, byte_count)
         if not segment.live:
             if segment.is_retired:
                 del self.segments[segment.number]

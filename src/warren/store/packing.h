@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-typedef uint32_t (*warren_extend)(uint32_t checksum, const uint8_t *octets, size_t count);
+typedef uint32_t (*warren_extend)(uint32_t checksum, const uint8_t *data, size_t count);
 
 static warren_extend warren_fast_extend;
 static PyObject *warren_slow_extend;
@@ -37,16 +37,16 @@ static int warren_find_extend(void)
     return 0;
 }
 
-/* Go on with `*checksum` over `count` octets; -1 with an exception. */
-static int warren_checksum(uint32_t *checksum, const char *octets, Py_ssize_t count)
+/* Go on with `*checksum` over `count` bytes; -1 with an exception. */
+static int warren_checksum(uint32_t *checksum, const char *data, Py_ssize_t count)
 {
     if (!warren_slow_extend && warren_find_extend())
         return -1;
     if (warren_fast_extend) {
-        *checksum = warren_fast_extend(*checksum, (const uint8_t *)octets, (size_t)count);
+        *checksum = warren_fast_extend(*checksum, (const uint8_t *)data, (size_t)count);
         return 0;
     }
-    PyObject *answer = PyObject_CallFunction(warren_slow_extend, "Iy#", *checksum, octets, count);
+    PyObject *answer = PyObject_CallFunction(warren_slow_extend, "Iy#", *checksum, data, count);
     if (!answer)
         return -1;
     *checksum = (uint32_t)PyLong_AsUnsignedLong(answer);
@@ -54,22 +54,22 @@ static int warren_checksum(uint32_t *checksum, const char *octets, Py_ssize_t co
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Over `octets` from `begin` to before `end`; -1 with an exception. */
-static inline int64_t checksum_of(uint32_t seed, PyObject *octets, Py_ssize_t begin, Py_ssize_t end)
+/* Over `bytes` from `begin` to before `end`; -1 with an exception. */
+static inline int64_t checksum_of(uint32_t seed, PyObject *data, Py_ssize_t begin, Py_ssize_t end)
 {
-    return warren_checksum(&seed, PyBytes_AS_STRING(octets) + begin, end - begin) ? -1 : (int64_t)seed;
+    return warren_checksum(&seed, PyBytes_AS_STRING(data) + begin, end - begin) ? -1 : (int64_t)seed;
 }
 
-static inline char *warren_put(char *at, const char *octets, Py_ssize_t count)
+static inline char *warren_put(char *at, const char *data, Py_ssize_t count)
 {
-    memcpy(at, octets, (size_t)count);
+    memcpy(at, data, (size_t)count);
     return at + count;
 }
 
 static inline char *warren_put_uint32(char *at, uint32_t number)
 {
-    const char octets[4] = {(char)(number >> 24), (char)(number >> 16), (char)(number >> 8), (char)number};
-    return warren_put(at, octets, 4);
+    const char data[4] = {(char)(number >> 24), (char)(number >> 16), (char)(number >> 8), (char)number};
+    return warren_put(at, data, 4);
 }
 
 static inline PyObject *pack(uint32_t seed, PyObject *fixed, PyObject *references, PyObject *address,
@@ -96,7 +96,7 @@ static inline PyObject *pack(uint32_t seed, PyObject *fixed, PyObject *reference
         Py_DECREF(record);
         return NULL;
     }
-    /* The kind, the first octet behind the head, is not counted. */
+    /* The kind, the first byte behind the head, is not counted. */
     const Py_ssize_t size = rest - 1 + (is_copied ? 0 : content_size);
     warren_put_uint32(warren_put_uint32(begin, (uint32_t)size), checksum);
     return record;

@@ -5,4 +5,4 @@ cdef extern from "warren/store/packing.h":
         uint32_t seed, bytearray fixed, bytes references, bytes address, bytes property_list, bytes content,
         bint is_copied
     )
-    cpdef int64_t checksum_of(uint32_t seed, bytes octets, Py_ssize_t begin, Py_ssize_t end) except -1
+    cpdef int64_t checksum_of(uint32_t seed, bytes data, Py_ssize_t begin, Py_ssize_t end) except -1

@@ -27,7 +27,7 @@ def pack(
     return size.to_bytes(4, "big") + checksum.to_bytes(4, "big") + rest
 
 
-def checksum_of(seed: int, octets: bytes, begin: int, end: int) -> int:
-    """The checksum of `octets` from `begin` up to, not including, `end`, starting from `seed`."""
-    checksum: int = extend(seed, octets[begin:end])
+def checksum_of(seed: int, data: bytes, begin: int, end: int) -> int:
+    """The checksum of `data` from `begin` up to, not including, `end`, starting from `seed`."""
+    checksum: int = extend(seed, data[begin:end])
     return checksum

@@ -18,28 +18,28 @@ cdef bytearray _REFERENCE
 cpdef encode_message(StoredMessage message, bytes references, uint32_t seed, list chunks)
 @cython.locals(parts=Py_ssize_t)
 cpdef Py_ssize_t message_record_size(StoredMessage message, bytes references)
-@cython.locals(octets=bytearray, source='const unsigned char*')
+@cython.locals(data=bytearray, source='const unsigned char*')
 cpdef bytes encode_reference(uint32_t queue, uint64_t position)
 @cython.locals(source='const unsigned char*', end=Py_ssize_t, checksum=int64_t)
-cpdef Py_ssize_t is_intact(bytes octets, Py_ssize_t at, uint32_t seed) except -1
+cpdef Py_ssize_t is_intact(bytes data, Py_ssize_t at, uint32_t seed) except -1
 @cython.locals(
     source='const unsigned char*', body=Py_ssize_t, address_at=Py_ssize_t, list_at=Py_ssize_t, content_at=Py_ssize_t,
     message=StoredMessage,
 )
-cpdef StoredMessage decode_message(bytes octets, Py_ssize_t at, Py_ssize_t size)
+cpdef StoredMessage decode_message(bytes data, Py_ssize_t at, Py_ssize_t size)
 @cython.locals(source='const unsigned char*', content_at=Py_ssize_t)
-cpdef bytes decode_body(bytes octets, Py_ssize_t at, Py_ssize_t size)
-cpdef uint64_t group_size(const unsigned char* octets, Py_ssize_t at) noexcept
+cpdef bytes decode_body(bytes data, Py_ssize_t at, Py_ssize_t size)
+cpdef uint64_t group_size(const unsigned char* data, Py_ssize_t at) noexcept
 @cython.locals(key_at=Py_ssize_t, value_at=Py_ssize_t)
-cpdef tuple decode_marker(bytes octets, Py_ssize_t at, Py_ssize_t size)
+cpdef tuple decode_marker(bytes data, Py_ssize_t at, Py_ssize_t size)
 cpdef Py_ssize_t first_reference(Py_ssize_t at) noexcept
-cpdef Py_ssize_t reference_count(const unsigned char* octets, Py_ssize_t at) noexcept
+cpdef Py_ssize_t reference_count(const unsigned char* data, Py_ssize_t at) noexcept
 @cython.locals(body=Py_ssize_t, before=Py_ssize_t)
-cpdef Py_ssize_t content_size(const unsigned char* octets, Py_ssize_t at, Py_ssize_t size) noexcept
-cpdef uint32_t uint16(const unsigned char* octets, Py_ssize_t at) noexcept
+cpdef Py_ssize_t content_size(const unsigned char* data, Py_ssize_t at, Py_ssize_t size) noexcept
+cpdef uint32_t uint16(const unsigned char* data, Py_ssize_t at) noexcept
 @cython.locals(high=uint32_t)
-cpdef uint32_t uint32(const unsigned char* octets, Py_ssize_t at) noexcept
+cpdef uint32_t uint32(const unsigned char* data, Py_ssize_t at) noexcept
 @cython.locals(high=uint64_t)
-cpdef uint64_t uint64(const unsigned char* octets, Py_ssize_t at) noexcept
+cpdef uint64_t uint64(const unsigned char* data, Py_ssize_t at) noexcept
 @cython.locals(place=Py_ssize_t)
-cdef _put(bytearray octets, Py_ssize_t at, Py_ssize_t size, uint64_t value)
+cdef _put(bytearray data, Py_ssize_t at, Py_ssize_t size, uint64_t value)

@@ -107,10 +107,10 @@ def message_record_size(message: StoredMessage, references: bytes) -> int:
 
 def encode_reference(queue: int, position: int) -> bytes:
     """The encoded reference to `position` in the queue with number `queue`."""
-    octets = _REFERENCE
-    _put(octets, 0, 4, queue)
-    _put(octets, 4, 8, position)
-    source = octets
+    data = _REFERENCE
+    _put(data, 0, 4, queue)
+    _put(data, 4, 8, position)
+    source = data
     # A bytes object when compiled; a bytearray, which can be joined as well, when interpreted.
     return source[:12]  # type: ignore[return-value]
 
@@ -130,41 +130,41 @@ def group_record_size(key: bytes, value: bytes) -> int:
     return _HEAD_SIZE + _GROUP_SIZE + len(key) + len(value)
 
 
-def group_size(octets: bytes, at: int) -> int:
+def group_size(data: bytes, at: int) -> int:
     """The size in bytes of the records that belong to the GROUP at `at`."""
-    return uint64(octets, at + _HEAD_SIZE)
+    return uint64(data, at + _HEAD_SIZE)
 
 
-def decode_marker(octets: bytes, at: int, size: int) -> tuple[bytes, bytes]:
+def decode_marker(data: bytes, at: int, size: int) -> tuple[bytes, bytes]:
     """The key and value of the intact GROUP of `size` bytes at `at`."""
     key_at = at + _HEAD_SIZE + _GROUP_SIZE
-    value_at = key_at + uint16(octets, key_at - 2)
+    value_at = key_at + uint16(data, key_at - 2)
     assert value_at <= at + size
-    return octets[key_at:value_at], octets[value_at : at + size]
+    return data[key_at:value_at], data[value_at : at + size]
 
 
-def is_intact(octets: bytes, at: int, seed: int) -> int:
+def is_intact(data: bytes, at: int, seed: int) -> int:
     """The size of the whole record at `at`; 0 if there is no intact record."""
-    source = octets
+    source = data
     end = at + _HEAD_SIZE
-    if end > len(octets):
+    if end > len(data):
         return 0
     end += uint32(source, at)
-    if end > len(octets) or not source[at + 8]:
+    if end > len(data) or not source[at + 8]:
         return 0
-    checksum = checksum_of(seed, octets, at + 8, end)
+    checksum = checksum_of(seed, data, at + 8, end)
     return end - at if checksum == uint32(source, at + 4) else 0
 
 
-def decode_message(octets: bytes, at: int, size: int) -> StoredMessage:
+def decode_message(data: bytes, at: int, size: int) -> StoredMessage:
     """The message of the intact record of `size` bytes at `at`."""
-    source = octets
+    source = data
     body = at + _HEAD_SIZE
     address_at = first_reference(at) + reference_count(source, at) * _REFERENCE_SIZE
     list_at = address_at + uint16(source, body + 10)
     content_at = list_at + uint32(source, body + 12)
     # Slices of a C pointer are not bounds-checked.
-    assert content_at <= at + size <= len(octets)
+    assert content_at <= at + size <= len(data)
     message = new_stored_message(
         source[address_at:list_at],
         source[list_at:content_at],
@@ -176,11 +176,11 @@ def decode_message(octets: bytes, at: int, size: int) -> StoredMessage:
     return message
 
 
-def decode_body(octets: bytes, at: int, size: int) -> bytes:
+def decode_body(data: bytes, at: int, size: int) -> bytes:
     """The body of the message of the intact record of `size` bytes at `at`."""
-    source = octets
+    source = data
     content_at = at + size - content_size(source, at, size)
-    assert at < content_at < at + size <= len(octets)
+    assert at < content_at < at + size <= len(data)
     return source[content_at : at + size - 1]
 
 
@@ -189,37 +189,37 @@ def first_reference(at: int) -> int:
     return at + _HEAD_SIZE + _FIXED_SIZE
 
 
-def reference_count(octets: bytes, at: int) -> int:
+def reference_count(data: bytes, at: int) -> int:
     """The number of references of the MESSAGE at `at`."""
-    return uint32(octets, at + _HEAD_SIZE + 16)
+    return uint32(data, at + _HEAD_SIZE + 16)
 
 
-def content_size(octets: bytes, at: int, size: int) -> int:
+def content_size(data: bytes, at: int, size: int) -> int:
     """The size in bytes of the content of the MESSAGE of `size` bytes at `at`."""
     body = at + _HEAD_SIZE
-    before = uint16(octets, body + 10) + uint32(octets, body + 12)
-    return size - _HEAD_SIZE - _FIXED_SIZE - reference_count(octets, at) * _REFERENCE_SIZE - before
+    before = uint16(data, body + 10) + uint32(data, body + 12)
+    return size - _HEAD_SIZE - _FIXED_SIZE - reference_count(data, at) * _REFERENCE_SIZE - before
 
 
-def _put(octets: bytearray, at: int, size: int, value: int) -> None:
+def _put(data: bytearray, at: int, size: int, value: int) -> None:
     """Write `value` as an integer of `size` bytes at `at`."""
     for place in range(at + size - 1, at - 1, -1):
-        octets[place] = value & 0xFF
+        data[place] = value & 0xFF
         value >>= 8
 
 
-def uint16(octets: bytes, at: int) -> int:
+def uint16(data: bytes, at: int) -> int:
     """The 16-bit integer at `at`."""
-    return octets[at] << 8 | octets[at + 1]
+    return data[at] << 8 | data[at + 1]
 
 
-def uint32(octets: bytes, at: int) -> int:
+def uint32(data: bytes, at: int) -> int:
     """The 32-bit integer at `at`."""
-    high = uint16(octets, at)
-    return high << 16 | uint16(octets, at + 2)
+    high = uint16(data, at)
+    return high << 16 | uint16(data, at + 2)
 
 
-def uint64(octets: bytes, at: int) -> int:
+def uint64(data: bytes, at: int) -> int:
     """The 64-bit integer at `at`."""
-    high = uint32(octets, at)
-    return high << 32 | uint32(octets, at + 4)
+    high = uint32(data, at)
+    return high << 32 | uint32(data, at + 4)

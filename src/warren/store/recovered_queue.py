@@ -14,7 +14,7 @@ class RecoveredQueue:
     positions: Column
     locations: Column
     # The size of the bodies in bytes.
-    octets: int
+    byte_count: int
     # (position, location) of messages with an expiration of their own.
     expiring: list[tuple[int, int]]
     # All messages before this position were delivered at least once.

@@ -67,7 +67,7 @@ class RecoveredStore:
 class RecoveryDependencies:
     """What opening a store needs from above the waterline."""
 
-    random_octets: Callable[[int], bytes]
+    random_bytes: Callable[[int], bytes]
     # True if a queue with this number exists; messages of other queues are dead.
     has_queue: Callable[[int], bool]
     # Called with the bytes read so far and the bytes to be read.
@@ -92,7 +92,7 @@ def open_store(disk: Disk, port: StorePort, dependencies: RecoveryDependencies) 
     reading.seal()
     spares += reading.use_again(spares)
     reading.know_all()
-    log = SegmentLog(reading.segments, spares, dependencies.random_octets, number, catalog=catalog)
+    log = SegmentLog(reading.segments, spares, dependencies.random_bytes, number, catalog=catalog)
     disk.perform(log.begin())
     log.written()
     reading.damage += delivered.damage
@@ -103,7 +103,7 @@ def open_store(disk: Disk, port: StorePort, dependencies: RecoveryDependencies) 
     return RecoveredStore(store=store, queues=reading.queues, damage=reading.damage)
 
 
-def open_erased(disk: Disk, port: StorePort, random_octets: Callable[[int], bytes]) -> MessageStore:
+def open_erased(disk: Disk, port: StorePort, random_bytes: Callable[[int], bytes]) -> MessageStore:
     """Open a store in `disk` for messages that need not survive, and erase its old files.
 
     OSError from the disk.
@@ -112,7 +112,7 @@ def open_erased(disk: Disk, port: StorePort, random_octets: Callable[[int], byte
     """
     own = [name for name in disk.names() if number_of(name) is not None or is_spare(name)]
     disk.perform([DeleteFile(name) for name in own])
-    log = SegmentLog({}, [], random_octets, TRANSIENT_SEGMENTS_FROM, is_erased=True)
+    log = SegmentLog({}, [], random_bytes, TRANSIENT_SEGMENTS_FROM, is_erased=True)
     return MessageStore(disk, log, port, {})
 
 
@@ -150,26 +150,26 @@ class _StoreReader:
             self._lose(number, 0, "the file is missing", entry.count)
         for number in numbers:
             segment = Segment(number)
-            octets, unreadable = read_around_damage(self._disk, segment.name, self._sizes[segment.name])
+            data, unreadable = read_around_damage(self._disk, segment.name, self._sizes[segment.name])
             self.damage += unreadable
-            segment.capacity = len(octets)
-            self._read += len(octets)
+            segment.capacity = len(data)
+            self._read += len(data)
             self._dependencies.progress(self._read, self._total)
             try:
-                segment.seed = seed_of(octets[:HEAD_SIZE], number)
-                segment.knows_deaths = knows_deaths(octets)
+                segment.seed = seed_of(data[:HEAD_SIZE], number)
+                segment.knows_deaths = knows_deaths(data)
             except NewerFormatError:
                 raise
             except StoreFileError as error:
                 # The last file may have been created but never written.
-                if number != numbers[-1] or number in known or was_begun(octets, number):
+                if number != numbers[-1] or number in known or was_begun(data, number):
                     if not unreadable:
                         count = known[number].count if number in known else None
                         self._lose(number, error.at, error.reason, count)
                     self.damaged_number = number
                 continue
             self.segments[number] = segment
-            self._read_segment(segment, octets, unreadable, is_last=number == numbers[-1])
+            self._read_segment(segment, data, unreadable, is_last=number == numbers[-1])
 
     def seal(self) -> None:
         """Seal the last segment behind its last record; damaged segments stay as they are."""
@@ -249,7 +249,7 @@ class _StoreReader:
         self._scan = SegmentScan()
 
     def _read_segment(
-        self, segment: Segment, octets: bytes, unreadable: list[StoreFileError], *, is_last: bool
+        self, segment: Segment, data: bytes, unreadable: list[StoreFileError], *, is_last: bool
     ) -> None:
         """Collect all records of `segment`; `unreadable` are the parts that the device cannot read.
 
@@ -262,29 +262,29 @@ class _StoreReader:
         known = 0 if entry is None else entry.end
         while True:
             start = at
-            at = self._scan.take_some(segment, octets, at)
+            at = self._scan.take_some(segment, data, at)
             if at > start:
                 continue
-            size = is_intact(octets, at, segment.seed)
-            if size and octets[at + KIND_AT] == SEAL:
+            size = is_intact(data, at, segment.seed)
+            if size and data[at + KIND_AT] == SEAL:
                 # A damaged segment is not sealed, so that it never counts as dead.
                 segment.is_sealed = not damage
                 at += size
                 break
             # Everything before a BATCH record was synced: if there is one behind, this is damage and not a
             # torn end.
-            synced = max(known, octets.rfind(batch, at + 1)) if is_last else len(octets)
+            synced = max(known, data.rfind(batch, at + 1)) if is_last else len(data)
             if at >= synced:
                 break
             if size:
                 # The group was complete before the damage: its readable messages count, and its marker.
-                self._scan.take(segment, octets, at, size)
+                self._scan.take(segment, data, at, size)
                 at += size
                 continue
-            whole = next_intact_record(octets, at, segment.seed, synced)
+            whole = next_intact_record(data, at, segment.seed, synced)
             if not whole:
                 break
-            damage.append(damaged_record(segment.name, octets, at, whole))
+            damage.append(damaged_record(segment.name, data, at, whole))
             at = whole
         segment.size = at
         if entry is not None and at < known:
@@ -292,13 +292,13 @@ class _StoreReader:
                 StoreFileError(segment.name, at, f"{known - at} bytes are lost", queues=entry.queues)
             )
         if damage and entry is not None:
-            found = segment.count - messages_between(octets, known, at, segment.seed)
+            found = segment.count - messages_between(data, known, at, segment.seed)
             distribute_losses(damage, max(entry.count - found, 0))
         self.damage += damage[len(unreadable) :]
         if not segment.is_sealed:
             self._unsealed.append(segment)
-        is_silent = octets[HEAD_SIZE:at] == batch * ((at - HEAD_SIZE) // len(batch))
-        if is_last and is_silent and not damage and len(octets) == SEGMENT_SIZE:
+        is_silent = data[HEAD_SIZE:at] == batch * ((at - HEAD_SIZE) // len(batch))
+        if is_last and is_silent and not damage and len(data) == SEGMENT_SIZE:
             self._silent.add(segment.number)
 
     def _lose(self, number: int, at: int, reason: str, messages: int | None) -> None:

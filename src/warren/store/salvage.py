@@ -50,7 +50,7 @@ def read_around_damage(disk: Disk, name: str, size: int) -> tuple[bytes, list[St
     except OSError as error:
         if not is_damage(error):
             raise
-    octets = bytearray(_UNREADABLE * size)
+    data = bytearray(_UNREADABLE * size)
     holes: list[tuple[int, int, OSError]] = []
     # Ranges to be read, the first one last. A failed range is halved, so that most of the file is read in
     # large pieces.
@@ -59,7 +59,7 @@ def read_around_damage(disk: Disk, name: str, size: int) -> tuple[bytes, list[St
     while waiting:
         at, end = waiting.pop()
         try:
-            octets[at:end] = disk.read(name, at, end - at)
+            data[at:end] = disk.read(name, at, end - at)
         except OSError as error:
             if not is_damage(error):
                 raise
@@ -71,48 +71,48 @@ def read_around_damage(disk: Disk, name: str, size: int) -> tuple[bytes, list[St
                 holes[-1] = (holes[-1][0], end, error)
             else:
                 holes.append((at, end, error))
-    return bytes(octets), [
+    return bytes(data), [
         StoreFileError(name, at, f"{end - at} bytes cannot be read: {error.strerror}")
         for at, end, error in holes
     ]
 
 
-def next_intact_record(octets: bytes, at: int, seed: int, end: int) -> int:
+def next_intact_record(data: bytes, at: int, seed: int, end: int) -> int:
     """The place of the first whole record behind the damaged one at `at`, up to `end`; 0 if there is none.
 
     The search is bounded, since message bodies can be crafted to make it slow; 0 if the bound is reached.
     """
-    behind = at + HEAD_SIZE + uint32(octets, at) if at + HEAD_SIZE <= len(octets) else 0
-    if at < behind <= end and is_intact(octets, behind, seed):
+    behind = at + HEAD_SIZE + uint32(data, at) if at + HEAD_SIZE <= len(data) else 0
+    if at < behind <= end and is_intact(data, behind, seed):
         # Most often only one record is damaged, and not in its size.
         return behind
     checked = 0
     place = at + 1
     while checked < SALVAGE_SEARCH_SIZE_MAX:
-        found = _CANDIDATE.search(octets, place, min(end + HEAD_SIZE, len(octets)))
+        found = _CANDIDATE.search(data, place, min(end + HEAD_SIZE, len(data)))
         if found is None:
             return 0
         place = found.start()
-        if _is_plausible(octets, place):
-            checked += uint32(octets, place)
-            if is_intact(octets, place, seed):
+        if _is_plausible(data, place):
+            checked += uint32(data, place)
+            if is_intact(data, place, seed):
                 return place
         place += 1
     return 0
 
 
-def damaged_record(name: str, octets: bytes, at: int, behind: int) -> StoreFileError:
+def damaged_record(name: str, data: bytes, at: int, behind: int) -> StoreFileError:
     """An error for the damaged record at `at` of the file `name`; the next whole record is at `behind`."""
     reason = f"a record is damaged ({behind - at} bytes)"
-    if at + HEAD_SIZE + uint32(octets, at) != behind:
+    if at + HEAD_SIZE + uint32(data, at) != behind:
         return StoreFileError(name, at, reason)
-    if octets[at + KIND_AT] != MESSAGE:
+    if data[at + KIND_AT] != MESSAGE:
         return StoreFileError(name, at, reason, messages=0)
-    if not _is_plausible(octets, at):
+    if not _is_plausible(data, at):
         return StoreFileError(name, at, reason, messages=1)
     first = first_reference(at)
-    end = first + reference_count(octets, at) * REFERENCE_SIZE
-    queues = {uint32(octets, place) for place in range(first, end, REFERENCE_SIZE)}
+    end = first + reference_count(data, at) * REFERENCE_SIZE
+    queues = {uint32(data, place) for place in range(first, end, REFERENCE_SIZE)}
     return StoreFileError(name, at, reason, messages=1, queues=tuple(sorted(queues)))
 
 
@@ -125,26 +125,26 @@ def distribute_losses(damage: list[StoreFileError], messages: int) -> None:
             left = 0
 
 
-def messages_between(octets: bytes, at: int, end: int, seed: int) -> int:
+def messages_between(data: bytes, at: int, end: int, seed: int) -> int:
     """The number of messages among the whole records from `at` up to `end`."""
     count = 0
     while at < end:
-        size = is_intact(octets, at, seed)
+        size = is_intact(data, at, seed)
         if not size:
             break
-        count += octets[at + KIND_AT] == MESSAGE
+        count += data[at + KIND_AT] == MESSAGE
         at += size
     return count
 
 
-def _is_plausible(octets: bytes, at: int) -> bool:
+def _is_plausible(data: bytes, at: int) -> bool:
     """True if the head of a record at `at` is plausible."""
-    size = uint32(octets, at)
-    if at + HEAD_SIZE + size > len(octets):
+    size = uint32(data, at)
+    if at + HEAD_SIZE + size > len(data):
         return False
-    match octets[at + KIND_AT]:
+    match data[at + KIND_AT]:
         case k if k == MESSAGE:
-            return size + HEAD_SIZE > _MESSAGE_SIZE_MIN and content_size(octets, at, HEAD_SIZE + size) > 0
+            return size + HEAD_SIZE > _MESSAGE_SIZE_MIN and content_size(data, at, HEAD_SIZE + size) > 0
         case k if k == RELEASE:
             return size % RUN_SIZE == 0
         case k if k == DELIVERED:

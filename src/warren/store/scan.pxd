@@ -50,20 +50,20 @@ cdef class SegmentScan:
     cdef uint64_t _level
 
     @cython.locals(size=Py_ssize_t, seed=uint32_t, _=Py_ssize_t)
-    cpdef Py_ssize_t take_some(self, Segment segment, bytes octets, Py_ssize_t at) except -1
+    cpdef Py_ssize_t take_some(self, Segment segment, bytes data, Py_ssize_t at) except -1
 
     @cython.locals(source='const unsigned char*', kind=cython.int, begin=Py_ssize_t, key=uint64_t, first=uint64_t, cursor=CursorScan)
-    cpdef take(self, Segment segment, bytes octets, Py_ssize_t at, Py_ssize_t size)
+    cpdef take(self, Segment segment, bytes data, Py_ssize_t at, Py_ssize_t size)
     @cython.locals(
         body_size=Py_ssize_t, expires=cython.int, begin=Py_ssize_t, key=uint64_t, position=uint64_t,
         cursor=CursorScan, location=uint64_t, references=Py_ssize_t, _=Py_ssize_t,
     )
-    cdef _take_message(self, Segment segment, const unsigned char* octets, Py_ssize_t at, Py_ssize_t size)
+    cdef _take_message(self, Segment segment, const unsigned char* data, Py_ssize_t at, Py_ssize_t size)
     @cython.locals(cursor=CursorScan, key=tuple)
     cdef CursorScan _cursor(self, uint64_t queue, uint64_t level)
 
 @cython.locals(end=Py_ssize_t)
-cdef bint _is_whole(bytes octets, Py_ssize_t at, Py_ssize_t size, uint32_t seed) except -1
+cdef bint _is_whole(bytes data, Py_ssize_t at, Py_ssize_t size, uint32_t seed) except -1
 cdef uint64_t _position(uint64_t key) noexcept
 cpdef QueueCursor recovered_cursor(CursorScan scan, uint64_t queue, uint64_t level)
 
@@ -74,7 +74,7 @@ cdef class LiveMessages:
     cdef dict _segments
     cdef Py_ssize_t _place
     cdef Py_ssize_t _kept
-    cdef int64_t _octets
+    cdef int64_t _byte_count
     cdef set _expires
     cdef list _expiring
 

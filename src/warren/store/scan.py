@@ -84,7 +84,7 @@ class SegmentScan:
         self._queue = 0
         self._level = 0
 
-    def take_some(self, segment: Segment, octets: bytes, at: int) -> int:
+    def take_some(self, segment: Segment, data: bytes, at: int) -> int:
         """Collect intact records of `segment` from `at` on; returns the place where it stopped.
 
         It stops at a SEAL, at a damaged record, at a GROUP that is not whole, or after a bounded number of
@@ -92,18 +92,18 @@ class SegmentScan:
         """
         seed = segment.seed
         for _ in range(_AT_ONCE):
-            size = is_intact(octets, at, seed)
-            if not size or octets[at + 8] == _SEAL:
+            size = is_intact(data, at, seed)
+            if not size or data[at + 8] == _SEAL:
                 break
-            if octets[at + 8] == _GROUP and not _is_whole(octets, at, size, seed):
+            if data[at + 8] == _GROUP and not _is_whole(data, at, size, seed):
                 break
-            self.take(segment, octets, at, size)
+            self.take(segment, data, at, size)
             at += size
         return at
 
-    def take(self, segment: Segment, octets: bytes, at: int, size: int) -> None:
-        """Collect the intact record of `size` bytes at `at` in `octets`, the bytes of `segment`."""
-        source = octets
+    def take(self, segment: Segment, data: bytes, at: int, size: int) -> None:
+        """Collect the intact record of `size` bytes at `at` in `data`, the bytes of `segment`."""
+        source = data
         kind = source[at + 8]
         if kind == _MESSAGE:
             self._take_message(segment, source, at, size)
@@ -123,20 +123,20 @@ class SegmentScan:
                 cursor.delivered_up_to = max(cursor.delivered_up_to, _position(key))
                 cursor.segments.add(segment.number)
         elif kind == _GROUP:
-            name, value = decode_marker(octets, at, size)
+            name, value = decode_marker(data, at, size)
             self.markers[name] = CommitMarker(name, value, segment.number)
 
-    def _take_message(self, segment: Segment, octets: bytes, at: int, size: int) -> None:
+    def _take_message(self, segment: Segment, data: bytes, at: int, size: int) -> None:
         location = (segment.number << _SEGMENT_SHIFT) | at
-        body_size = content_size(octets, at, size) - 1
+        body_size = content_size(data, at, size) - 1
         # Guarantees that the reads below stay within the record.
         assert body_size >= 0
-        expires = octets[at + _HEAD_SIZE + 8] & _HAS_EXPIRATION
-        references = reference_count(octets, at)
+        expires = data[at + _HEAD_SIZE + 8] & _HAS_EXPIRATION
+        references = reference_count(data, at)
         begin = first_reference(at)
         for _ in range(references):
-            key = uint64(octets, begin + 4)
-            cursor = self._cursor(uint32(octets, begin), key >> _LEVEL_SHIFT)
+            key = uint64(data, begin + 4)
+            cursor = self._cursor(uint32(data, begin), key >> _LEVEL_SHIFT)
             position = _position(key)
             if position < cursor.last:
                 cursor.in_order = False
@@ -148,7 +148,7 @@ class SegmentScan:
                 cursor.expiring.append(position)
             begin += _REFERENCE_SIZE
         segment.count += 1
-        segment.octets += references * (body_size + _BESIDE_BODY)
+        segment.byte_count += references * (body_size + _BESIDE_BODY)
 
     def _cursor(self, queue: int, level: int) -> CursorScan:
         cursor = self._last
@@ -163,12 +163,12 @@ class SegmentScan:
         return cursor
 
 
-def _is_whole(octets: bytes, at: int, size: int, seed: int) -> bool:
+def _is_whole(data: bytes, at: int, size: int, seed: int) -> bool:
     """True if all records of the GROUP of `size` bytes at `at` are present and intact."""
-    end = at + size + group_size(octets, at)
+    end = at + size + group_size(data, at)
     at += size
     while at < end:
-        size = is_intact(octets, at, seed)
+        size = is_intact(data, at, seed)
         if not size:
             return False
         at += size
@@ -192,7 +192,7 @@ def recovered_cursor(scan: CursorScan, queue: int, level: int) -> QueueCursor:
 class LiveMessages:
     """Determines the live messages of one cursor from its scan, a part with each call."""
 
-    __slots__ = ("_cursor", "_expires", "_expiring", "_kept", "_octets", "_place", "_scan", "_segments")
+    __slots__ = ("_byte_count", "_cursor", "_expires", "_expiring", "_kept", "_place", "_scan", "_segments")
 
     def __init__(self, scan: CursorScan, cursor: QueueCursor, segments: dict[int, Segment]) -> None:
         if not scan.in_order:
@@ -203,7 +203,7 @@ class LiveMessages:
         # Messages examined, and those of them that are live: the columns begin with these.
         self._place = 0
         self._kept = 0
-        self._octets = 0
+        self._byte_count = 0
         self._expires = set(scan.expiring)
         self._expiring: list[tuple[int, int]] = []
 
@@ -222,13 +222,13 @@ class LiveMessages:
             positions.put(self._kept, position)
             locations.put(self._kept, location)
             self._kept += 1
-            self._octets += size
+            self._byte_count += size
             if self._expires and position in self._expires:
                 self._expiring.append((position, location))
             if segment is None or location >> _SEGMENT_SHIFT != segment.number:
                 segment = self._segments[location >> _SEGMENT_SHIFT]
             segment.live += 1
-            segment.live_octets += size + _BESIDE_BODY
+            segment.live_bytes += size + _BESIDE_BODY
         return self._place < positions.count
 
     def found(self) -> RecoveredQueue:
@@ -243,7 +243,7 @@ class LiveMessages:
         return RecoveredQueue(
             positions=positions,
             locations=locations,
-            octets=self._octets,
+            byte_count=self._byte_count,
             expiring=self._expiring,
             delivered_up_to=cursor.delivered_up_to,
             end=max(ends),

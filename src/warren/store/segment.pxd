@@ -13,9 +13,9 @@ cdef class Segment:
     cdef public int64_t size
     cdef public int64_t count
     cdef public set queues
-    cdef public int64_t octets
+    cdef public int64_t byte_count
     cdef public int64_t live
-    cdef public int64_t live_octets
+    cdef public int64_t live_bytes
     cdef public PositionSet gone
     cdef public object moved
     cdef public object home
@@ -26,7 +26,7 @@ cdef class Segment:
     cdef public bint knows_deaths
     cdef public set cursors
 
-    cpdef add_references(self, int64_t references, int64_t octets)
-    cpdef drop_references(self, int64_t references, int64_t octets)
+    cpdef add_references(self, int64_t references, int64_t byte_count)
+    cpdef drop_references(self, int64_t references, int64_t byte_count)
 
 cpdef int64_t slot_of(int64_t at)

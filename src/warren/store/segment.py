@@ -57,8 +57,9 @@ class Segment:
     """The state of one segment while the store is open."""
 
     __slots__ = (
-        "capacity", "count", "cursors", "gone", "home", "is_retired", "is_retiring", "is_sealed",
-        "knows_deaths", "live", "live_octets", "moved", "name", "number", "octets", "queues", "seed", "size",
+        "byte_count", "capacity", "count", "cursors", "gone", "home", "is_retired", "is_retiring",
+        "is_sealed", "knows_deaths", "live", "live_bytes", "moved", "name", "number", "queues", "seed",
+        "size",
     )  # fmt: skip
 
     def __init__(self, number: int, capacity: int = SEGMENT_SIZE, *, is_erased: bool = False) -> None:
@@ -72,10 +73,10 @@ class Segment:
         self.count = 0
         self.queues: set[int] = set()
         # The bytes of its messages, each counted once for each queue that it was written for.
-        self.octets = 0
+        self.byte_count = 0
         # The number of live references to its messages, and their approximate bytes.
         self.live = 0
-        self.live_octets = 0
+        self.live_bytes = 0
         # The settled slots (see `slot_of`), in a store that is erased at the next start and so records no
         # positions.
         self.gone = PositionSet() if is_erased else None
@@ -99,16 +100,16 @@ class Segment:
         """True if no queue has a live message in it, and none ever will."""
         return self.is_sealed and not self.live
 
-    def add_references(self, references: int, octets: int) -> None:
-        """Add `references` references to a message of `octets` bytes."""
-        self.octets += references * octets
+    def add_references(self, references: int, byte_count: int) -> None:
+        """Add `references` references to a message of `data` bytes."""
+        self.byte_count += references * byte_count
         self.live += references
-        self.live_octets += references * octets
+        self.live_bytes += references * byte_count
 
-    def drop_references(self, references: int, octets: int) -> None:
-        """Remove `references` references to a message of `octets` bytes."""
+    def drop_references(self, references: int, byte_count: int) -> None:
+        """Remove `references` references to a message of `data` bytes."""
         self.live -= references
-        self.live_octets -= references * octets
+        self.live_bytes -= references * byte_count
 
 
 def slot_of(at: int) -> int:
@@ -141,14 +142,14 @@ def encode_head(number: int, salt: bytes) -> bytes:
     return head + checksum.to_bytes(4, "big")
 
 
-def was_begun(octets: bytes, number: int) -> bool:
-    """True if segment `number`, whose file contains `octets`, was ever written to.
+def was_begun(data: bytes, number: int) -> bool:
+    """True if segment `number`, whose file contains `data`, was ever written to.
 
     A file that was only created is zero, or has a torn head with nothing behind it; a file that was only
     renamed still has its old head.
     """
-    head = octets[:HEAD_SIZE]
-    if not any(head) or not octets[HEAD_SIZE:].strip(b"\0"):
+    head = data[:HEAD_SIZE]
+    if not any(head) or not data[HEAD_SIZE:].strip(b"\0"):
         return False
     is_intact = checksum_of(head[:_CHECKSUM_AT]) == int.from_bytes(head[_CHECKSUM_AT:], "big")
     return not is_intact or int.from_bytes(head[8:12], "big") == number

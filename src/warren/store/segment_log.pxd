@@ -18,7 +18,7 @@ cdef class SegmentLog:
     cdef bint _is_erased
     cdef object _catalog
     cdef list _rolled
-    cdef object _random_octets
+    cdef object _random_bytes
     cdef list _spares
     cdef int64_t _spares_made
     cdef list _steps

@@ -45,7 +45,7 @@ class SegmentLog:
         "_catalog",
         "_chunks",
         "_is_erased",
-        "_random_octets",
+        "_random_bytes",
         "_retired",
         "_rolled",
         "_sealed",
@@ -61,7 +61,7 @@ class SegmentLog:
         self,
         segments: dict[int, Segment],
         spares: list[str],
-        random_octets: Callable[[int], bytes],
+        random_bytes: Callable[[int], bytes],
         number: int = 0,
         *,
         is_erased: bool = False,
@@ -75,7 +75,7 @@ class SegmentLog:
         """
         self._catalog = catalog
         self.segments = segments
-        self._random_octets = random_octets
+        self._random_bytes = random_bytes
         self._is_erased = is_erased
         self.last = Segment(max(number, *segments, 0), 0)
         # Files that can be reused, and the highest number in their names.
@@ -201,7 +201,7 @@ class SegmentLog:
         else:
             self._steps.append(CreateFile(self.last.name, capacity))
         self._steps.append(SyncDirectory())
-        salt = self._random_octets(SALT_SIZE)
+        salt = self._random_bytes(SALT_SIZE)
         self.last.seed = checksum_seed(number, salt)
         self._start = 0
         self._chunks.append(encode_head(number, salt))

@@ -22,23 +22,25 @@ class MessageTotals(NamedTuple):
     """A number of messages and their size in bytes."""
 
     messages: int = 0
-    octets: int = 0
+    byte_count: int = 0
 
     def plus(self, other: "MessageTotals") -> "MessageTotals":
         """The sum of both totals."""
-        return MessageTotals(self.messages + other.messages, self.octets + other.octets)
+        return MessageTotals(self.messages + other.messages, self.byte_count + other.byte_count)
 
 
 def queue_totals(levels: Mapping[int, RecoveredQueue]) -> MessageTotals:
     """The total of one queue over all its priority levels."""
     return MessageTotals(
-        sum(found.count for found in levels.values()), sum(found.octets for found in levels.values())
+        sum(found.count for found in levels.values()), sum(found.byte_count for found in levels.values())
     )
 
 
 def sum_totals(held: Mapping[int, MessageTotals]) -> MessageTotals:
     """The sum of all totals."""
-    return MessageTotals(sum(one.messages for one in held.values()), sum(one.octets for one in held.values()))
+    return MessageTotals(
+        sum(one.messages for one in held.values()), sum(one.byte_count for one in held.values())
+    )
 
 
 def survey_store(disk: Disk) -> dict[int, MessageTotals]:
@@ -48,13 +50,13 @@ def survey_store(disk: Disk) -> dict[int, MessageTotals]:
     segments: dict[int, Segment] = {}
     for name in sorted(sizes):
         segment = Segment(int(name.removesuffix(SUFFIX)))
-        octets, _ = read_around_damage(disk, name, sizes[name])
+        data, _ = read_around_damage(disk, name, sizes[name])
         try:
-            segment.seed = seed_of(octets[:HEAD_SIZE], segment.number)
+            segment.seed = seed_of(data[:HEAD_SIZE], segment.number)
         except StoreFileError:
             continue
         segments[segment.number] = segment
-        _look_through(scan, segment, octets)
+        _look_through(scan, segment, data)
     held: dict[int, MessageTotals] = {}
     for (queue, level), cursor in scan.cursors.items():
         remaining = LiveMessages(cursor, recovered_cursor(cursor, queue, level), segments)
@@ -85,23 +87,23 @@ def survey_streams(disk: Disk) -> dict[int, MessageTotals]:
     return held
 
 
-def _look_through(scan: SegmentScan, segment: Segment, octets: bytes) -> None:
+def _look_through(scan: SegmentScan, segment: Segment, data: bytes) -> None:
     """Collect all intact records of `segment`."""
     batch = encode(BATCH, b"", segment.seed)
     at = HEAD_SIZE
     while True:
         start = at
-        at = scan.take_some(segment, octets, at)
+        at = scan.take_some(segment, data, at)
         if at > start:
             continue
-        size = is_intact(octets, at, segment.seed)
-        if size and octets[at + KIND_AT] == SEAL:
+        size = is_intact(data, at, segment.seed)
+        if size and data[at + KIND_AT] == SEAL:
             return
-        synced = octets.find(batch, at + 1)
+        synced = data.find(batch, at + 1)
         if synced < 0:
             return
         if size:
-            scan.take(segment, octets, at, size)
+            scan.take(segment, data, at, size)
             at += size
         else:
             at = synced

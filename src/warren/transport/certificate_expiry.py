@@ -46,14 +46,14 @@ def _not_after(certificate: bytes) -> int:
     return int(when.replace(tzinfo=UTC).timestamp() * 1000)
 
 
-def _element(octets: bytes, at: int) -> tuple[int, int, int]:
+def _element(data: bytes, at: int) -> tuple[int, int, int]:
     """The tag of the element at `at`, and the start and end of its contents."""
-    if at + 2 > len(octets):
+    if at + 2 > len(data):
         raise ValueError("a certificate cut short")
-    size, start = octets[at + 1], at + 2
+    size, start = data[at + 1], at + 2
     if size & 0x80:
         count = size & 0x7F
-        size, start = int.from_bytes(octets[start : start + count], "big"), start + count
-    if start + size > len(octets):
+        size, start = int.from_bytes(data[start : start + count], "big"), start + count
+    if start + size > len(data):
         raise ValueError("a certificate cut short")
-    return octets[at], start, start + size
+    return data[at], start, start + size

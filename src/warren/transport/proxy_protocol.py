@@ -97,10 +97,10 @@ def _port(field: bytes) -> int:
 
 
 async def _read_exactly(loop: asyncio.AbstractEventLoop, connected: socket.socket, size: int) -> bytes:
-    octets = b""
-    while len(octets) < size:
-        chunk = await loop.sock_recv(connected, size - len(octets))
+    data = b""
+    while len(data) < size:
+        chunk = await loop.sock_recv(connected, size - len(data))
         if not chunk:
             raise ProxyHeaderError("closed before the header was complete")
-        octets += chunk
-    return octets
+        data += chunk
+    return data

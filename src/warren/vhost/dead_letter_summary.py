@@ -25,7 +25,7 @@ class DeadLetterGroup:
     # When they arrived in their present queue (ms).
     oldest: int = 0
     newest: int = 0
-    octets: int = 0
+    byte_count: int = 0
     # Some of the routing keys with which they were published.
     routing_keys: list[str] = field(default_factory=list)
     # The place of the first one.
@@ -65,7 +65,7 @@ class DeadLetterSummary:
                 origin.first_death, oldest=when, newest=when, place=place
             )
         cause.count += 1
-        cause.octets += message.body_size
+        cause.byte_count += message.body_size
         cause.oldest = min(cause.oldest, message.published_at)
         cause.newest = max(cause.newest, message.published_at)
         if len(cause.routing_keys) < CAUSE_KEYS_MAX and origin.routing_key not in cause.routing_keys:

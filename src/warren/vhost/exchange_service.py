@@ -11,7 +11,7 @@ from warren.metadata.commands import Bind, DeclareExchange, DeleteExchange, Outc
 from warren.metadata.declared_topology import DeclaredTopology as Records
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
-from warren.metadata.records import BindingRecord, ExchangeRecord, arguments_octets
+from warren.metadata.records import BindingRecord, ExchangeRecord, arguments_bytes
 from warren.model.arguments import ALTERNATE_EXCHANGE, alternate_exchange
 from warren.model.equivalence import check_same, check_same_arguments
 from warren.model.erlang_terms import printed_atom
@@ -182,9 +182,9 @@ class ExchangeService(Generic[Q]):
             raise NotFound(f"no {exchange}")
 
     def _is_bound(self, records: Records, command: Unbind) -> bool:
-        octets = arguments_octets(command.arguments)
+        data = arguments_bytes(command.arguments)
         return records.has_binding(
-            BindingRecord(command.source, True, command.destination, command.routing_key, octets)
+            BindingRecord(command.source, True, command.destination, command.routing_key, data)
         )
 
     def _records(self) -> Records:

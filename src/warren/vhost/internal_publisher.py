@@ -40,8 +40,8 @@ class InternalPublisher:
 
     def composed(self, key: str, properties: BasicProperties, content: bytes, now: int) -> Message:
         """A message for the exchange; a routing key that is too long is cut."""
-        octets = key.encode("utf-8", "surrogateescape")[:NAME_SIZE_MAX]
-        address = encode_address(self.exchange, octets.decode("utf-8", "surrogateescape"))
+        data = key.encode("utf-8", "surrogateescape")[:NAME_SIZE_MAX]
+        address = encode_address(self.exchange, data.decode("utf-8", "surrogateescape"))
         return Message.compose(address, properties, content, now=now)
 
     def _publish(self, now: int) -> None:

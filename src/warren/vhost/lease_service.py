@@ -41,7 +41,7 @@ class LeaseRequest:
     user: str
     key: str
     messages: int
-    octets: int
+    byte_count: int
     ttl_ms: int
 
 
@@ -181,7 +181,7 @@ class LeaseService:
         deliveries: list[Delivery | None] = []
         ranges: list[int] = []
         try:
-            octets = await self._take(queue, lease_request, deliveries, ranges)
+            byte_count = await self._take(queue, lease_request, deliveries, ranges)
             await self._vhost.written()
         except BaseException:
             await self._give_back(LeasedMessages(queue, deliveries))
@@ -196,7 +196,7 @@ class LeaseService:
             key=lease_request.key,
             places=tuple(ranges),
             messages=len(deliveries),
-            octets=octets,
+            byte_count=byte_count,
             granted_at=now,
             expires_at=now + lease_request.ttl_ms,
         )
@@ -225,7 +225,7 @@ class LeaseService:
         The ranges of their places are added to `ranges` in this order, so that they are found again after a
         restart.
         """
-        octets = 0
+        byte_count = 0
         while (
             len(taken) < lease_request.messages
             and len(ranges) < 2 * LEASE_RANGES_MAX
@@ -235,12 +235,12 @@ class LeaseService:
                 await NextTurn(self._dependencies.later)
             first = len(taken)
             count = min(LEASED_PER_TURN, scan_batch_max(queue), lease_request.messages - first)
-            octets += take_batch(queue, taken, count, lease_request.octets - octets)
+            byte_count += take_batch(queue, taken, count, lease_request.byte_count - byte_count)
             extend_ranges(queue, taken, first, ranges)
             queue.drop_bodies()
             if len(taken) < first + count:
                 break
-        return octets
+        return byte_count
 
     def _on_event(self, event: Event) -> None:
         if not self._is_restored:

@@ -100,7 +100,7 @@ class LiveTopologyDependencies(Generic[Q]):
     router: Router
     queues: dict[str, Q]
     make_queue: Callable[[QueueRecord, QueueSettings], Q]
-    random_octets: Callable[[int], bytes]
+    random_bytes: Callable[[int], bytes]
     later: Later
     # Called when a queue was created or its settings changed, and when it was deleted.
     on_queue_changed: Callable[[QueueRecord, Q], None] = lambda record, queue: None
@@ -228,7 +228,7 @@ class LiveTopology(Generic[Q]):
             internal=record.internal,
             arguments=record.arguments,
         )
-        exchange = exchange_type(record.type)(record.name, settings, self._dependencies.random_octets)
+        exchange = exchange_type(record.type)(record.name, settings, self._dependencies.random_bytes)
         alternate = self._alternate(record)
         if exchange.alternate != alternate:
             exchange.alternate = alternate

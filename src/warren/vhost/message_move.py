@@ -86,7 +86,7 @@ class MessageMove(ConfirmListener):
         self._move_router = move_router
         # Number -> the delivery taken from the source, and the number of confirms that are due.
         self._in_flight: dict[int, tuple[Delivery, list[int]]] = {}
-        self._octets = 0
+        self._bytes_in_flight = 0
 
     @property
     def in_flight_count(self) -> int:
@@ -96,7 +96,9 @@ class MessageMove(ConfirmListener):
     @property
     def is_full(self) -> bool:
         """True if so many messages are in flight that no more may be sent."""
-        return self._octets >= MOVES_IN_FLIGHT_SIZE_MAX or len(self._in_flight) >= MOVES_IN_FLIGHT_MAX
+        return (
+            self._bytes_in_flight >= MOVES_IN_FLIGHT_SIZE_MAX or len(self._in_flight) >= MOVES_IN_FLIGHT_MAX
+        )
 
     def move(self, look_max: int, send_max: int) -> None:
         """Examine up to `look_max` more messages, and send up to `send_max` of them."""
@@ -112,7 +114,7 @@ class MessageMove(ConfirmListener):
     def give_back(self) -> None:
         """Return all messages in flight to their places in the source; called when the target is gone."""
         under_way, self._in_flight = self._in_flight, {}
-        self._octets = 0
+        self._bytes_in_flight = 0
         for delivery, _ in under_way.values():
             self.source.give_back(delivery)
         self.source.pump()
@@ -131,7 +133,7 @@ class MessageMove(ConfirmListener):
             due[0] -= 1
             if not due[0]:
                 del self._in_flight[number]
-                self._octets -= delivery.octets
+                self._bytes_in_flight -= delivery.byte_count
                 self.moved_count += 1
                 self.source.release(delivery)
         self.wake()
@@ -140,7 +142,7 @@ class MessageMove(ConfirmListener):
         """A destination refused the message, which is returned to the source."""
         found = self._in_flight.pop(sequence, None)
         if found is not None:
-            self._octets -= found[0].octets
+            self._bytes_in_flight -= found[0].byte_count
             self.source.give_back(found[0])
             self.source.pump()
         self.wake()
@@ -160,7 +162,7 @@ class MessageMove(ConfirmListener):
         self.sent_count += 1
         # One more confirm is due until the message was published to all destinations.
         self._in_flight[self.sent_count] = delivery, [1]
-        self._octets += delivery.octets
+        self._bytes_in_flight += delivery.byte_count
         if self._publish(route) == REFUSED:
             # The queue has just filled up, perhaps by a copy: a duplicate is better than a loss.
             self.move_failures.add(REFUSED_AFTER_ALL, peeked.place)

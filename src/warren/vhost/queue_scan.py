@@ -69,5 +69,5 @@ class SelectionScan:
 
 def scan_batch_max(queue: LocalQueue) -> int:
     """The number of messages of `queue` that may be in memory at once for a scan."""
-    octets = queue.ready_octets // max(queue.message_count, 1)
-    return max(SCAN_READ_SIZE_MAX // max(octets, 1), 1)
+    byte_count = queue.ready_bytes // max(queue.message_count, 1)
+    return max(SCAN_READ_SIZE_MAX // max(byte_count, 1), 1)

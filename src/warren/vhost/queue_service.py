@@ -34,7 +34,7 @@ from warren.metadata.vhosts import VhostMetadata
 from warren.model import arguments as queue_arguments
 from warren.model.arguments import KIND_ARGUMENTS, QUEUE_KINDS, QUEUE_TYPE, Arguments, queue_kind
 from warren.model.equivalence import check_same, check_same_arguments
-from warren.model.names import GENERATED_OCTETS, RESERVED_PREFIX, QueueName, generated_name, stripped
+from warren.model.names import GENERATED_BYTES, RESERVED_PREFIX, QueueName, generated_name, stripped
 from warren.vhost.binding_removal import remove_most_bindings
 from warren.vhost.coroutine_driver import NextTurn
 from warren.vhost.live_topology import LiveQueue, LiveTopology, Q
@@ -56,19 +56,19 @@ class DeclaredQueue:
 class QueueService(Generic[Q]):
     """Declares, deletes and purges the queues of one vhost."""
 
-    __slots__ = ("_metadata", "_proposals", "_random_octets", "_topology", "_vhost", "declared_count")
+    __slots__ = ("_metadata", "_proposals", "_random_bytes", "_topology", "_vhost", "declared_count")
 
     def __init__(
         self,
         metadata: Metadata,
         proposals: Proposals,
         topology: LiveTopology[Q],
-        random_octets: Callable[[int], bytes],
+        random_bytes: Callable[[int], bytes],
     ) -> None:
         self._metadata = metadata
         self._proposals = proposals
         self._topology = topology
-        self._random_octets = random_octets
+        self._random_bytes = random_bytes
         self._vhost = topology.vhost
         # The number of successful declarations, of new and existing queues.
         self.declared_count = 0
@@ -212,7 +212,7 @@ class QueueService(Generic[Q]):
         kind = queue_kind(arguments)
         if kind != "classic" and kind in QUEUE_KINDS:
             raise PreconditionFailed(f"Cannot declare a server-named queue for type rabbit_{kind}_queue")
-        return generated_name(GENERATED_PREFIX, self._random_octets(GENERATED_OCTETS))
+        return generated_name(GENERATED_PREFIX, self._random_bytes(GENERATED_BYTES))
 
     def _name(self, name: str) -> QueueName:
         return QueueName(self._vhost, name)

@@ -16,8 +16,8 @@ cdef class VirtualHost(QueueHost):
     cdef readonly object expiry
     cdef public uint64_t permission_generation
     cdef public object history
-    cdef public int64_t octets_received
-    cdef public int64_t octets_sent
+    cdef public int64_t bytes_received
+    cdef public int64_t bytes_sent
     cdef public object queue_unused
     cdef object _dead_letter_router
     cdef readonly object stores

@@ -27,7 +27,7 @@ class VirtualHost(QueueHost):
     """The live exchanges, bindings and queues of one virtual host."""
 
     __slots__ = (
-        "_dead_letter_router", "expiry", "has_store", "history", "name", "octets_received", "octets_sent",
+        "_dead_letter_router", "bytes_received", "bytes_sent", "expiry", "has_store", "history", "name",
         "permission_generation", "queue_unused", "queues", "router", "stores", "streams", "tracer",
     )  # fmt: skip
 
@@ -40,8 +40,8 @@ class VirtualHost(QueueHost):
         # Advances when the permissions of a user in this virtual host change.
         self.permission_generation = 0
         # The totals of all its connections, as last added up.
-        self.octets_received = 0
-        self.octets_sent = 0
+        self.bytes_received = 0
+        self.bytes_sent = 0
         # The sampled history of its counters, kept here so that it is dropped with the virtual host.
         self.history: Samples | None = None
         # Deletes a queue that expired or is unused, with its bindings; set by the owner.

@@ -46,19 +46,19 @@ class Section:
         self.end = end
 
 
-def sections(octets: bytes) -> list[Section]:
+def sections(data: bytes) -> list[Section]:
     """The sections of a message, which must be in order and fill it; Amqp1Error otherwise."""
     found: list[Section] = []
     at, last = 0, HEADER - 1
-    while at < len(octets):
+    while at < len(data):
         begin = at
-        code, at = _descriptor(octets, at)
+        code, at = _descriptor(data, at)
         may_repeat = code in (DATA, SEQUENCE)
         if not (code == last if may_repeat and code == last else last < code <= FOOTER):
             raise Amqp1Error(f"section {code:#x} out of order")
         if found and last in (DATA, SEQUENCE) and code in (SEQUENCE, VALUE) and code != last:
             raise Amqp1Error("a body of two kinds")
-        end = _after(octets, at, len(octets))
+        end = _after(data, at, len(data))
         found.append(Section(code, begin, at, end))
         at, last = end, code
     if not found:
@@ -66,37 +66,37 @@ def sections(octets: bytes) -> list[Section]:
     return found
 
 
-def data_of(octets: bytes, section: Section) -> tuple[int, int]:
+def data_of(data: bytes, section: Section) -> tuple[int, int]:
     """The start and end of the bytes of `section`, a data section."""
-    kind = octets[section.value_at]
+    kind = data[section.value_at]
     if kind not in (0xA0, 0xB0):
         raise Amqp1Error("a data section without binary data")
     return section.value_at + (2 if kind == 0xA0 else 5), section.end
 
 
-def decode(octets: bytes, at: int, end: int, depth: int = 0) -> tuple[Typed, int]:
+def decode(data: bytes, at: int, end: int, depth: int = 0) -> tuple[Typed, int]:
     """Decode the value at `at`; return it and its end, which is at most `end`."""
-    after = _after(octets, at, end, depth)
-    kind = octets[at]
+    after = _after(data, at, end, depth)
+    kind = data[at]
     fixed = _FIXED.get(kind)
     if fixed is not None:
         name, size, read = fixed
-        return (name, read(octets[at + 1 : at + 1 + size])), after
+        return (name, read(data[at + 1 : at + 1 + size])), after
     if kind in (0xA0, 0xA1, 0xA3):
-        return _decoded(_STRINGS[kind], octets[at + 2 : after]), after
+        return _decoded(_STRINGS[kind], data[at + 2 : after]), after
     if kind in (0xB0, 0xB1, 0xB3):
-        return _decoded(_STRINGS[kind & 0x0F | 0xA0], octets[at + 5 : after]), after
+        return _decoded(_STRINGS[kind & 0x0F | 0xA0], data[at + 5 : after]), after
     if kind in (0x45, 0xC0, 0xD0, 0xC1, 0xD1):
-        return _decode_compound(octets, at, after, depth), after
-    return (OPAQUE, octets[at:after]), after
+        return _decode_compound(data, at, after, depth), after
+    return (OPAQUE, data[at:after]), after
 
 
 def encode(value: Typed) -> bytes:
     """The shortest encoding of `value`."""
     name, content = value
     if name == OPAQUE:
-        octets: bytes = content
-        return octets
+        data: bytes = content
+        return data
     if name in _BY_NAME:
         return _encode_string(name, content)
     if name in ("list", "map"):
@@ -116,30 +116,30 @@ def data_head(size: int) -> bytes:
     return bytes((_DESCRIBED, _SMALL_CODE, DATA, 0xB0)) + size.to_bytes(4, "big")
 
 
-def _descriptor(octets: bytes, at: int) -> tuple[int, int]:
-    if octets[at : at + 2] == b"\x00\x53" and at + 2 < len(octets):
-        return octets[at + 2], at + 3
-    if octets[at : at + 2] == b"\x00\x80" and at + 10 <= len(octets):
-        return int.from_bytes(octets[at + 2 : at + 10], "big"), at + 10
+def _descriptor(data: bytes, at: int) -> tuple[int, int]:
+    if data[at : at + 2] == b"\x00\x53" and at + 2 < len(data):
+        return data[at + 2], at + 3
+    if data[at : at + 2] == b"\x00\x80" and at + 10 <= len(data):
+        return int.from_bytes(data[at + 2 : at + 10], "big"), at + 10
     raise Amqp1Error("no section begins here")
 
 
-def _after(octets: bytes, at: int, end: int, depth: int = 0) -> int:
+def _after(data: bytes, at: int, end: int, depth: int = 0) -> int:
     """The end of the value at `at`."""
     if at >= end:
         raise Amqp1Error("value cut short")
-    kind = octets[at]
+    kind = data[at]
     width = kind >> 4
     if kind == _DESCRIBED:
         if depth >= TABLE_DEPTH_MAX:
             raise Amqp1Error("nested too deep")
-        return _after(octets, _after(octets, at + 1, end, depth + 1), end, depth + 1)
+        return _after(data, _after(data, at + 1, end, depth + 1), end, depth + 1)
     if width in _WIDTHS:
         after = at + 1 + _WIDTHS[width]
     elif width in (0xA, 0xC, 0xE):
-        after = at + 2 + (octets[at + 1] if at + 1 < end else 0)
+        after = at + 2 + (data[at + 1] if at + 1 < end else 0)
     elif width in (0xB, 0xD, 0xF):
-        after = at + 5 + int.from_bytes(octets[at + 1 : at + 5], "big")
+        after = at + 5 + int.from_bytes(data[at + 1 : at + 5], "big")
     else:
         raise Amqp1Error(f"unknown type {kind:#x}")
     if after > end:
@@ -147,18 +147,18 @@ def _after(octets: bytes, at: int, end: int, depth: int = 0) -> int:
     return after
 
 
-def _decode_compound(octets: bytes, at: int, end: int, depth: int) -> Typed:
-    kind = octets[at]
+def _decode_compound(data: bytes, at: int, end: int, depth: int) -> Typed:
+    kind = data[at]
     if kind == 0x45:
         return "list", ()
     if depth >= TABLE_DEPTH_MAX:
         raise Amqp1Error("nested too deep")
     width = 1 if kind < 0xD0 else 4
-    count = int.from_bytes(octets[at + 1 + width : at + 1 + 2 * width], "big")
+    count = int.from_bytes(data[at + 1 + width : at + 1 + 2 * width], "big")
     at += 1 + 2 * width
     items: list[Typed] = []
     for _ in range(count):
-        item, at = decode(octets, at, end, depth + 1)
+        item, at = decode(data, at, end, depth + 1)
         items.append(item)
     if at != end:
         raise Amqp1Error("other items than it says")
@@ -169,55 +169,53 @@ def _decode_compound(octets: bytes, at: int, end: int, depth: int) -> Typed:
     return "map", tuple(zip(items[::2], items[1::2], strict=True))
 
 
-def _decoded(name: str, octets: bytes) -> Typed:
-    return name, octets if name == "binary" else octets.decode("utf-8", "surrogateescape")
+def _decoded(name: str, data: bytes) -> Typed:
+    return name, data if name == "binary" else data.decode("utf-8", "surrogateescape")
 
 
 def _encode_string(name: str, content: str | bytes) -> bytes:
-    octets = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+    data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
     kind = _BY_NAME[name]
-    if len(octets) <= _SMALL_MAX:
-        return bytes((kind, len(octets))) + octets
-    return bytes((kind + 0x10,)) + len(octets).to_bytes(4, "big") + octets
+    if len(data) <= _SMALL_MAX:
+        return bytes((kind, len(data))) + data
+    return bytes((kind + 0x10,)) + len(data).to_bytes(4, "big") + data
 
 
 def _encode_compound(name: str, content: tuple[Any, ...]) -> bytes:
     items = content if name == "list" else [each for pair in content for each in pair]
     if name == "list" and not items:
         return b"\x45"
-    octets = b"".join(map(encode, items))
+    data = b"".join(map(encode, items))
     kind = 0xC0 if name == "list" else 0xC1
-    if len(octets) < _SMALL_MAX and len(items) <= _SMALL_MAX:
-        return bytes((kind, len(octets) + 1, len(items))) + octets
-    return (
-        bytes((kind + 0x10,)) + (len(octets) + 4).to_bytes(4, "big") + len(items).to_bytes(4, "big") + octets
-    )
+    if len(data) < _SMALL_MAX and len(items) <= _SMALL_MAX:
+        return bytes((kind, len(data) + 1, len(items))) + data
+    return bytes((kind + 0x10,)) + (len(data) + 4).to_bytes(4, "big") + len(items).to_bytes(4, "big") + data
 
 
-def _unsigned(octets: bytes) -> int:
-    return int.from_bytes(octets, "big")
+def _unsigned(data: bytes) -> int:
+    return int.from_bytes(data, "big")
 
 
-def _signed(octets: bytes) -> int:
-    return int.from_bytes(octets, "big", signed=True)
+def _signed(data: bytes) -> int:
+    return int.from_bytes(data, "big", signed=True)
 
 
 def _float(layout: str) -> Callable[[bytes], float]:
     unpack = Struct(layout).unpack
 
-    def read(octets: bytes) -> float:
-        number: float = unpack(octets)[0]
+    def read(data: bytes) -> float:
+        number: float = unpack(data)[0]
         return number
 
     return read
 
 
-def _same(octets: bytes) -> bytes:
-    return octets
+def _same(data: bytes) -> bytes:
+    return data
 
 
-def _true_or_false(octets: bytes) -> bool:
-    return octets != b"\x00"
+def _true_or_false(data: bytes) -> bool:
+    return data != b"\x00"
 
 
 def _small(kind: int, small: int, size: int, *, signed: bool = False) -> Callable[[int], bytes]:

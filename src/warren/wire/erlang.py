@@ -3,7 +3,7 @@
 from warren.wire.strings import decode_text
 
 # A reply-text has at most 255 bytes, and each byte prints as one or more: the rest would be cut off.
-_OCTETS_MAX = 256
+_BYTES_MAX = 256
 _SNIPPET = 16
 
 # `~p` breaks a list of numbers so that a line has 79 columns, or 81 if it is the last.
@@ -24,14 +24,14 @@ _NAMED = {
 }
 
 
-def octets_written(octets: bytes) -> str:
-    """`octets` as `~w` writes them: `<<0,69,88>>`."""
-    return "<<" + ",".join(map(str, octets[:_OCTETS_MAX])) + ">>"
+def bytes_written(data: bytes) -> str:
+    """`data` as `~w` writes them: `<<0,69,88>>`."""
+    return "<<" + ",".join(map(str, data[:_BYTES_MAX])) + ">>"
 
 
-def octets_printed(octets: bytes, column: int = 0) -> str:
-    """`octets` as `~p` prints them in `column`: as text if they can be, else as numbers in lines."""
-    shown = octets[:_OCTETS_MAX]
+def bytes_printed(data: bytes, column: int = 0) -> str:
+    """`data` as `~p` prints them in `column`: as text if they can be, else as numbers in lines."""
+    shown = data[:_BYTES_MAX]
     if shown and all(octet in _NAMED or 32 <= octet <= 126 or octet >= 160 for octet in shown):
         escaped = b"".join(_NAMED.get(octet, bytes((octet,))) for octet in shown)
         return f'<<"{decode_text(escaped)}">>'
@@ -46,11 +46,11 @@ def octets_printed(octets: bytes, column: int = 0) -> str:
     return "<<" + ("\n" + " " * indent).join(lines) + ("" if shown else ">>")
 
 
-def frame_octets(frame_type: int, payload: bytes) -> str:
-    """Describe a frame in RabbitMQ's words: `type 5, all octets = <<"abc">>`."""
+def frame_bytes(frame_type: int, payload: bytes) -> str:
+    """Describe a frame in RabbitMQ's words: `type 5, all bytes = <<"abc">>`."""
     share = "all" if len(payload) <= _SNIPPET else f"first {_SNIPPET}"
     start = f"type {frame_type}, {share} octets = "
-    return start + octets_printed(payload[:_SNIPPET], len(start))
+    return start + bytes_printed(payload[:_SNIPPET], len(start))
 
 
 def pair_printed(before: str, name: str, number: int) -> str:

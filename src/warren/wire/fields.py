@@ -1,6 +1,6 @@
 """The types of method arguments (0-9-1 §4.2.5), with their encoding and decoding.
 
-    payload | class u16 | method u16 | argument …          up to eight bits side by side share an octet
+    payload | class u16 | method u16 | argument …          up to eight bits side by side share a byte
 
 A payload that is too short raises `IndexError`, which `Method.decode` turns into an AMQP error.
 """

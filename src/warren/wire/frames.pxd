@@ -22,11 +22,11 @@ cdef class FrameReader:
     cdef Py_ssize_t _rest_position
 
     cpdef feed(self, bytes data)
-    @cython.locals(data=bytes, octets='const unsigned char*', at=Py_ssize_t, left=Py_ssize_t,
+    @cython.locals(data=bytes, raw='const unsigned char*', at=Py_ssize_t, left=Py_ssize_t,
                    size=Py_ssize_t, length=uint32_t)
     cpdef bint advance(self) except -1
     cpdef bint has_more(self) except -1
-    @cython.locals(octets='const unsigned char*')
+    @cython.locals(data='const unsigned char*')
     cpdef bytes payload(self)
     cdef _use(self, bytes data, Py_ssize_t position)
     @cython.locals(rest=bytes, tail=bytes)

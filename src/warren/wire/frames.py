@@ -1,6 +1,6 @@
 """Splits the input of one connection into frames (0-9-1 §4.2.3), without creating an object for each.
 
-    frame | type u8 | channel u16 | size u32 | payload, `size` octets | 0xCE |
+    frame | type u8 | channel u16 | size u32 | payload, `size` bytes | 0xCE |
 
 The reader is a cursor: `feed` passes in the bytes of a read, `advance` moves to the next complete frame, and
 `kind`, `channel`, `start` and `size` describe the frame in `data`. A frame that ends in a later read is
@@ -9,7 +9,7 @@ collected in pieces and joined once, so that the cost is linear even if bytes ar
 
 from warren.errors import FrameError
 from warren.limits import FRAME_OVERHEAD, FRAME_SIZE_HANDSHAKE
-from warren.wire.erlang import frame_octets, pair_printed
+from warren.wire.erlang import frame_bytes, pair_printed
 
 METHOD = 1
 HEADER = 2
@@ -60,26 +60,26 @@ class FrameReader:
         Raises FrameError for a frame that is too large or does not end with 0xCE.
         """
         data = self.data
-        octets = data
+        raw = data
         at = self._position
         left = self._end - at
         if left < _HEAD_SIZE:
             return self._run_out(left)
         # A separate variable: as a C int, the first shift could make it negative; this one is unsigned.
-        length = (octets[at + 3] << 24) | (octets[at + 4] << 16) | (octets[at + 5] << 8) | octets[at + 6]
+        length = (raw[at + 3] << 24) | (raw[at + 4] << 16) | (raw[at + 5] << 8) | raw[at + 6]
         size = length
         # As in RabbitMQ, a payload of frame-max bytes is accepted although the frame is 8 larger.
         if size > self.frame_size_max:
-            self._refuse_size(octets[at], size)
+            self._refuse_size(raw[at], size)
         if left < size + _OVERHEAD:
             return self._run_out(left)
-        self.kind = octets[at]
-        self.channel = (octets[at + 1] << 8) | octets[at + 2]
+        self.kind = raw[at]
+        self.channel = (raw[at + 1] << 8) | raw[at + 2]
         self.start = at + _HEAD_SIZE
         self.size = size
         self._position = at + size + _OVERHEAD
-        if octets[at + size + _HEAD_SIZE] != _END:
-            self._refuse_end(octets[at + size + _HEAD_SIZE])
+        if raw[at + size + _HEAD_SIZE] != _END:
+            self._refuse_end(raw[at + size + _HEAD_SIZE])
         return True
 
     def has_more(self) -> bool:
@@ -91,8 +91,8 @@ class FrameReader:
 
     def payload(self) -> bytes:
         """A copy of the payload of the frame under the cursor."""
-        octets = self.data
-        return octets[self.start : self.start + self.size]
+        data = self.data
+        return data[self.start : self.start + self.size]
 
     def _use(self, data: bytes, position: int) -> None:
         self.data = data
@@ -155,5 +155,5 @@ class FrameReader:
         )
 
     def _refuse_end(self, end: int) -> None:
-        octets = frame_octets(self.kind, self.payload())
-        raise FrameError(pair_printed(f"{octets}: ", "invalid_frame_end_marker", end), method_index=0)
+        data = frame_bytes(self.kind, self.payload())
+        raise FrameError(pair_printed(f"{data}: ", "invalid_frame_end_marker", end), method_index=0)

@@ -17,7 +17,7 @@ START_TLS = "1.3.6.1.4.1.1466.20037"
 # RFC 4511 §4.5.1.8: return no attributes, only names.
 _NO_ATTRIBUTES = b"1.1"
 
-_BOOLEAN, _INTEGER, _OCTETS, _ENUMERATED, _SEQUENCE = 0x01, 0x02, 0x04, 0x0A, 0x30
+_BOOLEAN, _INTEGER, _OCTET_STRING, _ENUMERATED, _SEQUENCE = 0x01, 0x02, 0x04, 0x0A, 0x30
 _VERSION = 3
 _BIND, _UNBIND, _SEARCH, _EXTENDED = 0x60, 0x42, 0x63, 0x77
 _ENTRY, _REFERENCE = 0x64, 0x73
@@ -25,7 +25,7 @@ _ENTRY, _REFERENCE = 0x64, 0x73
 _DONE = frozenset({0x61, 0x65, 0x78})
 _SUBTREE = 2
 _ANY, _EQUAL, _EXTENSIBLE = 0xA1, 0xA3, 0xA9
-_LENGTH_OCTETS_MAX = 4
+_LENGTH_BYTES_MAX = 4
 
 SUCCESS = 0
 SIZE_LIMIT_EXCEEDED = 4
@@ -82,7 +82,7 @@ class EqualityFilter:
 def bind(number: int, name: str, password: str) -> bytes:
     """Encode a bind request with a password; anonymous if name and password are empty."""
     credentials = _element(0x80, _text(password))
-    return _message(number, _BIND, _integer(_VERSION) + _element(_OCTETS, _text(name)) + credentials)
+    return _message(number, _BIND, _integer(_VERSION) + _element(_OCTET_STRING, _text(name)) + credentials)
 
 
 def search(
@@ -91,7 +91,7 @@ def search(
     """Encode a search for the names of entries at or under `base` that match any of `filters`."""
     wanted = b"".join(_filter(one) for one in filters)
     content = (
-        _element(_OCTETS, _text(base))
+        _element(_OCTET_STRING, _text(base))
         + _element(_ENUMERATED, bytes((_SUBTREE,)))
         # Aliases are not dereferenced.
         + _element(_ENUMERATED, b"\0")
@@ -99,7 +99,7 @@ def search(
         + _integer(time_s_max)
         + _element(_BOOLEAN, b"\0")
         + (wanted if len(filters) == 1 else _element(_ANY, wanted))
-        + _element(_SEQUENCE, _element(_OCTETS, _NO_ATTRIBUTES))
+        + _element(_SEQUENCE, _element(_OCTET_STRING, _NO_ATTRIBUTES))
     )
     return _message(number, _SEARCH, content)
 
@@ -114,9 +114,9 @@ def unbind(number: int) -> bytes:
     return _message(number, _UNBIND, b"")
 
 
-def decoded(octets: bytes) -> tuple[int, LdapEntry | LdapResult | None]:
+def decoded(data: bytes) -> tuple[int, LdapEntry | LdapResult | None]:
     """Decode a message: the id of its request, and the response; None if it is to be ignored."""
-    elements = _elements(octets)
+    elements = _elements(data)
     tag, number = _next(elements)
     if tag != _INTEGER:
         raise LdapSyntaxError("a message without a number")
@@ -125,18 +125,18 @@ def decoded(octets: bytes) -> tuple[int, LdapEntry | LdapResult | None]:
 
 
 def length_count(octet: int) -> int:
-    """The number of length bytes after the first one, `octet`; 0 if that is the length itself."""
+    """The number of length bytes after the first one, `byte`; 0 if that is the length itself."""
     if octet < 0x80:
         return 0
     count = octet - 0x80
-    if not 0 < count <= _LENGTH_OCTETS_MAX:
+    if not 0 < count <= _LENGTH_BYTES_MAX:
         raise LdapSyntaxError("a length that is not definite")
     return count
 
 
 def _operation(tag: int, content: bytes) -> LdapEntry | LdapResult | None:
     if tag == _ENTRY:
-        return LdapEntry(_read_text(_content(_elements(content), _OCTETS)))
+        return LdapEntry(_read_text(_content(_elements(content), _OCTET_STRING)))
     if tag in _DONE:
         return _result(content)
     if tag == _REFERENCE:
@@ -147,8 +147,8 @@ def _operation(tag: int, content: bytes) -> LdapEntry | LdapResult | None:
 def _result(content: bytes) -> LdapResult:
     elements = _elements(content)
     code = int.from_bytes(_content(elements, _ENUMERATED), "big", signed=True)
-    _content(elements, _OCTETS)
-    diagnostic = _read_text(_content(elements, _OCTETS))[:_DIAGNOSTIC_SIZE_MAX]
+    _content(elements, _OCTET_STRING)
+    diagnostic = _read_text(_content(elements, _OCTET_STRING))[:_DIAGNOSTIC_SIZE_MAX]
     return LdapResult(code, "".join(part if part.isprintable() else " " for part in diagnostic).strip())
 
 
@@ -156,7 +156,9 @@ def _filter(one: EqualityFilter) -> bytes:
     if one.rule:
         parts = ((0x81, one.rule), (0x82, one.attribute), (0x83, one.value))
         return _element(_EXTENSIBLE, b"".join(_element(tag, _text(text)) for tag, text in parts))
-    return _element(_EQUAL, _element(_OCTETS, _text(one.attribute)) + _element(_OCTETS, _text(one.value)))
+    return _element(
+        _EQUAL, _element(_OCTET_STRING, _text(one.attribute)) + _element(_OCTET_STRING, _text(one.value))
+    )
 
 
 def _message(number: int, operation: int, content: bytes) -> bytes:
@@ -175,20 +177,20 @@ def _integer(value: int) -> bytes:
     return _element(_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
 
 
-def _elements(octets: bytes) -> Iterator[tuple[int, bytes]]:
-    """The tag and content of each element in `octets`."""
-    at, end = 0, len(octets)
+def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The tag and content of each element in `data`."""
+    at, end = 0, len(data)
     while at < end:
         if end - at < 2:
             raise LdapSyntaxError("an element that is cut off")
-        tag, size = octets[at], octets[at + 1]
+        tag, size = data[at], data[at + 1]
         start = at + 2 + length_count(size)
         if start > at + 2:
-            size = int.from_bytes(octets[at + 2 : start], "big")
+            size = int.from_bytes(data[at + 2 : start], "big")
         at = start + size
         if at > end:
             raise LdapSyntaxError("an element that is cut off")
-        yield tag, octets[start:at]
+        yield tag, data[start:at]
 
 
 def _next(elements: Iterator[tuple[int, bytes]]) -> tuple[int, bytes]:
@@ -209,5 +211,5 @@ def _text(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _read_text(octets: bytes) -> str:
-    return octets.decode("utf-8", "surrogateescape")
+def _read_text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from warren.errors import AmqpError, FrameError
-from warren.wire.erlang import octets_written
+from warren.wire.erlang import bytes_written
 from warren.wire.fields import BIT, Bits, FieldType, assign, is_whole, read_all, write_all
 
 
@@ -76,7 +76,7 @@ class Method(metaclass=MethodType):
 
     @classmethod
     def _not_decoded(cls, payload: bytes) -> FrameError:
-        return FrameError(f"cannot decode {octets_written(payload[4:])}", method_index=cls.index)
+        return FrameError(f"cannot decode {bytes_written(payload[4:])}", method_index=cls.index)
 
     def encode(self) -> bytes:
         """Encode the payload of a method frame, including class and method id."""

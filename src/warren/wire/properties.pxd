@@ -49,10 +49,10 @@ cdef class PropertyScan:
     cdef readonly Py_ssize_t expiration_at
     cdef readonly Py_ssize_t user_id_at
 
-    @cython.locals(octets='const unsigned char*', at=Py_ssize_t, flags='unsigned int')
+    @cython.locals(raw='const unsigned char*', at=Py_ssize_t, flags='unsigned int')
     cpdef scan(self, bytes data, Py_ssize_t start, Py_ssize_t end)
 
-    @cython.locals(octets='const unsigned char*', flags='unsigned int')
+    @cython.locals(raw='const unsigned char*', flags='unsigned int')
     cdef Py_ssize_t _scan_up_to_headers(self, bytes data, Py_ssize_t at, Py_ssize_t end) except -1
 
     cdef void _forget(self) noexcept
@@ -63,18 +63,18 @@ cpdef dict decode_headers(bytes property_list)
 @cython.locals(at=Py_ssize_t)
 cpdef dict decode_some_headers(bytes property_list, dict wanted)
 
-@cython.locals(octets='const unsigned char*', at=Py_ssize_t, end=Py_ssize_t, flags='unsigned int')
+@cython.locals(data='const unsigned char*', at=Py_ssize_t, end=Py_ssize_t, flags='unsigned int')
 cdef Py_ssize_t _headers_at(bytes property_list) except -1
 
-@cython.locals(octets='const unsigned char*', end=Py_ssize_t)
+@cython.locals(data='const unsigned char*', end=Py_ssize_t)
 cpdef str text_at(bytes header, Py_ssize_t at)
 
-@cython.locals(octets='const unsigned char*', at=Py_ssize_t, value_at=Py_ssize_t, flags='unsigned int', flag='unsigned int')
+@cython.locals(data='const unsigned char*', at=Py_ssize_t, value_at=Py_ssize_t, flags='unsigned int', flag='unsigned int')
 cdef BasicProperties _decoded(bytes header, Py_ssize_t start)
 
-cdef Py_ssize_t _after_string(const unsigned char* octets, Py_ssize_t at, Py_ssize_t end) except -1
+cdef Py_ssize_t _after_string(const unsigned char* data, Py_ssize_t at, Py_ssize_t end) except -1
 
 @cython.locals(size=uint32_t)
-cdef Py_ssize_t _after_table(const unsigned char* octets, Py_ssize_t at, Py_ssize_t end) except -1
+cdef Py_ssize_t _after_table(const unsigned char* data, Py_ssize_t at, Py_ssize_t end) except -1
 
-cdef Py_ssize_t _octet(const unsigned char* octets, Py_ssize_t at, Py_ssize_t end) except -1
+cdef Py_ssize_t _octet(const unsigned char* data, Py_ssize_t at, Py_ssize_t end) except -1

@@ -151,57 +151,57 @@ class PropertyScan:
 
     def scan(self, data: bytes, start: int, end: int) -> None:
         """Scan flags and properties in `data` from `start` to `end`; every byte must be valid."""
-        octets = data
+        raw = data
         if end - start < _FLAGS_SIZE:
             raise FrameError("content header cut short")
-        flags = octets[start] << 8 | octets[start + 1]
+        flags = raw[start] << 8 | raw[start + 1]
         self._forget()
         self.flags = flags
         at = start + _FLAGS_SIZE
         if flags & _UP_TO_HEADERS:
             at = self._scan_up_to_headers(data, at, end)
         if flags & _DELIVERY_MODE:
-            self.delivery_mode = _octet(octets, at, end)
+            self.delivery_mode = _octet(raw, at, end)
             at += 1
         if flags & _PRIORITY:
-            self.priority = _octet(octets, at, end)
+            self.priority = _octet(raw, at, end)
             at += 1
         if flags & _CORRELATION_ID:
-            at = _after_string(octets, at, end)
+            at = _after_string(raw, at, end)
         if flags & _REPLY_TO:
             self.reply_to_at = at
-            at = _after_string(octets, at, end)
+            at = _after_string(raw, at, end)
         if flags & _EXPIRATION:
             self.expiration_at = at
-            at = _after_string(octets, at, end)
+            at = _after_string(raw, at, end)
         if flags & _MESSAGE_ID:
-            at = _after_string(octets, at, end)
+            at = _after_string(raw, at, end)
         if flags & _TIMESTAMP:
             at += 8
         if flags & _TYPE:
-            at = _after_string(octets, at, end)
+            at = _after_string(raw, at, end)
         if flags & _USER_ID:
             self.user_id_at = at
-            at = _after_string(octets, at, end)
+            at = _after_string(raw, at, end)
         if flags & _APP_ID:
-            at = _after_string(octets, at, end)
+            at = _after_string(raw, at, end)
         if flags & _CLUSTER_ID:
-            at = _after_string(octets, at, end)
+            at = _after_string(raw, at, end)
         if at != end:
             raise FrameError("content header cut short" if at > end else "content header too long")
 
     def _scan_up_to_headers(self, data: bytes, at: int, end: int) -> int:
-        octets = data
+        raw = data
         flags = self.flags
         if flags & _CONTINUATION:
             raise FrameError("content header with more flags than there are properties")
         if flags & _CONTENT_TYPE:
-            at = _after_string(octets, at, end)
+            at = _after_string(raw, at, end)
         if flags & _CONTENT_ENCODING:
-            at = _after_string(octets, at, end)
+            at = _after_string(raw, at, end)
         if flags & _HEADERS:
             self.headers_at = at + 4
-            at = _after_table(octets, at, end)
+            at = _after_table(raw, at, end)
             self.headers_end = at
             check_table(data, self.headers_at, self.headers_end)
         return at
@@ -235,30 +235,30 @@ def decode_some_headers(property_list: bytes, wanted: dict[str, int]) -> Table:
 
 def _headers_at(property_list: bytes) -> int:
     """The place of the header entries; 0 if there are none."""
-    octets = property_list
-    flags = octets[0] << 8 | octets[1]
+    data = property_list
+    flags = data[0] << 8 | data[1]
     if not flags & _HEADERS:
         return 0
     at, end = _FLAGS_SIZE, len(property_list)
     if flags & _CONTENT_TYPE:
-        at = _after_string(octets, at, end)
+        at = _after_string(data, at, end)
     if flags & _CONTENT_ENCODING:
-        at = _after_string(octets, at, end)
+        at = _after_string(data, at, end)
     return at + 4
 
 
 def text_at(header: bytes, at: int) -> str:
     """Decode the short string at `at`, a place found by a scan of `header`."""
-    octets = header
-    end = _after_string(octets, at, len(header))
+    data = header
+    end = _after_string(data, at, len(header))
     return header[at + 1 : end].decode("utf-8", "surrogateescape")
 
 
 def _decoded(header: bytes, start: int) -> BasicProperties:
     # The sizes are valid after a scan.
     PropertyScan().scan(header, start, len(header))
-    octets = header
-    flags = octets[start] << 8 | octets[start + 1]
+    data = header
+    flags = data[start] << 8 | data[start + 1]
     at = start + _FLAGS_SIZE
     properties = BasicProperties()
     for flag, name, kind in _PROPERTIES:
@@ -266,12 +266,12 @@ def _decoded(header: bytes, start: int) -> BasicProperties:
             continue
         if kind == _TEXT:
             setattr(properties, name, text_at(header, at))
-            at += 1 + octets[at]
+            at += 1 + data[at]
         elif kind == _TABLE:
-            value_at, at = at + 4, _after_table(octets, at, len(header))
+            value_at, at = at + 4, _after_table(data, at, len(header))
             setattr(properties, name, decode_table(header, value_at, at))
         elif kind == _OCTET:
-            setattr(properties, name, octets[at])
+            setattr(properties, name, data[at])
             at += 1
         else:
             setattr(properties, name, int.from_bytes(header[at : at + 8], "big"))
@@ -286,31 +286,31 @@ def _encoded(kind: str, value: Any) -> bytes:
         return encode_table(value)
     size = 1 if kind == _OCTET else 8
     if not 0 <= value < 1 << 8 * size:
-        raise AmqpSyntaxError(f"number {value} does not fit {size} octets")
+        raise AmqpSyntaxError(f"number {value} does not fit {size} bytes")
     return int(value).to_bytes(size, "big")
 
 
-def _after_string(octets: bytes, at: int, end: int) -> int:
+def _after_string(data: bytes, at: int, end: int) -> int:
     """The end of the short string at `at`, which may be past `end`."""
     if at >= end:
         raise FrameError("content header cut short")
-    return at + 1 + octets[at]
+    return at + 1 + data[at]
 
 
-def _after_table(octets: bytes, at: int, end: int) -> int:
+def _after_table(data: bytes, at: int, end: int) -> int:
     """The end of the table at `at`, which is not past `end`."""
     if at + 4 > end:
         raise FrameError("content header cut short")
-    size = octets[at] << 24 | octets[at + 1] << 16 | octets[at + 2] << 8 | octets[at + 3]
+    size = data[at] << 24 | data[at + 1] << 16 | data[at + 2] << 8 | data[at + 3]
     if size > end - at - 4:
         raise FrameError("content header cut short")
     return at + 4 + size
 
 
-def _octet(octets: bytes, at: int, end: int) -> int:
+def _octet(data: bytes, at: int, end: int) -> int:
     if at >= end:
         raise FrameError("content header cut short")
-    return octets[at]
+    return data[at]
 
 
 _TEXT = "text"

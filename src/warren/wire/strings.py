@@ -6,9 +6,9 @@ from warren.limits import NAME_SIZE_MAX
 _ERRORS = "surrogateescape"
 
 
-def decode_text(octets: bytes) -> str:
-    """Decode `octets` to a str that is unique to them."""
-    return octets.decode("utf-8", _ERRORS)
+def decode_text(data: bytes) -> str:
+    """Decode `data` to a str that is unique to them."""
+    return data.decode("utf-8", _ERRORS)
 
 
 def encode_text(text: str) -> bytes:
@@ -16,18 +16,18 @@ def encode_text(text: str) -> bytes:
     try:
         return text.encode("utf-8", _ERRORS)
     except UnicodeEncodeError:
-        raise AmqpSyntaxError(f"text {text!r} has no octets") from None
+        raise AmqpSyntaxError(f"text {text!r} cannot be encoded") from None
 
 
 def encode_short_string(text: str) -> bytes:
     """Encode `text`, preceded by its size in one byte."""
-    octets = encode_text(text)
-    if len(octets) > NAME_SIZE_MAX:
-        raise AmqpSyntaxError(f"short string of {len(octets)} octets is longer than {NAME_SIZE_MAX}")
-    return bytes((len(octets),)) + octets
+    data = encode_text(text)
+    if len(data) > NAME_SIZE_MAX:
+        raise AmqpSyntaxError(f"short string of {len(data)} bytes is longer than {NAME_SIZE_MAX}")
+    return bytes((len(data),)) + data
 
 
 def encode_long_string(text: str) -> bytes:
     """Encode `text`, preceded by its size in four bytes."""
-    octets = encode_text(text)
-    return len(octets).to_bytes(4, "big") + octets
+    data = encode_text(text)
+    return len(data).to_bytes(4, "big") + data

@@ -20,20 +20,20 @@ Value: TypeAlias = Any
 Table: TypeAlias = dict[str, Value]
 
 _DEPTH_MAX = TABLE_DEPTH_MAX
-_SIZE_OCTETS = 4
+_SIZE_BYTES = 4
 # Marks types of variable size in `_SIZES`.
 _VARIABLE = 254
 _UNKNOWN = 255
 
 
 class Int8(int):
-    """`b`: a signed octet."""
+    """`b`: a signed byte."""
 
     __slots__ = ()
 
 
 class UInt8(int):
-    """`B`: an unsigned octet."""
+    """`B`: an unsigned byte."""
 
     __slots__ = ()
 
@@ -80,25 +80,25 @@ class Float32(float):
     __slots__ = ()
 
 
-def decode_table(octets: bytes, start: int, end: int) -> Table:
+def decode_table(data: bytes, start: int, end: int) -> Table:
     """Decode the entries in [start, end), without the table's size; of equal keys the first is used."""
-    if not 0 <= start <= end <= len(octets):
+    if not 0 <= start <= end <= len(data):
         raise FrameError("field table outside its frame")
-    return _entries(octets, start, end, 1)
+    return _entries(data, start, end, 1)
 
 
-def decode_some(octets: bytes, start: int, end: int, wanted: dict[str, int]) -> Table:
+def decode_some(data: bytes, start: int, end: int, wanted: dict[str, int]) -> Table:
     """Decode those entries in [start, end), checked by `check_table`, whose keys are in `wanted`."""
-    if not 0 <= start <= end <= len(octets):
+    if not 0 <= start <= end <= len(data):
         raise FrameError("field table outside its frame")
-    return _some_entries(octets, start, end, wanted)
+    return _some_entries(data, start, end, wanted)
 
 
-def check_table(octets: bytes, start: int, end: int) -> None:
+def check_table(data: bytes, start: int, end: int) -> None:
     """Raise the `FrameError` that `decode_table` would raise, without creating values."""
-    if not 0 <= start <= end <= len(octets):
+    if not 0 <= start <= end <= len(data):
         raise FrameError("field table outside its frame")
-    _check_entries(octets, start, end, 1)
+    _check_entries(data, start, end, 1)
 
 
 def encode_table(table: Table) -> bytes:
@@ -114,87 +114,87 @@ def type_name(value: Value) -> str:
 
 
 def _entries(data: bytes, start: int, end: int, depth: int) -> Table:
-    octets = data
+    raw = data
     table: Table = {}
     at = start
     while at < end:
-        value_at = at + 1 + octets[at]
+        value_at = at + 1 + raw[at]
         if value_at >= end:
             raise FrameError("field table cut short")
         key = data[at + 1 : value_at].decode("utf-8", "surrogateescape")
-        at = value_at + 1 + _size(octets, value_at, end)
+        at = value_at + 1 + _size(raw, value_at, end)
         if key in table:
-            _check_value(octets, value_at, at, depth)
+            _check_value(raw, value_at, at, depth)
         else:
             table[key] = _value(data, value_at, at, depth)
     return table
 
 
 def _some_entries(data: bytes, start: int, end: int, wanted: dict[str, int]) -> Table:
-    octets = data
+    raw = data
     table: Table = {}
     at = start
     while at < end:
-        value_at = at + 1 + octets[at]
+        value_at = at + 1 + raw[at]
         if value_at >= end:
             raise FrameError("field table cut short")
         key = data[at + 1 : value_at].decode("utf-8", "surrogateescape")
-        at = value_at + 1 + _size(octets, value_at, end)
+        at = value_at + 1 + _size(raw, value_at, end)
         if key in wanted and key not in table:
             table[key] = _value(data, value_at, at, 1)
     return table
 
 
 def _elements(data: bytes, start: int, end: int, depth: int) -> list[Value]:
-    octets = data
+    raw = data
     elements: list[Value] = []
     at = start
     while at < end:
         value_at = at
-        at = value_at + 1 + _size(octets, value_at, end)
+        at = value_at + 1 + _size(raw, value_at, end)
         elements.append(_value(data, value_at, at, depth))
     return elements
 
 
-def _check_entries(octets: bytes, start: int, end: int, depth: int) -> int:
+def _check_entries(data: bytes, start: int, end: int, depth: int) -> int:
     at = start
     while at < end:
-        at += 1 + octets[at]
+        at += 1 + data[at]
         if at >= end:
             raise FrameError("field table cut short")
-        at = _check_value(octets, at, end, depth)
+        at = _check_value(data, at, end, depth)
     return at
 
 
-def _check_elements(octets: bytes, start: int, end: int, depth: int) -> int:
+def _check_elements(data: bytes, start: int, end: int, depth: int) -> int:
     at = start
     while at < end:
-        at = _check_value(octets, at, end, depth)
+        at = _check_value(data, at, end, depth)
     return at
 
 
-def _check_value(octets: bytes, at: int, end: int, depth: int) -> int:
+def _check_value(data: bytes, at: int, end: int, depth: int) -> int:
     """The end of the value whose type is at `at`."""
-    kind = octets[at]
-    value_end = at + 1 + _size(octets, at, end)
+    kind = data[at]
+    value_end = at + 1 + _size(data, at, end)
     if kind in (_TABLE, _ARRAY):
         if depth >= _DEPTH_MAX:
             raise FrameError(f"field table nested deeper than {_DEPTH_MAX} levels")
         if kind == _TABLE:
-            _check_entries(octets, at + 5, value_end, depth + 1)
+            _check_entries(data, at + 5, value_end, depth + 1)
         else:
-            _check_elements(octets, at + 5, value_end, depth + 1)
+            _check_elements(data, at + 5, value_end, depth + 1)
     return value_end
 
 
-def _size(octets: bytes, at: int, end: int) -> int:
+def _size(data: bytes, at: int, end: int) -> int:
     """The size in bytes of the value whose type is at `at`, which ends within `end`."""
-    size = _SIZES[octets[at]]
+    size = _SIZES[data[at]]
     room = end - at - 1
     if size == _UNKNOWN:
-        raise FrameError(f"unknown field type {octets[at]}")
-    if size == _VARIABLE and room >= _SIZE_OCTETS:
-        size = _SIZE_OCTETS + _u32(octets, at + 1)
+        raise FrameError(f"unknown field type {data[at]}")
+    if size == _VARIABLE and room >= _SIZE_BYTES:
+        size = _SIZE_BYTES + _u32(data, at + 1)
     if size > room:
         raise FrameError("field value cut short")
     return size
@@ -202,8 +202,8 @@ def _size(octets: bytes, at: int, end: int) -> int:
 
 def _value(data: bytes, at: int, end: int, depth: int) -> Value:
     """Decode the value that fills [at, end), including its type."""
-    octets = data
-    kind = octets[at]
+    raw = data
+    kind = raw[at]
     if kind == _STRING:
         return data[at + 5 : end].decode("utf-8", "surrogateescape")
     if kind in (_TABLE, _ARRAY):
@@ -218,8 +218,8 @@ def _value(data: bytes, at: int, end: int, depth: int) -> Value:
     return decode(data[at + 1 : end])
 
 
-def _u32(octets: bytes, at: int) -> int:
-    return octets[at] << 24 | octets[at + 1] << 16 | octets[at + 2] << 8 | octets[at + 3]
+def _u32(data: bytes, at: int) -> int:
+    return data[at] << 24 | data[at + 1] << 16 | data[at + 2] << 8 | data[at + 3]
 
 
 def _append_table(out: bytearray, table: Table, depth: int) -> None:
@@ -228,7 +228,7 @@ def _append_table(out: bytearray, table: Table, depth: int) -> None:
     for key, value in table.items():
         out += encode_short_string(key)
         _append_value(out, value, depth)
-    out[start : start + _SIZE_OCTETS] = _sized(len(out) - start - _SIZE_OCTETS)
+    out[start : start + _SIZE_BYTES] = _sized(len(out) - start - _SIZE_BYTES)
 
 
 def _append_value(out: bytearray, value: Value, depth: int) -> None:
@@ -243,11 +243,11 @@ def _append_value(out: bytearray, value: Value, depth: int) -> None:
             _append_array(out, value, depth + 1)
         return
     try:
-        octets = _ENCODERS[kind](value)
+        data = _ENCODERS[kind](value)
     except (ValueError, ArithmeticError, struct.error):
         raise AmqpSyntaxError(f"value {value!r} does not fit field type {kind!r}") from None
     out.append(ord(kind))
-    out += octets
+    out += data
 
 
 def _append_array(out: bytearray, elements: list[Value], depth: int) -> None:
@@ -255,7 +255,7 @@ def _append_array(out: bytearray, elements: list[Value], depth: int) -> None:
     out += b"\0\0\0\0"
     for element in elements:
         _append_value(out, element, depth)
-    out[start : start + _SIZE_OCTETS] = _sized(len(out) - start - _SIZE_OCTETS)
+    out[start : start + _SIZE_BYTES] = _sized(len(out) - start - _SIZE_BYTES)
 
 
 def _kind(value: Value) -> str:
@@ -274,8 +274,8 @@ def _sized(size: int) -> bytes:
 
 
 def _integer(of: Callable[[int], int], *, signed: bool) -> Callable[[bytes], int]:
-    def decoded(octets: bytes) -> int:
-        return of(int.from_bytes(octets, "big", signed=signed))
+    def decoded(data: bytes) -> int:
+        return of(int.from_bytes(data, "big", signed=signed))
 
     return decoded
 
@@ -283,19 +283,19 @@ def _integer(of: Callable[[int], int], *, signed: bool) -> Callable[[bytes], int
 def _unpacked(of: Callable[[float], float], layout: str) -> Callable[[bytes], float]:
     unpack = struct.Struct(layout).unpack
 
-    def decoded(octets: bytes) -> float:
-        return of(unpack(octets)[0])
+    def decoded(data: bytes) -> float:
+        return of(unpack(data)[0])
 
     return decoded
 
 
-def _decimal(octets: bytes) -> Decimal:
+def _decimal(data: bytes) -> Decimal:
     # 0-9-1 specifies an unsigned unscaled value; every client writes and reads it signed.
-    unscaled = int.from_bytes(octets[1:], "big", signed=True)
-    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -octets[0]))
+    unscaled = int.from_bytes(data[1:], "big", signed=True)
+    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -data[0]))
 
 
-def _decimal_octets(value: Decimal) -> bytes:
+def _decimal_bytes(value: Decimal) -> bytes:
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int) or exponent > _DECIMAL_DIGITS or len(digits) > _DECIMAL_DIGITS:
         raise ValueError("not a number, or too large")
@@ -303,7 +303,7 @@ def _decimal_octets(value: Decimal) -> bytes:
     return struct.pack(">Bi", max(-exponent, 0), -unscaled if sign else unscaled)
 
 
-def _binary_octets(value: bytes) -> bytes:
+def _binary_bytes(value: bytes) -> bytes:
     return _sized(len(value)) + value
 
 
@@ -315,7 +315,7 @@ _TABLE = ord("F")
 _ARRAY = ord("A")
 _VOID = ord("V")
 
-# The size of each type in bytes, by its type octet and without it.
+# The size of each type in bytes, by its type byte and without it.
 _SIZES_BY_TYPE = bytearray([_UNKNOWN]) * 256
 for _types, _count in (
     ("V", 0),
@@ -332,8 +332,8 @@ _SIZES = bytes(_SIZES_BY_TYPE)
 
 # `L` is unsigned in the errata RabbitMQ publishes and signed in RabbitMQ; unsigned loses nothing.
 _FIXED: dict[int, Callable[[bytes], Value]] = {
-    ord("t"): lambda octets: octets != b"\0",
-    ord("x"): lambda octets: octets[_SIZE_OCTETS:],
+    ord("t"): lambda data: data != b"\0",
+    ord("x"): lambda data: data[_SIZE_BYTES:],
     ord("b"): _integer(Int8, signed=True),
     ord("B"): _integer(UInt8, signed=False),
     ord("s"): _integer(Int16, signed=True),
@@ -384,9 +384,9 @@ _ENCODERS: dict[str, Callable[[Value], bytes]] = {
     "T": struct.Struct(">Q").pack,
     "f": struct.Struct(">f").pack,
     "d": struct.Struct(">d").pack,
-    "D": _decimal_octets,
+    "D": _decimal_bytes,
     "S": encode_long_string,
-    "x": _binary_octets,
+    "x": _binary_bytes,
     "V": lambda _: b"",
 }
 

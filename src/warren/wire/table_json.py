@@ -135,11 +135,11 @@ def _is_utf8(value: str) -> bool:
     return True
 
 
-def _base64(octets: bytes) -> str:
-    return base64.b64encode(octets).decode()
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
-def _octets(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
@@ -157,9 +157,9 @@ _MARKS: dict[type, str] = {
 }
 
 _READ: dict[str, Callable[[Value], Value]] = {mark: kind for kind, mark in _MARKS.items()} | {
-    "S": lambda text: _octets(text).decode("utf-8", "surrogateescape"),
+    "S": lambda text: _encode_text(text).decode("utf-8", "surrogateescape"),
     "d": float,
     "D": Decimal,
-    "x": _octets,
+    "x": _encode_text,
     "F": lambda members: {key: _from_json(one) for key, one in members.items()},
 }

@@ -39,7 +39,7 @@ def table_hash(table: Table) -> int:
 def _table(seed: int, table: Mapping[str, Value]) -> int:
     for key, value in table.items():
         seed = _pair(seed, 3, 0, _TUPLE)
-        seed = _octets(seed, key.encode("utf-8", "surrogateescape"))
+        seed = _hash_bytes(seed, key.encode("utf-8", "surrogateescape"))
         seed = _typed(seed, value)
     return _nil(seed)
 
@@ -73,7 +73,7 @@ def _typed(seed: int, value: Value) -> int:
         return _table(seed, value)
     if isinstance(value, list | tuple):
         return _array(seed, value)
-    return _octets(seed, value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape"))
+    return _hash_bytes(seed, value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape"))
 
 
 def _nil(seed: int) -> int:
@@ -104,16 +104,16 @@ def _pair(seed: int, first: int, second: int, constant: int) -> int:
     return _mixed(constant + first & _MASK, constant + second & _MASK, seed)[2]
 
 
-def _octets(seed: int, octets: bytes) -> int:
+def _hash_bytes(seed: int, data: bytes) -> int:
     c = _BINARY + seed & _MASK
-    if not octets:
+    if not data:
         return c
     a = b = _GOLDEN_RATIO
-    whole = len(octets) - len(octets) % _BLOCK
-    for first, second, third in struct.iter_unpack("<III", octets[:whole]):
+    whole = len(data) - len(data) % _BLOCK
+    for first, second, third in struct.iter_unpack("<III", data[:whole]):
         a, b, c = _mixed(a + first & _MASK, b + second & _MASK, c + third & _MASK)
-    last = [a, b, c + len(octets)]
-    for octet, (which, shift) in zip(octets[whole:], _TAIL, strict=False):
+    last = [a, b, c + len(data)]
+    for octet, (which, shift) in zip(data[whole:], _TAIL, strict=False):
         last[which] += octet << shift
     return _mixed(last[0] & _MASK, last[1] & _MASK, last[2] & _MASK)[2]
 

@@ -34,7 +34,7 @@ Answer = tuple[int, Any]
 
 @dataclass
 class Double:
-    """Answers by a function of the request: a status, and octets or what becomes JSON."""
+    """Answers by a function of the request: a status, and bytes or what becomes JSON."""
 
     answer: Callable[[Asked], Answer]
     port: int = 0
@@ -64,12 +64,12 @@ def answering(answer: Callable[[Asked], Answer]) -> Iterator[Double]:
             asked = Asked(self.command, unquote(parts.path), dict(parse_qsl(parts.query)), self._body())
             double.asked.append(asked)
             status, told = double.answer(asked)
-            octets = told if isinstance(told, bytes) else json.dumps(told).encode()
+            data = told if isinstance(told, bytes) else json.dumps(told).encode()
             self.send_response(status)
-            self.send_header("Content-Length", str(len(octets)))
+            self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             # A status of 299 is an answer that breaks off in the middle.
-            self.wfile.write(octets[: -200 if status == 299 else None])
+            self.wfile.write(data[: -200 if status == 299 else None])
             self.close_connection = status == 299
 
         do_POST = do_DELETE = do_GET  # noqa: N815
@@ -104,8 +104,8 @@ def stream_of(*batches: pa.RecordBatch) -> bytes:
     with pa.ipc.new_stream(sink, batches[0].schema) as stream:
         for batch in batches:
             stream.write_batch(batch)
-    octets: bytes = sink.getvalue().to_pybytes()
-    return octets
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def offsets(start: int, end: int) -> pa.RecordBatch:

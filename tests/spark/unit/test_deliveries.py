@@ -1,4 +1,4 @@
-"""Deliveries become rows, however the octets are cut; what is encoded comes back as it was."""
+"""Deliveries become rows, however the bytes are cut; what is encoded comes back as it was."""
 
 import struct
 
@@ -38,10 +38,10 @@ def offset(number: int, **headers: object) -> BasicProperties:
 
 @given(st.lists(st.binary(max_size=300), max_size=5), st.integers(1, 400))
 def test_deliveries_become_rows_however_they_are_cut(bodies: list[bytes], piece: int) -> None:
-    octets = b"".join(delivery(tag, body) for tag, body in enumerate(bodies, 1))
+    data = b"".join(delivery(tag, body) for tag, body in enumerate(bodies, 1))
     reader = DeliveryReader(is_stream=False)
-    for at in range(0, len(octets), piece):
-        reader.feed(octets[at : at + piece])
+    for at in range(0, len(data), piece):
+        reader.feed(data[at : at + piece])
     assert reader.body_bytes == sum(map(len, bodies))
     rows = reader.take()
     assert rows.body == bodies

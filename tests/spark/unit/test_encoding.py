@@ -15,10 +15,10 @@ from warren.wire.table import Int32
 FRAME_SIZE = 64
 
 
-def decoded(octets: bytes) -> tuple[BasicPublish, BasicProperties, bytes]:
+def decoded(data: bytes) -> tuple[BasicPublish, BasicProperties, bytes]:
     reader = FrameReader()
     reader.frame_size_max = 4096
-    reader.feed(octets)
+    reader.feed(data)
     payloads = {1: b"", 2: b"", 3: b""}
     while reader.advance():
         assert reader.kind != 3 or reader.size <= FRAME_SIZE - 8
@@ -82,15 +82,15 @@ def test_an_address_must_come_from_somewhere() -> None:
         (
             "priority",
             300,
-            "the column 'priority' has the value 300, which cannot be sent: number 300 does not fit 1 octets",
+            "the column 'priority' has the value 300, which cannot be sent: number 300 does not fit 1 bytes",
         ),
         (
             "headers_json",
             "nope",
             "the column 'headers_json' has the value 'nope', which cannot be sent: headers are not JSON",
         ),
-        ("message_id", "x" * 300, "short string of 300 octets is longer than 255"),
-        ("routing_key", "x" * 300, "short string of 300 octets is longer than 255"),
+        ("message_id", "x" * 300, "short string of 300 bytes is longer than 255"),
+        ("routing_key", "x" * 300, "short string of 300 bytes is longer than 255"),
     ],
 )
 def test_a_value_that_cannot_be_sent_is_named(column: str, value: Any, told: str) -> None:

@@ -48,7 +48,7 @@ class FakeDependencies:
         return AuthenticationDependencies(
             thread_pool=self._run_in_thread,
             now=lambda: self.now,
-            random_octets=lambda size: b"salt" * (size // 4),
+            random_bytes=lambda size: b"salt" * (size // 4),
             wait=self._wait,
             report=self.reports.append,
         )

@@ -60,7 +60,7 @@ def make_authenticator(settings: AuthenticationSettings = ALL) -> AuthenticatorH
     local = LocalProposals(metadata, lambda: 0)
     for name, password in (("guest", "guest"), ("u", "pass"), ("blank", "")):
         stored = hash_password(password, bytes(SALT_SIZE), SHA256)
-        local.apply(PutUser(name=name, password_hash=stored.octets, hashing_algorithm=stored.algorithm))
+        local.apply(PutUser(name=name, password_hash=stored.salted_hash, hashing_algorithm=stored.algorithm))
     local.apply(PutUser(name="empty", password_hash=b"", hashing_algorithm=SHA256))
     fake = FakeDependencies()
     return AuthenticatorHarness(fake, Authenticator(metadata, settings, fake.authentication()))
@@ -197,7 +197,10 @@ def with_directory(asked: FakeDirectory, *backends: Backend) -> AuthenticatorHar
     metadata = Metadata()
     stored = hash_password("pass", bytes(SALT_SIZE), SHA256)
     user = PutUser(
-        name="u", password_hash=stored.octets, hashing_algorithm=stored.algorithm, tags=("administrator",)
+        name="u",
+        password_hash=stored.salted_hash,
+        hashing_algorithm=stored.algorithm,
+        tags=("administrator",),
     )
     LocalProposals(metadata, lambda: 0).apply(user)
     fake = FakeDependencies()

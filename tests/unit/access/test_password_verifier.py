@@ -26,7 +26,9 @@ class Users:
 
     def put(self, name: str, password: str, algorithm: str) -> None:
         stored = hash_password(password, bytes(SALT_SIZE), algorithm)
-        self.local.apply(PutUser(name=name, password_hash=stored.octets, hashing_algorithm=stored.algorithm))
+        self.local.apply(
+            PutUser(name=name, password_hash=stored.salted_hash, hashing_algorithm=stored.algorithm)
+        )
 
     def is_let_in(self, name: str, password: str) -> bool:
         return finished(self.verification.is_password_of(name, password))

@@ -33,7 +33,7 @@ def test_a_hash_made_by_rabbitmq_matches_only_its_password() -> None:
 def test_a_new_hash_is_argon2id_with_its_parameters() -> None:
     stored = hash_password("geheim", SALT)
     assert stored.algorithm == ARGON2ID
-    assert stored.octets.startswith(b"$argon2id$v=19$m=19456,t=2,p=1$")
+    assert stored.salted_hash.startswith(b"$argon2id$v=19$m=19456,t=2,p=1$")
     assert is_password("geheim", stored)
     assert not is_password("Geheim", stored)
     assert not is_quick(stored)
@@ -41,18 +41,18 @@ def test_a_new_hash_is_argon2id_with_its_parameters() -> None:
 
 def test_the_decoy_hash_has_the_parameters_of_a_new_hash_and_matches_nothing() -> None:
     decoy, stored = decoy_hash(bytes(range(DECOY_SIZE))), hash_password("geheim", SALT)
-    assert (decoy.algorithm, len(decoy.octets)) == (stored.algorithm, len(stored.octets))
-    parameters = [extract_parameters(found.octets.decode()) for found in (decoy, stored)]
+    assert (decoy.algorithm, len(decoy.salted_hash)) == (stored.algorithm, len(stored.salted_hash))
+    parameters = [extract_parameters(found.salted_hash.decode()) for found in (decoy, stored)]
     assert parameters[0] == parameters[1]
     assert is_affordable(decoy)
     assert not is_quick(decoy)
     assert not is_password("", decoy)
 
 
-def test_a_hash_of_rabbitmqs_begins_with_four_octets_of_salt() -> None:
+def test_a_hash_of_rabbitmqs_begins_with_four_bytes_of_salt() -> None:
     stored = hash_password("geheim", SALT, SHA256)
-    assert stored.octets[:4] == SALT[:4]
-    assert len(stored.octets) == 36
+    assert stored.salted_hash[:4] == SALT[:4]
+    assert len(stored.salted_hash) == 36
     assert is_password("geheim", stored)
 
 
@@ -72,7 +72,7 @@ def test_no_password_matches_an_empty_hash_or_an_unknown_algorithm() -> None:
     assert not is_password("", PasswordHash(b"", SHA256))
     assert not is_password("", PasswordHash(b"salt", SHA256))
     assert not is_password("", PasswordHash(b"", ARGON2ID))
-    assert not is_password("pass", PasswordHash(hash_password("pass", SALT, SHA256).octets, "rot13"))
+    assert not is_password("pass", PasswordHash(hash_password("pass", SALT, SHA256).salted_hash, "rot13"))
 
 
 @pytest.mark.parametrize("algorithm", [SHA256, ARGON2ID])
@@ -99,10 +99,10 @@ def test_an_imported_hash_may_not_require_too_much_memory(
 
 
 @pytest.mark.parametrize(
-    "octets", [b"$argon2id$", b"\xff\xfe", b"salt and a digest", b"$argon2id$v=19$m=8,t=1,p=1$$"]
+    "data", [b"$argon2id$", b"\xff\xfe", b"salt and a digest", b"$argon2id$v=19$m=8,t=1,p=1$$"]
 )
-def test_a_malformed_argon2_hash_is_refused(octets: bytes) -> None:
-    stored = PasswordHash(octets, ARGON2ID)
+def test_a_malformed_argon2_hash_is_refused(data: bytes) -> None:
+    stored = PasswordHash(data, ARGON2ID)
     assert not is_password("pass", stored)
 
 

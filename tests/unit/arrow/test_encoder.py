@@ -43,7 +43,7 @@ def rows_of(messages: list[Message], queue: str = "q") -> MessageRows:
     return rows_of_messages(queue, [(10 + place, each, False) for place, each in enumerate(messages)])
 
 
-def octets_of(encoder: ArrowEncoder, all_rows: list[MessageRows]) -> Iterator[bytes]:
+def bytes_of(encoder: ArrowEncoder, all_rows: list[MessageRows]) -> Iterator[bytes]:
     yield encoder.head().to_pybytes()
     for rows in all_rows:
         for batch in encoder.batches([rows]):
@@ -54,8 +54,8 @@ def octets_of(encoder: ArrowEncoder, all_rows: list[MessageRows]) -> Iterator[by
 def table_of(
     rows: list[MessageRows], names: tuple[str, ...] = COLUMN_NAMES, compression: str | None = None
 ) -> pa.Table:
-    octets = b"".join(octets_of(ArrowEncoder("q", names, compression), rows))
-    table = pa.ipc.open_stream(octets).read_all()
+    data = b"".join(bytes_of(ArrowEncoder("q", names, compression), rows))
+    table = pa.ipc.open_stream(data).read_all()
     table.validate(full=True)
     return table
 

@@ -26,10 +26,10 @@ def chunk(keys: list[str] = KEYS) -> Chunk:
     builder = ChunkBuilder(FIRST)
     for each in messages(keys):
         builder.add(each)
-    octets = builder.encode(1, 2, 0)
-    head = read_head(octets, 0, 1, 2)
+    data = builder.encode(1, 2, 0)
+    head = read_head(data, 0, 1, 2)
     assert head is not None
-    return Chunk(octets, 0, head)
+    return Chunk(data, 0, head)
 
 
 def bodies(rows: MessageRows) -> list[bytes]:
@@ -47,7 +47,7 @@ def test_a_chunk_becomes_rows_without_copying() -> None:
     assert list(rows.offsets) == [100, 101, 102, 103, 104]
     assert bodies(rows) == [b"a0", b"b1", b"a2", b"a3", b"c4"]
     assert keys(rows) == [b"a", b"b", b"a", b"a", b"c"]
-    assert (rows.count, rows.octets, rows.times, rows.redelivered) == (5, 10, 5_000, None)
+    assert (rows.count, rows.byte_count, rows.times, rows.redelivered) == (5, 10, 5_000, None)
 
 
 @pytest.mark.parametrize(("start", "end"), [(102, 104), (100, 101), (104, 900), (0, 103), (104, 104), (0, 5)])
@@ -64,7 +64,7 @@ def test_rows_that_do_not_match_are_left_out() -> None:
     assert list(rows.offsets) == [102, 103, 104]
     assert bodies(rows) == [b"a2", b"a3", b"c4"]
     assert keys(rows) == [b"a", b"a", b"c"]
-    assert rows.octets == 6
+    assert rows.byte_count == 6
 
 
 def test_a_chunk_of_one_shape_matches_as_a_whole() -> None:
@@ -90,13 +90,13 @@ def test_a_slice_of_rows_has_all_their_fields() -> None:
         assert list(part.offsets) == list(rows.offsets)[1:3]
         assert bodies(part) == bodies(rows)[1:3]
         assert keys(part) == keys(rows)[1:3]
-        assert part.octets == 4
+        assert part.byte_count == 4
         assert rows.part(2, 100).count == rows.count - 2
         if rows.redelivered is not None:
             assert part.redelivered == rows.redelivered[1:3]
 
 
-def test_rows_are_cut_where_they_have_so_many_octets() -> None:
+def test_rows_are_cut_where_they_have_so_many_bytes() -> None:
     rows = rows_of_chunk("q", chunk(), 0, 1_000)
     assert [rows.within(most).count for most in (0, 1, 2, 3, 4, 9, 10, 11)] == [1, 1, 1, 1, 2, 4, 5, 5]
     chosen = rows_of_chunk("q", chunk(), 0, 1_000, wanted=RowFilter(routing_keys=(b"a",)))

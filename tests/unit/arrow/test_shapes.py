@@ -46,7 +46,7 @@ VALUES = st.recursive(
     max_leaves=4,
 )
 HEADERS = st.dictionaries(TEXTS, SCALARS | VALUES, max_size=3)
-OCTETS = st.integers(0, 255)
+BYTES = st.integers(0, 255)
 TEXT_NAMES = (
     "content_type", "content_encoding", "correlation_id", "reply_to", "expiration", "message_id", "type",
     "user_id", "app_id", "cluster_id",
@@ -58,14 +58,14 @@ PROPERTIES = st.builds(
         {},
         optional={
             "headers": HEADERS,
-            "delivery_mode": OCTETS,
-            "priority": OCTETS,
+            "delivery_mode": BYTES,
+            "priority": BYTES,
             "timestamp": st.integers(0, 2**64 - 1),
         },
     ),
 )
 NAMES = tuple(TYPES)
-SHORT = st.binary(max_size=12).map(lambda octets: bytes([len(octets)]) + octets)
+SHORT = st.binary(max_size=12).map(lambda data: bytes([len(data)]) + data)
 ADDRESSES = st.tuples(SHORT, SHORT).map(b"".join)
 ADDRESS = b"\x01x\x02k1"
 
@@ -110,8 +110,8 @@ def test_strings_that_are_not_utf_8_have_replacement_characters() -> None:
 def test_of_duplicate_headers_the_first_counts() -> None:
     number = b"k" + b"I" + (5).to_bytes(4, "big")
     entries = b"\x01" + number + b"\x01kt\x01" + b"\x02kkV"
-    octets = b"\x20\0" + len(entries).to_bytes(4, "big") + entries
-    found = same([(ADDRESS, octets)])
+    data = b"\x20\0" + len(entries).to_bytes(4, "big") + entries
+    found = same([(ADDRESS, data)])
     assert json.loads(found["headers_json"][0].as_py()) == {"k": {"$I": 5}, "kk": None}
 
 
@@ -136,19 +136,19 @@ def test_many_messages_of_all_kinds_become_columns() -> None:
 
 @given(PROPERTIES)
 def test_truncated_properties_are_a_frame_error(properties: BasicProperties) -> None:
-    octets = properties.encode_list()
-    for size in range(len(octets)):
+    data = properties.encode_list()
+    for size in range(len(data)):
         with pytest.raises(FrameError):
-            columns_of([(ADDRESS, octets)] * 2 + [(ADDRESS, octets[:size])], NAMES)
+            columns_of([(ADDRESS, data)] * 2 + [(ADDRESS, data[:size])], NAMES)
 
 
 @compiled
 @given(st.binary(max_size=40))
-def test_octets_that_mean_nothing_are_refused_or_read(octets: bytes) -> None:
+def test_bytes_that_mean_nothing_are_refused_or_read(data: bytes) -> None:
     for shape in (
-        (ADDRESS, octets),
-        (octets, b"\0\0"),
-        (ADDRESS, b"\x20\0" + len(octets).to_bytes(4, "big") + octets),
+        (ADDRESS, data),
+        (data, b"\0\0"),
+        (ADDRESS, b"\x20\0" + len(data).to_bytes(4, "big") + data),
     ):
         with contextlib.suppress(FrameError):
             columns_of([shape], NAMES)

@@ -67,11 +67,11 @@ def test_other_frames_are_returned() -> None:
 
 @given(st.permutations(range(1, 30)), st.lists(st.integers(1, 100), min_size=1))
 def test_the_count_does_not_depend_on_order_and_cuts(tags: list[int], cuts: list[int]) -> None:
-    octets = acks(*tags)
+    data = acks(*tags)
     counter = ConfirmCounter()
     at = 0
-    for cut in [*cuts, len(octets)]:
-        counter.feed(octets[at : at + cut], PUBLISHED)
+    for cut in [*cuts, len(data)]:
+        counter.feed(data[at : at + cut], PUBLISHED)
         at += cut
     assert counter.settled == 29
 

@@ -10,12 +10,12 @@ from warren.limits import DISK_CHECK_MS_MAX, LEVEL_CHECK_MS_MIN
 GB = 10**9
 
 
-def memory(octets: int, limit: int = 100) -> ResourceLevel:
-    return ResourceLevel(Resource.MEMORY, octets, limit)
+def memory(byte_count: int, limit: int = 100) -> ResourceLevel:
+    return ResourceLevel(Resource.MEMORY, byte_count, limit)
 
 
-def disk(octets: int, limit: int = 100) -> ResourceLevel:
-    return ResourceLevel(Resource.DISK, octets, limit)
+def disk(byte_count: int, limit: int = 100) -> ResourceLevel:
+    return ResourceLevel(Resource.DISK, byte_count, limit)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_an_alarm_is_set_above_the_memory_limit_or_below_the_disk_limit(
 def test_listeners_are_notified_of_changes_only() -> None:
     told: list[str] = []
     alarms = Alarms(told.append)
-    assert [alarms.update(memory(octets)) for octets in (1, 200, 300, 100, 50)] == [
+    assert [alarms.update(memory(byte_count)) for byte_count in (1, 200, 300, 100, 50)] == [
         False, True, False, True, False,
     ]  # fmt: skip
     assert told == ["low on memory", ""]
@@ -57,7 +57,7 @@ def test_the_latest_measurement_is_available() -> None:
 
 def test_measurements_are_more_frequent_near_the_limit() -> None:
     looks = [
-        disk(octets, limit=GB).check_after_ms(DISK_CHECK_MS_MAX)
-        for octets in (20 * GB, 5 * GB, GB + GB // 5, GB, 0)
+        disk(byte_count, limit=GB).check_after_ms(DISK_CHECK_MS_MAX)
+        for byte_count in (20 * GB, 5 * GB, GB + GB // 5, GB, 0)
     ]
     assert looks == [DISK_CHECK_MS_MAX, 4000, 200, LEVEL_CHECK_MS_MIN, 1000]

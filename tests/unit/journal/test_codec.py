@@ -35,8 +35,8 @@ COMMANDS = sorted(
 )
 
 # Bytes that are not UTF-8 on the wire are lone surrogates in a string.
-octets = st.binary(max_size=12)
-text = octets.map(lambda found: found.decode("utf-8", "surrogateescape"))
+data = st.binary(max_size=12)
+text = data.map(lambda found: found.decode("utf-8", "surrogateescape"))
 json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | text,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
@@ -47,7 +47,7 @@ values = st.recursive(
         st.booleans(),
         st.none(),
         text,
-        octets,
+        data,
         st.integers(-128, 127).map(Int8),
         st.integers(0, 255).map(UInt8),
         st.integers(-(2**15), 2**15 - 1).map(Int16),
@@ -77,7 +77,7 @@ BY_HINT: dict[object, st.SearchStrategy[object]] = {
     str | None: st.none() | text,
     bool: st.booleans(),
     int: st.integers(0),
-    bytes: octets,
+    bytes: data,
     tuple[str, ...]: st.lists(text, max_size=3).map(tuple),
     tuple[int, ...]: st.lists(st.integers(0), max_size=3).map(tuple),
     Json: json,
@@ -99,12 +99,12 @@ BY_HINT: dict[object, st.SearchStrategy[object]] = {
         key=text,
         places=st.lists(st.integers(0)).map(tuple),
         messages=st.integers(0),
-        octets=st.integers(0),
+        byte_count=st.integers(0),
         granted_at=st.integers(0),
         expires_at=st.integers(0),
         state=st.sampled_from(LeaseState),
     ),
-    tuple[BindingRecord, ...]: records(st.builds(BindingRecord, text, booleans, text, text, octets)),
+    tuple[BindingRecord, ...]: records(st.builds(BindingRecord, text, booleans, text, text, data)),
 }
 
 

@@ -25,10 +25,10 @@ def test_a_newer_format_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) 
     )
 
 
-@pytest.mark.parametrize("octets", [b"", b"WRNMET", bytes(HEAD_SIZE), segment_head(1, bytes(8))])
-def test_a_file_of_another_program_is_refused(octets: bytes) -> None:
+@pytest.mark.parametrize("data", [b"", b"WRNMET", bytes(HEAD_SIZE), segment_head(1, bytes(8))])
+def test_a_file_of_another_program_is_refused(data: bytes) -> None:
     with pytest.raises(JournalError, match="byte 0: not a metadata file of Warren"):
-        seed_of(octets)
+        seed_of(data)
 
 
 def test_a_damaged_header_is_refused() -> None:

@@ -31,14 +31,14 @@ COUNT = JOURNAL_ROWS_MAX * 2 + 1
 class OneFile:
     """A disk with one file, the journal."""
 
-    def __init__(self, octets: bytes) -> None:
-        self._octets = octets
+    def __init__(self, data: bytes) -> None:
+        self._bytes = data
 
     def names(self) -> Mapping[str, int]:
-        return {NAME: len(self._octets)}
+        return {NAME: len(self._bytes)}
 
     def read(self, name: str, at: int, size: int) -> bytes:
-        return self._octets[at : at + size]
+        return self._bytes[at : at + size]
 
     def perform(self, steps: list[DiskStep]) -> None:
         raise NotImplementedError
@@ -56,8 +56,8 @@ def made(commands: list[MetadataCommand]) -> Metadata:
 
 def again(metadata: Metadata) -> Metadata:
     found = Metadata()
-    octets = b"".join(JournalSnapshot(metadata, metadata.index, bytes(8), log_id=bytes(8), generation=1))
-    assert recover(OneFile(octets), found).damage == []
+    data = b"".join(JournalSnapshot(metadata, metadata.index, bytes(8), log_id=bytes(8), generation=1))
+    assert recover(OneFile(data), found).damage == []
     return found
 
 
@@ -126,8 +126,8 @@ def test_a_pause_is_restored_with_a_durable_queue() -> None:
 def test_leases_are_restored_with_a_durable_queue() -> None:
     def granted(id: str, queue: str, state: LeaseState = LeaseState.ACTIVE) -> GrantLease:
         lease = LeaseRecord(
-            id=id, queue=queue, user="u", key=id, places=(3, 7, 9, 10), messages=5, octets=50, granted_at=1,
-            expires_at=2, state=state,
+            id=id, queue=queue, user="u", key=id, places=(3, 7, 9, 10), messages=5, byte_count=50,
+            granted_at=1, expires_at=2, state=state,
         )  # fmt: skip
         return GrantLease(vhost="v", lease=lease)
 

@@ -19,10 +19,10 @@ def reason(refused: "pytest.ExceptionInfo[RequestRefused]") -> object:
 NO_TEXT = (b'{"a": "\xff"}', b'"\\ud800"', b"1e999", b"\xc3", b'["\xed\xa0\x80"]')
 
 
-@pytest.mark.parametrize("octets", [b"{not json", b"[1,", b"\xff", b"NaN", b"[" * 100_000, *NO_TEXT])
-def test_invalid_json_is_refused(octets: bytes) -> None:
+@pytest.mark.parametrize("data", [b"{not json", b"[1,", b"\xff", b"NaN", b"[" * 100_000, *NO_TEXT])
+def test_invalid_json_is_refused(data: bytes) -> None:
     with pytest.raises(RequestRefused) as refused:
-        decode(octets)
+        decode(data)
     assert reason(refused) == "not_json"
 
 

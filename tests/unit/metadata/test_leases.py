@@ -6,7 +6,7 @@ from warren.metadata.leases import LeaseRecord, Leases, LeaseState
 
 def lease(id: str, queue: str = "q", key: str = "", state: LeaseState = LeaseState.ACTIVE) -> LeaseRecord:
     return LeaseRecord(
-        id=id, queue=queue, user="u", key=key or id, places=(0, 5), messages=5, octets=50, granted_at=1,
+        id=id, queue=queue, user="u", key=key or id, places=(0, 5), messages=5, byte_count=50, granted_at=1,
         expires_at=100, state=state,
     )  # fmt: skip
 

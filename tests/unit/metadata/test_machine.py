@@ -286,7 +286,7 @@ any_command: st.SearchStrategy[MetadataCommand] = st.one_of(
             key=names,
             places=st.just((0, 2)),
             messages=st.just(2),
-            octets=st.just(9),
+            byte_count=st.just(9),
             granted_at=st.just(1),
             expires_at=st.just(5),
         ),
@@ -318,20 +318,20 @@ def carried_out(script: list[MetadataCommand]) -> Metadata:
     return metadata
 
 
-def octets(metadata: Metadata) -> str:
+def encoded(metadata: Metadata) -> str:
     return json.dumps(export_definitions(metadata, version="3.10.8"))
 
 
 @given(scripts)
 def test_equal_commands_make_equal_bytes(script: list[MetadataCommand]) -> None:
-    assert octets(carried_out(script)) == octets(carried_out(script))
+    assert encoded(carried_out(script)) == encoded(carried_out(script))
 
 
 @given(scripts)
 def test_importing_an_export_makes_equal_bytes(script: list[MetadataCommand]) -> None:
-    document = octets(carried_out(script))
+    document = encoded(carried_out(script))
     commands_again = import_commands(json.loads(document), lambda password: password.encode())
-    assert octets(carried_out(commands_again)) == document
+    assert encoded(carried_out(commands_again)) == document
 
 
 @given(scripts)

@@ -111,15 +111,15 @@ def test_with_very_many_queues_the_totals_are_those_of_the_last_pass(
     assert node.sampler.total_row()[:3] == (4, 4, 0)
 
 
-def test_octets_of_connections_stay_counted_when_these_are_gone() -> None:
+def test_bytes_of_connections_stay_counted_when_these_are_gone() -> None:
     node = Node("q")
     (connection,) = node.broker.server.connections
     node.sample(1)
     columns = slice(VHOST_COLUMNS.index("recv_oct"), VHOST_COLUMNS.index("send_oct") + 1)
-    assert node.sampler.total_row()[columns] == (connection.octets_received, connection.outbox.total)
+    assert node.sampler.total_row()[columns] == (connection.bytes_received, connection.outbox.total)
     node.client.send(publication("q", b"a"), call(methods.ConnectionClose(200, "", 0, 0), channel=0))
     received, sent = node.sampler.total_row()[columns]
-    assert received == connection.octets_received
+    assert received == connection.bytes_received
     assert 0 < sent <= connection.outbox.total
 
 

@@ -18,8 +18,8 @@ def test_bcc_is_removed_and_other_headers_stay() -> None:
 
 
 def test_the_header_table_stays_when_bcc_was_its_only_entry() -> None:
-    octets = strip_bcc(BasicProperties(headers={"BCC": []}).encode_list())
-    assert BasicProperties.decode_list(octets).headers == {}
+    data = strip_bcc(BasicProperties(headers={"BCC": []}).encode_list())
+    assert BasicProperties.decode_list(data).headers == {}
 
 
 def test_a_property_list_without_bcc_is_returned_unchanged() -> None:
@@ -28,8 +28,8 @@ def test_a_property_list_without_bcc_is_returned_unchanged() -> None:
         BasicProperties(headers={"CC": ["a"]}),
         BasicProperties(message_id="\x03BCC"),
     ):
-        octets = properties.encode_list()
-        assert strip_bcc(octets) is octets
+        data = properties.encode_list()
+        assert strip_bcc(data) is data
 
 
 def test_a_message_without_bcc_is_returned_unchanged() -> None:

@@ -43,8 +43,8 @@ def frame(method: Method, channel: int = 0) -> bytes:
     return b"\x01" + channel.to_bytes(2, "big") + len(payload).to_bytes(4, "big") + payload + b"\xce"
 
 
-def say(connection: Connection, octets: bytes) -> None:
-    connection.receive(octets, 0)
+def say(connection: Connection, data: bytes) -> None:
+    connection.receive(data, 0)
     while connection.has_more:
         connection.process_more(0)
 

@@ -63,11 +63,11 @@ def test_the_store_of_a_deleted_vhost_is_not_reported_missing(tmp_path: Path) ->
     assert known(tmp_path, "v", "w").missing("v", tmp_path / "x", []) == []
 
 
-@pytest.mark.parametrize("octets", [b"", b"\xff", b"[1]", b"null", b'{"a": 1', b"[" * 100_000])
+@pytest.mark.parametrize("data", [b"", b"\xff", b"[1]", b"null", b'{"a": 1', b"[" * 100_000])
 def test_an_unreadable_list_is_reported_and_written_anew(
-    tmp_path: Path, octets: bytes, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / "stores").write_bytes(octets)
+    (tmp_path / "stores").write_bytes(data)
     stores = known(tmp_path)
     assert "cannot read" in caplog.text
     stores.add("v")

@@ -91,8 +91,8 @@ class FakeLdapServer:
             self.binds.append(message)
             writer.write(answer(number, 0x61, self.bind_code))
         else:
-            octets = b"".join(entry(number, name) for name in self.entries)
-            writer.write(octets + answer(number, 0x65, self.search_code))
+            data = b"".join(entry(number, name) for name in self.entries)
+            writer.write(data + answer(number, 0x65, self.search_code))
 
 
 def run(
@@ -223,7 +223,7 @@ def test_a_failed_bind_of_the_service_account_is_not_a_failed_login() -> None:
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "data",
     [
         b"HTTP/1.1 400 Bad Request\r\n\r\n", b"0\x84\xff\xff\xff\xff", b"0\x80", b"0\x05\x02\x01\x63\x42\x00",
         # The success of another request.
@@ -232,9 +232,9 @@ def test_a_failed_bind_of_the_service_account_is_not_a_failed_login() -> None:
         element(0x30, element(2, b"\0"), element(0x78, element(10, b"\0"), element(4), element(4))),
     ],
 )  # fmt: skip
-def test_an_invalid_answer_authenticates_no_one(octets: bytes) -> None:
+def test_an_invalid_answer_authenticates_no_one(data: bytes) -> None:
     async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
-        told.instead = octets
+        told.instead = data
         with pytest.raises(DirectoryUnavailable):
             await people.find("u", "pw")
         # The connection is not used again.

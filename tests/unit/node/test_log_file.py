@@ -21,7 +21,7 @@ def texts(folder: Path) -> dict[str, str]:
 
 
 def test_a_file_is_rotated_at_a_size_and_so_many_old_ones_are_kept(tmp_path: Path) -> None:
-    file = RotatedFile(tmp_path / "log", Rotation(octets=10, count=2))
+    file = RotatedFile(tmp_path / "log", Rotation(size_max=10, count=2))
     for number in range(4):
         file.handle(record(f"{number} is a line"))
     file.close()
@@ -29,7 +29,7 @@ def test_a_file_is_rotated_at_a_size_and_so_many_old_ones_are_kept(tmp_path: Pat
 
 
 def test_without_a_count_the_file_is_truncated(tmp_path: Path) -> None:
-    file = RotatedFile(tmp_path / "log", Rotation(octets=5))
+    file = RotatedFile(tmp_path / "log", Rotation(size_max=5))
     file.handle(record("first"))
     file.handle(record("second"))
     file.close()

@@ -115,7 +115,7 @@ def test_streams_not_deleted_by_a_command_are_quarantined_and_restored(tmp_path:
     # Number 1 was deleted before change 5; number 7 is unknown.
     assert os.listdir(folder) == [segment_name(1, 0)]
     [item] = quarantine.items()
-    assert (item.kind, item.vhost, item.number, item.octets) == ("stream", "v", 7, 1)
+    assert (item.kind, item.vhost, item.number, item.byte_count) == ("stream", "v", 7, 1)
     assert quarantine.number_max == 7
     again = Quarantine(tmp_path, metadata)
     again.begin()

@@ -37,29 +37,29 @@ def test_the_file_is_read_as_written_and_readable_by_its_owner_only(
 
 def test_the_format_is_as_the_module_documents(file: SessionFile, tmp_path: Path) -> None:
     write(file, ALICE)
-    octets = (tmp_path / "sessions").read_bytes()
-    assert octets[:40] == b"WRNSES\x00\x01" + BASIS
+    data = (tmp_path / "sessions").read_bytes()
+    assert data[:40] == b"WRNSES\x00\x01" + BASIS
     assert (
-        octets[40:-4]
+        data[40:-4]
         == (
             '[{"token":"' + "/" * 42 + '8=","user":"älice","password":"' + "A" * 43 + '=",'
             '"began_at":1700000000000,"used_at":1700000000001}]'
         ).encode()
     )
-    assert octets[-4:] == value(octets[:-4]).to_bytes(4, "big")
+    assert data[-4:] == value(data[:-4]).to_bytes(4, "big")
 
 
-def test_a_file_of_which_any_octet_is_not_what_was_written_signs_everybody_out(
+def test_a_file_of_which_any_byte_is_not_what_was_written_signs_everybody_out(
     file: SessionFile, tmp_path: Path
 ) -> None:
     write(file, ALICE)
     path = tmp_path / "sessions"
-    octets = path.read_bytes()
-    for at in range(len(octets)):
-        path.write_bytes(octets[:at] + bytes([octets[at] ^ 1]) + octets[at + 1 :])
+    data = path.read_bytes()
+    for at in range(len(data)):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
         with pytest.raises(SessionFileError):
             file.read()
-        path.write_bytes(octets[:at])
+        path.write_bytes(data[:at])
         with pytest.raises(SessionFileError, match="damaged"):
             file.read()
 
@@ -68,8 +68,8 @@ def test_a_file_of_which_any_octet_is_not_what_was_written_signs_everybody_out(
 def test_a_valid_file_with_unexpected_content_invalidates_all_sessions(
     file: SessionFile, tmp_path: Path, json: bytes
 ) -> None:
-    octets = b"WRNSES\x00\x01" + BASIS + json
-    (tmp_path / "sessions").write_bytes(octets + value(octets).to_bytes(4, "big"))
+    data = b"WRNSES\x00\x01" + BASIS + json
+    (tmp_path / "sessions").write_bytes(data + value(data).to_bytes(4, "big"))
     with pytest.raises(SessionFileError, match="damaged"):
         file.read()
 

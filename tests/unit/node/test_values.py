@@ -6,7 +6,7 @@ from warren.node.values import Address, InvalidValue, address, fraction, integer
 
 
 @pytest.mark.parametrize(
-    ("text", "octets"),
+    ("text", "byte_count"),
     [
         ("0", 0),
         ("67108864", 2**26),
@@ -21,8 +21,8 @@ from warren.node.values import Address, InvalidValue, address, fraction, integer
         ("1T", 2**40),
     ],
 )
-def test_sizes_have_decimal_and_binary_units(text: str, octets: int) -> None:
-    assert size(text) == octets
+def test_sizes_have_decimal_and_binary_units(text: str, byte_count: int) -> None:
+    assert size(text) == byte_count
 
 
 @pytest.mark.parametrize("text", ["", "GB", "-1", "1.5GB", "1 XB", "1GBx", "9" * 5_000])

@@ -76,7 +76,7 @@ def test_columns_contain_the_fields_of_each_message() -> None:
     columns.add(-1, second, True)
     columns.add(1 << 50, sent(b"c", now=0, app_id="x"), False)
     assert columns.count == 3
-    assert columns.octets == 3
+    assert columns.byte_count == 3
     assert list(columns.places) == [3, -1, 1 << 50]
     assert list(columns.times) == [1 << 41, 7, 0]
     assert columns.kinds is not None

@@ -21,7 +21,7 @@ def test_a_message_is_delivered_directly_to_a_ready_consumer(host: Host) -> None
     queue.add_consumer(reader)
     assert queue.publish(sent("a"), None, 0) == ACCEPTED
     assert reader.got == [(b"a", False)]
-    assert (queue.message_count, queue.unacked_count, queue.unacked_octets) == (0, 1, 1)
+    assert (queue.message_count, queue.unacked_count, queue.unacked_bytes) == (0, 1, 1)
 
 
 def test_deliveries_without_acknowledgement_are_not_counted_as_unacknowledged(host: Host) -> None:
@@ -187,7 +187,7 @@ def test_a_full_queue_can_dead_letter_what_it_rejects(host: Host) -> None:
     assert host.dead == [(b"b", "maxlen")]
 
 
-def test_octets_can_make_a_queue_refuse(host: Host) -> None:
+def test_bytes_can_make_a_queue_refuse(host: Host) -> None:
     queue = filled(host, "aaa", length_bytes_max=4, overflow=Overflow.REJECT_PUBLISH)
     assert queue.publish(sent("bb"), None, 0) == REFUSED
     assert queue.publish(sent("b"), None, 0) == ACCEPTED
@@ -344,7 +344,7 @@ def test_purging_leaves_unacknowledged_messages(host: Host) -> None:
     queue = filled(host, "a", "b", "c")
     delivery = queue.get()
     assert queue.purge() == 2
-    assert (queue.message_count, queue.ready_octets, queue.unacked_count) == (0, 0, 1)
+    assert (queue.message_count, queue.ready_bytes, queue.unacked_count) == (0, 0, 1)
     queue.requeue(delivery)
     assert drained(queue) == [b"a"]
 

@@ -132,8 +132,8 @@ class QueueMachine(RuleBasedStateMachine):
         waiting, held = self.ready(), self.unsettled()
         assert self.queue.message_count == len(waiting)
         assert self.queue.unacked_count == len(held)
-        assert self.queue.ready_octets == sum(len(f"{number}") for number in waiting)
-        assert self.queue.unacked_octets == sum(len(f"{number}") for number in held)
+        assert self.queue.ready_bytes == sum(len(f"{number}") for number in waiting)
+        assert self.queue.unacked_bytes == sum(len(f"{number}") for number in held)
         assert len(set(held)) == len(held)
         assert not set(held) & {*self.settled, *self.dead()}
         assert self.length_max is None or len(waiting) <= self.length_max

@@ -58,7 +58,7 @@ class Paged:
 
     def open(self) -> None:
         """Open the queue, or open it again with the contents of the disk."""
-        world = RecoveryDependencies(random_octets=bytes, has_queue=NUMBER.__eq__, progress=lambda *_: None)
+        world = RecoveryDependencies(random_bytes=bytes, has_queue=NUMBER.__eq__, progress=lambda *_: None)
         recovered = open_store(self.disk, self.port, world)
         self.stores = Stores(recovered.store, open_erased(self.erased, self.port, bytes))
         self.stores.queue_memory_max = 0
@@ -265,8 +265,8 @@ def test_persistent_messages_are_counted_in_memory_and_on_disk(priority_max: int
     paged = Paged(priority_max)
 
     def kept(*numbers: int) -> None:
-        octets = sum(len(b"%d," % number) + 500 for number in numbers)
-        assert (paged.queue.persistent_count, paged.queue.persistent_octets) == (len(numbers), octets)
+        byte_count = sum(len(b"%d," % number) + 500 for number in numbers)
+        assert (paged.queue.persistent_count, paged.queue.persistent_bytes) == (len(numbers), byte_count)
 
     for number in range(100):
         # Odd numbers are transient and spilled.
@@ -297,9 +297,9 @@ def test_recovered_messages_are_counted() -> None:
         paged.publish(number)
     paged.write()
     paged.open()
-    assert (paged.queue.persistent_count, paged.queue.persistent_octets) == (10, 10 * 502)
+    assert (paged.queue.persistent_count, paged.queue.persistent_bytes) == (10, 10 * 502)
     assert len(paged.taken()) == 10
-    assert (paged.queue.persistent_count, paged.queue.persistent_octets) == (0, 0)
+    assert (paged.queue.persistent_count, paged.queue.persistent_bytes) == (0, 0)
 
 
 def test_reads_and_writes_of_messages_are_counted() -> None:

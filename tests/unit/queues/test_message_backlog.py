@@ -41,7 +41,7 @@ def test_messages_leave_in_order_of_arrival_with_increasing_positions() -> None:
     deliveries = [waiting.pop(QUEUE) for _ in range(3)]
     assert [one.message.body for one in deliveries] == [b"a", b"b", b"c"]
     assert [one.position for one in deliveries] == [0, 1, 2]
-    assert (waiting.count, waiting.octets) == (0, 0)
+    assert (waiting.count, waiting.byte_count) == (0, 0)
 
 
 def test_a_message_delivered_directly_takes_a_position() -> None:
@@ -52,11 +52,11 @@ def test_a_message_delivered_directly_takes_a_position() -> None:
     assert popped(waiting) == [b"a", b"b"]
 
 
-def test_octets_are_those_of_the_bodies() -> None:
+def test_bytes_are_those_of_the_bodies() -> None:
     waiting = ready("aaa", "", "bb")
-    assert (waiting.count, waiting.octets) == (3, 5)
+    assert (waiting.count, waiting.byte_count) == (3, 5)
     waiting.pop(QUEUE)
-    assert waiting.octets == 2
+    assert waiting.byte_count == 2
 
 
 def test_requeued_messages_return_to_their_positions_in_any_order() -> None:
@@ -74,7 +74,7 @@ def test_a_message_expires_behind_one_with_a_longer_ttl() -> None:
     pushed(waiting, sent("other"))
     assert expired(waiting, 9) == []
     assert expired(waiting, 10) == [b"short"]
-    assert (waiting.count, waiting.octets) == (2, 9)
+    assert (waiting.count, waiting.byte_count) == (2, 9)
     assert popped(waiting) == [b"long", b"other"]
 
 
@@ -151,7 +151,7 @@ def test_purging_removes_everything_but_the_next_position() -> None:
     out = waiting.pop(QUEUE)
     pushed(waiting, sent("c", expiration="10"))
     waiting.clear()
-    assert (waiting.count, waiting.octets, waiting.deadline(NONE)) == (0, 0, NONE)
+    assert (waiting.count, waiting.byte_count, waiting.deadline(NONE)) == (0, 0, NONE)
     waiting.push(sent("d"))
     waiting.push_back(out, NONE)
     assert popped(waiting) == [b"a", b"d"]
@@ -222,7 +222,7 @@ def test_a_backlog_behaves_as_a_sorted_list(steps: list[tuple[str, int | None]],
             waiting.clear()
             naive.waiting = []
         assert waiting.count == len(naive.waiting)
-        assert waiting.octets == sum(len(entry[2].body) for entry in naive.waiting)
+        assert waiting.byte_count == sum(len(entry[2].body) for entry in naive.waiting)
         deadlines = [entry[1] for entry in naive.waiting if entry[1] >= 0]
         if naive.waiting and ttl_ms < 0:
             assert waiting.deadline(ttl_ms) == min(deadlines, default=NONE)
@@ -234,7 +234,7 @@ def test_a_message_taken_from_the_middle_returns_to_its_position() -> None:
     at = {peeked.message.body: peeked for peeked in waiting.peek(0, 9)}
     out = [waiting.take(at[body], QUEUE) for body in (b"c", b"a")]
     assert waiting.take(at[b"c"], QUEUE) is None
-    assert (waiting.count, waiting.octets, waiting.first().body) == (2, 2, b"b")
+    assert (waiting.count, waiting.byte_count, waiting.first().body) == (2, 2, b"b")
     for one in out:
         waiting.push_back(one, NONE)
     assert [peeked.message.body for peeked in waiting.peek(0, 3)] == [b"a", b"b", b"c"]

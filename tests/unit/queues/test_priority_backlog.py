@@ -50,13 +50,13 @@ def test_messages_of_every_priority_expire() -> None:
     bodies = {ready.pop_expired(10, NONE).body for _ in range(2)}
     assert bodies == {b"0", b"3"}
     assert ready.pop_expired(10, NONE) is None
-    assert (ready.count, ready.octets, ready.deadline(NONE)) == (1, 4, NONE)
+    assert (ready.count, ready.byte_count, ready.deadline(NONE)) == (1, 4, NONE)
 
 
 def test_purging_empties_every_priority() -> None:
     ready = waiting(("a", 0), ("b", 3))
     ready.clear()
-    assert (ready.count, ready.octets) == (0, 0)
+    assert (ready.count, ready.byte_count) == (0, 0)
     ready.push(sent("c", priority=1))
     assert popped(ready) == [b"c"]
 
@@ -93,7 +93,7 @@ def test_a_priority_backlog_behaves_as_a_stable_sort(steps: list[str | int]) -> 
         elif step == "pop_message" and naive and ready.is_fresh():
             assert ready.pop_message() is naive.pop(0)[1]
         assert ready.count == len(naive)
-        assert ready.octets == sum(message.body_size for _, message in naive)
+        assert ready.byte_count == sum(message.body_size for _, message in naive)
     naive.sort(key=lambda entry: entry[0])
     assert popped(ready) == [message.body for _, message in naive]
 

@@ -10,18 +10,18 @@ from warren.queues.queue import ACCEPTED, REFUSED
 
 BODY = b"the new one"
 LIMITS = st.one_of(st.none(), st.integers(0, 4))
-OCTETS = st.one_of(st.none(), st.integers(0, 30))
+BYTES = st.one_of(st.none(), st.integers(0, 30))
 TTLS = st.sampled_from([None, 0, 5000])
 
 
-@given(st.data(), LIMITS, OCTETS, st.sampled_from(Overflow), TTLS)
+@given(st.data(), LIMITS, BYTES, st.sampled_from(Overflow), TTLS)
 @settings(max_examples=400, deadline=None)
 def test_a_forecast_equals_what_happens(
-    data: st.DataObject, length: int | None, octets: int | None, overflow: Overflow, ttl: int | None
+    data: st.DataObject, length: int | None, byte_count: int | None, overflow: Overflow, ttl: int | None
 ) -> None:
     host = Host(now=1000)
     waiting = data.draw(st.lists(st.sampled_from(["a", "bb", "cccc"]), max_size=5))
-    limits = {"length_max": length, "length_bytes_max": octets, "message_ttl_ms": ttl}
+    limits = {"length_max": length, "length_bytes_max": byte_count, "message_ttl_ms": ttl}
     queue = filled(host, *waiting, dead=True, overflow=overflow, **limits)
     reader = Reader()
     if data.draw(st.booleans()):

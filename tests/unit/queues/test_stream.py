@@ -51,7 +51,7 @@ class StreamHarness:
 
     def open(self, settings: QueueSettings = SETTINGS) -> None:
         """Open the stream, as at a start."""
-        files = StreamLogDependencies(disk=self.disk, random_octets=self.chance.randbytes, report=print)
+        files = StreamLogDependencies(disk=self.disk, random_bytes=self.chance.randbytes, report=print)
         self.store = open_streams(files, IdlePort(), lambda number: number == 7).store
         self.queue = StreamQueue("s", "/", self.host, settings)
         self.queue.attach_store(self.store, 7)
@@ -273,7 +273,7 @@ def test_max_length_removes_the_oldest_segments_and_readers_continue_behind_them
     harness.write()
     first = harness.queue.log.first
     assert 0 < first < 90
-    assert harness.queue.ready_octets <= 26_000
+    assert harness.queue.ready_bytes <= 26_000
     harness.settle(parked, 1)
     assert offsets(parked) == [first]
     assert offsets(harness.consume()) == list(range(first, 100))

@@ -20,7 +20,7 @@ def log() -> StreamLog:
     """Three chunks of two messages, published in the 97th, 98th and 99th hour."""
     disk = SimulatedDisk(random.Random(1))
     log = StreamLog(
-        1, StreamLogDependencies(disk=disk, random_octets=random.Random(2).randbytes, report=print), []
+        1, StreamLogDependencies(disk=disk, random_bytes=random.Random(2).randbytes, report=print), []
     )
     for hour in (97, 98, 99):
         for body in (b"one", b"two"):
@@ -60,7 +60,7 @@ def test_without_a_start_only_new_messages_are_delivered(log: StreamLog) -> None
 def test_an_empty_stream_begins_at_its_end() -> None:
     disk = SimulatedDisk(random.Random(1))
     log = StreamLog(
-        1, StreamLogDependencies(disk=disk, random_octets=random.Random(2).randbytes, report=print), []
+        1, StreamLogDependencies(disk=disk, random_bytes=random.Random(2).randbytes, report=print), []
     )
     for start in ("first", "last", "next", "1h", Timestamp(0)):
         assert StreamReadOptions({"x-stream-offset": start}).offset(log, NOW) == 0

@@ -51,7 +51,7 @@ class Node:
         self.queue = self.queue_of(NUMBER)
 
     def opened(self) -> Stores:
-        world = RecoveryDependencies(random_octets=bytes, has_queue=lambda _: True, progress=lambda *_: None)
+        world = RecoveryDependencies(random_bytes=bytes, has_queue=lambda _: True, progress=lambda *_: None)
         self.recovered: RecoveredStore = open_store(self.disk, self.port, world)
         erased = open_erased(SimulatedDisk(self.chance), self.port, bytes)
         stores = Stores(self.recovered.store, erased)
@@ -95,8 +95,8 @@ class Node:
         if not is_damaged:
             self.disk.unreadable = {name: range(at, at + 1)}
             return
-        for octets in (file.current, file.synced):
-            octets[at] ^= 1
+        for data in (file.current, file.synced):
+            data[at] ^= 1
 
 
 def handed_out(*bodies: bytes, **settings: object) -> tuple[Node, list[Delivery]]:
@@ -119,7 +119,7 @@ def test_unacknowledged_messages_beyond_the_memory_limit_have_no_body() -> None:
     node.queue.add_consumer(reader)
     assert reader.bodies == BODIES
     assert [is_light(one) for one in reader.unsettled] == [False] * 2 + [True] * 8
-    assert (node.queue.unacked_count, node.queue.unacked_octets) == (10, 400)
+    assert (node.queue.unacked_count, node.queue.unacked_bytes) == (10, 400)
     light = reader.unsettled[-1].message
     assert (light.body, light.routing_key, light.priority, light.is_persistent) == (b"", "q", 3, True)
     assert light.properties().correlation_id == "c"
@@ -155,7 +155,7 @@ def test_messages_acknowledged_before_they_are_written_do_not_count() -> None:
     node.stores.maintain()
     assert not node.stores.paging
     assert [is_light(one) for one in reader.unsettled[6:]] == [True] * 4
-    assert node.queue.unacked_octets == 160
+    assert node.queue.unacked_bytes == 160
 
 
 def test_a_message_of_basic_get_has_its_body_until_it_is_sent() -> None:
@@ -190,14 +190,14 @@ def test_requeued_messages_are_redelivered_complete_and_in_order(settings: dict[
     for delivery in reversed(deliveries):
         node.queue.requeue(delivery)
     node.publish(b"later")
-    assert (node.queue.message_count, node.queue.ready_octets) == (11, 405)
+    assert (node.queue.message_count, node.queue.ready_bytes) == (11, 405)
     reader = Reader()
     node.queue.add_consumer(reader)
     assert reader.got == [*((body, True) for body in BODIES), (b"later", False)]
     assert sum(map(is_light, reader.unsettled)) == 8
     for delivery in reader.unsettled:
         node.queue.acknowledge(delivery)
-    assert (node.queue.ready_octets, node.queue.unacked_octets) == (0, 0)
+    assert (node.queue.ready_bytes, node.queue.unacked_bytes) == (0, 0)
     assert node.restarted().is_empty
 
 
@@ -271,7 +271,7 @@ def test_dead_letters_have_their_bodies() -> None:
         (BODIES[8], "delivery_limit"),
         (BODIES[2], "maxlen"),
     ]
-    assert node.queue.ready_octets == 380
+    assert node.queue.ready_bytes == 380
     for delivery in deliveries[:2] + deliveries[5:8]:
         node.queue.acknowledge(delivery)
     assert drained(node.restarted()) == [*BODIES[3:5], bytes(300)]
@@ -291,7 +291,7 @@ def test_a_requeued_message_that_expires_is_dead_lettered_with_its_body() -> Non
     for now, count in ((50, 4), (100, 0)):
         node.host.now = now
         node.queue.expire()
-        assert (node.queue.message_count, node.queue.ready_octets) == (count, count * 40)
+        assert (node.queue.message_count, node.queue.ready_bytes) == (count, count * 40)
     assert node.host.dead == [(body, "expired") for body in (BODIES[4], *BODIES[:4])]
     assert node.restarted().is_empty
 
@@ -308,7 +308,7 @@ def test_purging_and_deleting_read_no_bodies() -> None:
     node.queue.requeue(deliveries[8])
     node.queue.acknowledge(deliveries[9])
     assert node.disk.read_count == reads
-    assert (node.queue.ready_octets, node.queue.unacked_octets) == (0, 0)
+    assert (node.queue.ready_bytes, node.queue.unacked_bytes) == (0, 0)
 
 
 def drop(node: Node) -> None:
@@ -340,7 +340,7 @@ def test_an_unreadable_requeued_message_stays_in_the_queue(
     node.fail(BODIES[4], is_damaged)
     with pytest.raises(ConnectionForced, match="cannot be read"):
         ask(node)
-    assert (node.queue.message_count, node.queue.ready_octets) == (6, 240)
+    assert (node.queue.message_count, node.queue.ready_bytes) == (6, 240)
     assert {type(error) for error in node.port.reported} == {StoreFileError if is_damaged else OSError}
     assert node.host.dead == []
     for delivery in deliveries[:4]:

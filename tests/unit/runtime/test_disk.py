@@ -125,7 +125,7 @@ def test_syncing_a_new_file_syncs_its_directory(tmp_path: Path, monkeypatch: pyt
 
 def test_a_partial_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = os.pwrite
-    monkeypatch.setattr("warren.runtime.disk.os.pwrite", lambda file, octets, at: whole(file, octets[:3], at))
+    monkeypatch.setattr("warren.runtime.disk.os.pwrite", lambda file, data, at: whole(file, data[:3], at))
     assert after(tmp_path, [CreateFile("a", 4), WriteFile("a", 1, [b"abcd", b"efgh"])]) == [None]
     assert (tmp_path / "a").read_bytes() == b"\0abcdefgh"
 

@@ -56,15 +56,15 @@ class Heard:
     frames: int = 0
 
 
-def parse(octets: bytes) -> list[Heard]:
+def parse(data: bytes) -> list[Heard]:
     """The methods in what a broker sent, which must be whole frames."""
     found: list[Heard] = []
     at = 0
-    while at < len(octets):
-        kind, channel, size = struct.unpack_from(">BHI", octets, at)
-        payload = octets[at + 7 : at + 7 + size]
+    while at < len(data):
+        kind, channel, size = struct.unpack_from(">BHI", data, at)
+        payload = data[at + 7 : at + 7 + size]
         assert len(payload) == size
-        assert octets[at + 7 + size] == 0xCE
+        assert data[at + 7 + size] == 0xCE
         at += size + 8
         assert size + 8 <= FRAME_SIZE_MAX or kind == 1
         if kind == 1:
@@ -173,7 +173,7 @@ class Broker:
             self.proposals.apply(command)
         handshake = HandshakeSettings(server_properties={})
         world = ServerDependencies(
-            random_octets=bytes,
+            random_bytes=bytes,
             later=self.turns.append,
             report=self.reports.append,
             log=lambda category, level, text, _: self.told.append((category, level, text)),
@@ -183,7 +183,7 @@ class Broker:
         # Actions to be called later: milliseconds, and the action.
         self.later: list[tuple[int, Callable[[], None]]] = []
         domain_world = VhostDependencies(
-            random_octets=bytes,
+            random_bytes=bytes,
             later=self.turns.append,
             after=lambda pause_ms, action: self.later.append((pause_ms, action)),
             now=0,
@@ -239,9 +239,9 @@ class Client:
         self.send(call(start, 0), call(tune, 0), call(methods.ConnectionOpen("/"), 0))
         self.ask(methods.ChannelOpen())
 
-    def send(self, *octets: bytes) -> None:
-        """Say `octets` in one read."""
-        self.connection.receive(b"".join(octets), self.now)
+    def send(self, *data: bytes) -> None:
+        """Say `data` in one read."""
+        self.connection.receive(b"".join(data), self.now)
         while self.connection.has_more:
             self.connection.process_more(self.now)
 

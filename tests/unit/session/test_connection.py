@@ -42,7 +42,7 @@ def test_a_client_opens_publishes_consumes_and_acknowledges() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 64])
-def test_the_same_octets_in_any_pieces_have_the_same_answers(size: int) -> None:
+def test_the_same_bytes_in_any_pieces_have_the_same_answers(size: int) -> None:
     script = b"".join(
         (
             b"AMQP\x00\x00\x09\x01",
@@ -123,10 +123,10 @@ def test_a_close_after_the_cause_of_a_close_is_answered() -> None:
 
 
 def test_a_closing_client_has_thirty_seconds_and_after_a_framing_error_one() -> None:
-    for octets, wait in ((call(methods.BasicGet(), 0), 30_000), (b"\x01" + bytes(7), 1_000)):
+    for data, wait in ((call(methods.BasicGet(), 0), 30_000), (b"\x01" + bytes(7), 1_000)):
         _, client = opened()
         client.now = 5
-        client.send(octets)
+        client.send(data)
         closed_with(client)
         assert client.connection.deadline() == 5 + wait
         client.expire(4 + wait)
@@ -254,10 +254,10 @@ def test_an_unexpected_exception_closes_one_connection_only() -> None:
     broker, client = opened()
     other = broker.client()
 
-    def fail(octets_count: int) -> bytes:
+    def fail(bytes_count: int) -> bytes:
         raise ZeroDivisionError
 
-    broker.server.random_octets = fail
+    broker.server.random_bytes = fail
     client.ask(methods.ChannelOpen(), channel=3)
     client.send(call(methods.BasicConsume(queue="q"), 3))
     close = closed_with(client)
@@ -287,7 +287,7 @@ def test_frames_of_other_channels_and_heartbeats_may_interrupt_a_message() -> No
     client.send(one, publication("q", b"other", channel=2), HEARTBEAT_FRAME, body)
     queue = broker.services.vhost.queues["q"]
     assert [queue.get().message.body for _ in range(2)] == [b"other", b"hello"]
-    assert queue.unacked_octets == 10
+    assert queue.unacked_bytes == 10
 
 
 def test_heartbeats_are_sent_and_missing_ones_close_the_connection() -> None:
@@ -376,8 +376,8 @@ def test_pending_output_is_announced_once() -> None:
 
 def say_in_turns(client: Client, *reads: bytes) -> None:
     """Receive all of `reads` before the first of them is fully processed."""
-    for octets in reads:
-        client.connection.receive(octets, client.now)
+    for data in reads:
+        client.connection.receive(data, client.now)
         assert client.connection.has_more
     while client.connection.has_more:
         client.connection.process_more(client.now)
@@ -404,15 +404,15 @@ def test_no_frame_is_lost_if_a_turn_ends_during_the_handshake() -> None:
 
 def test_turns_preserve_the_order_of_input() -> None:
     broker, client = opened()
-    octets = b"".join(publication("q", b"%d" % number) for number in range(3_000))
-    say_in_turns(client, octets[:70_001], octets[70_001:])
+    data = b"".join(publication("q", b"%d" % number) for number in range(3_000))
+    say_in_turns(client, data[:70_001], data[70_001:])
     queue = broker.services.vhost.queues["q"]
     assert [int(queue.get().message.body) for _ in range(3_000)] == list(range(3_000))
 
 
-def turns_for(client: Client, octets: bytes) -> int:
-    """How many turns it takes to obey `octets`, which came in one read."""
-    client.connection.receive(octets, client.now)
+def turns_for(client: Client, data: bytes) -> int:
+    """How many turns it takes to obey `data`, which came in one read."""
+    client.connection.receive(data, client.now)
     turns = 1
     while client.connection.has_more:
         client.connection.process_more(client.now)
@@ -443,9 +443,9 @@ def test_messages_dropped_from_a_full_queue_count_as_work_of_the_turn() -> None:
 
 def test_a_turn_of_the_only_client_may_do_more_work() -> None:
     _, client = opened()
-    octets = publication("q", b"x") * (limits.WORK_SOLE_CLIENT_MAX // 5)
-    assert turns_for(client, octets) >= 2
-    client.connection.receive(octets, client.now, limits.WORK_SOLE_CLIENT_MAX)
+    data = publication("q", b"x") * (limits.WORK_SOLE_CLIENT_MAX // 5)
+    assert turns_for(client, data) >= 2
+    client.connection.receive(data, client.now, limits.WORK_SOLE_CLIENT_MAX)
     assert not client.connection.has_more
 
 

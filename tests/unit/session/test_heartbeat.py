@@ -10,9 +10,9 @@ def run(
     seen: list[tuple[int, HeartbeatAction]] = []
     extra = 0
     while (now := heartbeat.deadline()) is not None and now <= until:
-        octets_in = sum(n for at, n in received.items() if at <= now)
-        octets_out = sum(n for at, n in sent.items() if at <= now) + extra
-        pulse = heartbeat.due(now, octets_in, octets_out)
+        bytes_in = sum(n for at, n in received.items() if at <= now)
+        bytes_out = sum(n for at, n in sent.items() if at <= now) + extra
+        pulse = heartbeat.due(now, bytes_in, bytes_out)
         if pulse is not HeartbeatAction.NONE:
             seen.append((now, pulse))
         if pulse is HeartbeatAction.SEND:
@@ -37,7 +37,7 @@ def test_a_peer_is_dead_between_two_and_three_intervals_after_its_last_byte() ->
         assert 4000 <= at - last <= 6000
 
 
-def test_any_octet_keeps_a_peer_alive() -> None:
+def test_any_byte_keeps_a_peer_alive() -> None:
     seen = run(Heartbeat(1, 0), 30_000, dict.fromkeys(range(0, 30_000, 900), 1), {})
     assert HeartbeatAction.DEAD not in [pulse for _, pulse in seen]
 

@@ -40,11 +40,11 @@ def closed_with(client: Client) -> tuple[str, int, str]:
 
 
 @pytest.mark.parametrize("size", [1, 5, 20, 1000])
-def test_a_message_is_the_same_however_its_octets_came(size: int) -> None:
-    octets = publication("q", b"hello world", headers={"a": 1}, delivery_mode=2, priority=4)
+def test_a_message_is_the_same_however_its_bytes_came(size: int) -> None:
+    data = publication("q", b"hello world", headers={"a": 1}, delivery_mode=2, priority=4)
     broker, client = opened()
-    for at in range(0, len(octets), size):
-        client.send(octets[at : at + size])
+    for at in range(0, len(data), size):
+        client.send(data[at : at + size])
     message = kept(broker)
     whole = Message.compose(
         b"\x00\x01q",
@@ -87,8 +87,8 @@ def test_a_body_may_come_in_many_frames_some_of_them_empty() -> None:
         broker, client = opened()
         client.send(PUBLISH, header(5), *(frame(3, 1, piece) for piece in pieces))
         assert kept(broker).body == b"hello"
-        for octets in (PUBLISH, header(5), *(frame(3, 1, piece) for piece in pieces)):
-            client.send(octets)
+        for data in (PUBLISH, header(5), *(frame(3, 1, piece) for piece in pieces)):
+            client.send(data)
         assert kept(broker).body == b"hello"
 
 
@@ -256,7 +256,7 @@ def test_in_a_transaction_each_key_of_cc_and_bcc_requires_permission() -> None:
 # --- routes -------------------------------------------------------------------------------------
 
 
-def test_messages_to_one_address_share_its_octets_however_they_are_mixed() -> None:
+def test_messages_to_one_address_share_its_bytes_however_they_are_mixed() -> None:
     broker, client = opened()
     other = broker.client()
     client.ask(methods.QueueBind(queue="q", exchange="amq.fanout"))

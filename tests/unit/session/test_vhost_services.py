@@ -89,7 +89,7 @@ class Quiet(StorePort):
 
 
 def opened(disk: SimulatedDisk) -> RecoveredStore:
-    world = RecoveryDependencies(random_octets=bytes, has_queue=lambda _: True, progress=lambda *_: None)
+    world = RecoveryDependencies(random_bytes=bytes, has_queue=lambda _: True, progress=lambda *_: None)
     return open_store(disk, Quiet(), world)
 
 
@@ -119,7 +119,7 @@ def test_recovered_messages_of_a_deleted_queue_are_released() -> None:
     recovered = opened(disk)
     store = recovered.store
     world = VhostDependencies(
-        random_octets=bytes, later=lambda _: None, after=lambda *_: None, now=0, node_name="n"
+        random_bytes=bytes, later=lambda _: None, after=lambda *_: None, now=0, node_name="n"
     )
     services = VhostServices.open("/", metadata, local, world)
     services.vhost.attach_store(Stores(store, open_erased(SimulatedDisk(chance), Quiet(), bytes)))

@@ -114,7 +114,7 @@ def test_an_invalid_column_is_refused_before_its_rows_are_read(schema: pa.Schema
         rows.begin(schema.serialize().to_pybytes())
 
 
-def test_octets_that_arrow_does_not_read_are_refused() -> None:
+def test_bytes_that_arrow_does_not_read_are_refused() -> None:
     rows = RowDecoder(pa, "", "user", may_impersonate=False)
     with pytest.raises(RowRefused, match="the schema cannot be read"):
         rows.begin(b"\xff\xff\xff\xff\x08\0\0\0abcdefgh")
@@ -122,12 +122,12 @@ def test_octets_that_arrow_does_not_read_are_refused() -> None:
         list(rows.take(b""))
     table = pa.table({"body": [b"12", b"345"]})
     rows.begin(table.schema.serialize().to_pybytes())
-    octets = bytearray(table.to_batches()[0].serialize().to_pybytes())
+    data = bytearray(table.to_batches()[0].serialize().to_pybytes())
     # The end of the last body lies outside the body data.
-    at = octets.rindex((5).to_bytes(4, "little"))
-    octets[at : at + 4] = (1 << 20).to_bytes(4, "little")
+    at = data.rindex((5).to_bytes(4, "little"))
+    data[at : at + 4] = (1 << 20).to_bytes(4, "little")
     with pytest.raises(RowRefused, match="a batch cannot be read"):
-        list(rows.take(bytes(octets)))
+        list(rows.take(bytes(data)))
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.string()])
@@ -146,7 +146,7 @@ def test_rows_that_differ_only_in_their_bodies_become_one_run(kind: pa.DataType)
 
 
 def test_a_column_name_that_is_not_utf_8_is_refused() -> None:
-    octets = pa.schema([("body", pa.binary()), ("name", pa.string())]).serialize().to_pybytes()
+    data = pa.schema([("body", pa.binary()), ("name", pa.string())]).serialize().to_pybytes()
     rows = RowDecoder(pa, "exchange", "user", may_impersonate=False)
     with pytest.raises(RowRefused, match="the schema cannot be read"):
-        rows.begin(octets.replace(b"name", b"\xffame"))
+        rows.begin(data.replace(b"name", b"\xffame"))

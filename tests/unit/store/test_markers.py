@@ -31,10 +31,10 @@ def written(store: MessageStore, there: SimulatedDisk) -> None:
 
 def last_record(there: SimulatedDisk, store: MessageStore, kind: int) -> int:
     """The offset of the last record of `kind` in the first segment."""
-    octets, seed = bytes(there.files[FIRST].current), store.segments[1].seed
+    data, seed = bytes(there.files[FIRST].current), store.segments[1].seed
     at, found = SEGMENT_HEAD_SIZE, 0
-    while size := is_intact(octets, at, seed):
-        if octets[at + KIND_AT] == kind:
+    while size := is_intact(data, at, seed):
+        if data[at + KIND_AT] == kind:
             found = at
         at += size
     return found
@@ -74,8 +74,8 @@ def test_a_message_published_beside_a_group_does_not_belong_to_it() -> None:
     written(store, there)
     at = last_record(there, store, GROUP)
     # The second group is torn: records before it are complete, those behind it are not recovered.
-    octets = there.files[FIRST]
-    octets.current[at + 60] ^= 1
+    data = there.files[FIRST]
+    data.current[at + 60] ^= 1
     there.forget_synced()
     recovered = opened(there)
     assert not recovered.damage
@@ -119,9 +119,9 @@ def test_a_damaged_group_before_another_batch_counts_as_far_as_it_is_readable() 
     at = last_record(there, store, GROUP)
     store.append(published(b"later"), store.cursor(1, 0), 3)
     written(store, there)
-    octets, seed = bytes(there.files[FIRST].current), store.segments[1].seed
-    first = at + is_intact(octets, at, seed)
-    second = first + is_intact(octets, first, seed)
+    data, seed = bytes(there.files[FIRST].current), store.segments[1].seed
+    first = at + is_intact(data, at, seed)
+    second = first + is_intact(data, first, seed)
     there.flip_bit(FIRST, second + HEAD_SIZE + 3)
     recovered = opened(there)
     assert len(recovered.damage) == 1

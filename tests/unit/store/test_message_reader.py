@@ -48,7 +48,7 @@ class Written:
 
     def __init__(self) -> None:
         self.disk = Counted()
-        world = RecoveryDependencies(random_octets=bytes, has_queue=lambda _: True, progress=lambda *_: None)
+        world = RecoveryDependencies(random_bytes=bytes, has_queue=lambda _: True, progress=lambda *_: None)
         self.store = open_store(self.disk, Port(), world).store
         self.locations: list[int] = []
         self.disk.reads.clear()

@@ -53,7 +53,7 @@ class Publisher:
     def __init__(self) -> None:
         self.disk = SimulatedDisk(random.Random(0))
         self.port = Port()
-        world = RecoveryDependencies(random_octets=bytes, has_queue=lambda _: True, progress=lambda *_: None)
+        world = RecoveryDependencies(random_bytes=bytes, has_queue=lambda _: True, progress=lambda *_: None)
         self.store: MessageStore = open_store(self.disk, self.port, world).store
         self.position = 0
 

@@ -62,21 +62,21 @@ def test_a_message_is_encoded_as_drawn() -> None:
 @pytest.mark.parametrize("content", [b"", b"x", bytes(70_000)])
 def test_a_record_is_decoded_as_it_was_encoded(content: bytes) -> None:
     original = message(content)
-    octets = b"before" + encoded(content) + b"behind"
+    data = b"before" + encoded(content) + b"behind"
     size = message_record_size(original, REFERENCES)
-    assert is_intact(octets, 6, SEED) == size == len(octets) - 12
-    found = decode_message(octets, 6, size)
+    assert is_intact(data, 6, SEED) == size == len(data) - 12
+    found = decode_message(data, 6, size)
     assert (found.address, found.property_list) == (original.address, original.property_list)
     assert (found.content, found.published_at) == (content, original.published_at)
     assert (found.flags, found.priority) == (0xC3, 0xFF)
-    assert reference_count(octets, 6) == 2
-    assert content_size(octets, 6, size) == len(content)
+    assert reference_count(data, 6) == 2
+    assert content_size(data, 6, size) == len(content)
     second = first_reference(6) + 12
-    assert (uint32(octets, second), uint64(octets, second + 4)) == (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
+    assert (uint32(data, second), uint64(data, second + 4)) == (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
 
 
 @pytest.mark.parametrize("content", [b"body", bytes(5_000)])
-def test_one_octet_that_changed_is_noticed(content: bytes) -> None:
+def test_one_byte_that_changed_is_noticed(content: bytes) -> None:
     whole = encoded(content)
     for at in range(len(whole)):
         harmed = whole[:at] + bytes((whole[at] ^ 1,)) + whole[at + 1 :]
@@ -99,5 +99,5 @@ print(encoded(bytes({size})).hex())
 
 @pytest.mark.parametrize("body", [b"", b"x", bytes(70_000)])
 def test_a_body_is_decoded_separately(body: bytes) -> None:
-    octets = b"before" + encoded(body + BODY_END) + b"behind"
-    assert decode_body(octets, 6, is_intact(octets, 6, SEED)) == body
+    data = b"before" + encoded(body + BODY_END) + b"behind"
+    assert decode_body(data, 6, is_intact(data, 6, SEED)) == body

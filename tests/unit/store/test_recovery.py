@@ -72,7 +72,7 @@ def published(body: bytes) -> StoredMessage:
 
 def opened(disk: SimulatedDisk, port: Port | None = None, queues: tuple[int, ...] = (1, 2)) -> RecoveredStore:
     world = RecoveryDependencies(
-        random_octets=random.Random(1).randbytes, has_queue=queues.__contains__, progress=lambda *_: None
+        random_bytes=random.Random(1).randbytes, has_queue=queues.__contains__, progress=lambda *_: None
     )
     return open_store(disk, port or Port(), world)
 
@@ -346,8 +346,8 @@ def test_a_segment_without_its_seal_is_damage_when_another_follows() -> None:
     there = disk()
     written(there, b"first")
     opened(there)
-    octets = there.files[FIRST].current
-    there.flip_bit(FIRST, octets.find(b"first") + 10)
+    data = there.files[FIRST].current
+    there.flip_bit(FIRST, data.find(b"first") + 10)
     assert isinstance(opened(there).damage[0], StoreFileError)
 
 
@@ -518,8 +518,8 @@ def test_data_written_behind_the_synced_end_may_be_torn_anywhere() -> None:
 def test_a_truncated_segment_is_reported_with_its_messages_and_queues(left: int, is_zeroed: bool) -> None:
     there = disk()
     batch(there, 10, queue=2)
-    octets = there.files[FIRST].current
-    octets[left:] = bytes(len(octets) - left) if is_zeroed else b""
+    data = there.files[FIRST].current
+    data[left:] = bytes(len(data) - left) if is_zeroed else b""
     recovered = opened(there)
     kept = len(bodies(recovered, 2))
     assert sum(error.messages or 0 for error in recovered.damage) == 10 - kept

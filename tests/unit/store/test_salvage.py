@@ -32,21 +32,21 @@ def test_an_intact_file_is_read_at_once() -> None:
 def test_everything_but_the_unreadable_sector_is_read(bad: range) -> None:
     disk = Disk()
     disk.unreadable[NAME] = bad
-    octets, [hole] = read_around_damage(disk, NAME, SIZE)
+    data, [hole] = read_around_damage(disk, NAME, SIZE)
     at = bad.start // 4096 * 4096
     assert (hole.name, hole.at, hole.reason) == (NAME, at, "4096 bytes cannot be read: EIO")
-    assert octets.count(1) == SIZE - 4096
-    assert 1 not in octets[at : at + 4096]
+    assert data.count(1) == SIZE - 4096
+    assert 1 not in data[at : at + 4096]
     # Neither unwritten space nor a message of zeros.
-    assert 0 not in octets
+    assert 0 not in data
 
 
 def test_adjacent_unreadable_sectors_are_one_hole() -> None:
     disk = Disk()
     disk.unreadable[NAME] = range(50_000, 70_000)
-    octets, [hole] = read_around_damage(disk, NAME, SIZE)
+    data, [hole] = read_around_damage(disk, NAME, SIZE)
     assert (hole.at, hole.reason) == (49_152, "24576 bytes cannot be read: EIO")
-    assert octets.count(1) == SIZE - 24_576
+    assert data.count(1) == SIZE - 24_576
 
 
 def test_a_completely_unreadable_device_is_read_a_bounded_number_of_times() -> None:

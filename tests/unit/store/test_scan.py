@@ -55,7 +55,7 @@ def test_released_messages_are_left_out_and_the_others_found(count: int, share: 
     assert list(found.positions.numbers()) == [place + 5 for place in kept]
     assert list(found.locations.numbers()) == [location_of(place) for place in kept]
     assert found.count == len(kept)
-    assert found.octets == sum(SIZE + place % 2 for place in kept)
+    assert found.byte_count == sum(SIZE + place % 2 for place in kept)
     assert found.expiring == [(place + 5, location_of(place)) for place in kept if place % 7 == 0]
     assert found.end == (5 + count if count else 0)
     for number, segment in holding.items():
@@ -77,4 +77,4 @@ def test_the_position_of_a_lost_message_is_not_assigned_again() -> None:
     scan = scan_of([1, 2, 3])
     scan.runs.append((1, 4))
     found, _ = found_in(scan, segments())
-    assert (found.count, found.octets, found.end) == (0, 0, 4)
+    assert (found.count, found.byte_count, found.end) == (0, 0, 4)

@@ -25,8 +25,8 @@ def test_a_published_body_is_not_accepted_as_a_record(salt: bytes) -> None:
         store.append(published(body), cursor, position)
         store.commit()
         disk.advance()
-    octets = disk.files[FIRST].current
-    disk.flip_bit(FIRST, octets.find(forged) - 1)
+    data = disk.files[FIRST].current
+    disk.flip_bit(FIRST, data.find(forged) - 1)
     disk.forget_synced()
     recovered = opened(disk)
     assert (bodies(recovered), recovered.damage) == ([b"kept"], [])

@@ -55,7 +55,7 @@ def assert_all_there(disk: SimulatedDisk) -> None:
 
 
 def test_a_store_ignores_foreign_files(disk: SimulatedDisk) -> None:
-    world = RecoveryDependencies(random_octets=bytes, has_queue=lambda _: False, progress=lambda _, __: None)
+    world = RecoveryDependencies(random_bytes=bytes, has_queue=lambda _: False, progress=lambda _, __: None)
     for _ in range(2):
         assert open_store(disk, StorePort(), world).damage == []
     assert survey_store(disk) == {}
@@ -69,7 +69,7 @@ def test_a_store_that_is_erased_ignores_foreign_files(disk: SimulatedDisk) -> No
 
 
 def test_streams_ignore_foreign_files(disk: SimulatedDisk) -> None:
-    files = StreamLogDependencies(disk=disk, random_octets=bytes, report=print)
+    files = StreamLogDependencies(disk=disk, random_bytes=bytes, report=print)
     for _ in range(2):
         assert open_streams(files, StorePort(), lambda _: False).damage == []
     assert survey_streams(disk) == {}

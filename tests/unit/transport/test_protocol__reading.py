@@ -79,13 +79,13 @@ class Read:
         client.output_listener.output_ready = self.protocol.output_ready  # type: ignore[method-assign]
         client.output_listener.output_full = self.protocol.output_full  # type: ignore[method-assign]
 
-    def say(self, octets: bytes) -> None:
+    def say(self, data: bytes) -> None:
         """Receive the data, in as many reads as it needs."""
-        while octets:
+        while data:
             buffer = self.protocol.get_buffer(0)
-            size = min(len(buffer), len(octets))
-            buffer[:size] = octets[:size]
-            octets = octets[size:]
+            size = min(len(buffer), len(data))
+            buffer[:size] = data[:size]
+            data = data[size:]
             self.protocol.buffer_updated(size)
 
     async def settle(self) -> None:
@@ -147,12 +147,12 @@ def test_reading_of_a_stream_client_resumes(
         if output == "it does not read":
             read.protocol.pause_writing()
         end = reason(node)
-        octets = published(1, 2, 3, 4)
+        data = published(1, 2, 3, 4)
         if reason is answer:
-            octets = commands.Create("t", {}).encode(1)
+            data = commands.Create("t", {}).encode(1)
         if held == "a frame behind":
-            octets += published(5)
-        read.say(octets)
+            data += published(5)
+        read.say(data)
         await read.settle()
         assert not read.socket.is_read
         end()

@@ -60,8 +60,8 @@ class Scene:
         self.protocol = AmqpProtocol(entry, loop_context, send_timeout_ms=send_timeout_ms)
         self.protocol.connection_made(self.socket)
 
-    def say(self, octets: bytes) -> None:
-        self.client.connection.outbox.raw(octets)
+    def say(self, data: bytes) -> None:
+        self.client.connection.outbox.raw(data)
         self.protocol.flush()
 
     def until(self, end: int, each: Callable[[int], None] = lambda now: None) -> int | None:
@@ -95,7 +95,7 @@ def test_a_client_that_accepts_no_output_is_dropped_after_the_timeout() -> None:
     scene(work)
 
 
-def test_one_that_takes_an_octet_within_the_timeout_stays_however_much_is_added() -> None:
+def test_one_that_takes_a_byte_within_the_timeout_stays_however_much_is_added() -> None:
     def work() -> None:
         slow = Scene(TIMEOUT_MS)
         slow.say(b"x" * 100)

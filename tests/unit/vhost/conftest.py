@@ -76,12 +76,12 @@ class LiveVhost:
             router=Router("v"),
             queues={},
             make_queue=CountingQueue,
-            random_octets=lambda size: b"\xff" * size,
+            random_bytes=lambda size: b"\xff" * size,
             later=self.turns.append,
         )
         self.topology: LiveTopology[CountingQueue] = LiveTopology(self.metadata, "v", parts)
         assert list(self.topology.recover(lambda record, queue: None)) == [None]
-        self.queue_service = QueueService(self.metadata, self.local, self.topology, parts.random_octets)
+        self.queue_service = QueueService(self.metadata, self.local, self.topology, parts.random_bytes)
         self.exchange_service = ExchangeService(self.metadata, self.local, self.topology)
 
     @property

@@ -38,7 +38,7 @@ class Broker:
     def __init__(self, disk: SimulatedDisk, **settings: object) -> None:
         chance = random.Random(1)
         world = RecoveryDependencies(
-            random_octets=chance.randbytes, has_queue=lambda _: True, progress=lambda *_: None
+            random_bytes=chance.randbytes, has_queue=lambda _: True, progress=lambda *_: None
         )
         self.disk = disk
         recovered = open_store(disk, Port(), world)
@@ -75,10 +75,10 @@ def chunk(first: int, *bodies: bytes, exchange: str = "amq.fanout") -> Chunk:
     properties = BasicProperties(delivery_mode=2)
     for body in bodies:
         builder.add(Message.compose(encode_address(exchange, ""), properties, body + BODY_END, now=0))
-    octets = builder.encode(1, 2, 0)
-    head = read_head(octets, 0, 1, 2)
+    data = builder.encode(1, 2, 0)
+    head = read_head(data, 0, 1, 2)
     assert head is not None
-    return Chunk(octets, 0, head)
+    return Chunk(data, 0, head)
 
 
 def test_a_slice_is_published_and_its_rows_are_counted() -> None:

@@ -28,7 +28,7 @@ def test_dead_letters_are_counted_by_cause_with_times_and_keys() -> None:
     ):
         found.add(message, at)
     cause = found.causes[FirstDeath("a", "rejected", "")]
-    assert (cause.count, cause.oldest, cause.newest, cause.octets) == (2, 3, 7, 4)
+    assert (cause.count, cause.oldest, cause.newest, cause.byte_count) == (2, 3, 7, 4)
     assert (cause.routing_keys, cause.place) == (["k", "other"], 0)
     assert (found.count, found.non_dead_letter_count) == (3, 1)
 

@@ -72,7 +72,7 @@ class LeaseHarness:
     def grant(self, id: str = "1", key: str = "k", **wanted: int) -> list[LeaseRecord | Exception | None]:
         lease_request = LeaseRequest(
             id=id, user="u", key=key, messages=wanted.get("messages", 10_000),
-            octets=wanted.get("octets", 1 << 30), ttl_ms=wanted.get("ttl_ms", 500),
+            byte_count=wanted.get("octets", 1 << 30), ttl_ms=wanted.get("ttl_ms", 500),
         )  # fmt: skip
         granted: list[LeaseRecord | Exception | None] = []
 
@@ -117,7 +117,7 @@ def test_leased_messages_are_unavailable_until_the_lease_is_acknowledged(harness
     harness.publish(5)
     lease = harness.granted(messages=3)
     assert bodies(harness, lease) == ["0", "1", "2"]
-    assert (lease.places, lease.messages, lease.octets) == ((0, 3), 3, 3)
+    assert (lease.places, lease.messages, lease.byte_count) == ((0, 3), 3, 3)
     assert (harness.queue.message_count, harness.queue.unacked_count) == (2, 3)
     harness.end(lease, LeaseState.SETTLED)
     assert (harness.queue.message_count, harness.queue.unacked_count) == (2, 0)

@@ -51,7 +51,7 @@ def remade(live: LiveVhost) -> LiveTopology[CountingQueue]:
         router=Router("v"),
         queues={},
         make_queue=CountingQueue,
-        random_octets=bytes,
+        random_bytes=bytes,
         later=live.turns.append,
     )
     return LiveTopology(live.metadata, "v", parts)

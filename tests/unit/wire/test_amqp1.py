@@ -38,23 +38,23 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_a_value_is_decoded_as_it_was_encoded(value):
-    octets = amqp1.encode(value)
-    assert amqp1.decode(octets, 0, len(octets)) == (value, len(octets))
+    data = amqp1.encode(value)
+    assert amqp1.decode(data, 0, len(data)) == (value, len(data))
 
 
 @given(st.binary(max_size=100))
-def test_any_octets_are_sections_or_an_error(octets):
+def test_any_bytes_are_sections_or_an_error(data):
     try:
-        found = amqp1.sections(octets)
+        found = amqp1.sections(data)
         for section in found:
-            amqp1.decode(octets, section.value_at, section.end)
+            amqp1.decode(data, section.value_at, section.end)
     except Amqp1Error:
         return
-    assert [found[0].begin, found[-1].end] == [0, len(octets)]
+    assert [found[0].begin, found[-1].end] == [0, len(data)]
 
 
 @pytest.mark.parametrize(
-    ("octets", "value"),
+    ("data", "value"),
     [
         (b"\x43", ("uint", 0)),
         (b"\x52\x07", ("uint", 7)),
@@ -66,28 +66,28 @@ def test_any_octets_are_sections_or_an_error(octets):
         (b"\xa1\x02hi", ("utf8", "hi")),
     ],
 )
-def test_short_encodings_are_written_and_read(octets, value):
-    assert amqp1.encode(value) == octets
-    assert amqp1.decode(octets, 0, len(octets)) == (value, len(octets))
+def test_short_encodings_are_written_and_read(data, value):
+    assert amqp1.encode(value) == data
+    assert amqp1.decode(data, 0, len(data)) == (value, len(data))
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "data",
     [b"\x74abcd", b"\x73\0\0\0A", b"\xe0\x03\x01\x50\x07", b"\x00\x53\x01\xa1\x01x"],
     ids=["decimal", "character", "array", "described"],
 )
-def test_a_value_without_a_simple_type_is_kept_encoded(octets):
-    value, end = amqp1.decode(octets, 0, len(octets))
-    assert (value, end) == ((amqp1.OPAQUE, octets), len(octets))
-    assert amqp1.encode(value) == octets
+def test_a_value_without_a_simple_type_is_kept_encoded(data):
+    value, end = amqp1.decode(data, 0, len(data))
+    assert (value, end) == ((amqp1.OPAQUE, data), len(data))
+    assert amqp1.encode(value) == data
 
 
 def test_nesting_is_bounded():
-    octets = b"\x45"
+    data = b"\x45"
     for _ in range(TABLE_DEPTH_MAX + 2):
-        octets = bytes((0xD0,)) + (len(octets) + 4).to_bytes(4, "big") + b"\0\0\0\1" + octets
+        data = bytes((0xD0,)) + (len(data) + 4).to_bytes(4, "big") + b"\0\0\0\1" + data
     with pytest.raises(Amqp1Error, match="nested"):
-        amqp1.decode(octets, 0, len(octets))
+        amqp1.decode(data, 0, len(data))
     described = b"\x00" * 10_000 + b"\x40"
     with pytest.raises(Amqp1Error, match="nested"):
         amqp1.decode(described, 0, len(described))
@@ -111,13 +111,13 @@ def test_sections_must_be_in_order(codes):
 
 
 def test_a_body_may_be_several_data_sections():
-    octets = amqp1.encode_section(amqp1.DATA, ("binary", b"x")) * 2
-    assert [section.code for section in amqp1.sections(octets)] == [amqp1.DATA, amqp1.DATA]
+    data = amqp1.encode_section(amqp1.DATA, ("binary", b"x")) * 2
+    assert [section.code for section in amqp1.sections(data)] == [amqp1.DATA, amqp1.DATA]
 
 
 @pytest.mark.parametrize("size", [0, 255, 256, 70_000])
-def test_the_head_of_a_data_section_says_how_many_octets_follow(size):
-    octets = amqp1.data_head(size) + bytes(size)
-    [section] = amqp1.sections(octets)
-    begin, end = amqp1.data_of(octets, section)
+def test_the_head_of_a_data_section_says_how_many_bytes_follow(size):
+    data = amqp1.data_head(size) + bytes(size)
+    [section] = amqp1.sections(data)
+    begin, end = amqp1.data_of(data, section)
     assert end - begin == size

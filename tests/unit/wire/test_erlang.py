@@ -2,16 +2,16 @@
 
 import pytest
 
-from warren.wire.erlang import frame_octets, octets_written, pair_printed
+from warren.wire.erlang import bytes_written, frame_bytes, pair_printed
 
 
-def test_written_octets_are_numbers() -> None:
-    assert octets_written(b"\x00EXTRA") == "<<0,69,88,84,82,65>>"
-    assert octets_written(b"") == "<<>>"
+def test_written_bytes_are_numbers() -> None:
+    assert bytes_written(b"\x00EXTRA") == "<<0,69,88,84,82,65>>"
+    assert bytes_written(b"") == "<<>>"
 
 
 @pytest.mark.parametrize(
-    ("octets", "text"),
+    ("data", "text"),
     [
         (b"", "type 1, all octets = <<>>"),
         (b"abc", 'type 1, all octets = <<"abc">>'),
@@ -32,13 +32,13 @@ def test_written_octets_are_numbers() -> None:
         ),
     ],
 )
-def test_printed_octets_are_text_where_they_can_be_and_broken_into_lines(octets: bytes, text: str) -> None:
-    assert frame_octets(1, octets) == text
+def test_printed_bytes_are_text_where_they_can_be_and_broken_into_lines(data: bytes, text: str) -> None:
+    assert frame_bytes(1, data) == text
 
 
 def test_no_more_is_printed_than_a_reply_text_holds() -> None:
-    assert len(octets_written(bytes(10_000_000))) < 2_000
-    assert len(frame_octets(1, bytes(10_000_000))) < 2_000
+    assert len(bytes_written(bytes(10_000_000))) < 2_000
+    assert len(frame_bytes(1, bytes(10_000_000))) < 2_000
 
 
 def test_a_pair_is_broken_where_it_does_not_fit() -> None:

@@ -36,12 +36,12 @@ FRAMES: list[Frame] = [(1, 0, b"method"), (8, 0, b""), (2, 65_535, b"\xce" * 3),
 
 
 def test_every_split_in_two_gives_the_same_frames() -> None:
-    octets = encoded(*FRAMES)
-    for at in range(len(octets) + 1):
-        assert read(FrameReader(), octets[:at], octets[at:]) == FRAMES
+    data = encoded(*FRAMES)
+    for at in range(len(data) + 1):
+        assert read(FrameReader(), data[:at], data[at:]) == FRAMES
 
 
-def test_one_octet_at_a_time_gives_the_same_frames() -> None:
+def test_one_byte_at_a_time_gives_the_same_frames() -> None:
     assert read(FrameReader(), *(bytes((octet,)) for octet in encoded(*FRAMES))) == FRAMES
 
 
@@ -50,21 +50,21 @@ def test_one_octet_at_a_time_gives_the_same_frames() -> None:
     st.lists(st.integers(0, 300), max_size=12),
 )
 def test_any_cuts_give_the_same_frames(frames: list[Frame], cuts: list[int]) -> None:
-    octets = encoded(*frames)
-    places = [0, *sorted(min(cut, len(octets)) for cut in cuts), len(octets)]
-    pieces = [octets[a:b] for a, b in pairwise(places)]
+    data = encoded(*frames)
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    pieces = [data[a:b] for a, b in pairwise(places)]
     assert read(FrameReader(), *pieces) == frames
 
 
-def test_octets_that_come_one_at_a_time_cost_no_more_than_their_number() -> None:
+def test_bytes_that_come_one_at_a_time_cost_no_more_than_their_number() -> None:
     def seconds(size: int) -> float:
         reader = FrameReader()
         reader.frame_size_max = 10**6
-        octets = encoded((3, 1, bytes(size)))
+        data = encoded((3, 1, bytes(size)))
         best = 10.0
         for _ in range(3):
             began = time.process_time()
-            assert len(read(reader, *(octets[at : at + 1] for at in range(len(octets))))) == 1
+            assert len(read(reader, *(data[at : at + 1] for at in range(len(data))))) == 1
             best = min(best, time.process_time() - began)
         return best
 
@@ -90,9 +90,9 @@ def test_a_hostile_size_is_refused_as_soon_as_it_is_read(size: int, cut: int) ->
 
 @pytest.mark.parametrize("cut", [0, 5, 12])
 def test_a_frame_must_end_with_its_marker(cut: int) -> None:
-    octets = encoded((1, 0, b"abcd"))[:-1] + b"\xcd"
+    data = encoded((1, 0, b"abcd"))[:-1] + b"\xcd"
     with pytest.raises(FrameError, match="invalid_frame_end_marker,205"):
-        read(FrameReader(), octets[:cut], octets[cut:])
+        read(FrameReader(), data[:cut], data[cut:])
 
 
 def test_nothing_behind_the_complete_frames_is_read() -> None:

@@ -26,11 +26,11 @@ def test_a_search_has_a_subtree_scope_and_requests_no_attributes() -> None:
 
 
 def test_several_filters_are_alternatives_and_a_matching_rule_is_encoded() -> None:
-    octets = ldap.search(
+    data = ldap.search(
         3, "", [EqualityFilter("a", "1"), EqualityFilter("member", "x", "1.2")], count_max=1, time_s_max=1
     )
-    assert bytes.fromhex("a1 1a a3 06 04 01 61 04 01 31 a9 10 81 03") + b"1.2" in octets
-    assert bytes.fromhex("82 06") + b"member" + bytes.fromhex("83 01 78") in octets
+    assert bytes.fromhex("a1 1a a3 06 04 01 61 04 01 31 a9 10 81 03") + b"1.2" in data
+    assert bytes.fromhex("82 06") + b"member" + bytes.fromhex("83 01 78") in data
 
 
 def test_a_number_that_looks_negative_has_another_octet() -> None:
@@ -39,9 +39,9 @@ def test_a_number_that_looks_negative_has_another_octet() -> None:
 
 
 def test_a_long_value_has_a_long_length() -> None:
-    octets = ldap.bind(1, "n" * 300, "")
-    assert octets[:4] == bytes.fromhex("30 82 01 3c")
-    assert bytes.fromhex("04 82 01 2c") + b"n" * 300 in octets
+    data = ldap.bind(1, "n" * 300, "")
+    assert data[:4] == bytes.fromhex("30 82 01 3c")
+    assert bytes.fromhex("04 82 01 2c") + b"n" * 300 in data
 
 
 def test_start_tls_is_requested_by_its_number() -> None:
@@ -74,7 +74,7 @@ def test_controls_after_an_operation_are_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "data",
     [
         b"",
         bytes.fromhex("02 01"),
@@ -90,15 +90,15 @@ def test_controls_after_an_operation_are_ignored() -> None:
         message("42 00"),
     ],
 )
-def test_a_message_that_is_not_ldap_is_an_error(octets: bytes) -> None:
+def test_a_message_that_is_not_ldap_is_an_error(data: bytes) -> None:
     with pytest.raises(LdapSyntaxError):
-        ldap.decoded(octets)
+        ldap.decoded(data)
 
 
 @given(some.binary(max_size=60))
-def test_no_octets_do_worse_than_that(octets: bytes) -> None:
+def test_no_bytes_do_worse_than_that(data: bytes) -> None:
     try:
-        number, _ = ldap.decoded(octets)
+        number, _ = ldap.decoded(data)
     except LdapSyntaxError:
         return
     assert isinstance(number, int)

@@ -44,8 +44,8 @@ def test_a_truncated_or_overlong_method_cannot_be_decoded(method: Method, tail: 
 
 
 @given(st.sampled_from(sorted(METHODS)), st.binary(max_size=60))
-def test_any_octets_are_a_method_or_a_frame_error(index: int, octets: bytes) -> None:
-    payload = index.to_bytes(4, "big") + octets
+def test_any_bytes_are_a_method_or_a_frame_error(index: int, data: bytes) -> None:
+    payload = index.to_bytes(4, "big") + data
     try:
         method = decode_method(payload)
     except FrameError:
@@ -60,9 +60,9 @@ def test_every_method_is_decoded_as_it_was_encoded(method: type) -> None:
 
 def test_a_declare_is_encoded_as_in_the_specification() -> None:
     declare = QueueDeclare(queue="jobs", durable=True, no_wait=True, arguments={"x-expires": 1})
-    octets = b"\0\x32\0\x0a" + b"\0\0" + b"\x04jobs" + b"\x12" + b"\0\0\0\x13\x09x-expiresl\0\0\0\0\0\0\0\x01"
-    assert declare.encode() == octets
-    assert QueueDeclare.decode(octets) == declare
+    data = b"\0\x32\0\x0a" + b"\0\0" + b"\x04jobs" + b"\x12" + b"\0\0\0\x13\x09x-expiresl\0\0\0\0\0\0\0\x01"
+    assert declare.encode() == data
+    assert QueueDeclare.decode(data) == declare
 
 
 @pytest.mark.parametrize(
@@ -89,13 +89,13 @@ def test_an_unknown_method_is_an_invalid_command() -> None:
         decode_method(b"\0\x32\0\x63")
 
 
-def test_names_in_a_publish_may_be_any_octets() -> None:
+def test_names_in_a_publish_may_be_any_bytes() -> None:
     publish = BasicPublish.decode(b"\0\x3c\0\x28\0\0\x01\xff\x01\xfe\x01")
     assert publish.mandatory
     assert publish.encode() == b"\0\x3c\0\x28\0\0\x01\xff\x01\xfe\x01"
 
 
-def test_a_short_string_holds_255_octets() -> None:
+def test_a_short_string_holds_255_bytes() -> None:
     assert ChannelOpen("x" * 255) == ChannelOpen.decode(ChannelOpen("x" * 255).encode())
     with pytest.raises(AmqpError, match="longer than 255"):
         ChannelOpen("x" * 256).encode()

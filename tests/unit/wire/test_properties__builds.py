@@ -72,7 +72,7 @@ def scanned(module: ModuleType, header: bytes) -> list[int]:
 
 
 # Bytes that are meaningful in a table, more often than at random.
-TABLE_OCTETS = st.lists(
+TABLE_BYTES = st.lists(
     st.one_of(
         st.sampled_from([b"\0\0\0\0", b"\0\0\0\1", b"\0\0\0\5", b"\0\0\0\x0b", b"\1a", b"\2bc", b"\0"]),
         st.sampled_from(b"tbBsuIilLfdDSATFVxz").map(lambda octet: bytes((octet,))),
@@ -82,24 +82,24 @@ TABLE_OCTETS = st.lists(
 ).map(b"".join)
 
 
-@given(octets=TABLE_OCTETS)
-def test_tables_are_decoded_alike(interpreted: Interpreted, octets: bytes) -> None:
-    end = len(octets)
-    ours = outcome(compiled_table.decode_table, octets, 0, end)
-    assert ours == outcome(interpreted.table.decode_table, octets, 0, end)
-    checked = outcome(compiled_table.check_table, octets, 0, end)
-    assert checked == outcome(interpreted.table.check_table, octets, 0, end)
+@given(data=TABLE_BYTES)
+def test_tables_are_decoded_alike(interpreted: Interpreted, data: bytes) -> None:
+    end = len(data)
+    ours = outcome(compiled_table.decode_table, data, 0, end)
+    assert ours == outcome(interpreted.table.decode_table, data, 0, end)
+    checked = outcome(compiled_table.check_table, data, 0, end)
+    assert checked == outcome(interpreted.table.check_table, data, 0, end)
     try:
-        values = compiled_table.decode_table(octets, 0, end)
+        values = compiled_table.decode_table(data, 0, end)
     except AmqpError:
         return
-    again = interpreted.table.decode_table(octets, 0, end)
+    again = interpreted.table.decode_table(data, 0, end)
     assert compiled_table.encode_table(values) == interpreted.table.encode_table(again)
 
 
-@given(flags=st.integers(0, 0xFFFF).map(lambda flags: flags.to_bytes(2, "big")), octets=TABLE_OCTETS)
-def test_headers_are_decoded_alike(interpreted: Interpreted, flags: bytes, octets: bytes) -> None:
-    header = b"\0\x3c" + bytes(10) + flags + octets
+@given(flags=st.integers(0, 0xFFFF).map(lambda flags: flags.to_bytes(2, "big")), data=TABLE_BYTES)
+def test_headers_are_decoded_alike(interpreted: Interpreted, flags: bytes, data: bytes) -> None:
+    header = b"\0\x3c" + bytes(10) + flags + data
     ours, theirs = compiled_properties, interpreted.properties
     assert outcome(scanned, ours, header) == outcome(scanned, theirs, header)
     assert outcome(ours.BasicProperties.decode, header) == outcome(theirs.BasicProperties.decode, header)

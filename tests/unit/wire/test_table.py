@@ -43,7 +43,7 @@ def integers(bits: int, *, signed: bool) -> st.SearchStrategy[int]:
 
 
 TEXTS = st.one_of(
-    st.text(max_size=10), st.binary(max_size=10).map(lambda octets: octets.decode("utf-8", "surrogateescape"))
+    st.text(max_size=10), st.binary(max_size=10).map(lambda data: data.decode("utf-8", "surrogateescape"))
 )
 DECIMALS = st.builds(
     lambda unscaled, scale: Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale)),
@@ -76,8 +76,8 @@ VALUES = st.recursive(
 TABLES = st.dictionaries(TEXTS, VALUES, max_size=5)
 
 
-def decoded(octets: bytes) -> dict:
-    return decode_table(octets, 4, len(octets))
+def decoded(data: bytes) -> dict:
+    return decode_table(data, 4, len(data))
 
 
 def types(value: object) -> object:
@@ -87,11 +87,11 @@ def types(value: object) -> object:
     return [types(inner) for inner in value] if isinstance(value, list) else type(value)
 
 
-@pytest.mark.parametrize(("kind", "octets", "value", "name"), EXAMPLES, ids=lambda example: repr(example))
+@pytest.mark.parametrize(("kind", "data", "value", "name"), EXAMPLES, ids=lambda example: repr(example))
 def test_each_type_is_decoded_and_encoded_as_drawn(
-    kind: bytes, octets: bytes, value: object, name: str
+    kind: bytes, data: bytes, value: object, name: str
 ) -> None:
-    entry = b"\x01k" + kind + octets
+    entry = b"\x01k" + kind + data
     sized = struct.pack(">I", len(entry)) + entry
     assert decoded(sized) == {"k": value}
     assert type(decoded(sized)["k"]) is type(value)
@@ -101,42 +101,42 @@ def test_each_type_is_decoded_and_encoded_as_drawn(
 
 @given(TABLES)
 def test_a_table_is_decoded_with_its_types_as_it_was_encoded(values: dict) -> None:
-    octets = encode_table(values)
-    assert struct.unpack_from(">I", octets)[0] == len(octets) - 4
-    assert decoded(octets) == values
-    assert types(decoded(octets)) == types(values)
-    assert encode_table(decoded(octets)) == octets
-    check_table(octets, 4, len(octets))
+    data = encode_table(values)
+    assert struct.unpack_from(">I", data)[0] == len(data) - 4
+    assert decoded(data) == values
+    assert types(decoded(data)) == types(values)
+    assert encode_table(decoded(data)) == data
+    check_table(data, 4, len(data))
 
 
-def outcome(octets: bytes, start: int, end: int) -> object:
+def outcome(data: bytes, start: int, end: int) -> object:
     """The result of decoding in a comparable form; nothing but a `FrameError` may be raised."""
     try:
-        check_table(octets, start, end)
+        check_table(data, start, end)
     except FrameError as error:
         with pytest.raises(FrameError):
-            decode_table(octets, start, end)
+            decode_table(data, start, end)
         return error.message
-    return repr(decode_table(octets, start, end))
+    return repr(decode_table(data, start, end))
 
 
 @given(st.binary(max_size=80))
-def test_any_octets_are_a_table_or_a_frame_error(octets: bytes) -> None:
-    outcome(octets, 0, len(octets))
+def test_any_bytes_are_a_table_or_a_frame_error(data: bytes) -> None:
+    outcome(data, 0, len(data))
 
 
 @given(TABLES, st.data())
 def test_a_damaged_table_is_a_table_or_a_frame_error(values: dict, data: st.DataObject) -> None:
-    octets = bytearray(encode_table(values))
+    raw = bytearray(encode_table(values))
     for _ in range(data.draw(st.integers(1, 3))):
-        octets[data.draw(st.integers(0, len(octets) - 1))] = data.draw(
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(
             st.sampled_from(b"\x00\x01\x7f\x80\xffSFAxD")
         )
-    outcome(bytes(octets), min(4, len(octets)), len(octets))
+    outcome(bytes(raw), min(4, len(raw)), len(raw))
 
 
 @given(TABLES, st.binary(max_size=9), st.binary(max_size=9), st.integers(0, 9))
-def test_octets_outside_the_bounds_do_not_matter(values: dict, before: bytes, after: bytes, cut: int) -> None:
+def test_bytes_outside_the_bounds_do_not_matter(values: dict, before: bytes, after: bytes, cut: int) -> None:
     inside = encode_table(values)[4:]
     inside = inside[: max(0, len(inside) - cut)]
     whole = before + inside + after
@@ -144,14 +144,14 @@ def test_octets_outside_the_bounds_do_not_matter(values: dict, before: bytes, af
 
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 2), (2, 1), (0, 4), (4, 4)])
-def test_bounds_outside_the_octets_are_refused(start: int, end: int) -> None:
+def test_bounds_outside_the_bytes_are_refused(start: int, end: int) -> None:
     for read in (decode_table, check_table):
         with pytest.raises(FrameError, match="outside its frame"):
             read(b"\x01aV", start, end)
 
 
 @pytest.mark.parametrize(
-    ("octets", "text"),
+    ("data", "text"),
     [
         (b"\x01", "field table cut short"),
         (b"\x01a", "field table cut short"),
@@ -164,17 +164,17 @@ def test_bounds_outside_the_octets_are_refused(start: int, end: int) -> None:
         (b"\x01aA\x00\x00\x00\x01\x00", "unknown field type 0"),
     ],
 )
-def test_the_error_of_a_malformed_table_is_described(octets: bytes, text: str) -> None:
-    assert outcome(octets, 0, len(octets)) == text
+def test_the_error_of_a_malformed_table_is_described(data: bytes, text: str) -> None:
+    assert outcome(data, 0, len(data)) == text
 
 
 def nested(levels: int, kind: bytes) -> bytes:
     """The entries of a table that contains tables, or arrays, `levels` deep including itself."""
-    octets = b""
+    data = b""
     for _ in range(levels - 1):
-        octets = kind + struct.pack(">I", len(octets)) + octets
-        octets = b"\x01k" + octets if kind == b"F" else octets
-    return b"\x01k" + octets if kind == b"A" else octets
+        data = kind + struct.pack(">I", len(data)) + data
+        data = b"\x01k" + data if kind == b"F" else data
+    return b"\x01k" + data if kind == b"A" else data
 
 
 @pytest.mark.parametrize("kind", [b"F", b"A"])
@@ -201,7 +201,7 @@ def test_the_depth_is_bounded(kind: bytes) -> None:
     ],
     ids=["voids", "octets", "tables", "strings", "equal keys", "short keys"],
 )
-def test_memory_is_in_proportion_to_the_octets(entries: bytes) -> None:
+def test_memory_is_in_proportion_to_the_bytes(entries: bytes) -> None:
     tracemalloc.start()
     try:
         decode_table(entries, 0, len(entries))
@@ -216,41 +216,41 @@ def test_memory_is_in_proportion_to_the_octets(entries: bytes) -> None:
 
 
 def test_the_first_of_equal_keys_counts() -> None:
-    octets = b"\x01at\x01\x01aV"
-    assert decode_table(octets, 0, len(octets)) == {"a": True}
+    data = b"\x01at\x01\x01aV"
+    assert decode_table(data, 0, len(data)) == {"a": True}
 
 
 @given(TABLES, st.data())
 def test_selected_entries_equal_those_of_the_whole_table(values: dict, data: st.DataObject) -> None:
     wanted = data.draw(st.sets(st.sampled_from(["none", *values])))
-    octets = encode_table(values)
-    some = decode_some(octets, 4, len(octets), dict.fromkeys(wanted, 1))
-    whole = decoded(octets)
+    raw = encode_table(values)
+    some = decode_some(raw, 4, len(raw), dict.fromkeys(wanted, 1))
+    whole = decoded(raw)
     assert repr(some) == repr({key: value for key, value in whole.items() if key in wanted})
 
 
-def test_bounds_of_some_outside_the_octets_are_refused() -> None:
+def test_bounds_of_some_outside_the_bytes_are_refused() -> None:
     with pytest.raises(FrameError, match="outside its frame"):
         decode_some(b"\x01aV", 0, 4, {})
 
 
 def test_of_selected_entries_the_first_of_equal_keys_counts() -> None:
-    octets = b"\1aB\1" + b"\1aB\2" + b"\1bB\3"
-    assert decode_some(octets, 0, len(octets), {"a": 1}) == {"a": 1}
+    data = b"\1aB\1" + b"\1aB\2" + b"\1bB\3"
+    assert decode_some(data, 0, len(data), {"a": 1}) == {"a": 1}
 
 
 def test_an_entry_that_does_not_count_must_still_be_valid() -> None:
-    octets = b"\x01aV\x01aA\x00\x00\x00\x01z"
-    assert outcome(octets, 0, len(octets)) == "unknown field type 122"
+    data = b"\x01aV\x01aA\x00\x00\x00\x01z"
+    assert outcome(data, 0, len(data)) == "unknown field type 122"
 
 
-def test_any_octet_but_zero_is_true() -> None:
+def test_any_byte_but_zero_is_true() -> None:
     assert decode_table(b"\x01at\x07", 0, 4) == {"a": True}
 
 
-def test_floats_that_are_no_numbers_keep_their_octets() -> None:
-    octets = b"\x01ad" + struct.pack(">d", math.nan) + b"\x01bd" + struct.pack(">d", -math.inf)
-    assert encode_table(decode_table(octets, 0, len(octets)))[4:] == octets
+def test_floats_that_are_no_numbers_keep_their_bytes() -> None:
+    data = b"\x01ad" + struct.pack(">d", math.nan) + b"\x01bd" + struct.pack(">d", -math.inf)
+    assert encode_table(decode_table(data, 0, len(data)))[4:] == data
 
 
 @pytest.mark.parametrize(

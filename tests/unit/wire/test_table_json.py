@@ -50,8 +50,8 @@ TABLES = st.dictionaries(
 
 @given(TABLES)
 def test_a_table_comes_back_from_its_json_octet_for_octet(table: dict[str, Value]) -> None:
-    octets = encode_table(table)
-    assert encode_table(table_from_json(table_to_json(decode_table(octets, 4, len(octets))))) == octets
+    data = encode_table(table)
+    assert encode_table(table_from_json(table_to_json(decode_table(data, 4, len(data))))) == data
 
 
 def test_json_types_need_no_type_mark() -> None:

@@ -42,8 +42,8 @@ MEASURED: list[tuple[Table, str]] = [
 
 @pytest.mark.parametrize(("table", "measured"), MEASURED, ids=lambda value: repr(value)[:40])
 def test_the_hash_of_a_table_equals_that_of_erlang(table: Table, measured: str) -> None:
-    octets = encode_table(table)
-    kept = decode_table(octets, 4, len(octets))
+    data = encode_table(table)
+    kept = decode_table(data, 4, len(data))
     assert table_hash(kept) == int.from_bytes(urlsafe_b64decode(measured + "=="), "big")
 
 

@@ -29,13 +29,13 @@ _OWNER_ONLY = 0o600
 
 def _publish(session: Session, arguments: Arguments) -> None:
     payload = arguments["payload"]
-    octets = _standard_input() if payload is None else os.fsencode(payload)
+    data = _standard_input() if payload is None else os.fsencode(payload)
     properties = pairs_of(arguments["property"], "--property")
     headers = pairs_of(arguments["header"], "--header")
     body = {
         "routing_key": arguments["routing_key"],
         "properties": properties | ({"headers": headers} if headers else {}),
-        "payload": b64encode(octets).decode("ascii"),
+        "payload": b64encode(data).decode("ascii"),
         "payload_encoding": "base64",
     }
     # The default exchange has no name, and a path segment cannot be empty.
@@ -112,8 +112,8 @@ def _import(session: Session, arguments: Arguments) -> None:
 def read_definitions(name: str) -> object:
     """Read the definitions in the file `name`, or from standard input for `-`."""
     try:
-        octets = _standard_input() if name == "-" else _octets(Path(name))
-        definitions: object = json.loads(octets)
+        data = _standard_input() if name == "-" else _file_content(Path(name))
+        definitions: object = json.loads(data)
     except OSError as error:
         raise Failure(f"{name}: {error.strerror}", USAGE) from None
     except ValueError as error:
@@ -286,15 +286,15 @@ def _standard_input() -> bytes:
     return _bounded(sys.stdin.buffer.read(HTTP_BODY_SIZE_MAX + 1))
 
 
-def _octets(path: Path) -> bytes:
+def _file_content(path: Path) -> bytes:
     with path.open("rb") as file:
         return _bounded(file.read(HTTP_BODY_SIZE_MAX + 1))
 
 
-def _bounded(octets: bytes) -> bytes:
-    if len(octets) > HTTP_BODY_SIZE_MAX:
+def _bounded(data: bytes) -> bytes:
+    if len(data) > HTTP_BODY_SIZE_MAX:
         raise Failure(f"larger than the {HTTP_BODY_SIZE_MAX} bytes that a request may have", USAGE)
-    return octets
+    return data
 
 
 _ALARMS = {"mem_alarm": "memory", "disk_free_alarm": "disk space"}

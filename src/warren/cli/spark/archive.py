@@ -37,9 +37,10 @@ def archive(settings: SparkSettings, *, to: str, storage_option: Sequence[str], 
         nonlocal is_idle
         is_idle = False
         if settings.is_json:
-            click.echo(json.dumps(told))
+            # `octets` is a deprecated name of `bytes`.
+            click.echo(json.dumps(told | {"octets": told["bytes"]}))
         elif told["stage"] == "committed":
-            text = f"{told['rows']} rows, {told['files']} files, {told['octets']} bytes, {told['seconds']} s"
+            text = f"{told['rows']} rows, {told['files']} files, {told['bytes']} bytes, {told['seconds']} s"
             settings.print_line((f"batch {told['batch']}", told["stage"], text))
 
     def listen(told: "ArchiveProgress") -> None:

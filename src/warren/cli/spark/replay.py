@@ -64,7 +64,9 @@ def replay(
     facts = asdict(done)
     samples = facts.pop("samples")
     if settings.is_json:
-        click.echo(json.dumps(facts | {"samples": [_plain(one) for one in samples]}, default=str))
+        # `octets` is a deprecated name of `bytes`.
+        shown = facts | {"octets": done.bytes, "samples": [_plain(one) for one in samples]}
+        click.echo(json.dumps(shown, default=str))
         return
     settings.print_facts(facts | {"exchanges": ", ".join(f"{n!r}: {c}" for n, c in done.exchanges.items())})
     if samples:

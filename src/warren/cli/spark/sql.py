@@ -32,7 +32,7 @@ def sql(
     """Run a query over queue.NAME, stream.NAME and lake.PATH; nothing is consumed.
 
     Names other than identifiers are quoted: queue.`orders.new`, lake.`./lake/orders`. The column `body` is
-    text, and `octets` is the body as binary. If QUERY is -, it is read from standard input.
+    text, and `data` is the body as binary. If QUERY is -, it is read from standard input.
     """
     require_spark()
     from pyspark_warren.pipelines import sql as queries

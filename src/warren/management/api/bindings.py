@@ -18,7 +18,7 @@ from warren.management.replies import created, done, missing
 from warren.management.request_body import read_fields
 from warren.management.request_context import exchange_in_path, request_context
 from warren.management.views.bindings import BindingShape, VhostBinding, binding_view, properties_key
-from warren.metadata.records import BindingRecord, arguments_octets
+from warren.metadata.records import BindingRecord, arguments_bytes
 from warren.metadata.vhosts import VhostMetadata
 from warren.wire import methods
 
@@ -108,7 +108,7 @@ async def bind(request: web.Request, node: ManagedNode) -> web.StreamResponse:
                 ),
             )
         )
-    record = BindingRecord(source, is_to_queue, destination, key, arguments_octets(arguments))
+    record = BindingRecord(source, is_to_queue, destination, key, arguments_bytes(arguments))
     return created(f"{quote(destination, safe='')}/{quote(properties_key(record), safe='~')}")
 
 

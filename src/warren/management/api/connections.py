@@ -172,7 +172,7 @@ async def reply_connections(
             "vhost": home_of,
             "name": lambda connection: connection.peer.name,
             "user": owner_of,
-            "recv_oct": lambda connection: connection.octets_received,
+            "recv_oct": lambda connection: connection.bytes_received,
             "send_oct": lambda connection: connection.outbox.total,
             "channels": lambda connection: sum(1 for _ in _channels_of([connection])),
             "connected_at": lambda connection: connection.connected_at,

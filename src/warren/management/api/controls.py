@@ -135,12 +135,12 @@ def rotate(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 async def authenticate(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Check whether a user name and password would be accepted from the address of the request."""
     fields = await read_fields(request)
-    octets = [fields.text(name).encode("utf-8", "surrogatepass") for name in ("username", "password")]
-    if any(b"\x00" in part for part in octets):
+    data = [fields.text(name).encode("utf-8", "surrogatepass") for name in ("username", "password")]
+    if any(b"\x00" in part for part in data):
         raise bad_request("the user name and password must not contain a NUL character")
     try:
         user = await node.server.admission_control.authenticate(
-            "PLAIN", b"\x00" + b"\x00".join(octets), peer_of(request), protocol="http"
+            "PLAIN", b"\x00" + b"\x00".join(data), peer_of(request), protocol="http"
         )
     except LoginRefused:
         raise bad_request("the broker refuses this user name and password: see its log") from None

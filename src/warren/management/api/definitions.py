@@ -19,7 +19,7 @@ from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import parallel_batches, propose_all, vhost_in_path
 from warren.management.operation import documented
 from warren.management.replies import RequestRefused, bad_request, done, encoded, reply_in_parts
-from warren.management.request_body import decode, read_octets
+from warren.management.request_body import decode, read_bytes
 from warren.metadata.commands import (
     Bind,
     DeclareExchange,
@@ -89,9 +89,9 @@ async def _exported(
 
 
 async def _import(request: web.Request, node: ManagedNode, vhost: str | None) -> web.StreamResponse:
-    octets, redirect = await _document(request)
+    data, redirect = await _document(request)
     # Parsing a document of ten megabytes takes a second; in a thread it does not block the event loop.
-    commands = await asyncio.to_thread(_parse_commands, octets, node, vhost)
+    commands = await asyncio.to_thread(_parse_commands, data, node, vhost)
     for together in parallel_batches(commands, _kind):
         for command, answer in zip(together, await propose_all(node, together), strict=True):
             if isinstance(answer, BaseException):
@@ -102,9 +102,9 @@ async def _import(request: web.Request, node: ManagedNode, vhost: str | None) ->
     return done()
 
 
-def _parse_commands(octets: bytes, node: ManagedNode, vhost: str | None) -> list[MetadataCommand]:
+def _parse_commands(data: bytes, node: ManagedNode, vhost: str | None) -> list[MetadataCommand]:
     try:
-        read = import_commands(parsed(octets), node.hash_password, vhost=vhost)
+        read = import_commands(parsed(data), node.hash_password, vhost=vhost)
         return check_definitions(read, node.metadata).complete()
     except DefinitionsError as error:
         raise bad_request(str(error)) from None
@@ -137,10 +137,10 @@ def _place(command: MetadataCommand) -> str:
     return ""
 
 
-def parsed(octets: bytes) -> Json:
-    """The definitions document in the JSON text `octets`."""
+def parsed(data: bytes) -> Json:
+    """The definitions document in the JSON text `data`."""
     try:
-        return decode(octets)
+        return decode(data)
     except RequestRefused:
         raise bad_request("failed_to_parse_json") from None
 
@@ -148,8 +148,8 @@ def parsed(octets: bytes) -> Json:
 async def _document(request: web.Request) -> tuple[bytes, str]:
     """The uploaded document of a form, and the location to redirect to after the import."""
     if not request.content_type.startswith("multipart/"):
-        return await read_octets(request), ""
-    octets, redirect, size = b"", "", 0
+        return await read_bytes(request), ""
+    data, redirect, size = b"", "", 0
     try:
         reader = await request.multipart()
         async for part in reader:
@@ -162,14 +162,14 @@ async def _document(request: web.Request) -> tuple[bytes, str]:
                 if size > HTTP_BODY_SIZE_MAX:
                     raise bad_request("Exceeded HTTP request body size limit")
             if part.name == "file":
-                octets = bytes(content)
+                data = bytes(content)
             elif part.name == "redirect":
                 redirect = _local_redirect(content.decode("utf-8", "replace"))
     except ValueError:
         raise bad_request("failed_to_parse_form") from None
-    if not octets:
+    if not data:
         raise bad_request("failed_to_parse_json")
-    return octets, redirect
+    return data, redirect
 
 
 def _local_redirect(location: str) -> str:

@@ -7,9 +7,9 @@ from aiohttp import web
 
 from warren.arrow.message_rows import MessageRows, rows_of_columns
 from warren.limits import (
+    LEASE_BYTES_MAX,
     LEASE_KEY_SIZE_MAX,
     LEASE_MESSAGES_MAX,
-    LEASE_OCTETS_MAX,
     LEASE_TTL_S,
     LEASE_TTL_S_MAX,
     LEASED_PER_TURN,
@@ -128,7 +128,7 @@ async def grant(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         user=context.requester.user,
         key=key,
         messages=_number(fields, "max_messages", LEASE_MESSAGES_MAX, LEASE_MESSAGES_MAX),
-        octets=_number(fields, "max_bytes", LEASE_OCTETS_MAX, LEASE_OCTETS_MAX),
+        byte_count=_number(fields, "max_bytes", LEASE_BYTES_MAX, LEASE_BYTES_MAX),
         ttl_ms=_number(fields, "ttl", LEASE_TTL_S, LEASE_TTL_S_MAX) * _MS,
     )
     lease = await run_coroutine(context.services.lease_service.grant(queue, lease_request))

@@ -189,13 +189,13 @@ async def _got(
     """Up to `count` messages as `view` shows them; messages to requeue go back at the end."""
     got: list[dict[str, object]] = []
     held: list[Delivery] = []
-    octets = 0
+    byte_count = 0
     try:
-        while len(got) != count and octets < HTTP_GET_SIZE_MAX and not queue.is_deleted:
+        while len(got) != count and byte_count < HTTP_GET_SIZE_MAX and not queue.is_deleted:
             delivery = queue.get()
             if delivery is None:
                 break
-            octets += delivery.octets
+            byte_count += delivery.byte_count
             got.append(view(delivery))
             if mode in _REQUEUE:
                 held.append(delivery)
@@ -247,7 +247,7 @@ def _message(
     body = message.body if truncate is None else message.body[:truncate]
     payload, written = encoded_body(body, encoding)
     return {
-        "payload_bytes": delivery.octets,
+        "payload_bytes": delivery.byte_count,
         "redelivered": delivery.attempts > 0,
         "exchange": message.exchange,
         "routing_key": message.routing_key,

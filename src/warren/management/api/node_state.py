@@ -12,7 +12,7 @@ from warren.management.listing import JsonObject, Listing, reply_list
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import ErrorShape, ListQuery, Operation, documented, documented_as
 from warren.management.replies import bad_request, done, missing, reply
-from warren.management.request_body import read_octets
+from warren.management.request_body import read_bytes
 from warren.session.admission_control import AuthAttempts
 
 # A form has a name and a password, and possibly the name of the button.
@@ -108,7 +108,7 @@ def auth(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 async def hash_password(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Hash a password, for creating users with `password_hash` and no `hashing_algorithm`."""
     hashed = await asyncio.to_thread(node.default_hash, request.match_info["password"])
-    return reply({"ok": b64encode(hashed.octets).decode("ascii")})
+    return reply({"ok": b64encode(hashed.salted_hash).decode("ascii")})
 
 
 @documented(query=ListQuery, response=list[AuthAttemptsShape])
@@ -159,7 +159,7 @@ def reset(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 )
 async def login(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Check a user name and password; unlike RabbitMQ, sets no cookie with them."""
-    form = _form(await read_octets(request))
+    form = _form(await read_bytes(request))
     name, password = form.get(b"username"), form.get(b"password")
     credentials = None
     if name is not None and password is not None and b":" not in name:
@@ -168,10 +168,10 @@ async def login(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     return reply("ok")
 
 
-def _form(octets: bytes) -> dict[bytes, bytes]:
+def _form(data: bytes) -> dict[bytes, bytes]:
     """The fields of an HTML form."""
     try:
-        return dict(parse_qsl(octets, keep_blank_values=True, max_num_fields=_FORM_FIELDS_MAX))
+        return dict(parse_qsl(data, keep_blank_values=True, max_num_fields=_FORM_FIELDS_MAX))
     except ValueError:
         raise bad_request("not a form") from None
 

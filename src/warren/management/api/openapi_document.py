@@ -8,7 +8,7 @@ from aiohttp import web
 
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import documented
-from warren.management.replies import reply_octets
+from warren.management.replies import reply_bytes
 
 _DOCUMENT: web.AppKey[Callable[[], bytes]] = web.AppKey("document")
 
@@ -21,4 +21,4 @@ def add_document(app: web.Application, written: Callable[[], bytes]) -> None:
 @documented(response=dict[str, Any])
 async def document(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Get the OpenAPI 3.1 document of this API."""
-    return reply_octets(await asyncio.to_thread(request.app[_DOCUMENT]))
+    return reply_bytes(await asyncio.to_thread(request.app[_DOCUMENT]))

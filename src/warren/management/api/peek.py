@@ -103,7 +103,7 @@ class _PeekScan:
     now: int
     found: list[dict[str, object]]
     examined: int = 0
-    octets: int = 0
+    byte_count: int = 0
 
     @property
     def is_enough(self) -> bool:
@@ -111,14 +111,14 @@ class _PeekScan:
         return (
             len(self.found) >= self.count
             or self.examined >= PEEKED_PER_REQUEST_MAX
-            or self.octets >= HTTP_GET_SIZE_MAX
+            or self.byte_count >= HTTP_GET_SIZE_MAX
         )
 
     def examine(self, message: Message, more: dict[str, object]) -> None:
         """Count `message`, and add it with the fields `more` to the result if it matches the conditions."""
         self.examined += 1
         if all(condition.fits(message) for condition in self.conditions):
-            self.octets += min(message.body_size, self.truncate)
+            self.byte_count += min(message.body_size, self.truncate)
             view = _view(message, self.truncate, self.now) | more
             self.found.append(with_deprecated(PeekedMessageShape, view))
 

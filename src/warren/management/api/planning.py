@@ -25,7 +25,7 @@ from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import parallel_batches, propose_all, vhost_in_path
 from warren.management.operation import doc, documented
 from warren.management.replies import bad_request, encoded, error_reply, reply
-from warren.management.request_body import read_octets
+from warren.management.request_body import read_bytes
 from warren.management.views.planning import is_empty, losses_of, plan_item_view
 from warren.metadata.commands import Json, MetadataCommand, Outcome, Reply
 from warren.metadata.definition_entries import DefinitionKey
@@ -233,9 +233,9 @@ _REMOVING = ("Delete", "Remove", "Clear", "Unbind")
 
 async def _planned(request: web.Request, node: ManagedNode, vhost: str | None) -> _PlanReview:
     is_pruning = request.query.get("prune", "") == _TRUE
-    octets = await read_octets(request)
+    data = await read_bytes(request)
     # Parsing a document of ten megabytes takes a second; in a thread it does not block the event loop.
-    found, sections = await asyncio.to_thread(_parse_importable, octets, node, vhost)
+    found, sections = await asyncio.to_thread(_parse_importable, data, node, vhost)
     pruned = sections if is_pruning else frozenset[str]()
     # Pruning never deletes the user of the request, nor the id of the cluster.
     spared = {
@@ -251,10 +251,10 @@ async def _planned(request: web.Request, node: ManagedNode, vhost: str | None) -
 
 
 def _parse_importable(
-    octets: bytes, node: ManagedNode, vhost: str | None
+    data: bytes, node: ManagedNode, vhost: str | None
 ) -> tuple[CheckedDefinitions, frozenset[str]]:
     """The commands of a document, and the names of its sections."""
-    document = parsed(octets)
+    document = parsed(data)
     if not isinstance(document, dict):
         raise bad_request("not_json")
     users = document.get("users")
@@ -280,7 +280,7 @@ def _with_known_hash(entry: Json, node: ManagedNode) -> Json:
         return entry
     known = {name: value for name, value in entry.items() if name != "password"}
     return known | {
-        "password_hash": b64encode(stored.octets).decode("ascii"),
+        "password_hash": b64encode(stored.salted_hash).decode("ascii"),
         "hashing_algorithm": stored.algorithm,
     }
 

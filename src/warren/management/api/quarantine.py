@@ -63,7 +63,7 @@ def quarantined_item_view(item: QuarantinedItem) -> dict[str, object]:
         number=item.number,
         path=item.path,
         messages=item.messages,
-        bytes=item.octets,
+        bytes=item.byte_count,
         acknowledged=item.acknowledged,
     )
     return with_deprecated(QuarantinedItemShape, shown)

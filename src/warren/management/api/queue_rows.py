@@ -75,11 +75,11 @@ async def browse(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     queue = readable_queue(context, name)
     first = query_number(request, "first", 0, NUMBER_MAX)
     count = query_number(request, "count", NUMBER_MAX, NUMBER_MAX)
-    octets_max = query_number(request, "max_bytes", NUMBER_MAX, NUMBER_MAX)
+    bytes_max = query_number(request, "max_bytes", NUMBER_MAX, NUMBER_MAX)
     wanted = row_filter(request)
     columns, compression = row_format(request)
     encoder = (await node.arrow_responses.encoder())(name, columns, compression)
-    source = limit_rows(_waiting(queue, first, wanted), count, octets_max)
+    source = limit_rows(_waiting(queue, first, wanted), count, bytes_max)
     return await node.arrow_responses.answer(request, encoder, source)
 
 
@@ -91,18 +91,18 @@ def _waiting(queue: LocalQueue, first: int, wanted: RowFilter) -> Iterator[Messa
         yield rows_of_messages(queue.name, messages, wanted)
 
 
-def limit_rows(source: Iterator[MessageRows], count: int, octets_max: int) -> Iterator[MessageRows]:
-    """The first `count` rows of `source`, of at most `octets_max` bytes together, but at least one row."""
+def limit_rows(source: Iterator[MessageRows], count: int, bytes_max: int) -> Iterator[MessageRows]:
+    """The first `count` rows of `source`, of at most `bytes_max` bytes together, but at least one row."""
     has_any = False
     for rows in source:
         kept = rows if rows.count <= count else rows.part(0, count)
-        kept = kept.within(octets_max)
-        if has_any and kept.octets > octets_max:
+        kept = kept.within(bytes_max)
+        if has_any and kept.byte_count > bytes_max:
             return
         yield kept
         has_any = has_any or kept.count > 0
         count -= kept.count
-        octets_max -= kept.octets
+        bytes_max -= kept.byte_count
         if not count or kept.count < rows.count:
             return
 
@@ -125,6 +125,6 @@ def row_filter(request: web.Request) -> RowFilter:
 
 def _names(request: web.Request, name: str) -> frozenset[bytes] | None:
     given = [text.encode("utf-8", "surrogateescape") for text in request.query.getall(name, [])]
-    if any(len(octets) > NAME_SIZE_MAX for octets in given):
+    if any(len(data) > NAME_SIZE_MAX for data in given):
         raise bad_request(f"{name} is too long")
     return frozenset(given) or None

@@ -193,7 +193,7 @@ async def stage(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         raise RequestRefused(error_reply(413, "too_large", str(error))) from None
     except OSError as error:
         raise _unavailable(f"staged rows cannot be written: {error.strerror or error}") from None
-    return reply(with_deprecated(StagedShape, {"rows": staged.rows, "bytes": staged.octets}))
+    return reply(with_deprecated(StagedShape, {"rows": staged.rows, "bytes": staged.byte_count}))
 
 
 @documented(body=CommitBody, responses={200: CommitShape, 202: CommitShape, 409: StagesMissingShape})
@@ -419,7 +419,7 @@ def _batch(vhost_staging: VhostStaging, query: str, batch: int) -> dict[str, obj
         "state": "committing" if is_committing else "staged",
         "stages": len(stages),
         "rows": sum(each.rows for each in stages),
-        "bytes": sum(each.octets for each in stages),
+        "bytes": sum(each.byte_count for each in stages),
         "published": under_way.progress.published if is_committing and under_way is not None else 0,
         "reason": under_way.reason if is_committing and under_way is not None else "",
         "staged_at": max(each.description.created_at for each in stages),

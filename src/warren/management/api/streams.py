@@ -97,7 +97,7 @@ async def streams(request: web.Request, node: ManagedNode) -> web.StreamResponse
             "first_offset": lambda queue: queue.log.first,
             "committed_offset": lambda queue: queue.log.committed,
             "messages": lambda queue: queue.message_count,
-            "bytes": lambda queue: queue.log.octets,
+            "bytes": lambda queue: queue.log.byte_count,
             "segments": lambda queue: len(queue.log.segments),
         },
         is_paged=True,
@@ -147,12 +147,12 @@ async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         )
     start = query_number(request, "start", log.first, NUMBER_MAX)
     end = min(query_number(request, "end", NUMBER_MAX, NUMBER_MAX), log.committed)
-    octets_max = query_number(request, "max_bytes", NUMBER_MAX, NUMBER_MAX)
+    bytes_max = query_number(request, "max_bytes", NUMBER_MAX, NUMBER_MAX)
     wanted = row_filter(request)
     columns, compression = row_format(request)
     encoder = (await node.arrow_responses.encoder())(queue.name, columns, compression)
-    source = limit_rows(_range(queue, start, end, wanted), NUMBER_MAX, octets_max)
-    headers = {_NEXT: str(max(start, end))} if octets_max == NUMBER_MAX else None
+    source = limit_rows(_range(queue, start, end, wanted), NUMBER_MAX, bytes_max)
+    headers = {_NEXT: str(max(start, end))} if bytes_max == NUMBER_MAX else None
     return await node.arrow_responses.answer(request, encoder, source, headers)
 
 

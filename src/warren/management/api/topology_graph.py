@@ -280,7 +280,7 @@ def _destination(binding: BindingRecord) -> _GraphNode:
 
 def _key(binding: BindingRecord) -> str:
     """The label of a binding: its routing key or arguments, shortened."""
-    if not binding.arguments_octets:
+    if not binding.arguments_bytes:
         return binding.routing_key
     told = ", ".join(f"{name}={json_value(value)}" for name, value in binding.arguments.items())
     return f"{binding.routing_key} {told}".strip()

@@ -95,7 +95,7 @@ async def put_user(request: web.Request, node: ManagedNode) -> web.StreamRespons
         node,
         PutUser(
             name=name,
-            password_hash=hashed.octets,
+            password_hash=hashed.salted_hash,
             hashing_algorithm=hashed.algorithm,
             tags=tags,
             limits=limits,

@@ -16,7 +16,7 @@ from warren.management.views.overview import vhost_stats
 from warren.management.views.stats import MessageStatsShape, SamplesQuery, sample_ranges, with_details
 from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
 from warren.metadata.vhosts import VhostMetadata
-from warren.metrics.sampler import LENGTHS, OCTETS
+from warren.metrics.sampler import BYTES, LENGTHS
 from warren.model.arguments import QUEUE_KINDS
 
 _UNDEFINED = "undefined"
@@ -53,9 +53,7 @@ class _Fields(TypedDict, total=False):
     message_stats: MessageStatsShape
 
 
-VhostShape = shape(
-    "VhostShape", "A virtual host.", _Fields.__annotations__, with_details((*LENGTHS, *OCTETS))
-)
+VhostShape = shape("VhostShape", "A virtual host.", _Fields.__annotations__, with_details((*LENGTHS, *BYTES)))
 
 
 @documented(query=VhostsQuery, response=paged(VhostShape))

@@ -180,11 +180,11 @@ async def _written(request: web.Request, registry: str, texts: AsyncIterator[str
         pending.append(text)
         pending_size += len(text)
         if pending_size >= _CHUNK_SIZE:
-            octets = "".join(pending).encode()
-            size += len(octets)
-            await response.write(octets)
+            data = "".join(pending).encode()
+            size += len(data)
+            await response.write(data)
             pending, pending_size = [], 0
-    octets = "".join((*pending, scrapes.text())).encode()
-    await response.write(octets)
-    scrapes.note(registry, size + len(octets), perf_counter() - start)
+    data = "".join((*pending, scrapes.text())).encode()
+    await response.write(data)
+    scrapes.note(registry, size + len(data), perf_counter() - start)
     return response

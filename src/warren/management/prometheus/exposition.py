@@ -41,8 +41,8 @@ class ScrapeStatistics:
 
     def note(self, registry: str, size: int, seconds: float) -> None:
         """Count a finished scrape of `size` bytes."""
-        count, octets, took = self._by_registry.get(registry, (0, 0, 0.0))
-        self._by_registry[registry] = count + 1, octets + size, took + seconds
+        count, byte_count, took = self._by_registry.get(registry, (0, 0, 0.0))
+        self._by_registry[registry] = count + 1, byte_count + size, took + seconds
 
     def text(self) -> str:
         """The summaries of the finished scrapes as text."""
@@ -51,10 +51,10 @@ class ScrapeStatistics:
     def _summaries(self) -> Iterator[str]:
         for name, text, encoding in _SCRAPED:
             yield head(name, MetricFamily(name, SUMMARY, text))
-            for registry, (count, octets, seconds) in self._by_registry.items():
+            for registry, (count, byte_count, seconds) in self._by_registry.items():
                 about = labels(registry=registry, content_type=CONTENT_TYPE, **encoding)
                 yield line(f"{name}_count", about, count)
-                yield line(f"{name}_sum", about, seconds if "duration" in name else octets)
+                yield line(f"{name}_sum", about, seconds if "duration" in name else byte_count)
 
 
 def head(name: str, family: MetricFamily) -> str:

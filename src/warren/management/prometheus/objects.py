@@ -141,7 +141,7 @@ named = fixed_readers(lambda found: 1)
 # Reductions are Erlang's unit of work, which Warren does not count.
 no_reductions = fixed_readers(lambda one: 0)
 traffic = fixed_readers(
-    attrgetter("octets_received"),
+    attrgetter("bytes_received"),
     attrgetter("outbox.total"),
     attrgetter("read_count"),
     attrgetter("write_count"),

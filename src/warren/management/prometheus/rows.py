@@ -238,7 +238,7 @@ def streams_and_leases(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRo
                 labels(vhost=name),
                 (
                     len(streams),
-                    sum(queue.log.octets for queue in streams),
+                    sum(queue.log.byte_count for queue in streams),
                     len(leases),
                     sum(lease.messages for lease in leases),
                     services.lease_service.granted_count,
@@ -266,7 +266,7 @@ def quarantined(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
 
 def staged(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """The number and size of staged rows."""
-    yield "", (scrape.node.staging.context.count, scrape.node.staging.context.octets)
+    yield "", (scrape.node.staging.context.count, scrape.node.staging.context.byte_count)
 
 
 def dead_lettered(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:

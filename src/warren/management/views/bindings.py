@@ -19,7 +19,7 @@ _PLAIN = re.compile("[A-Za-z0-9_.-]*")
 VhostBinding: TypeAlias = tuple[str, BindingRecord]
 
 # An encoded table begins with its size.
-_TABLE_SIZE_OCTETS = 4
+_TABLE_SIZE_BYTES = 4
 
 
 class BindingShape(TypedDict):
@@ -53,13 +53,13 @@ def properties_key(record: BindingRecord) -> str:
     key = record.routing_key
     if not _PLAIN.fullmatch(key):
         key = quote_plus(key.encode("utf-8", "surrogateescape")).replace("~", "%7E")
-    if not record.arguments_octets:
+    if not record.arguments_bytes:
         return key or "~"
-    return f"{key}~{_arguments_key(record.arguments_octets)}"
+    return f"{key}~{_arguments_key(record.arguments_bytes)}"
 
 
 @lru_cache(BINDING_KEYS_REMEMBERED)
-def _arguments_key(octets: bytes) -> str:
+def _arguments_key(data: bytes) -> str:
     """RabbitMQ's hash of arguments, so that ids of bindings obtained from RabbitMQ are valid here."""
-    hashed = table_hash(decode_table(octets, _TABLE_SIZE_OCTETS, len(octets)))
+    hashed = table_hash(decode_table(data, _TABLE_SIZE_BYTES, len(data)))
     return urlsafe_b64encode(hashed.to_bytes(4, "big")).decode("ascii").rstrip("=")

@@ -71,7 +71,7 @@ def dead_letters_view(found: DeadLetterSummary) -> dict[str, object]:
                     "reason": cause.first_death.reason,
                     "exchange": cause.first_death.exchange,
                     "count": cause.count,
-                    "bytes": cause.octets,
+                    "bytes": cause.byte_count,
                     "oldest": cause.oldest,
                     "newest": cause.newest,
                     "routing_keys": cause.routing_keys,

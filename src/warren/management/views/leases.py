@@ -49,7 +49,7 @@ def lease_view(vhost: str, lease: LeaseRecord) -> dict[str, object]:
         "user": lease.user,
         "key": lease.key,
         "messages": lease.messages,
-        "bytes": lease.octets,
+        "bytes": lease.byte_count,
         "granted_at": lease.granted_at,
         "expires_at": lease.expires_at,
         "state": lease.state.value,

@@ -167,9 +167,9 @@ def node_view(node: ManagedNode, ranges: SampleRanges) -> JsonObject:
         "metrics_gc_queue_length": dict.fromkeys(_GARBAGE_QUEUES, 0),
     }
     kept = node.quarantine.items()
-    items, messages, octets = totals_of(kept)
+    items, messages, byte_count = totals_of(kept)
     facts |= {
-        "quarantined_items": items, "quarantined_messages": messages, "quarantined_bytes": octets,
+        "quarantined_items": items, "quarantined_messages": messages, "quarantined_bytes": byte_count,
         "quarantined_unacknowledged": len(unacknowledged(kept)),
     }  # fmt: skip
     for resource, (limit, alarm) in _LIMITS.items():
@@ -217,7 +217,7 @@ def tables_view(node: ManagedNode, wanted: str | None, *, is_relative: bool) -> 
 
 def _memory(node: ManagedNode) -> dict[str, int]:
     level = node.alarms.level(Resource.MEMORY)
-    used = 0 if level is None else level.octets
+    used = 0 if level is None else level.byte_count
     server = node.server
     found = dict.fromkeys(_MEMORY, 0)
     found["connection_other"] = server.connection_count * _CONNECTION_SIZE

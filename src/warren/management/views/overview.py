@@ -109,7 +109,7 @@ def overview_view(node: ManagedNode, user: User, ranges: SampleRanges) -> JsonOb
     row, total = sampler.total_row(), (sampler.total, ranges.time)
     churn = sampler.churn, ranges.time
     return facts | {
-        "message_stats": message_stats(VHOST_COLUMNS, _without_octets(row), total, ranges.msg_rates),
+        "message_stats": message_stats(VHOST_COLUMNS, _without_bytes(row), total, ranges.msg_rates),
         "churn_rates": with_rates(CHURN, sampler.churn_row(), churn, ranges.msg_rates),
         "queue_totals": with_rates(LENGTHS, row[:_LENGTHS_COUNT], total, ranges.lengths),
         "object_totals": totals(node),
@@ -177,9 +177,9 @@ def vhost_stats(node: ManagedNode, name: str, ranges: SampleRanges) -> JsonObjec
     past = series, ranges.time
     lengths = with_rates(LENGTHS, row[:_LENGTHS_COUNT], past, ranges.lengths)
     shown = with_rates(VHOST_COLUMNS, row, past, ranges.data_rates)
-    octets = {key: value for key, value in shown.items() if key.startswith(("recv_oct", "send_oct"))}
-    stats = message_stats(VHOST_COLUMNS, (*_without_octets(row)[:-2], 0, 0), past, ranges.msg_rates)
-    return lengths | octets | ({"message_stats": stats} if stats else {})
+    traffic = {key: value for key, value in shown.items() if key.startswith(("recv_oct", "send_oct"))}
+    stats = message_stats(VHOST_COLUMNS, (*_without_bytes(row)[:-2], 0, 0), past, ranges.msg_rates)
+    return lengths | traffic | ({"message_stats": stats} if stats else {})
 
 
 def _part(node: ManagedNode, user: User, ranges: SampleRanges) -> JsonObject:
@@ -193,7 +193,7 @@ def _part(node: ManagedNode, user: User, ranges: SampleRanges) -> JsonObject:
     past = _Sum(vhosts), ranges.time
     own = [one for one in node.server.connections if one.login is not None and one.login.user == user.name]
     return {
-        "message_stats": message_stats(VHOST_COLUMNS, _without_octets(row), past, ranges.msg_rates),
+        "message_stats": message_stats(VHOST_COLUMNS, _without_bytes(row), past, ranges.msg_rates),
         "queue_totals": with_rates(LENGTHS, row[:_LENGTHS_COUNT], past, ranges.lengths),
         "object_totals": {
             "channels": sum(len(connection.channels) for connection in own),
@@ -221,7 +221,7 @@ class _Sum(TimeSeries):
         return sum(series.rate(time, column) for series in self._parts)
 
 
-def _without_octets(row: SampleRow) -> SampleRow:
+def _without_bytes(row: SampleRow) -> SampleRow:
     """`row` of VHOST_COLUMNS without traffic and queue lengths, which other fields show."""
     return tuple(
         0 if name in ("recv_oct", "send_oct") or name in LENGTHS else number

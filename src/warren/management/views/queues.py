@@ -188,14 +188,14 @@ def _definition(policy: Policy | None, operator_policy: Policy | None) -> Mappin
     )
 
 
-def _paged_octets(live: LocalQueue) -> int:
+def _paged_bytes(live: LocalQueue) -> int:
     """The size of paged-out messages in bytes, estimated from the average size of ready messages."""
     paged = live.paged_count
-    return live.ready_octets * paged // live.message_count if paged and live.message_count else 0
+    return live.ready_bytes * paged // live.message_count if paged and live.message_count else 0
 
 
-def _octets_in_memory(live: LocalQueue) -> int:
-    return live.ready_octets + live.unacked_octets - _paged_octets(live)
+def _bytes_in_memory(live: LocalQueue) -> int:
+    return live.ready_bytes + live.unacked_bytes - _paged_bytes(live)
 
 
 def _messages_in_memory(live: LocalQueue) -> int:
@@ -204,18 +204,18 @@ def _messages_in_memory(live: LocalQueue) -> int:
 
 def _memory(live: LocalQueue) -> int:
     messages = _messages_in_memory(live)
-    return _QUEUE_SIZE + _octets_in_memory(live) + messages * _MESSAGE_SIZE if messages else _QUEUE_SIZE
+    return _QUEUE_SIZE + _bytes_in_memory(live) + messages * _MESSAGE_SIZE if messages else _QUEUE_SIZE
 
 
 # Numbers and bytes of messages by place and kind, for views and for sorting.
 MEMORY: Mapping[str, Callable[[LocalQueue], int]] = {
     "memory": _memory,
-    "message_bytes": lambda live: live.ready_octets + live.unacked_octets,
-    "message_bytes_paged_out": _paged_octets,
-    "message_bytes_persistent": lambda live: live.persistent_octets,
-    "message_bytes_ram": _octets_in_memory,
-    "message_bytes_ready": lambda live: live.ready_octets,
-    "message_bytes_unacknowledged": lambda live: live.unacked_octets,
+    "message_bytes": lambda live: live.ready_bytes + live.unacked_bytes,
+    "message_bytes_paged_out": _paged_bytes,
+    "message_bytes_persistent": lambda live: live.persistent_bytes,
+    "message_bytes_ram": _bytes_in_memory,
+    "message_bytes_ready": lambda live: live.ready_bytes,
+    "message_bytes_unacknowledged": lambda live: live.unacked_bytes,
     "messages_paged_out": lambda live: live.paged_count,
     "messages_persistent": lambda live: live.persistent_count,
     "messages_ram": _messages_in_memory,

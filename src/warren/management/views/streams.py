@@ -187,7 +187,7 @@ def retention(queue: StreamQueue) -> JsonObject:
     kept = queue.log.retention
     view = {
         "max_age_ms": kept.age_ms_max,
-        "max_bytes": kept.octets_max,
+        "max_bytes": kept.bytes_max,
         "segment_size": kept.segment_size,
     }
     return with_deprecated(RetentionShape, view)
@@ -202,7 +202,7 @@ def stream_view(queue: StreamQueue) -> JsonObject:
         "epoch": queue.epoch,
         "first_offset": log.first,
         "committed_offset": log.committed,
-        "bytes": log.octets,
+        "bytes": log.byte_count,
         "retention": retention(queue),
         "segments": [
             _segment_view(segment, log.committed) for segment in log.segments if segment.first < log.committed
@@ -233,7 +233,7 @@ def listed_stream_view(queue: StreamQueue, clients: StreamClientIndex) -> JsonOb
         "first_offset": log.first,
         "committed_offset": log.committed,
         "messages": queue.message_count,
-        "bytes": log.octets,
+        "bytes": log.byte_count,
         "segments": len(log.segments),
         "first_time": written[0].first_time if written else None,
         "last_time": written[-1].last_time if written else None,

@@ -7,7 +7,7 @@ from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.operation import JsonTable
 from warren.management.views.bindings import properties_key
 from warren.metadata.definitions import json_value
-from warren.metadata.records import BindingRecord, arguments_octets
+from warren.metadata.records import BindingRecord, arguments_bytes
 from warren.model.message import Message
 from warren.queues.local import LocalQueue
 from warren.queues.publish_forecast import forecast_publish, lifetime_ms
@@ -206,7 +206,7 @@ def _binding_facts(judged: BindingVerdict) -> JsonObject:
         is_to_queue,
         name,
         binding.key,
-        arguments_octets(arguments),
+        arguments_bytes(arguments),
     )
     return {
         "source": record.source,

@@ -49,8 +49,8 @@ class StreamConnection:
     __slots__ = (
         "_closing_deadline", "_deadline", "_heartbeat", "_is_alarmed", "_is_waiting_for_disk", "_now",
         "_output_listener", "_pending_command", "_reader", "_silence_excused", "_stream_server", "_tuned_at",
-        "_waiting_since", "_work", "changes", "command_handler", "connected_at", "handshake", "has_more",
-        "history", "octets_counted", "octets_received", "outbox", "peer", "read_count", "state",
+        "_waiting_since", "_work", "bytes_counted", "bytes_received", "changes", "command_handler",
+        "connected_at", "handshake", "has_more", "history", "outbox", "peer", "read_count", "state",
         "write_count",
     )  # fmt: skip
 
@@ -64,9 +64,9 @@ class StreamConnection:
         # Advances when the state that the socket depends on may have changed, as in session.connection.
         self.changes = 0
         self.has_more = False
-        self.octets_received = self.read_count = self.write_count = 0
+        self.bytes_received = self.read_count = self.write_count = 0
         # The bytes already included in the counters of the virtual host; and samples of the counters.
-        self.octets_counted = (0, 0)
+        self.bytes_counted = (0, 0)
         self.history: Samples | None = None
         # The handler of commands, once it is open.
         self.command_handler: StreamCommandHandler | None = None
@@ -125,7 +125,7 @@ class StreamConnection:
 
     def receive(self, data: bytes, now: int, work: int = _WORK_MAX) -> None:
         """Process the bytes of one read; raises nothing. See `has_more`."""
-        self.octets_received += len(data)
+        self.bytes_received += len(data)
         self.read_count += 1
         self._now = now
         if self.state is StreamConnectionState.FINISHED:
@@ -423,7 +423,7 @@ class StreamConnection:
         if self.is_reading_paused:
             # The client may have sent something that was not read.
             self._silence_excused += 1
-        pulse = heartbeat.due(now, self.octets_received + self._silence_excused, self.outbox.total)
+        pulse = heartbeat.due(now, self.bytes_received + self._silence_excused, self.outbox.total)
         if pulse is HeartbeatAction.SEND:
             self.outbox.raw(_HEARTBEAT)
         elif pulse is HeartbeatAction.DEAD:

@@ -131,13 +131,13 @@ class StreamPublishers:
         self.unconfirmed += 1
         publisher.publish_all([self._message(publisher, message, value) for message in messages], sequence)
 
-    def _message(self, publisher: "DeclaredPublisher", octets: bytes, value: str | None) -> Message:
-        """Decode `octets` to a message with the filter value `value`."""
-        head, begin, end, is_data = self._converter.split(octets)
+    def _message(self, publisher: "DeclaredPublisher", data: bytes, value: str | None) -> Message:
+        """Decode `data` to a message with the filter value `value`."""
+        head, begin, end, is_data = self._converter.split(data)
         if value is not None:
             head = self._converter.filtered(head, value)
         property_list, address, flags = publisher.known(head, is_data=is_data)
-        message = new_message(address, property_list, octets[begin:end] + BODY_END, self._vhost.now)
+        message = new_message(address, property_list, data[begin:end] + BODY_END, self._vhost.now)
         message.flags = flags
         message.priority = head.priority
         return message

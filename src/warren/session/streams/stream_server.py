@@ -31,14 +31,14 @@ class StreamServer:
 
     def entries(self, chunk: Chunk) -> bytes:
         """The messages of `chunk`, encoded as Deliver has them."""
-        octets = self._encoded.get(chunk)
-        if octets is None:
-            octets = self._encoded[chunk] = encode_entries(chunk)
+        data = self._encoded.get(chunk)
+        if data is None:
+            data = self._encoded[chunk] = encode_entries(chunk)
             if len(self._encoded) > limits.STREAM_ENCODED_CHUNKS_MAX:
                 self._encoded.popitem(last=False)
         else:
             self._encoded.move_to_end(chunk)
-        return octets
+        return data
 
 
 def encode_entries(chunk: Chunk) -> bytes:

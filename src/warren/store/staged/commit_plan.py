@@ -45,12 +45,12 @@ def write_plan(disk: Disk, plan: CommitPlan) -> None:
     """Write `plan`, which makes the commit final. After an OSError the plan may or may not be on disk."""
     text = json.dumps(asdict(plan)).encode()
     head = _HEAD.pack(_MAGIC, VERSION, len(text)) + text
-    octets = head + int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big")
+    data = head + int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big")
     part = plan.name + PART
     disk.perform(
         [
-            CreateFile(part, len(octets)),
-            WriteFile(part, 0, [octets]),
+            CreateFile(part, len(data)),
+            WriteFile(part, 0, [data]),
             SyncFile(part),
             RenameFile(part, plan.name),
             SyncDirectory(),
@@ -61,18 +61,18 @@ def write_plan(disk: Disk, plan: CommitPlan) -> None:
 def open_plan(disk: Disk, number: int, size: int) -> CommitPlan:
     """Read the plan with `number`; StoreFileError if it is damaged, OSError if it cannot be read."""
     name = plan_name(number)
-    octets = disk.read(name, 0, size)
-    if len(octets) < _HEAD.size or octets[: len(_MAGIC)] != _MAGIC:
+    data = disk.read(name, 0, size)
+    if len(data) < _HEAD.size or data[: len(_MAGIC)] != _MAGIC:
         raise StoreFileError(name, 0, "not a commit plan")
-    _, version, text_size = _HEAD.unpack_from(octets)
+    _, version, text_size = _HEAD.unpack_from(data)
     if version > VERSION:
         raise NewerFormatError(
             name,
             6,
             f"format {version} is newer than {VERSION}, the newest this version of Warren reads",
         )
-    head = octets[: _HEAD.size + text_size]
-    if int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big") != octets[len(head) :]:
+    head = data[: _HEAD.size + text_size]
+    if int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big") != data[len(head) :]:
         raise StoreFileError(name, 0, "the plan is damaged")
     return CommitPlan(**json.loads(head[_HEAD.size :]))
 

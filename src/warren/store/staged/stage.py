@@ -57,7 +57,7 @@ class Stage:
     number: int
     description: StageDescription
     rows: int
-    octets: int
+    byte_count: int
     # The size of the file in bytes; and the places where its chunks begin and end.
     size: int
     first: int
@@ -81,24 +81,24 @@ class StageWriter:
         self._salt = salt
         self._part = stage_name(number) + PART
         self._builder = ChunkBuilder(0)
-        self._octets: list[bytes] = []
+        self._pieces: list[bytes] = []
         text = json.dumps(asdict(description)).encode()
         head = _HEAD.pack(_MAGIC, VERSION, salt, len(text)) + text
-        self._octets.append(head + int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big"))
-        self._first = len(self._octets[0])
+        self._pieces.append(head + int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big"))
+        self._first = len(self._pieces[0])
         # The bytes appended so far, and how many of them are written and synced.
         self.size = self._first
         self._written = 0
         self._synced = 0
         self.rows = 0
-        self.octets = 0
+        self.byte_count = 0
         disk.perform([CreateFile(self._part, 0)])
 
     def add(self, message: Message) -> None:
         """Append one row."""
         self._builder.add(message)
         self.rows += 1
-        self.octets += message.body_size
+        self.byte_count += message.body_size
         if self._builder.count >= STAGED_CHUNK_ROWS_MAX or self._builder.size >= STAGED_CHUNK_SIZE:
             self._end_chunk()
 
@@ -110,7 +110,7 @@ class StageWriter:
             part = left.within(STAGED_CHUNK_SIZE - builder.size, STAGED_CHUNK_ROWS_MAX - builder.count)
             builder.add_run(part)
             self.rows += part.count
-            self.octets += part.octets
+            self.byte_count += part.byte_count
             if builder.count >= STAGED_CHUNK_ROWS_MAX or builder.size >= STAGED_CHUNK_SIZE:
                 self._end_chunk()
             if part.count == left.count:
@@ -119,12 +119,12 @@ class StageWriter:
 
     def flush(self) -> None:
         """Write the buffered rows to the file."""
-        if not self._octets:
+        if not self._pieces:
             return
-        at, octets = self._written, self._octets
-        self._octets = []
+        at, data = self._written, self._pieces
+        self._pieces = []
         self._written = self.size
-        self._disk.perform([WriteFile(self._part, at, octets)])
+        self._disk.perform([WriteFile(self._part, at, data)])
         if self._written - self._synced >= STAGED_SYNC_SIZE:
             # Synced in parts, since others sync on the same device.
             self._disk.perform([SyncFile(self._part)])
@@ -135,7 +135,7 @@ class StageWriter:
         if self._builder.count:
             self._end_chunk()
         end = self.size
-        tail = _TAIL.pack(_END, self.rows, self.octets, 0)[:-_CHECKSUM_SIZE]
+        tail = _TAIL.pack(_END, self.rows, self.byte_count, 0)[:-_CHECKSUM_SIZE]
         self._append(tail + int(extend(_seed(self._salt), tail)).to_bytes(_CHECKSUM_SIZE, "big"))
         self.flush()
         name = stage_name(self._number)
@@ -144,7 +144,7 @@ class StageWriter:
             number=self._number,
             description=self._description,
             rows=self.rows,
-            octets=self.octets,
+            byte_count=self.byte_count,
             size=self.size,
             first=self._first,
             end=end,
@@ -159,18 +159,18 @@ class StageWriter:
         self._append(self._builder.encode(_sync_marker(self._salt), _seed(self._salt), 0))
         self._builder = ChunkBuilder(self.rows)
 
-    def _append(self, octets: bytes) -> None:
-        self._octets.append(octets)
-        self.size += len(octets)
+    def _append(self, data: bytes) -> None:
+        self._pieces.append(data)
+        self.size += len(data)
 
 
 def open_stage(disk: Disk, number: int, size: int) -> Stage:
     """Open the stage with a file of `size` bytes; StoreFileError if it is damaged, OSError if unreadable."""
     name = stage_name(number)
-    octets = disk.read(name, 0, _HEAD.size + DESCRIPTION_SIZE_MAX + _CHECKSUM_SIZE)
-    if len(octets) < _HEAD.size or octets[: len(_MAGIC)] != _MAGIC:
+    data = disk.read(name, 0, _HEAD.size + DESCRIPTION_SIZE_MAX + _CHECKSUM_SIZE)
+    if len(data) < _HEAD.size or data[: len(_MAGIC)] != _MAGIC:
         raise StoreFileError(name, 0, "not a file of staged rows")
-    _, version, salt, text_size = _HEAD.unpack_from(octets)
+    _, version, salt, text_size = _HEAD.unpack_from(data)
     if version > VERSION:
         raise NewerFormatError(
             name,
@@ -178,19 +178,19 @@ def open_stage(disk: Disk, number: int, size: int) -> Stage:
             f"format {version} is newer than {VERSION}, the newest this version of Warren reads",
         )
     first = _HEAD.size + text_size + _CHECKSUM_SIZE
-    head = octets[: first - _CHECKSUM_SIZE]
-    if int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big") != octets[len(head) : first]:
+    head = data[: first - _CHECKSUM_SIZE]
+    if int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big") != data[len(head) : first]:
         raise StoreFileError(name, 0, "the head of the stage is damaged")
     tail_at = size - _TAIL.size
     tail = disk.read(name, tail_at, _TAIL.size) if tail_at >= first else b""
     if len(tail) < _TAIL.size or extend(_seed(salt), tail[:-_CHECKSUM_SIZE]) != _TAIL.unpack(tail)[-1]:
         raise StoreFileError(name, max(tail_at, 0), "the end of the stage is damaged")
-    _, rows, body_octets, _ = _TAIL.unpack(tail)
+    _, rows, body_bytes, _ = _TAIL.unpack(tail)
     return Stage(
         number=number,
         description=StageDescription(**json.loads(head[_HEAD.size :])),
         rows=rows,
-        octets=body_octets,
+        byte_count=body_bytes,
         size=size,
         first=first,
         end=tail_at,
@@ -200,17 +200,17 @@ def open_stage(disk: Disk, number: int, size: int) -> Stage:
 
 def read_chunk(disk: Disk, stage: Stage, at: int) -> Chunk:
     """The chunk of `stage` at `at`; StoreFileError if it is damaged, OSError if it cannot be read."""
-    octets = disk.read(stage.name, at, min(STAGED_CHUNK_SIZE + CHUNK_HEAD_SIZE, stage.end - at))
+    data = disk.read(stage.name, at, min(STAGED_CHUNK_SIZE + CHUNK_HEAD_SIZE, stage.end - at))
     seed = _seed(stage.salt)
-    head = read_head(octets, 0, _sync_marker(stage.salt), seed)
+    head = read_head(data, 0, _sync_marker(stage.salt), seed)
     if head is None:
         raise StoreFileError(stage.name, at, "rows are damaged")
     size = CHUNK_HEAD_SIZE + head.size
-    if size > len(octets):
-        octets = disk.read(stage.name, at, size)
-    if not is_whole(octets, 0, head, seed):
+    if size > len(data):
+        data = disk.read(stage.name, at, size)
+    if not is_whole(data, 0, head, seed):
         raise StoreFileError(stage.name, at, "rows are damaged")
-    return Chunk(octets, 0, head)
+    return Chunk(data, 0, head)
 
 
 def verify(disk: Disk, stage: Stage, admit: Callable[[bytes], object]) -> None:

@@ -23,7 +23,7 @@ AttemptKey = tuple[int, int]
 class StageIndex:
     """The stages and plans of one virtual host."""
 
-    __slots__ = ("_next", "by_batch", "octets", "plans", "stages", "users")
+    __slots__ = ("_next", "by_batch", "byte_count", "plans", "stages", "users")
 
     def __init__(self, number: int = 0) -> None:
         """An empty index; numbers up to `number` are in use."""
@@ -36,7 +36,7 @@ class StageIndex:
         # By query; one batch of a query is published at a time.
         self.plans: dict[str, CommitPlan] = {}
         # The size of all stage files in bytes.
-        self.octets = 0
+        self.byte_count = 0
 
     def new_number(self) -> int:
         """A number that was never used before."""
@@ -54,7 +54,7 @@ class StageIndex:
         self.by_batch.setdefault((description.query, description.batch), places)[place] = stage
         self.stages[stage.number] = stage
         self.users.setdefault(description.query, Counter())[description.user] += 1
-        self.octets += stage.size
+        self.byte_count += stage.size
         return steps
 
     def remove(self, stages: list[Stage]) -> list[DiskStep]:
@@ -72,7 +72,7 @@ class StageIndex:
                 del users[description.user]
             if not users:
                 del self.users[description.query]
-            self.octets -= stage.size
+            self.byte_count -= stage.size
         return [DeleteFile(stage.name) for stage in stages]
 
     def end(self, plan: CommitPlan) -> list[DiskStep]:

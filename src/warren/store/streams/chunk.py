@@ -57,11 +57,11 @@ class ChunkBuilder:
 
     __slots__ = (
         "_bodies",
+        "_body_bytes",
         "_ends",
         "_known",
         "_last",
-        "_octets",
-        "_shape_octets",
+        "_shape_bytes",
         "_shapes",
         "first",
         "time",
@@ -75,10 +75,10 @@ class ChunkBuilder:
         # Bodies of single messages, as in `Message.content`, and of runs of messages, as they lie in memory.
         self._bodies: list[bytes | memoryview] = []
         self._ends = array(_COLUMN, (0,))
-        self._octets = 0
+        self._body_bytes = 0
         self._known: dict[tuple[bytes, bytes, int], int] = {}
         self._shapes = array(_COLUMN)
-        self._shape_octets: list[bytes] = []
+        self._shape_bytes: list[bytes] = []
         self._last: Message | None = None
         # Changes of producers and consumers since the last chunk.
         self.tracking = Tracking()
@@ -91,7 +91,7 @@ class ChunkBuilder:
     @property
     def size(self) -> int:
         """The approximate size of the encoded chunk in bytes."""
-        return self._octets + 2 * _WIDTH * self.count
+        return self._body_bytes + 2 * _WIDTH * self.count
 
     def add(self, message: Message) -> None:
         """Append `message`."""
@@ -109,8 +109,8 @@ class ChunkBuilder:
             self._shapes.append(self._shape_of(message))
         self._last = message
         self._bodies.append(message.content)
-        self._octets += len(message.content) - 1
-        self._ends.append(self._octets)
+        self._body_bytes += len(message.content) - 1
+        self._ends.append(self._body_bytes)
 
     def add_run(self, run: "MessageRun") -> None:
         """Append all messages of `run` at once."""
@@ -120,21 +120,21 @@ class ChunkBuilder:
         self._shapes.extend(array(_COLUMN, (self._shape_of(run.like),)) * run.count)
         begin = run.ends[run.place]
         ends = run.ends[run.place + 1 : run.place + run.count + 1]
-        self._ends.extend([self._octets - begin + end for end in ends])
+        self._ends.extend([self._body_bytes - begin + end for end in ends])
         self._bodies.append(run.bodies[begin : ends[-1]])
-        self._octets += ends[-1] - begin
+        self._body_bytes += ends[-1] - begin
 
     def encode(self, sync_marker: int, seed: int, flags: int, tail: bytes = b"") -> bytes:
         """The encoded chunk, with `tail` behind its bodies."""
         if tail:
             flags |= HAS_TAIL
         columns = [_little(self._ends)]
-        if len(self._shape_octets) > 1:
+        if len(self._shape_bytes) > 1:
             columns.append(_little(self._shapes))
         bodies = [body[:-1] if type(body) is bytes else body for body in self._bodies]
-        parts = [*columns, *self._shape_octets, *bodies, tail]
+        parts = [*columns, *self._shape_bytes, *bodies, tail]
         body = b"".join(parts)
-        fields = (len(body), self.first, self.time, self.count, len(self._shape_octets), flags)
+        fields = (len(body), self.first, self.time, self.count, len(self._shape_bytes), flags)
         head = _HEAD.pack(sync_marker, *fields, extend(seed, body), 0)[:_CHECKSUM_AT]
         return b"".join((head, extend(seed, head).to_bytes(4, "big"), body))
 
@@ -142,9 +142,9 @@ class ChunkBuilder:
         key = (message.address, message.property_list, message.flags)
         number = self._known.get(key)
         if number is None:
-            number = self._known[key] = len(self._shape_octets)
+            number = self._known[key] = len(self._shape_bytes)
             sizes = _SHAPE.pack(message.flags, message.priority, len(key[0]), len(key[1]))
-            self._shape_octets.append(b"".join((sizes, *key[:2])))
+            self._shape_bytes.append(b"".join((sizes, *key[:2])))
         return number
 
 
@@ -164,50 +164,50 @@ class ChunkHead:
         return self.first + self.count
 
 
-def read_head(octets: bytes, at: int, sync_marker: int, seed: int) -> ChunkHead | None:
+def read_head(data: bytes, at: int, sync_marker: int, seed: int) -> ChunkHead | None:
     """The head at `at`; None if there is no head of a chunk with this `sync_marker` and `seed`."""
-    if at + HEAD_SIZE > len(octets):
+    if at + HEAD_SIZE > len(data):
         return None
-    fields = _HEAD.unpack_from(octets, at)
-    if fields[0] != sync_marker or extend(seed, octets[at : at + _CHECKSUM_AT]) != fields[-1]:
+    fields = _HEAD.unpack_from(data, at)
+    if fields[0] != sync_marker or extend(seed, data[at : at + _CHECKSUM_AT]) != fields[-1]:
         return None
     return ChunkHead(fields)
 
 
-def is_whole(octets: bytes, at: int, head: ChunkHead, seed: int) -> bool:
+def is_whole(data: bytes, at: int, head: ChunkHead, seed: int) -> bool:
     """True if the body of the chunk at `at` with `head` is complete and intact."""
     begin = at + HEAD_SIZE
-    body = octets[begin : begin + head.size]
+    body = data[begin : begin + head.size]
     return len(body) == head.size and extend(seed, body) == head.checksum
 
 
 class Chunk:
     """A chunk that was read; its messages can be taken one by one or as columns."""
 
-    __slots__ = ("_bodies_at", "_octets", "count", "ends", "first", "kinds", "shapes", "size", "time")
+    __slots__ = ("_bodies_at", "_data", "count", "ends", "first", "kinds", "shapes", "size", "time")
 
-    def __init__(self, octets: bytes, at: int, head: ChunkHead) -> None:
+    def __init__(self, data: bytes, at: int, head: ChunkHead) -> None:
         """The chunk at `at`, which must be intact."""
         self.first = head.first
         self.count = head.count
         self.time = head.time
         self.size = HEAD_SIZE + head.size
-        self._octets = octets
+        self._data = data
         at += HEAD_SIZE
-        self.ends = _column(octets, at, head.count + 1)
+        self.ends = _column(data, at, head.count + 1)
         at += _WIDTH * (head.count + 1)
         # The shape number of each message; None if all have the first shape.
         self.kinds: array[int] | None = None
         if head.shape_count > 1:
-            self.kinds = _column(octets, at, head.count)
+            self.kinds = _column(data, at, head.count)
             at += _WIDTH * head.count
         self.shapes: list[ChunkShape] = []
         for _ in range(head.shape_count):
-            flags, priority, address_size, list_size = _SHAPE.unpack_from(octets, at)
+            flags, priority, address_size, list_size = _SHAPE.unpack_from(data, at)
             at += _SHAPE.size
             list_at = at + address_size
             end = list_at + list_size
-            self.shapes.append(ChunkShape(octets[at:list_at], octets[list_at:end], flags, priority))
+            self.shapes.append(ChunkShape(data[at:list_at], data[list_at:end], flags, priority))
             at = end
         self._bodies_at = at
 
@@ -220,7 +220,7 @@ class Chunk:
     def bodies(self) -> memoryview:
         """All bodies one after the other; `ends` says where each of them ends."""
         at = self._bodies_at
-        return memoryview(self._octets)[at : at + self.ends[-1]]
+        return memoryview(self._data)[at : at + self.ends[-1]]
 
     def run(self, place: int, like: Message) -> "MessageRun":
         """The messages from `place` on as a run; `like` has their common properties.
@@ -236,7 +236,7 @@ class Chunk:
     def content(self, place: int) -> bytes:
         """The body of the message at `place`, as in `Message.content`."""
         at = self._bodies_at
-        return self._octets[at + self.ends[place] : at + self.ends[place + 1]] + BODY_END
+        return self._data[at + self.ends[place] : at + self.ends[place + 1]] + BODY_END
 
     def message(self, place: int) -> Message:
         """The message at `place`, counted from the first message of the chunk."""
@@ -265,7 +265,7 @@ class MessageRun:
         self.count = count
 
     @property
-    def octets(self) -> int:
+    def byte_count(self) -> int:
         """The size of all bodies in bytes."""
         return self.ends[self.place + self.count] - self.ends[self.place]
 
@@ -273,20 +273,20 @@ class MessageRun:
         """The run without its first `count` messages; `count` must be less than the length of the run."""
         return self._part(self.place + count, self.count - count)
 
-    def within(self, octets_max: int, count_max: int) -> "MessageRun":
-        """The first messages of the run: up to `count_max`, ending with the one that reaches `octets_max`
+    def within(self, bytes_max: int, count_max: int) -> "MessageRun":
+        """The first messages of the run: up to `count_max`, ending with the one that reaches `bytes_max`
         bytes.
         """
         end = self.place + min(self.count, count_max)
-        at = bisect_left(self.ends, self.ends[self.place] + octets_max, self.place + 1, end)
+        at = bisect_left(self.ends, self.ends[self.place] + bytes_max, self.place + 1, end)
         return self._part(self.place, at - self.place)
 
     def _part(self, place: int, count: int) -> "MessageRun":
         return MessageRun(self.like, self.ends, self.bodies, place=place, count=count)
 
 
-def _column(octets: bytes, at: int, count: int) -> "array[int]":
-    column = array(_COLUMN, octets[at : at + _WIDTH * count])
+def _column(data: bytes, at: int, count: int) -> "array[int]":
+    column = array(_COLUMN, data[at : at + _WIDTH * count])
     if _IS_BIG:
         column.byteswap()
     return column

@@ -75,12 +75,12 @@ class Cursor:
         segment = self._segment
         assert segment is not None
         place = self._begin + self._at
-        octets = self._read(segment.name, place, min(STREAM_READ_AHEAD_SIZE, segment.size - place))
-        head = read_head(octets, 0, segment.sync_marker, segment.seed)
+        data = self._read(segment.name, place, min(STREAM_READ_AHEAD_SIZE, segment.size - place))
+        head = read_head(data, 0, segment.sync_marker, segment.seed)
         if head is None:
             return False
-        if HEAD_SIZE + head.size > len(octets):
-            octets = self._read(segment.name, place, HEAD_SIZE + head.size)
-        self._block = Block(octets, segment.sync_marker, segment.seed)
+        if HEAD_SIZE + head.size > len(data):
+            data = self._read(segment.name, place, HEAD_SIZE + head.size)
+        self._block = Block(data, segment.sync_marker, segment.seed)
         self._begin, self._at = place, 0
         return True

@@ -248,7 +248,7 @@ class _StreamReader:
 
     def _is_whole(self, segment: StreamSegment, chunk: ScannedChunk) -> bool:
         """True if `chunk` is intact."""
-        return is_whole(chunk.octets(self._disk.read, segment.name), 0, chunk.head, segment.seed)
+        return is_whole(chunk.read(self._disk.read, segment.name), 0, chunk.head, segment.seed)
 
     def _clear(self, segment: StreamSegment, size: int) -> None:
         """Overwrite the torn data behind the end of `segment` with zeros, so that it is never taken for new

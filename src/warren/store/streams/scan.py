@@ -13,12 +13,12 @@ Read = Callable[[str, int, int], bytes]
 class ScannedChunk:
     """A chunk found by its head: its place in the file, and in the bytes that were read."""
 
-    __slots__ = ("_at", "_octets", "head", "place")
+    __slots__ = ("_at", "_data", "head", "place")
 
-    def __init__(self, head: ChunkHead, place: int, octets: bytes, at: int) -> None:
+    def __init__(self, head: ChunkHead, place: int, data: bytes, at: int) -> None:
         self.head = head
         self.place = place
-        self._octets = octets
+        self._data = data
         self._at = at
 
     def alone(self) -> "ScannedChunk":
@@ -33,28 +33,28 @@ class ScannedChunk:
     @property
     def is_read(self) -> bool:
         """True if the bytes that were read contain the whole chunk."""
-        return self._at + self.size <= len(self._octets)
+        return self._at + self.size <= len(self._data)
 
-    def octets(self, read: Read, name: str) -> bytes:
+    def read(self, read: Read, name: str) -> bytes:
         """The bytes of the chunk, read from the file if necessary; fewer at the end of the file."""
         if self.is_read:
-            return self._octets[self._at : self._at + self.size]
+            return self._data[self._at : self._at + self.size]
         return read(name, self.place, self.size)
 
 
 def scan_chunks(read: Read, segment: StreamSegment, place: int, end: int) -> Iterator[ScannedChunk]:
     """The chunks of `segment` whose heads lie between `place` and `end`; invalid data is skipped."""
-    octets, begin = b"", place
+    data, begin = b"", place
     while end - place >= HEAD_SIZE:
         at = place - begin
-        if at + HEAD_SIZE > len(octets):
-            octets, begin, at = read(segment.name, place, min(STREAM_BLOCK_SIZE, end - place)), place, 0
-            if len(octets) < HEAD_SIZE:
+        if at + HEAD_SIZE > len(data):
+            data, begin, at = read(segment.name, place, min(STREAM_BLOCK_SIZE, end - place)), place, 0
+            if len(data) < HEAD_SIZE:
                 return
-        head = read_head(octets, at, segment.sync_marker, segment.seed)
+        head = read_head(data, at, segment.sync_marker, segment.seed)
         if head is None:
-            found = octets.find(segment.salt[:4], at + 1)
-            place = begin + (found if found >= 0 else len(octets) - HEAD_SIZE + 1)
+            found = data.find(segment.salt[:4], at + 1)
+            place = begin + (found if found >= 0 else len(data) - HEAD_SIZE + 1)
             continue
-        yield ScannedChunk(head, place, octets, at)
+        yield ScannedChunk(head, place, data, at)
         place += HEAD_SIZE + head.size

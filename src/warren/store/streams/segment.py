@@ -123,23 +123,23 @@ class StreamSegment:
         count = len(self._places)
         parts = [_INDEX_HEAD.pack(_INDEX_MAGIC, VERSION, self.end, self.last_time, self.size, count)]
         parts += map(_ENTRY.pack, self._offsets, self._times, self._places)
-        octets = b"".join(parts)
-        checksum: int = extend(self.seed, octets)
-        return octets + checksum.to_bytes(_CHECKSUM_SIZE, "big")
+        data = b"".join(parts)
+        checksum: int = extend(self.seed, data)
+        return data + checksum.to_bytes(_CHECKSUM_SIZE, "big")
 
-    def load_index(self, octets: bytes) -> bool:
-        """Load the index from `octets`; False if it is incomplete or damaged."""
-        if len(octets) < _INDEX_HEAD.size or octets[:6] != _INDEX_MAGIC:
+    def load_index(self, data: bytes) -> bool:
+        """Load the index from `data`; False if it is incomplete or damaged."""
+        if len(data) < _INDEX_HEAD.size or data[:6] != _INDEX_MAGIC:
             return False
-        _, version, end, last_time, size, count = _INDEX_HEAD.unpack_from(octets)
+        _, version, end, last_time, size, count = _INDEX_HEAD.unpack_from(data)
         ends_at = _INDEX_HEAD.size + _ENTRY.size * count
-        octets = octets[: ends_at + _CHECKSUM_SIZE]
-        if version != VERSION or len(octets) != ends_at + _CHECKSUM_SIZE:
+        data = data[: ends_at + _CHECKSUM_SIZE]
+        if version != VERSION or len(data) != ends_at + _CHECKSUM_SIZE:
             return False
-        if extend(self.seed, octets[:ends_at]) != int.from_bytes(octets[ends_at:], "big"):
+        if extend(self.seed, data[:ends_at]) != int.from_bytes(data[ends_at:], "big"):
             return False
         self.end, self.last_time, self.size = end, last_time, size
-        for offset, time, place in _ENTRY.iter_unpack(octets[_INDEX_HEAD.size : ends_at]):
+        for offset, time, place in _ENTRY.iter_unpack(data[_INDEX_HEAD.size : ends_at]):
             self._offsets.append(offset)
             self._times.append(time)
             self._places.append(place)
@@ -172,16 +172,16 @@ def is_stream_file(name: str) -> bool:
     return stream < _NUMBERS_END and first < _OFFSETS_END and name in (named, index_name(named))
 
 
-def open_segment(name: str, octets: bytes) -> StreamSegment:
-    """The segment whose file `name` begins with `octets`.
+def open_segment(name: str, data: bytes) -> StreamSegment:
+    """The segment whose file `name` begins with `data`.
 
     SegmentError unless they are the head of it; NewerFormatError for a version that cannot be read.
     """
     stream, first = stream_of(name)
-    if len(octets) < HEAD_SIZE or octets[: len(_MAGIC)] != _MAGIC:
+    if len(data) < HEAD_SIZE or data[: len(_MAGIC)] != _MAGIC:
         raise StoreFileError(name, 0, "not a segment of a stream")
-    _, version, found_stream, epoch, found_first, salt, checksum = _HEAD.unpack_from(octets)
-    if checksum_of(octets[: HEAD_SIZE - _CHECKSUM_SIZE]) != checksum:
+    _, version, found_stream, epoch, found_first, salt, checksum = _HEAD.unpack_from(data)
+    if checksum_of(data[: HEAD_SIZE - _CHECKSUM_SIZE]) != checksum:
         raise StoreFileError(name, 0, "the head of the segment is damaged")
     if version > VERSION:
         raise NewerFormatError(

@@ -32,7 +32,7 @@ cdef class Span:
     @cython.locals(
         source='const unsigned char*', count=Py_ssize_t, shape_count=Py_ssize_t, ends_at=Py_ssize_t, size=Py_ssize_t
     )
-    cpdef add(self, bytes octets, Py_ssize_t at)
+    cpdef add(self, bytes data, Py_ssize_t at)
     cpdef tuple ends_and_times(self)
     @cython.locals(
         begin=Py_ssize_t, behind=Py_ssize_t, before=uint32_t, number=Py_ssize_t, place=Py_ssize_t, time=int64_t
@@ -42,17 +42,17 @@ cdef class Span:
         source='const unsigned char*', last=bytes, end=Py_ssize_t, begin=Py_ssize_t, list_at=Py_ssize_t,
         address_size=Py_ssize_t, list_size=Py_ssize_t,
     )
-    cdef Py_ssize_t _add_shapes(self, bytes octets, Py_ssize_t at, Py_ssize_t count, Py_ssize_t shape_count) except -1
+    cdef Py_ssize_t _add_shapes(self, bytes data, Py_ssize_t at, Py_ssize_t count, Py_ssize_t shape_count) except -1
 
 @cython.final
 cdef class Block:
     cdef uint32_t _sync_marker
-    cdef bytes _octets
+    cdef bytes _data
     cdef uint32_t _seed
     cdef readonly Py_ssize_t end
 
     @cython.locals(
-        octets=bytes, source='const unsigned char*', span=Span, alone=Py_ssize_t, taken=Py_ssize_t, size=Py_ssize_t,
+        data=bytes, source='const unsigned char*', span=Span, alone=Py_ssize_t, taken=Py_ssize_t, size=Py_ssize_t,
         first=int64_t, count=int64_t,
     )
     cpdef take(self, Py_ssize_t at, int64_t offset, int64_t end)
@@ -62,4 +62,4 @@ cdef class Block:
     @cython.locals(source='const unsigned char*', checksum=uint32_t)
     cdef bint _is_intact(self, Py_ssize_t at, Py_ssize_t size) except -1
 
-cdef uint32_t _little(const unsigned char* octets, Py_ssize_t at) noexcept
+cdef uint32_t _little(const unsigned char* data, Py_ssize_t at) noexcept

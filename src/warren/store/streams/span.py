@@ -66,9 +66,9 @@ class Span:
         """All bodies one after the other; `ends_and_times` says where each of them ends."""
         return memoryview(b"".join(self._bodies))
 
-    def add(self, octets: bytes, at: int) -> None:
-        """Append the messages of the chunk at `at` of `octets`, which must be intact."""
-        source = octets
+    def add(self, data: bytes, at: int) -> None:
+        """Append the messages of the chunk at `at` of `data`, which must be intact."""
+        source = data
         count = uint32(source, at + _COUNT_AT)
         shape_count = uint32(source, at + _SHAPES_AT)
         if not self.count:
@@ -78,11 +78,11 @@ class Span:
         ends_at = at + _WIDTH
         at = ends_at + _WIDTH * count
         # The reads below stay within the bytes: checked here, and again behind the shapes.
-        assert at <= len(octets)
+        assert at <= len(data)
         size = _little(source, at - _WIDTH)
         self._ends.append(source[ends_at:at])
-        at = self._add_shapes(octets, at, count, shape_count)
-        assert at + size <= len(octets)
+        at = self._add_shapes(data, at, count, shape_count)
+        assert at + size <= len(data)
         self._bodies.append(source[at : at + size])
         self._counts.append(count)
         self.count += count
@@ -108,24 +108,24 @@ class Span:
             begin = behind
             before = ends[begin]
 
-    def _add_shapes(self, octets: bytes, at: int, count: int, shape_count: int) -> int:
+    def _add_shapes(self, data: bytes, at: int, count: int, shape_count: int) -> int:
         """Add the shapes of a chunk with `count` messages; returns the place where its bodies begin."""
-        source, last = octets, self._last_shape
+        source, last = data, self._last_shape
         end = at + len(last)
-        if shape_count == 1 and last and end <= len(octets) and source[at:end] == last:
+        if shape_count == 1 and last and end <= len(data) and source[at:end] == last:
             return end
         column: array[int] | None = None
         if shape_count > 1:
-            column = array("I", octets[at : at + _WIDTH * count])
+            column = array("I", data[at : at + _WIDTH * count])
             if _IS_BIG:
                 column.byteswap()
             at += _WIDTH * count
         begin = at
         numbers = []
         for _ in range(shape_count):
-            _, _, address_size, list_size = _SHAPE.unpack_from(octets, at)
+            _, _, address_size, list_size = _SHAPE.unpack_from(data, at)
             list_at = at + _SHAPE_SIZE + address_size
-            shape = (octets[at + _SHAPE_SIZE : list_at], octets[list_at : list_at + list_size])
+            shape = (data[at + _SHAPE_SIZE : list_at], data[list_at : list_at + list_size])
             at = list_at + list_size
             number = self._known.get(shape)
             if number is None:
@@ -133,7 +133,7 @@ class Span:
                 self.shapes.append(shape)
             numbers.append(number)
         if not self.count and column is None:
-            self._last_shape = octets[begin:at]
+            self._last_shape = data[begin:at]
             return at
         self._last_shape = b""
         if self.kinds is None:
@@ -149,10 +149,10 @@ class Span:
 class Block:
     """A block of bytes of one segment; `sync_marker` and `seed` come from the salt of the segment."""
 
-    __slots__ = ("_octets", "_seed", "_sync_marker", "end")
+    __slots__ = ("_data", "_seed", "_sync_marker", "end")
 
-    def __init__(self, octets: bytes, sync_marker: int, seed: int) -> None:
-        self._octets = octets
+    def __init__(self, data: bytes, sync_marker: int, seed: int) -> None:
+        self._data = data
         self._sync_marker = sync_marker
         self._seed = seed
         # The place behind the last chunk that was taken.
@@ -163,7 +163,7 @@ class Block:
 
         Chunks from offset `end` on are left out. None if the first chunk is incomplete or damaged.
         """
-        octets = source = self._octets
+        data = source = self._data
         span: Span | None = None
         alone = -1
         taken = 0
@@ -179,13 +179,13 @@ class Block:
                 if first + count <= offset:
                     break
                 if span is not None:
-                    span.add(octets, at)
+                    span.add(data, at)
                 elif alone < 0:
                     alone = at
                 else:
                     span = Span()
-                    span.add(octets, alone)
-                    span.add(octets, at)
+                    span.add(data, alone)
+                    span.add(data, at)
                 taken += size
                 offset = first + count
             at += size
@@ -195,14 +195,14 @@ class Block:
         return None if alone < 0 else self._chunk(alone)
 
     def _chunk(self, at: int) -> Chunk:
-        head = read_head(self._octets, at, self._sync_marker, self._seed)
+        head = read_head(self._data, at, self._sync_marker, self._seed)
         assert head is not None
-        return Chunk(self._octets, at, head)
+        return Chunk(self._data, at, head)
 
     def _size_at(self, at: int) -> int:
         """The size in bytes of the chunk at `at`; 0 if there is no complete chunk."""
-        source = self._octets
-        left = len(self._octets) - at
+        source = self._data
+        left = len(self._data) - at
         if left < _HEAD_SIZE or uint32(source, at) != self._sync_marker:
             return 0
         size = _HEAD_SIZE + uint32(source, at + _SIZE_AT)
@@ -210,7 +210,7 @@ class Block:
 
     def _is_intact(self, at: int, size: int) -> bool:
         """True if the checksums of the chunk at `at` are right."""
-        source = self._octets
+        source = self._data
         checksum: int = extend(self._seed, source[at : at + _HEAD_CHECKSUM_AT])
         if checksum != uint32(source, at + _HEAD_CHECKSUM_AT):
             return False
@@ -218,7 +218,7 @@ class Block:
         return checksum == uint32(source, at + _BODY_CHECKSUM_AT)
 
 
-def _little(octets: bytes, at: int) -> int:
+def _little(data: bytes, at: int) -> int:
     """The 32-bit little-endian integer at `at`."""
-    high = octets[at + 3] << 8 | octets[at + 2]
-    return high << 16 | octets[at + 1] << 8 | octets[at]
+    high = data[at + 3] << 8 | data[at + 2]
+    return high << 16 | data[at + 1] << 8 | data[at]

@@ -36,7 +36,7 @@ from warren.store.streams.tracking import Tracking
 class Retention:
     """How much of a stream is kept at least; None means no limit."""
 
-    octets_max: int | None = None
+    bytes_max: int | None = None
     age_ms_max: int | None = None
     segment_size: int = STREAM_SEGMENT_SIZE
 
@@ -46,7 +46,7 @@ class StreamLogDependencies:
     """Where streams are stored, and what they need for writing and reporting."""
 
     disk: Disk
-    random_octets: Callable[[int], bytes]
+    random_bytes: Callable[[int], bytes]
     # Called with each error of reading; other messages stay readable.
     report: Callable[[OSError | StoreFileError], None]
     # The catalog of synced offsets, once the streams are open.
@@ -60,7 +60,7 @@ class StreamLog:
 
     __slots__ = (
         "_bloom_filters", "_builders", "_cache", "_catalog", "_disk", "_in_flight", "_last", "_pending",
-        "_random_octets", "_report", "_steps", "_time", "_tracking", "_written", "committed", "epoch",
+        "_random_bytes", "_report", "_steps", "_time", "_tracking", "_written", "committed", "epoch",
         "is_dirty", "listener", "next", "number", "retention", "segments",
     )  # fmt: skip
 
@@ -80,7 +80,7 @@ class StreamLog:
         self.retention = Retention()
         self._disk = files.disk
         self._catalog = files.catalog
-        self._random_octets = files.random_octets
+        self._random_bytes = files.random_bytes
         self._report = files.report
         # The offset of the next message, and the offset before which all messages are readable.
         self.next = segments[-1].end if segments else 0
@@ -90,7 +90,7 @@ class StreamLog:
         # True if the store has this log on its list; and the callback after each write.
         self.is_dirty = False
         # Identifies this stream; a deleted and recreated stream has another epoch.
-        self.epoch = segments[-1].epoch if segments else files.random_octets(EPOCH_SIZE)
+        self.epoch = segments[-1].epoch if segments else files.random_bytes(EPOCH_SIZE)
         self.listener: Callable[[], None] = _nobody
         self._builders: list[ChunkBuilder] = []
         # Chunks that are being written; readable after that.
@@ -125,7 +125,7 @@ class StreamLog:
         return self.segments[0].first if self.segments else self.committed
 
     @property
-    def octets(self) -> int:
+    def byte_count(self) -> int:
         """The size of the stream on disk in bytes."""
         return sum(segment.size for segment in self.segments)
 
@@ -223,12 +223,12 @@ class StreamLog:
             is_first = segment.size == HEAD_SIZE
             self._time = builder.time = max(builder.time, self._time)
             tail = self._tail(builder.tracking, segment.seed, is_whole=is_first)
-            octets = builder.encode(segment.sync_marker, segment.seed, flags | KNOWS_ALL * is_first, tail)
-            head = read_head(octets, 0, segment.sync_marker, segment.seed)
+            data = builder.encode(segment.sync_marker, segment.seed, flags | KNOWS_ALL * is_first, tail)
+            head = read_head(data, 0, segment.sync_marker, segment.seed)
             assert head is not None
-            segment.note(head, segment.size, len(octets))
-            self._in_flight.append(Chunk(octets, 0, head))
-            parts.append(octets)
+            segment.note(head, segment.size, len(data))
+            self._in_flight.append(Chunk(data, 0, head))
+            parts.append(data)
             flags = 0
             taken += 1
         del self._builders[:taken]
@@ -321,15 +321,15 @@ class StreamLog:
     def trim(self, now: int) -> None:
         """Remove the oldest segments that exceed `retention`; the next batch deletes their files."""
         kept = self.retention
-        octets = self.octets
+        byte_count = self.byte_count
         unwanted: list[StreamSegment] = []
         while len(self.segments) > 1:
             eldest = self.segments[0]
-            is_too_much = kept.octets_max is not None and octets - eldest.size >= kept.octets_max
+            is_too_much = kept.bytes_max is not None and byte_count - eldest.size >= kept.bytes_max
             is_too_old = kept.age_ms_max is not None and eldest.last_time + kept.age_ms_max < now
             if not eldest.is_sealed or not (is_too_much or is_too_old):
                 break
-            octets -= eldest.size
+            byte_count -= eldest.size
             unwanted.append(self.segments.pop(0))
         if unwanted and self._catalog is not None:
             # The catalog is changed before the files are deleted, so that they are not reported as missing.
@@ -395,7 +395,7 @@ class StreamLog:
         steps: list[DiskStep] = []
         if self.segments and not self.segments[-1].is_sealed:
             steps += self.segments[-1].seal()
-        segment = StreamSegment(self.number, first, self._random_octets(SALT_SIZE), self.epoch)
+        segment = StreamSegment(self.number, first, self._random_bytes(SALT_SIZE), self.epoch)
         self.segments.append(segment)
         head = segment.encode_head(self.number)
         # An old index must not survive its file.
@@ -415,10 +415,10 @@ class StreamLog:
                 break
             if wanted is not None and not found.is_read:
                 break
-            octets = found.octets(self._disk.read, segment.name)
-            if not is_whole(octets, 0, head, segment.seed):
+            data = found.read(self._disk.read, segment.name)
+            if not is_whole(data, 0, head, segment.seed):
                 break
-            chunk = Chunk(octets, 0, head)
+            chunk = Chunk(data, 0, head)
             self._cache.put(self.number, chunk)
             if wanted is None:
                 wanted = chunk

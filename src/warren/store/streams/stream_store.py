@@ -87,7 +87,7 @@ class StreamStore:
         """
         kept = log.append_run_as(run, producer, sequence)
         if kept:
-            self._appended(log, run.octets)
+            self._appended(log, run.byte_count)
         return kept
 
     def store_offset(self, log: StreamLog, reference: str, offset: int) -> None:

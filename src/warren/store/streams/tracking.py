@@ -60,8 +60,8 @@ class Tracking:
         parts: list[bytes] = []
         for kind, numbers in ((_SEQUENCE, self.sequences), (_OFFSET, self.offsets)):
             for name, number in numbers.items():
-                octets = name.encode("utf-8", "surrogateescape")
-                parts += (_HEAD.pack(kind, len(octets)), octets, _NUMBER.pack(number))
+                data = name.encode("utf-8", "surrogateescape")
+                parts += (_HEAD.pack(kind, len(data)), data, _NUMBER.pack(number))
         entries = b"".join(parts)
         before = entries + len(entries).to_bytes(4, "big")
         return before + int(extend(seed, before)).to_bytes(4, "big")

@@ -24,7 +24,7 @@ U16 = Annotated[int, kinds.U16]
 U32 = Annotated[int, kinds.U32]
 U64 = Annotated[int, kinds.U64]
 Text = Annotated[str, kinds.TEXT]
-Octets = Annotated[bytes, kinds.OCTETS]
+Bytes = Annotated[bytes, kinds.BYTES]
 Texts = Annotated[tuple[str, ...], kinds.TEXTS]
 Sequences = Annotated[tuple[int, ...], kinds.SEQUENCES]
 Pairs = Annotated[dict[str, str], kinds.PAIRS]
@@ -111,7 +111,7 @@ class SaslAuthenticate(StreamCommand):
 
     key = CommandKey.SASL_AUTHENTICATE
     mechanism: Text
-    response: Octets
+    response: Bytes
 
 
 @dataclass(frozen=True, slots=True)

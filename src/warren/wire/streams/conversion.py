@@ -107,11 +107,11 @@ class MessageConverter:
                 self._filtered.popitem(last=False)
         return found
 
-    def _head(self, octets: bytes, *, is_data: bool) -> MessageHead:
-        key = octets if is_data else octets + b"\x00"
+    def _head(self, data: bytes, *, is_data: bool) -> MessageHead:
+        key = data if is_data else data + b"\x00"
         head = self._known.get(key)
         if head is None:
-            head = self._known[key] = read_head(octets, is_data=is_data)
+            head = self._known[key] = read_head(data, is_data=is_data)
             if len(self._known) > STREAM_HEADS_CACHED_MAX:
                 self._known.popitem(last=False)
         return head
@@ -137,11 +137,11 @@ def _only_data(message: bytes) -> tuple[int, int] | None:
     return None
 
 
-def read_head(octets: bytes, *, is_data: bool) -> MessageHead:
-    """Decode `octets`, the sections before a body; Amqp1Error if they are invalid."""
-    if len(octets) > STREAM_HEAD_SIZE_MAX:
+def read_head(data: bytes, *, is_data: bool) -> MessageHead:
+    """Decode `data`, the sections before a body; Amqp1Error if they are invalid."""
+    if len(data) > STREAM_HEAD_SIZE_MAX:
         raise Amqp1Error("too much before the body")
-    sections = _values(octets)
+    sections = _values(data)
     annotations = _texts(sections.get(amqp1.ANNOTATIONS))
     properties = BasicProperties()
     headers = _headers(properties, sections.get(amqp1.APPLICATION_PROPERTIES))
@@ -154,7 +154,7 @@ def read_head(octets: bytes, *, is_data: bool) -> MessageHead:
         exchange = key = None
     properties.headers = headers or None
     if write_head(properties, exchange, key, is_kept=True) != _canonical(sections):
-        properties.headers = {**headers, SECTIONS_HEADER: octets}
+        properties.headers = {**headers, SECTIONS_HEADER: data}
     try:
         property_list = properties.encode_list()
     except AmqpError as error:
@@ -214,11 +214,11 @@ def write_head(
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def _values(octets: bytes) -> dict[int, Typed]:
-    if not octets:
+def _values(data: bytes) -> dict[int, Typed]:
+    if not data:
         return {}
-    found = amqp1.sections(octets)
-    return {section.code: amqp1.decode(octets, section.value_at, section.end)[0] for section in found}
+    found = amqp1.sections(data)
+    return {section.code: amqp1.decode(data, section.value_at, section.end)[0] for section in found}
 
 
 def _canonical(sections: dict[int, Typed]) -> bytes:

@@ -3,7 +3,7 @@
     deliver  │ size u32 │ key u16 │ version u16 │ subscription u8 │ chunk │
     version 2│ size u32 │ key u16 │ version u16 │ subscription u8 │ committed u64 │ chunk │
     chunk    │ 0x50 │ kind u8, 0 │ entries u16 │ messages u32 │ time i64 ms │ epoch u64 │ first offset u64
-             │ checksum u32 │ size u32 │ size of a trailer u32 │ 4 octets │ entry … │
+             │ checksum u32 │ size u32 │ size of a trailer u32 │ 4 bytes │ entry … │
     entry    │ size u32, below 2**31 │ message │
 
 The checksum is CRC-32 of all entries. `committed` is the offset at which the last readable chunk of the

@@ -1,7 +1,7 @@
 """The field types of commands.
 
-    text     │ size i16 │ octets │               size -1 is null, which is decoded as empty
-    octets   │ size i32 │ octets │
+    text     │ size i16 │ bytes │               size -1 is null, which is decoded as empty
+    bytes   │ size i32 │ bytes │
     array    │ count u32 │ element … │
 
 Invariant: no size or count is used before it was checked against the size of the frame.
@@ -16,31 +16,31 @@ from warren.wire.streams.codes import MalformedFrame, OffsetType
 T = TypeVar("T")
 
 _NONE_TEXT = 0xFFFF
-_NONE_OCTETS = 0xFFFF_FFFF
+_NONE_BYTES = 0xFFFF_FFFF
 
 
 class FieldReader:
     """Decodes the fields of one frame."""
 
-    __slots__ = ("_at", "_octets")
+    __slots__ = ("_at", "_data")
 
-    def __init__(self, octets: bytes, at: int = 0) -> None:
-        self._octets = octets
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self._data = data
         self._at = at
 
     @property
     def is_at_end(self) -> bool:
         """True if all fields were read."""
-        return self._at == len(self._octets)
+        return self._at == len(self._data)
 
     def take(self, size: int) -> bytes:
         """Return the next `size` bytes; MalformedFrame if there are fewer."""
         end = self._at + size
-        if end > len(self._octets):
+        if end > len(self._data):
             raise MalformedFrame("frame cut short")
-        octets = self._octets[self._at : end]
+        data = self._data[self._at : end]
         self._at = end
-        return octets
+        return data
 
     def number(self, size: int) -> int:
         """Return an unsigned integer of `size` bytes."""
@@ -115,17 +115,17 @@ def _read_text(reader: FieldReader) -> str:
 
 
 def _write_text(out: bytearray, value: str) -> None:
-    octets = value.encode("utf-8", "surrogateescape")
-    out += len(octets).to_bytes(2, "big")
-    out += octets
+    data = value.encode("utf-8", "surrogateescape")
+    out += len(data).to_bytes(2, "big")
+    out += data
 
 
-def _read_octets(reader: FieldReader) -> bytes:
+def _read_bytes(reader: FieldReader) -> bytes:
     size = reader.number(4)
-    return b"" if size == _NONE_OCTETS else reader.take(size)
+    return b"" if size == _NONE_BYTES else reader.take(size)
 
 
-def _write_octets(out: bytearray, value: bytes) -> None:
+def _write_bytes(out: bytearray, value: bytes) -> None:
     out += len(value).to_bytes(4, "big")
     out += value
 
@@ -241,7 +241,7 @@ U64 = _number(8)
 I64 = _number(8, signed=True)
 _I16 = _number(2, signed=True)
 TEXT = FieldCodec(_read_text, _write_text)
-OCTETS = FieldCodec(_read_octets, _write_octets)
+BYTES = FieldCodec(_read_bytes, _write_bytes)
 TEXTS = _array(TEXT)
 SEQUENCES = _array(U64)
 PAIRS = FieldCodec(_read_pairs, _write_pairs)

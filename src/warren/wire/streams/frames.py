@@ -5,7 +5,7 @@ frame   │ size u32 │ key u16 │ version u16 │ correlation u32, in request
 
 from warren.wire.streams.codes import FrameTooLarge, MalformedFrame
 
-_SIZE_OCTETS = 4
+_SIZE_BYTES = 4
 # Key and version, which every frame has.
 HEAD_SIZE = 4
 
@@ -39,25 +39,25 @@ class StreamFrameReader:
         self._join()
         at = self._at
         there = len(self._data) - at
-        if there < _SIZE_OCTETS:
-            self._missing = _SIZE_OCTETS - there
+        if there < _SIZE_BYTES:
+            self._missing = _SIZE_BYTES - there
             return None
-        size = int.from_bytes(self._data[at : at + _SIZE_OCTETS], "big")
+        size = int.from_bytes(self._data[at : at + _SIZE_BYTES], "big")
         if self.size_max and size > self.size_max:
-            raise FrameTooLarge(f"frame of {size} octets, {self.size_max} are allowed")
+            raise FrameTooLarge(f"frame of {size} bytes, {self.size_max} are allowed")
         if size < HEAD_SIZE:
-            raise MalformedFrame(f"frame of {size} octets")
-        end = at + _SIZE_OCTETS + size
+            raise MalformedFrame(f"frame of {size} bytes")
+        end = at + _SIZE_BYTES + size
         if end > len(self._data):
             self._missing = end - len(self._data)
             return None
         self._at = end
-        return self._data[at + _SIZE_OCTETS : end]
+        return self._data[at + _SIZE_BYTES : end]
 
     @property
     def has_more(self) -> bool:
         """True if `next` may return a frame."""
-        return self._missing <= 0 and (bool(self._parts) or len(self._data) - self._at >= _SIZE_OCTETS)
+        return self._missing <= 0 and (bool(self._parts) or len(self._data) - self._at >= _SIZE_BYTES)
 
     def _join(self) -> None:
         if self._parts:
@@ -69,4 +69,4 @@ class StreamFrameReader:
 
 def framed(payload: bytes | bytearray) -> bytes:
     """`payload` preceded by its size."""
-    return b"".join((len(payload).to_bytes(_SIZE_OCTETS, "big"), payload))
+    return b"".join((len(payload).to_bytes(_SIZE_BYTES, "big"), payload))

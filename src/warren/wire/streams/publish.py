@@ -2,8 +2,8 @@
 
     publish  │ key u16 │ version u16 │ publisher u8 │ count u32 │ entry … │
     entry    │ sequence u64 │ filter text, in version 2 │ message, or batch │
-    message  │ size u32, below 2**31 │ octets │
-    batch    │ 1 in a bit │ compression, 3 bits │ 4 bits │ count u16 │ unpacked size u32 │ size u32 │ octets │
+    message  │ size u32, below 2**31 │ bytes │
+    batch    │ 1 in a bit │ compression, 3 bits │ 4 bits │ count u16 │ unpacked size u32 │ size u32 │ bytes │
 
 An uncompressed batch consists of messages, each preceded by its size. Each of them has its own offset, but
 all have one sequence.
@@ -30,14 +30,14 @@ _GZIP_BITS = 16 + zlib.MAX_WBITS
 class SubEntryBatch:
     """Messages published as one entry."""
 
-    __slots__ = ("compression", "count", "octets", "size")
+    __slots__ = ("compression", "count", "data", "size")
 
-    def __init__(self, compression: int, count: int, size: int, octets: bytes) -> None:
+    def __init__(self, compression: int, count: int, size: int, data: bytes) -> None:
         self.compression = compression
         self.count = count
         # The uncompressed size in bytes.
         self.size = size
-        self.octets = octets
+        self.data = data
 
     @property
     def is_readable(self) -> bool:
@@ -46,23 +46,23 @@ class SubEntryBatch:
 
     def messages(self) -> list[bytes]:
         """Decode the messages; MalformedFrame if they do not match the declared count and size."""
-        octets = self.octets
+        data = self.data
         if self.size > limits.STREAM_BATCH_SIZE_MAX:
-            raise MalformedFrame(f"a batch of {self.size} octets")
+            raise MalformedFrame(f"a batch of {self.size} bytes")
         if self.compression == _GZIP:
-            octets = _unzipped(octets, self.size)
-        if len(octets) != self.size:
+            data = _unzipped(data, self.size)
+        if len(data) != self.size:
             raise MalformedFrame("a batch of another size than it says")
         messages: list[bytes] = []
-        at, end = 0, len(octets)
+        at, end = 0, len(data)
         while at < end:
             if at + _SIZE.size > end:
                 raise MalformedFrame("batch cut short")
-            (size,) = _SIZE.unpack_from(octets, at)
+            (size,) = _SIZE.unpack_from(data, at)
             at += _SIZE.size
             if size > end - at:
                 raise MalformedFrame("batch cut short")
-            messages.append(octets[at : at + size])
+            messages.append(data[at : at + size])
             at += size
         if len(messages) != self.count:
             raise MalformedFrame("a batch of other messages than it says")
@@ -132,8 +132,8 @@ def encode_publish(publication: Publication) -> bytes:
     for sequence, entry in publication.entries:
         if isinstance(entry, SubEntryBatch):
             parts.append(sequence.to_bytes(8, "big"))
-            head = _BATCH.pack(0x80 | entry.compression << 4, entry.count, entry.size, len(entry.octets))
-            parts += (head, entry.octets)
+            head = _BATCH.pack(0x80 | entry.compression << 4, entry.count, entry.size, len(entry.data))
+            parts += (head, entry.data)
         else:
             parts += (_MESSAGE.pack(sequence, len(entry)), entry)
     return b"".join(parts)
@@ -171,9 +171,9 @@ def _append_batch(
     return end
 
 
-def _unzipped(octets: bytes, size: int) -> bytes:
-    """Decompress `octets` to at most `size` + 1 bytes."""
+def _unzipped(data: bytes, size: int) -> bytes:
+    """Decompress `data` to at most `size` + 1 bytes."""
     try:
-        return zlib.decompressobj(_GZIP_BITS).decompress(octets, size + 1)
+        return zlib.decompressobj(_GZIP_BITS).decompress(data, size + 1)
     except zlib.error as error:
         raise MalformedFrame(f"batch that is no gzip: {error}") from None

@@ -17,8 +17,8 @@ def frame(kind: int, payload: bytes) -> bytes:
 
 def delivery(tag: int, body: bytes, step: int = 100) -> bytes:
     method = BasicDeliver(consumer_tag="c0000001", delivery_tag=tag, exchange="x", routing_key="key")
-    octets = frame(1, method.encode()) + frame(2, BasicProperties(delivery_mode=2).encode(len(body)))
-    return octets + b"".join(frame(3, body[at : at + step]) for at in range(0, len(body), step))
+    data = frame(1, method.encode()) + frame(2, BasicProperties(delivery_mode=2).encode(len(body)))
+    return data + b"".join(frame(3, body[at : at + step]) for at in range(0, len(body), step))
 
 
 def stream(count: int, size: int = 16) -> bytes:
@@ -27,18 +27,18 @@ def stream(count: int, size: int = 16) -> bytes:
 
 @pytest.mark.parametrize("size", [0, 1, 100, 101, 1000])
 def test_the_length_of_a_delivery_is_known_once_it_is_complete(size: int) -> None:
-    octets = delivery(1, bytes(size))
-    assert delivery_length(octets + b"more") == len(octets)
-    assert all(delivery_length(octets[:cut]) == 0 for cut in range(len(octets)))
+    data = delivery(1, bytes(size))
+    assert delivery_length(data + b"more") == len(data)
+    assert all(delivery_length(data[:cut]) == 0 for cut in range(len(data)))
 
 
 @given(st.lists(st.integers(1, 400), max_size=40), st.integers(0, 250))
 def test_deliveries_are_counted_wherever_the_stream_is_cut(cuts: list[int], size: int) -> None:
-    octets = stream(30, size)
+    data = stream(30, size)
     counter = DeliveryCounter()
     at = 0
-    for cut in [*cuts, len(octets)]:
-        piece = memoryview(octets)[at : at + cut]
+    for cut in [*cuts, len(data)]:
+        piece = memoryview(data)[at : at + cut]
         if piece:
             assert counter.feed(piece) == counter.total
         at += cut
@@ -47,10 +47,10 @@ def test_deliveries_are_counted_wherever_the_stream_is_cut(cuts: list[int], size
 
 
 def test_the_body_is_found() -> None:
-    octets = delivery(1, b"body")
+    data = delivery(1, b"body")
     counter = DeliveryCounter()
-    counter.feed(memoryview(octets))
-    assert octets[counter.body_at :].startswith(b"body")
+    counter.feed(memoryview(data))
+    assert data[counter.body_at :].startswith(b"body")
 
 
 def test_an_incomplete_delivery_is_not_counted() -> None:

@@ -17,12 +17,12 @@ def test_routing_keys_rotate_from_any_start() -> None:
 def test_a_piece_ends_with_the_ring_and_the_next_continues_at_its_start() -> None:
     publish_ring = PublishRing(ROUTES, CONTENT)
     taken = 0
-    octets = b""
+    data = b""
     while taken < 20_000:
         piece = bytes(publish_ring.take(taken, 20_000 - taken))
-        octets += piece
+        data += piece
         taken += len(piece) // publish_ring.length
-    assert octets == (b"".join(encode_publish(route, CONTENT) for route in ROUTES) * 7_000)[: len(octets)]
+    assert data == (b"".join(encode_publish(route, CONTENT) for route in ROUTES) * 7_000)[: len(data)]
 
 
 def test_a_piece_is_at_most_a_chunk_and_at_least_a_message() -> None:

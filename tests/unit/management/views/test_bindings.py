@@ -3,12 +3,12 @@
 import pytest
 
 from warren.management.views.bindings import binding_view, properties_key
-from warren.metadata.records import BindingRecord, arguments_octets
+from warren.metadata.records import BindingRecord, arguments_bytes
 from warren.wire.table import Int32
 
 
 def record(routing_key: str, **arguments: object) -> BindingRecord:
-    return BindingRecord("x", True, "q", routing_key, arguments_octets(arguments))
+    return BindingRecord("x", True, "q", routing_key, arguments_bytes(arguments))
 
 
 @pytest.mark.parametrize(

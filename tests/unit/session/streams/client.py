@@ -70,7 +70,7 @@ class Node(Broker):
         super().__init__()
         self.server.admission_control = Door()  # type: ignore[assignment]
         self.disk = SimulatedDisk(random.Random(1))
-        files = StreamLogDependencies(disk=self.disk, random_octets=random.Random(2).randbytes, report=print)
+        files = StreamLogDependencies(disk=self.disk, random_bytes=random.Random(2).randbytes, report=print)
         self.store = open_streams(files, Quiet(), lambda _: False).store
         self.services.vhost.attach_stream_store(self.store)
         self.stream_server = StreamServer(self.server, StreamSettings(cluster_name="c", **settings))  # type: ignore[arg-type]
@@ -119,9 +119,9 @@ class StreamClient:
             *self.ask(commands.Open("/")),
         ]
 
-    def say(self, *octets: bytes) -> None:
-        """Say `octets` in one read."""
-        self.connection.receive(b"".join(octets), self.now)
+    def say(self, *data: bytes) -> None:
+        """Say `data` in one read."""
+        self.connection.receive(b"".join(data), self.now)
         while self.connection.has_more:
             self.connection.process_more(self.now)
 
@@ -145,22 +145,22 @@ class StreamClient:
 
     def hear(self) -> list[object]:
         """Everything the broker has sent: commands, deliveries, or key and code of simple responses."""
-        octets = b""
+        data = b""
         while said := b"".join(self.connection.take_output()):
-            octets += said
+            data += said
             self.connection.output_written(self.now)
-        return list(heard(octets))
+        return list(heard(data))
 
     def bodies(self) -> list[bytes]:
         """The messages that it delivers."""
         return [body for one in self.hear() if isinstance(one, DeliverFrame) for body in one.messages]
 
 
-def heard(octets: bytes) -> Iterator[object]:
+def heard(data: bytes) -> Iterator[object]:
     at = 0
-    while at < len(octets):
-        end = at + 4 + int.from_bytes(octets[at : at + 4], "big")
-        frame, at = octets[at + 4 : end], end
+    while at < len(data):
+        end = at + 4 + int.from_bytes(data[at : at + 4], "big")
+        frame, at = data[at + 4 : end], end
         key = int.from_bytes(frame[:2], "big")
         if key == CommandKey.DELIVER:
             yield decode_deliver(frame)

@@ -62,7 +62,7 @@ def test_an_inaccessible_vhost_closes_the_connection(node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "data",
     [
         b"GET / HTTP/1.1\r\n\r\n",
         b"\xff\xff\xff\xff",
@@ -73,10 +73,10 @@ def test_an_inaccessible_vhost_closes_the_connection(node: Node) -> None:
     ids=["http", "size", "early open", "early command", "short"],
 )
 def test_an_invalid_frame_during_the_handshake_closes_the_connection_without_an_answer(
-    node: Node, octets: bytes
+    node: Node, data: bytes
 ) -> None:
     client = StreamClient(node)
-    client.say(octets)
+    client.say(data)
     assert client.hear() == []
     assert client.connection.is_finished
 

@@ -43,7 +43,7 @@ def test_a_message_is_confirmed_when_it_is_synced(node: Node) -> None:
     assert [(message.exchange, message.routing_key) for message in kept(node)] == [("", "s")] * 2
 
 
-def test_raw_octets_are_a_body(node: Node) -> None:
+def test_raw_bytes_are_a_body(node: Node) -> None:
     client = declared(node)
     client.publish(1, (1, b"raw"), (2, data(b"wrapped")))
     node.write()
@@ -82,11 +82,11 @@ def test_a_duplicate_is_not_confirmed_before_the_original(node: Node) -> None:
 @pytest.mark.parametrize("reference", ["", "ref"])
 def test_the_messages_of_a_batch_are_stored_singly_and_confirmed_together(node: Node, reference: str) -> None:
     client = declared(node, reference)
-    octets = packed(data(b"a"), data(b"b"), data(b"c"))
+    raw = packed(data(b"a"), data(b"b"), data(b"c"))
     client.publish(
         1,
-        (1, SubEntryBatch(1, 3, len(octets), gzip.compress(octets))),
-        (2, SubEntryBatch(0, 3, len(octets), octets)),
+        (1, SubEntryBatch(1, 3, len(raw), gzip.compress(raw))),
+        (2, SubEntryBatch(0, 3, len(raw), raw)),
     )
     node.write()
     assert client.hear() == [commands.PublishConfirm(1, (1, 2))]
@@ -95,9 +95,9 @@ def test_the_messages_of_a_batch_are_stored_singly_and_confirmed_together(node: 
 
 def test_with_a_reference_a_batch_is_deduplicated(node: Node) -> None:
     client = declared(node, "ref")
-    octets = packed(data(b"a"), data(b"b"))
+    raw = packed(data(b"a"), data(b"b"))
     for _ in range(2):
-        client.publish(1, (1, SubEntryBatch(0, 2, len(octets), octets)))
+        client.publish(1, (1, SubEntryBatch(0, 2, len(raw), raw)))
         node.write()
         assert client.hear() == [commands.PublishConfirm(1, (1,))]
     assert len(kept(node)) == 2

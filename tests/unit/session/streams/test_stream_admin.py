@@ -49,7 +49,7 @@ def test_a_stream_is_created(
 def test_a_stream_has_the_arguments_of_its_creation(node: Node, client: StreamClient) -> None:
     client.ask(commands.Create("n", {"max-length-bytes": "1000", "max-age": "1h"}))
     retention = node.services.vhost.queues["n"].log.retention
-    assert (retention.octets_max, retention.age_ms_max) == (1_000, 3_600_000)
+    assert (retention.bytes_max, retention.age_ms_max) == (1_000, 3_600_000)
 
 
 def test_other_queues_are_not_streams(node: Node, client: StreamClient) -> None:

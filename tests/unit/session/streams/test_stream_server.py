@@ -7,7 +7,7 @@ from warren.session.streams.stream_server import encode_entries
 from warren.store.streams.chunk import Chunk, ChunkBuilder, read_head
 from warren.wire.streams.conversion import MessageConverter
 
-# Around 256 octets the head of a body is another one.
+# Around 256 bytes the head of a body is another one.
 SIZES = (0, 1, 255, 256, 255, 1, 70_000, 0)
 
 
@@ -15,18 +15,18 @@ def chunk(*messages: object) -> Chunk:
     builder = ChunkBuilder(0)
     for message in messages:
         builder.add(message)  # type: ignore[arg-type]
-    octets = builder.encode(1, 2, 0)
-    head = read_head(octets, 0, 1, 2)
+    data = builder.encode(1, 2, 0)
+    head = read_head(data, 0, 1, 2)
     assert head is not None
-    return Chunk(octets, 0, head)
+    return Chunk(data, 0, head)
 
 
-def entries(octets: bytes) -> list[bytes]:
+def entries(data: bytes) -> list[bytes]:
     found = []
-    while octets:
-        size = int.from_bytes(octets[:4], "big")
-        found.append(octets[4 : 4 + size])
-        octets = octets[4 + size :]
+    while data:
+        size = int.from_bytes(data[:4], "big")
+        found.append(data[4 : 4 + size])
+        data = data[4 + size :]
     return found
 
 

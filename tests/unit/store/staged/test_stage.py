@@ -53,7 +53,7 @@ def test_staged_rows_survive_a_power_cut() -> None:
     there.lose_power()
     found = open_stage(there, 1, there.names()["00000001.stage"])
     assert found == made
-    assert (found.rows, found.octets) == (len(texts), sum(map(len, texts)))
+    assert (found.rows, found.byte_count) == (len(texts), sum(map(len, texts)))
     assert found.description == DESCRIPTION
     assert bodies(there, found) == texts
     message = read_chunk(there, found, found.first).message(0)
@@ -127,5 +127,5 @@ def test_similar_rows_are_read_as_if_they_were_staged_singly() -> None:
     made = writer.finish()
     wanted = [b"before", *texts[10:-10], b"behind"]
     assert bodies(there, made) == wanted
-    assert (made.rows, made.octets) == (len(wanted), sum(map(len, wanted)))
+    assert (made.rows, made.byte_count) == (len(wanted), sum(map(len, wanted)))
     verify(there, made, lambda address: address)

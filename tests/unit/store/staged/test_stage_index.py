@@ -46,7 +46,7 @@ def test_a_stage_is_found_by_its_batch_partition_and_attempt() -> None:
     assert stage_index.of("q", 7) == {(0, 0): made[0], (1, 0): made[1]}
     assert stage_index.of("q", 8) == {(0, 0): made[2]}
     assert stage_index.of("q", 9) == {}
-    assert stage_index.octets == sum(stage.size for stage in made)
+    assert stage_index.byte_count == sum(stage.size for stage in made)
     assert stage_index.new_number() == 4
 
 
@@ -57,7 +57,7 @@ def test_staging_again_replaces_the_earlier_stage() -> None:
     again = staged(there, 2)
     assert stage_index.add(again) == [DeleteFile("00000001.stage")]
     assert stage_index.of("q", 7) == {(0, 0): again}
-    assert (list(stage_index.stages), stage_index.octets) == ([2], again.size)
+    assert (list(stage_index.stages), stage_index.byte_count) == ([2], again.size)
     # As if the process was killed before the first stage was deleted.
     stage_index = opened(there)
     assert (list(stage_index.stages), list(there.names())) == ([2], ["00000002.stage"])
@@ -94,7 +94,7 @@ def test_a_plan_is_deleted_before_its_stages() -> None:
     assert steps[0] == DeleteFile(made.name)
     there.perform(steps)
     assert not there.names()
-    assert (stage_index.plans, stage_index.stages, stage_index.by_batch, stage_index.octets) == (
+    assert (stage_index.plans, stage_index.stages, stage_index.by_batch, stage_index.byte_count) == (
         {},
         {},
         {},

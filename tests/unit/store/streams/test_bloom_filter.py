@@ -24,10 +24,10 @@ def chunk(*values: object, first: int = 0) -> Chunk:
     for value in values:
         headers = {"room": 7} if value is None else {"room": 7, "x-stream-filter-value": value}
         builder.add(sent(b"body", headers=headers))
-    octets = builder.encode(1, 2, 0)
-    head = read_head(octets, 0, 1, 2)
+    data = builder.encode(1, 2, 0)
+    head = read_head(data, 0, 1, 2)
     assert head is not None
-    return Chunk(octets, 0, head)
+    return Chunk(data, 0, head)
 
 
 @pytest.mark.parametrize(

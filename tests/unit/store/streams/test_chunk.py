@@ -33,19 +33,19 @@ def built(messages: list[Message], first: int = 0) -> bytes:
     return builder.encode(MARK, SEED, FOLLOWS_SYNC)
 
 
-def read(octets: bytes, at: int = 0) -> Chunk:
-    head = read_head(octets, at, MARK, SEED)
+def read(data: bytes, at: int = 0) -> Chunk:
+    head = read_head(data, at, MARK, SEED)
     assert head is not None
-    assert is_whole(octets, at, head, SEED)
-    return Chunk(octets, at, head)
+    assert is_whole(data, at, head, SEED)
+    return Chunk(data, at, head)
 
 
 @given(some.lists(some.tuples(some.sampled_from("abc"), some.binary(max_size=300)), min_size=1))
 def test_every_message_is_decoded_as_it_was_encoded(messages: list[tuple[str, bytes]]) -> None:
-    octets = built([message(key, body) for key, body in messages], first=5)
-    chunk = read(b"before" + octets + b"behind", at=6)
+    data = built([message(key, body) for key, body in messages], first=5)
+    chunk = read(b"before" + data + b"behind", at=6)
     assert (chunk.first, chunk.count, chunk.end, chunk.time) == (5, len(messages), 5 + len(messages), NOW)
-    assert chunk.size == len(octets)
+    assert chunk.size == len(data)
     found = [chunk.message(place) for place in range(chunk.count)]
     assert [(one.routing_key, one.body) for one in found] == messages
     assert {one.published_at for one in found} == {NOW}
@@ -73,22 +73,22 @@ def test_end_offsets_are_the_offsets_of_an_arrow_binary_column() -> None:
 
 
 @pytest.mark.parametrize("at", [0, 5, 20, HEAD_SIZE - 1])
-def test_a_head_of_which_an_octet_is_wrong_is_none(at: int) -> None:
-    octets = bytearray(built([message("a", b"body")]))
-    octets[at] ^= 1
-    assert read_head(bytes(octets), 0, MARK, SEED) is None
+def test_a_head_of_which_a_byte_is_wrong_is_none(at: int) -> None:
+    data = bytearray(built([message("a", b"body")]))
+    data[at] ^= 1
+    assert read_head(bytes(data), 0, MARK, SEED) is None
 
 
 def test_a_header_of_another_file_or_a_truncated_one_is_refused() -> None:
-    octets = built([message("a", b"body")])
-    assert read_head(octets, 0, MARK, SEED + 1) is None
-    assert read_head(octets, 0, MARK + 1, SEED) is None
-    assert read_head(octets[: HEAD_SIZE - 1], 0, MARK, SEED) is None
+    data = built([message("a", b"body")])
+    assert read_head(data, 0, MARK, SEED + 1) is None
+    assert read_head(data, 0, MARK + 1, SEED) is None
+    assert read_head(data[: HEAD_SIZE - 1], 0, MARK, SEED) is None
 
 
 def test_a_damaged_or_truncated_body_is_detected() -> None:
-    octets = built([message("a", b"body")])
-    head = read_head(octets, 0, MARK, SEED)
+    data = built([message("a", b"body")])
+    head = read_head(data, 0, MARK, SEED)
     assert head is not None
-    assert not is_whole(octets[:-1], 0, head, SEED)
-    assert not is_whole(octets[:-1] + b"?", 0, head, SEED)
+    assert not is_whole(data[:-1], 0, head, SEED)
+    assert not is_whole(data[:-1] + b"?", 0, head, SEED)

@@ -23,7 +23,7 @@ def disk() -> SimulatedDisk:
 
 
 def files_of(disk: SimulatedDisk) -> StreamLogDependencies:
-    return StreamLogDependencies(disk=disk, random_octets=random.Random(2).randbytes, report=print)
+    return StreamLogDependencies(disk=disk, random_bytes=random.Random(2).randbytes, report=print)
 
 
 def opened(disk: SimulatedDisk, number: int = NUMBER) -> RecoveredStreams:
@@ -207,7 +207,7 @@ def test_a_damaged_last_chunk_that_was_synced_is_reported_and_not_zeroed(disk: S
 
 def test_messages_removed_by_retention_are_not_a_loss(disk: SimulatedDisk) -> None:
     log = known(disk)
-    log.retention = Retention(octets_max=2_000, segment_size=1_000)
+    log.retention = Retention(bytes_max=2_000, segment_size=1_000)
     log.trim(0)
     disk.perform(log.take_batch())
     disk.lose_power()
@@ -225,7 +225,7 @@ def test_a_damaged_chunk_is_reported_with_all_its_messages(disk: SimulatedDisk) 
     disk.flip_bit(log.segments[0].name, log.segments[0].size // 2)
     told: list[str] = []
     files = StreamLogDependencies(
-        disk=disk, random_octets=random.Random(2).randbytes, report=lambda error: told.append(str(error))
+        disk=disk, random_bytes=random.Random(2).randbytes, report=lambda error: told.append(str(error))
     )
     log = open_streams(files, StorePort(), lambda number: number == NUMBER).store.log(NUMBER)
     assert len(bodies(log)) == 100

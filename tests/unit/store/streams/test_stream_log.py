@@ -24,7 +24,7 @@ class Stream:
         self.disk = SimulatedDisk(random.Random(1))
         self.reported: list[OSError | StoreFileError] = []
         self.files = StreamLogDependencies(
-            disk=self.disk, random_octets=random.Random(2).randbytes, report=self.reported.append
+            disk=self.disk, random_bytes=random.Random(2).randbytes, report=self.reported.append
         )
         self.log = StreamLog(NUMBER, self.files, [])
         self.log.retention = Retention(segment_size=segment_size, **retention)
@@ -78,7 +78,7 @@ def test_a_full_segment_gets_an_index_and_a_successor() -> None:
     assert read.load_index(bytes(stream.disk.files[sealed.index_name].current))
     assert (read.end, read.size, read.last_time) == (sealed.end, sealed.size, sealed.last_time)
     assert stream.bodies() == sent
-    assert stream.log.octets == sum(segment.size for segment in stream.log.segments)
+    assert stream.log.byte_count == sum(segment.size for segment in stream.log.segments)
 
 
 def test_prefetched_chunks_are_not_read_again() -> None:
@@ -138,11 +138,11 @@ def _filled(stream: Stream) -> None:
 
 
 def test_retention_removes_whole_segments() -> None:
-    stream = Stream(octets_max=2_000)
+    stream = Stream(bytes_max=2_000)
     _filled(stream)
     stream.log.trim(12_000)
     stream.write()
-    assert 2_000 <= stream.log.octets < 3_000
+    assert 2_000 <= stream.log.byte_count < 3_000
     assert stream.log.first > 0
     assert {stream_of(name.partition(".")[0])[1] for name in stream.disk.names()} == {
         segment.first for segment in stream.log.segments

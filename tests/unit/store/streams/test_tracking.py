@@ -36,7 +36,7 @@ class Stream:
         self.open()
 
     def open(self) -> StreamLog:
-        files = StreamLogDependencies(disk=self.disk, random_octets=random.Random(2).randbytes, report=print)
+        files = StreamLogDependencies(disk=self.disk, random_bytes=random.Random(2).randbytes, report=print)
         opened = open_streams(files, StorePort(), lambda number: number == NUMBER)
         self.damage = opened.damage
         self.log = opened.store.log(NUMBER)
@@ -161,7 +161,7 @@ def test_each_file_begins_with_all_tracking() -> None:
         stream.log.append(message(bytes(300)))
         stream.write()
     assert len(stream.log.segments) > 3
-    stream.log.retention = replace(stream.retention, octets_max=1_000)
+    stream.log.retention = replace(stream.retention, bytes_max=1_000)
     stream.log.trim(0)
     stream.write()
     assert stream.log.first > 1
@@ -175,7 +175,7 @@ def test_storing_offsets_alone_does_not_grow_a_file_without_bound() -> None:
     for offset in range(100):
         stream.log.store_offset("c", offset)
         stream.write()
-    size = stream.log.octets
+    size = stream.log.byte_count
     assert size < 1_200
     assert stream.log.stored_offset("c") == 99
     stream.log.append(message())
@@ -195,9 +195,9 @@ def test_the_tracking_at_the_start_of_a_file_contains_nothing_of_later_chunks(
     stream.disk.perform(steps)
     segment = stream.log.segments[0]
     # The second chunk and everything behind it is lost.
-    octets = stream.disk.files[segment.name].current
-    second = octets.index(segment.salt[:4], HEAD_SIZE + 1)
-    stream.disk.files[segment.name].current[second:] = bytes(len(octets) - second)
+    data = stream.disk.files[segment.name].current
+    second = data.index(segment.salt[:4], HEAD_SIZE + 1)
+    stream.disk.files[segment.name].current[second:] = bytes(len(data) - second)
     log = stream.open()
     assert log.sequence_of("p") == log.next - 1
     assert 0 < log.next < 8
@@ -212,9 +212,9 @@ def test_damaged_tracking_is_reported_and_costs_nothing_else() -> None:
     stream.send("q", 2, b"body")
     stream.write()
     segment = stream.log.segments[0]
-    octets = stream.disk.files[segment.name].current
-    at = octets.index(b"\0\1q")
-    octets[at + 2] ^= 1
+    data = stream.disk.files[segment.name].current
+    at = data.index(b"\0\1q")
+    data[at + 2] ^= 1
     log = stream.open()
     assert [str(error) for error in stream.damage if "producers and consumers" in str(error)]
     assert (log.sequence_of("p"), log.sequence_of("q")) == (1, 2)

@@ -35,7 +35,7 @@ BY_KIND = [
     (fields.U32, number(32)),
     (fields.U64, number(64)),
     (fields.TEXT, TEXT),
-    (fields.OCTETS, st.binary(max_size=20)),
+    (fields.BYTES, st.binary(max_size=20)),
     (fields.TEXTS, st.lists(TEXT, max_size=4).map(tuple)),
     (fields.SEQUENCES, st.lists(number(64), max_size=4).map(tuple)),
     (fields.PAIRS, PAIRS),
@@ -81,9 +81,9 @@ def test_a_command_is_decoded_as_it_was_encoded(command, data):
 
 
 @given(st.sampled_from(sorted(FROM_CLIENTS)), st.binary(max_size=60))
-def test_any_octets_are_a_command_or_malformed(key, octets):
+def test_any_bytes_are_a_command_or_malformed(key, data):
     try:
-        decode(key.to_bytes(2, "big") + b"\0\1" + octets)
+        decode(key.to_bytes(2, "big") + b"\0\1" + data)
     except MalformedFrame:
         return
 

@@ -44,8 +44,8 @@ def again(message):
     """`message` as it is delivered after it was stored."""
     head, body, is_data = taken(message)
     properties = BasicProperties.decode_list(head.property_list)
-    octets = write_head(properties, head.exchange, head.routing_key, is_kept=True)
-    return octets + (amqp1.data_head(len(body)) if is_data else b"") + body
+    data = write_head(properties, head.exchange, head.routing_key, is_kept=True)
+    return data + (amqp1.data_head(len(body)) if is_data else b"") + body
 
 
 PROPERTIES = st.lists(SIMPLE, max_size=13).map(lambda values: section(amqp1.PROPERTIES, *values))
@@ -74,8 +74,8 @@ def test_no_part_of_a_message_is_lost(head, body):
         )
 
 
-def is_empty(octets, found):
-    return not trimmed(amqp1.decode(octets, found.value_at, found.end)[0])[1]
+def is_empty(data, found):
+    return not trimmed(amqp1.decode(data, found.value_at, found.end)[0])[1]
 
 
 def trimmed(value):
@@ -89,15 +89,15 @@ def trimmed(value):
 
 
 @given(st.binary(max_size=60))
-def test_any_octets_come_back(octets):
-    got = again(octets)
-    if got != octets:
+def test_any_bytes_come_back(data):
+    got = again(data)
+    if got != data:
         # A data section whose length uses more bytes than it needs.
-        assert len(got) <= len(octets)
-        assert taken(got)[1] == taken(octets)[1]
+        assert len(got) <= len(data)
+        assert taken(got)[1] == taken(data)[1]
 
 
-def test_octets_alone_have_no_properties():
+def test_bytes_alone_have_no_properties():
     head, body, is_data = taken(BODY)
     assert (head.property_list, body, is_data) == (b"\0\0", b"body", True)
     long = amqp1.encode_section(amqp1.DATA, ("binary", bytes(300)))
@@ -181,19 +181,19 @@ def test_a_repeated_header_is_cached():
 @pytest.mark.parametrize("name", ["x" * 300, "x-basic-app-id"])
 def test_parts_that_do_not_fit_amqp_0_9_1_are_stored_separately(name):
     pairs = [(text(name), text("y" * 300))]
-    octets = section(amqp1.APPLICATION_PROPERTIES, *pairs)
-    head = read_head(octets, is_data=True)
-    assert BasicProperties.decode_list(head.property_list).headers[SECTIONS_HEADER] == octets
-    assert again(octets + BODY) == octets + BODY
+    data = section(amqp1.APPLICATION_PROPERTIES, *pairs)
+    head = read_head(data, is_data=True)
+    assert BasicProperties.decode_list(head.property_list).headers[SECTIONS_HEADER] == data
+    assert again(data + BODY) == data + BODY
 
 
 def test_a_client_cannot_forge_stored_sections():
-    octets = section(amqp1.APPLICATION_PROPERTIES, (text(SECTIONS_HEADER), ("binary", b"evil")))
-    assert again(octets + BODY) == octets + BODY
+    data = section(amqp1.APPLICATION_PROPERTIES, (text(SECTIONS_HEADER), ("binary", b"evil")))
+    assert again(data + BODY) == data + BODY
 
 
 def test_a_header_that_is_too_large_becomes_part_of_the_body():
-    octets = section(amqp1.APPLICATION_PROPERTIES, (text("x"), text("y" * 200_000)))
-    head, body, is_data = taken(octets + BODY)
+    data = section(amqp1.APPLICATION_PROPERTIES, (text("x"), text("y" * 200_000)))
+    head, body, is_data = taken(data + BODY)
     assert (head.property_list, is_data) == (b"\0\0", False)
-    assert body == octets + BODY
+    assert body == data + BODY

@@ -13,10 +13,10 @@ FRAMES = st.lists(st.binary(min_size=4, max_size=50), max_size=10)
 @given(FRAMES, st.integers(1, 20))
 def test_frames_are_found_however_the_stream_was_cut(frames, step):
     reader = StreamFrameReader(1000)
-    octets = b"".join(map(framed, frames))
+    data = b"".join(map(framed, frames))
     found = []
-    for at in range(0, len(octets), step):
-        reader.feed(octets[at : at + step])
+    for at in range(0, len(data), step):
+        reader.feed(data[at : at + step])
         while reader.has_more and (frame := reader.next()) is not None:
             found.append(frame)
     assert found == frames

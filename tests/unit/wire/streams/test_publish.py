@@ -36,9 +36,9 @@ def test_a_publish_is_decoded_as_it_was_encoded(publisher, entries, is_zipped):
     made = []
     for sequence, entry in entries:
         if isinstance(entry, list):
-            octets = packed(entry)
-            sent = gzip.compress(octets) if is_zipped else octets
-            made.append((sequence, SubEntryBatch(int(is_zipped), len(entry), len(octets), sent)))
+            data = packed(entry)
+            sent = gzip.compress(data) if is_zipped else data
+            made.append((sequence, SubEntryBatch(int(is_zipped), len(entry), len(data), sent)))
         else:
             made.append((sequence, entry))
     found = decode_publish(encode_publish(Publication(publisher, made)))
@@ -46,10 +46,10 @@ def test_a_publish_is_decoded_as_it_was_encoded(publisher, entries, is_zipped):
 
 
 @given(st.binary(max_size=80))
-def test_any_octets_are_a_publish_or_malformed(octets):
+def test_any_bytes_are_a_publish_or_malformed(data):
     for version in (b"\0\1", b"\0\2"):
         try:
-            shown(decode_publish(b"\0\2" + version + octets))
+            shown(decode_publish(b"\0\2" + version + data))
         except MalformedFrame:
             continue
 
@@ -74,13 +74,13 @@ def test_a_wrong_number_of_entries_is_malformed():
 
 
 def test_a_batch_larger_than_declared_is_not_decompressed_further():
-    octets = gzip.compress(bytes(50_000_000))
+    data = gzip.compress(bytes(50_000_000))
     with pytest.raises(MalformedFrame, match="another size"):
-        SubEntryBatch(1, 1, 100, octets).messages()
+        SubEntryBatch(1, 1, 100, data).messages()
 
 
 def test_a_batch_that_declares_too_large_a_size_is_not_decompressed():
-    with pytest.raises(MalformedFrame, match="octets"):
+    with pytest.raises(MalformedFrame, match="bytes"):
         SubEntryBatch(1, 1, STREAM_BATCH_SIZE_MAX + 1, gzip.compress(b"")).messages()
 
 
