@@ -9,7 +9,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from warren.access.authenticate import BackendKind
-from warren.access.passwords import SALT_SIZE, hash_password
+from warren.access.passwords import (
+    ARGON2ID,
+    PUBLISHED_PASSWORD,
+    PUBLISHED_PASSWORD_HASH,
+    SALT_SIZE,
+    hash_password,
+)
 from warren.limits import JOURNAL_SKIPPED_NUMBERS, PASSWORD_THREADS, PASSWORDS_WAITING_MAX
 from warren.limits_http import JSON_DEPTH_MAX
 from warren.management.quarantine_view import QuarantinedItem, QuarantineView
@@ -157,7 +163,7 @@ class Broker:
         """
         files = self._definition_files()
         if files is None and self._is_new():
-            self._apply("defaults", initial_commands(self._defaults(), self.hash_password))
+            self._apply("defaults", initial_commands(self._defaults(), self._hash_of_first_user))
         for file in files or ():
             self._apply(f"definitions file {str(file)!r}", self._read_definitions(file))
             logger.info("definitions imported from %s", file)
@@ -194,6 +200,11 @@ class Broker:
         """Return the hash to store for `password`, with the configured algorithm; slow by design."""
         algorithm = self._config.get(settings.PASSWORD_HASHING)
         return hash_password(password, random_bytes(SALT_SIZE), algorithm)
+
+    def _hash_of_first_user(self, password: str) -> PasswordHash:
+        if password == PUBLISHED_PASSWORD and self._config.get(settings.PASSWORD_HASHING) == ARGON2ID:
+            return PUBLISHED_PASSWORD_HASH
+        return self.hash_password(password)
 
     def default_hash(self, password: str) -> PasswordHash:
         """Hash a password with the algorithm that is assumed for hashes that do not name one."""

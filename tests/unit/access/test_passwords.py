@@ -10,6 +10,8 @@ from argon2.low_level import hash_secret
 from warren.access.passwords import (
     ARGON2ID,
     DECOY_SIZE,
+    PUBLISHED_PASSWORD,
+    PUBLISHED_PASSWORD_HASH,
     SHA256,
     decoy_hash,
     hash_password,
@@ -47,6 +49,16 @@ def test_the_decoy_hash_has_the_parameters_of_a_new_hash_and_matches_nothing() -
     assert is_affordable(decoy)
     assert not is_quick(decoy)
     assert not is_password("", decoy)
+
+
+def test_the_hash_of_the_published_password_is_one_that_would_be_made_now() -> None:
+    assert is_password(PUBLISHED_PASSWORD, PUBLISHED_PASSWORD_HASH)
+    made = hash_password(PUBLISHED_PASSWORD, SALT)
+    assert PUBLISHED_PASSWORD_HASH.algorithm == made.algorithm
+    published, now = (
+        extract_parameters(each.salted_hash.decode()) for each in (PUBLISHED_PASSWORD_HASH, made)
+    )
+    assert published == now
 
 
 def test_a_hash_of_rabbitmqs_begins_with_four_bytes_of_salt() -> None:

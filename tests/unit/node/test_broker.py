@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from warren.access.passwords import PUBLISHED_PASSWORD_HASH, SHA256
 from warren.metadata.commands import PutVhost, RemoveUser, RemoveVhost, SetPermissions
 from warren.node.broker import Broker
 from warren.node.config import Config
@@ -64,6 +65,22 @@ def test_a_new_broker_has_the_user_guest_and_a_vhost() -> None:
         broker = make()
         assert list(broker.server.vhost_services) == ["/"]
         assert connect(broker).is_open
+        await broker.close()
+
+    asyncio.run(work())
+
+
+def test_only_the_published_password_has_a_published_hash() -> None:
+    async def work() -> None:
+        hashes = []
+        for entries in ({}, {}, {"default_pass": "secret"}, {"default_pass": "secret"}):
+            broker = make(password_hashing_module="warren_password_hashing_argon2id", **entries)
+            hashes.append(broker.metadata.users.by_name["guest"].password)
+            await broker.close()
+        assert hashes[:2] == [PUBLISHED_PASSWORD_HASH] * 2
+        assert len(set(hashes)) == 3
+        broker = make()
+        assert broker.metadata.users.by_name["guest"].password.algorithm == SHA256
         await broker.close()
 
     asyncio.run(work())
