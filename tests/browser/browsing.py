@@ -20,14 +20,14 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 AXE = ROOT / "ui" / "node_modules" / "axe-core" / "axe.min.js"
 IS_BUILT = (Path(web_interface.__file__).parent / "static" / "index.html").exists()
 TIMEOUT_MS = 15_000
-# Signing in begins with asking who is signed in, which nobody is.
+# The sign-in page first asks for the present session, which does not exist.
 _EXPECTED = "401 (Unauthorized)"
 # Other suites may use the processor meanwhile.
 expect.set_options(timeout=TIMEOUT_MS)
 
 
 def api(node: BrokerProcess, line: str, body: object = None) -> object:
-    """What guest's request is answered; `line` is a method and a path below /api."""
+    """The response to a request of guest; `line` is a method and a path below /api."""
     method, path = line.split(" ", 1)
     headers = {"authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
     with closing(http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=30)) as connection:
@@ -40,15 +40,15 @@ def api(node: BrokerProcess, line: str, body: object = None) -> object:
 
 
 def segment(name: str) -> str:
-    """`name` as one part of an address."""
+    """`name` encoded as one segment of an address."""
     return quote(name, safe="")
 
 
 class Visit:
-    """A tab of somebody who is signed in; what the page complains of is in `complaints`."""
+    """A tab of a signed-in user; errors of the page are recorded in `complaints`."""
 
     def __init__(self, node: BrokerProcess, page: Page, prefix: str = "") -> None:
-        """`prefix` is what stands before all paths of the broker."""
+        """`prefix` is the path prefix of the broker."""
         self.page = page
         self.complaints: list[str] = []
         self._base = f"http://127.0.0.1:{node.ports['http']}{prefix}/"
@@ -64,7 +64,7 @@ class Visit:
         self.page.get_by_role("button", name="Sign in").click()
 
     def open(self, address: str) -> None:
-        """Go to a page, and wait until it shows what it is about."""
+        """Open a page, and wait until it shows its subject."""
         self.page.goto(f"{self._base}#/{address}")
         self.page.get_by_role("heading", level=1).wait_for()
         expect(self.page.get_by_text("Loading …")).to_have_count(0)
@@ -78,7 +78,7 @@ class Visit:
 def visit(
     node: BrokerProcess, chromium: Chromium, *, palette: str = "light", width: int = 1280
 ) -> Iterator[Visit]:
-    """A tab of its own, signed in as guest."""
+    """A separate tab, signed in as guest."""
     scheme = "dark" if palette == "dark" else "light"
     context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 850})  # type: ignore[arg-type]
     visited = Visit(node, context.new_page())

@@ -1,4 +1,4 @@
-"""One broker and one browser for all: each test has a tab, and names of its own."""
+"""One broker and one browser for all tests; each test has its own tab and names."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from tests.integration.broker_process import BrokerProcess, broker
 
 @pytest.fixture(scope="session", autouse=True)
 def needed() -> None:
-    """Skip where there is no browser, or nothing to look at."""
+    """Skip if there is no browser, or the interface is not built."""
     if CHROMIUM is None:
         pytest.skip("chromium is not installed")
     if not IS_BUILT or not AXE.exists():

@@ -28,7 +28,7 @@ def press(page: Page, name: str) -> None:
 
 
 def confirm(page: Page, name: str) -> None:
-    """Press what asks first, and say yes."""
+    """Press a button that asks for confirmation, and confirm."""
     press(page, name)
     page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
 
@@ -74,8 +74,8 @@ def test_a_queue_is_created_published_to_peeked_at_purged_and_deleted(
 
 
 @pytest.fixture
-def graveyard(node: BrokerProcess) -> Iterator[None]:
-    """Three dead letters of one cause and one of another, in `graveyard`."""
+def dead_letter_queue(node: BrokerProcess) -> Iterator[None]:
+    """Three dead letters of one cause and one of another, in the queue `graveyard`."""
     for name in ("graveyard", "aside"):
         api(node, f"PUT /queues/%2F/{name}", {"durable": True})
     to_graveyard = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "graveyard"}
@@ -93,12 +93,12 @@ def graveyard(node: BrokerProcess) -> Iterator[None]:
 
 
 def bodies(node: BrokerProcess, queue: str) -> list[str]:
-    """What is ready in it."""
+    """The bodies of its ready messages."""
     found: Any = api(node, f"GET /warren/queues/%2F/{queue}/messages")
     return [message["payload"] for message in found["messages"]]
 
 
-@pytest.mark.usefixtures("graveyard")
+@pytest.mark.usefixtures("dead_letter_queue")
 def test_dead_letters_of_one_cause_are_redriven_and_the_redrive_is_undone(
     node: BrokerProcess, tab: Visit
 ) -> None:
@@ -123,7 +123,7 @@ def test_dead_letters_of_one_cause_are_redriven_and_the_redrive_is_undone(
     expect(page.get_by_text("undone")).to_be_visible()
 
 
-@pytest.mark.usefixtures("graveyard")
+@pytest.mark.usefixtures("dead_letter_queue")
 def test_a_selected_dead_letter_is_edited_and_redriven_to_another_queue(
     node: BrokerProcess, tab: Visit
 ) -> None:
@@ -148,7 +148,7 @@ def test_a_selected_dead_letter_is_edited_and_redriven_to_another_queue(
     assert bodies(node, "graveyard") == ["short 0", "orders 0", "orders 2"]
 
 
-@pytest.mark.usefixtures("graveyard")
+@pytest.mark.usefixtures("dead_letter_queue")
 def test_messages_are_moved_to_another_queue_and_a_job_is_stopped(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     tab.open("queues/%2F/graveyard?tab=move")
@@ -224,7 +224,7 @@ def test_a_message_is_shown_as_published_only_after_the_broker_has_confirmed_it(
     press(page, "Publish")
     expect(page.get_by_text("Published and routed to at least one queue.")).to_be_visible()
     expect(page.get_by_role("alert")).to_have_count(0)
-    # What the browser itself says of both.
+    # The messages of the browser itself for both.
     assert all("Failed to load resource" in complaint for complaint in tab.complaints)
     tab.complaints.clear()
 

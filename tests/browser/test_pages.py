@@ -39,8 +39,8 @@ HOSTILE = [
 
 @pytest.fixture(scope="module", autouse=True)
 def busy(node: BrokerProcess) -> Iterator[None]:
-    """Something of everything: queues, bindings, messages, a consumer and a connection."""
-    # Nobody attends to it for as long as the pages are looked at.
+    """A broker with objects of every kind: queues, bindings, messages, a consumer and a connection."""
+    # Its heartbeats are not answered while the pages are examined.
     parameters = pika.ConnectionParameters("127.0.0.1", node.port, heartbeat=0)
     with pika.BlockingConnection(parameters) as connection:
         channel = connection.channel()
@@ -166,7 +166,7 @@ def test_an_address_that_changes_while_the_page_is_built_is_followed(
     tab = Visit(node, chromium.new_page())
     tab.sign_in()
     tab.open("queues")
-    # The first rendering is there, and no effect of it has run.
+    # The first rendering is complete, and none of its effects has run.
     tab.page.add_init_script(
         """new MutationObserver((_, observer) => {
             if (!document.querySelector("main h1")) return;
@@ -184,7 +184,7 @@ def test_the_interface_works_behind_a_path_prefix(chromium: Chromium, tmp_path: 
     config.write_text("management.path_prefix = /rmq/x\n")
     with broker(config=config) as node:
         tab = Visit(node, chromium.new_page(), "/rmq/x")
-        # From the port alone one gets there.
+        # The path prefix is found from the port alone.
         tab.page.goto(f"http://127.0.0.1:{node.ports['http']}/")
         expect(tab.page).to_have_url(re.compile(r"/rmq/x/"))
         tab.sign_in()

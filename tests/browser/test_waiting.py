@@ -40,7 +40,7 @@ def test_a_search_shows_that_it_is_pending_and_ignores_a_late_answer(node: Broke
     page.locator("[name=conditions]").fill("headers.parity=even")
     with page.expect_request(MESSAGES):
         page.get_by_role("button", name="Peek", exact=True).click()
-    # What was found before is no answer to this.
+    # Earlier results are not an answer to this search.
     expect(page.get_by_text("Searching …")).to_be_visible()
     expect(page.locator(".message")).to_have_count(0)
     page.locator("[name=conditions]").fill("headers.parity=odd")
@@ -99,7 +99,7 @@ def test_a_search_shows_its_progress_and_can_be_stopped_and_continued(
 )
 def test_no_list_is_shown_as_empty_before_it_is_loaded(tab: Visit, where: str, count: int) -> None:
     page = tab.page
-    # Nothing is followed: no answer comes.
+    # No list is followed, so no answer arrives.
     page.route("**/api/warren/live?*", lambda route: route.abort())
     page.goto(page.url.partition("#")[0] + f"#/{where}")
     page.reload()

@@ -1,4 +1,4 @@
-"""Compares what a broker has after it was killed with what its clients had been told."""
+"""Compares the contents of a broker that was killed with what its clients were told."""
 
 import itertools
 import random
@@ -9,16 +9,16 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker
 from tests.crash.load import QUEUES, ClientHistory, Name, connected, name_of
 
-# How many messages of each queue are left where they are, half of them the oldest: each kill finds some that
-# have seen many others, and gaps before and behind them, and the directory does not grow without end.
+# How many messages of each queue are left unacknowledged, half of them the oldest: the next kills then find
+# messages that survived many others, with gaps between them, and the directory does not grow without bound.
 BACKLOG = 40
-# How likely an old message is to be left once more.
+# The probability that an old message is left once more.
 LEFT_AGAIN = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One message that was found."""
+    """One message that was found in a queue."""
 
     name: Name
     is_redelivered: bool
@@ -26,9 +26,9 @@ class Taken:
 
 
 def check(port: int, told: ClientHistory, chance: random.Random) -> int:
-    """Everything about messages and declarations; answers how many messages were there.
+    """Check messages and declarations; returns the number of messages.
 
-    What is more than a backlog is acknowledged; the rest goes back when the connection ends.
+    Messages beyond a backlog are acknowledged; the others are requeued when the connection ends.
     """
     channel = connected(port)
     for queue in QUEUES:
@@ -37,7 +37,7 @@ def check(port: int, told: ClientHistory, chance: random.Random) -> int:
     for queue, messages in found.items():
         check_queue(queue, messages, told)
     check_declared(channel, told)
-    # From here on what was found is what there is, all of it delivered.
+    # From now on these messages are the expected ones, all of them delivered.
     now = time.monotonic()
     for queue, messages in found.items():
         names = {each.name for each in messages}
@@ -49,7 +49,7 @@ def check(port: int, told: ClientHistory, chance: random.Random) -> int:
         told.gone[queue] = {}
         for each in surplus:
             channel.basic_ack(each.tag)
-    # Answered behind the acknowledgements, so the broker has taken note of them.
+    # The answer follows the acknowledgements, so the broker has processed them.
     channel.queue_declare(QUEUES[0], passive=True)
     now = time.monotonic()
     for queue in QUEUES:
@@ -59,7 +59,7 @@ def check(port: int, told: ClientHistory, chance: random.Random) -> int:
 
 
 def taken(channel: BlockingChannel, queue: str) -> list[Taken]:
-    """All that is in `queue`."""
+    """All messages in `queue`."""
     found = []
     while True:
         method, _, body = channel.basic_get(queue)
@@ -69,7 +69,7 @@ def taken(channel: BlockingChannel, queue: str) -> list[Taken]:
 
 
 def beyond_backlog(messages: list[Taken], chance: random.Random) -> list[Taken]:
-    """Those of `messages`, which are in order, that are acknowledged: some old ones, most of the others."""
+    """Those of `messages`, in order, that are acknowledged: a few old ones, and most of the others."""
     half = BACKLOG // 2
     newer = messages[half:]
     chance.shuffle(newer)
@@ -77,7 +77,7 @@ def beyond_backlog(messages: list[Taken], chance: random.Random) -> list[Taken]:
 
 
 def check_queue(queue: str, messages: list[Taken], told: ClientHistory) -> None:
-    """Nothing is missing, too much, twice, in another order, or passed off as new."""
+    """Check that no message is missing, added, duplicated, out of order, or wrongly marked as new."""
     names = [each.name for each in messages]
     assert len(names) == len(set(names)), f"{queue}: something is there twice"
     missing = told.confirmed[queue] - told.acknowledged[queue] - set(names)
@@ -99,7 +99,7 @@ def check_queue(queue: str, messages: list[Taken], told: ClientHistory) -> None:
 
 
 def check_declared(channel: BlockingChannel, told: ClientHistory) -> None:
-    """What was declared is there as it was declared, and what was deleted is not."""
+    """Check that declared queues exist as they were declared, and deleted ones do not."""
     for name in sorted(told.declared - told.deleting):
         channel.queue_declare(name, passive=True)
         channel.queue_declare(
@@ -111,7 +111,7 @@ def check_declared(channel: BlockingChannel, told: ClientHistory) -> None:
 
 
 def is_there(channel: BlockingChannel, name: str) -> bool:
-    """Whether there is a queue with this name."""
+    """Whether a queue with this name exists."""
     try:
         channel.queue_declare(name, passive=True)
     except ChannelClosedByBroker as closed:

@@ -1,8 +1,8 @@
-"""Kills a broker with SIGKILL while clients publish, consume and declare, again and again on one directory.
+"""Kills a broker with SIGKILL while clients publish, consume and declare, repeatedly on one directory.
 
-Every other time it is killed at a chosen call: in the middle of a write, before a sync, before a file gets
-another name. After each restart everything that clients had been told is compared with what is there. The
-last line counts the kills.
+Every other time it is killed at a chosen system call: during a write, before a sync, or before a rename.
+After each restart its contents are compared with everything that clients were told. The last line counts the
+kills.
 """
 
 import argparse
@@ -24,16 +24,16 @@ from tests.crash.recording import built, why_impossible  # noqa: E402
 from tests.integration.broker_process import BrokerProcess  # noqa: E402
 
 KILLS = 20
-# After how many such calls a broker is killed, at the most: the first few happen while it starts.
+# The broker is killed after at most this number of such calls: the first few happen during its start.
 CALLS_MAX = {"pwrite": 600, "fdatasync": 400, "fsync": 12, "rename": 5, "open": 8, "unlink": 2}
-# A forced point that is not reached is no reason to wait for ever.
+# A chosen call that does not happen is not waited for any longer.
 LOAD_SECONDS_MAX = 3.0
 REPORT_EVERY = 10
 KEPT = ROOT / "build" / "crash"
 
 
 def main() -> int:
-    """Kill as often as was asked for; 0 if nothing was lost."""
+    """Kill the broker as often as requested; 0 if nothing was lost."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=KILLS)
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -67,7 +67,7 @@ class Killing:
         self.kills = 0
         self.checks = 0
         self.found = 0
-        # Where it was killed -> how often.
+        # The place of the kill -> how often.
         self.points: Counter[str] = Counter()
 
     def once(self) -> None:
@@ -88,7 +88,7 @@ class Killing:
             print(f"{self.kills} kills, {self.found} messages found so far", flush=True)
 
     def last(self) -> None:
-        """What there is in the end, after a start that is left alone."""
+        """Check the final contents, after a start without a kill."""
         broker = self._started("")
         try:
             broker.wait_ready()
@@ -106,7 +106,7 @@ class Killing:
         try:
             self._check(broker)
         except (AMQPError, OSError):
-            # Killed while it was being looked at: nothing is known better than before.
+            # Killed during the check: nothing more is known than before.
             assert broker.process.wait(10) == -9, "".join(broker.lines)
             return
         load = Load(broker.port, self._told, self._chance)

@@ -1,4 +1,4 @@
-"""Clients of a broker that will be killed, and what they were told."""
+"""Clients of a broker that will be killed, and the answers that they received."""
 
 import random
 import threading
@@ -13,27 +13,27 @@ from pika.exceptions import AMQPError
 
 PUBLISHERS = 3
 QUEUES = tuple(f"queue {number}" for number in range(4))
-# Large enough for a few segments to be filled in a second or two.
+# Large enough to fill a few segments in a second or two.
 BODY_SIZES = (10, 1_000, 60_000, 200_000)
 PREFETCH = 20
-# Each of them is looked at after each kill.
+# Each of them is checked after each kill.
 DECLARED_MAX = 200
-# A message: who published it, and as which of its own.
+# A message: its publisher, and its number among those of the publisher.
 Name = tuple[int, int]
 
 
 @dataclass
 class ClientHistory:
-    """What clients asked for and were told, each thread about its own; all times are of one clock."""
+    """What clients sent and were told, recorded by each thread for itself; all times are of one clock."""
 
-    # Queue -> message -> when it was sent; what a broker has confirmed; what a consumer has acknowledged.
+    # Queue -> message -> when it was sent; when the broker confirmed it; when a consumer acknowledged it.
     sent: dict[str, dict[Name, float]] = field(default_factory=lambda: defaultdict(dict))
     confirmed: dict[str, set[Name]] = field(default_factory=lambda: defaultdict(set))
     delivered: dict[str, dict[Name, float]] = field(default_factory=lambda: defaultdict(dict))
     acknowledged: dict[str, set[Name]] = field(default_factory=lambda: defaultdict(set))
-    # When the broker has certainly taken note of an acknowledgement.
+    # When the broker has certainly processed an acknowledgement.
     gone: dict[str, dict[Name, float]] = field(default_factory=lambda: defaultdict(dict))
-    # When the last message was sent that was confirmed: what the broker did before is on the disk.
+    # When the last confirmed message was sent: earlier operations of the broker are on disk.
     synced: float = 0.0
     declared: set[str] = field(default_factory=set)
     deleting: set[str] = field(default_factory=set)
@@ -42,7 +42,7 @@ class ClientHistory:
 
 
 class Load:
-    """Publishers, consumers and one who declares, until the broker is gone."""
+    """Publishers, consumers and a thread that declares, until the broker has ended."""
 
     def __init__(self, port: int, told: ClientHistory, chance: random.Random) -> None:
         self._port = port
@@ -52,7 +52,7 @@ class Load:
             *(lambda channel, own, queue=queue: self._consume(channel, own, queue) for queue in QUEUES[:3]),
             self._declare,
         ]
-        # Surprises of the clients themselves; the end of the broker is none.
+        # Unexpected errors of the clients; the end of the broker is not one.
         self.errors: list[BaseException] = []
         self._threads = [
             threading.Thread(target=self._run, args=(work, random.Random(chance.random()))) for work in works
@@ -61,7 +61,7 @@ class Load:
             thread.start()
 
     def join(self) -> None:
-        """Wait until all have seen that the broker is gone."""
+        """Wait until all threads have noticed the end of the broker."""
         for thread in self._threads:
             thread.join(30)
             assert not thread.is_alive(), "a client waits for a broker that is gone"
@@ -101,7 +101,7 @@ class Load:
             waiting[method.delivery_tag] = name
             if len(waiting) < PREFETCH // 2:
                 continue
-            # Some are kept for later, so that there are gaps.
+            # Some are left unacknowledged for later, so that there are gaps.
             tags = chance.sample(list(waiting), len(waiting) // 2)
             for tag in tags:
                 told.acknowledged[queue].add(waiting[tag])
@@ -139,11 +139,11 @@ def connected(port: int) -> BlockingChannel:
 
 
 def body_of(name: Name, size: int) -> bytes:
-    """A body by which the message is known again."""
+    """A body that identifies the message."""
     return b"%d:%d:" % name + bytes(size)
 
 
 def name_of(body: bytes) -> Name:
-    """Which message has this body."""
+    """The message with this body."""
     who, number, _ = body.split(b":", 2)
     return int(who), int(number)

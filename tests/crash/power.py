@@ -1,9 +1,9 @@
-"""Records what a real broker asks of its files under load, and cuts the power at many places of the record.
+"""Records the file operations of a real broker under load, and simulates power cuts at many places of the
+record.
 
-For each place a directory is made in which everything is that was synced, and of the rest whatever may be
-there. The broker's own recovery reads it, and what clients had been told by then must be true. That the syncs
-matter is tried as well: with those of files, or of directories, left out of the record, something must be
-lost.
+For each place a directory is built that contains everything synced, and an arbitrary part of the rest. The
+broker's own recovery reads it, and what clients had been told by then must be true. That the syncs matter is
+tested as well: without those of files, or of directories, something must be lost.
 """
 
 import argparse
@@ -40,20 +40,20 @@ from warren.store.segment import StoreFileError  # noqa: E402
 
 CUTS = 150
 LOAD_SECONDS = 2.0
-# Enough for something to be lost when syncs are left out.
+# Enough cuts for a loss when syncs are left out.
 CUTS_WITHOUT_SYNCS = 40
 
 
-# Where recovery has not to wait for a disk, if there is such a place.
+# A directory in memory, where recovery does not wait for a disk, if there is one.
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 class LostError(Exception):
-    """What somebody was told is not true any more."""
+    """Something that a client was told is not true any more."""
 
 
 def main() -> int:
-    """Record, cut and compare; 0 if nothing was ever lost that should not be."""
+    """Record, cut and compare; 0 if nothing was lost that should not be."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cuts", type=int, default=CUTS)
     parser.add_argument("--seconds", type=float, default=LOAD_SECONDS)
@@ -85,7 +85,7 @@ def main() -> int:
 
 
 def record(folder: Path, seconds: float, seed: int) -> list[Call]:
-    """The calls of a broker that was busy for a while."""
+    """The calls of a broker under load."""
     data, log = folder / "data", folder / "log"
     chance = random.Random(seed)
     environment = {"LD_PRELOAD": str(built(folder)), "WARREN_RECORD": str(log), "WARREN_ROOT": str(data)}
@@ -111,10 +111,10 @@ def record(folder: Path, seconds: float, seed: int) -> list[Call]:
 def cut(
     recorded: list[Call], folder: Path, count: int, seed: int, *, forgotten: frozenset[str] = frozenset()
 ) -> Iterator[str]:
-    """Cut the power `count` times; what was lost."""
+    """Cut the power `count` times; returns the losses."""
     chance = random.Random(seed)
     told, files = WireHistory(), Files(str(folder / "data"), forgotten)
-    # Half of the cuts come just after something was said to a client: that is when promises are new.
+    # Half of the cuts follow an answer to a client directly: its promise is new then.
     after_words = [at for at, call in enumerate(recorded) if call.kind == "S"]
     places = [
         chance.choice(after_words) if chance.random() < 0.5 else chance.randrange(len(recorded))
@@ -136,7 +136,7 @@ def cut(
 
 
 def compare(data: Path, told: WireHistory) -> None:
-    """Recover what is in `data`; LostError if it is not what clients were told."""
+    """Recover the contents of `data`; raises LostError if a client was told otherwise."""
     loop = asyncio.new_event_loop()
     with closing(WorkerThread("disk")) as worker:
         metadata = Metadata()
@@ -165,7 +165,7 @@ def compare(data: Path, told: WireHistory) -> None:
 
 
 def compare_queues(there: set[str], told: WireHistory) -> None:
-    """Those that were declared exist, and none else."""
+    """Check that the declared queues exist, and no others."""
     if missing := told.declared - told.deleting - there:
         raise LostError(f"declared and not there: {sorted(missing)[:3]}")
     if back := there & told.deleted:
@@ -175,7 +175,7 @@ def compare_queues(there: set[str], told: WireHistory) -> None:
 
 
 def compare_messages(found: dict[str, list[bytes]], told: WireHistory) -> None:
-    """Those that were confirmed and not acknowledged are there, whole and in order, and none else."""
+    """Check that confirmed and unacknowledged messages exist, complete and in order, and no others."""
     for queue, sent in told.sent.items():
         bodies = found[queue]
         confirmed = {body for body, is_confirmed in sent.items() if is_confirmed}

@@ -1,4 +1,4 @@
-"""The library that is loaded before a broker: built here, for this machine."""
+"""The recording library that is preloaded into a broker, built on this machine."""
 
 import shutil
 import subprocess
@@ -8,12 +8,12 @@ SOURCE = Path(__file__).with_name("recorder.c")
 
 
 def why_impossible() -> str:
-    """Why it cannot be built; empty if it can."""
+    """The reason why it cannot be built; empty if it can."""
     return "" if shutil.which("cc") else "there is no C compiler"
 
 
 def built(folder: Path) -> Path:
-    """The library, made in `folder`."""
+    """Build the library in `folder`."""
     library = folder / "recorder.so"
     command = [
         "cc",

@@ -1,4 +1,4 @@
-"""The files of a broker as they may be when the power comes back, rebuilt from what was recorded."""
+"""The possible files of a broker after a power cut, rebuilt from the recorded calls."""
 
 import random
 import struct
@@ -13,7 +13,7 @@ _BLOCK = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One record: see recorder.c."""
+    """One recorded call: see recorder.c."""
 
     kind: str
     at: int
@@ -22,7 +22,7 @@ class Call:
 
 
 def calls(log: Path) -> Iterator[Call]:
-    """What was recorded, in order; the last record may be cut off."""
+    """The recorded calls, in order; the last record may be truncated."""
     data = log.read_bytes()
     at = 0
     while at + _HEAD.size <= len(data):
@@ -33,7 +33,7 @@ def calls(log: Path) -> Iterator[Call]:
 
 
 class File:
-    """What is certain of a file, and the writes that are not; None instead of bytes cuts it off there."""
+    """The synced contents of a file, and its unsynced writes; None instead of bytes is a truncation."""
 
     def __init__(self) -> None:
         self.synced = bytearray()
@@ -45,7 +45,7 @@ class File:
         self.unsynced.clear()
 
     def after_a_power_cut(self, chance: random.Random) -> bytearray:
-        """Any sectors of what was not synced have reached the disk, some in part."""
+        """An arbitrary subset of the unsynced sectors is applied, some in part."""
         state = bytearray(self.synced)
         share = chance.choice([0.0, 0.1, 0.5, 0.9, 1.0])
         for at, data in self.unsynced:
@@ -59,7 +59,7 @@ class File:
 
 
 class Folder:
-    """What is certain of a directory, and what was done to it since, in order."""
+    """The synced state of a directory, and its changes since, in order."""
 
     def __init__(self) -> None:
         self.synced: dict[str, Folder | File] = {}
@@ -78,7 +78,7 @@ class Folder:
         self.changes.clear()
 
     def build(self, path: Path, chance: random.Random) -> None:
-        """Make at `path` what may be left of it."""
+        """Build at `path` a possible state of it after a power cut."""
         path.mkdir()
         names = dict(self.synced)
         for change in self.changes[: chance.randrange(len(self.changes) + 1)]:
@@ -92,15 +92,15 @@ class Folder:
 
 @dataclass
 class Files:
-    """Everything below one directory, which itself is certain."""
+    """Everything below one directory, which itself is synced."""
 
     root: str
-    # Kinds of sync that are left out, to see whether they are missed: "file", "directory".
+    # Kinds of sync to ignore, in order to see whether their absence is noticed: "file", "directory".
     forgotten: frozenset[str] = frozenset()
     top: Folder = field(default_factory=Folder)
 
     def take(self, call: Call) -> None:
-        """Have one more call be made; those that are none of files are passed over."""
+        """Apply one call; calls that are not on files are skipped."""
         if call.kind not in "CWTYRUM":
             return
         path = call.first.decode()
@@ -151,9 +151,9 @@ class Files:
 
 
 def _pieces(at: int, data: bytes | None, size: int) -> Iterator[tuple[int, bytes | None]]:
-    """The parts of a write that reach the disk for themselves."""
+    """The parts of a write that reach the disk independently."""
     if data is None or (at >= size and _is_zero(data)):
-        # Zeros behind the end make a file longer, and nothing else.
+        # Zeros beyond the end extend a file, and have no other effect.
         yield at, data
         return
     begin = 0
@@ -182,7 +182,7 @@ def _rename(names: dict[str, Folder | File], old: str, new: str) -> None:
 
 
 def _write(path: Path, data: bytearray) -> None:
-    """Only what is not zero takes room."""
+    """Only bytes other than zero take space."""
     with path.open("wb") as file:
         file.truncate(len(data))
         for at in range(0, len(data), _BLOCK):

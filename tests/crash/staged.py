@@ -1,8 +1,8 @@
-"""Kills a broker with SIGKILL while a driver commits what was staged, again and again on one directory.
+"""Kills a broker with SIGKILL while a driver commits staged rows, repeatedly on one directory.
 
-Most times it is killed at a chosen call: in the middle of a write, before a sync, before a file gets a name.
-After each restart the broker goes on by itself with what was decided; then every row of a batch is in each
-queue once, or no row of it is anywhere, and never less than the driver was told. The last line counts kills.
+Usually it is killed at a chosen system call: during a write, before a sync, or before a rename. After each
+restart the broker resumes decided commits by itself; then every row of a batch is in each queue once, or no
+row of it is anywhere, and never less than the driver was told. The last line counts the kills.
 """
 
 import argparse
@@ -29,7 +29,7 @@ KILLS = 20
 QUEUES = ("first", "second")
 PARTITIONS = 3
 ROWS_MAX = 500
-# After how many such calls it is killed at the most: some tens happen while it starts.
+# The broker is killed after at most this number of such calls: some tens happen during its start.
 CALLS_MAX = {"pwrite": 120, "fdatasync": 70, "fsync": 45, "rename": 40, "unlink": 25}
 SECONDS_MAX = 4.0
 GOING_ON_S = 20.0
@@ -37,12 +37,12 @@ GOING_ON_S = 20.0
 BACKLOG = 50
 
 Row = tuple[int, int, int]
-# And whether it says that it was delivered before, and its tag.
+# Whether the message is marked as redelivered, and its delivery tag.
 Found = tuple[Row, bool, int]
 
 
 def main() -> int:
-    """Kill as often as was asked for; 0 if every row was there once."""
+    """Kill the broker as often as requested; 0 if every row was there once."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=KILLS)
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -67,16 +67,16 @@ def main() -> int:
 
 
 class Killing:
-    """One data directory, and what a driver was told."""
+    """One data directory, and what the driver was told."""
 
     def __init__(self, folder: Path, chance: random.Random) -> None:
         self.data = folder / "data"
         self._chance = chance
         self._library = None if why_impossible() else built(folder)
         self._batch = 0
-        # What the batch that is under way consists of: partition -> rows.
+        # The rows of the current batch: partition -> rows.
         self._parts: dict[int, int] = {}
-        # Rows that are due in each queue, and those that were taken out of it for good.
+        # The expected rows of each queue, and those that were acknowledged.
         self._due: dict[str, set[Row]] = {queue: set() for queue in QUEUES}
         self._taken: dict[str, set[Row]] = {queue: set() for queue in QUEUES}
         self.kills = self.batches = self.rows = self.resumed = 0
@@ -106,11 +106,11 @@ class Killing:
             self._check(broker)
             self._commit(broker)
         except (AMQPError, OSError, HTTPException):
-            # Killed while somebody asked it: nothing is known better than before.
+            # Killed during a request: nothing more is known than before.
             assert broker.process.wait(10) == -9, "".join(broker.lines)
 
     def last(self) -> None:
-        """What there is in the end."""
+        """Check the final contents."""
         broker = self._started("")
         try:
             broker.wait_ready()
@@ -120,7 +120,7 @@ class Killing:
             broker.process.communicate()
 
     def _commit(self, broker: BrokerProcess) -> None:
-        """Batch after batch, until it is time, or the broker is gone."""
+        """Commit one batch after the other, until the time is over or the broker has ended."""
         job = StagedQuery(HttpClient(broker), "query", "amq.fanout")
         until = time.monotonic() + SECONDS_MAX
         while time.monotonic() < until:
@@ -143,7 +143,7 @@ class Killing:
                 assert again.value["state"] == "already committed", again
 
     def _under_way(self) -> set[Row]:
-        """The rows of the batch that is under way."""
+        """The rows of the current batch."""
         return {
             (self._batch, partition, row) for partition, count in self._parts.items() for row in range(count)
         }
@@ -160,7 +160,7 @@ class Killing:
         self._parts = {}
 
     def _check(self, broker: BrokerProcess) -> None:
-        """Each row that is due is there once; of the batch under way all are there, or none."""
+        """Check that each expected row exists once, and all rows of the current batch, or none."""
         until = time.monotonic() + GOING_ON_S
         client = HttpClient(broker)
         while any(each["state"] == "committing" for each in client.get("/warren/staged")):
@@ -198,7 +198,7 @@ class Killing:
         missing = self._due[queue] - counts.keys()
         assert not missing, f"{len(missing)} rows are missing in '{queue}': {sorted(missing)[:3]}"
         for row, is_redelivered, _ in found:
-            # What was acknowledged just before a kill may be delivered again, and says so.
+            # A message acknowledged just before a kill may be redelivered, marked as such.
             is_known = row in self._due[queue] or (row in self._taken[queue] and is_redelivered)
             assert is_known, f"{row} is in '{queue}' and should not be"
 

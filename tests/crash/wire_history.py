@@ -1,4 +1,6 @@
-"""What clients were told, read from what their broker received and sent: the order is the broker's own."""
+"""What clients were told, read from the data that their broker received and sent, in the broker's
+own order.
+"""
 
 import struct
 from collections import defaultdict
@@ -15,11 +17,11 @@ _DECLARE, _DECLARE_OK, _DELETE, _DELETE_OK = (50, 10), (50, 11), (50, 40), (50, 
 
 @dataclass
 class WireHistory:
-    """As of one call of the broker."""
+    """The history up to one call of the broker."""
 
     # Queue -> body -> whether it was confirmed.
     sent: dict[str, dict[bytes, bool]] = field(default_factory=lambda: defaultdict(dict))
-    # Queue -> bodies of which the broker has received an acknowledgement.
+    # Queue -> bodies whose acknowledgement the broker has received.
     acknowledged: dict[str, set[bytes]] = field(default_factory=lambda: defaultdict(set))
     asked: set[str] = field(default_factory=set)
     declared: set[str] = field(default_factory=set)
@@ -29,7 +31,7 @@ class WireHistory:
     _connections: "dict[int, Connection]" = field(default_factory=dict)
 
     def take(self, call: Call) -> None:
-        """One more call; those that are none of sockets are passed over."""
+        """Process one more call; calls that are not on sockets are skipped."""
         if call.kind == "I":
             if call.second.startswith(_GREETING):
                 self._connections[call.at] = Connection(self)
@@ -46,7 +48,7 @@ class Connection:
         self._told = told
         self._in = bytearray()
         self._out = bytearray()
-        # What the content belongs to that is under way, and how many bytes are missing.
+        # The message whose content is in progress, and how many bytes are missing.
         self._incoming: tuple[str, int, bytes] = ("", 0, b"")
         self._outgoing: tuple[str, int, bytes] = ("", 0, b"")
         self._tag = 0
@@ -55,7 +57,7 @@ class Connection:
         self._deleting: list[str] = []
 
     def received(self, data: bytes) -> None:
-        """The client has sent `data`."""
+        """The client has sent data."""
         told = self._told
         for kind, payload in _frames(self._in, data):
             if kind == _METHOD:
@@ -81,13 +83,13 @@ class Connection:
         return
 
     def sent(self, data: bytes) -> None:
-        """The broker has sent `data`."""
+        """The broker has sent data."""
         told = self._told
         for kind, payload in _frames(self._out, data):
             if kind == _METHOD:
                 method, rest = struct.unpack_from(">HH", payload), payload[4:]
                 if method == _ACK:
-                    # Of what was confirmed before nothing is left to be confirmed again.
+                    # Nothing that was confirmed before can be confirmed again.
                     for queue, body in _settled(self._published, rest, is_kept=True):
                         told.sent[queue][body] = True
                         told.confirms += 1
@@ -108,7 +110,7 @@ class Connection:
 
 
 def _frames(waiting: bytearray, data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Those of a channel that are whole now."""
+    """The frames of a channel that are complete now."""
     waiting += data
     while len(waiting) >= 7:
         kind, channel, size = struct.unpack_from(">BHI", waiting)
@@ -121,7 +123,7 @@ def _frames(waiting: bytearray, data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _short(data: bytes, at: int) -> tuple[str, int]:
-    """The short string at `at`, and what is behind it."""
+    """The short string at `at`, and the rest."""
     end = at + 1 + data[at]
     return data[at + 1 : end].decode(), end
 
@@ -136,7 +138,7 @@ def _content(under_way: tuple[str, int, bytes], kind: int, payload: bytes) -> tu
 def _settled(
     waiting: dict[int, tuple[str, bytes]], rest: bytes, *, is_kept: bool = False
 ) -> list[tuple[str, bytes]]:
-    """What an ack is about; the numbers of what is kept go on being counted."""
+    """The numbers that an acknowledgement covers; persistent messages continue to be counted."""
     tag, flags = struct.unpack_from(">QB", rest)
     tags = [number for number in waiting if number <= tag] if flags & 1 else [tag]
     found = [waiting[number] for number in tags]

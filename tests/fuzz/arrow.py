@@ -1,4 +1,6 @@
-"""Rows: staged uploads in Arrow's format, and messages made into columns of it, in C and in Python."""
+"""Fuzz targets of rows: staged uploads in Arrow's format, and messages encoded as columns, in C and in
+Python.
+"""
 
 import asyncio
 from contextlib import suppress
@@ -27,7 +29,7 @@ HEADERS = {
 
 
 def check_shapes(data: bytes) -> None:
-    """Columns made in C are those made in Python, for every column alone and for all of them."""
+    """Columns made by the C module equal those made in Python, each column alone and all together."""
     shapes = _shapes(data)
     if not shapes:
         return
@@ -40,22 +42,22 @@ def check_shapes(data: bytes) -> None:
     for column in found.values():
         column.validate(full=True)
     with suppress(FrameError):
-        # C does not look into headers that nobody asked for.
+        # The C module does not decode headers that were not selected.
         expected = from_properties(shapes, wanted)
         assert found.keys() == expected.keys(), f"{sorted(found)} is not {sorted(expected)}"
         for name, column in found.items():
             assert column.equals(expected[name]), f"{name}: {column} is not {expected[name]}"
     if IS_COMPILED:
-        # An address that is cut short is refused as well.
+        # A truncated address is refused as well.
         with suppress(FrameError):
             columns_of([(data[:40], property_list) for _, property_list in shapes], NAMES)
 
 
 def _shapes(data: bytes) -> list[tuple[bytes, bytes]]:
-    """Shapes one behind the other: a head, the routing key, the size of the rest as u16, and the rest.
+    """Shapes one after the other: kind and key size, the routing key, the size of the rest as u16, and the
+    rest.
 
-    The rest is a property list, or the entries of a table of headers, whose size is then right. The head says
-    which, and the size of the key.
+    The rest is a property list, or the entries of a table of headers, whose size is then correct.
     """
     shapes = []
     while len(data) > _SHAPE_SIZE_MIN:
@@ -70,7 +72,7 @@ def _shapes(data: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _expect_frame_error(shapes: list[tuple[bytes, bytes]]) -> None:
-    """What C refuses, Python refuses as well."""
+    """Input that the C module refuses must be refused by the Python code."""
     try:
         from_properties(shapes, NAMES)
     except FrameError:
@@ -97,7 +99,7 @@ def _shape(head: int, listed: bytes) -> bytes:
 
 
 def check_staged(data: bytes) -> None:
-    """An upload is refused, or its rows are messages that can be read; all of it within bounds."""
+    """An upload is refused, or its rows are messages that can be read, within the bounds."""
     with suppress(IpcStreamRefused, RowRefused):
         LOOP.run_until_complete(_stage(data))
 
@@ -124,7 +126,7 @@ async def _stage(data: bytes) -> None:
 
 
 def staged_seeds() -> list[bytes]:
-    """Streams of few rows, with each column, of one shape and of several, as they are and compressed."""
+    """Streams of few rows, with each column, of one shape and of several, compressed and not."""
     columns = {
         "body": pa.array([b"1", b"22", b""], pa.binary()),
         "routing_key": ["a", "b", None],

@@ -1,4 +1,4 @@
-"""A whole broker below the waterline, without time or chance, and what its clients say and hear."""
+"""A whole broker without I/O, time or randomness, and the frames that its clients exchange with it."""
 
 import struct
 import traceback
@@ -67,7 +67,7 @@ GUEST = User(name="guest", password_hash=b"", hashing_algorithm="", tags=(), lim
 
 
 class OpenGate:
-    """Everybody may come in."""
+    """An admission control that accepts every client."""
 
     def mechanisms(self, peer: Peer) -> tuple[str, ...]:
         return ("PLAIN",)
@@ -79,22 +79,22 @@ class OpenGate:
         return user
 
     def admit(self, user: User, vhost: str, peer: Peer) -> None:
-        """To every virtual host that there is, which is one."""
+        """Admit the client to the only virtual host."""
 
 
 class Sleeper(OutputListener):
-    """The output of every connection is asked for after each step anyway."""
+    """An output listener that does nothing, because output is collected after each step."""
 
     def output_ready(self) -> None:
         pass
 
 
 def _never(pause_ms: int, action: Callable[[], None]) -> None:
-    """No time passes."""
+    """Time does not pass."""
 
 
 class InProcessBroker:
-    """One virtual host, one user, no time and no chance but what is given."""
+    """A broker with one virtual host and one user, without real time and randomness."""
 
     def __init__(self) -> None:
         self.surprises: list[str] = []
@@ -117,28 +117,28 @@ class InProcessBroker:
         self.output_listener = Sleeper()
 
     def later(self, action: Callable[[int], None]) -> None:
-        """There is nobody else whose turn it could be."""
+        """Nothing happens later, as there are no turns."""
         action(0)
 
     def note(self, line: str) -> None:
-        """Keep what nobody expected, with where it came from."""
+        """Record an unexpected exception with its origin."""
         if line.startswith("unexpected"):
             self.surprises.append(f"{line}\n{traceback.format_exc()}")
 
     def connect(self, port: int) -> Connection:
-        """A connection of which nothing was heard yet."""
+        """A connection that has received nothing."""
         peer = Peer(host="127.0.0.1", port=port, server_host="127.0.0.1", server_port=5672)
         return Connection(self.server, peer, self.output_listener, 0)
 
 
 def collect(connection: Connection, now: int) -> bytes:
-    """All that the broker has to say to `connection` now."""
+    """Everything that the broker has to send to `connection` now."""
     said = b"".join(connection.take_output())
     connection.output_written(now)
     return said + b"".join(connection.take_output())
 
 
-# connection.close and channel.close: class and method, then the reply-code, and the reply-text with its size.
+# connection.close and channel.close: class and method, then the reply code, and the reply text with its size.
 _CLOSES = (b"\x00\x0a\x00\x32", b"\x00\x14\x00\x28")
 _TEXT_AT = 7
 
@@ -153,7 +153,7 @@ def _decoded(data: bytes) -> Method:
 
 
 def heard(said: bytes) -> list[Method]:
-    """The methods in what a broker said, which must be frames that a client may be sent."""
+    """The methods that a broker sent, which must be valid frames of a server."""
     found: list[Method] = []
     at = 0
     while at < len(said):

@@ -1,4 +1,4 @@
-"""Damaged files: they are opened or refused, and nothing is read that was not written."""
+"""Fuzz targets of damaged files: they are opened or refused, and nothing is read that was not written."""
 
 import random
 from collections.abc import Callable
@@ -34,7 +34,7 @@ _CHANGE_SIZE = 6
 
 
 class Port(StorePort):
-    """A store that is told when to write."""
+    """A store port whose commits the target makes."""
 
     def commit_due(self) -> None:
         pass
@@ -53,7 +53,7 @@ class Port(StorePort):
 
 
 def check_journal(data: bytes) -> None:
-    """The metadata are what they were, or what is missing of them is told."""
+    """The metadata are complete, or their loss is reported."""
     disk = _damaged(_journal(), data)
     metadata = Metadata()
     try:
@@ -63,15 +63,15 @@ def check_journal(data: bytes) -> None:
     vhost = metadata.vhost("v")
     there = set(vhost.topology.queues) if vhost is not None else set()
     assert there <= set(QUEUES)
-    # Without the newest mark nobody can tell an end that is lost from one that was torn.
+    # Without the newest high-water mark a lost end cannot be distinguished from a torn one.
     is_told = found.damage or found.loss is not None or disk.files[MARK].current != _journal()[MARK]
     assert is_told or there == set(QUEUES), f"only {sorted(there)} is there"
 
 
 def check_store(data: bytes) -> None:
-    """Messages are what they were, or their loss is told."""
+    """Messages are complete, or their loss is reported."""
     disk = _damaged(_store(), data)
-    # Without the catalog nobody can tell an end that is lost from one that was torn.
+    # Without the catalog a lost end cannot be distinguished from a torn one.
     is_known = disk.files[CATALOG].current == _store()[CATALOG]
     try:
         recovered = _opened(disk)
@@ -84,7 +84,7 @@ def check_store(data: bytes) -> None:
 
 
 def check_stream_log(data: bytes) -> None:
-    """A stream has the messages that it had, or their loss is told."""
+    """A stream has all its messages, or their loss is reported."""
     disk = _damaged(_stream(), data)
     told: list[object] = []
     try:
@@ -94,7 +94,7 @@ def check_stream_log(data: bytes) -> None:
     told += opened.damage
     found = dict(_read(opened.store.log(NUMBER)))
     assert all(body == BODIES[offset] for offset, body in found.items())
-    # Of the last file nobody knows how far it was synced: what is missing of its end may have been torn.
+    # How far the last file was synced is unknown: its missing end may have been torn.
     last = int(max(name for name in _stream() if name.endswith(".stream"))[9:29])
     assert told or all(offset in found for offset in range(last)), f"{len(found)} of {len(BODIES)} are there"
 
@@ -117,7 +117,7 @@ def _damaged(files: Files, data: bytes) -> SimulatedDisk:
     for at in range(0, len(data) - _CHANGE_SIZE + 1, _CHANGE_SIZE):
         name = names[data[at] % len(names)]
         content = contents[name]
-        # Behind the last of what was written there is room for more: damage there is of little interest.
+        # There is unused space behind the last record, where damage is of little interest.
         place = int.from_bytes(data[at + 1 : at + 4], "big") % (len(content.rstrip(b"\0")) + 40)
         _CHANGES[data[at + 4] % len(_CHANGES)](content, place, data[at + 5])
     disk = SimulatedDisk(random.Random(1))

@@ -1,4 +1,4 @@
-"""What operators and clients write: definitions, configuration, conditions on messages, name filters."""
+"""Fuzz targets of documents: definitions, configuration, conditions on messages, and name filters."""
 
 import json
 from contextlib import suppress
@@ -89,7 +89,7 @@ MESSAGE_BODY = b'{"total": 150, "list": ["x", {"y": [1]}], "text": "refused", "n
 
 
 def check_imported_definitions(data: bytes) -> None:
-    """A document is refused, or what it makes is, when it was exported and imported again, the same."""
+    """A document is refused, or its import can be exported and imported again with an equal result."""
     for vhost in (None, "w"):
         with suppress(DefinitionsError, RequestRefused):
             commands = check_definitions(
@@ -104,7 +104,7 @@ def check_imported_definitions(data: bytes) -> None:
 
 
 def _made(commands: list) -> Metadata:
-    """What is there when `commands` were carried out; what is refused ends it, as in an import."""
+    """The objects after `commands` were applied; a refusal ends it, as in an import."""
     metadata = Metadata()
     local = LocalProposals(metadata, lambda: 0)
     for command in commands:
@@ -125,7 +125,7 @@ def definition_seeds() -> list[bytes]:
 
 
 def check_configuration(data: bytes) -> None:
-    """A file of either form is a configuration, or a ConfigError names what is wrong."""
+    """A file of either format is a valid configuration, or a ConfigError names the mistake."""
     for suffix in (".conf", ".toml"):
         with NamedTemporaryFile(suffix=suffix) as file:
             Path(file.name).write_bytes(data)
@@ -134,13 +134,13 @@ def check_configuration(data: bytes) -> None:
 
 
 def configuration_seeds() -> list[bytes]:
-    """Both forms, whole and in parts."""
+    """Both formats, whole and in parts."""
     lines = [line.encode() for line in CONFIGURATION.splitlines() if line]
     return [CONFIGURATION.encode(), TOML.encode(), *lines]
 
 
 def check_conditions(data: bytes) -> None:
-    """Conditions are understood or refused, and fit a message or do not, whatever it carries."""
+    """Conditions are parsed or refused, and match a message or do not, whatever it contains."""
     text, _, body = data.partition(b"\0")
     headers = {"tenant": "acme", "list": [{"k": None}, 2], "a": True, "n": 7, "b": b"\xff"}
     properties = BasicProperties(priority=5, headers=headers, timestamp=3).encode_list()
@@ -151,12 +151,12 @@ def check_conditions(data: bytes) -> None:
 
 
 def condition_seeds() -> list[bytes]:
-    """Each kind of condition, alone and with a body of its own."""
+    """Each kind of condition, alone and with a body."""
     return [*(text.encode() for text in CONDITIONS), b"body.a.0>=1\0" + b'{"a": [1e400, -0.0]}']
 
 
 def check_names(data: bytes) -> None:
-    """A pattern chooses names within its time, or is refused."""
+    """A pattern selects names within its time limit, or is refused."""
     text = data.decode("utf-8", "surrogateescape")
     with suppress(PatternError):
         assert len(name_filter(text, is_pattern=True).fits(NAMES)) == len(NAMES)

@@ -1,4 +1,4 @@
-"""The HTTP API of a node of this process: every request is answered, and never with an internal error."""
+"""The fuzz target of the HTTP API: every request is answered, and never with an internal error."""
 
 import asyncio
 import json
@@ -23,13 +23,13 @@ SETTINGS = {
     "prometheus.tcp.port": "0",
 }  # fmt: skip
 CREDENTIALS = b64encode(b"guest:guest").decode()
-# A request that takes longer is a finding; of an endless answer only the head is read.
+# A request that takes longer is a finding; of an endless answer only the header is read.
 ANSWER_S = 8.0
-# What was made by requests before is gone after so many of them.
+# After this number of requests, objects created by them are removed.
 REQUESTS_PER_NODE = 300
 _LINE = re.compile(rb"([A-Z]{3,7}) (/[^\n]*)(?:\n(.*))?", re.DOTALL)
 _SAFE = frozenset(range(0x21, 0x7F))
-# A path may be so long: what is longer is refused by the parser of aiohttp, and not of interest.
+# Longer paths are refused by the parser of aiohttp, and not of interest.
 _LINE_SIZE_MAX = 4000
 _NAMES = {
     "vhost": "%2F", "queue": "q", "exchange": "e", "user": "u", "source": "e", "kind": "q",
@@ -72,7 +72,7 @@ _BODIES: dict[str, object] = {
 
 
 class Served:
-    """A node, its port of HTTP, and what it logged with an exception."""
+    """A node, its HTTP port, and what it logged with an exception."""
 
     def __init__(self) -> None:
         self._config = Config([ConfigEntry(key, value, "fuzz") for key, value in SETTINGS.items()])
@@ -92,7 +92,7 @@ class Served:
             assert status < 300, f"{line}: {status}"
 
     async def ask(self, data: bytes) -> int:
-        """The status that is answered to the line of a request and its body; 0 for no answer."""
+        """The status of the answer to a request line and its body; 0 for no answer."""
         found = _LINE.fullmatch(data)
         if found is None:
             return 0
@@ -126,7 +126,7 @@ class Served:
 
 
 class _Surprises(logging.Handler):
-    """Keeps what is logged together with an exception."""
+    """A log handler that records exceptions."""
 
     def __init__(self, found: list[str]) -> None:
         super().__init__(logging.ERROR)
@@ -158,7 +158,7 @@ _served: list[Served] = []
 
 
 def check_api(data: bytes) -> None:
-    """Any request is answered in time, and nothing is logged that nobody expected."""
+    """Any request is answered in time, and no unexpected exception is logged."""
     LOOP.run_until_complete(_check(data))
 
 
@@ -175,16 +175,16 @@ async def _check(data: bytes) -> None:
     assert status != 500, surprises
     assert not surprises, surprises
     if status == 401:
-        # There is nobody any more who may ask.
+        # No user is left who may make requests.
         await _served.pop().stop()
 
 
 def _nobody() -> None:
-    """Nobody ends the node."""
+    """Do nothing instead of stopping the node."""
 
 
 def api_seeds() -> list[bytes]:
-    """Every method of every route, with a body that it takes."""
+    """Every method of every route, with a body that it accepts."""
     seeds = []
     for route in ROUTES:
         path = re.sub(r"{(\w+)}", lambda match: _NAMES.get(match[1], "x"), route.path)

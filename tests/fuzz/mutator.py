@@ -1,4 +1,4 @@
-"""Inputs from seeds by chance alone: the same ones for the same number."""
+"""Random mutations of the seed inputs, reproducible by a seed number."""
 
 from collections.abc import Iterator
 from random import Random
@@ -8,7 +8,7 @@ TELLING = [0, 1, 2, 4, 8, 0x10, 0x3C, 0x41, 0x46, 0x53, 0x7F, 0x80, 0xCE, 0xFE, 
 
 
 def inputs(seeds: list[bytes], number: int) -> Iterator[bytes]:
-    """The seeds, and then what becomes of them, without end."""
+    """The seeds, and then mutations of them, without end."""
     random = Random(number)
     pool = list(seeds)
     yield from pool
@@ -17,7 +17,7 @@ def inputs(seeds: list[bytes], number: int) -> Iterator[bytes]:
         for _ in range(random.choice((1, 1, 2, 3, 8))):
             random.choice(CHANGES)(random, data, pool)
         changed = bytes(data[:SIZE_MAX])
-        # A few are kept to be changed further: damage on damage gets deeper.
+        # A few are mutated further, so that damage accumulates.
         if random.random() < 0.02:
             if len(pool) > len(seeds) + 64:
                 pool.pop(random.randrange(len(seeds), len(pool)))

@@ -1,4 +1,4 @@
-"""What servers and proxies send: LDAP answers, PROXY headers, tokens and key sets."""
+"""Fuzz targets of input from servers and proxies: LDAP answers, PROXY headers, tokens and key sets."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ CLAIMS = {
 
 
 def check_ldap(data: bytes) -> None:
-    """Whatever a server answers, a search ends with a result, or the connection is given up."""
+    """Whatever a server answers, a search ends with a result, or the connection is closed."""
     LOOP.run_until_complete(_search(data))
 
 
@@ -48,7 +48,7 @@ async def _search(data: bytes) -> None:
 
 
 class _Discarding:
-    """A writer whose other end does not listen."""
+    """A writer that discards everything."""
 
     def write(self, data: bytes) -> None:
         pass
@@ -58,7 +58,7 @@ class _Discarding:
 
 
 def ldap_seeds() -> list[bytes]:
-    """Answers to request 1, written as our own requests are."""
+    """Answers to request 1, encoded with the functions for requests."""
     message, element, number = ldap._message, ldap._element, ldap._integer
 
     def result(tag: int, code: int, text: bytes) -> bytes:
@@ -74,7 +74,9 @@ def ldap_seeds() -> list[bytes]:
 
 
 def check_proxy(data: bytes) -> None:
-    """A header is read exactly or refused, and its ends are the same when they are written again."""
+    """A header is parsed exactly or refused, and its addresses are unchanged when they are written
+    again.
+    """
     ends, rest = LOOP.run_until_complete(_read_header(data))
     if ends is None:
         return
@@ -83,7 +85,7 @@ def check_proxy(data: bytes) -> None:
 
 
 async def _read_header(data: bytes) -> tuple[ProxiedEnds | None, bytes]:
-    """The ends that `data` names, and what comes behind its header."""
+    """The addresses in `data`, and what follows its header."""
     near, far = socket.socketpair()
     with near, far:
         near.setblocking(False)
@@ -109,7 +111,7 @@ def _version_2(ends: ProxiedEnds) -> bytes:
 
 
 def proxy_seeds() -> list[bytes]:
-    """Headers of both versions, with the beginning of a connection behind them."""
+    """Headers of both versions, followed by the beginning of a connection."""
     four = ProxiedEnds("192.0.2.1", 56_324, "198.51.100.1", 5672)
     six = ProxiedEnds("2001:db8::1", 1, "2001:db8::2", 65_535)
     headers = [write(ends) for write in (_version_1, _version_2) for ends in (four, six)]
@@ -118,7 +120,7 @@ def proxy_seeds() -> list[bytes]:
 
 
 def check_tokens(data: bytes) -> None:
-    """A token lets somebody in or is refused: as it is, and with these claims under a good signature."""
+    """A token is accepted or refused: as it is, and with these claims under a valid signature."""
     with suppress(ValueError, RecursionError):
         claims = json.loads(data)
         if isinstance(claims, dict):
@@ -129,7 +131,7 @@ def check_tokens(data: bytes) -> None:
 
 
 def _let_in(token: str) -> None:
-    """Log in with `token` as a user whose scopes are in every place where scopes may be."""
+    """Log in with `token`, with scopes in every configured place."""
 
     async def key(identifier: str | None) -> OctKey | None:
         return KEY

@@ -1,10 +1,10 @@
-"""Throws hostile bytes at every target for a while, and ends with one line that counts them.
+"""Feeds random bytes to every fuzz target for a while, and ends with one line that counts them.
 
-Each target runs in a process of its own, bounded in time and memory. Where atheris is installed, it guides
-the inputs by what they reach in the interpreted source; without it, and for the compiled build, they are
-changed by chance from a seed number. A finding is kept in build/fuzz, and --replay tries it again.
+Each target runs in its own process, bounded in time and memory. Where atheris is installed, coverage of the
+interpreted source guides the inputs; without it, and for the compiled build, they are random mutations from
+a seed number. A finding is stored in build/fuzz, and --replay runs it again.
 
-With --sanitize the target that calls C runs with that compiled by gcc with AddressSanitizer.
+With --sanitize the target that calls C code runs with that code compiled by gcc with AddressSanitizer.
 """
 
 import argparse
@@ -35,10 +35,10 @@ from tests.long import checked, chosen  # noqa: E402
 RSS_MB_MAX = 1024
 # For imports and their instrumentation, on a machine that may be busy.
 GRACE_SECONDS = 120
-# What was tried last, in the folder of the process: a crash leaves nothing else.
+# The input tried last, in the directory of the process: a crash leaves nothing else.
 CURRENT = "current"
 SANITIZED = "sanitized"
-# Every so many inputs one is measured: what it may take at its peak, beside a part for each byte.
+# The memory of every so many inputs is measured: its bound is a constant and an amount per byte.
 MEASURE_EVERY = 97
 PEAK_BYTES_MAX = 2_000_000
 PEAK_PER_BYTE_MAX = 100
@@ -58,7 +58,7 @@ class Task:
 
 
 def main() -> int:
-    """Run every target, or the one that was asked for."""
+    """Run every target, or the one that was named."""
     options = arguments()
     if options.replay:
         return replay(options.target, Path(options.replay))
@@ -86,7 +86,7 @@ def arguments() -> argparse.Namespace:
 
 
 def plan(options: argparse.Namespace) -> list[Task]:
-    """Each target guided, or by chance, on the source; and by chance as installed, if that is compiled."""
+    """Each target guided, or random, on the source; and random as installed, if that is compiled."""
     if options.sanitize:
         chance = {"engine": "chance", "seconds": options.seconds, "seed": options.seed}
         return [Task(target=sanitized.TARGET, build=SANITIZED, **chance)]
@@ -112,7 +112,7 @@ def installed_is_compiled() -> bool:
 
 
 def run(task: Task) -> bool:
-    """Run one task in a process of its own; say what came of it."""
+    """Run one task in its own process, and print its result."""
     environment = dict(os.environ)
     if task.build != "compiled":
         environment = {name: value for name, value in environment.items() if not name.startswith("WARREN_")}
@@ -150,7 +150,7 @@ def run(task: Task) -> bool:
 
 
 def child(options: argparse.Namespace) -> int:
-    """Throw inputs at one target until the time is over."""
+    """Feed inputs to one target until the time is over."""
     names = {"target": options.target, "engine": options.child, "build": ""}
     task = Task(**names, seconds=options.seconds, seed=options.seed)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -158,7 +158,7 @@ def child(options: argparse.Namespace) -> int:
 
 
 def guided(task: Task) -> int:
-    """By libFuzzer, which ends the process itself."""
+    """Run libFuzzer, which ends the process itself."""
     import atheris
 
     with atheris.instrument_imports(include=["warren", "pyspark_warren"]):
@@ -177,7 +177,7 @@ def guided(task: Task) -> int:
 
 
 def by_chance(task: Task) -> int:
-    """By our own mutator, the same inputs for the same seed number."""
+    """Run the mutator of this project, with equal inputs for equal seed numbers."""
     if not sanitized.load():
         # AddressSanitizer reserves far more than it uses.
         resource.setrlimit(resource.RLIMIT_AS, (RSS_MB_MAX << 20, RSS_MB_MAX << 20))
@@ -204,14 +204,14 @@ def by_chance(task: Task) -> int:
 
 
 def current_input() -> mmap.mmap:
-    """A file that has what is tried, even of a process that crashes."""
+    """A file with the current input, which remains when the process crashes."""
     with Path(CURRENT).open("w+b") as file:
         file.truncate(1 << 20)
         return mmap.mmap(file.fileno(), 0)
 
 
 def measured(check: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """`check`, and now and then the memory that it takes."""
+    """`check`, which also measures the memory of some inputs."""
     turn = 0
 
     def checked(data: bytes) -> None:
@@ -232,7 +232,7 @@ def measured(check: Callable[[bytes], None]) -> Callable[[bytes], None]:
 
 
 def replay(name: str, path: Path) -> int:
-    """Try one input."""
+    """Run one input."""
     load(name).check(path.read_bytes())
     print("passes")
     return 0

@@ -1,4 +1,6 @@
-"""The C that reads bytes from outside, compiled with AddressSanitizer and loaded in place of another."""
+"""The C module that parses external input, compiled with AddressSanitizer, in place of the
+installed one.
+"""
 
 import os
 import subprocess
@@ -8,12 +10,12 @@ from pathlib import Path
 # The source of the module that is compiled, and the target that calls it.
 SOURCE = Path("warren/arrow/shape_columns.c")
 TARGET = "shapes"
-# Where a child finds the module; set only for one that is to load it.
+# Where a child process finds the module; set only if it shall load it.
 VARIABLE = "WARREN_FUZZ_SANITIZED"
 
 
 def compiled(sources: Path, folder: Path) -> dict[str, str]:
-    """Compile into `folder`; the environment of a process that is to load the result."""
+    """Compile into `folder`; returns the environment of a process that shall load the result."""
     folder.mkdir(parents=True, exist_ok=True)
     module = folder / f"{SOURCE.stem}{sysconfig.get_config_var('EXT_SUFFIX')}"
     flags = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-fno-omit-frame-pointer"]
@@ -24,14 +26,14 @@ def compiled(sources: Path, folder: Path) -> dict[str, str]:
     return {
         VARIABLE: str(folder),
         "LD_PRELOAD": found.stdout.strip(),
-        # Of Python itself much is never freed; its allocator would hide what lies behind the end of a block.
+        # Python never frees much of its memory; its allocator would hide accesses behind the end of a block.
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:detect_stack_use_after_return=1",
         "PYTHONMALLOC": "malloc",
     }
 
 
 def load() -> bool:
-    """Have the sanitized module imported in place of another, if this process is to; whether it is."""
+    """Import the sanitized module in place of the other, if this process shall; returns whether it did."""
     folder = os.environ.get(VARIABLE)
     if folder is None:
         return False

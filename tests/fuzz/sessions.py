@@ -1,4 +1,6 @@
-"""Whole sessions: whatever a client sends, the broker answers in frames, ends it, and serves the next."""
+"""The fuzz target of whole AMQP sessions: the broker answers with frames, may close, and serves the next
+client.
+"""
 
 from random import Random
 
@@ -17,12 +19,14 @@ from tests.fuzz.broker import (
 from warren.session.connection import Connection
 from warren.wire import methods
 
-# Expiring what is due is bounded: a deadline that does not move is a finding.
+# Expiry is bounded: a deadline that does not move is a finding.
 EXPIRATIONS_MAX = 50
 
 
 def check_session(data: bytes) -> None:
-    """The first byte says how the rest is meant: as it is or as frames, in pieces, before or after login."""
+    """The first byte selects how the rest is sent: as bytes or as frames, in pieces, before or
+    after login.
+    """
     if not data:
         return
     mode, raw = data[0], data[1:]
@@ -65,7 +69,7 @@ def framed(data: bytes) -> bytes:
 
 
 def expire(connection) -> bytes:
-    """Let the time of `connection` pass until nothing is due within the hour."""
+    """Advance the time of `connection` until nothing is due within an hour."""
     said = b""
     for _ in range(EXPIRATIONS_MAX):
         due = connection.deadline()
@@ -87,7 +91,7 @@ def expect_service(broker: InProcessBroker) -> None:
 
 
 def session_seeds() -> list[bytes]:
-    """Each method once, and what clients do, as frames and as bytes."""
+    """Each method once, and typical operations of clients, as frames and as bytes."""
     random = Random(1)
     deeds = [
         publication("events", "a.b", b"hello", delivery_mode=2, headers={"CC": ["jobs"]}),

@@ -1,4 +1,6 @@
-"""Whole sessions of the stream protocol: whatever a client sends, the broker answers in frames or ends it."""
+"""The fuzz target of whole stream protocol sessions: the broker answers with frames or closes the
+connection.
+"""
 
 from contextlib import suppress
 
@@ -12,12 +14,14 @@ from warren.wire.streams.frames import framed
 from warren.wire.streams.publish import Publication, SubEntryBatch, encode_publish
 
 FRAME_SIZE_MAX = 4096
-# Expiring what is due is bounded: a deadline that does not move is a finding.
+# Expiry is bounded: a deadline that does not move is a finding.
 EXPIRATIONS_MAX = 50
 
 
 def check_stream_session(data: bytes) -> None:
-    """The first byte says how the rest is meant: before or after login, as it is or as frames, in pieces."""
+    """The first byte selects how the rest is sent: before or after login, as bytes or as frames, in
+    pieces.
+    """
     if not data:
         return
     mode, rest = data[0], data[1:]
@@ -47,7 +51,7 @@ def check_stream_session(data: bytes) -> None:
 
 
 def _framed(rest: bytes) -> bytes:
-    """`rest` as frames that are sound outside: two bytes tell the size of each."""
+    """`rest` as valid frames: two bytes determine the size of each."""
     out = b""
     while len(rest) > 2:
         size = int.from_bytes(rest[:2], "big") % 512
@@ -57,7 +61,7 @@ def _framed(rest: bytes) -> bytes:
 
 
 def _unframed(said: bytes) -> bytes:
-    """What `_framed` makes `said` of."""
+    """The input from which `_framed` makes `said`."""
     out, at = b"", 0
     while at < len(said):
         size = int.from_bytes(said[at : at + 4], "big")
@@ -75,7 +79,7 @@ def _heard(client: StreamClient) -> bytes:
 
 
 def _expire(client: StreamClient) -> None:
-    """Let time pass until nothing is due within the hour."""
+    """Advance the time until nothing is due within an hour."""
     for _ in range(EXPIRATIONS_MAX):
         due = client.connection.deadline()
         if due is None or due > 3_600_000 or client.connection.is_finished:
@@ -87,7 +91,7 @@ def _expire(client: StreamClient) -> None:
 
 
 def _expect_frames(said: bytes) -> None:
-    """What the broker said are whole frames of commands that there are, and chunks that can be read."""
+    """The broker's output consists of whole frames of known commands, and of valid chunks."""
     at = 0
     while at < len(said):
         size = int.from_bytes(said[at : at + 4], "big")
@@ -96,7 +100,7 @@ def _expect_frames(said: bytes) -> None:
         key = CommandKey(int.from_bytes(frame[:2], "big") & 0x7FFF)
         if key is CommandKey.DELIVER:
             with suppress(MalformedFrame):
-                # Compressed batches are not taken apart.
+                # Compressed batches are not decoded.
                 decode_deliver(frame)
         at += 4 + size
 
@@ -114,7 +118,7 @@ def _expect_service(node: Node) -> None:
 
 
 def stream_session_seeds() -> list[bytes]:
-    """What clients do, after login, as frames and as bytes; and a login."""
+    """Typical operations of clients, after login, as frames and as bytes; and a login."""
     publish = framed(
         encode_publish(
             Publication(1, [(1, data(b"a")), (2, SubEntryBatch(0, 1, 5, b"\0\0\0\1x")), (3, data(b"b"))])

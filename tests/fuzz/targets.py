@@ -1,14 +1,14 @@
-"""What is fuzzed: for each target, what must hold for any bytes, and bytes to begin with.
+"""The fuzz targets: for each, what must hold for any bytes, and the seed inputs.
 
-A target returns quietly for whatever is fine, our own refusals included; any other exception is a finding.
+A target returns if the input is handled, refusals included; any other exception is a finding.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
-# By name: the module, and in it what checks and what gives the first inputs. A module is imported for its own
-# targets alone, as whatever is imported has to be instrumented.
+# By name: a module, and its functions for the check and for the seed inputs. A module is imported only for
+# its own targets, because everything imported has to be instrumented.
 TARGETS = {
     "table": ("wire", "check_tables", "table_seeds"),
     "properties": ("wire", "check_properties", "property_seeds"),
@@ -42,14 +42,14 @@ TARGETS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One thing to throw bytes at."""
+    """One function to feed bytes to."""
 
     check: Callable[[bytes], None]
     seeds: Callable[[], list[bytes]]
 
 
 def load(name: str) -> Target:
-    """The target `name`, imported with what it checks."""
+    """The target `name`, imported with the functions of its check."""
     module, check, seeds = TARGETS[name]
     loaded = import_module(f"tests.fuzz.{module}")
     return Target(check=getattr(loaded, check), seeds=getattr(loaded, seeds))

@@ -1,4 +1,4 @@
-"""What clients send: tables, properties, methods, frames and commands, and messages of AMQP 1.0."""
+"""Fuzz targets of client input: tables, properties, methods, frames, commands, and AMQP 1.0 messages."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,7 +27,7 @@ SAMPLES = [
 
 
 def check_tables(data: bytes) -> None:
-    """Checking and decoding agree; what was decoded survives another round, to the byte."""
+    """Checking and decoding agree; decoded values survive encoding and decoding exactly."""
     try:
         check_table(data, 0, len(data))
     except FrameError as refusal:
@@ -38,7 +38,7 @@ def check_tables(data: bytes) -> None:
 
 
 def check_properties(data: bytes) -> None:
-    """Scanning and decoding agree; what was decoded survives another round, to the byte."""
+    """Scanning and decoding agree; decoded values survive encoding and decoding exactly."""
     try:
         PropertyScan().scan(data, 12, len(data))
     except FrameError as refusal:
@@ -49,7 +49,7 @@ def check_properties(data: bytes) -> None:
 
 
 def check_methods(data: bytes) -> None:
-    """A method or a refusal; what was decoded survives another round, to the byte."""
+    """The input is a method or refused; a decoded method survives encoding and decoding exactly."""
     try:
         raw = methods.decode_method(data).encode()
     except (FrameError, CommandInvalid):
@@ -58,7 +58,7 @@ def check_methods(data: bytes) -> None:
 
 
 def check_frames(data: bytes) -> None:
-    """Frames are the same however the bytes arrive; the first byte says in how large pieces."""
+    """Frames do not depend on how the input is cut; the first byte selects the size of the pieces."""
     if not data:
         return
     step, raw = data[0] % 32 + 1, data[1:]
@@ -67,7 +67,7 @@ def check_frames(data: bytes) -> None:
 
 
 def check_stream_frames(data: bytes) -> None:
-    """A command that is understood is written again as it was read, and what is published is kept whole."""
+    """A decoded command is encoded as it was, and a publish is preserved."""
     for frame_of in (check_stream_command, check_stream_publish):
         with suppress(MalformedFrame):
             frame_of(data)
@@ -87,7 +87,7 @@ def check_stream_publish(data: bytes) -> None:
 
 
 def check_amqp_1(data: bytes) -> None:
-    """An AMQP 1.0 message is taken apart, or is a body as it is; put together, it is the same once more."""
+    """An AMQP 1.0 message is decoded into sections, or is a body; encoded again, it is unchanged."""
     raw = put_together(data)
     assert put_together(raw) == raw
 
@@ -101,7 +101,9 @@ def put_together(data: bytes) -> bytes:
 
 
 def read_frames(pieces: list[bytes]) -> list[object]:
-    """The frames in `pieces`, and the refusal that ends them: zeros, which complete any frame, end none."""
+    """The frames in `pieces`, and the refusal that ends them: trailing zeros complete any frame, but end
+    none.
+    """
     reader = FrameReader()
     found: list[object] = []
     try:
@@ -115,7 +117,7 @@ def read_frames(pieces: list[bytes]) -> list[object]:
 
 
 def expect_refusal(call: Callable[[], object], refusal: AmqpError) -> None:
-    """`call` must refuse in the same words."""
+    """`call` must be refused with the same text."""
     words = "nothing"
     try:
         call()

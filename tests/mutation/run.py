@@ -1,7 +1,7 @@
-"""Plants mistakes in copies of the source, one at a time, and asks the tests: one that nobody sees is a hole.
+"""Applies mutations to copies of the source, one at a time, and runs the tests that must detect them.
 
-A mistake counts as caught when a test fails that passes on the source as it is. Each runs in a process of its
-own, some at the same time; the last line counts them.
+A mutation is detected when a test fails that passes on the unchanged source. Each runs in its own process,
+several at the same time; the last line counts them.
 """
 
 import argparse
@@ -24,14 +24,14 @@ sys.path[0] = str(ROOT)
 from tests.long import checked, chosen  # noqa: E402
 
 MUTATIONS = Path(__file__).with_name("mutations.toml")
-# So many seeds of each simulation at most: it ends with the first that fails.
+# The bound on the seeds of each simulation, which ends with the first seed that fails.
 SEEDS = 200
-# One mutation may hang the code; its test is ended then, and has caught it.
+# A mutation may make the code hang; its test is ended then, and counts as failed.
 TEST_SECONDS_MAX = 60
-# Before that, the tests of all mutations run once without any.
+# Before that, the tests of all mutations run once on the unchanged source.
 SOURCE_SECONDS_MAX = 600
 WORKERS = 2
-# Seconds, as bytecode notes no less: one that lasted less than a second would be taken for unchanged.
+# Bytecode files record whole seconds: a change within one second would be taken for no change.
 _CHANGES = itertools.count(int(time.time()))
 FAILED = re.compile(r"^FAILED (\S+)", re.MULTILINE)
 TESTS_FAILED = 1
@@ -39,7 +39,7 @@ TESTS_FAILED = 1
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """`old`, which stands in `file` of src/warren exactly once, becomes `new`."""
+    """`old`, which occurs in `file` of src/warren exactly once, becomes `new`."""
 
     name: str
     file: str
@@ -49,7 +49,7 @@ class Mutation:
 
 
 def main() -> int:
-    """Plant all, or those whose name contains a word; 0 if each was caught."""
+    """Apply all mutations, or those whose name contains a word; 0 if each was detected."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("word", nargs="?", default="", help="only mutations with this in their name")
     parser.add_argument("--seeds", type=int, default=SEEDS)
@@ -73,7 +73,7 @@ def main() -> int:
 
 
 def copied(tree: Path) -> Path:
-    """A copy of what the tests need."""
+    """A copy of the files that the tests need."""
     for name in ("src", "tests"):
         shutil.copytree(
             ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "*.so", "clients")
@@ -83,7 +83,7 @@ def copied(tree: Path) -> Path:
 
 
 def complaint_of_the_source(tree: Path, mutations: list[Mutation]) -> str:
-    """What is wrong before anything is planted; empty if nothing is."""
+    """The failure of the unchanged source; empty if there is none."""
     rotten = [
         f"{mutation.name}: its old text stands {count} times in {mutation.file}, not once"
         for mutation in mutations
@@ -100,7 +100,7 @@ def complaint_of_the_source(tree: Path, mutations: list[Mutation]) -> str:
 
 
 def tried(mutation: Mutation, trees: list[Path], seeds: int) -> bool:
-    """Whether a test sees `mutation`, planted in a tree that is free just now."""
+    """Whether a test detects `mutation`, applied in a copy that is free now."""
     tree = trees.pop()
     path = tree / "src" / "warren" / mutation.file
     original = path.read_text(encoding="utf-8")
@@ -123,7 +123,9 @@ def tried(mutation: Mutation, trees: list[Path], seeds: int) -> bool:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write it with a time of change that no file has had: by that, Python knows bytecode that is too old."""
+    """Write the file with a modification time that no file had before: Python compares it with that of the
+    bytecode.
+    """
     path.write_text(text, encoding="utf-8")
     changed = next(_CHANGES)
     os.utime(path, (changed, changed))

@@ -1,4 +1,4 @@
-"""Two brokers, side by side."""
+"""Fixtures: RabbitMQ and Warren, side by side."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from tests.warren_process import running_warren
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--rabbitmq` and `--warren` take brokers that run already; `--scripts` says how many to generate."""
+    """`--rabbitmq` and `--warren` name running brokers; `--scripts` is the number of scripts to
+    generate.
+    """
     group = parser.getgroup("oracle")
     for name in ("--rabbitmq", "--warren"):
         group.addoption(name, help="an amqp:// URI with the definitions of tests/conformance loaded")
@@ -26,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def brokers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[Scene]]:
-    """RabbitMQ and Warren, with the same users and vhosts."""
+    """RabbitMQ and Warren, with equal users and vhosts."""
     folder = tmp_path_factory.mktemp("oracle")
     document = folder / "definitions.json"
     document.write_text(json.dumps(definitions()))

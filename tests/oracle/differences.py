@@ -1,4 +1,4 @@
-"""Differences that are meant: each with its reason, and as narrow as it can be told."""
+"""Intended differences from RabbitMQ, each with its reason, and described as narrowly as possible."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 
 def is_known(script: list[str], theirs: list[str], ours: list[str]) -> bool:
-    """Whether the brokers may differ after the last step of `script`; what follows is not compared."""
+    """Whether the brokers may differ after the last step of `script`; later steps are not compared."""
     return any(known(script, theirs, ours) for known in _KNOWN)
 
 
 def _next_active_consumer_waits_for_less(script: list[str], theirs: list[str], ours: list[str]) -> bool:
-    """When its active consumer is cancelled, RabbitMQ's queue makes the next one active but sends nothing.
+    """When its active consumer is cancelled, RabbitMQ's queue activates the next one but delivers nothing.
 
-    Warren sends what waits when something is settled or published. RabbitMQ does not when it is settled, and
-    its queue ends with an error when something is published.
+    Warren delivers ready messages after the next acknowledgement or publish. RabbitMQ does not after an
+    acknowledgement, and its queue fails at the next publish.
     """
     return (
         theirs != ours

@@ -1,9 +1,10 @@
-"""Plays one script of AMQP steps against one broker, and says after each step all that can be seen.
+"""Plays one script of AMQP steps against one broker, and reports after each step everything that can be
+observed.
 
 A script is a list of lines in the notation of the conformance transcripts: `C> 1 queue.declare queue="q0"`.
-Two connections with two channels each are open from the beginning. After each step every queue is asked
-for its counts and every channel for a sign of life, so that what the step set off has happened before the
-next one begins, without a clock. A channel or connection that the broker closes is opened again.
+Two connections with two channels each are open from the beginning. After each step the counts of every queue
+and an answer on every channel are requested, so that all effects of the step have happened before the next
+one begins, without a clock. A channel or connection that the broker closes is opened again.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from tests.conformance.peer import Event, Mismatch, Peer
 from tests.conformance.transcript import describe
 
 CONNECTIONS, CHANNELS = 2, 2
-# The channel of each connection that asks for the counts.
+# The channel of each connection that requests the counts.
 CONTROL = 99
-# A question to a queue may overtake what it has not handled yet; it does not overtake it twice.
+# A request to a queue may overtake an operation that is not complete; it does not overtake it twice.
 ROUNDS = 2
 ANSWER_S = 20.0
 _STEP = re.compile(r"C(\d*)> (?:\d+ times )?(?:(\d+) )?(\S+)(.*)")
@@ -34,16 +35,16 @@ _VOLATILE = [
 
 @dataclass
 class Player:
-    """The connections of one script, to one broker."""
+    """The connections of one script to one broker."""
 
     scene: Scene
     client: Client = field(init=False)
     # By connection and channel, if it is open: the publish numbers that are confirmed or refused.
     settled: dict[tuple[int, int], set[int]] = field(default_factory=dict)
-    # What this step has confirmed or refused, by connection and channel.
+    # What was confirmed or refused in this step, by connection and channel.
     confirmed: dict[str, set[int]] = field(default_factory=dict)
     _unsettled: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    # Whether the last step on a channel was one without acknowledgements, and which consumers are.
+    # Whether the last operation on a channel was without acknowledgements, and which consumers are.
     _silent: dict[tuple[int, int], bool] = field(default_factory=dict)
     _no_ack: set[tuple[int, int, str]] = field(default_factory=set)
     queues: set[str] = field(default_factory=set)
@@ -54,7 +55,7 @@ class Player:
             self._connect(number)
 
     def play(self, script: list[str]) -> list[list[str]]:
-        """What is seen after each step of `script`; everything it declared is deleted in the end."""
+        """The observations after each step of `script`; everything it declared is deleted at the end."""
         try:
             return [self._step(line) for line in script]
         finally:
@@ -79,7 +80,7 @@ class Player:
             self._connect(number)
         seen: list[str] = []
         if found[3] in ("tx.commit", "tx.rollback", "channel.close"):
-            # RabbitMQ takes nothing else on the channel meanwhile, or not always.
+            # RabbitMQ does not always accept other methods on the channel meanwhile.
             self._await_channel(number, int(found[2]), f"{found[3]}-ok", seen)
         counts: list[str] = []
         for _ in range(ROUNDS):
@@ -88,11 +89,13 @@ class Player:
         self._open_again(seen)
         seen += [f"{what} {sorted(tags)}" for what, tags in sorted(self.confirmed.items())]
         self.confirmed.clear()
-        # What comes on different channels has no order.
+        # Events of different channels have no order.
         return sorted(seen, key=lambda line: line.split()[:2]) + counts
 
     def _with_tag(self, place: tuple[int, int], text: str) -> str | None:
-        """`text` with the delivery tag that `tag(2)` means: the third that is unsettled; None if none is."""
+        """`text` with the delivery tag that `tag(2)` stands for: the third unacknowledged one; None if there
+        is none.
+        """
         found = _TAG.search(text)
         if found is None:
             return text
@@ -164,11 +167,11 @@ class Player:
                     self._await_channel(number, channel, "channel.flow-ok", seen)
 
     def _await_channel(self, number: int, channel: int, last: str, seen: list[str]) -> None:
-        """See what comes on a channel up to the method `last`, or its end."""
+        """Observe the events of a channel up to the method `last`, or to its end."""
         while (event := self._next(number, channel, seen)) and event.name != "channel.flow-ok":
             self._see(number, event, seen)
             if event.name == "channel.close":
-                # Only then RabbitMQ puts back what the channel held; Warren did so when it closed.
+                # Only now RabbitMQ requeues the messages of the channel; Warren did so when it closed.
                 self.client.peers[number].send_method(channel, "channel.close-ok")
             if event.name in ("channel.close", "channel.close-ok"):
                 del self.settled[number, channel]
@@ -176,7 +179,7 @@ class Player:
                 break
 
     def _next(self, number: int, channel: int, seen: list[str]) -> Event | None:
-        """The next event on `channel`; None if the connection goes instead, which is seen."""
+        """The next event on `channel`; None if the connection closes instead, which is observed."""
         peer = self.client.peers[number]
         deadline = time.monotonic() + ANSWER_S
         while not peer.is_condemned and not peer.is_closed:

@@ -1,4 +1,4 @@
-"""Generates scripts: few names, many meetings."""
+"""Generates random scripts with few names, so that their operations interact."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 # The last is limited by policies of the definitions.
 QUEUES = ["q0", "q1", "q2", "policy-short-capped"]
-# Bindings between exchanges stay with these two, so that a script takes them away with itself.
+# Bindings between exchanges use these two only, so that a script removes them.
 OWN_EXCHANGES = ["x0", "x1"]
 EXCHANGES = [*OWN_EXCHANGES, "amq.direct", "amq.fanout", "amq.topic", "amq.headers"]
 KEYS = ["", "k", "a.b", "a", "q0", "q1"]
@@ -94,7 +94,7 @@ def _publish(draw: st.DrawFn) -> str:
     priority = draw(st.sampled_from(["", "", " priority=1", " priority=3", " priority=9"]))
     mode = draw(st.sampled_from(["", " delivery_mode=2"]))
     headers = draw(st.sampled_from(_HEADERS))
-    # None that passes: RabbitMQ looks at the head of a queue only, Warren lets each go on time.
+    # None that elapses: RabbitMQ expires messages only at the head of a queue, Warren each one on time.
     expiration = draw(st.sampled_from(["", "", "", ' expiration="60000"']))
     times = draw(st.sampled_from(["", "", "3 times "]))
     channel = draw(_channel).replace("> ", f"> {times}")
@@ -114,7 +114,7 @@ def _settle(draw: st.DrawFn) -> str:
     verb = draw(st.sampled_from(["ack", "ack", "nack", "reject"]))
     multiple = _flags(draw, "multiple") if verb != "reject" else ""
     requeue = f" requeue={str(draw(_flag)).lower()}" if verb != "ack" else ""
-    # Mostly one that is unsettled, now and then one that is not.
+    # Usually a tag that is unacknowledged, sometimes one that is not.
     tag = f"tag({draw(st.integers(0, 2))})" if draw(st.integers(0, 9)) else str(draw(st.integers(0, 5)))
     return f"{draw(_channel)} basic.{verb} delivery_tag={tag}{multiple}{requeue}"
 
@@ -152,9 +152,9 @@ def _get(draw: st.DrawFn) -> str:
 
 @st.composite
 def scripts(draw: st.DrawFn) -> list[str]:
-    """A script that declares something first; each message has a body of its own.
+    """A script that begins with declarations; each message has its own body.
 
-    Half of them know one queue only, so that more happens to it.
+    Half of the scripts use one queue only, so that more happens to it.
     """
     steps = st.one_of(
         _declare(), _bind(), _bind(), _publish(), _publish(), _publish(), _consume(), _consume(), _get(),

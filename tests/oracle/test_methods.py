@@ -1,4 +1,4 @@
-"""Methods against the code of the installed RabbitMQ: the same flags, the same refusals, the same words.
+"""Methods compared with the code of the installed RabbitMQ: equal flags, equal refusals, equal texts.
 
 No broker is started: Erlang loads `rabbit_framing_amqp_0_9_1` and answers for a file of payloads.
 """
@@ -62,7 +62,7 @@ def erlang(expression: str, **environment: str) -> str:
 
 
 def known(name: str) -> str:
-    """RabbitMQ's name of a method of ours."""
+    """RabbitMQ's name of a method of Warren."""
     return name.replace("-", "_")
 
 
@@ -101,7 +101,7 @@ def sample(random: Random, default: object) -> object:
     return random.choice([{}, {"a": True}, {"a": [1, None, "x"], "b": {"c": 2}}])
 
 
-def test_the_methods_and_their_flags_are_rabbitmqs() -> None:
+def test_methods_and_their_flags_equal_those_of_rabbitmq() -> None:
     found = {
         name: (int(index), content == "true", synchronous == "true")
         for name, index, content, synchronous in map(str.split, erlang(FLAGS).splitlines())
@@ -113,7 +113,7 @@ def test_the_methods_and_their_flags_are_rabbitmqs() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_rabbitmq_refuses_is_refused_in_its_words(seed: int, tmp_path: Path) -> None:
+def test_refusals_have_the_text_of_rabbitmq(seed: int, tmp_path: Path) -> None:
     tried = payloads(Random(seed))
     cases, answers = tmp_path / "cases", tmp_path / "answers"
     cases.write_text(
@@ -128,7 +128,8 @@ def test_what_rabbitmq_refuses_is_refused_in_its_words(seed: int, tmp_path: Path
     assert len(given) == len(tried)
     for payload, answer in zip(tried, given, strict=True):
         if answer == "crashed":
-            # A field table it cannot read costs it the connection without a word; we say what is wrong.
+            # A malformed field table closes the connection of RabbitMQ without a text; Warren describes the
+            # error.
             assert ours(payload).startswith("refused"), payload
         else:
             assert ours(payload) == answer, payload

@@ -1,4 +1,4 @@
-"""Warren and RabbitMQ, given the same steps, are seen to do the same."""
+"""Warren and RabbitMQ behave equally in the same steps, as far as a client can observe."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.oracle.player import Player
 from tests.oracle.scripts import scripts
 
 SCRIPTS = sorted(Path(__file__).with_name("scripts").glob("*.txt"))
-# What two queues send to one channel may come in either order: a difference counts if it comes every time.
+# Messages of two queues to one channel may come in either order: a difference counts if it occurs every time.
 ATTEMPTS = 3
 
 
 @pytest.mark.rabbitmq
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_that_once_differed_does_so_no_more(path: Path, brokers: list[Scene]) -> None:
+def test_a_script_that_once_differed_does_not_differ_any_more(path: Path, brokers: list[Scene]) -> None:
     lines = path.read_text().splitlines()
     found = difference([line for line in lines if line.startswith("C")], brokers)
     assert found is None, found

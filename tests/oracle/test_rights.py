@@ -1,4 +1,6 @@
-"""The table of rights, tried at RabbitMQ and at Warren: who is refused what, and in which words."""
+"""The table of permissions, tested with RabbitMQ and with Warren: which operations are refused, and the
+texts.
+"""
 
 import json
 from contextlib import ExitStack
@@ -8,13 +10,13 @@ import pytest
 from tests import rabbitmq, rights
 from tests.warren_process import running_warren
 
-# RabbitMQ 3.10 shows them to everybody; 4.3 does as Warren does (decision 0021).
+# RabbitMQ 3.10 shows them to every user; 4.3 behaves as Warren does (decision 0021).
 MEANT = {"queue.declare-passive-any.thing", "exchange.declare-passive-any.thing"}
 
 
 @pytest.mark.rabbitmq
 @pytest.mark.timeout(600)
-def test_every_right_is_asked_for_where_rabbitmq_asks_for_it(tmp_path: Path) -> None:
+def test_every_permission_is_required_where_rabbitmq_requires_it(tmp_path: Path) -> None:
     if not rabbitmq.is_installed():
         pytest.skip("rabbitmq-server is not installed: nothing to compare with")
     document = tmp_path / "definitions.json"

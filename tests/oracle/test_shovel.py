@@ -28,7 +28,7 @@ def ready(channel: BlockingChannel) -> int:
 
 
 def shovel(server: rabbitmq.RabbitMQ, source: int, destination: int) -> None:
-    """Move what `cart` holds between two ports, each message acknowledged when the other side confirms it."""
+    """Move the messages of `cart` between two ports, each acknowledged when the other side confirms it."""
     definition = {
         "src-protocol": "amqp091",
         "src-uri": f"amqp://guest:guest@127.0.0.1:{source}/%2f",

@@ -1,4 +1,4 @@
-"""The same tokens of OAuth 2 open the same doors of Warren and of RabbitMQ with its plugin."""
+"""OAuth 2 tokens are accepted and refused by Warren as by RabbitMQ with its plugin."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANOTHER_KEY = RSAKey.generate_key(2048, {"kid": "fixed"})
 EVERYTHING = "rabbitmq.configure:*/* rabbitmq.read:*/*/* rabbitmq.write:*/*/*"
 PERMISSIONS = [{"rsid": "x", "scopes": ["rabbitmq.configure:*/*"]}]
 
-# What a token says beside or instead of the plain one's; None takes a claim away.
+# Claims that a token has in addition to or instead of those of the plain one; None removes a claim.
 CLAIMS: dict[str, dict[str, object]] = {
     "plain": {},
     "for several": {"aud": ["x", "rabbitmq"]},
@@ -57,13 +57,13 @@ CLAIMS: dict[str, dict[str, object]] = {
 
 
 @dataclass(frozen=True)
-class Door:
-    """Where a broker listens."""
+class BrokerPorts:
+    """The ports of a broker."""
 
     port: int
 
     def opened_by(self, token: str) -> list[str]:
-        """What each step comes to for who has `token`."""
+        """The result of each step for a user with `token`."""
         credentials = pika.PlainCredentials("", token)
         place = pika.ConnectionParameters("127.0.0.1", self.port, credentials=credentials, heartbeat=0)
         try:
@@ -110,8 +110,8 @@ STEPS: dict[str, Callable[[BlockingChannel], object]] = {
 
 
 @pytest.fixture(scope="module")
-def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Door]]:
-    """RabbitMQ's and ours."""
+def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[BrokerPorts]]:
+    """The ports of RabbitMQ and of Warren."""
     folder = tmp_path_factory.mktemp("tokens")
     key: Path = folder / "key.pem"
     key.write_bytes(KEY.as_pem(private=False))
@@ -131,14 +131,14 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Door]]:
     try:
         theirs.start()
         with running_warren(folder, settings) as ours:
-            yield [Door(theirs.port), Door(ours.port)]
+            yield [BrokerPorts(theirs.port), BrokerPorts(ours.port)]
     finally:
         theirs.stop()
         theirs.remove()
 
 
 def signed(claims: dict[str, Any], key: RSAKey = KEY, **headers: str) -> str:
-    """A token of Alice for everything, but for what `claims` say."""
+    """A token of Alice that grants everything, unless `claims` say otherwise."""
     plain = {"sub": "alice", "aud": "rabbitmq", "scope": EVERYTHING, "exp": int(time.time()) + 600}
     said = {name: value for name, value in {**plain, **claims}.items() if value is not None}
     algorithms = ["RS256", "PS256"]
@@ -146,12 +146,12 @@ def signed(claims: dict[str, Any], key: RSAKey = KEY, **headers: str) -> str:
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-def test_a_token_opens_the_same_doors(doors: list[Door], name: str) -> None:
+def test_a_token_grants_the_same_access_in_both_brokers(doors: list[BrokerPorts], name: str) -> None:
     theirs, ours = (door.opened_by(signed(CLAIMS[name])) for door in doors)
     assert ours == theirs
 
 
-def test_a_token_with_another_signature_opens_neither(doors: list[Door]) -> None:
+def test_a_token_with_another_signature_is_refused_by_both(doors: list[BrokerPorts]) -> None:
     head, claims, signature = signed({}).split(".")
     wrong = [
         signed({}, ANOTHER_KEY),
@@ -167,8 +167,8 @@ def test_a_token_with_another_signature_opens_neither(doors: list[Door]) -> None
 
 
 @pytest.mark.parametrize("claims", [{"exp": "never"}, {"nbf": 4_000_000_000}])
-def test_a_token_whose_time_is_none_or_not_yet_opens_only_theirs(
-    doors: list[Door], claims: dict[str, object]
+def test_a_token_with_an_invalid_or_future_time_is_accepted_by_rabbitmq_only(
+    doors: list[BrokerPorts], claims: dict[str, object]
 ) -> None:
     theirs, ours = (door.opened_by(signed(claims)) for door in doors)
     assert len(theirs) == len(STEPS)

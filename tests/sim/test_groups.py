@@ -34,8 +34,8 @@ class Port(StorePort):
         """A commit will follow."""
 
 
-class Asking(ConfirmListener):
-    """Records up to which group of one key everything is safe."""
+class ConfirmedProgress(ConfirmListener):
+    """Records up to which group of one key everything is confirmed."""
 
     def __init__(self) -> None:
         self.safe = 0
@@ -56,7 +56,7 @@ class Simulation:
         self.disk = SimulatedDisk(self.chance)
         # Key -> number of the last group; queues and bodies of its messages by key and number.
         self.sent = dict.fromkeys(KEYS, 0)
-        self.asking = {key: Asking() for key in KEYS}
+        self.asking = {key: ConfirmedProgress() for key in KEYS}
         self.groups: dict[tuple[bytes, int], list[tuple[int, bytes]]] = {}
         # (queue, body) -> position and message; released ones, whose release may be lost.
         self.held: dict[tuple[int, bytes], tuple[int, StoredMessage]] = {}
@@ -162,7 +162,7 @@ class Simulation:
         self.gone |= (self.held.keys() | self.released) - found.keys()
         self.held, self.released = found, set()
         self.sent = done
-        self.asking = {key: Asking() for key in KEYS}
+        self.asking = {key: ConfirmedProgress() for key in KEYS}
         for key in KEYS:
             self.asking[key].safe = done[key]
         self.groups = {(key, number): names for (key, number), names in self.groups.items()
@@ -172,7 +172,7 @@ class Simulation:
 
 
 @pytest.mark.seeds(SEEDS)
-def test_a_group_is_there_with_its_mark_or_not_at_all(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_is_stored_with_its_mark_or_not_at_all(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch, SEGMENT_SIZES[seed % 2])
     simulation = Simulation(seed)
     for _ in range(STEPS):

@@ -308,7 +308,7 @@ def any_command(chance: random.Random) -> MetadataCommand:
 
 
 @pytest.mark.seeds(SEEDS // 5)
-def test_what_was_answered_is_there_again(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answered_commands_are_applied_after_a_restart(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "JOURNAL_LOG_SIZE_MIN", 2_000)
     monkeypatch.setattr(journal_module, "JOURNAL_PREALLOCATION_SIZE", 700)
     monkeypatch.setattr("warren.journal.snapshot.JOURNAL_CHUNK_SIZE", 500)
@@ -344,7 +344,7 @@ def test_a_queue_keeps_its_number_and_no_other_gets_it() -> None:
     assert len(used) == 7
 
 
-def test_what_depends_on_a_waiting_command_waits_and_the_rest_does_not() -> None:
+def test_a_command_that_depends_on_a_waiting_one_waits_and_others_do_not() -> None:
     simulation = Simulation(0)
     for command in (PutVhost(name="v"), DeclareQueue(vhost="v", name="old", durable=True)):
         Proposed(simulation, command)
@@ -361,7 +361,7 @@ def test_what_depends_on_a_waiting_command_waits_and_the_rest_does_not() -> None
     assert again.reply.outcome is Outcome.EXISTING
 
 
-def test_what_comes_while_the_disk_works_shares_one_sync() -> None:
+def test_commands_during_a_sync_share_the_next_one() -> None:
     simulation = Simulation(0)
     Proposed(simulation, PutVhost(name="v"))
     simulation.disk.advance()
@@ -375,7 +375,7 @@ def test_what_comes_while_the_disk_works_shares_one_sync() -> None:
     assert len({queue.number for queue in vhost.topology.queues.values()}) == len(made)
 
 
-def test_a_full_disk_refuses_what_survives_and_nothing_else_until_there_is_room() -> None:
+def test_a_full_disk_refuses_durable_changes_only_until_there_is_space() -> None:
     simulation = Simulation(0)
     Proposed(simulation, PutVhost(name="v"))
     simulation.disk.advance()
@@ -396,7 +396,7 @@ def test_a_full_disk_refuses_what_survives_and_nothing_else_until_there_is_room(
     assert simulation.failures[-1] is None
 
 
-def test_an_orderly_end_waits_for_the_disk() -> None:
+def test_a_regular_stop_waits_for_the_disk() -> None:
     simulation = Simulation(0)
     waiting = Proposed(simulation, PutVhost(name="v"))
     ended: list[bool] = []
@@ -408,7 +408,7 @@ def test_an_orderly_end_waits_for_the_disk() -> None:
     assert simulation.metadata.vhost("v") is not None
 
 
-def test_damage_is_reported_with_its_place_and_the_rest_is_kept() -> None:
+def test_damage_is_reported_with_its_place_and_the_rest_is_recovered() -> None:
     simulation = Simulation(0)
     for command in (PutVhost(name="v"), DeclareQueue(vhost="v", name="q", durable=True), PutVhost(name="w")):
         Proposed(simulation, command)
@@ -422,7 +422,7 @@ def test_damage_is_reported_with_its_place_and_the_rest_is_kept() -> None:
     assert list(metadata.vhosts.by_name) == ["v", "w"]
 
 
-def test_what_only_something_transient_held_is_there_after_a_restart() -> None:
+def test_an_object_kept_only_by_a_transient_one_exists_after_a_restart() -> None:
     simulation = Simulation(0)
     for command in (
         PutVhost(name="v"),

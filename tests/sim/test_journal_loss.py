@@ -1,4 +1,4 @@
-"""A truncated, zeroed or exchanged end of the metadata log is always detected.
+"""A truncated, zeroed or exchanged end of the journal is always detected.
 
 The opposite, that no loss is reported without one, is tested after each power cut in
 tests/sim/test_journal.py.
@@ -86,7 +86,7 @@ def test_an_end_that_is_lost_is_noticed_at_every_octet(end: str, filling: str) -
     assert told(simulation).loss is None
 
 
-def test_what_is_torn_behind_the_last_answer_is_no_loss() -> None:
+def test_writes_torn_behind_the_last_answer_are_no_loss() -> None:
     simulation = begun()
     declared(simulation, "a")
     answered = told(simulation).end
@@ -101,7 +101,7 @@ def test_what_is_torn_behind_the_last_answer_is_no_loss() -> None:
         assert (found.damage, found.loss) == ([], None)
 
 
-def test_a_missing_file_is_noticed() -> None:
+def test_a_missing_file_is_detected() -> None:
     simulation = begun()
     del simulation.disk.files[NAME]
     loss = told(simulation).loss
@@ -110,7 +110,7 @@ def test_a_missing_file_is_noticed() -> None:
     assert not loss.is_end
 
 
-def test_an_older_copy_is_noticed_whichever_file_it_is_of() -> None:
+def test_an_older_copy_of_any_file_is_detected() -> None:
     simulation = begun()
     copies = [bytes_of(simulation)]
     for name in "abc":
@@ -128,7 +128,7 @@ def test_an_older_copy_is_noticed_whichever_file_it_is_of() -> None:
     assert told(simulation).loss is None
 
 
-def test_an_older_copy_of_the_file_in_use_is_noticed() -> None:
+def test_an_older_copy_of_the_file_in_use_is_detected() -> None:
     simulation = begun()
     copy = bytes_of(simulation)
     declared(simulation, "a")
@@ -136,7 +136,7 @@ def test_an_older_copy_of_the_file_in_use_is_noticed() -> None:
     assert "the log ends here" in str(told(simulation).loss)
 
 
-def test_the_file_of_another_log_is_noticed() -> None:
+def test_a_file_of_another_journal_is_detected() -> None:
     one, other = begun(), Simulation(1)
     put(one, bytes_of(other))
     loss = told(one).loss
@@ -146,7 +146,7 @@ def test_the_file_of_another_log_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("damage", ["missing", "damaged", "cut off"])
-def test_without_the_mark_nobody_knows_and_that_is_told(damage: str) -> None:
+def test_without_the_high_water_mark_the_possible_loss_is_reported(damage: str) -> None:
     simulation = begun()
     if damage == "missing":
         del simulation.disk.files[MARK]
@@ -158,7 +158,7 @@ def test_without_the_mark_nobody_knows_and_that_is_told(damage: str) -> None:
 
 
 @pytest.mark.parametrize("slot", [0, 4096])
-def test_one_damaged_slot_of_the_mark_is_no_loss(slot: int) -> None:
+def test_one_damaged_slot_of_the_high_water_mark_is_no_loss(slot: int) -> None:
     simulation = begun()
     declared(simulation, "a", "b")
     data = bytearray(bytes_of(simulation, MARK))
@@ -167,7 +167,7 @@ def test_one_damaged_slot_of_the_mark_is_no_loss(slot: int) -> None:
     assert told(simulation).loss is None
 
 
-def test_the_first_start_may_end_anywhere() -> None:
+def test_the_first_start_may_be_interrupted_anywhere() -> None:
     steps = 20
     for count in range(steps):
         for seed in range(10):
@@ -189,14 +189,14 @@ def test_the_first_start_may_end_anywhere() -> None:
             assert declared_one.reply is not None
 
 
-def test_the_mark_costs_no_sync_with_each_change() -> None:
+def test_the_high_water_mark_costs_no_sync_per_change() -> None:
     simulation = begun()
     before = simulation.disk.syncs
     declared(simulation, *(f"q{number}" for number in range(100)))
     assert simulation.disk.syncs == before + 100
 
 
-def test_a_mark_that_waits_is_synced_within_a_second() -> None:
+def test_a_pending_high_water_mark_is_synced_within_a_second() -> None:
     simulation = begun()
     declared(simulation, "a")
     before = simulation.disk.syncs
@@ -211,7 +211,7 @@ def test_a_mark_that_waits_is_synced_within_a_second() -> None:
     assert not simulation.disk.is_busy
 
 
-def test_a_log_of_an_older_warren_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_of_an_older_version_is_accepted_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     simulation = begun()
     monkeypatch.setattr("warren.journal.file_format.VERSION", 4)
     monkeypatch.setattr("warren.journal.snapshot.encode_origin", lambda *_: b"")

@@ -141,7 +141,7 @@ class Simulation:
             self.note()
 
     def settle_and_end(self) -> None:
-        """Have all written, then cut the power, or kill the process only.
+        """Write everything, then cut the power, or only kill the process.
 
         Delivered messages are marked as redelivered, and after a kill no others.
         """
@@ -188,7 +188,7 @@ def test_a_queue_is_after_a_power_cut_or_a_kill_what_it_was_before(
 
 @pytest.mark.parametrize("priority_max", [None, 3])
 @pytest.mark.seeds(SEEDS // 2)
-def test_what_was_handed_out_before_a_kill_says_so_when_it_comes_back(
+def test_messages_delivered_before_a_kill_are_marked_as_redelivered(
     seed: int, priority_max: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_small(monkeypatch, SEGMENT_SIZES[seed % 2])

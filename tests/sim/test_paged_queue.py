@@ -78,7 +78,7 @@ class Simulation:
         # power cut whether they, or messages behind them, were delivered.
         self.taken: list[Delivery] = []
         self.ever_taken: set[int] = set()
-        # A consumer that exists from time to time, and gets all messages.
+        # A consumer that exists from time to time, and receives all messages.
         self.reader: Reader | None = None
         self.is_dead_lettering = self.chance.random() < 0.5
         self.queue = self.opened()
@@ -327,7 +327,7 @@ def test_a_queue_is_after_a_power_cut_or_a_kill_what_it_was_before(
 
 
 @pytest.mark.seeds(SEEDS // 2)
-def test_a_queue_that_pages_hands_out_what_it_was_given_and_leaves_nothing_behind(seed: int) -> None:
+def test_a_paged_queue_delivers_every_message_and_leaves_nothing_on_disk(seed: int) -> None:
     simulation = Simulation(seed, None, is_durable=seed % 2 == 0)
     simulation.run()
     simulation.check()
@@ -342,13 +342,13 @@ def test_a_queue_that_pages_hands_out_what_it_was_given_and_leaves_nothing_behin
     simulation.stores.maintain()
     assert not simulation.stores.paging
     assert sum(simulation.erased.names().values()) <= (SPARE_SEGMENTS_MAX + 1) * SEGMENT_SIZE
-    # Spare segments, the last one, and some that contain states of lanes.
+    # Spare segments, the last one, and some that contain queue state.
     segments = [size for name, size in simulation.disk.names().items() if name not in (CATALOG, NAME)]
     assert sum(segments) <= (SPARE_SEGMENTS_MAX + 4) * SEGMENT_SIZE
     assert simulation.queue.paged_count == 0
 
 
-def test_a_message_expires_though_only_the_disk_has_it() -> None:
+def test_a_message_expires_although_it_is_on_disk_only() -> None:
     simulation = Simulation(0, None)
     simulation.stores.queue_memory_max = 0
     for number in range(300):

@@ -20,7 +20,7 @@ from warren.wire.properties import BasicProperties
 
 QUEUES = (1, 2, 3)
 STEPS = 150
-# Every other seed has segments that a few states of lanes fill, the others some messages in each.
+# In every other seed a few queue states fill a segment, in the others some messages do.
 SEGMENT_SIZES = (8_192, 600)
 BODY_SIZES = ((0, 1, 20, 700, 3_000), (0, 1, 20, 100))
 PROPERTIES = BasicProperties(delivery_mode=2).encode_list()
@@ -185,7 +185,7 @@ class Simulation:
 
 
 @pytest.mark.seeds(SEEDS)
-def test_nothing_confirmed_is_lost_and_nothing_released_comes_back(
+def test_no_confirmed_message_is_lost_and_no_released_message_returns(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_small(monkeypatch, SEGMENT_SIZES[seed % 2])

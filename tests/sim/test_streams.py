@@ -65,8 +65,8 @@ class Port(StorePort):
         raise AssertionError(error)
 
 
-class Told(ConfirmListener):
-    """A publisher, and what was confirmed to it."""
+class ConfirmRecorder(ConfirmListener):
+    """A publisher that records what was confirmed."""
 
     def __init__(self) -> None:
         self.expected: list[int] = []
@@ -87,7 +87,7 @@ class Run:
     """One stream store, from its creation through several power cuts."""
 
     seed: int
-    told: Told = field(default_factory=Told)
+    told: ConfirmRecorder = field(default_factory=ConfirmRecorder)
     sequence: int = 0
     now: int = 1_000_000
 
@@ -233,7 +233,7 @@ class Run:
 
 
 @pytest.mark.seeds(SEEDS)
-def test_what_was_confirmed_is_where_it_was_after_a_power_cut(seed: int) -> None:
+def test_confirmed_messages_are_at_their_offsets_after_a_power_cut(seed: int) -> None:
     run = Run(seed)
     for _ in range(3):
         for _ in range(STEPS):
@@ -248,7 +248,7 @@ def lost_by(error: OSError | StoreFileError) -> range:
 
 
 @pytest.mark.seeds(SEEDS // 4)
-def test_a_flipped_bit_costs_one_chunk_and_is_told(seed: int) -> None:
+def test_a_flipped_bit_costs_one_chunk_and_is_reported(seed: int) -> None:
     run = Run(seed)
     while not any(run.log(number).committed > 20 for number in STREAMS):
         run.publish()

@@ -31,10 +31,12 @@ BATCH_ROWS = 200
 
 
 def killed_source(reached: Callable[[str], None], last: Path) -> type[pyspark_warren.DefaultSource]:
-    """The connector with windows. Made here, so that Spark's workers get all of it."""
+    """The connector with windows. It is defined inside a function so that Spark's workers receive
+    all of it.
+    """
 
-    class Reader(WarrenStreamReader):
-        """Says where it is."""
+    class WindowedReader(WarrenStreamReader):
+        """A reader that reaches the windows of planning and reading."""
 
         def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
             batch = last.read_text() if (start or {}).get("lease") else ""
@@ -51,26 +53,26 @@ def killed_source(reached: Callable[[str], None], last: Path) -> type[pyspark_wa
             assert context is not None
             reached(f"reading:{context.getLocalProperty(BATCH_ID)}")
 
-    class Killed(pyspark_warren.DefaultSource):
-        """In place of the connector, under its name."""
+    class WindowedSource(pyspark_warren.DefaultSource):
+        """Replaces the connector under its name."""
 
-        def streamReader(self, schema: StructType) -> Reader:  # noqa: N802
-            return Reader(read_options(self.options.copy()), tuple(COLUMNS))
+        def streamReader(self, schema: StructType) -> WindowedReader:  # noqa: N802
+            return WindowedReader(read_options(self.options.copy()), tuple(COLUMNS))
 
-    return Killed
+    return WindowedSource
 
 
 def main() -> None:
-    """Archive until everything that is there is in the lake."""
+    """Archive until everything that exists is in the lake."""
     options, windows = json.loads(sys.argv[1]), json.loads(sys.argv[5])
     lake, kind, marks = sys.argv[2], sys.argv[3], Path(sys.argv[4])
     spark = victim_session("archived", windows, marks)
     reached = killer(windows, marks)
-    # The batch that the lake has taken last.
+    # The last batch that the lake contains.
     last = marks / "last"
     spark.dataSource.register(killed_source(reached, last))
 
-    # Spark keeps nothing in an object store.
+    # Spark has no checkpoint in an object store.
     checkpoint = str(marks / "checkpoint") if "://" in lake else None
 
     def listen(progress: ArchiveProgress) -> None:

@@ -1,4 +1,4 @@
-"""A broker that Spark reads, and what is in it."""
+"""A broker that Spark reads from and writes to, and its queues."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -31,14 +31,14 @@ STREAM = {"x-queue-type": "stream"}
 
 @dataclass(frozen=True)
 class BrokerUnderTest:
-    """Where a broker is."""
+    """The addresses of a broker."""
 
     port: int
     management: int
 
     @property
     def options(self) -> dict[str, str]:
-        """What a reader or a writer must know of it."""
+        """The options of a reader or a writer for it."""
         return {
             "uri": f"amqp://guest:guest@127.0.0.1:{self.port}/%2f",
             "managementUri": f"http://127.0.0.1:{self.management}",
@@ -46,7 +46,7 @@ class BrokerUnderTest:
 
     @property
     def broker(self) -> BrokerOptions:
-        """The same, read."""
+        """The parsed options."""
         return read_options(self.options | {"queue": "any"}).broker
 
     @contextmanager
@@ -60,14 +60,16 @@ class BrokerUnderTest:
             link.close()
 
     def declare(self, queue: str, arguments: dict[str, object] | None = None) -> None:
-        """A durable queue, new and empty."""
+        """Declare a durable queue, new and empty."""
         with self.link() as link:
             link.call(CHANNEL, QueueDelete(queue=queue), QueueDeleteOk)
             declare = QueueDeclare(queue=queue, durable=True, arguments=arguments or {})
             link.call(CHANNEL, declare, QueueDeclareOk)
 
     def fan_out(self, exchange: str, queues: dict[str, dict[str, object]]) -> None:
-        """An exchange of which each message goes to all `queues`, new and empty, with these arguments."""
+        """Declare an exchange that routes each message to all `queues`, new and empty, with these
+        arguments.
+        """
         self.put(path("exchanges", "/", exchange), {"type": "fanout", "durable": True})
         for queue, arguments in queues.items():
             self.declare(queue, arguments)
@@ -75,18 +77,18 @@ class BrokerUnderTest:
                 link.call(CHANNEL, QueueBind(queue=queue, exchange=exchange), QueueBindOk)
 
     def put(self, place: str, body: dict[str, Any]) -> None:
-        """Make or change something over the HTTP API."""
+        """Create or change an object over the HTTP API."""
         kind = {"Content-Type": "application/json"}
-        # A broker that has just begun to listen for AMQP may not do so for HTTP yet.
+        # A broker that has just begun to listen for AMQP may not listen for HTTP yet.
         HttpApi(self.broker)._ask("PUT", place, json.dumps(body).encode(), kind).read()
 
     def count(self, queue: str) -> int:
-        """How many messages are ready."""
+        """The number of ready messages."""
         with self.link() as link:
             return link.call(CHANNEL, QueueDeclare(queue=queue, passive=True), QueueDeclareOk).message_count
 
     def publish(self, queue: str, bodies: Sequence[bytes]) -> None:
-        """Put messages into a queue; returns when they are confirmed."""
+        """Publish messages to a queue, and wait until they are confirmed."""
         import pyarrow as pa
 
         with AmqpPublisher(self.broker) as publisher:
@@ -102,7 +104,7 @@ class BrokerUnderTest:
 
 
 def rows_of(place: BrokerUnderTest, queue: str) -> list[dict[str, Any]]:
-    """All that is in a queue or a stream of a Warren, which stays there."""
+    """All messages of a queue or a stream of Warren, which stay there."""
     options = read_options(place.options | {"queue": queue})
     choice = detect_strategy(options, is_streaming=False)
     is_stream = choice.mode == "stream"

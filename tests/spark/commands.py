@@ -1,4 +1,4 @@
-"""`warren spark` as somebody types it, in a process of its own."""
+"""Runs `warren spark` as a user does, in its own process."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ COMMAND_S_MAX = 300
 
 
 def environment(place: BrokerUnderTest) -> dict[str, str]:
-    """What a process has to know of the broker, and where it finds the Warren that is tested."""
+    """The environment of a process: the address of the broker, and the tested Warren."""
     source = Path(warren.__file__).resolve().parents[1]
     told = {"WARREN_AMQP_URI": place.options["uri"], "WARREN_URI": place.options["managementUri"]}
     return {**os.environ, **told, "PYTHONPATH": str(source)}
@@ -24,7 +24,7 @@ def environment(place: BrokerUnderTest) -> dict[str, str]:
 def run(
     place: BrokerUnderTest, *arguments: str, changed: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """What it printed and how it ended, whatever that was."""
+    """The output and the status of a command, which may fail."""
     return subprocess.run(
         [sys.executable, "-c", PROGRAM, "spark", *arguments],
         env=environment(place) | dict(changed or {}),

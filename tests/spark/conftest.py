@@ -1,4 +1,4 @@
-"""One Spark for all tests, as small as it can be, and a RabbitMQ and a Warren to read and write."""
+"""One small Spark session for all tests, and a RabbitMQ and a Warren to read and write."""
 
 import contextlib
 import os
@@ -21,12 +21,12 @@ from warren.cli.spark.session import prepare_java
 os.environ["PYSPARK_PYTHON"] = sys.executable
 # For all processes that the tests start: without a Java on this machine, the packaged one.
 prepare_java()
-# Spark takes seconds to start and to plan, and other work may share the processor.
+# Spark takes seconds to start and to plan, and may share the processor with other work.
 TEST_S_MAX = 600
-# For a JVM that lives for seconds: what a better compiler would make of it does not pay (9 s of a processor
-# in place of 17 for a start and six small jobs).
+# For a JVM that runs for seconds, a better compiler does not pay: 9 s of CPU instead of 17 for a start and
+# six small jobs.
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# What Spark has no names for cannot be collected; tests of filters with a broker are skipped, and say so.
+# Names that Spark lacks cannot be collected; tests of filters with a broker are skipped with a reason.
 collect_ignore = [] if VERSION >= (4, 1) else ["unit/test_filters.py"]
 
 
@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def session(name: str, master: str = "local[2]") -> SparkSession:
-    """A Spark of this process: two threads, no page of its own."""
+    """A Spark session in this process, with two threads and without a web page."""
     return (
         SparkSession.builder.master(master)
         .appName(name)
@@ -52,7 +52,7 @@ def session(name: str, master: str = "local[2]") -> SparkSession:
         .config("spark.executor.extraJavaOptions", QUICK_JAVA)
         .config("spark.executor.memory", "512m")
         .config("spark.sql.shuffle.partitions", "2")
-        # A worker that starts on a busy machine needs more than the 15 seconds that it is given.
+        # A worker on a busy machine needs more than the default of 15 seconds to start.
         .config("spark.python.authenticate.socketTimeout", "300")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
@@ -62,7 +62,7 @@ def session(name: str, master: str = "local[2]") -> SparkSession:
 
 @pytest.fixture(scope="session", autouse=True)
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Where every Java leaves its own: one that is killed clears nothing away."""
+    """The temporary directory of every Java: a killed one does not clean up."""
     folder = tmp_path_factory.mktemp("scratch")
     os.environ["SPARK_LOCAL_DIRS"] = str(folder)
     os.environ["SPARK_SUBMIT_OPTS"] = f"{QUICK_JAVA} -Djava.io.tmpdir={folder}"
@@ -98,7 +98,7 @@ def warren(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerUnderTest
     management = free_port()
     folder: Path = tmp_path_factory.mktemp("warren")
     arguments = ("--data-dir", str(folder / "data"), "--management-port", str(management))
-    # Spark's own environment has more than the broker of `make run` or of a container.
+    # Spark's own environment has more packages than that of `make run` or of a container.
     command = (str(user_environment(folder / "environment") / "warren"),)
     with running_warren(folder, arguments=arguments, command=command) as broker:
         yield BrokerUnderTest(broker.port, management)

@@ -1,4 +1,4 @@
-"""Pipelines over a session of Spark Connect, whose server is a JVM of its own; prints what they found."""
+"""Reads with Spark Connect, whose server is a separate JVM, and prints the results."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from warren.spark import register
 
 
 def main() -> None:
-    """Read a queue and a stream, whose names are given behind the options of the reader, in each way."""
+    """Read the queue and the stream that are named after the options of the reader, in each way."""
     options, dead, measured = json.loads(sys.argv[1]), *sys.argv[2:]
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.remote("local[1]").getOrCreate()

@@ -1,9 +1,9 @@
-"""Pipelines that write, over a session of Spark Connect; prints what became of them.
+"""Writes with Spark Connect, and prints the results.
 
-    connected_writing.py OPTIONS FOLDER
+connected_writing.py OPTIONS FOLDER
 
-Batches are written by a process of the server. It is killed in the worst moment, once for each pipeline: when
-the batch is where it belongs, and Spark does not know it.
+Batches are written by a process of the server. It is killed once for each pipeline at the worst moment: when
+the batch is written, and Spark has not recorded it.
 """
 
 import json
@@ -38,7 +38,7 @@ class Killer:
 
 
 def killed(query: Any, mark: Path) -> bool:
-    """Whether the query failed, and by the end of a process that was not this one."""
+    """Whether the query failed because a process other than this one ended."""
     try:
         query.awaitTermination()
     except Exception:
@@ -47,14 +47,14 @@ def killed(query: Any, mark: Path) -> bool:
 
 
 def command(options: dict[str, str], *arguments: str) -> dict[str, Any]:
-    """What `warren spark` prints with this session, and how it ended."""
+    """The output and the status of `warren spark` with this session."""
     told = {"WARREN_AMQP_URI": options["uri"], "WARREN_URI": options["managementUri"]}
     done = CliRunner().invoke(program, ["spark", *arguments, "--remote", "local[1]"], env=told)
     return {"status": done.exit_code, "out": done.stdout, "err": done.stderr}
 
 
 def main() -> None:
-    """Archive, replay and decode, each interrupted or done twice."""
+    """Archive, replay and decode, each interrupted or repeated."""
     options, folder = json.loads(sys.argv[1]), Path(sys.argv[2])
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.remote("local[1]").getOrCreate()

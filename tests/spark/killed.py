@@ -30,10 +30,12 @@ SHUFFLED = 3
 
 
 def killed_source(reached: Callable[[str], None]) -> type[pyspark_warren.DefaultSource]:
-    """The connector with windows. Made here, so that Spark's workers get all of it."""
+    """The connector with windows. It is defined inside a function so that Spark's workers receive
+    all of it.
+    """
 
-    class Writer(ArrowStreamWriter):
-        """Says where it is."""
+    class WindowedWriter(ArrowStreamWriter):
+        """A writer that reaches the windows of staging and committing."""
 
         def __init__(self, options: WriteOptions) -> None:
             super().__init__(options)
@@ -55,21 +57,21 @@ def killed_source(reached: Callable[[str], None]) -> type[pyspark_warren.Default
             super().commit(messages, batchId)
             reached(f"committed:{batchId}")
 
-    class Killed(pyspark_warren.DefaultSource):
-        """The same under another name."""
+    class WindowedSource(pyspark_warren.DefaultSource):
+        """Replaces the connector under another name."""
 
         @classmethod
         def name(cls) -> str:
             return "killed"
 
         def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-            return Writer(write_options(self.options.copy()))
+            return WindowedWriter(write_options(self.options.copy()))
 
-    return Killed
+    return WindowedSource
 
 
 def main() -> None:
-    """Run the query until everything that is there was read."""
+    """Run the query until everything that exists was read."""
     read, write, windows = json.loads(sys.argv[1]), json.loads(sys.argv[2]), json.loads(sys.argv[5])
     checkpoint, marks = sys.argv[3], Path(sys.argv[4])
     spark = victim_session("killed", windows, marks)

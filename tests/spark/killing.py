@@ -1,8 +1,9 @@
-"""Kills at forced points: programs with a Spark of their own that reach windows, a broker that comes back.
+"""Kills processes at chosen windows: programs with their own Spark that reach them, and a broker that
+restarts.
 
-A window has a name, and is open once: its mark, a file of that name in a folder, says that it was. What dies
-there is `driver` (with its JVM), `worker` (the Python of a task), `executor` (the JVM of a task, which takes
-its Python and its shuffle files along) or `broker`, always by SIGKILL.
+A window has a name, and is used once: its mark, a file of that name in a directory, records that it was. The
+process that is killed there is `driver` (with its JVM), `worker` (the Python of a task), `executor` (the JVM
+of a task, with its Python and its shuffle files) or `broker`, always by SIGKILL.
 """
 
 import contextlib
@@ -24,25 +25,29 @@ from tests.warren_process import WarrenProcess, free_port, start_warren, stop
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_S_MAX = 280
-# More than one attempt for each task: a worker that is killed is no end of the query.
+# More than one attempt for each task, so that a killed worker does not end the query.
 MASTER = "local[2,4]"
-# Executors beside the driver, in JVMs of their own: these can be killed alone.
+# Executors beside the driver, in separate JVMs, can be killed alone.
 CLUSTER = "local-cluster[2,1,512]"
 
 
 def victim_session(name: str, windows: Mapping[str, str], marks: Path) -> SparkSession:
-    """A Spark for a program; its processes are noted for those who kill its driver from outside."""
+    """A Spark session of a program; its process ids are recorded for those who kill its driver from
+    outside.
+    """
     spark = session(name, CLUSTER if "executor" in windows.values() else MASTER)
     jvm = spark.sparkContext._jvm
     assert jvm is not None
-    # The JVM first: it must not note anything more.
+    # The JVM first, so that it records nothing more.
     driver = [jvm.java.lang.ProcessHandle.current().pid(), os.getpid()]
     (marks / "driver").write_text(json.dumps(driver))
     return spark
 
 
 def killer(windows: Mapping[str, str], marks: Path) -> Callable[[str], None]:
-    """What is called in each window with its name, and kills who is to be killed there."""
+    """A function that is called in each window with its name, and kills the process that is planned
+    there.
+    """
 
     def reached(window: str) -> None:
         victim = windows.get(window)
@@ -67,19 +72,19 @@ def killer(windows: Mapping[str, str], marks: Path) -> Callable[[str], None]:
 
 
 def kill_driver(marks: Path) -> None:
-    """End a program of ours with its JVM."""
+    """Kill a program together with its JVM."""
     for process in json.loads((marks / "driver").read_text()):
         os.kill(process, signal.SIGKILL)
 
 
 def kill_broker(marks: Path) -> None:
-    """End the broker that runs now."""
+    """Kill the broker that runs now."""
     os.kill(int((marks / "broker").read_text()), signal.SIGKILL)
 
 
 @contextlib.contextmanager
 def restarted_broker(folder: Path, marks: Path) -> Iterator[BrokerUnderTest]:
-    """A Warren that is started again when it is killed; `marks/broker` is its process."""
+    """A Warren that is restarted when it is killed; `marks/broker` contains its process id."""
     port, management = free_port(), free_port()
     (folder / "warren.conf").write_text(f"listeners.tcp.default = 127.0.0.1:{port}\n")
     arguments = ("--config", "warren.conf", "--data-dir", "data", "--management-port", str(management))
@@ -113,9 +118,10 @@ def restarted_broker(folder: Path, marks: Path) -> Iterator[BrokerUnderTest]:
 def started(
     program: str, folder: Path, *arguments: object, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """One of our programs, whose output goes to `query.log`; what is no text is handed over as JSON.
+    """Start one of these programs, with its output in `query.log`; arguments that are not text are passed as
+    JSON.
 
-    `environment` has variables beside our own.
+    `environment` has additional variables.
     """
     told = [one if isinstance(one, str) else json.dumps(one) for one in arguments]
     command = [sys.executable, str(Path(__file__).with_name(program)), *told]
@@ -133,13 +139,13 @@ def started(
 
 
 def run(program: str, folder: Path, *arguments: object, environment: Mapping[str, str] | None = None) -> int:
-    """How one of our programs ended."""
+    """The status of one of these programs."""
     with started(program, folder, *arguments, environment=environment) as process:
         return process.wait(RUN_S_MAX)
 
 
 def spark_home(folder: Path) -> Path:
-    """Spark's own folder under another name: executors leave their files in it."""
+    """Spark's own directory under another name, in which executors leave their files."""
     home = folder / "spark"
     if not home.exists():
         home.mkdir()
@@ -149,7 +155,7 @@ def spark_home(folder: Path) -> Path:
 
 
 def wait_until(what: Callable[[], bool], told: str) -> None:
-    """Look until it is so."""
+    """Poll until the condition holds."""
     deadline = time.monotonic() + RUN_S_MAX
     while not what():
         assert time.monotonic() < deadline, f"still not so: {told}"
@@ -157,5 +163,5 @@ def wait_until(what: Callable[[], bool], told: str) -> None:
 
 
 def counted(bodies: Sequence[bytes]) -> tuple[int, int]:
-    """How many there are, and how many that differ."""
+    """The number of rows, and of different ones."""
     return len(bodies), len(set(bodies))

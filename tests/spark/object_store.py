@@ -1,9 +1,9 @@
 """An object store on loopback that speaks S3, until its standard input ends: moto's server.
 
-    object_store.py
+object_store.py
 
-It prints its port, and the key and the secret of somebody who may do everything; whoever comes with others is
-refused. Told `age N` it makes all objects N days older, and answers `aged`.
+It prints its port, and the key and the secret of a user with all rights; others are refused. The command
+`age N` makes all objects N days older, and is answered with `aged`.
 """
 
 import json
@@ -20,7 +20,7 @@ EVERYTHING = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action
 
 
 def main() -> None:
-    """Serve."""
+    """Serve requests."""
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -1,4 +1,4 @@
-"""A way to a broker that a test can cut: its connections break, and new ones are let through."""
+"""A TCP relay to a broker that a test can cut: its connections break, and new ones are accepted."""
 
 import contextlib
 import select
@@ -8,13 +8,13 @@ import threading
 from collections.abc import Iterator
 
 PIECE = 65_536
-# Closing sends a reset, so that nobody takes it for an end in order.
+# Closing sends a reset, so that it is not taken for a regular end.
 RESET = struct.pack("ii", 1, 0)
 RELAY_S_MAX = 10
 
 
 class Relay:
-    """Listens on a port of its own, and passes bytes on to another."""
+    """Listens on its own port, and forwards data to another."""
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -26,14 +26,14 @@ class Relay:
         self._threads[0].start()
 
     def cut(self) -> None:
-        """Break all connections that there are."""
+        """Break all present connections."""
         with self._lock:
             for one in self._open:
                 with contextlib.suppress(OSError):
                     one.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Let nobody through any more."""
+        """Accept no more connections."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._threads[0].join(RELAY_S_MAX)
         self._listener.close()
@@ -51,7 +51,7 @@ class Relay:
                 thread.start()
 
     def _pass_on(self, near: socket.socket) -> None:
-        """Both ways, until one of them ends."""
+        """Forward in both directions until one of them ends."""
         with contextlib.ExitStack() as stack:
             stack.callback(near.close)
             try:

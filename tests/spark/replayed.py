@@ -28,10 +28,12 @@ BATCH_ROWS = 200
 
 
 def killed_source(reached: Callable[[str], None]) -> type[pyspark_warren.DefaultSource]:
-    """The connector with windows. Made here, so that Spark's workers get all of it."""
+    """The connector with windows. It is defined inside a function so that Spark's workers receive
+    all of it.
+    """
 
-    class Writer(BatchWriter):
-        """Says where it is."""
+    class WindowedWriter(BatchWriter):
+        """A writer that reaches the windows of staging and committing."""
 
         def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
             told = super().write(iterator)
@@ -43,17 +45,17 @@ def killed_source(reached: Callable[[str], None]) -> type[pyspark_warren.Default
             super().commit(messages)
             reached(f"sent:{self._options.transaction_version}")
 
-    class Killed(pyspark_warren.DefaultSource):
-        """In place of the connector, under its name."""
+    class WindowedSource(pyspark_warren.DefaultSource):
+        """Replaces the connector under its name."""
 
         def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-            return Writer(write_options(self.options.copy()))
+            return WindowedWriter(write_options(self.options.copy()))
 
-    return Killed
+    return WindowedSource
 
 
 def send(spark: SparkSession, lake: str | Path, options: Mapping[str, str]) -> ReplayResult:
-    """All that is in the lake, once."""
+    """Replay the whole lake once."""
     return replay(
         spark, lake, name="again", exchange="", routing_key="replayed", batch_rows=BATCH_ROWS,
         uri=options["uri"], management_uri=options["managementUri"],
@@ -61,7 +63,7 @@ def send(spark: SparkSession, lake: str | Path, options: Mapping[str, str]) -> R
 
 
 def main() -> None:
-    """Send what is not sent."""
+    """Replay what was not replayed yet."""
     options, windows, marks = json.loads(sys.argv[1]), json.loads(sys.argv[4]), Path(sys.argv[3])
     spark = victim_session("replayed", windows, marks)
     spark.dataSource.register(killed_source(killer(windows, marks)))

@@ -1,4 +1,4 @@
-"""A lake in an object store, for tests: `object_store.py` in a process of its own."""
+"""An object store for lakes in tests: `object_store.py` in its own process."""
 
 import contextlib
 import subprocess
@@ -14,7 +14,7 @@ BUCKET = "lake"
 
 @dataclass(frozen=True)
 class ObjectStoreServer:
-    """The store, and who may do everything in it."""
+    """The store, and the credentials of a user with all rights."""
 
     process: "subprocess.Popen[str]"
     port: int
@@ -23,18 +23,18 @@ class ObjectStoreServer:
 
     @property
     def options(self) -> dict[str, str]:
-        """What a lake is reached with."""
+        """The options with which a lake is reached."""
         return {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}", "AWS_REGION": "us-east-1",
             "AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": self.secret,
         }  # fmt: skip
 
     def new_lake(self) -> str:
-        """A place where nothing is."""
+        """The address of an empty place."""
         return f"s3://{BUCKET}/{uuid.uuid4().hex}/orders"
 
     def age(self, days: int) -> None:
-        """Have all objects be so many days older."""
+        """Make all objects older by a number of days."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(f"age {days}\n")
@@ -44,7 +44,7 @@ class ObjectStoreServer:
 
 @contextlib.contextmanager
 def started_store(log: Path) -> Iterator[ObjectStoreServer]:
-    """A store of one's own; what it says of requests goes to `log`."""
+    """A separate store, whose log of requests goes to `log`."""
     with log.open("w") as said, subprocess.Popen(
         [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True
     ) as process:  # fmt: skip

@@ -1,4 +1,4 @@
-"""Queues and streams are in a lake, each message once, and what is there can be tended."""
+"""Archives of queues and streams: each message once, and maintenance of the lake."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def numbered(start: int, end: int) -> list[bytes]:
 
 
 def run(spark: SparkSession, place: BrokerUnderTest, lake: Path, **given: Any) -> list[ArchiveProgress]:
-    """Archive what is there now; what was told of it."""
+    """Archive the present messages; returns the progress messages."""
     told: list[ArchiveProgress] = []
     options = place.options
     query = archive(
@@ -37,13 +37,13 @@ def run(spark: SparkSession, place: BrokerUnderTest, lake: Path, **given: Any) -
 
 
 def rows(lake: Path) -> list[dict[str, Any]]:
-    """What a reader of Delta, which is not Spark, finds."""
+    """The rows that a reader of Delta finds, which is not Spark."""
     found: list[dict[str, Any]] = DeltaTable(str(lake)).to_pyarrow_table().to_pylist()
     return found
 
 
 @pytest.mark.versions
-def test_streams_of_a_pattern_are_archived_by_day_and_queue_and_gone_on_with(
+def test_streams_of_a_pattern_are_archived_by_day_and_queue_and_continued(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     for queue in ("arch a/b=ü", "arch-c"):
@@ -82,7 +82,7 @@ def test_streams_of_a_pattern_are_archived_by_day_and_queue_and_gone_on_with(
 
 @pytest.mark.versions
 @pytest.mark.since((4, 2), "queries over queues")
-def test_a_leased_queue_is_archived_and_empty_then(
+def test_a_leased_queue_is_archived_and_then_empty(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("arch-leased")
@@ -98,7 +98,9 @@ def test_a_leased_queue_is_archived_and_empty_then(
         run(spark, warren, tmp_path / "lake", queue="arch-leased")
 
 
-def test_rabbitmq_is_archived_too(spark: SparkSession, rabbitmq: BrokerUnderTest, tmp_path: Path) -> None:
+def test_a_stream_of_rabbitmq_is_archived(
+    spark: SparkSession, rabbitmq: BrokerUnderTest, tmp_path: Path
+) -> None:
     rabbitmq.declare("arch-stream", dict(STREAM))
     rabbitmq.declare("arch-work")
     for queue in ("arch-stream", "arch-work"):
@@ -111,9 +113,7 @@ def test_rabbitmq_is_archived_too(spark: SparkSession, rabbitmq: BrokerUnderTest
     assert rabbitmq.count("arch-work") == 0
 
 
-def test_the_firehose_is_archived_while_the_virtual_host_is_traced(
-    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
-) -> None:
+def test_firehose_traces_are_archived(spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="`warren trace on`"):
         run(spark, warren, tmp_path / "lake", firehose=True)
     warren.put("/api/vhosts/%2F", {"tracing": True})
@@ -129,7 +129,7 @@ def test_the_firehose_is_archived_while_the_virtual_host_is_traced(
     assert published == numbered(0, 10)
 
 
-def test_small_files_become_one_and_what_a_crash_left_is_removed_when_it_is_old(
+def test_small_files_are_compacted_and_orphaned_files_removed_when_they_are_old(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
@@ -172,7 +172,7 @@ def test_small_files_become_one_and_what_a_crash_left_is_removed_when_it_is_old(
         ({"queue": "a", "firehose": True}, "the firehose has all messages"),
     ],
 )
-def test_what_cannot_be_archived_is_refused_with_the_reason(
+def test_an_impossible_archive_is_refused_with_the_reason(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path, given: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(ValueError, match=told):
@@ -180,7 +180,7 @@ def test_what_cannot_be_archived_is_refused_with_the_reason(
     assert not (tmp_path / "lake").exists()
 
 
-def test_a_folder_of_something_else_is_no_lake(
+def test_a_folder_with_other_contents_is_not_a_lake(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("any-lake", STREAM)
@@ -191,7 +191,9 @@ def test_a_folder_of_something_else_is_no_lake(
         run(spark, warren, "hdfs://name/lake", queue="any-lake")  # type: ignore[arg-type]
 
 
-def test_the_commands_do_the_same(spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path) -> None:
+def test_archives_can_be_made_and_maintained_with_commands(
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
+) -> None:
     lake = str(tmp_path / "lake")
     warren.declare("commanded")
     warren.publish("commanded", numbered(0, 300))
@@ -221,14 +223,14 @@ def test_the_commands_do_the_same(spark: SparkSession, warren: BrokerUnderTest, 
 
 
 def command(place: BrokerUnderTest, *arguments: str) -> str:
-    """What `warren spark` prints; it takes the session that there is."""
+    """The output of `warren spark`, which uses the present session."""
     told = {"WARREN_AMQP_URI": place.options["uri"], "WARREN_URI": place.options["managementUri"]}
     done = CliRunner().invoke(main, ["spark", *arguments], env=told)
     assert done.exit_code == 0, done.output
     return done.stdout
 
 
-def test_an_archive_that_finds_nothing_new_says_so(
+def test_an_archive_without_new_messages_says_so(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("quiet", STREAM)

@@ -1,4 +1,6 @@
-"""Each message is in the lake once, wherever between two commits driver, executor or broker is killed."""
+"""Each message is in the lake once, wherever between two commits the driver, an executor or the broker is
+killed.
+"""
 
 import signal
 from pathlib import Path
@@ -11,13 +13,13 @@ from tests.spark.brokers import STREAM
 from tests.spark.killing import counted, restarted_broker, run
 
 BATCHES = 9
-# Up to six times Spark is started: seconds for each, and a minute and more beside other work.
+# Spark is started up to six times: seconds for each, and a minute and more on a busy machine.
 WINDOWS_S_MAX = 1_800
 # Where the driver is killed, and how many batches are in the lake then.
 DRIVER = {"planned:1": 1, "reading:2": 2, "written:3": 3, "committed:4": 5}
 SETTLING = {"settling:4": 5, "settled:4": 5}
 LEASED = {"planned:1": 1, "reading:2": 2, "committed:4": 5} | SETTLING
-# In the last run nobody ends the query: it has to do with what happens to the others.
+# In the last run the driver is not killed: the query must survive the end of other processes.
 OTHERS = {
     "reading:5": "worker", "planned:6": "broker", "reading:6": "executor", "settling:6": "broker",
     "reading:7": "broker", "settled:7": "broker", "committed:8": "broker",
@@ -25,7 +27,7 @@ OTHERS = {
 
 
 def archived(lake: Path, kind: str) -> list[bytes]:
-    """The bodies that are there for a reader who knows nothing of us."""
+    """The bodies that an independent reader finds."""
     if kind == "delta":
         table = DeltaTable(str(lake)).to_pyarrow_table(columns=["body"])
     else:
@@ -46,7 +48,7 @@ def archived(lake: Path, kind: str) -> list[bytes]:
     ],
     ids=["stream-delta", "stream-parquet", "leases-delta", "leases-parquet"],
 )
-def test_each_message_is_in_the_lake_once_whoever_is_killed_in_a_window(
+def test_each_message_is_in_the_lake_once_whichever_process_is_killed_in_a_window(
     tmp_path: Path, source: str, kind: str, windows: dict[str, int]
 ) -> None:
     marks, lake, log = tmp_path / "marks", tmp_path / "lake", tmp_path / "query.log"

@@ -1,4 +1,4 @@
-"""Commands as they are started at a terminal and by spark-submit, each a process of its own."""
+"""Commands as they are started in a terminal and by spark-submit, each in its own process."""
 
 import json
 import os
@@ -24,17 +24,17 @@ from warren.cli.spark.options import SparkSettings
 from warren.cli.spark.session import spark_session
 
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-# What the guide says that somebody submits.
+# The program that the guide submits.
 APPLICATION = "from warren.cli.spark.command import spark\n\nspark()\n"
 INTERRUPTED = 130
 
 
 class Terminal:
-    """A command in a process group of its own, as a shell starts it: Ctrl-C reaches all of the group."""
+    """A command in its own process group, as a shell starts it: Ctrl-C reaches all of the group."""
 
     def __init__(self, place: BrokerUnderTest, folder: Path, arguments: Sequence[str]) -> None:
         self._said = folder / "stderr"
-        # The tests may be run without buffers; a user's command is not.
+        # The tests may run unbuffered; a user's command does not.
         told = {name: value for name, value in environment(place).items() if name != "PYTHONUNBUFFERED"}
         with self._said.open("wb") as said:
             self.process = subprocess.Popen(
@@ -43,7 +43,7 @@ class Terminal:
             )  # fmt: skip
 
     def read_until(self, text: str) -> str:
-        """What it prints, up to `text`."""
+        """The output, up to `text`."""
         assert self.process.stdout is not None
         deadline = time.monotonic() + COMMAND_S_MAX
         printed = b""
@@ -55,7 +55,7 @@ class Terminal:
         return printed.decode()
 
     def interrupt(self) -> tuple[int, str]:
-        """Ctrl-C; how it ended, and what it had said beside its results."""
+        """Press Ctrl-C; returns the status and the error output."""
         os.killpg(self.process.pid, signal.SIGINT)
         return self.process.wait(COMMAND_S_MAX), self._said.read_text()
 
@@ -75,9 +75,7 @@ def terminal(place: BrokerUnderTest, folder: Path, *arguments: str) -> Iterator[
 
 
 @pytest.mark.long
-def test_a_command_whose_reader_has_seen_enough_ends_without_a_word(
-    warren: BrokerUnderTest, tmp_path: Path
-) -> None:
+def test_a_command_whose_output_pipe_is_closed_ends_silently(warren: BrokerUnderTest, tmp_path: Path) -> None:
     query = "select repeat('x', 100) from range(10000)"
     with terminal(warren, tmp_path, "sql", query, "--limit", "10000") as command:
         assert command.process.stdout is not None
@@ -87,7 +85,7 @@ def test_a_command_whose_reader_has_seen_enough_ends_without_a_word(
 
 
 @pytest.mark.long
-def test_a_query_that_is_watched_sees_what_comes_and_ends_quietly_by_ctrl_c(
+def test_a_watched_query_shows_new_messages_and_ends_silently_on_ctrl_c(
     warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("watched")
@@ -103,7 +101,7 @@ def test_a_query_that_is_watched_sees_what_comes_and_ends_quietly_by_ctrl_c(
     assert warren.count("watched") == 3
 
 
-def test_an_archive_that_is_interrupted_says_so_in_one_line_and_goes_on_later(
+def test_an_interrupted_archive_says_so_in_one_line_and_can_be_continued(
     warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("interrupted", STREAM)
@@ -118,7 +116,7 @@ def test_an_archive_that_is_interrupted_says_so_in_one_line_and_goes_on_later(
     assert DeltaTable(tmp_path / "lake").to_pyarrow_table().num_rows == 2
 
 
-def test_what_goes_wrong_while_an_interrupted_command_ends_changes_nothing(spark: SparkSession) -> None:
+def test_errors_during_the_end_of_an_interrupted_command_are_not_shown(spark: SparkSession) -> None:
     settings = SparkSettings(
         broker={},
         master="local",
@@ -142,7 +140,7 @@ def test_what_goes_wrong_while_an_interrupted_command_ends_changes_nothing(spark
 
 
 def submit(place: BrokerUnderTest, folder: Path, *arguments: str) -> str:
-    """What a command prints that spark-submit has started."""
+    """The output of a command that spark-submit has started."""
     application = folder / "warren_spark.py"
     application.write_text(APPLICATION)
     ended = subprocess.run(
@@ -155,9 +153,7 @@ def submit(place: BrokerUnderTest, folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.long
-def test_spark_submit_runs_a_pipeline_that_writes_and_one_that_reads(
-    warren: BrokerUnderTest, tmp_path: Path
-) -> None:
+def test_spark_submit_runs_a_writing_and_a_reading_pipeline(warren: BrokerUnderTest, tmp_path: Path) -> None:
     warren.declare("submitted", STREAM)
     warren.publish("submitted", [b"%d" % number for number in range(20)])
     chosen = ("--queue", "submitted", "--to", "lake", "--available-now", "--batch-rows", "10", "--json", "-q")

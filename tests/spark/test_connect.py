@@ -1,4 +1,4 @@
-"""Pipelines on Spark Connect: what they are made of needs no JVM in their own process."""
+"""Pipelines on Spark Connect, which need no JVM in their own process."""
 
 import json
 import os
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def connected(module: str, arguments: Sequence[str]) -> dict[str, Any]:
-    """What a program with a server of its own has printed last."""
+    """The last line that a program with its own server has printed."""
     source = Path(pyspark_warren.__file__).resolve().parents[1]
     ended = subprocess.run(
         [sys.executable, "-m", module, *arguments],
@@ -47,7 +47,7 @@ def waiting(place: BrokerUnderTest, queue: str) -> list[bytes]:
 def test_reports_and_sql_run_on_spark_connect(warren: BrokerUnderTest) -> None:
     warren.declare("connect.dead")
     warren.declare("connect.measured", STREAM)
-    # What is no text comes as well: Spark Connect cannot send it as it is.
+    # Strings that are not valid UTF-8 arrive too: Spark Connect cannot send them unchanged.
     warren.publish("connect.dead", [b"a", b"a", b"\xff"])
     warren.publish("connect.measured", [b"12345678"] * 20)
     found = connected(

@@ -1,4 +1,4 @@
-"""JSON becomes columns, and what does not fit is published with why, once, whatever happens in between."""
+"""Decoding JSON into columns; a body that does not fit is published with the reason, exactly once."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,7 @@ BAD = {
 }
 
 
-def test_why_a_body_does_not_fit_is_said_in_a_few_words(spark: SparkSession) -> None:
+def test_the_reason_why_a_body_does_not_fit_is_short(spark: SparkSession) -> None:
     schema = schema_of(spark, DDL)
     assert {body: mismatch_reason(body, schema) for body in BAD} == BAD
     assert schema_of(spark, schema.json()) == schema
@@ -40,7 +40,7 @@ def test_why_a_body_does_not_fit_is_said_in_a_few_words(spark: SparkSession) -> 
         schema_of(spark, "queue string")
 
 
-def test_a_batch_that_is_made_again_after_a_crash_is_written_once(
+def test_a_batch_repeated_after_a_crash_is_written_once(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     for name, arguments in (("json", STREAM), ("misfits", None)):
@@ -60,7 +60,7 @@ def test_a_batch_that_is_made_again_after_a_crash_is_written_once(
         ).awaitTermination()
 
     def crash(batch: DecodeProgress) -> None:
-        # Both parts are written, and Spark does not know it.
+        # Both parts are written, and Spark has not recorded it.
         seen.append(batch)
         raise RuntimeError("crashed")
 
@@ -81,7 +81,7 @@ def test_a_batch_that_is_made_again_after_a_crash_is_written_once(
     assert warren.count("misfits") == len(BAD)
 
 
-def test_a_wrong_schema_and_a_missing_place_are_wrong_usage(
+def test_an_invalid_schema_and_a_missing_place_are_usage_errors(
     spark: SparkSession, warren: BrokerUnderTest
 ) -> None:
     def refused(*arguments: str) -> str:
@@ -103,7 +103,7 @@ def test_a_wrong_schema_and_a_missing_place_are_wrong_usage(
 
 
 @pytest.mark.since((4, 2), "queries over queues")
-def test_a_queue_is_decoded_only_if_somebody_says_that_it_is_consumed(
+def test_decoding_a_queue_requires_consent_to_consume_it(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("asked")

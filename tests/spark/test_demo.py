@@ -1,4 +1,4 @@
-"""The demo does what it says: from a shop's traffic to a report, and nothing of it is left running."""
+"""The demo runs from a shop's traffic to a report, and leaves no process running."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def warren(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command that starts a broker, in an environment such as `make demo` makes."""
+    """The command that starts a broker, in an environment as `make demo` creates it."""
     return user_environment(tmp_path_factory.mktemp("broker") / "environment") / "warren"
 
 
@@ -36,7 +36,7 @@ def test_a_shop_sells_is_archived_and_reported_on(tmp_path: Path, warren: Path) 
     assert closed is not None
     ordered, paid, declined = map(int, closed.groups())
     assert ordered > 20
-    # Every event once: an order, and that it was paid or declined.
+    # Each event once: an order, and its payment or refusal.
     assert f"Archived {ordered + paid + declined} events" in done.stdout
     assert re.search(rf"charged +p50_ms +p99_ms\n +{paid} ", done.stdout)
     chart = done.stdout.partition("Orders over the day\n")[2].partition("\n\n")[0]

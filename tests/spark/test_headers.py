@@ -1,4 +1,4 @@
-"""Headers are the same columns however a message is read: over AMQP or Arrow, from a stream or a queue."""
+"""Headers become equal columns over AMQP and Arrow, from a stream and from a queue."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def read(place: BrokerUnderTest, **given: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_headers_are_alike_over_all_ways(warren: BrokerUnderTest) -> None:
+def test_headers_are_equal_over_all_transports(warren: BrokerUnderTest) -> None:
     warren.fan_out("headers", {"headers-s": STREAM, "headers-l": {}, "headers-c": {}})
     rows = pa.record_batch({"body": [b""] * len(HEADERS), "headers_json": pa.array(HEADERS, pa.string())})
     with AmqpPublisher(warren.broker) as publisher:

@@ -1,6 +1,7 @@
-"""A query into a stream that is disturbed in seeded ways, and restarted with other options: each row once.
+"""A random test of a query into a stream that is disturbed and restarted with other options: each row
+arrives once.
 
-`HUNT_SEEDS=20` hunts for longer.
+`HUNT_SEEDS=20` runs more seeds.
 """
 
 import os
@@ -27,7 +28,7 @@ from pyspark_warren.sink import ArrowStreamWriter
 SEEDS = int(os.environ.get("HUNT_SEEDS", "1"))
 ROUNDS = 4
 RUN_S_MAX = 200
-# How long after the start of a run something happens: most batches are under way then.
+# How long after the start of a run the disturbance happens: usually during a batch.
 LATEST_S = 3.0
 DISTURBANCES = ("nothing", "cut", "kill", "before", "after")
 
@@ -44,8 +45,8 @@ def hunted_source(folder: Path) -> type[pyspark_warren.DefaultSource]:
             (folder / window).unlink()
             raise Lost(window)
 
-    class Writer(ArrowStreamWriter):
-        """Says where it is."""
+    class WindowedWriter(ArrowStreamWriter):
+        """A writer that reaches the windows of the commit."""
 
         def __init__(self, options: WriteOptions) -> None:
             super().__init__(options)
@@ -56,23 +57,23 @@ def hunted_source(folder: Path) -> type[pyspark_warren.DefaultSource]:
             reached("after")
 
         def abort(self, messages: Any, batchId: int) -> None:  # noqa: N803
-            """Whoever is killed gives nothing up."""
+            """Do nothing: a killed driver does not abort."""
 
     class Hunted(pyspark_warren.DefaultSource):
-        """The same under another name."""
+        """Replaces the connector under another name."""
 
         @classmethod
         def name(cls) -> str:
             return "hunted"
 
         def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-            return Writer(write_options(self.options.copy()))
+            return WindowedWriter(write_options(self.options.copy()))
 
     return Hunted
 
 
 class Hunt:
-    """One query, and what is done to it."""
+    """One query, and its disturbances."""
 
     def __init__(
         self, spark: SparkSession, folder: Path, place: BrokerUnderTest, chance: random.Random
@@ -84,7 +85,7 @@ class Hunt:
         self._chance = chance
 
     def run(self, disturbance: str) -> None:
-        """The query, until what waits is read, or something in its way ends it."""
+        """Run the query until everything is read, or a disturbance ends it."""
         amqp, http = self.relays
         options = {
             "uri": f"amqp://guest:guest@127.0.0.1:{amqp.port}/%2f",
@@ -94,7 +95,7 @@ class Hunt:
         reader = self._spark.readStream.format("warren").options(**options)
         reader = reader.option("minPartitions", self._chance.choice([1, 2, 5]))
         rows = reader.option("maxOffsetsPerTrigger", self._chance.choice([90, 300, 1_000])).load("events")
-        # With all its columns each row differs; with its body alone, rows go together.
+        # With all columns each row differs; with the body alone, rows are sent together.
         rows = rows.select("body", "message_id") if self._chance.random() < 0.5 else rows.select("body")
         if self._chance.random() < 0.3:
             rows = rows.repartition(3)
@@ -105,7 +106,7 @@ class Hunt:
             try:
                 assert query.awaitTermination(RUN_S_MAX), f"it does not end: {disturbance}"
             except StreamingQueryException:
-                # One that is not disturbed must come to its end.
+                # A run without a disturbance must complete.
                 if disturbance == "nothing":
                     raise
 
@@ -131,7 +132,7 @@ class Hunt:
                 (self._folder / name).unlink(missing_ok=True)
 
 
-def test_a_query_without_its_checkpoint_is_a_new_one_unless_its_transaction_has_a_name(
+def test_a_query_without_its_checkpoint_is_new_unless_its_transaction_has_a_name(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("begun", STREAM)
@@ -153,7 +154,7 @@ def test_a_query_without_its_checkpoint_is_a_new_one_unless_its_transaction_has_
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("kind", ["stream", "lease"])
-def test_each_row_is_in_a_stream_once_whatever_is_done_to_its_query(
+def test_each_row_is_in_a_stream_once_whatever_disturbs_its_query(
     spark: SparkSession, tmp_path: Path, kind: str, seed: int
 ) -> None:
     chance = random.Random(f"{kind} {seed}")

@@ -1,4 +1,4 @@
-"""The project that `warren spark init` writes, as Spark's own command reads it."""
+"""The project that `warren spark init` writes, read by Spark's own command."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ SPARK_PIPELINES = Path(sys.executable).with_name("spark-pipelines")
 @pytest.mark.skipif(
     find_spec("grpc") is None or not SPARK_PIPELINES.exists(), reason="spark-pipelines cannot run here"
 )
-def test_spark_takes_the_project_that_is_written(warren: BrokerUnderTest, tmp_path: Path) -> None:
+def test_spark_accepts_the_written_project(warren: BrokerUnderTest, tmp_path: Path) -> None:
     warren.declare("declared", STREAM)
     folder = tmp_path / "declared"
     assert run(warren, "init", str(folder), "--stream", "declared").returncode == 0

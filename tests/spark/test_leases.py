@@ -1,4 +1,4 @@
-"""Queues of Warren: leases as a query takes them, what waits, looked at, and what is late over AMQP."""
+"""Queues of Warren in Spark: leases in a query, batch reads, and messages that arrive late over AMQP."""
 
 from threading import Thread
 from typing import Any
@@ -14,14 +14,14 @@ from pyspark_warren.partitions import BrowsePartition, ReadPartition
 
 
 def bodies(partitions: list[ReadPartition], options: ReadOptions) -> list[bytes]:
-    """What the tasks of a batch read."""
+    """The bodies that the tasks of a batch read."""
     rows: list[dict[str, Any]] = [
         row for part in partitions for batch in part.read(options, ("body",)) for row in batch.to_pylist()
     ]
     return [row["body"] for row in rows]
 
 
-def test_a_query_by_leases_reads_each_message_once_also_after_a_crash(warren: BrokerUnderTest) -> None:
+def test_a_leasing_query_reads_each_message_once_also_after_a_crash(warren: BrokerUnderTest) -> None:
     sent = [b"%d" % number for number in range(1_000)]
     warren.declare("leased")
     warren.publish("leased", sent)
@@ -34,7 +34,7 @@ def test_a_query_by_leases_reads_each_message_once_also_after_a_crash(warren: Br
     start = source.initial_offset()
     first = source.latest_offset(start, 600, None)
     source.stop()
-    # As after a crash before the batch was committed: another driver makes it again.
+    # As after a crash before the commit of the batch: another driver plans it again.
     again = LeaseSource(options, choice)
     assert again.latest_offset(start, 600, None) == first
     assert bodies(again.partitions(start, first), options) == sent[:600]
@@ -45,7 +45,7 @@ def test_a_query_by_leases_reads_each_message_once_also_after_a_crash(warren: Br
     assert warren.count("leased") == 0
 
 
-def test_a_query_that_takes_what_is_there_waits_for_what_a_broker_is_late_to_send(
+def test_a_query_for_available_messages_waits_for_a_slow_broker(
     warren: BrokerUnderTest,
 ) -> None:
     sent = [b"%d" % number for number in range(100)]

@@ -1,4 +1,4 @@
-"""The notebooks of the documentation run from top to bottom, and show what they say."""
+"""The notebooks of the documentation run from top to bottom, with the results that they describe."""
 
 import os
 from collections.abc import Callable
@@ -16,14 +16,14 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "docs" / "notebooks"
 NAMES = sorted(one.name for one in NOTEBOOKS.glob("*.ipynb"))
 CELL_S_MAX = 200
-# Jupyter keeps files of its own, by default in the home of who runs it.
+# Jupyter stores its own files, by default in the home of its user.
 FOLDERS = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
 Execute = Callable[[str], str]
 
 
 @pytest.fixture
 def execute(warren: BrokerUnderTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Execute:
-    """Runs a notebook as Jupyter does, and gives what its cells have shown; a cell that fails raises."""
+    """Runs a notebook as Jupyter does, and returns the outputs of its cells; a failing cell raises."""
     for folder in FOLDERS:
         monkeypatch.setenv(folder, str(tmp_path / folder))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT / "src", ROOT))))
@@ -42,7 +42,7 @@ def execute(warren: BrokerUnderTest, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def shown(cell: NotebookNode) -> str:
-    """What a cell printed, and what it is worth, as text."""
+    """The printed output of a cell, and its value as text."""
     found = []
     for output in cell.outputs:
         if output.output_type == "stream":
@@ -53,7 +53,7 @@ def shown(cell: NotebookNode) -> str:
 
 
 def table(text: str, *columns: str) -> list[list[str]]:
-    """The rows of the table that Spark has printed whose first columns are these."""
+    """The rows of the printed table of Spark that begins with these columns."""
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
     (top,) = (at for at, cells in enumerate(lines) if tuple(cells[: len(columns)]) == columns)
     end = next(at for at, cells in enumerate(lines) if at > top + 1 and cells[0].startswith("+"))
@@ -61,7 +61,7 @@ def table(text: str, *columns: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_is_valid_and_committed_without_what_it_showed(name: str) -> None:
+def test_a_notebook_is_valid_and_committed_without_outputs(name: str) -> None:
     notebook = nbformat.read(NOTEBOOKS / name, as_version=nbformat.NO_CONVERT)
     nbformat.validate(notebook)
     assert (notebook.nbformat, notebook.metadata.kernelspec.name) == (4, "python3")
@@ -70,7 +70,9 @@ def test_a_notebook_is_valid_and_committed_without_what_it_showed(name: str) -> 
 
 
 @pytest.mark.long
-def test_a_data_engineer_reads_queues_as_tables(execute: Execute, warren: BrokerUnderTest) -> None:
+def test_the_notebook_for_data_engineers_reads_queues_as_tables(
+    execute: Execute, warren: BrokerUnderTest
+) -> None:
     text = execute("every-queue-is-a-dataframe.ipynb")
     assert "300 messages read, 300 still in the queue" in text
     sold = table(text, "product", "waiting")
@@ -87,7 +89,7 @@ def test_a_data_engineer_reads_queues_as_tables(execute: Execute, warren: Broker
 
 
 @pytest.mark.long
-def test_an_operator_finds_out_what_died_and_sends_it_again_once(
+def test_the_notebook_for_operators_finds_dead_letters_and_redrives_them_once(
     execute: Execute, warren: BrokerUnderTest
 ) -> None:
     text = execute("dead-letters-and-the-past.ipynb")
@@ -107,7 +109,7 @@ def test_an_operator_finds_out_what_died_and_sends_it_again_once(
 
 
 def left_over(place: BrokerUnderTest) -> list[str]:
-    """What a notebook has declared and not removed."""
+    """What a notebook has declared and not deleted."""
     management = HttpApi(place.broker)
     found = [*management.get(path("queues", "/")), *management.get(path("exchanges", "/"))]
     found += management.get(path("policies", "/"))

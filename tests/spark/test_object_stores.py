@@ -1,4 +1,4 @@
-"""Lakes in an object store: what is promised of those in a folder holds there, and what fails says why."""
+"""Lakes in an object store have the guarantees of those in a folder, and errors name their cause."""
 
 import re
 import signal
@@ -30,9 +30,9 @@ ROWS = 600
 BATCHES = 7
 BATCH_ROWS = 200
 QUEUE_S_MAX = 200
-# Spark is started four times: seconds for each, and a minute and more beside other work.
+# Spark is started four times: seconds for each, and a minute and more on a busy machine.
 WINDOWS_S_MAX = 1_200
-# Requests that fail are made again, and each may take its time.
+# Failing requests are repeated, and each may take its time.
 FAILED_S_MAX = 90
 
 
@@ -63,7 +63,7 @@ def put(
 @pytest.mark.long
 @pytest.mark.timeout(WINDOWS_S_MAX)
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
-def test_each_message_is_in_the_lake_once_whoever_is_killed_between_files_and_commit(
+def test_each_message_is_in_the_lake_once_whichever_process_is_killed_between_files_and_commit(
     spark: SparkSession, store: ObjectStoreServer, tmp_path: Path, kind: str
 ) -> None:
     marks, log, lake = tmp_path / "marks", tmp_path / "query.log", store.new_lake()
@@ -100,7 +100,7 @@ def lake(
     request: pytest.FixtureRequest, spark: SparkSession, warren: BrokerUnderTest, store: ObjectStoreServer,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[str, str]:  # fmt: skip
-    """One with the messages of a stream, and its format."""
+    """A lake with the messages of a stream, and its format."""
     found, queue = store.new_lake(), "stored a/b=ü"
     warren.declare(queue, dict(STREAM))
     warren.publish(queue, [b"%d" % number for number in range(ROWS)])
@@ -134,7 +134,7 @@ def sent(
     )  # fmt: skip
 
 
-def test_a_replay_sends_what_is_selected_once(
+def test_a_replay_publishes_the_selection_once(
     spark: SparkSession,
     warren: BrokerUnderTest,
     store: ObjectStoreServer,
@@ -149,7 +149,7 @@ def test_a_replay_sends_what_is_selected_once(
     assert warren.count("stored again") == ROWS - 100
 
 
-def test_an_archive_without_its_checkpoint_goes_on_behind_what_is_there(
+def test_an_archive_without_its_checkpoint_continues_after_the_last_batch(
     spark: SparkSession,
     warren: BrokerUnderTest,
     store: ObjectStoreServer,
@@ -166,7 +166,7 @@ def test_an_archive_without_its_checkpoint_goes_on_behind_what_is_there(
     assert selected(spark, store, f"select count(*) from lake.`{lake[0]}`") == [(ROWS,)]
 
 
-def test_an_object_that_somebody_put_beside_the_batches_is_named(store: ObjectStoreServer) -> None:
+def test_a_foreign_object_among_the_batches_is_named(store: ObjectStoreServer) -> None:
     lake = store_of(store.new_lake(), store.options)
     assert lake is not None
     place = f"{BATCH}=by-hand/part-0.parquet"
@@ -178,7 +178,7 @@ def test_an_object_that_somebody_put_beside_the_batches_is_named(store: ObjectSt
         ObjectStoreParquet(lake).ends(["q"])
 
 
-def test_small_files_become_large_ones_and_orphans_are_removed(
+def test_small_files_are_compacted_and_orphans_are_removed(
     spark: SparkSession, store: ObjectStoreServer, lake: tuple[str, str]
 ) -> None:
     place, kind = lake
@@ -196,7 +196,7 @@ def test_small_files_become_large_ones_and_orphans_are_removed(
     store_of(place, store.options).filesystem().open_output_stream(orphan).close()
     assert clean(place, storage_options=store.options) == []
     store.age(8)
-    # Files that were compacted stay for a week from then on, as the log says when that was.
+    # Compacted files stay for a week from now, as the log records the time of the compaction.
     assert clean(place, storage_options=store.options, dry_run=True) == [orphan]
     assert clean(place, storage_options=store.options) == [orphan]
     assert clean(place, storage_options=store.options) == []
@@ -205,7 +205,7 @@ def test_small_files_become_large_ones_and_orphans_are_removed(
     ]
 
 
-def test_what_was_decoded_is_there_once_when_its_batch_is_made_again(
+def test_decoded_rows_are_there_once_when_their_batch_is_repeated(
     spark: SparkSession, warren: BrokerUnderTest, store: ObjectStoreServer, tmp_path: Path
 ) -> None:
     for name, arguments in (("json", STREAM), ("misfits", None)):
@@ -246,7 +246,7 @@ def test_what_was_decoded_is_there_once_when_its_batch_is_made_again(
     ],
     ids=["bucket", "key", "secret", "endpoint"],
 )
-def test_what_cannot_be_reached_is_said_soon_and_without_secrets(
+def test_an_unreachable_store_is_reported_soon_and_without_secrets(
     spark: SparkSession, warren: BrokerUnderTest, store: ObjectStoreServer, tmp_path: Path,
     place: str, changed: dict[str, str], said: str, kind: str,
 ) -> None:  # fmt: skip
@@ -263,7 +263,7 @@ def test_what_cannot_be_reached_is_said_soon_and_without_secrets(
         assert secret not in str(caught.value)
 
 
-def test_a_lake_in_a_store_needs_a_checkpoint_in_a_folder(
+def test_a_lake_in_a_store_requires_a_checkpoint_in_a_folder(
     spark: SparkSession, warren: BrokerUnderTest, store: ObjectStoreServer
 ) -> None:
     warren.declare("unreached", dict(STREAM))

@@ -1,4 +1,4 @@
-"""A broker that is started again is waited for by tasks and by the driver, without an option that says so."""
+"""Tasks and the driver wait for a broker that restarts, by default."""
 
 import signal
 import threading
@@ -22,12 +22,12 @@ from pyspark_warren.stream_source import StreamSource
 ROWS = 30_000
 COLUMNS = ("offset", "body")
 MINUTE_S = 60
-# Closed in order, with 320; or cut.
+# Closed regularly, with reply code 320; or cut.
 STOPPED, KILLED = signal.SIGTERM, signal.SIGKILL
 
 
 class Restarted:
-    """A Warren that keeps its data and its ports, however often it is stopped."""
+    """A Warren that keeps its data and its ports over restarts."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -47,7 +47,7 @@ class Restarted:
         self._broker = start_warren(self._folder, self._port, *self._arguments, environment={})
 
     def restart(self, how: signal.Signals) -> None:
-        """It is gone when this returns, and comes back by itself."""
+        """Stop the broker; it comes back by itself later."""
         assert self._broker is not None
         self._broker.process.send_signal(how)
         self._broker.process.wait()
@@ -73,7 +73,7 @@ def numbers(start: int, end: int) -> list[bytes]:
 
 
 def batches(broker: Restarted, how: signal.Signals) -> Iterator[pa.RecordBatch]:
-    """Rows of a task, in the middle of which the broker goes away."""
+    """Rows of a task, in the middle of which the broker restarts."""
     for start in range(0, ROWS, ROWS // 3):
         if start == ROWS // 3:
             broker.restart(how)
@@ -81,7 +81,9 @@ def batches(broker: Restarted, how: signal.Signals) -> Iterator[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize(("txn", "how"), [("dedupe", STOPPED), ("staged", KILLED)])
-def test_a_task_that_writes_goes_on(broker: Restarted, how: signal.Signals, txn: str) -> None:
+def test_a_writing_task_continues_after_a_restart_of_the_broker(
+    broker: Restarted, how: signal.Signals, txn: str
+) -> None:
     broker.place.declare("q")
     options = write_options(broker.place.options | {"queue": "q", "txn": txn})
     task = WriteTask("query", 0, 0, 0)
@@ -98,7 +100,7 @@ def test_a_task_that_writes_goes_on(broker: Restarted, how: signal.Signals, txn:
 def read(
     partitions: list[ReadPartition], options: object, broker: Restarted, how: signal.Signals
 ) -> list[bytes]:
-    """The rows of a batch; the broker goes away before the first and in the middle of each task."""
+    """The rows of a batch; the broker restarts before the first and in the middle of each task."""
     found: list[bytes] = []
     broker.restart(how)
     for part in partitions:
@@ -110,7 +112,9 @@ def read(
 
 
 @pytest.mark.parametrize(("transport", "how"), [("amqp", STOPPED), ("arrow", KILLED)])
-def test_a_stream_is_read_on(broker: Restarted, how: signal.Signals, transport: str) -> None:
+def test_reading_a_stream_continues_after_a_restart_of_the_broker(
+    broker: Restarted, how: signal.Signals, transport: str
+) -> None:
     broker.place.declare("s", STREAM)
     sent = numbers(0, ROWS)
     broker.place.publish("s", sent)
@@ -122,7 +126,7 @@ def test_a_stream_is_read_on(broker: Restarted, how: signal.Signals, transport: 
     assert read(source.partitions(start, end), options, broker, how) == sent
 
 
-def test_a_queue_is_read_on_by_leases(broker: Restarted) -> None:
+def test_leasing_a_queue_continues_after_a_restart_of_the_broker(broker: Restarted) -> None:
     broker.place.declare("q")
     sent = numbers(0, ROWS)
     broker.place.publish("q", sent)
@@ -137,7 +141,7 @@ def test_a_queue_is_read_on_by_leases(broker: Restarted) -> None:
     assert broker.place.count("q") == 0
 
 
-def test_a_queue_is_read_on_over_amqp(broker: Restarted) -> None:
+def test_consuming_a_queue_over_amqp_continues_after_a_restart_of_the_broker(broker: Restarted) -> None:
     broker.place.declare("q")
     sent = numbers(0, 1_000)
     broker.place.publish("q", sent)
@@ -158,7 +162,7 @@ def test_a_queue_is_read_on_over_amqp(broker: Restarted) -> None:
     source.stop()
 
 
-def test_patience_is_about_a_minute_unless_it_is_told() -> None:
+def test_retries_last_about_a_minute_by_default() -> None:
     default = read_options({"queue": "q"}).broker
     assert MINUTE_S <= sum(filter(None, retry_delays(default))) < 1.2 * MINUTE_S
     assert list(retry_delays(read_options({"queue": "q", "retries": "2"}).broker)) == [0.2, 0.4, None]

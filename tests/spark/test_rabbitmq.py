@@ -33,7 +33,7 @@ def stream(spark: SparkSession, rabbitmq: BrokerUnderTest) -> str:
     return "numbers"
 
 
-def test_what_is_written_is_read_with_all_its_properties(
+def test_written_rows_are_read_with_all_their_properties(
     spark: SparkSession, rabbitmq: BrokerUnderTest, stream: str
 ) -> None:
     found = spark.read.format("warren").options(**rabbitmq.options).option("minPartitions", 2).load(stream)
@@ -53,7 +53,7 @@ def test_what_is_written_is_read_with_all_its_properties(
     assert row.broker_timestamp is None
 
 
-def test_a_range_and_some_columns_are_read_alone(
+def test_a_range_and_selected_columns_are_read(
     spark: SparkSession, rabbitmq: BrokerUnderTest, stream: str
 ) -> None:
     reader = spark.read.format("warren").options(**rabbitmq.options).option("columns", "offset,body")
@@ -64,7 +64,7 @@ def test_a_range_and_some_columns_are_read_alone(
 
 
 @pytest.mark.since((4, 2), "batches of a size")
-def test_a_query_takes_a_stream_in_batches_and_goes_on_where_it_was(
+def test_a_query_reads_a_stream_in_batches_and_continues_where_it_was(
     spark: SparkSession, rabbitmq: BrokerUnderTest, tmp_path: Path
 ) -> None:
     rabbitmq.declare("growing", STREAM)
@@ -87,7 +87,7 @@ def test_a_query_takes_a_stream_in_batches_and_goes_on_where_it_was(
 
 
 @pytest.mark.since((4, 2), "queries over queues")
-def test_a_query_acknowledges_what_is_committed_and_nothing_else(
+def test_a_query_acknowledges_committed_messages_only(
     spark: SparkSession, rabbitmq: BrokerUnderTest, tmp_path: Path
 ) -> None:
     rabbitmq.declare("work")
@@ -107,9 +107,7 @@ def test_a_query_acknowledges_what_is_committed_and_nothing_else(
     assert sorted(row.offset for row in found) == list(range(1_000))
 
 
-def test_a_message_that_no_queue_takes_fails_the_write(
-    spark: SparkSession, rabbitmq: BrokerUnderTest
-) -> None:
+def test_an_unroutable_message_fails_the_write(spark: SparkSession, rabbitmq: BrokerUnderTest) -> None:
     frame = spark.createDataFrame([("x",)], "body string")
     writer = frame.write.format("warren").options(**rabbitmq.options).option("exchange", "amq.direct")
     with pytest.raises(PySparkException, match="312 NO_ROUTE"):
@@ -118,7 +116,7 @@ def test_a_message_that_no_queue_takes_fails_the_write(
 
 
 @pytest.mark.since((4, 2), "queries over queues")
-def test_a_run_reads_all_that_waited_though_its_connection_breaks(
+def test_a_run_reads_all_ready_messages_although_its_connection_breaks(
     spark: SparkSession, rabbitmq: BrokerUnderTest, tmp_path: Path
 ) -> None:
     rabbitmq.declare("breaking")
@@ -143,12 +141,12 @@ def test_a_run_reads_all_that_waited_though_its_connection_breaks(
         )
         assert query.awaitTermination(90)
     assert set(found) == {b"%d" % number for number in range(2_000)}
-    # What was read and not acknowledged when it broke is read again.
+    # Messages that were not acknowledged when the connection broke are read again.
     assert len(found) >= 2_800
     assert rabbitmq.count("breaking") == 0
 
 
-def test_staged_publish_is_refused_with_what_there_is_instead(rabbitmq: BrokerUnderTest) -> None:
+def test_staged_publish_is_refused_with_the_alternatives(rabbitmq: BrokerUnderTest) -> None:
     options = write_options(rabbitmq.options | {"queue": "numbers", "txn": "staged"})
     with pytest.raises(ValueError, match=r"txn=staged needs Warren: RabbitMQ 3\.\S+ at .* txn=dedupe"):
         checked_write_options(options)

@@ -1,4 +1,4 @@
-"""What to read, and how much of it at once: the options that name it, with a real Warren."""
+"""Options that select what is read, and in which batches, with a real Warren."""
 
 import time
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def source(options: ReadOptions) -> StreamSource:
 
 
 def bodies(partitions: list[ReadPartition], options: ReadOptions) -> list[bytes]:
-    """What the tasks of a batch read."""
+    """The bodies that the tasks of a batch read."""
     return [
         row["body"]
         for part in partitions
@@ -45,7 +45,7 @@ def bodies(partitions: list[ReadPartition], options: ReadOptions) -> list[bytes]
 
 
 def ranges(partitions: list[ReadPartition]) -> list[tuple[str, int, int]]:
-    """Which offsets the tasks read."""
+    """The ranges of offsets of the tasks."""
     found = [part.range for part in partitions if isinstance(part, StreamPartition)]
     return [(one.queue, one.start, one.end) for one in found]
 
@@ -74,7 +74,7 @@ def test_a_super_stream_is_read_as_one(
     assert counts == {"visits-0": 10, "visits-1": 20, "visits-2": 30}
 
 
-def test_batches_of_several_streams_take_of_each_its_share(
+def test_batches_of_several_streams_take_a_proportional_share_of_each(
     warren: BrokerUnderTest, super_stream: str
 ) -> None:
     options = read_options(warren.options | {"superStream": super_stream, "minPartitions": "6"})
@@ -88,7 +88,7 @@ def test_batches_of_several_streams_take_of_each_its_share(
     assert len(bodies(partitions, options)) == 30
 
 
-def test_a_batch_is_planned_by_one_look_at_each_stream(
+def test_planning_a_batch_takes_one_request_per_stream(
     warren: BrokerUnderTest, super_stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[str] = []
@@ -107,7 +107,7 @@ def test_a_batch_is_planned_by_one_look_at_each_stream(
     assert len(looked) == 6
 
 
-def test_no_super_stream_of_the_name_is_told(warren: BrokerUnderTest) -> None:
+def test_a_missing_super_stream_is_reported(warren: BrokerUnderTest) -> None:
     with pytest.raises(ValueError, match="no super stream 'nothing-there' in vhost '/'"):
         source(read_options(warren.options | {"superStream": "nothing-there"}))
 
@@ -126,13 +126,13 @@ def test_a_queue_is_not_read_as_a_stream(warren: BrokerUnderTest, given: dict[st
         detect_strategy(read_options(warren.options | {"queue": "plain-queue"} | given), is_streaming=True)
 
 
-def test_a_streaming_query_has_no_end_by_options(warren: BrokerUnderTest) -> None:
+def test_a_streaming_query_refuses_options_for_an_end(warren: BrokerUnderTest) -> None:
     warren.declare("endless", STREAM)
     with pytest.raises(ValueError, match="decides when the query ends"):
         source(read_options(warren.options | {"queue": "endless", "endingTimestamp": "2026-01-01"}))
 
 
-def test_a_user_whom_the_http_api_does_not_let_in_is_told_what_to_do(warren: BrokerUnderTest) -> None:
+def test_a_user_without_access_to_the_http_api_gets_advice(warren: BrokerUnderTest) -> None:
     warren.declare("orders-of-many")
     warren.put("/api/users/untagged", {"password": "secret", "tags": ""})
     warren.put("/api/permissions/%2F/untagged", {"configure": "", "write": "", "read": ".*"})
@@ -143,7 +143,7 @@ def test_a_user_whom_the_http_api_does_not_let_in_is_told_what_to_do(warren: Bro
         detect_strategy(options, is_streaming=True)
 
 
-def test_a_read_begins_and_ends_by_time(warren: BrokerUnderTest) -> None:
+def test_a_read_begins_and_ends_at_given_times(warren: BrokerUnderTest) -> None:
     warren.declare("timed", STREAM)
     warren.publish("timed", [b"before"] * 5)
     since = int(time.time() * 1000) + 1
@@ -157,7 +157,7 @@ def test_a_read_begins_and_ends_by_time(warren: BrokerUnderTest) -> None:
         options = read_options(warren.options | given | {"transport": transport, "mode": "stream"})
         query = StreamSource(options, detect_strategy(options, is_streaming=False))
         found = bodies(query.batch(NO_FILTERS), options)
-        # Over AMQP times are whole seconds: there may be more at both ends.
+        # Over AMQP times are whole seconds: there may be more rows at both ends.
         assert found.count(b"within") == 7 if transport == "arrow" else set(found) <= {b"before", b"within"}
         assert transport == "amqp" or len(found) == 7
 
@@ -181,7 +181,7 @@ def test_batches_have_about_as_many_bytes_as_was_asked_for(warren: BrokerUnderTe
     assert all(80_000 <= size <= 100_000 for size in sizes[:-1])
 
 
-def test_a_batch_has_as_many_tasks_as_was_asked_for_and_none_is_empty(warren: BrokerUnderTest) -> None:
+def test_a_batch_has_the_requested_number_of_tasks_and_none_is_empty(warren: BrokerUnderTest) -> None:
     warren.declare("shared", STREAM)
     warren.publish("shared", [b"%d" % number for number in range(10)])
     query = source(read_options(warren.options | {"queue": "shared", "minPartitions": "4"}))
@@ -193,9 +193,9 @@ def test_a_batch_has_as_many_tasks_as_was_asked_for_and_none_is_empty(warren: Br
     assert ranges(query.partitions(query.initial_offset(), one)) == [("shared", 0, 1)]
 
 
-def test_what_retention_took_ends_the_query_or_is_left_out(warren: BrokerUnderTest) -> None:
+def test_messages_lost_to_retention_end_the_query_or_are_left_out(warren: BrokerUnderTest) -> None:
     warren.declare("short", SHORT)
-    # Whole files are given up, and when the disk comes to it.
+    # Retention removes whole segments, at the next maintenance.
     for number in range(200):
         warren.publish("short", [b"%d" % number * 200] * 100)
         bounds = ArrowStreams(warren.broker).bounds("short")
@@ -212,7 +212,7 @@ def test_what_retention_took_ends_the_query_or_is_left_out(warren: BrokerUnderTe
     lost = f"0 to {bounds.first - 1} of the stream 'short'"
     with pytest.raises(DataLoss, match=lost):
         query.partitions(query.initial_offset(), query.committed())
-    # Planned before retention took it: the broker answers 410, and the task knows what that means.
+    # Planned before retention removed it: the broker answers 410, which the task reports as lost data.
     late = OffsetRange(queue="short", epoch=bounds.epoch, start=0, end=bounds.committed, is_loss_fatal=True)
     with pytest.raises(DataLoss, match=lost):
         list(ArrowStreams(warren.broker).read(late, ("offset",)))
@@ -224,7 +224,7 @@ def test_what_retention_took_ends_the_query_or_is_left_out(warren: BrokerUnderTe
 
 @pytest.fixture
 def pushing(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session that lets Python sources have filters."""
+    """A session with filter pushdown for Python sources."""
     spark.conf.set(PUSHDOWN, "true")
     yield spark
     spark.conf.unset(PUSHDOWN)
@@ -232,11 +232,11 @@ def pushing(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.mark.versions
 @pytest.mark.since((4, 1), "filters")
-def test_filters_narrow_what_the_broker_is_asked_for(
+def test_filters_reduce_what_the_broker_is_asked_for(
     pushing: SparkSession, warren: BrokerUnderTest, super_stream: str
 ) -> None:
     def rows(condition: str) -> DataFrame:
-        # Each from a load of its own: Spark 4.3 keeps the filters of one query for the next that has none.
+        # Each from a separate load: Spark 4.3 keeps the filters of one query for the next one without any.
         reader = pushing.read.format("warren").options(**warren.options).option("pushdown", "true")
         loaded = reader.option("superStream", super_stream).option("minPartitions", 3).load()
         return loaded.where(condition)
@@ -248,14 +248,14 @@ def test_filters_narrow_what_the_broker_is_asked_for(
     assert rows("routing_key = 'none' or offset < 0").count() == 0
     assert rows("broker_timestamp > '2001-01-01' and broker_timestamp < '2101-01-01'").count() == 60
     assert rows("broker_timestamp < '2001-01-01'").count() == 0
-    # Spark makes one task of none.
+    # Spark makes one task of an empty result.
     assert rows("broker_timestamp < '2001-01-01'").rdd.getNumPartitions() == 1
     assert rows("offset = 29 or body = cast('0:0' as binary)").count() == 2
 
 
 @pytest.mark.versions
 @pytest.mark.since((4, 1), "filters")
-def test_filters_of_a_session_that_does_not_push_them_are_told(
+def test_disabled_filter_pushdown_is_reported(
     spark: SparkSession, warren: BrokerUnderTest, super_stream: str
 ) -> None:
     reader = spark.read.format("warren").options(**warren.options).option("pushdown", "true")
@@ -265,7 +265,7 @@ def test_filters_of_a_session_that_does_not_push_them_are_told(
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrokerUnderTest, Path]]:
-    """A Warren that speaks TLS alone, and the folder with the certificate that it is known by."""
+    """A Warren with TLS listeners only, and the directory with its certificate."""
     folder = tmp_path_factory.mktemp("secured")
     authority = trustme.CA()
     server, client = authority.issue_cert("127.0.0.1"), authority.issue_cert("127.0.0.1")
@@ -294,7 +294,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrokerUn
         yield BrokerUnderTest(port, https), folder
 
 
-def test_tls_checks_the_broker_and_shows_a_certificate(secured: tuple[BrokerUnderTest, Path]) -> None:
+def test_tls_verifies_the_broker_and_presents_a_certificate(secured: tuple[BrokerUnderTest, Path]) -> None:
     place, folder = secured
     known = {
         "uri": f"amqps://guest:guest@127.0.0.1:{place.port}/%2f",
@@ -313,7 +313,7 @@ def test_tls_checks_the_broker_and_shows_a_certificate(secured: tuple[BrokerUnde
         source(read_options(known | {"transport": "amqp", "retries": "16"})).initial_offset()
     with pytest.raises(HttpApiError, match=SHOW_ONE) as refused:
         HttpApi(read_options(known | {"retries": "16"}).broker).get(path("whoami"))
-    # There is no use in asking again.
+    # Retrying would not help.
     assert refused.value.status == -1
     stranger = folder / "other.pem"
     trustme.CA().cert_pem.write_to_path(stranger)
@@ -327,7 +327,7 @@ def test_tls_checks_the_broker_and_shows_a_certificate(secured: tuple[BrokerUnde
     assert source(read_options(unchecked)).initial_offset()["s"]["//secret"]["next"] == 0
 
 
-def test_rows_go_and_come_over_https_with_a_private_authority_and_a_certificate(
+def test_rows_are_read_and_written_over_https_with_a_private_authority_and_a_certificate(
     spark: SparkSession, secured: tuple[BrokerUnderTest, Path]
 ) -> None:
     place, folder = secured

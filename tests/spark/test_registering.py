@@ -1,4 +1,4 @@
-"""A session that does not find the source by itself is told of it."""
+"""Registering the source in a session that does not find it by itself."""
 
 import json
 import os
@@ -33,12 +33,12 @@ spark.stop()
 
 
 @pytest.mark.long
-def test_a_session_beside_a_broken_module_reads_a_queue_once_it_is_told_of_the_source(
+def test_a_session_with_a_broken_module_reads_a_queue_after_registering_the_source(
     warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("registered")
     warren.publish("registered", [b"1", b"2"])
-    # Spark gives up all modules of such names if it cannot import one of them.
+    # Spark ignores all modules of such names if it cannot import one of them.
     (tmp_path / "pyspark_broken.py").write_text("raise RuntimeError('broken')\n")
     path = os.pathsep.join(map(str, (tmp_path, ROOT / "src", ROOT)))
     ended = subprocess.run(

@@ -1,4 +1,4 @@
-"""What a lake has is sent again: what is selected, as it was, in its order and once."""
+"""Replays of a lake: the selected messages, unchanged, in order, and once."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def lake(
     warren: BrokerUnderTest,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """Two queues with odd names in a lake."""
+    """Two queues with unusual names in a lake."""
     folder: Path = tmp_path_factory.mktemp("replay") / "lake ü"
     for queue in ("replay a/b=ü", "replay-c"):
         warren.declare(queue, dict(STREAM))
@@ -78,7 +78,7 @@ def waiting(place: BrokerUnderTest, queue: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.versions
-def test_a_replay_sends_each_message_once_as_it_was_and_in_order(
+def test_a_replay_publishes_each_message_once_unchanged_and_in_order(
     warren: BrokerUnderTest, lake: Path, send: Replay
 ) -> None:
     warren.declare("replayed")
@@ -109,7 +109,9 @@ def test_a_replay_sends_each_message_once_as_it_was_and_in_order(
 
 
 @pytest.mark.versions
-def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(warren: BrokerUnderTest, send: Replay) -> None:
+def test_a_dry_run_reports_what_would_be_published_and_publishes_nothing(
+    warren: BrokerUnderTest, send: Replay
+) -> None:
     told = send(
         name="dry", dry_run=True, queues=["replay a/b=ü"], headers={"n": "5"}, samples=2,
         where="priority = 3 and cast(body as string) like '%3'",
@@ -123,7 +125,7 @@ def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(warren: BrokerUnder
     assert send(name="dry", dry_run=True, since=told.first, samples=0).rows == 1_200
 
 
-def test_messages_go_to_their_own_queues_unless_it_is_said_where(
+def test_messages_are_replayed_to_their_own_queues_by_default(
     spark: SparkSession, warren: BrokerUnderTest, lake: Path, send: Replay
 ) -> None:
     warren.declare("replay-c")
@@ -147,13 +149,13 @@ def test_messages_go_to_their_own_queues_unless_it_is_said_where(
         ({"name": ""}, "a replay needs a name"),
     ],
 )
-def test_what_cannot_be_replayed_is_refused_with_the_reason(
+def test_an_impossible_replay_is_refused_with_the_reason(
     send: Replay, given: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(ValueError, match=told):
         send(**({"name": "wrong"} | given))
 
 
-def test_an_exchange_that_is_not_there_is_told(send: Replay) -> None:
+def test_a_missing_exchange_fails_the_replay(send: Replay) -> None:
     with pytest.raises(PySparkException, match="nowhere"):
         send(name="lost", exchange="nowhere", message_ids=["1"])

@@ -1,4 +1,4 @@
-"""Each message of a lake is sent once, wherever a replay is killed."""
+"""Each message of a lake is published once, wherever a replay is killed."""
 
 import json
 import signal
@@ -13,12 +13,12 @@ from tests.spark.replayed import BATCH_ROWS, send
 from pyspark_warren.pipelines.archive import archive
 
 BATCHES = 4
-# Where the driver is killed, how many batches are sent then, and how many it has written down.
+# Where the driver is killed, how many batches are published then, and how many it has recorded.
 WINDOWS = {"staged:0": (0, 0), "decided:1": (1, 1), "sent:2": (3, 2)}
 
 
 @pytest.mark.long
-def test_a_replay_that_is_killed_in_a_window_sends_each_message_once(
+def test_a_replay_that_is_killed_in_a_window_publishes_each_message_once(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     marks, lake, log = tmp_path / "marks", tmp_path / "lake", tmp_path / "query.log"
@@ -43,7 +43,7 @@ def test_a_replay_that_is_killed_in_a_window_sends_each_message_once(
         found = [row["body"] for row in rows_of(warren, "replayed")]
         assert counted(found) == (rows, rows), f"rows that were sent, and those that differ, at {window}"
     done = send(spark, lake, options)
-    # The third batch is sent again, and the broker has it.
+    # The third batch is sent again, and the broker recognises it.
     assert (done.sent, done.sent_before) == (2 * BATCH_ROWS, 2 * BATCH_ROWS)
     found = [row["body"] for row in rows_of(warren, "replayed")]
     assert counted(found) == (len(sent), len(sent)), "rows that were sent, and those that differ"

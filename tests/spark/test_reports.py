@@ -1,4 +1,4 @@
-"""Reports over what waits, what is streamed and what was archived, as commands print them."""
+"""Reports over queues, streams and archives, as commands print them."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ DEAD = "queue string, routing_key string, headers map<string,string>, broker_tim
 
 
 def told(place: BrokerUnderTest, *arguments: str) -> Any:
-    """What a command prints for programs; it uses the Spark that is there."""
+    """The JSON output of a command, which uses the present session."""
     where = ["--uri", place.options["uri"], "--management-uri", place.options["managementUri"]]
     ended = CliRunner().invoke(main, ["spark", *arguments, *where, "--json", "--quiet"])
     assert ended.exit_code == 0, ended.output
@@ -30,15 +30,15 @@ def told(place: BrokerUnderTest, *arguments: str) -> Any:
 
 
 def refused(place: BrokerUnderTest, *arguments: str) -> tuple[int, str]:
-    """How a command ends that cannot be, and what it says."""
+    """The status and the error of a command that fails."""
     where = ["--uri", place.options["uri"], "--management-uri", place.options["managementUri"]]
     ended = CliRunner().invoke(main, ["spark", *arguments, *where, "--quiet"])
     return ended.exit_code, ended.output
 
 
 @pytest.fixture(scope="module")
-def graveyard(warren: BrokerUnderTest) -> str:
-    """A queue with two messages that were rejected, and one that did not die."""
+def dead_letter_queue(warren: BrokerUnderTest) -> str:
+    """A queue with two rejected messages, and one that is not a dead letter."""
     warren.declare("graveyard")
     arguments: dict[str, object] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "graveyard"}
     warren.declare("doomed", arguments)
@@ -55,7 +55,7 @@ def rows(frame: DataFrame) -> list[dict[str, Any]]:
     return [row.asDict() for row in frame.collect()]
 
 
-def test_a_death_is_the_first_one_whatever_came_after_it(spark: SparkSession) -> None:
+def test_the_cause_of_a_dead_letter_is_its_first_death(spark: SparkSession) -> None:
     deaths = json.dumps([
         {"count": {"$I": 3}, "reason": "rejected", "queue": "retry", "exchange": "x", "time": {"$T": 2000}},
         {"count": 1, "reason": "expired", "queue": "first", "exchange": "y", "time": {"$T": 500},
@@ -78,14 +78,14 @@ def test_a_death_is_the_first_one_whatever_came_after_it(spark: SparkSession) ->
         dlx_report.report(messages, ["tenant"])
 
 
-def test_dead_letters_are_counted_and_left_where_they_are(
-    spark: SparkSession, warren: BrokerUnderTest, graveyard: str
+def test_dead_letters_are_counted_and_left_in_place(
+    spark: SparkSession, warren: BrokerUnderTest, dead_letter_queue: str
 ) -> None:
-    (found,) = told(warren, "dlx-report", "--queue", graveyard)
+    (found,) = told(warren, "dlx-report", "--queue", dead_letter_queue)
     assert (found["queue"], found["reason"], found["exchange"]) == ("doomed", "rejected", "")
     assert (found["messages"], found["deaths"], found["routing_keys"]) == (2, 2, ["doomed"])
-    assert warren.count(graveyard) == 3
-    assert refused(warren, "dlx-report", "--queue", graveyard, "--by", "tenant")[0] == 2
+    assert warren.count(dead_letter_queue) == 3
+    assert refused(warren, "dlx-report", "--queue", dead_letter_queue, "--by", "tenant")[0] == 2
     assert refused(warren, "dlx-report") == (2, "warren: give at least one of --queue, --stream and --lake\n")
     status, said = refused(warren, "dlx-report", "--queue", "nowhere")
     assert (status, said) == (1, "warren: there is no queue 'nowhere' in vhost '/'\n")
@@ -114,7 +114,7 @@ def test_a_query_joins_a_queue_a_stream_and_a_lake_and_consumes_nothing(
 
 
 def mapped(table: dict[str, Any]) -> dict[str, Any]:
-    """What a table says of itself whose column has another name in its files."""
+    """The metadata of a table whose column has another name in its files."""
     schema = json.loads(table["schemaString"])
     name = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
     schema["fields"][0]["metadata"] = name
@@ -125,7 +125,7 @@ def mapped(table: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_a_delta_table_that_is_damaged_is_named(warren: BrokerUnderTest, tmp_path: Path) -> None:
+def test_a_damaged_delta_table_is_named(warren: BrokerUnderTest, tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"a": [1, 2]}))
     (tmp_path / "_delta_log" / f"{0:020d}.json").write_text("{}\n{")
     status, text = refused(warren, "sql", f"select * from lake.`{tmp_path}`")
@@ -141,7 +141,7 @@ def test_a_delta_table_that_is_damaged_is_named(warren: BrokerUnderTest, tmp_pat
         ({}, "columnMapping"),
     ],
 )
-def test_a_delta_table_of_which_files_do_not_say_all_is_refused(
+def test_a_delta_table_with_unsupported_features_is_refused(
     warren: BrokerUnderTest, tmp_path: Path, needed: dict[str, list[str]], said: str
 ) -> None:
     write_deltalake(tmp_path, pa.table({"a": [1, 2]}))
@@ -160,7 +160,7 @@ def test_a_delta_table_of_which_files_do_not_say_all_is_refused(
     assert f"uses {said}, which is not supported" in text
 
 
-def test_a_query_that_is_none_is_refused_in_one_line(spark: SparkSession, warren: BrokerUnderTest) -> None:
+def test_an_invalid_query_is_refused_in_one_line(spark: SparkSession, warren: BrokerUnderTest) -> None:
     assert told(
         warren, "sql", "select struct(timestamp'2026-01-01 00:00:00' as t, 1.5 as d) as s, x'ff' as b"
     ) == [{"s": {"t": "2026-01-01 00:00:00", "d": "1.5"}, "b": "ff"}]
@@ -187,7 +187,7 @@ MESSAGE = (
 )
 
 
-def test_latency_is_from_what_the_publisher_says_or_from_the_copy_of_its_publication(
+def test_latency_is_measured_from_the_timestamp_of_the_publisher_or_of_the_trace(
     spark: SparkSession,
 ) -> None:
     def at(seconds: float) -> datetime:
@@ -225,7 +225,7 @@ def test_latency_is_from_what_the_publisher_says_or_from_the_copy_of_its_publica
         rollup.rollup(happened, "10 seconds", ("user",))
 
 
-def test_windows_at_the_edges_are_divided_by_what_of_them_was_seen(spark: SparkSession) -> None:
+def test_windows_at_the_edges_are_divided_by_their_observed_part(spark: SparkSession) -> None:
     # 100 in a second, from 0:58 to 2:03.
     moments = spark.range(6_500).selectExpr(
         "'message' as kind", "timestamp_micros(bigint(1767225658000000 + id * 10000)) as time", "10L as size",
@@ -235,7 +235,7 @@ def test_windows_at_the_edges_are_divided_by_what_of_them_was_seen(spark: SparkS
     assert [row["messages"] for row in found] == [200, 6_000, 300]
     assert [row["per_second"] for row in found] == [100.0] * 3
     assert [row["octets_per_second"] for row in found] == [1_000.0] * 3
-    # Of one moment nobody knows how long it is.
+    # The duration of a single moment is unknown.
     assert [row["per_second"] for row in rows(rollup.rollup(moments.limit(1), "10 seconds"))] == [0.1]
 
 

@@ -1,4 +1,4 @@
-"""The least rights, as the guide has them, are enough for all that the connector finds out."""
+"""The minimal permissions of the guide suffice for every strategy that the connector detects."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from pyspark_warren.options import read_options, write_options
 from pyspark_warren.sink import BatchWriter, WriteTask, checked_write_options, publish
 from pyspark_warren.stream_source import StreamSource
 
-# What the guide says: docs/guide/spark.md, "Permissions".
+# From the guide: docs/guide/spark.md, "Permissions".
 READER = {"configure": "^$", "write": "^$", "read": "^(orders|events)$"}
 WRITER = {"configure": "^$", "write": "^amq\\.default$", "read": "^$"}
 
@@ -31,11 +31,11 @@ def least(warren: BrokerUnderTest) -> Iterator[BrokerUnderTest]:
 
 
 def as_user(place: BrokerUnderTest, user: str) -> dict[str, str]:
-    """Options without a word about transport, mode or transactions."""
+    """Options without transport, mode or transactions."""
     return place.options | {"uri": f"amqp://{user}:p@127.0.0.1:{place.port}/%2f"}
 
 
-def test_a_reader_reads_streams_and_queues(least: BrokerUnderTest) -> None:
+def test_a_reader_with_minimal_permissions_reads_streams_and_queues(least: BrokerUnderTest) -> None:
     sent = [b"%d" % number for number in range(100)]
     for queue in ("orders", "events"):
         least.publish(queue, sent)
@@ -63,7 +63,7 @@ def test_a_reader_reads_streams_and_queues(least: BrokerUnderTest) -> None:
 
 
 @pytest.mark.parametrize("txn", ["auto", "staged", "dedupe"])
-def test_a_writer_writes(least: BrokerUnderTest, txn: str) -> None:
+def test_a_writer_with_minimal_permissions_writes(least: BrokerUnderTest, txn: str) -> None:
     options = checked_write_options(write_options(as_user(least, "writer") | {"queue": "orders", "txn": txn}))
     published = publish(
         iter([pa.record_batch({"body": [b"1", b"2"]})]), options, WriteTask(f"least-{txn}", 0, 0, 0)

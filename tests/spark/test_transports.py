@@ -1,4 +1,4 @@
-"""What the connector does with a broker, without Spark: the same with RabbitMQ and with Warren."""
+"""The transports of the connector without Spark behave equally with RabbitMQ and with Warren."""
 
 import json
 import socket
@@ -39,7 +39,7 @@ def options(place: BrokerUnderTest) -> Callable[..., ReadOptions]:
 
 
 def rows(partitions: list[ReadPartition], options: ReadOptions) -> list[dict[str, Any]]:
-    """What the tasks of a batch read."""
+    """The rows that the tasks of a batch read."""
     return [
         row for part in partitions for batch in part.read(options, EVERYTHING) for row in batch.to_pylist()
     ]
@@ -70,7 +70,7 @@ def test_a_stream_is_read_by_offsets_in_any_number_of_tasks(
     }
 
 
-def test_batches_have_the_size_that_was_asked_for_and_end_where_they_were_told(
+def test_batches_have_the_requested_size_and_end_where_they_were_planned(
     place: BrokerUnderTest, options: Callable[..., ReadOptions]
 ) -> None:
     place.declare("sized", STREAM)
@@ -89,7 +89,7 @@ def test_batches_have_the_size_that_was_asked_for_and_end_where_they_were_told(
     assert source.partitions(at, at) == []
 
 
-def test_a_stream_that_was_declared_again_ends_the_query(
+def test_a_redeclared_stream_ends_the_query(
     place: BrokerUnderTest, options: Callable[..., ReadOptions]
 ) -> None:
     place.declare("again", STREAM)
@@ -103,14 +103,14 @@ def test_a_stream_that_was_declared_again_ends_the_query(
         source.latest_offset(end, None, None)
 
 
-def test_what_retention_took_is_told(rabbitmq: BrokerUnderTest) -> None:
+def test_messages_lost_to_retention_are_reported(rabbitmq: BrokerUnderTest) -> None:
     small = STREAM | {"x-max-length-bytes": 20_000, "x-stream-max-segment-size-bytes": 10_000}
     rabbitmq.declare("short", small)
     for _ in range(20):
         rabbitmq.publish("short", [b"x" * 200] * 100)
     streams = AmqpStreams(rabbitmq.broker, None)
     bounds = streams.bounds("short")
-    # RabbitMQ keeps something of its own in a stream, too: offsets have gaps.
+    # RabbitMQ stores records of its own in a stream as well: offsets have gaps.
     assert 0 < bounds.first < bounds.committed
     lost = OffsetRange(queue="short", epoch="", start=0, end=bounds.committed, is_loss_fatal=True)
     with pytest.raises(DataLoss, match=f"0 to {bounds.first - 1} of the stream 'short'"):
@@ -120,7 +120,7 @@ def test_what_retention_took_is_told(rabbitmq: BrokerUnderTest) -> None:
     assert (found[0], found[-1], found) == (bounds.first, bounds.committed - 1, sorted(set(found)))
 
 
-def test_messages_of_a_queue_are_acknowledged_when_the_next_batch_is_asked_for(
+def test_messages_of_a_queue_are_acknowledged_when_the_next_batch_is_planned(
     place: BrokerUnderTest, options: Callable[..., ReadOptions]
 ) -> None:
     place.declare("work")
@@ -155,7 +155,7 @@ def test_messages_of_a_queue_are_acknowledged_when_the_next_batch_is_asked_for(
 
 @pytest.mark.parametrize("prefetch", [20_000, 150])
 @pytest.mark.parametrize("cuts", [{1}, {2, 4}, {1, 2, 3}])
-def test_what_waited_is_read_to_its_end_though_connections_break(
+def test_all_ready_messages_are_read_although_connections_break(
     place: BrokerUnderTest, prefetch: int, cuts: set[int]
 ) -> None:
     place.declare("cut")
@@ -167,7 +167,7 @@ def test_what_waited_is_read_to_its_end_though_connections_break(
         wanted = read_options(options | {"queue": "cut", "mode": "classic", "prefetch": str(prefetch)})
         source = ClassicSource(wanted, detect_strategy(wanted, is_streaming=True), EVERYTHING)
         source.prepare_available_now()
-        # What comes from now on is for another run.
+        # Later messages belong to another run.
         place.publish("cut", numbered(1_000, 1_010))
         at, batch = source.initial_offset(), 0
         while (end := source.latest_offset(at, 200, None)) != at:
@@ -182,11 +182,11 @@ def test_what_waited_is_read_to_its_end_though_connections_break(
                 again += len(bodies)
         source.stop()
     assert set(numbered(0, 1_000)) - set(found) == set()
-    # A batch comes again for each cut, and the one before if its acknowledgement was under way.
+    # A batch is repeated for each cut, and the one before if its acknowledgement was in flight.
     assert 1_000 + again <= len(found) <= 1_010 + 2 * again
 
 
-def test_headers_come_back_with_their_types(
+def test_headers_are_read_with_their_types(
     place: BrokerUnderTest, options: Callable[..., ReadOptions]
 ) -> None:
     place.declare("typed")
@@ -210,7 +210,7 @@ def test_headers_come_back_with_their_types(
 
 
 @pytest.mark.parametrize("address", [("amq.direct", "nobody"), ("nothing", "x")])
-def test_a_message_that_is_not_taken_is_told(place: BrokerUnderTest, address: tuple[str, str]) -> None:
+def test_an_unroutable_message_is_reported(place: BrokerUnderTest, address: tuple[str, str]) -> None:
     with AmqpPublisher(place.broker) as publisher:
         size = publisher.frame_size_max
         encoder = PublishEncoder(channel=CHANNEL, frame_size_max=size, is_mandatory=True, is_persistent=True)
@@ -219,7 +219,7 @@ def test_a_message_that_is_not_taken_is_told(place: BrokerUnderTest, address: tu
             publisher.finish()
 
 
-def test_a_broker_that_is_gone_without_a_word_is_missed_within_a_minute(place: BrokerUnderTest) -> None:
+def test_a_silently_lost_broker_is_detected_within_a_minute(place: BrokerUnderTest) -> None:
     link = connect(place.broker)
     names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
     idle, interval, count = (link.socket.getsockopt(socket.IPPROTO_TCP, name) for name in names)
@@ -228,7 +228,7 @@ def test_a_broker_that_is_gone_without_a_word_is_missed_within_a_minute(place: B
     link.close()
 
 
-def test_it_is_found_out_what_a_queue_is(place: BrokerUnderTest) -> None:
+def test_the_type_of_a_queue_is_detected(place: BrokerUnderTest) -> None:
     place.declare("kind-stream", STREAM)
     place.declare("kind-classic")
     for queue, mode in (("kind-stream", "stream"), ("kind-classic", "classic")):
@@ -245,7 +245,7 @@ def test_it_is_found_out_what_a_queue_is(place: BrokerUnderTest) -> None:
         detect_strategy(taken, is_streaming=False)
 
 
-def test_a_broker_decides_by_what_it_gives(place: BrokerUnderTest) -> None:
+def test_the_available_transport_of_a_broker_is_detected(place: BrokerUnderTest) -> None:
     place.declare("auto-stream", STREAM)
     place.publish("auto-stream", numbered(0, 10))
     wanted = read_options(place.options | {"queue": "auto-stream"})

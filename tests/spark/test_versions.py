@@ -1,4 +1,4 @@
-"""What every version of Spark keeps, and what an older one refuses: with the reason, and nothing is taken."""
+"""Guarantees of every supported version of Spark, and features that an older one refuses with a reason."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ def numbered(start: int, end: int) -> list[bytes]:
 
 @contextmanager
 def refused(since: tuple[int, int], *told: str) -> Iterator[None]:
-    """What is within works since that version; before, it ends with one line that says all that is `told`."""
+    """The block succeeds since that version; before, it fails with one line that contains all of `told`."""
     if since <= VERSION:
         yield
         return
@@ -46,35 +46,35 @@ def refused(since: tuple[int, int], *told: str) -> Iterator[None]:
 
 
 def reading(spark: SparkSession, place: BrokerUnderTest, queue: str, **given: str) -> DataFrame:
-    """What a streaming query begins with."""
+    """A streaming read."""
     return spark.readStream.format("warren").options(**place.options).options(**given).load(queue)
 
 
 def run(query: StreamingQuery) -> list[int]:
-    """Wait for it; how many rows its batches had."""
+    """Wait for the query; returns the total number of rows of its batches."""
     assert query.awaitTermination(200)
     return [size for one in query.recentProgress if (size := one["numInputRows"])]
 
 
 def to_parquet(rows: DataFrame, folder: Path) -> list[int]:
-    """Write what is there now; how many rows the batches had."""
+    """Write the present messages; returns the number of rows of the batches."""
     writer = rows.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     return run(writer.trigger(availableNow=True).start(str(folder / "out")))
 
 
 def bodies(spark: SparkSession, folder: Path) -> list[int]:
-    """What was written."""
+    """The bodies that were written."""
     return sorted(int(row.body) for row in spark.read.parquet(str(folder / "out")).collect())
 
 
-def test_a_session_that_has_found_the_source_by_itself_may_be_told_of_it(spark: SparkSession) -> None:
+def test_registering_the_source_again_is_allowed(spark: SparkSession) -> None:
     for _ in range(2):
         register(spark)
         assert len(spark.read.format("warren").option("queue", "any").load().columns) == len(COLUMNS)
 
 
 @pytest.mark.parametrize("transport", ["arrow", "amqp"])
-def test_a_query_takes_a_stream_once_and_goes_on_where_it_was(
+def test_a_query_reads_a_stream_once_and_continues_where_it_was(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path, transport: str
 ) -> None:
     queue = f"versions-{transport}"
@@ -89,7 +89,7 @@ def test_a_query_takes_a_stream_once_and_goes_on_where_it_was(
 
 
 @pytest.mark.parametrize("transport", ["arrow", "amqp"])
-def test_a_stream_that_was_declared_again_ends_the_query_and_is_not_read_from_the_middle(
+def test_a_redeclared_stream_ends_the_query_instead_of_being_read_from_the_middle(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path, transport: str
 ) -> None:
     queue = f"versions-again-{transport}"
@@ -98,7 +98,7 @@ def test_a_stream_that_was_declared_again_ends_the_query_and_is_not_read_from_th
     rows = reading(spark, warren, queue, transport=transport)
     to_parquet(rows, tmp_path)
     warren.declare(queue, STREAM)
-    # Over AMQP it is seen while it is shorter.
+    # Over AMQP this is detected while the stream is shorter.
     warren.publish(queue, numbered(0, 150 if transport == "arrow" else 50))
     for _ in range(2):
         with pytest.raises(Exception, match="deleted and declared again"):
@@ -130,7 +130,7 @@ def test_a_query_publishes_each_row_with_its_properties(
     }
 
 
-def test_a_write_that_is_run_again_publishes_nothing_a_second_time(
+def test_a_repeated_write_publishes_nothing_a_second_time(
     spark: SparkSession, warren: BrokerUnderTest
 ) -> None:
     warren.declare("versions-once")
@@ -142,7 +142,7 @@ def test_a_write_that_is_run_again_publishes_nothing_a_second_time(
 
 
 @pytest.mark.parametrize("limit", [{"maxOffsetsPerTrigger": "40"}, {"maxBytesPerTrigger": "400"}])
-def test_batches_have_a_size_or_are_refused(
+def test_batches_have_the_requested_size_or_are_refused(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path, limit: dict[str, str]
 ) -> None:
     warren.declare("versions-sized", STREAM)
@@ -150,13 +150,13 @@ def test_batches_have_a_size_or_are_refused(
     with refused(BATCHES, NO_SIZE, *limit):
         sizes = to_parquet(reading(spark, warren, "versions-sized", **limit), tmp_path)
         assert sum(sizes) == 100
-        # By bytes, about: a message is more than its body.
+        # By bytes, approximately: a message is more than its body.
         assert max(sizes) <= 40
         assert len(sizes) >= 3
 
 
 @pytest.mark.parametrize("mode", ["lease", "classic"])
-def test_messages_are_taken_out_of_a_queue_once_or_not_at_all(
+def test_messages_of_a_queue_are_consumed_once_or_not_at_all(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path, mode: str
 ) -> None:
     warren.declare("versions-work")
@@ -170,7 +170,7 @@ def test_messages_are_taken_out_of_a_queue_once_or_not_at_all(
     assert waiting.count() == warren.count("versions-work")
 
 
-def test_filters_are_sent_or_refused(spark: SparkSession, warren: BrokerUnderTest) -> None:
+def test_filters_are_pushed_down_or_refused(spark: SparkSession, warren: BrokerUnderTest) -> None:
     warren.declare("versions-filtered", STREAM)
     warren.publish("versions-filtered", numbered(0, 100))
     reader = spark.read.format("warren").options(**warren.options, minPartitions="2")
@@ -188,7 +188,7 @@ def test_filters_are_sent_or_refused(spark: SparkSession, warren: BrokerUnderTes
     assert reader.option("pushdown", "false").load("versions-filtered").where("offset >= 90").count() == 10
 
 
-def test_what_is_wrong_with_a_schema_is_told_and_not_hidden_by_spark(
+def test_an_invalid_schema_is_reported_and_not_hidden_by_spark(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("versions-schema", STREAM)
@@ -198,7 +198,7 @@ def test_what_is_wrong_with_a_schema_is_told_and_not_hidden_by_spark(
     assert reason(raised.value) == "the column 'offset' has the type bigint, not string"
 
 
-def test_an_archive_of_a_queue_or_in_batches_of_a_size_is_refused_before_it_has_a_folder(
+def test_an_unsupported_archive_is_refused_before_its_folder_is_created(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("versions-kept")
@@ -217,7 +217,7 @@ def test_an_archive_of_a_queue_or_in_batches_of_a_size_is_refused_before_it_has_
     run(archive(spark, tmp_path / "versions-long", queue="versions-long", **place))
 
 
-def test_commands_say_in_one_line_what_a_version_cannot_do(
+def test_commands_report_in_one_line_what_a_version_cannot_do(
     spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path
 ) -> None:
     warren.declare("versions-json")

@@ -1,4 +1,6 @@
-"""What arrives when a query is killed between two commits: each row once, or twice where that is said."""
+"""What arrives when a query is killed between two commits: each row once, or twice where that is
+documented.
+"""
 
 import signal
 from collections import Counter
@@ -21,20 +23,21 @@ from tests.spark.killing import (
 
 from pyspark_warren.http import HttpApi, path
 
-# Up to five times Spark is started: seconds for each, and a minute and more beside other work.
+# Spark is started up to five times: seconds for each, and a minute and more on a busy machine.
 WINDOWS_S_MAX = 1_500
 BATCHES = 8
-# Of a batch in the middle of its commit: no whole number of the slices in which a broker publishes.
+# The size of a batch that is interrupted during its commit: not a multiple of the slices that a broker
+# publishes.
 PART = 300
 PATIENT = {"retries": "30"}
 # Where the driver is killed, and how many batches are committed then.
 DRIVER = {"staged:1": 1, "decided:2": 2, "committed:3": 4}
-# In the last run nobody ends the query.
+# In the last run the driver is not killed.
 OTHERS = {"staged:5": "worker", "staging:6": "broker", "staged:6": "executor"}
 
 
-class Full:
-    """The queue `out` takes so many messages, and makes a commit wait in the middle of a batch."""
+class LimitedQueue:
+    """Limits the queue `out`, so that a commit waits in the middle of a batch."""
 
     def __init__(self, place: BrokerUnderTest, batches: int) -> None:
         self._management = HttpApi(place.broker)
@@ -44,12 +47,12 @@ class Full:
         place.put(path("policies", "/", "full"), {"pattern": "^out$", "definition": limit})
 
     def wait(self) -> None:
-        """Return when a commit waits, and `out` has what it takes."""
+        """Return when a commit waits, and `out` is full."""
         wait_until(lambda: self._published() == [PART], f"{PART} rows of a batch are published")
         assert self._place.count("out") == self.rows
 
     def end(self) -> None:
-        """Let everything in."""
+        """Remove the limit."""
         self._management.delete(path("policies", "/", "full"), {})
 
     def _published(self) -> list[int]:
@@ -57,18 +60,18 @@ class Full:
 
 
 def declare(place: BrokerUnderTest) -> None:
-    """What goes to `sent` is in a queue and in a stream."""
+    """Declare a queue and a stream that both receive what is published to `sent`."""
     place.fan_out("sent", {"out": {}, "out-stream": STREAM})
 
 
 def arrived(place: BrokerUnderTest, queue: str) -> list[bytes]:
-    """The bodies that are there."""
+    """The bodies that arrived."""
     return [row["body"] for row in rows_of(place, queue)]
 
 
 def kill_in_a_commit(place: BrokerUnderTest, folder: Path, arguments: tuple[Any, ...], batch: int) -> int:
-    """Kill the broker when it has published a part of `batch`; with no other windows, the driver before."""
-    full, marks = Full(place, batch), folder / "marks"
+    """Kill the broker when it has published a part of `batch`; without other windows, the driver before."""
+    full, marks = LimitedQueue(place, batch), folder / "marks"
     with started("killed.py", folder, *arguments) as process:
         full.wait()
         if not arguments[-1]:
@@ -76,7 +79,7 @@ def kill_in_a_commit(place: BrokerUnderTest, folder: Path, arguments: tuple[Any,
         before = (marks / "broker").read_text()
         kill_broker(marks)
         wait_until(lambda: (marks / "broker").read_text() != before, "the broker is back")
-        # What is in the log is there again, and nothing comes of the batch but what is due.
+        # What is in the log is recovered, and of the batch only the remaining rows are published.
         full.wait()
         full.end()
         return process.wait(RUN_S_MAX)
@@ -90,7 +93,7 @@ def kill_in_a_commit(place: BrokerUnderTest, folder: Path, arguments: tuple[Any,
         pytest.param("leases", {"committed:3": 4}, id="leases"),
     ],
 )
-def test_each_row_is_published_once_whoever_is_killed_in_a_window(
+def test_each_row_is_published_once_whichever_process_is_killed_in_a_window(
     tmp_path: Path, source: str, windows: dict[str, int]
 ) -> None:
     marks, log = tmp_path / "marks", tmp_path / "query.log"
@@ -115,7 +118,7 @@ def test_each_row_is_published_once_whoever_is_killed_in_a_window(
             check(batches * BATCH_ROWS, window)
         if source == "stream":
             assert kill_in_a_commit(place, tmp_path, (*told, {}), 4) == -signal.SIGKILL
-            # It is decided: the broker needs nobody to publish the rest.
+            # It is decided: the broker publishes the rest by itself.
             wait_until(lambda: place.count("out") == 5 * BATCH_ROWS, "the rest of the batch is published")
             check(5 * BATCH_ROWS, "in a commit, without a driver")
         assert kill_in_a_commit(place, tmp_path, (*told, OTHERS), 7) == 0, log.read_text()
@@ -129,7 +132,7 @@ def test_each_row_is_published_once_whoever_is_killed_in_a_window(
 
 @pytest.mark.long
 @pytest.mark.timeout(WINDOWS_S_MAX)
-def test_over_plain_amqp_what_was_not_acknowledged_comes_again_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_over_plain_amqp_unacknowledged_messages_are_repeated_and_none_is_lost(tmp_path: Path) -> None:
     marks, log = tmp_path / "marks", tmp_path / "query.log"
     marks.mkdir()
     sent = [b"%d" % number for number in range(6 * BATCH_ROWS)]
@@ -147,13 +150,14 @@ def test_over_plain_amqp_what_was_not_acknowledged_comes_again_and_nothing_is_lo
             assert (marks / window).exists(), window
         found = rows_of(place, "out")
         assert place.count("events") == 0
-    # A task says of its rows what it has said before. What comes again from the queue is of another batch.
+    # A task sends its rows with equal identifiers again. Messages redelivered from the queue are in another
+    # batch.
     names = Counter(dict(row["headers"])["x-spark-txn"] for row in found)
     again = {name.rpartition(":")[0] for name, count in names.items() if count == 2}
     task = sum(names.values()) - len(names)
     assert [name.split(":")[1] for name in again] == ["1"], names
     assert 0 < task <= BATCH_ROWS
-    # Not acknowledged was one batch when the connection broke, and one when the driver was killed.
+    # One batch was unacknowledged when the connection broke, and one when the driver was killed.
     bodies = [row["body"] for row in found]
     expected = (len(sent) + task + 2 * BATCH_ROWS, len(sent))
     assert counted(bodies) == expected, "rows that were published, and those that differ"

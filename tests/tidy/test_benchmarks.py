@@ -1,4 +1,4 @@
-"""The measured tables of the README and the guide are those of the newest file of bench/history."""
+"""The measured tables of the README and the guide equal the newest file of bench/history."""
 
 import ast
 import json
@@ -25,7 +25,7 @@ def test_the_tables_are_those_of_the_newest_measurement() -> None:
     assert answer.returncode == 0, f"{answer.stdout}{answer.stderr}\npython bench/report.py writes them"
 
 
-def test_a_table_that_differs_from_its_measurement_is_found(tmp_path: Path) -> None:
+def test_a_table_that_differs_from_its_measurement_is_detected(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "bench", tmp_path / "bench", ignore=shutil.ignore_patterns("__pycache__"))
     for page in PAGES:
         (tmp_path / page).parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def test_a_table_that_differs_from_its_measurement_is_found(tmp_path: Path) -> N
     assert (answer.returncode, answer.stdout) == (1, f"out of date: {PAGES[1]}\n")
 
 
-def test_every_file_of_the_history_says_when_where_and_how_it_was_measured() -> None:
+def test_every_file_of_the_history_records_time_machine_and_command() -> None:
     found = sorted((ROOT / "bench" / "history").glob("*.json"))
     assert found
     for path in found:
@@ -50,8 +50,8 @@ def test_every_file_of_the_history_says_when_where_and_how_it_was_measured() -> 
         ].keys()
 
 
-def test_every_module_and_name_that_a_program_imports_from_another_is_there() -> None:
-    """Programs of bench and demo import each other by bare names, which no type checker looks at."""
+def test_every_name_that_a_program_imports_from_another_exists() -> None:
+    """Programs of bench and demo import each other by bare names, which no type checker examines."""
     found = []
     for folder in ("bench", "demo"):
         siblings = {path.stem: path for path in (ROOT / folder).glob("*.py")}

@@ -1,4 +1,4 @@
-"""Building says how far it is: a line for each module."""
+"""A build reports its progress: a line for each module."""
 
 import os
 import re
@@ -22,7 +22,7 @@ BUILD = "import sys; sys.path.insert(0, sys.argv[1]); import environment; exec(e
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
-def test_each_module_that_is_compiled_is_a_line_that_says_which_one_of_how_many(tmp_path: Path) -> None:
+def test_each_compiled_module_is_a_line_with_its_number(tmp_path: Path) -> None:
     shutil.copy(ROOT / "setup.py", tmp_path)
     (tmp_path / "pyproject.toml").write_text(PROJECT)
     package = tmp_path / "src" / "few"
@@ -39,5 +39,5 @@ def test_each_module_that_is_compiled_is_a_line_that_says_which_one_of_how_many(
     assert built.returncode == 0, built.stderr
     assert sorted(re.findall(r"\[(\d)/2\] Cythonizing", built.stdout)) == ["1", "2"]
     assert re.findall(r"\[(\d)/2\] Compiled few\.(?:one|two)", built.stdout) == ["1", "2"]
-    # And nothing of what setuptools copies where.
+    # The messages of setuptools about copied files are not printed.
     assert len(built.stdout.splitlines()) <= 8

@@ -1,4 +1,4 @@
-"""The import contracts hold, and they bite: an import upwards, or of the world, breaks them."""
+"""The import contracts hold, and they detect an upward import and an import of I/O below the waterline."""
 
 import re
 import shutil

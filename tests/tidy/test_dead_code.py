@@ -1,4 +1,4 @@
-"""What only tests use, or nobody, is not kept."""
+"""No code is kept that only tests use, or that is not used at all."""
 
 import ast
 import asyncio
@@ -15,7 +15,7 @@ CALLED_BY_ASYNCIO = {*dir(asyncio.Protocol), *dir(asyncio.BufferedProtocol)}
 CALLED_BY_AIOHTTP = {
     "_match", "add_prefix", "canonical", "get_info", "handle_error", "raw_match", "url_for",
 }  # fmt: skip
-# Methods that Spark looks for on a source and on its reader.
+# Methods that Spark looks up on a source and on its reader.
 CALLED_BY_SPARK = {
     "getDefaultReadLimit", "initialOffset", "prepareForTriggerAvailableNow", "pushFilters",
     "reportLatestOffset", "streamReader", "streamWriter",
@@ -23,17 +23,17 @@ CALLED_BY_SPARK = {
 # A method that click calls on a group of commands.
 CALLED_BY_CLICK = {"format_commands"}
 CALLED_BY_OTHERS = CALLED_BY_ASYNCIO | CALLED_BY_AIOHTTP | CALLED_BY_SPARK | CALLED_BY_CLICK
-# Tables that are kept whole: the reply codes of the specification, and the settings, which are collected by
-# their type. Constants of one statement (`HEADER, ANNOTATIONS, BODY = range(3)`) are a table, too.
+# Tables that are kept complete: the reply codes of the specification, and the settings, which are collected
+# by their type. Constants of one statement (`HEADER, ANNOTATIONS, BODY = range(3)`) are a table, too.
 WHOLE = {SOURCE / "warren" / "errors.py", SOURCE / "warren" / "node" / "settings.py"}
-# Who uses what is in src/: what is shipped, measured, shown or generated, and what tells a build what to do.
+# Users of code in src/: what is shipped, measured, shown or generated, and the files that control a build.
 USERS = tuple(ROOT / folder for folder in ("src", "tools", "bench", "demo", "deploy"))
 WORD = re.compile(r"\w+")
 PRIVATE = re.compile(r"^ *(?:async def|def|class) (_[a-zA-Z]\w*)", re.MULTILINE)
 CONSTANT = re.compile(r"_*[A-Z][A-Z0-9_]*")
 
 
-def test_every_private_name_is_used_where_it_stands() -> None:
+def test_every_private_name_is_used_in_its_module() -> None:
     found = [
         f"{place(path, line)}: {name}"
         for path in modules("src")
@@ -44,8 +44,8 @@ def test_every_private_name_is_used_where_it_stands() -> None:
     assert not found, report(found)
 
 
-def test_every_private_name_of_a_test_is_used_where_it_stands() -> None:
-    # Most names stand in many places, which is seen without a syntax tree.
+def test_every_private_name_of_a_test_is_used_in_its_module() -> None:
+    # Most names occur in many places, which is found without a syntax tree.
     found = [
         f"{place(path)}: {name}"
         for path in modules("tests", "tools", "bench", "demo")
@@ -67,7 +67,7 @@ def test_every_public_name_of_the_broker_is_used_by_more_than_tests() -> None:
 
 
 def _defined(module: ast.Module) -> Iterator[tuple[str, int]]:
-    """Functions, classes, methods and constants, but for what a decorator may call."""
+    """Functions, classes, methods and constants, except those that a decorator may call."""
     for node in module.body:
         match node:
             case ast.ClassDef():
@@ -91,10 +91,10 @@ def _used_inside(path: Path) -> Counter[str]:
             case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
                 found[name] += 1
             case ast.Constant(value=str() as value):
-                # A type that is not there yet, or what getattr is given.
+                # A forward reference to a type, or an argument of getattr.
                 found.update(WORD.findall(value) if len(value) < 200 else ())
             case ast.ImportFrom(names=names):
-                # Nobody has used it yet who has only imported it, unless to hand it on.
+                # An import alone is not a use, unless it re-exports the name.
                 if path.name == "__init__.py":
                     found.update(alias.name for alias in names)
     return found
@@ -102,7 +102,7 @@ def _used_inside(path: Path) -> Counter[str]:
 
 @cache
 def _used() -> Counter[str]:
-    """How often each name is used by anybody but tests."""
+    """How often each name is used outside tests."""
     found: Counter[str] = Counter()
     for path in files():
         if not any(path.is_relative_to(user) for user in USERS) and path.parent != ROOT:

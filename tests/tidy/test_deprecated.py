@@ -1,4 +1,4 @@
-"""Every deprecated name stands in the guide, with what to use in its place."""
+"""Every deprecated name is listed in the guide with its replacement."""
 
 from tests.tidy.sources import ROOT, report, text
 
@@ -25,14 +25,14 @@ def missing(pairs: set[tuple[str, str]]) -> list[str]:
     return [f"{old}: {new}" for old, new in sorted(pairs - rows())]
 
 
-def test_deprecated_settings_and_metrics_stand_in_the_guide() -> None:
+def test_deprecated_settings_and_metrics_are_listed_in_the_guide() -> None:
     families = [family for source in UNPREFIXED for family in source.families if family.deprecated_name]
     found = missing({*DEPRECATED_KEYS.items(), *((one.deprecated_name, one.name) for one in families)})
     assert families
     assert not found, report(found)
 
 
-def test_deprecated_commands_and_options_stand_in_the_guide() -> None:
+def test_deprecated_commands_and_options_are_listed_in_the_guide() -> None:
     pairs = {(f"warren {group} {old}", f"warren {group} {new}") for (group, old), new in COMMANDS.items()}
     pairs |= {
         (f"warren {group} {command} {old}", new)
@@ -42,7 +42,7 @@ def test_deprecated_commands_and_options_stand_in_the_guide() -> None:
     assert not missing(pairs), report(missing(pairs))
 
 
-def test_deprecated_fields_and_paths_stand_in_the_guide() -> None:
+def test_deprecated_fields_and_paths_are_listed_in_the_guide() -> None:
     # Handlers declare them, and routes name the handlers.
     assert any(route.is_deprecated for route in ROUTES)
     pairs = {pair for renamed in DEPRECATED_FIELDS.values() for pair in renamed.items()}

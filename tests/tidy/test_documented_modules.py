@@ -1,4 +1,4 @@
-"""The modules, classes and bounds that documents and docstrings name are there."""
+"""Modules, classes and bounds that documents and docstrings name exist."""
 
 import re
 
@@ -19,7 +19,7 @@ BOUND = re.compile(r"`([A-Z]+(?:_[A-Z]+)*_(?:MAX|MIN|MS|S|SIZE))`")
 CLASS = re.compile(r"`([A-Z][a-z]+(?:[A-Z][a-z]+)+)`")
 IDENTIFIER = re.compile(r"\b[A-Z]\w+\b")
 QUOTED = re.compile(r"`[^`\n]*`")
-# Paths in a data directory, whose first part is called like a package.
+# Paths in a data directory whose first part has the name of a package.
 DATA = {"metadata/metadata", "metadata/high", "metadata/stores"}
 
 

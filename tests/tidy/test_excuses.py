@@ -1,4 +1,4 @@
-"""No test of a foreign client is passed over without a reason, and each reason stands in one file."""
+"""No test of a third-party client is skipped without a reason, and all reasons are in one file."""
 
 import re
 import tomllib
@@ -10,16 +10,16 @@ from tests.clients.harness.running import without_left_out
 from tests.tidy.sources import ROOT, report
 
 SUITES = {suite.name: suite for suite in catalogue.suites()}
-# Options by which pytest, node and mocha pass over tests.
+# Options with which pytest, node and mocha skip tests.
 PASSES_OVER = re.compile(
     r"--(deselect|ignore|ignore-glob|grep|fgrep|invert|forbid-only|test-name-pattern|test-skip-pattern|markexpr)\b"
     r"|-[kmgfi]$"
 )
-# What an excuse may need; others are never void.
+# What an excuse may need; others always apply.
 NEEDS = {"", "management", "tls", "host_name"}
 
 
-def test_no_suite_passes_over_tests_by_an_option() -> None:
+def test_no_suite_skips_tests_by_an_option() -> None:
     found = [
         f"{suite.name}: {argument}"
         for suite in SUITES.values()
@@ -30,11 +30,11 @@ def test_no_suite_passes_over_tests_by_an_option() -> None:
 
 
 @pytest.mark.parametrize("option", ["--deselect=a", "--ignore=b", "-k", "--grep=x", "--invert", "-g", "-m"])
-def test_options_that_pass_over_tests_are_known(option: str) -> None:
+def test_options_that_skip_tests_are_known(option: str) -> None:
     assert PASSES_OVER.match(option)
 
 
-def test_plugins_pass_over_tests_for_what_the_broker_lacks_alone() -> None:
+def test_plugins_skip_tests_only_for_features_that_the_broker_lacks() -> None:
     found = [
         f"{path.name}: {line.strip()}"
         for path in sorted((ROOT / "tests" / "clients" / "plugins").iterdir())
@@ -59,7 +59,7 @@ def test_every_excuse_is_for_a_suite_and_has_a_reason() -> None:
         assert bool(row.test) != bool(row.words), row
 
 
-def test_what_another_suite_is_said_to_run_is_run_there() -> None:
+def test_tests_said_to_run_in_another_suite_run_there() -> None:
     for row in catalogue.left_out():
         said = re.search(r"; (\S+) runs (it|them)$", row.reason)
         if said is not None:
@@ -68,13 +68,13 @@ def test_what_another_suite_is_said_to_run_is_run_there() -> None:
             assert not row.test or any(row.test.startswith(argument) for argument in other.arguments), row
 
 
-def test_a_difference_stands_in_the_guide() -> None:
+def test_a_difference_is_described_in_the_guide() -> None:
     guide = (ROOT / "docs" / "guide" / "differences.md").read_text()
     for one in catalogue.excuses():
         assert one.difference in guide, one
 
 
-def test_what_is_left_out_becomes_options_of_the_runner() -> None:
+def test_left_out_tests_become_options_of_the_runner() -> None:
     def options(name: str) -> list[str]:
         return without_left_out(SUITES[name])
 

@@ -1,4 +1,4 @@
-"""What a tool of ours writes is checked in, and is what the tool would write now."""
+"""Generated files are checked in and current."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A `.pxd` and the `.py` beside it say the same: a module is compiled if, and only if, it has a header."""
+"""A `.pxd` and the `.py` beside it agree: a module is compiled if, and only if, it has a header."""
 
 import ast
 import re
@@ -44,7 +44,7 @@ class Header:
         (self.attributes[owner] if owner else self.names).update(names)
 
     def known_attributes(self, owner: str) -> set[str] | None:
-        """Those of the class and its bases; None if a base is not ours to read."""
+        """Attributes of the class and its bases; None if a base is not in this project."""
         base = self.bases[owner]
         if base is None:
             return self.attributes[owner]

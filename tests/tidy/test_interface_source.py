@@ -1,4 +1,4 @@
-"""The source of the web interface: its types, its linter, its unit tests, and what it must not do."""
+"""The source of the web interface: its types, its linter, its unit tests, and forbidden patterns."""
 
 import json
 import os
@@ -11,36 +11,36 @@ import pytest
 
 INTERFACE = Path(__file__).parents[2] / "ui"
 SOURCES = sorted((INTERFACE / "src").rglob("*.ts*"))
-# A list that is not there yet has no entries, and is not empty: `LiveTable` tells them apart.
+# A list that is not loaded has no entries, and is not empty: `LiveTable` distinguishes the two.
 EMPTY_INSTEAD = re.compile(r"items=\{[^}]*\?\?\s*\[\]")
-# Who asks in a component by hand shows the answer that comes last, and not that to the last question.
+# A component that makes a request itself shows the answer that arrives last, not that to the last request.
 ASKED_BY_HAND = re.compile(r"useEffect\(\(\) => void [^;]*\.then\(set|set[A-Z]\w*\(\s*await get")
 
 
-def test_no_list_is_called_empty_before_it_is_there() -> None:
+def test_no_list_is_called_empty_before_it_is_loaded() -> None:
     assert [path.name for path in SOURCES if EMPTY_INSTEAD.search(path.read_text())] == []
 
 
-def test_no_answer_is_shown_without_a_look_at_whether_its_question_is_still_asked() -> None:
+def test_no_answer_is_shown_without_a_check_that_its_request_is_current() -> None:
     assert SOURCES
     assert [path.name for path in SOURCES if ASKED_BY_HAND.search(path.read_text())] == []
 
 
 def test_the_lock_file_names_the_packages_of_every_platform() -> None:
-    """`npm ci` refuses it otherwise, and then a fresh clone has no web interface."""
+    """Otherwise `npm ci` refuses it, and a fresh clone has no web interface."""
     packages = json.loads((INTERFACE / "package-lock.json").read_text())["packages"]
     wanted = {name for package in packages.values() for name in package.get("optionalDependencies", {})}
     assert [name for name in sorted(wanted) if f"node_modules/{name}" not in packages] == []
 
 
 def is_installed() -> bool:
-    """Whether npm has installed what the lock file names, as `make ui` has it do."""
+    """Whether npm has installed the packages of the lock file, as `make ui` requests."""
     lock = INTERFACE / "package-lock.json"
     done = INTERFACE / "node_modules" / ".package-lock.json"
     return done.exists() and done.stat().st_mtime >= lock.stat().st_mtime
 
 
-# `check` is the compiler and the linter, which refuses circles among imports; `test` is the unit tests.
+# `check` is the compiler and the linter, which refuses import cycles; `test` is the unit tests.
 @pytest.mark.parametrize("script", ["check", "test"])
 def test_the_scripts_of_the_interface_pass(script: str) -> None:
     if shutil.which("npm") is None or not is_installed():

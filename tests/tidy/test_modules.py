@@ -1,4 +1,4 @@
-"""One noun, one module: names, docstrings, imports, and where unit tests stand."""
+"""Modules: names, docstrings, imports, and the place of unit tests."""
 
 import ast
 import os
@@ -7,35 +7,35 @@ from pathlib import Path
 
 from tests.tidy.sources import ROOT, SOURCE, files, modules, place, report, text, tree
 
-# Names that say nothing: whatever stands in such a module has a better home.
+# Names without meaning: the contents of such a module belong elsewhere.
 EMPTY_NAMES = {"base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
-# Built for this interpreter or by it: belongs into build/ and the environments only.
+# Built for or by this interpreter: belongs only into build/ and the environments.
 BUILT = {".so", ".c", ".pyd", ".pyx", ".html"}
 # The modules in C, written by hand.
 IN_C = {
     SOURCE / "warren" / "runtime" / "write_thread.c",
     SOURCE / "warren" / "arrow" / "shape_columns.c",
 }
-# The version stands in the one, and Spark looks for its source in the other.
+# The first contains the version, and Spark looks up its source in the second.
 EXPORTING = {SOURCE / "warren", SOURCE / "pyspark_warren"}
-# Where unit tests are, and what they mirror: what needs Spark is tested in an environment of its own.
+# The folders of unit tests, and what they mirror: tests that need Spark run in another environment.
 MIRRORS = {
     ROOT / "tests" / "unit": SOURCE / "warren",
     ROOT / "tests" / "spark" / "unit": SOURCE / "pyspark_warren",
 }
 
 
-def test_no_module_has_a_name_that_says_nothing() -> None:
+def test_no_module_has_a_meaningless_name() -> None:
     found = [place(path) for path in modules() if path.stem in EMPTY_NAMES or path.parent.name in EMPTY_NAMES]
     assert not found, report(found)
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_has_a_docstring() -> None:
     found = [place(path) for path in modules() if text(path) and not ast.get_docstring(tree(path))]
     assert not found, report(found)
 
 
-def test_every_public_class_and_function_of_the_broker_says_what_it_is_for() -> None:
+def test_every_public_class_and_function_of_the_broker_has_a_docstring() -> None:
     found = [
         f"{place(path, node.lineno)}: {node.name}"
         for path in modules("src")
@@ -47,7 +47,7 @@ def test_every_public_class_and_function_of_the_broker_says_what_it_is_for() -> 
     assert not found, report(found)
 
 
-def test_a_package_holds_its_docstring_and_nothing_else() -> None:
+def test_a_package_contains_its_docstring_and_nothing_else() -> None:
     found = [
         place(path)
         for path in modules("src")
@@ -76,14 +76,14 @@ def test_no_module_imports_cython() -> None:
     assert not found, report(found)
 
 
-def test_what_is_written_in_c_is_there_for_everybody() -> None:
+def test_c_sources_are_in_the_repository() -> None:
     assert {path.with_suffix(".c") for path in SOURCE.rglob("*.pyi")} == IN_C
-    # What is not in the repository is in no other's copy of it.
+    # A file that is not in the repository is missing in every clone.
     tracked = files()
     assert not [place(path) for path in IN_C if path not in tracked]
 
 
-def test_nothing_compiled_lies_among_the_sources() -> None:
+def test_no_compiled_file_is_among_the_sources() -> None:
     found = [
         place(Path(folder) / name)
         for folder, _, names in os.walk(SOURCE)

@@ -1,4 +1,4 @@
-"""The mistakes that are planted in the source can be planted: a change of a name must not lose one."""
+"""Every planned mutation can be applied: a renaming in the source must not disable one."""
 
 import tomllib
 
@@ -7,7 +7,7 @@ from tests.tidy.sources import ROOT, report, text
 MUTATIONS = ROOT / "tests" / "mutation" / "mutations.toml"
 
 
-def test_the_text_that_a_mutation_replaces_stands_once_and_its_tests_exist() -> None:
+def test_the_text_that_a_mutation_replaces_occurs_once_and_its_tests_exist() -> None:
     found = []
     for mutation in tomllib.loads(text(MUTATIONS))["mutation"]:
         path = ROOT / "src" / "warren" / mutation["file"]

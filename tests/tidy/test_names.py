@@ -1,4 +1,4 @@
-"""The words of the project: no names of the old vocabulary, one class for each name, and a true glossary."""
+"""The vocabulary of the project: no forbidden names, one class for each name, and a correct glossary."""
 
 import ast
 import re
@@ -10,14 +10,14 @@ from tests.tidy.sources import ROOT, SOURCE, modules, place, report, text, tree
 
 GLOSSARY = ROOT / "docs" / "glossary.md"
 LINK = "glossary.md"
-# Metaphors and riddles that the code was once written in: no part of any name may be one of them.
+# Metaphors that the code once used: no part of any name may be one of them.
 FORBIDDEN = frozenset((
     "bury", "buried", "doorman", "errand", "grave", "guest", "hall", "heed", "labour", "lane", "lighten",
     "looking", "manner", "shelf", "shelves", "sieve", "telling", "tending", "world",
 ))  # fmt: skip
 # RabbitMQ's default user.
 FORBIDDEN_BUT = frozenset(("is_guest",))
-# `has_room` and `make_room` are English; a class or a module called so is a metaphor.
+# `has_room` and `make_room` are English; as the name of a class or a module the word is a metaphor.
 FORBIDDEN_AS_NOUNS = frozenset(("entrance", "gate", "keeping", "people", "room"))
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 # Commands of the stream protocol have the names that RabbitMQ gives them.
@@ -82,7 +82,7 @@ def words(name: str) -> set[str]:
     return {word.lower() for word in WORD.findall(name)}
 
 
-def test_no_name_is_of_the_old_vocabulary() -> None:
+def test_no_name_is_of_the_forbidden_vocabulary() -> None:
     found = {
         f"{place(path, line)}: {name}"
         for path in modules("src")
@@ -104,7 +104,7 @@ def test_no_class_and_no_module_is_a_metaphor() -> None:
     assert not found, report(found)
 
 
-def test_a_public_class_has_a_name_of_its_own() -> None:
+def test_a_public_class_has_a_unique_name() -> None:
     by_name: dict[str, list[str]] = defaultdict(list)
     for path in modules("src"):
         for node in tree(path).body:
@@ -137,7 +137,7 @@ def nouns() -> list[tuple[str, str]]:
     return [(row[1].strip(), row[3].strip(" `")) for row in rows if row[1].strip() != "noun"]
 
 
-def test_what_the_glossary_explains_exists() -> None:
+def test_classes_and_modules_in_the_glossary_exist() -> None:
     classes = {
         node.name
         for path in modules("src")
@@ -150,13 +150,13 @@ def test_what_the_glossary_explains_exists() -> None:
     assert not found, report(found)
 
 
-def test_the_glossary_is_in_alphabetical_order_and_says_each_noun_once() -> None:
+def test_the_glossary_is_in_alphabetical_order_and_lists_each_noun_once() -> None:
     sections = text(GLOSSARY).split("\n## ")[1:]
     for section in sections:
         listed = [noun for noun, _ in nouns() if f"\n| {noun} |" in section]
         assert listed == sorted(set(listed)), report(listed)
 
 
-def test_the_glossary_can_be_found() -> None:
+def test_the_glossary_is_linked_from_other_documents() -> None:
     for page in (ROOT / "ARCHITECTURE.md", ROOT / "docs" / "guide" / "README.md", ROOT / "docs" / "style.md"):
         assert LINK in text(page), place(page)

@@ -1,4 +1,4 @@
-"""Ports of tests: suites that run side by side start brokers, and none finds its port taken."""
+"""Ports for tests: suites that run side by side start brokers without port conflicts."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.warren_process import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
-# Of 12,000: by chance alone, more than a hundred would be given twice.
+# Of 12,000 random ports, more than a hundred would be equal.
 COUNT = 1_000
 PROGRAM = f"from tests.warren_process import free_port; print(*[free_port() for _ in range({COUNT})])"
 

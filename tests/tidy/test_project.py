@@ -1,4 +1,4 @@
-"""The files around the broker agree: commands, pinned packages, fragments of news, links."""
+"""The files around the broker agree: commands, pinned packages, news fragments, links."""
 
 import re
 import subprocess
@@ -33,7 +33,7 @@ def test_every_package_is_pinned_once() -> None:
     assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
 
 
-def test_a_list_of_an_older_spark_pins_a_release_of_it_and_nothing_else() -> None:
+def test_the_list_of_an_older_spark_pins_a_release_of_it_and_nothing_else() -> None:
     lists = sorted((ROOT / "requirements").glob("spark-*.txt"))
     assert lists
     for path in lists:
@@ -71,7 +71,7 @@ def test_no_list_of_packages_names_a_host() -> None:
     assert not found, report(found)
 
 
-def test_every_fragment_of_news_is_one_paragraph_of_whole_sentences() -> None:
+def test_every_news_fragment_is_one_paragraph_of_whole_sentences() -> None:
     found = []
     for path in sorted((ROOT / "changes").glob("*")):
         if path.name == "README.md":
@@ -88,7 +88,7 @@ def test_every_file_that_a_command_names_exists() -> None:
     assert not found, report(found)
 
 
-def test_every_page_of_the_guide_is_reached_from_the_readme() -> None:
+def test_every_page_of_the_guide_is_linked_from_the_readme() -> None:
     folder = ROOT / "docs" / "guide"
     reached, waiting = set(), [ROOT / "README.md"]
     while waiting:
@@ -101,7 +101,7 @@ def test_every_page_of_the_guide_is_reached_from_the_readme() -> None:
     assert reached == set(folder.glob("*.md"))
 
 
-def test_every_picture_of_the_documents_is_there_and_small_and_none_is_left_over() -> None:
+def test_every_picture_of_the_documents_exists_is_small_and_is_used() -> None:
     found, shown = [], set()
     for path in files():
         if path.suffix == ".md":
@@ -115,7 +115,7 @@ def test_every_picture_of_the_documents_is_there_and_small_and_none_is_left_over
     assert shown == set((ROOT / "docs" / "images").iterdir())
 
 
-def test_every_link_of_the_documents_leads_somewhere() -> None:
+def test_every_link_of_the_documents_has_a_target() -> None:
     found = []
     for path in files():
         if path.suffix == ".md":

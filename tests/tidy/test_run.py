@@ -1,4 +1,4 @@
-"""The runner of all tests counts right: what crashes, hangs or says nothing is never green."""
+"""The test runner counts correctly: a suite that crashes, hangs or prints nothing is never green."""
 
 import os
 import re
@@ -40,27 +40,27 @@ def test_the_last_line_counts_everything(capsys: pytest.CaptureFixture[str]) -> 
     assert "skipped 3: no node" in printed
 
 
-def test_the_line_of_counts_stands_alone_only_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_line_of_counts_is_the_last_line(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = run.run_program("program", "interpreted", ["-c", "print('4 passed, 0 failed, 1 skipped')"])
     assert run.summarise([outcome]) == 0
     alone = [line for line in capsys.readouterr().out.splitlines() if re.match(r"\d+ passed", line)]
     assert alone == ["4 passed, 0 failed, 1 skipped"]
 
 
-def test_a_program_that_counts_is_believed() -> None:
+def test_the_count_of_a_program_is_accepted() -> None:
     assert counts("print('4 passed, 1 failed, 2 skipped'); raise SystemExit(1)") == (4, 1, 2)
 
 
-def test_a_program_that_counts_nothing_counts_as_one() -> None:
+def test_a_program_without_a_count_counts_as_one_test() -> None:
     assert counts("print('done')") == (1, 0, 0)
     assert counts("raise SystemExit(3)") == (0, 1, 0)
 
 
-def test_a_program_that_counts_well_and_crashes_has_failed() -> None:
+def test_a_program_that_counts_and_then_crashes_has_failed() -> None:
     assert counts("print('4 passed, 0 failed, 0 skipped', flush=True); import os; os.abort()") == (4, 1, 0)
 
 
-def test_what_a_program_says_that_failed_is_named_again_at_the_end(
+def test_failures_named_by_a_program_are_repeated_at_the_end(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     program = "print('FAILED this: not that'); print('0 passed, 1 failed, 0 skipped'); raise SystemExit(1)"
@@ -73,7 +73,7 @@ def test_a_suite_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     assert counts("import time; time.sleep(60)") == (0, 1, 0)
 
 
-def test_tests_are_counted_one_by_one(tmp_path: Path) -> None:
+def test_tests_are_counted_individually(tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     report.write_text(
         "<testsuites><testsuite><testcase classname='c' name='a'/>"
@@ -88,7 +88,7 @@ def test_tests_are_counted_one_by_one(tmp_path: Path) -> None:
     assert outcome.failures[0] == "c.b (some): 1 is not 2 at all"
 
 
-def test_a_build_that_was_not_made_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_a_missing_build_is_reported(tmp_path: Path) -> None:
     assert "make setup" in run.why_missing("compiled")
     (tmp_path / "warren-build").write_text("interpreted: there is no C compiler\n")
     assert "there is no C compiler" in run.why_missing("compiled")
@@ -114,7 +114,7 @@ def test_every_suite_runs_on_both_builds_apart_from_those_that_run_once(tmp_path
     assert run.is_due("fuzz", "compiled")
 
 
-def test_without_the_compiled_build_what_runs_once_runs_interpreted(tmp_path: Path) -> None:
+def test_without_the_compiled_build_suites_that_run_once_run_interpreted(tmp_path: Path) -> None:
     (tmp_path / "warren-build").write_text("interpreted: there is no C compiler\n")
     assert run.is_due("fuzz", "interpreted")
     assert run.is_due("unit", "compiled")
@@ -186,7 +186,7 @@ def test_a_suite_that_cannot_be_run_ends_the_others(monkeypatch: pytest.MonkeyPa
     assert not run.running
 
 
-def test_what_takes_long_is_left_out_by_name_and_number_and_all_parts_together_are_everything(
+def test_long_tests_are_left_out_by_name_and_number_and_all_parts_are_complete(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     long = list(run.LONG_SUITES)
@@ -205,12 +205,12 @@ def test_what_takes_long_is_left_out_by_name_and_number_and_all_parts_together_a
 
 
 @pytest.mark.parametrize("which", ["some", "0/4", "5/4", "1/", "/2", "-1/2", ""])
-def test_a_part_that_there_is_not_is_refused(which: str) -> None:
+def test_a_part_out_of_range_is_refused(which: str) -> None:
     with pytest.raises(ValueError, match="neither none nor all nor a part"):
         checked(which)
 
 
-def test_a_test_that_takes_long_runs_in_one_part_and_one_with_seeds_counts_as_one(tmp_path: Path) -> None:
+def test_a_long_test_runs_in_one_part_and_one_with_seeds_counts_as_one(tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(
         "import pytest\n"
         "@pytest.mark.seeds(30)\n"

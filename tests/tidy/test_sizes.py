@@ -52,7 +52,9 @@ def _with_owner(module: ast.Module) -> list[tuple[Function, bool]]:
 
 
 def _positional(node: Function, *, is_method: bool) -> int:
-    """How many; `self` is not counted, nor what pytest and hypothesis hand to a test by name."""
+    """The number of positional parameters, without `self` and those that pytest and hypothesis pass
+    by name.
+    """
     if node.name.startswith("test_") or any(_is_fixture(decorator) for decorator in node.decorator_list):
         return 0
     is_static = any(isinstance(one, ast.Name) and one.id == "staticmethod" for one in node.decorator_list)
@@ -61,5 +63,5 @@ def _positional(node: Function, *, is_method: bool) -> int:
 
 
 def _is_fixture(decorator: ast.expr) -> bool:
-    """A fixture's parameters and a command's options come by name, too."""
+    """Parameters of fixtures and of commands are passed by name as well."""
     return any(word in ast.unparse(decorator) for word in ("fixture", "given", "click.", "rule("))

@@ -1,4 +1,4 @@
-"""What must not stand in any file: unfinished marks, the paths of one machine, bounds without a reason."""
+"""Text that no file may contain: unfinished marks, paths of one machine, bounds without a reason."""
 
 import re
 from pathlib import Path
@@ -56,7 +56,7 @@ def test_every_bound_has_a_comment_with_its_reason() -> None:
     assert not found, report(found)
 
 
-def test_every_bound_is_obeyed_somewhere() -> None:
+def test_every_bound_is_used() -> None:
     used = {word for path in modules("src") if path not in LIMITS for word in re.findall(r"\w+", text(path))}
     found = [bound for bound in bounds() if bound not in used]
     assert not found, report(found)

@@ -1,4 +1,4 @@
-"""A broker's HTTP that says what a test tells it to, and remembers what it was asked."""
+"""An HTTP server in place of a broker that gives prepared answers and records requests."""
 
 import json
 import threading
@@ -15,7 +15,7 @@ from pyspark_warren.options import ReadOptions, read_options
 
 
 @dataclass
-class Asked:
+class RecordedRequest:
     """One request."""
 
     method: str
@@ -25,7 +25,7 @@ class Asked:
 
     @property
     def json(self) -> Any:
-        """What it says."""
+        """The parsed JSON body."""
         return json.loads(self.body)
 
 
@@ -34,22 +34,22 @@ Answer = tuple[int, Any]
 
 @dataclass
 class Double:
-    """Answers by a function of the request: a status, and bytes or what becomes JSON."""
+    """Answers with a function of the request: a status, and bytes or a value that becomes JSON."""
 
-    answer: Callable[[Asked], Answer]
+    answer: Callable[[RecordedRequest], Answer]
     port: int = 0
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[RecordedRequest] = field(default_factory=list)
     connections: int = 0
 
     def options(self, **given: str) -> ReadOptions:
-        """Options of a reader that asks here."""
+        """Options of a reader for this server."""
         place = {"managementUri": f"http://127.0.0.1:{self.port}", "retries": "2", "queue": "q"}
         return read_options(place | given)
 
 
 @contextmanager
-def answering(answer: Callable[[Asked], Answer]) -> Iterator[Double]:
-    """The double, on a port of its own."""
+def answering(answer: Callable[[RecordedRequest], Answer]) -> Iterator[Double]:
+    """A double on a free port."""
     double = Double(answer)
 
     class Handler(BaseHTTPRequestHandler):
@@ -61,7 +61,9 @@ def answering(answer: Callable[[Asked], Answer]) -> Iterator[Double]:
 
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
-            asked = Asked(self.command, unquote(parts.path), dict(parse_qsl(parts.query)), self._body())
+            asked = RecordedRequest(
+                self.command, unquote(parts.path), dict(parse_qsl(parts.query)), self._body()
+            )
             double.asked.append(asked)
             status, told = double.answer(asked)
             data = told if isinstance(told, bytes) else json.dumps(told).encode()
@@ -99,7 +101,7 @@ def answering(answer: Callable[[Asked], Answer]) -> Iterator[Double]:
 
 
 def stream_of(*batches: pa.RecordBatch) -> bytes:
-    """Batches as they travel."""
+    """Batches as an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batches[0].schema) as stream:
         for batch in batches:
@@ -109,7 +111,7 @@ def stream_of(*batches: pa.RecordBatch) -> bytes:
 
 
 def offsets(start: int, end: int) -> pa.RecordBatch:
-    """Rows with nothing but their offsets and a body."""
+    """Rows with only offsets and a body."""
     return pa.record_batch(
         {
             "offset": pa.array(range(start, end), pa.int64()),

@@ -1,10 +1,10 @@
-"""Rows over HTTP: whatever breaks on the way, each is read once."""
+"""Rows over HTTP are read once each, whatever breaks in between."""
 
 import struct
 
 import pyarrow as pa
 import pytest
-from tests.spark.unit.doubles import Answer, Asked, answering, offsets, stream_of
+from tests.spark.unit.doubles import Answer, RecordedRequest, answering, offsets, stream_of
 
 from pyspark_warren.arrow import ArrowStreams
 from pyspark_warren.http import HttpApiError
@@ -34,8 +34,8 @@ def test_bounds_are_those_of_the_stream() -> None:
         assert double.asked[1].query == {"timestamp": "1000"}
 
 
-def test_an_answer_that_ends_early_is_gone_on_with() -> None:
-    def answer(asked: Asked) -> Answer:
+def test_an_answer_that_ends_early_is_continued() -> None:
+    def answer(asked: RecordedRequest) -> Answer:
         start = int(asked.query["start"])
         return 200, stream_of(offsets(start, min(start + 4, 10)))
 
@@ -47,20 +47,20 @@ def test_an_answer_that_ends_early_is_gone_on_with() -> None:
     }
 
 
-def test_an_answer_that_breaks_off_is_gone_on_with() -> None:
+def test_an_answer_that_breaks_off_is_continued() -> None:
     answers = iter([(299, stream_of(offsets(0, 5), offsets(5, 10))), (200, stream_of(offsets(5, 10)))])
     found, queries = read(lambda _: next(answers), wanted(0, 10))
     assert found == [b"%d" % number for number in range(10)]
     assert [query["start"] for query in queries] == ["0", "5"]
 
 
-def test_an_answer_that_always_breaks_off_is_given_up() -> None:
+def test_an_answer_that_always_breaks_off_is_an_error() -> None:
     with pytest.raises(HttpApiError, match="was cut off at 0"):
         read(lambda _: (299, stream_of(offsets(0, 5))), wanted(0, 10))
 
 
-def test_what_is_gone_is_told_or_left_out() -> None:
-    def answer(asked: Asked) -> Answer:
+def test_removed_messages_are_reported_or_left_out() -> None:
+    def answer(asked: RecordedRequest) -> Answer:
         if int(asked.query["start"]) < 4:
             return 410, {"error": "gone", "reason": "retention", "first_offset": 4}
         return 200, stream_of(offsets(4, 10))
@@ -71,7 +71,7 @@ def test_what_is_gone_is_told_or_left_out() -> None:
     assert found == [b"%d" % number for number in range(4, 10)]
 
 
-def test_another_stream_of_the_name_is_told() -> None:
+def test_a_redeclared_stream_is_detected() -> None:
     with pytest.raises(DataLoss, match="declared again"):
         read(lambda _: (409, {"error": "conflict", "reason": "epoch"}), wanted(0, 10))
 

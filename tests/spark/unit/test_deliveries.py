@@ -1,4 +1,4 @@
-"""Deliveries become rows, however the bytes are cut; what is encoded comes back as it was."""
+"""Deliveries become rows wherever the data is cut, and encoded values are decoded unchanged."""
 
 import struct
 
@@ -51,7 +51,7 @@ def test_deliveries_become_rows_however_they_are_cut(bodies: list[bytes], piece:
     assert (reader.last_tag(), len(reader)) == (len(bodies), 0)
 
 
-def test_what_is_no_delivery_is_kept_apart() -> None:
+def test_other_frames_are_returned_separately() -> None:
     cancel = BasicCancel(consumer_tag="spark").encode()
     reader = DeliveryReader(is_stream=False)
     reader.feed(delivery(1, b"a") + frame(8, b"") + frame(1, cancel) + delivery(2, b"b"))
@@ -59,12 +59,12 @@ def test_what_is_no_delivery_is_kept_apart() -> None:
     assert reader.methods == [cancel]
 
 
-def test_a_frame_without_its_end_is_told() -> None:
+def test_a_frame_without_its_end_marker_is_an_error() -> None:
     with pytest.raises(MalformedDelivery):
         DeliveryReader(is_stream=False).feed(frame(1, b"\0\x3c\0\x3c")[:-1] + b"\0" * 20)
 
 
-def test_offsets_of_a_stream_leave_equal_properties_equal() -> None:
+def test_different_stream_offsets_leave_equal_properties_shared() -> None:
     reader = DeliveryReader(is_stream=True)
     reader.feed(b"".join(delivery(number, b"b", offset(number)) for number in range(5)))
     assert reader.last_offset() == 4
@@ -95,7 +95,7 @@ def test_each_different_message_keeps_its_properties() -> None:
     assert rows.column("queue").to_pylist() == ["q"] * 3
 
 
-def test_a_time_that_no_column_can_say_is_none() -> None:
+def test_a_time_out_of_range_is_null() -> None:
     reader = DeliveryReader(is_stream=False)
     last = 2**63 // 1_000_000
     for tag, time in enumerate((7, last, last + 1, 2**64 - 1), 1):

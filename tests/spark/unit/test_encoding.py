@@ -1,4 +1,4 @@
-"""Rows become frames that say what the columns say."""
+"""Rows become frames with the values of their columns."""
 
 import re
 from typing import Any
@@ -60,7 +60,7 @@ def test_columns_become_properties_and_headers() -> None:
     assert (second[0].exchange, second[2]) == ("", b"")
 
 
-def test_without_names_there_are_no_headers_but_those_given() -> None:
+def test_without_header_names_only_the_given_headers_are_sent() -> None:
     batch = pa.record_batch({"body": ["text"], "routing_key": ["k"], "delivery_mode": [2]})
     (message,) = encoder(is_mandatory=False, is_persistent=False).encode(batch, ("", None), None)
     method, properties, body = decoded(message)
@@ -68,7 +68,7 @@ def test_without_names_there_are_no_headers_but_those_given() -> None:
     assert properties == BasicProperties(delivery_mode=2)
 
 
-def test_an_address_must_come_from_somewhere() -> None:
+def test_an_address_is_required() -> None:
     batch = pa.record_batch({"body": [b"x"]})
     with pytest.raises(ValueError, match="the option 'exchange' or a column 'exchange'"):
         encoder().encode(batch, (None, "k"), None)

@@ -1,4 +1,4 @@
-"""Filters leave out what no row can be that they want, and nothing else."""
+"""Filters exclude rows that cannot match, and no others."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -48,7 +48,7 @@ MS = 1_700_000_000_000
          {"routing_keys": frozenset("ab"), "exchanges": frozenset([""])}),
     ],
 )  # fmt: skip
-def test_what_filters_leave(filters: Sequence[Filter], left: dict[str, Any]) -> None:
+def test_filters_reduce_the_range(filters: Sequence[Filter], left: dict[str, Any]) -> None:
     assert pushed_filters(filters) == PushedFilters(**left)
 
 
@@ -60,11 +60,11 @@ def test_what_filters_leave(filters: Sequence[Filter], left: dict[str, Any]) -> 
         GreaterThan(("timestamp",), MOMENT),
     ],
 )  # fmt: skip
-def test_a_filter_that_says_nothing_here_leaves_everything(one: Filter) -> None:
+def test_an_unsupported_filter_excludes_nothing(one: Filter) -> None:
     assert pushed_filters([one]) == NO_FILTERS
 
 
-def test_names_that_a_request_cannot_bring_are_not_sent() -> None:
+def test_names_that_a_request_cannot_contain_are_not_sent() -> None:
     assert pushed_filters([EqualTo(KEY, "a")]).address_filter == AddressFilter(routing_keys=("a",))
     assert pushed_filters([EqualTo(KEY, "a\ufffd")]).address_filter == ANY_ADDRESS
     assert (
@@ -86,7 +86,7 @@ class Streams:
 
 
 def planned(*filters: Filter, has_times: bool = True) -> list[tuple[str, int, int]]:
-    """What a batch read of two such streams reads."""
+    """The ranges of a batch read of two such streams."""
     options = read_options({"queuePattern": ".*", "transport": "arrow"})
     source = StreamSource(options, ReadStrategy(mode="stream", transport="arrow", queues=("a", "b")))
     source._streams = streams = Streams()  # type: ignore[assignment]

@@ -1,11 +1,11 @@
-"""The connections of the connector's HTTP requests: shared by a process, and by nobody else."""
+"""HTTP connections of the connector are shared by a process and one user."""
 
 import os
 import pickle
 from pathlib import Path
 
 import trustme
-from tests.spark.unit.doubles import Answer, Asked, answering, offsets, stream_of
+from tests.spark.unit.doubles import Answer, RecordedRequest, answering, offsets, stream_of
 
 from pyspark_warren.arrow import ArrowStreams
 from pyspark_warren.http import HttpApi
@@ -13,7 +13,7 @@ from pyspark_warren.options import read_options
 from pyspark_warren.streams import OffsetRange
 
 
-def rows(asked: Asked) -> Answer:
+def rows(asked: RecordedRequest) -> Answer:
     if asked.path.endswith("/rows"):
         return 200, stream_of(offsets(0, 10))
     return 200, {"epoch": "e", "first_offset": 0, "committed_offset": 10}
@@ -29,7 +29,7 @@ def test_all_requests_of_a_process_to_a_broker_use_one_connection() -> None:
         assert (len(double.asked), double.connections) == (10, 1)
 
 
-def test_a_refusal_keeps_the_connection_and_another_user_has_one_of_its_own() -> None:
+def test_a_refusal_keeps_the_connection_and_another_user_has_a_separate_one() -> None:
     with answering(lambda asked: (404 if asked.method == "DELETE" else 200, {})) as double:
         management = HttpApi(double.options().broker)
         management.delete("/api/x", {})
@@ -55,7 +55,7 @@ def test_a_copy_in_another_process_opens_its_own_connection() -> None:
         assert double.connections == 2
 
 
-def test_a_certificate_that_was_renewed_is_read_by_the_next_reader(tmp_path: Path) -> None:
+def test_a_renewed_certificate_is_used_by_the_next_reader(tmp_path: Path) -> None:
     known = tmp_path / "ca.pem"
     trustme.CA().cert_pem.write_to_path(known)
     options = {"managementUri": "https://127.0.0.1:1", "tls.caFile": str(known), "queue": "q"}

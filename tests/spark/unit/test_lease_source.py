@@ -1,10 +1,10 @@
-"""Leases follow what Spark commits, and whoever asks again gets the same."""
+"""Leases follow the commits of Spark, and a repeated batch gets its lease again."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.spark.unit.doubles import Answer, Asked, Double, answering, offsets, stream_of
+from tests.spark.unit.doubles import Answer, Double, RecordedRequest, answering, offsets, stream_of
 
 from pyspark_warren.lease_source import LeaseSource
 from pyspark_warren.mode_detection import ReadStrategy
@@ -15,7 +15,7 @@ CHOICE = ReadStrategy(mode="lease", transport="arrow", queues=("q",))
 
 
 class Queue:
-    """A queue that leases what it has."""
+    """A queue that grants leases."""
 
     def __init__(self, ready: int) -> None:
         self.ready = ready
@@ -23,7 +23,7 @@ class Queue:
         self.settled: list[str] = []
         self.is_expired = False
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: RecordedRequest) -> Answer:
         match asked.path.split("/")[3:]:
             case ["queues", "", "", "q", "leases"] | ["queues", "/", "q", "leases"]:
                 return self._lease(asked.json["key"], asked.json["messages"])
@@ -57,7 +57,7 @@ def source(queue: Queue, **given: str) -> Iterator[tuple[LeaseSource, Double]]:
         found.stop()
 
 
-def test_a_lease_is_settled_when_what_is_behind_it_is_asked_for() -> None:
+def test_a_lease_is_acknowledged_when_the_next_batch_is_planned() -> None:
     queue = Queue(1_000)
     with source(queue) as (leases, _):
         start = leases.initial_offset()
@@ -70,7 +70,7 @@ def test_a_lease_is_settled_when_what_is_behind_it_is_asked_for() -> None:
         assert queue.settled == ["L0", "L1"]
 
 
-def test_after_a_crash_the_same_lease_is_given_and_read_again() -> None:
+def test_after_a_crash_the_lease_is_granted_and_read_again() -> None:
     queue = Queue(1_000)
     with source(queue, minPartitions="2") as (leases, double):
         start = leases.initial_offset()
@@ -90,7 +90,7 @@ def test_after_a_crash_the_same_lease_is_given_and_read_again() -> None:
         again.stop()
 
 
-def test_no_more_is_taken_than_waited_when_the_query_began() -> None:
+def test_a_query_for_available_messages_takes_no_later_ones() -> None:
     queue = Queue(500)
     with source(queue) as (leases, _):
         leases.prepare_available_now()
@@ -101,7 +101,7 @@ def test_no_more_is_taken_than_waited_when_the_query_began() -> None:
         assert (queue.settled, queue.ready) == (["L0"], 300)
 
 
-def test_a_lease_that_expired_is_told_with_what_to_do() -> None:
+def test_an_expired_lease_is_reported_with_a_remedy() -> None:
     queue = Queue(10)
     with source(queue) as (leases, double):
         start = leases.initial_offset()
@@ -116,17 +116,17 @@ def test_a_lease_that_expired_is_told_with_what_to_do() -> None:
                 doing()
 
 
-def test_with_loss_allowed_a_query_goes_on_behind_a_lease_that_expired() -> None:
+def test_with_data_loss_allowed_a_query_continues_after_an_expired_lease() -> None:
     queue = Queue(10)
     with source(queue, failOnDataLoss="false") as (leases, double):
         easy = double.options(failOnDataLoss="false")
         start = leases.initial_offset()
         end = leases.latest_offset(start, 6, None)
         queue.is_expired = True
-        # The batch is made again after a restart, and has nothing; its messages come in the next one.
+        # The batch is repeated after a restart, and empty; its messages are in the next one.
         assert [list(part.read(easy, ("offset",))) for part in leases.partitions(start, end)] == [[]]
         assert leases.latest_offset(end, None, None)["n"] == 4
-        # And one that nobody has noted yet.
+        # And one that no batch has recorded yet.
         for lease in queue.leases.values():
             lease["state"] = "expired"
         queue.ready = 10
@@ -138,7 +138,7 @@ def test_with_loss_allowed_a_query_goes_on_behind_a_lease_that_expired() -> None
             strict.latest_offset(start, None, None)
 
 
-def test_a_checkpoint_from_before_is_told() -> None:
+def test_a_checkpoint_of_an_earlier_query_is_reported() -> None:
     queue = Queue(10)
     with source(queue) as (leases, _):
         start = leases.initial_offset()
@@ -149,7 +149,7 @@ def test_a_checkpoint_from_before_is_told() -> None:
             leases.latest_offset(start, None, None)
 
 
-def test_a_lease_is_kept_while_a_batch_takes_long() -> None:
+def test_a_lease_is_renewed_during_a_long_batch() -> None:
     queue = Queue(10)
     with source(queue, leaseSeconds="1") as (leases, double):
         leases.latest_offset(leases.initial_offset(), None, None)

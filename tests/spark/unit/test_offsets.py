@@ -1,4 +1,4 @@
-"""Offsets are written as they are read, and those of others are refused."""
+"""Offsets are decoded as they were encoded, and foreign ones are refused."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 from pyspark_warren.offsets import StreamOffset, decode, encode
 
 
-def test_offsets_come_back() -> None:
+def test_offsets_are_decoded_as_they_were_encoded() -> None:
     places = {"//orders": StreamOffset("e1", 250_000), "other/q": StreamOffset("", 0)}
     assert encode(places) == {
         "v": 1,
@@ -26,6 +26,6 @@ def test_offsets_come_back() -> None:
         ({"v": 1, "s": {"//q": {"epoch": ""}}}, "must have the form"),
     ],
 )
-def test_what_is_no_offset_is_refused(offset: dict[str, Any], told: str) -> None:
+def test_an_invalid_offset_is_refused(offset: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         decode(offset)

@@ -1,4 +1,4 @@
-"""Options are read in any case, and one that is wrong is named with what is allowed."""
+"""Options are case-insensitive, and an invalid one is named with the valid values."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from pyspark_warren.options import read_options, write_options
 from pyspark_warren.schema import COLUMNS
 
 
-def test_what_is_not_given_has_a_default() -> None:
+def test_missing_options_have_defaults() -> None:
     options = read_options({"queue": "orders"})
     assert (options.mode, options.starting, options.ending, options.is_loss_fatal) == (
         "auto", "earliest", "latest", True,
@@ -20,16 +20,16 @@ def test_what_is_not_given_has_a_default() -> None:
     assert options.columns == tuple(COLUMNS)
 
 
-def test_names_are_known_in_any_case() -> None:
+def test_option_names_are_case_insensitive() -> None:
     options = read_options({"QUEUE": "q", "maxoffsetspertrigger": "5", "FailOnDataLoss": "FALSE"})
     assert (options.queue, options.offsets_max, options.is_loss_fatal) == ("q", 5, False)
 
 
-def test_columns_are_known_in_any_case() -> None:
+def test_column_names_are_case_insensitive() -> None:
     assert read_options({"queue": "q", "columns": "OFFSET, Body"}).columns == ("offset", "body")
 
 
-def test_no_text_of_the_options_has_the_password() -> None:
+def test_no_representation_of_options_contains_the_password() -> None:
     told = {"queue": "q", "uri": "amqp://u:secret@host", "managementUri": "http://u:secret@host:x"}
     with pytest.raises(ValueError, match="managementUri") as wrong:
         read_options(told)
@@ -37,7 +37,7 @@ def test_no_text_of_the_options_has_the_password() -> None:
     assert "secret" not in repr(read_options({**told, "managementUri": "http://u:secret@host"}))
 
 
-def test_the_vhost_may_stand_beside_the_uri() -> None:
+def test_the_vhost_may_be_a_separate_option() -> None:
     options = read_options({"queue": "q", "uri": "amqp://u:p@host/a", "vhost": "b"})
     assert (options.broker.target.vhost, options.broker.target.user) == ("b", "u")
 
@@ -72,13 +72,13 @@ def test_the_vhost_may_stand_beside_the_uri() -> None:
         ({"queue": "a", "maxOffsetPerTrigger": "5"}, "did you mean 'maxOffsetsPerTrigger'"),
     ],
 )
-def test_a_wrong_option_is_named(given: dict[str, str], told: str) -> None:
+def test_an_invalid_option_is_named(given: dict[str, str], told: str) -> None:
     with pytest.raises(ValueError, match=re.escape(told)):
         read_options(given)
 
 
 @pytest.mark.parametrize("read", [read_options, write_options])
-def test_options_of_spark_and_of_the_other_direction_are_let_pass(read: Callable[..., object]) -> None:
+def test_options_of_spark_and_of_the_other_direction_are_ignored(read: Callable[..., object]) -> None:
     read({"queue": "a", "checkpointLocation": "x", "leaseSeconds": "5", "txnId": "a"})
 
 
@@ -97,7 +97,7 @@ def test_an_unknown_option_is_refused(read: Callable[..., object], name: str, to
     [("1700000000000", 1_700_000_000_000), ("2023-11-14T22:13:20", 1_700_000_000_000),
      ("2023-11-14T23:13:20.5+01:00", 1_700_000_000_500)],
 )  # fmt: skip
-def test_times_are_read(text: str, milliseconds: int) -> None:
+def test_times_are_parsed(text: str, milliseconds: int) -> None:
     assert read_options({"queue": "a", "startingTimestamp": text}).starting == milliseconds
 
 

@@ -1,11 +1,11 @@
-"""The columns of a message, and which of them may be read and written."""
+"""The columns of a message, and which of them can be read and written."""
 
 import pytest
 
 from pyspark_warren.schema import COLUMNS, arrow_schema, check_read, check_written, ddl
 
 
-def test_the_columns_have_one_order_for_spark_and_for_arrow() -> None:
+def test_columns_have_one_order_for_spark_and_for_arrow() -> None:
     assert arrow_schema(COLUMNS).names == list(COLUMNS)
     assert ddl(["offset", "headers"]) == "`offset` bigint, `headers` map<string,string>"
 
@@ -18,7 +18,7 @@ def test_a_schema_may_have_some_columns_in_any_order() -> None:
         check_read([("offset", "int")])
 
 
-def test_what_was_read_can_be_written() -> None:
+def test_rows_that_were_read_can_be_written() -> None:
     check_written(list(COLUMNS.items()))
     check_written([("body", "string"), ("priority", "bigint")])
 
@@ -32,6 +32,6 @@ def test_what_was_read_can_be_written() -> None:
         ([("body", "binary"), ("headers", "string")], "must have the type map<string,string>"),
     ],
 )
-def test_what_cannot_be_sent_is_named(fields: list[tuple[str, str]], told: str) -> None:
+def test_a_column_that_cannot_be_sent_is_named(fields: list[tuple[str, str]], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         check_written(fields)

@@ -1,4 +1,4 @@
-"""Rows as Spark 4.0 hands them to a streaming write, and as they are sent."""
+"""Rows as Spark 4.0 passes them to a streaming write, and as they are sent."""
 
 import time
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ SCHEMA = StructType([
 
 @pytest.fixture(params=["UTC", "America/New_York", "Asia/Kolkata"])
 def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """This machine in that zone."""
+    """Set the time zone of this machine."""
     monkeypatch.setenv("TZ", request.param)
     time.tzset()
     yield
@@ -37,8 +37,8 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     time.tzset()
 
 
-def test_a_row_is_sent_with_the_time_that_it_has_in_any_zone(zone: None) -> None:
-    # The second is an hour that New York has twice.
+def test_a_row_is_sent_with_its_time_in_any_zone(zone: None) -> None:
+    # The second is in an hour that occurs twice in New York.
     moments = [datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC), datetime(2026, 11, 1, 6, 30, tzinfo=UTC)]
     told = [TimestampType().fromInternal(int(moment.timestamp()) * 1_000_000) for moment in moments]
     rows = [

@@ -4,7 +4,7 @@ import threading
 
 import pyarrow as pa
 import pytest
-from tests.spark.unit.doubles import Answer, Asked, Double, answering
+from tests.spark.unit.doubles import Answer, Double, RecordedRequest, answering
 
 from pyspark_warren.amqp_publisher import PublishFailed
 from pyspark_warren.http import HttpApiError
@@ -25,11 +25,11 @@ def options(double: Double, **given: str) -> WriteOptions:
     return write_options(place | given)
 
 
-def counted(asked: Asked) -> Answer:
+def counted(asked: RecordedRequest) -> Answer:
     return 200, {"rows": pa.ipc.open_stream(asked.body).read_all().num_rows, "octets": 1}
 
 
-def test_rows_are_sent_with_the_columns_that_count() -> None:
+def test_rows_are_sent_with_the_relevant_columns() -> None:
     batch = pa.record_batch(
         {"body": [b"a", b"b"], "exchange": ["x", "x"], "offset": [1, 2], "type": ["t", None]}
     )
@@ -46,13 +46,13 @@ def test_rows_are_sent_with_the_columns_that_count() -> None:
     ]
 
 
-def test_a_task_without_rows_leaves_nothing() -> None:
+def test_a_task_without_rows_stages_nothing() -> None:
     with answering(counted) as double:
         assert stage([], options(double), TASK.place) == 0
         assert double.asked == []
 
 
-def test_a_task_whose_broker_is_away_for_a_moment_sends_its_rows_again() -> None:
+def test_a_task_whose_broker_is_briefly_unavailable_sends_its_rows_again() -> None:
     answers = iter([(503, {}), (503, {}), (200, {"rows": 2, "octets": 2})])
     with answering(lambda _: next(answers)) as double:
         batches = [pa.record_batch({"body": [text]}) for text in (b"a", b"b")]
@@ -63,17 +63,17 @@ def test_a_task_whose_broker_is_away_for_a_moment_sends_its_rows_again() -> None
         assert [asked.body for asked in again] == [first.body] * 2
 
 
-def test_a_task_whose_broker_stays_away_fails() -> None:
+def test_a_task_whose_broker_stays_unavailable_fails() -> None:
     with answering(lambda _: (503, {})) as double, pytest.raises(HttpApiError, match="answered 503 to POST"):
         stage([pa.record_batch({"body": [b"a"]})], options(double, retries="1"), TASK.place)
 
 
-def test_a_batch_of_which_nothing_is_staged_any_more_is_given_up() -> None:
+def test_a_batch_without_stages_is_discarded() -> None:
     with answering(lambda _: (403, {"reason": "user 'u' has staged nothing"})) as double:
         BatchWriter(options(double)).abort([TaskCommitMessage(TASK, 1, is_staged=True)])
 
 
-def test_the_driver_commits_what_has_rows_in_order_and_waits_until_it_is_done() -> None:
+def test_the_driver_commits_stages_in_order_and_waits_for_the_result() -> None:
     answers = iter([(202, {"state": "committing", "published": 1}), (200, {"state": "committed", "rows": 2})])
     with answering(lambda _: next(answers)) as double:
         writer = BatchWriter(options(double))
@@ -92,7 +92,7 @@ def test_the_driver_commits_what_has_rows_in_order_and_waits_until_it_is_done() 
     ] * 2  # fmt: skip
 
 
-def test_a_commit_that_nothing_moves_fails_with_the_reason_and_what_becomes_of_it() -> None:
+def test_a_commit_without_progress_fails_with_the_reason_and_its_state() -> None:
     told = {"state": "committing", "rows": 10, "published": 5, "reason": "queue 'q' is full and refuses it"}
     with answering(lambda _: (202, told)) as double:
         writer = BatchWriter(options(double, timeoutMs="300"))
@@ -102,9 +102,9 @@ def test_a_commit_that_nothing_moves_fails_with_the_reason_and_what_becomes_of_i
             writer.commit([TaskCommitMessage(TASK, 10, is_staged=True)])
 
 
-def test_a_commit_is_waited_for_longer_than_the_broker_takes_to_say_how_far_it_is() -> None:
-    def late(_: Asked) -> Answer:
-        # Nobody sets it: the answer comes when twice the options' patience is over.
+def test_a_commit_is_waited_for_longer_than_the_broker_takes_to_answer() -> None:
+    def late(_: RecordedRequest) -> Answer:
+        # It is never set: the answer comes after twice the retry time of the options.
         threading.Event().wait(0.4)
         return 200, {"state": "committed", "rows": 1}
 
@@ -114,13 +114,13 @@ def test_a_commit_is_waited_for_longer_than_the_broker_takes_to_say_how_far_it_i
         assert len(double.asked) == 1
 
 
-def test_rows_that_may_reach_no_queue_are_not_looked_at_when_they_are_staged() -> None:
+def test_rows_that_need_not_be_routed_are_staged_without_a_check() -> None:
     with answering(counted) as double:
         stage([pa.record_batch({"body": [b"a"]})], options(double, mandatory="false"), TASK.place)
         assert "mandatory" not in double.asked[0].query
 
 
-def test_a_commit_that_misses_a_stage_fails() -> None:
+def test_a_commit_with_a_missing_stage_fails() -> None:
     with (
         answering(lambda _: (409, {"error": "missing", "reason": "partition 1"})) as double,
         pytest.raises(HttpApiError, match="partition 1"),
@@ -128,7 +128,7 @@ def test_a_commit_that_misses_a_stage_fails() -> None:
         commit(options(double).broker, "query", 7, [(1, 12)])
 
 
-def test_a_batch_that_is_being_published_is_not_given_up() -> None:
+def test_a_batch_that_is_being_published_is_not_discarded() -> None:
     with answering(lambda _: (409, {"error": "conflict", "reason": "committing"})) as double:
         discard_staged(options(double).broker, "query", 7)
         assert [(asked.method, asked.query) for asked in double.asked] == [

@@ -1,4 +1,4 @@
-"""What a query over streams asks of the broker, and how often."""
+"""Which requests a query over streams makes, and how often."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ from pyspark_warren.streams import DataLoss, StreamBounds
 
 
 class Growing:
-    """A stream that has a hundred messages more each time that somebody looks."""
+    """A stream that grows by a hundred messages at each request for its bounds."""
 
     has_times = True
 
@@ -37,11 +37,11 @@ def growing() -> tuple[StreamSource, Growing]:
 
 
 def grown(next_: int, epoch: str = "e") -> dict[str, Any]:
-    """A place in it."""
+    """An offset of it."""
     return {"v": 1, "s": {"//q": {"epoch": epoch, "next": next_}}}
 
 
-def test_the_end_that_progress_shows_is_the_one_that_the_last_batch_was_planned_by() -> None:
+def test_progress_shows_the_end_by_which_the_last_batch_was_planned() -> None:
     source, streams = growing()
     end = source.latest_offset({"v": 1, "s": {}}, 30, None)
     assert end["s"]["//q"]["next"] == 30
@@ -88,7 +88,7 @@ def test_a_checkpoint_of_other_streams_ends_the_query_instead_of_forgetting_them
     assert len(lax.partitions(before, at(a=100))) == 1
 
 
-def test_a_stream_that_is_new_to_a_query_is_read_from_its_first_message() -> None:
+def test_a_new_stream_of_a_query_is_read_from_its_first_message() -> None:
     source = reading(
         "a", "new", streams=Streams(a=SOME, new=StreamBounds(epoch="e", first=1_000, committed=1_020))
     )
@@ -99,7 +99,7 @@ def test_a_stream_that_is_new_to_a_query_is_read_from_its_first_message() -> Non
     assert (part.range.start, part.range.end) == (1_000, 1_010)
 
 
-def test_a_batch_of_limited_size_does_not_count_what_retention_took() -> None:
+def test_a_batch_of_limited_size_does_not_count_removed_messages() -> None:
     late = Streams(a=StreamBounds(epoch="e", first=1_000, committed=1_020))
     source = reading("a", streams=late, failOnDataLoss="false")
     assert ends(source.latest_offset(at(a=5), 10, None)) == {"a": 1_010}
@@ -119,7 +119,7 @@ def test_a_batch_of_limited_size_does_not_count_what_retention_took() -> None:
         ),
     ],
 )
-def test_offsets_that_are_given_must_fit_the_streams(places: str, told: str) -> None:
+def test_given_offsets_must_match_the_streams(places: str, told: str) -> None:
     source = reading("a", streams=Streams(a=SOME), startingOffsets=places)
     with pytest.raises(ValueError, match=re.escape(told)):
         source.initial_offset()
@@ -127,17 +127,17 @@ def test_offsets_that_are_given_must_fit_the_streams(places: str, told: str) -> 
         reading("a", streams=Streams(a=SOME), endingOffsets=places).batch(NO_FILTERS)
 
 
-def test_offsets_of_a_stream_that_was_declared_again_are_told() -> None:
+def test_offsets_of_a_redeclared_stream_are_reported() -> None:
     places = '{"v":1,"s":{"//a":{"next":1,"epoch":"other"}}}'
     with pytest.raises(DataLoss, match="deleted and declared again"):
         reading("a", streams=Streams(a=SOME), startingOffsets=places).initial_offset()
 
 
-def test_a_source_that_is_not_told_where_a_batch_begins_knows_it_from_the_last_one() -> None:
+def test_a_source_without_a_start_offset_uses_that_of_the_last_batch() -> None:
     source, streams = growing()
     nowhere: dict[str, Any] = {"v": 1, "s": {}}
     first = source.latest_offset(nowhere, None, None)
-    # After a restart nothing is known: it looks as patiently as it can, not to end before the last batch.
+    # After a restart it is unknown: the longest wait is used, so as not to end before the last batch.
     assert streams.expected == [2**63 - 1]
     source.partitions(grown(0), first)
     source.latest_offset(nowhere, None, None)
@@ -149,7 +149,7 @@ def test_a_source_that_is_not_told_where_a_batch_begins_knows_it_from_the_last_o
     [(grown(5), grown(90, "other")), (grown(95), grown(90, "other")), (grown(95, ""), grown(90, ""))],
     ids=["longer", "shorter", "without epochs"],
 )
-def test_a_batch_that_goes_from_one_stream_to_another_is_not_planned(
+def test_a_batch_across_a_redeclared_stream_is_not_planned(
     before: dict[str, Any], after: dict[str, Any]
 ) -> None:
     source, _ = growing()
@@ -157,6 +157,6 @@ def test_a_batch_that_goes_from_one_stream_to_another_is_not_planned(
         source.partitions(before, after)
 
 
-def test_a_stream_that_is_new_to_a_query_and_empty_has_no_tasks() -> None:
+def test_a_new_empty_stream_of_a_query_has_no_tasks() -> None:
     source = reading("a", "new", streams=Streams(a=SOME, new=StreamBounds(epoch="e", first=0, committed=0)))
     assert source.partitions(at(a=100), source.latest_offset(at(a=100), None, None)) == []

@@ -1,4 +1,4 @@
-"""A page of charts is one file, escapes what clients chose, and says nothing that is not there."""
+"""A page of charts is one file, escapes text of clients, and shows gaps where there is no data."""
 
 import re
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ def row(second: int, kind: str, **given: Any) -> dict[str, Any]:
 
 
 class Tags(HTMLParser):
-    """Which elements are opened and not closed."""
+    """Records elements that are opened and not closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Tags(HTMLParser):
         pass
 
 
-def test_a_page_is_whole_and_asks_for_nothing_else() -> None:
+def test_a_page_is_complete_and_loads_nothing() -> None:
     text = rollup_page([row(0, "published"), row(30, "published")], BY, 10, "queue.a")
     tags = Tags()
     tags.feed(text)
@@ -50,7 +50,7 @@ def test_a_page_is_whole_and_asks_for_nothing_else() -> None:
     assert "12:00:00 to 2026-01-01 12:00:40 UTC" in text
 
 
-def test_what_a_client_chose_is_no_markup() -> None:
+def test_text_of_clients_is_escaped() -> None:
     text = rollup_page([row(0, "<script>alert(1)</script>")], BY, 10, 'queue."><b>')
     assert "<script" not in text
     assert "<b>" not in text
@@ -64,20 +64,20 @@ def test_a_window_without_messages_is_a_rate_of_zero_and_a_gap_in_latencies() ->
     assert "<td>0</td>" in rate
     assert rate.count("<polyline") == 2
     latency = text[text.index("<h2>Latency") : text.index("<h2>Size")]
-    # Two windows are a line and one that stands alone a dot, for each percentile and width.
+    # Two windows are a line and a single one is a dot, for each percentile and width.
     assert latency.count("<polyline") == 3 * 2
     assert latency.count('r="3"') == 3 * 2
     assert "worst latency p99" in text
 
 
-def test_too_many_windows_and_none_at_all_are_refused() -> None:
+def test_too_many_windows_and_none_are_refused() -> None:
     with pytest.raises(ValueError, match="choose a longer window"):
         rollup_page([row(0, "a"), row(WINDOWS_MAX, "a")], BY, 1, "queue.a")
     with pytest.raises(ValueError, match="nothing to draw"):
         rollup_page([], BY, 1, "queue.a")
 
 
-def test_lines_that_nobody_can_tell_apart_are_in_the_table() -> None:
+def test_indistinguishable_lines_are_in_the_table() -> None:
     lines = [ChartSeries(name=f"line {number}", values=[float(number)]) for number in range(SERIES_MAX + 2)]
     text = page("t", "s", [], [Chart(title="c", unit="u", times=[START], series=lines)])
     assert "and 2 more in the table" in text
@@ -85,7 +85,7 @@ def test_lines_that_nobody_can_tell_apart_are_in_the_table() -> None:
     assert f'<i class="s{SERIES_MAX}">' not in text
 
 
-def test_numbers_are_said_as_people_say_them() -> None:
+def test_numbers_are_formatted_readably() -> None:
     assert [short(value) for value in (0, 0.123456, 12, 1234, 5e6, 2.5e9)] == [
         "0", "0.123", "12", "1.23k", "5M", "2.5G",
     ]  # fmt: skip

@@ -1,4 +1,6 @@
-"""A lake takes a batch once, whole, whoever brings it and how often; without Spark."""
+"""A lake contains a batch once and completely, whichever and however many drivers write it; without
+Spark.
+"""
 
 import threading
 from datetime import date
@@ -42,7 +44,7 @@ def batch(number: int, query: str = "q") -> LakeBatch:
 
 
 def written(lake: Lake, one: LakeBatch, folder: str = "queue=orders") -> UncommittedBatch:
-    """What an attempt at a batch has written: `ROWS` rows behind those of the batch before."""
+    """The files of an attempt at a batch: `ROWS` rows after those of the previous batch."""
     assert lake.root is not None
     place = staging_folder(lake.root, one)
     (place / "day=2026-11-22" / folder).mkdir(parents=True)
@@ -59,7 +61,7 @@ def written(lake: Lake, one: LakeBatch, folder: str = "queue=orders") -> Uncommi
 
 
 def offsets(lake: Lake) -> list[int]:
-    """What a reader finds."""
+    """The offsets that a reader finds."""
     if lake.format == "delta":
         table = DeltaTable(str(lake.root)).to_pyarrow_table()
     else:
@@ -68,7 +70,7 @@ def offsets(lake: Lake) -> list[int]:
     return found
 
 
-def test_a_batch_that_is_made_again_is_there_once(lake: Lake) -> None:
+def test_a_repeated_batch_is_stored_once(lake: Lake) -> None:
     for number in (0, 1):
         assert not lake.has(batch(number))
         lake.commit(batch(number), written(lake, batch(number)))
@@ -80,7 +82,7 @@ def test_a_batch_that_is_made_again_is_there_once(lake: Lake) -> None:
     assert not list((lake.root / "_warren" / "staged").iterdir())
 
 
-def test_of_many_drivers_with_the_same_batch_one_commits(lake: Lake) -> None:
+def test_of_many_drivers_with_one_batch_one_commits(lake: Lake) -> None:
     ready = threading.Barrier(6)
     others = threading.Barrier(6)
     failed: list[BaseException] = []
@@ -103,7 +105,7 @@ def test_of_many_drivers_with_the_same_batch_one_commits(lake: Lake) -> None:
     assert len(offsets(lake)) == 7 * ROWS
 
 
-def test_the_end_of_each_queue_is_known_whatever_its_name(lake: Lake) -> None:
+def test_the_last_offset_of_each_queue_is_known_whatever_its_name(lake: Lake) -> None:
     lake.commit(batch(0), written(lake, batch(0)))
     lake.commit(batch(1), written(lake, batch(1), ODD_FOLDER))
     assert lake.ends(("orders", ODD, "none")) == {"orders": 10, ODD: 20}
@@ -115,7 +117,7 @@ def test_the_end_of_each_queue_is_known_whatever_its_name(lake: Lake) -> None:
         }  # fmt: skip
 
 
-def test_what_a_snapshot_had_is_found_again_later(lake: Lake) -> None:
+def test_an_earlier_snapshot_can_be_read_later(lake: Lake) -> None:
     lake.commit(batch(0), written(lake, batch(0)))
     first = lake.snapshot()
     lake.commit(batch(1), written(lake, batch(1)))
@@ -123,7 +125,7 @@ def test_what_a_snapshot_had_is_found_again_later(lake: Lake) -> None:
     assert len(lake.snapshot().files) == 2
 
 
-def test_files_that_hold_nothing_of_a_selection_are_not_read(tmp_path: Path) -> None:
+def test_files_without_selected_rows_are_not_read(tmp_path: Path) -> None:
     lake = new_lake(tmp_path / "lake", "delta")
     lake.prepare()
     for number, folder in enumerate(("queue=orders", "queue=orders", ODD_FOLDER)):
@@ -145,7 +147,7 @@ def test_files_that_hold_nothing_of_a_selection_are_not_read(tmp_path: Path) -> 
     assert len(prune_files(lake.snapshot(), LakeSelection(since=20)).files) == 1
 
 
-def test_an_empty_batch_is_no_batch(lake: Lake) -> None:
+def test_an_empty_batch_is_not_stored(lake: Lake) -> None:
     assert lake.root is not None
     place = staging_folder(lake.root, batch(0))
     place.mkdir(parents=True)
@@ -155,7 +157,7 @@ def test_an_empty_batch_is_no_batch(lake: Lake) -> None:
     assert not place.exists()
 
 
-def test_a_table_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_foreign_table_is_refused(tmp_path: Path) -> None:
     write_deltalake(str(tmp_path / "other"), pa.table({"offset": ["text"]}))
     with pytest.raises(ValueError, match="is not an archive of messages"):
         new_lake(tmp_path / "other", "delta").prepare()
@@ -164,7 +166,7 @@ def test_a_table_of_something_else_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["s3://bucket/lake", "hdfs://name/lake", ""])
-def test_a_place_that_is_no_folder_is_refused(place: str) -> None:
+def test_a_path_that_is_not_a_folder_is_refused(place: str) -> None:
     with pytest.raises(ValueError, match=r"is not a folder|is empty"):
         lake_folder(place)
 
@@ -173,7 +175,7 @@ def test_a_file_uri_is_a_folder() -> None:
     assert lake_folder("file:///data/my%20lake") == Path("/data/my lake")
 
 
-def test_many_who_begin_at_once_make_one_table(tmp_path: Path) -> None:
+def test_drivers_that_start_together_create_one_table(tmp_path: Path) -> None:
     ready = threading.Barrier(8)
     failed: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""Places in object stores, and what of a lake is kept there; without Spark."""
+"""Lakes in object stores, without Spark."""
 
 import pickle
 import threading
@@ -39,7 +39,7 @@ def files(told: Iterator[pa.RecordBatch]) -> list[DataFile]:
     return [pickle.loads(one["file"]) for batch in told for one in batch.to_pylist()]
 
 
-def test_options_are_those_of_the_environment_unless_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_are_read_from_the_environment_unless_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of the environment")
     monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", "another store's")
@@ -54,7 +54,7 @@ def test_options_are_those_of_the_environment_unless_they_are_given(monkeypatch:
     assert store_of("s3://l/o", {"AWS_ENDPOINT_URL": "http://here"}).options["AWS_ALLOW_HTTP"] == "true"
 
 
-def test_a_place_without_a_bucket_or_with_more_than_a_path_is_refused() -> None:
+def test_an_address_without_a_bucket_or_with_a_query_is_refused() -> None:
     assert [is_object_store(one) for one in ("s3://a/b", "gs://a/b", "abfss://c@a/b", "/s3", Path("s3"))] == [
         True, True, True, False, False,
     ]  # fmt: skip
@@ -63,7 +63,7 @@ def test_a_place_without_a_bucket_or_with_more_than_a_path_is_refused() -> None:
             store_of(place)
 
 
-def test_secrets_are_shown_nowhere() -> None:
+def test_secrets_are_not_shown() -> None:
     secret = "abcdefgh+secret"
     found = ObjectStore("s3://lake/orders", {"AWS_SECRET_ACCESS_KEY": secret, "AWS_REGION": "eu-central-1"})
     assert secret not in repr(found)
@@ -73,7 +73,7 @@ def test_secrets_are_shown_nowhere() -> None:
 
 
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
-def test_a_place_with_something_else_is_no_lake(store: ObjectStoreServer, kind: str) -> None:
+def test_a_place_with_other_contents_is_not_a_lake(store: ObjectStoreServer, kind: str) -> None:
     place = store.new_lake()
     with pytest.raises(ValueError, match="there is no lake in"):
         existing_lake(place, store.options)
@@ -82,7 +82,7 @@ def test_a_place_with_something_else_is_no_lake(store: ObjectStoreServer, kind: 
         new_lake(place, kind, store.options).prepare()
 
 
-def test_of_many_drivers_with_the_same_batch_one_commits(store: ObjectStoreServer) -> None:
+def test_of_many_drivers_with_one_batch_one_commits(store: ObjectStoreServer) -> None:
     lake = new_lake(store.new_lake(), "delta", store.options)
     assert isinstance(lake, ObjectStoreDelta)
     lake.prepare()
@@ -113,7 +113,9 @@ def test_of_many_drivers_with_the_same_batch_one_commits(store: ObjectStoreServe
     assert lake.ends(["a", "b", "c"]) == {"a": 2, "b": 3}
 
 
-def test_a_batch_of_plain_parquet_is_one_object_and_says_where_queues_end(store: ObjectStoreServer) -> None:
+def test_a_batch_of_plain_parquet_is_one_object_with_the_last_offsets_of_queues(
+    store: ObjectStoreServer,
+) -> None:
     lake = new_lake(store.new_lake(), "parquet", store.options)
     lake.prepare()
     batch = LakeBatch(query="q", number=3, name="test")

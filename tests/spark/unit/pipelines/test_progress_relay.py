@@ -1,4 +1,4 @@
-"""What is told in one process arrives in another, each line once and whole."""
+"""Progress messages of one process are relayed to another, each once and complete."""
 
 import json
 import pickle
@@ -19,19 +19,19 @@ pickle.load(sys.stdin.buffer)(DecodeProgress(batch=7, good=1, bad=2))
 
 
 @dataclass(frozen=True)
-class Told:
-    """Something."""
+class ProgressMessage:
+    """An example of a progress message."""
 
     number: int
 
 
-def test_a_relay_gives_what_was_told_elsewhere_once_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_relay_returns_messages_of_another_process_once_and_leaves_nothing(tmp_path: Path) -> None:
     relay = ProgressRelay(tmp_path / "told")
     assert list(relay.take()) == []
-    relay(Told(1))
+    relay(ProgressMessage(1))
     assert list(relay.take()) == [{"number": 1}]
     subprocess.run([sys.executable, "-c", PROGRAM], input=pickle.dumps(relay), check=True)
-    # A line that is still being written comes when it is whole.
+    # A line that is still being written is returned when it is complete.
     with (tmp_path / "told" / "told.jsonl").open("a") as lines:
         lines.write('{"number"')
         lines.flush()
@@ -42,7 +42,7 @@ def test_a_relay_gives_what_was_told_elsewhere_once_and_leaves_nothing(tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_id_of_a_query_is_what_its_checkpoint_says(tmp_path: Path) -> None:
+def test_the_id_of_a_query_is_that_of_its_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "metadata").write_text(json.dumps({"id": "5b2d"}))
     assert query_id(tmp_path) == "5b2d"
     with pytest.raises(FileNotFoundError):
