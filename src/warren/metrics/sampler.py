@@ -17,9 +17,9 @@ from warren.model.counters import Counters
 from warren.model.samples import Samples
 from warren.queues.local import LocalQueue
 from warren.routing.exchange import Exchange
-from warren.session.amqp_connection import AmqpConnection
+from warren.session.any_connection import AnyConnection
 from warren.session.channel import Channel
-from warren.session.server import Server, StreamClient
+from warren.session.server import Server
 from warren.vhost.vhost import VirtualHost
 
 # The columns of rows, under RabbitMQ's names.
@@ -91,7 +91,6 @@ class Sampler:
         time -= time % SAMPLE_INTERVAL_MS
         self._expire(time)
         yield from self._connections(time)
-        yield from self._stream_connections(time)
         rows: list[SampleRow] = []
         for services in list(self._server.vhost_services.values()):
             yield from self._queues(services.vhost, time)
@@ -160,8 +159,7 @@ class Sampler:
         done = 0
         for connection in self._server.take_dirty():
             connection.is_dirty = False
-            assert connection.services is not None
-            self._server.count_bytes(connection, connection.services.vhost.name)
+            self._server.count_bytes(connection)
             row = connection_row(connection)
             self._add(_series_of(connection, row), time, row)
             for channel in list(connection.channels.values()):
@@ -170,14 +168,6 @@ class Sampler:
                 if done % SAMPLED_PER_TURN == 0:
                     yield
             done += 1
-            if done % SAMPLED_PER_TURN == 0:
-                yield
-
-    def _stream_connections(self, time: int) -> Iterator[None]:
-        """Sample stream connections, which do not register activity."""
-        for done, stream_client in enumerate(list(self._server.stream_clients), 1):
-            self._server.count_bytes(stream_client, stream_client.vhost)
-            self._add_moved(stream_client, time, connection_row(stream_client))
             if done % SAMPLED_PER_TURN == 0:
                 yield
 
@@ -293,7 +283,7 @@ def exchange_row(exchange: Exchange) -> SampleRow:
     return exchange.published_in, exchange.published_out
 
 
-def connection_row(connection: AmqpConnection | StreamClient) -> SampleRow:
+def connection_row(connection: AnyConnection) -> SampleRow:
     """Return the figures of a connection, by CONNECTION_COLUMNS."""
     return connection.bytes_received, connection.outbox.total
 

@@ -16,7 +16,6 @@ from collections.abc import Callable
 import uvloop
 
 from warren import __version__
-from warren.errors import ConnectionForced
 from warren.flow.alarms import Alarms
 from warren.jobs.jobs import Jobs
 from warren.management.managed_node import ListenerView, ManagedNode
@@ -271,10 +270,8 @@ class Node:
 
     async def _close_clients(self) -> None:
         """Send connection.close to all clients, and wait for their replies during the grace period."""
-        for connection in list(self.broker.server.connections):
-            connection.close(ConnectionForced(_SHUTDOWN))
-        for stream_client in list(self.broker.server.stream_clients):
-            stream_client.disconnect(_SHUTDOWN)
+        for connection in self.broker.server.all_connections():
+            connection.disconnect(_SHUTDOWN)
         loop = asyncio.get_running_loop()
         end = loop.time() + self._config.get(settings.SHUTDOWN_GRACE) / 1000
         while loop.time() < end and any(listener.connection_count for listener in self._listeners):
@@ -284,8 +281,6 @@ class Node:
         return Connection(self.broker.server, peer, output_listener, now)
 
     def _connect_stream(self, peer: Peer, output_listener: OutputListener, now: int) -> StreamConnection:
-        fields = {"fields": {"connection": peer.name, "peer_host": peer.host, "peer_port": peer.port}}
-        logging.getLogger("warren.connection").info("accepting stream connection %s", peer.name, extra=fields)
         return StreamConnection(self._stream_server, peer, output_listener, now)
 
     async def _start_streams(self, shared: client_listeners.ListenerDependencies) -> None:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 
-from warren.errors import ConnectionForced
 from warren.limits import (
     CLOSED_PER_TURN,
     QUEUES_SHRUNK_PER_TURN,
@@ -135,16 +134,9 @@ class SupervisionTree:
         Closing begins after the change that caused it is complete.
         """
         closes: list[Callable[[], None]] = [
-            partial(connection.close, ConnectionForced(reason))
-            for connection in self._dependencies.server.connections
-            if connection.login is not None
-            and connection.services is not None
-            and is_meant(connection.login.user, connection.services.vhost.name)
-        ]
-        closes += [
-            partial(stream_client.disconnect, reason)
-            for stream_client in self._dependencies.server.stream_clients
-            if is_meant(stream_client.user, stream_client.vhost)
+            partial(connection.disconnect, reason)
+            for connection in self._dependencies.server.all_connections()
+            if is_meant(connection.user, connection.vhost_name)
         ]
         return in_pieces(closes, CLOSED_PER_TURN, self._dependencies.later)
 

@@ -1,6 +1,5 @@
 """connection.close and connection.close-ok, started by either side (0-9-1 §1.4.2.5 and §1.4.2.6)."""
 
-from warren import limits
 from warren.errors import AmqpError, FrameError
 from warren.session.connection_deadlines import ConnectionDeadlines
 from warren.session.outbox import Outbox
@@ -33,13 +32,11 @@ class ClosingHandshake:
         close = methods.ConnectionClose(error.code, close_text(error), index >> 16, index & 0xFFFF)
         self._outbox.method(0, close)
         self.ignores_input = isinstance(error, FrameError)
-        self._deadlines.closing = now + (
-            limits.BROKEN_CLOSING_MS if self.ignores_input else limits.CLOSING_MS
-        )
+        self._deadlines.begin_closing(now, is_broken=self.ignores_input)
 
     def agree(self, now: int) -> None:
         """Start the timeout in which the client, which has sent connection.close, must close the socket."""
-        self._deadlines.closing = now + limits.CLOSING_MS
+        self._deadlines.begin_closing(now, is_broken=False)
 
     def is_answered_by(self, data: bytes) -> bool:
         """True if `data`, whose frame boundaries are unknown, contains connection.close-ok."""

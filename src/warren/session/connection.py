@@ -1,34 +1,30 @@
-"""The state machine of one AMQP connection: its channels, channel 0, and its end.
+"""One AMQP connection: its frames, its channels, channel 0, and its end.
 
-    HANDSHAKE ── open-ok ──▶ OPEN ── close from either side ──▶ CLOSING ── close-ok, or timeout ──▶ FINISHED
-
-In CLOSING every method except close and close-ok is ignored (0-9-1 §1.4.2.7). Exceptions that end the
-connection are caught in `receive` and `guard`, and nowhere else.
+Its states are those of `base_connection`: OPEN begins with open-ok, and CLOSING ends with close-ok. In
+CLOSING every method except close and close-ok is ignored (0-9-1 §1.4.2.7). Exceptions that end the connection
+are caught in `receive` and `guard`, and nowhere else.
 """
 
 from collections.abc import Callable
-from enum import Enum
 
 from warren import limits
 from warren.errors import AmqpError, ChannelNumberError, ConnectionForced, FrameError, InternalError
-from warren.model.samples import Samples
+from warren.session.base_connection import BaseConnection, ConnectionState
 from warren.session.channel import Channel, close_channels
 from warren.session.channel_factory import open_channel
 from warren.session.closing_handshake import CLOSE_OK, ClosingHandshake
-from warren.session.connection_deadlines import ConnectionDeadlines
+from warren.session.consumer_timeout import ConsumerTimeoutCheck
+from warren.session.events.event_publisher import AMQP
 from warren.session.handshake import Handshake
 from warren.session.handshake_driver import HandshakeDriver
-from warren.session.heartbeat import HEARTBEAT_FRAME, HeartbeatAction, check_heartbeat
+from warren.session.heartbeat import HEARTBEAT_FRAME, check_heartbeat
 from warren.session.login import Login
-from warren.session.outbox import Buffer, Outbox
 from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
 from warren.session.protocol_errors import too_early, unexpected_frame_error
 from warren.session.secret_update import update_secret
 from warren.session.server import Server
-from warren.session.subscriber import Subscriber
 from warren.session.throttle import Throttle
-from warren.session.vhost_services import VhostServices
 from warren.vhost.coroutine_driver import drive
 from warren.vhost.vhost import VirtualHost
 from warren.wire import methods
@@ -45,94 +41,43 @@ _CHANNEL_OPEN = methods.ChannelOpen.index
 _CHANNEL_OPEN_OK = methods.ChannelOpenOk().encode()
 
 
-class ConnectionState(Enum):
-    """The states of a connection; the values are RabbitMQ's names in its texts and its management API."""
-
-    HANDSHAKE = "starting"
-    OPEN = "running"
-    CLOSING = "closing"
-    FINISHED = "closed"
-
-
-class Connection:
+class Connection(BaseConnection):
     """One AMQP connection, without I/O."""
 
     __slots__ = (
-        "_channel", "_channels", "_closing", "_deadlines", "_handshake_driver", "_is_lost", "_is_open",
-        "_now", "_output_listener", "_reader", "_vhost", "_waiting", "_will_close", "_will_resume",
-        "_work_max", "bytes_counted", "bytes_received", "changes", "connected_at", "has_more", "history",
-        "is_dirty", "login", "outbox", "owner", "peer", "read_count", "server", "services", "state",
-        "throttle", "write_count",
+        "_channel", "_channels", "_closing", "_consumer_timeouts", "_handshake_driver", "_is_lost", "_reader",
+        "_vhost", "_waiting", "_will_close", "_work_max", "throttle",
     )  # fmt: skip
 
     def __init__(self, server: Server, peer: Peer, output_listener: OutputListener, now: int) -> None:
-        self.server = server
-        self.peer = peer
-        self._output_listener = output_listener
-        self.outbox = Outbox(output_listener)
+        super().__init__(server, peer, output_listener, now)
         self.throttle = Throttle(self.outbox, server.held)
-        self.state = ConnectionState.HANDSHAKE
-        self.connected_at = now
-        # Advances when `is_finished`, `is_open`, `is_reading_paused` or `deadline` may have changed.
-        self.changes = 0
-        # True while received data exceeds one turn's work: `process_more` continues, and nothing is read.
-        self.has_more = False
         self._work_max = _WORK_MAX
         self._waiting: list[bytes] = []
-        # The virtual host and the user, once the connection is open.
-        self.services: VhostServices | None = None
-        self.login: Login | None = None
-        # The owner of its exclusive queues.
-        self.owner = server.next_owner()
-        self._now = now
         self._vhost: VirtualHost = None  # type: ignore[assignment]
-        self._is_open = False
         # connection.close was received, or the socket was closed, while frames are held: these come first.
         self._will_close = False
         self._is_lost = False
-        # True while a turn is scheduled that processes held frames.
-        self._will_resume = False
-        # Counters of the socket: bytes and reads received, and writes; `outbox` counts the bytes sent.
-        self.bytes_counted = (0, 0)
-        self.bytes_received = self.read_count = self.write_count = 0
-        # True while the connection is in `Server.moved`; `history` is set by the sampler.
-        self.is_dirty = False
-        self.history: Samples | None = None
         handshake = Handshake(server.admission_control, peer, server.offer, now)
         self._handshake_driver: HandshakeDriver | None = HandshakeDriver(
-            handshake, self, server, self._resume_handshake
+            handshake, self, server, self.pending_command
         )
-        self._deadlines = ConnectionDeadlines()
-        self._closing = ClosingHandshake(self.outbox, self._deadlines)
+        self._consumer_timeouts = ConsumerTimeoutCheck()
+        self._closing = ClosingHandshake(self.outbox, self.deadlines)
         self._reader = FrameReader()
         self._channels: dict[int, Channel] = {}
         # The channel of the last frame.
         self._channel: Channel | None = None
 
     @property
-    def is_open(self) -> bool:
-        """True once the handshake is complete."""
-        return self._is_open
-
-    @property
-    def is_finished(self) -> bool:
-        """True when only the result of `take_output` must be written before the socket is closed."""
-        return self.state is ConnectionState.FINISHED
+    def protocol(self) -> str:
+        """The protocol, as events name it."""
+        return AMQP
 
     @property
     def is_reading_paused(self) -> bool:
         """True while the socket of this client must not be read."""
-        return self.throttle.is_reading_paused or self._is_handshake_waiting()
-
-    @property
-    def vhost_name(self) -> str:
-        """The name of the virtual host; empty before connection.open."""
-        return "" if self.services is None else self.services.vhost.name
-
-    @property
-    def frame_size_max(self) -> int:
-        """The negotiated frame_max in bytes."""
-        return self.outbox.frame_size_max
+        return self.throttle.is_reading_paused or self.pending_command.is_waiting
 
     @property
     def channels(self) -> dict[int, Channel]:
@@ -141,12 +86,9 @@ class Connection:
 
     def receive(self, data: bytes, now: int, work: int = _WORK_MAX) -> None:
         """Process the bytes of one read, at most about `work` frames; raises nothing. See `has_more`."""
-        self.bytes_received += len(data)
-        self.read_count += 1
-        if not self.is_dirty:
-            self._mark_dirty()
+        self.count_read(len(data))
         self._work_max = work
-        if self.has_more or self._is_handshake_waiting():
+        if self.has_more or self.pending_command.is_waiting:
             self._waiting.append(data)
         else:
             self._take(data, now)
@@ -161,10 +103,10 @@ class Connection:
 
     def _take(self, data: bytes, now: int) -> None:
         """Process `data`; if it is empty, continue with data that was fed before."""
-        self._now = now
-        was_open = self._is_open
+        self.now = now
+        was_open = self.is_open
         try:
-            if self._is_open:
+            if self.is_open:
                 self._vhost.now = now
                 self._vhost.work = 0
                 if data:
@@ -172,60 +114,15 @@ class Connection:
                 self._process_frames()
             else:
                 self._receive_early(data)
-        except AmqpError as error:
-            self._fail(error)
-            self._skip_rest()
         except Exception as error:
-            self.server.report(f"unexpected {type(error).__name__} in connection {self.peer.name}")
-            self._fail(InternalError(method_index=0))
+            self.fail_with(error)
             self._skip_rest()
-        if not (was_open and self._is_open) or self.throttle.held_size:
+        if not (was_open and self.is_open) or self.throttle.held_size:
             self.changes += 1
 
-    def take_output(self) -> list[Buffer]:
-        """Return the pending output in order, and empty the outbox."""
-        self.write_count += 1
-        if not self.is_dirty:
-            self._mark_dirty()
-        return self.outbox.take()
-
-    def pause_output(self) -> None:
-        """Stop deliveries, because the socket accepts no more output."""
-        self.outbox.is_paused = True
-
-    def resume_output(self, now: int) -> None:
-        """Continue deliveries, because the socket accepts output again."""
-        self.outbox.is_paused = False
-        self.output_written(now)
-
-    def output_written(self, now: int) -> None:
-        """Resume the consumers that were held back by a full outbox."""
-        if not self.outbox.is_holding_back():
-            return
-        self._now = now
-        if self._is_open:
-            self._vhost.now = now
-        for subscriber in self.outbox.take_held_back():
-            held: Subscriber = subscriber  # type: ignore[assignment]
-            held.resume()
-
-    def deadline(self) -> int | None:
-        """The time (ms) at which to call `expire`; None if there is no deadline."""
-        if self._handshake_driver is not None:
-            return self._handshake_driver.deadline()
-        ends = self.login.expires_at if self.login is not None and self._is_open else None
-        return self._deadlines.next(ends)
-
-    def expire(self, now: int) -> None:
-        """Handle a deadline: heartbeat, handshake, closing handshake, token expiry or consumer timeout."""
-        self._now = now
-        if self._handshake_driver is not None:
-            if self._handshake_driver.expire(now):
-                self._finish()
-        elif self._deadlines.closing is None:
-            self._expire_open(now)
-        elif now >= self._deadlines.closing:
-            self._finish()
+    def disconnect(self, reason: str) -> None:
+        """Send connection.close for `reason`: an operator, a limit or a shutdown."""
+        self.close(ConnectionForced(reason))
 
     def close(self, error: AmqpError) -> None:
         """Close the connection with `error`: shutdown, an operator, a limit, or a refused secret."""
@@ -234,13 +131,12 @@ class Connection:
 
     def renew(self, login: Login) -> None:
         """Replace the login by `login`, and send connection.update-secret-ok."""
-        self.login = login
+        super().renew(login)
         self.outbox.method(0, methods.ConnectionUpdateSecretOk())
-        self.changes += 1
 
     def check_timeouts(self, timeout_ms: int | None) -> None:
         """Start checking for deliveries unacknowledged for longer than `timeout_ms`; None checks nothing."""
-        if timeout_ms is not None and self._deadlines.check_timeouts(timeout_ms, self._now):
+        if timeout_ms is not None and self._consumer_timeouts.start(timeout_ms, self.now):
             self.changes += 1
 
     def block(self, reason: str) -> None:
@@ -248,7 +144,7 @@ class Connection:
         self.throttle.block(reason)
         self.changes += 1
         if not reason and self.throttle.held_size:
-            self._resume_later()
+            self.resume_later()
         elif self._is_lost:
             self._end()
 
@@ -258,24 +154,22 @@ class Connection:
         if channel.is_closed and self._channels.get(channel.number) is channel:
             self._forget(channel)
         if channel.is_interrupted:
-            self._resume_later()
+            self.resume_later()
         if not self.throttle.held_size:
             if self._is_lost:
                 self._end()
             elif self._will_close:
                 self._agree_to_close()
-        # The state of reading may have changed, so that the socket must be updated even without output.
-        self.changes += 1
-        self._output_listener.output_ready()
+        self.wake()
 
     def lost(self, now: int) -> None:
         """Handle the closed socket; data that was already received is still processed, turn by turn."""
         if self.has_more:
             self.process_more(now)
-        self._now = now
+        self.now = now
         if self.has_more:
             self.server.later(self.lost)
-        elif self._is_open and (self.throttle.is_waiting or self._will_resume):
+        elif self.is_open and (self.throttle.is_waiting or self._will_resume):
             # Its publishes wait for credit; with a faster disk they would have been processed already.
             self._is_lost = True
         else:
@@ -283,25 +177,11 @@ class Connection:
 
     def state_name(self, now: int) -> str:
         """The state of the connection as RabbitMQ's management API names it; `now` in ms."""
-        return self.throttle.state_name(now) if self._is_open else self.state.value
+        return self.throttle.state_name(now) if self.is_open else self.state.value
 
-    def _mark_dirty(self) -> None:
-        """Add the connection to `Server.moved`, once between two calls of `Server.take_dirty`."""
-        if self._is_open:
-            self.is_dirty = True
-            self.server.moved[self] = None
-
-    def _resume_later(self) -> None:
-        if not self._will_resume:
-            self._will_resume = True
-            self.server.later(self._resume)
-
-    def _resume(self, now: int) -> None:
+    def process_held(self) -> None:
         """Process the held frames of all channels."""
-        self._will_resume = False
-        self._now = now
-        if self._is_open:
-            self._vhost.now = now
+        if self.is_open:
             self._vhost.work = 0
             for channel in list(self._channels.values()):
                 self.run_in_channel(channel, channel.resume)
@@ -311,10 +191,10 @@ class Connection:
         self._is_lost = False
         if self._handshake_driver is not None:
             self._handshake_driver.disconnected()
-        elif self._is_open:
+        elif self.is_open:
             self.server.connection_log.client_disconnected(self)
         self._release(b"")
-        self._finish()
+        self.finish()
 
     def _receive_early(self, data: bytes) -> None:
         """Process data received before the connection is open, or after it began to close."""
@@ -326,33 +206,21 @@ class Connection:
         ):
             behind = handshake_driver.receive_header(data)
             if behind is None:
-                self._finish()
+                self.finish()
                 self._closing.ignores_input = True
                 return
             data = behind
         if self._closing.ignores_input:
             if self._closing.is_answered_by(data):
-                self._finish()
+                self.finish()
             return
         if data:
             self._reader.feed(data)
         self._process_frames()
 
-    def _is_handshake_waiting(self) -> bool:
-        """True while the handshake waits for authentication."""
-        return self._handshake_driver is not None and self._handshake_driver.is_waiting
-
-    def _resume_handshake(self, now: int) -> None:
-        """Continue the handshake after authentication, with the data received in the meantime."""
-        handshake_driver = self._handshake_driver
-        if handshake_driver is None or not handshake_driver.is_waiting:
-            return
-        self._now = now
-        self.guard(lambda: handshake_driver.process_more(now))
-        if not handshake_driver.is_waiting:
-            self.process_more(now)
-        self.changes += 1
-        self._output_listener.output_ready()
+    def proceed(self) -> None:
+        assert self._handshake_driver is not None
+        self._handshake_driver.process_more(self.now)
 
     def _process_frames(self) -> None:
         """Process complete frames, at most one turn's work."""
@@ -366,16 +234,16 @@ class Connection:
                 channel is not None
                 and channel.number == number
                 and reader.kind != _HEARTBEAT
-                and self._is_open
+                and self.is_open
             ):
                 channel.handle(reader)
                 if channel.is_closed:
                     self._forget(channel)
             else:
                 work -= self._handle_other_frame(reader)
-                if self._is_handshake_waiting():
+                if self.pending_command.is_waiting:
                     return
-            if work <= 0 or (self._is_open and work <= self._vhost.work):
+            if work <= 0 or (self.is_open and work <= self._vhost.work):
                 self.has_more = reader.has_more()
                 return
 
@@ -390,7 +258,7 @@ class Connection:
 
     def _handle_other_frame(self, reader: FrameReader) -> int:
         """Process a frame for another channel than the last; return its work beyond one frame."""
-        if not self._is_open:
+        if not self.is_open:
             self._handle_unopened(reader)
         elif reader.kind == _HEARTBEAT:
             check_heartbeat(reader)
@@ -412,7 +280,7 @@ class Connection:
         """Process a frame of the handshake, or one received while closing."""
         if self.state is ConnectionState.CLOSING:
             if self._closing.handle(reader):
-                self._finish()
+                self.finish()
             return
         handshake_driver = self._handshake_driver
         if handshake_driver is None or handshake_driver.deadline() is None or self._closing.ignores_input:
@@ -420,25 +288,22 @@ class Connection:
         if reader.kind == _HEARTBEAT:
             check_heartbeat(reader)
             return
-        handshake_driver.handle(reader, self._now)
+        handshake_driver.handle(reader, self.now)
         if handshake_driver.handshake.is_complete:
             self._open(handshake_driver.handshake, handshake_driver.tuned_at)
 
     def _open(self, handshake: Handshake, tuned_at: int) -> None:
         """Enter OPEN after the handshake."""
-        self.services = self.server.vhost_services[handshake.vhost]
-        self.login = handshake.login()
+        services = self.server.vhost_services[handshake.vhost]
         self.outbox.frame_size_max = handshake.frame_size_max
-        self._deadlines.start_heartbeat(handshake.heartbeat_s, tuned_at)
         self._handshake_driver = None
-        self._is_open = True
-        self.state = ConnectionState.OPEN
+        self.enter_open(handshake.login(), services, tuned_at)
         sends_blocked = "connection.blocked" in handshake.capabilities
-        self.throttle.open(self.services.credit, self._resume, sends_blocked=sends_blocked)
+        self.throttle.open(services.credit, self.resume, sends_blocked=sends_blocked)
         self.throttle.block(self.server.blocked_reason)
         self.check_timeouts(self.server.settings.consumer_timeout_ms)
-        self._vhost = self.services.vhost
-        self._vhost.now = self._now
+        self._vhost = services.vhost
+        self._vhost.now = self.now
         self.server.opened(self)
 
     def _open_channel(self, reader: FrameReader) -> Channel:
@@ -486,27 +351,28 @@ class Connection:
         """Send connection.close-ok, and wait for the client to close the socket; it may repeat the close."""
         self._will_close = False
         self.state = ConnectionState.CLOSING
-        self._closing.agree(self._now)
+        self._closing.agree(self.now)
         self.server.connection_log.closing(self)
         self._release(CLOSE_OK)
 
-    def _expire_open(self, now: int) -> None:
-        self._vhost.now = now
-        login = self.login
-        if login is not None and login.expires_at is not None and now >= login.expires_at:
-            self.close(ConnectionForced(f"the token of user '{login.user}' has expired"))
-            return
-        due = self._deadlines.heartbeat_due(
-            now, self.bytes_received, self.outbox.total, is_reading_paused=self.throttle.is_reading_paused
-        )
-        if due is HeartbeatAction.SEND:
-            self.outbox.raw(HEARTBEAT_FRAME)
-        elif due is HeartbeatAction.DEAD:
+    def handshake_deadline(self) -> int | None:
+        return None if self._handshake_driver is None else self._handshake_driver.deadline()
+
+    def handshake_timed_out(self) -> None:
+        if self._handshake_driver is not None:
+            self._handshake_driver.timed_out()
+
+    def protocol_deadline(self) -> int | None:
+        return self._consumer_timeouts.due
+
+    def expire_open(self, now: int) -> None:
+        if self.is_token_expired(now):
+            self.disconnect(f"the token of user '{self.user}' has expired")
+        elif self.is_heartbeat_missed(now, HEARTBEAT_FRAME):
             self.server.connection_log.heartbeats_missed(self)
             self._release(b"")
-            self._finish()
-            return
-        if self._deadlines.is_timeout_check_due(now):
+            self.finish()
+        elif self._consumer_timeouts.is_due(now):
             for channel in list(self._channels.values()):
                 self.guard(lambda channel=channel: self._time_out(channel, now))  # type: ignore[misc]
 
@@ -516,14 +382,11 @@ class Connection:
         for consumer in channel.subscriber.time_out(now, timeout_ms):
             self.server.connection_log.consumer_timed_out(self, channel.number, consumer.tag, timeout_ms)
 
-    def guard(self, action: Callable[[], None]) -> None:
-        """Run `action` outside of a frame; its exceptions close the connection."""
-        try:
-            action()
-        except AmqpError as error:
+    def fail_with(self, error: Exception) -> None:
+        if isinstance(error, AmqpError):
             self._fail(error)
-        except Exception as error:
-            self.server.report(f"unexpected {type(error).__name__} in connection {self.peer.name}")
+        else:
+            self.report_unexpected(error)
             self._fail(InternalError(method_index=0))
 
     def _fail(self, error: AmqpError) -> None:
@@ -535,19 +398,19 @@ class Connection:
         if self._handshake_driver is None:
             self.server.connection_log.connection_failed(self, error, self._reader.channel)
         else:
-            if not self._handshake_driver.refuse(error, self._now):
+            if not self._handshake_driver.refuse(error, self.now):
                 self._closing.ignores_input = True
                 return
             self._handshake_driver = None
         self._release(b"")
-        self._closing.begin(error, self._now)
+        self._closing.begin(error, self.now)
         self.state = ConnectionState.CLOSING
 
     def _release(self, answer: bytes) -> None:
         """Release what the connection has in the virtual host, then send the method `answer`, if any."""
-        if not self._is_open:
+        if not self.is_open:
             return
-        self._is_open = False
+        self.is_open = False
         self.throttle.close()
         self.server.channels_closed(self, len(self._channels))
         close_channels(self._channels.values())
@@ -567,8 +430,6 @@ class Connection:
         if answer:
             self.outbox.payload(0, answer)
 
-    def _finish(self) -> None:
-        self.changes += 1
+    def finish(self) -> None:
         self._handshake_driver = None
-        self._deadlines.clear()
-        self.state = ConnectionState.FINISHED
+        super().finish()

@@ -4,27 +4,15 @@ Authentication may take long. Data that arrives in the meantime is processed aft
 does not count against the client's deadline.
 """
 
-from collections.abc import Callable, Coroutine
-from typing import Protocol
-
 from warren.errors import AmqpError
-from warren.session.events.connection_facts import ConnectionFacts
+from warren.session.any_connection import AnyConnection
 from warren.session.handshake import PROTOCOL_HEADER, PROTOCOL_HEADER_SIZE, Handshake, HandshakePhase
-from warren.session.outbox import Outbox
+from warren.session.pending_command import PendingCommand
 from warren.session.protocol_errors import unexpected_frame_error
 from warren.session.server import Server
-from warren.vhost.coroutine_driver import Pending, step
 from warren.wire.frames import METHOD, FrameReader
 from warren.wire.method import Method
 from warren.wire.methods import ConnectionTuneOk, decode_method
-
-
-class HandshakeConnection(ConnectionFacts, Protocol):
-    """A connection during its handshake."""
-
-    @property
-    def outbox(self) -> Outbox:
-        """The output buffer of the connection."""
 
 
 class HandshakeDriver:
@@ -32,12 +20,9 @@ class HandshakeDriver:
 
     __slots__ = (
         "_connection",
-        "_later",
         "_log",
-        "_negotiation",
         "_outbox",
-        "_resume",
-        "_waiting_since",
+        "_pending_command",
         "handshake",
         "header",
         "tuned_at",
@@ -46,28 +31,20 @@ class HandshakeDriver:
     def __init__(
         self,
         handshake: Handshake,
-        connection: HandshakeConnection,
+        connection: AnyConnection,
         server: Server,
-        resume: Callable[[int], None],
+        pending_command: PendingCommand,
     ) -> None:
-        """`resume` is called with the time (ms), in a turn of its own, when authentication has finished."""
+        """`pending_command` runs the methods of the handshake, of which authentication may wait."""
         self.handshake = handshake
         self._connection = connection
         self._outbox = connection.outbox
+        self._pending_command = pending_command
         self._log = server.connection_log
-        self._later = server.later
-        self._resume = resume
         # The bytes of the protocol header received so far.
         self.header = b""
-        self._negotiation: Coroutine[Pending, None, None] | None = None
-        self._waiting_since = 0
         # When tune-ok was received (ms): heartbeats count from then.
         self.tuned_at = 0
-
-    @property
-    def is_waiting(self) -> bool:
-        """True while authentication is running: no other frame may be processed."""
-        return self._negotiation is not None
 
     @property
     def is_refused(self) -> bool:
@@ -76,18 +53,14 @@ class HandshakeDriver:
 
     def deadline(self) -> int | None:
         """The time (ms) at which the client is dropped silently; None while the broker authenticates it."""
-        return None if self.is_waiting else self.handshake.deadline()
+        return None if self._pending_command.is_waiting else self.handshake.deadline()
 
-    def expire(self, now: int) -> bool:
-        """True if the handshake timed out, so that the socket must be closed silently."""
-        due = self.deadline()
-        if due is None or now < due:
-            return False
+    def timed_out(self) -> None:
+        """Log that the deadline has passed, unless the client was refused before."""
         if not self.is_refused:
             is_first = self.handshake.phase is HandshakePhase.AWAIT_HEADER
             awaited = "its protocol header" if is_first else "its next frame"
             self._log.handshake_timed_out(self._connection, awaited)
-        return True
 
     def disconnected(self) -> None:
         """Log that the client has closed the socket, unless it was refused before."""
@@ -100,7 +73,7 @@ class HandshakeDriver:
     def refuse(self, error: AmqpError, now: int) -> bool:
         """End the handshake with `error`; True if the client must be sent connection.close."""
         self._log.handshake_refused(self._connection, self.handshake, error)
-        self._negotiation = None
+        self._pending_command.cancel()
         return self.handshake.refuse(error, now)
 
     def receive_header(self, data: bytes) -> bytes | None:
@@ -125,25 +98,23 @@ class HandshakeDriver:
         """Process the frame under the cursor, no heartbeat; an AmqpError must be passed to `refuse`."""
         if reader.channel or reader.kind != METHOD:
             raise unexpected_frame_error(reader.kind, reader.payload())
-        self._waiting_since = now
-        self._negotiation = self._negotiate(decode_method(reader.payload()), reader)
-        self.process_more(now)
+        self._pending_command.start(self._negotiate(decode_method(reader.payload()), reader), now)
+        self._extend_deadline(now)
 
     def process_more(self, now: int) -> None:
         """Continue the current method; an AmqpError must be passed to `refuse`."""
-        negotiation, self._negotiation = self._negotiation, None
-        assert negotiation is not None
-        pending = step(negotiation)
-        if pending is None:
-            self.handshake.extend_deadline(now - self._waiting_since)
-        else:
-            self._negotiation = negotiation
-            pending.add_done_callback(lambda _: self._later(self._resume))
+        self._pending_command.proceed()
+        self._extend_deadline(now)
+
+    def _extend_deadline(self, now: int) -> None:
+        """Do not count the time that the broker took against the client."""
+        if not self._pending_command.is_waiting:
+            self.handshake.extend_deadline(now - self._pending_command.started_at)
 
     async def _negotiate(self, method: Method, reader: FrameReader) -> None:
         answer = await self.handshake.handle(method)
         if answer:
             self._outbox.payload(0, answer)
         if isinstance(method, ConnectionTuneOk):
-            self.tuned_at = self._waiting_since
+            self.tuned_at = self._pending_command.started_at
         reader.frame_size_max = self.handshake.frame_size_max

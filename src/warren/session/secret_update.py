@@ -5,8 +5,11 @@ from dataclasses import replace
 from warren.access.authorize import Authorizer
 from warren.access.grants import TokenUser
 from warren.errors import AccessRefused, AmqpError
+from warren.metadata.users import User
 from warren.session.admission_control import AdmissionControl
 from warren.session.amqp_connection import AmqpConnection
+from warren.session.login import Login
+from warren.vhost.vhost import VirtualHost
 
 
 async def update_secret(connection: AmqpConnection, secret: str, admission_control: AdmissionControl) -> None:
@@ -24,13 +27,23 @@ async def update_secret(connection: AmqpConnection, secret: str, admission_contr
         return
     if not connection.is_open:
         return
+    renewed = renewed_login(login, account, services.vhost)
+    if renewed.account is not account:
+        # The grants were updated.
+        _cancel_unreadable(connection, services.authorizer(renewed.account))
+    connection.renew(renewed)
+
+
+def renewed_login(login: Login, account: User, vhost: VirtualHost) -> Login:
+    """`login` with the token of `account`.
+
+    What refers to the grants of the first token, which are updated in place, has those of the new one.
+    """
     if isinstance(account, TokenUser) and isinstance(login.account, TokenUser):
-        # The channels refer to the grants of the first token, which are updated in place.
         login.account.grants.renew(account.grants)
         account = replace(account, grants=login.account.grants)
-        services.vhost.permission_generation += 1
-        _cancel_unreadable(connection, services.authorizer(account))
-    connection.renew(replace(login, account=account))
+        vhost.permission_generation += 1
+    return replace(login, account=account)
 
 
 def _cancel_unreadable(connection: AmqpConnection, authorizer: Authorizer) -> None:

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from warren import limits
-from warren.model.samples import Samples
 from warren.session.admission_control import AdmissionControl
 from warren.session.amqp_connection import AmqpConnection
+from warren.session.any_connection import AnyConnection
 from warren.session.events.connection_log import ConnectionLog
 from warren.session.events.event_publisher import EventPublisher
 from warren.session.handshake import HandshakeSettings, Offer
-from warren.session.outbox import Outbox
 from warren.session.throttle import HeldTotal
 from warren.session.vhost_services import VhostServices
 from warren.vhost.coroutine_driver import Later
@@ -33,37 +31,6 @@ class SessionSettings:
     event_vhost: str = "/"
 
 
-class StreamClient(Protocol):
-    """An open connection of the stream protocol."""
-
-    @property
-    def user(self) -> str:
-        """The name of its user."""
-
-    @property
-    def vhost(self) -> str:
-        """The name of its virtual host."""
-
-    @property
-    def bytes_received(self) -> int:
-        """The number of bytes received."""
-
-    @property
-    def outbox(self) -> Outbox:
-        """The output buffer, which also counts the bytes sent."""
-
-    # The bytes received and sent that are already included in the counters of its virtual host.
-    bytes_counted: tuple[int, int]
-    # Samples of its counters, set by the sampler.
-    history: Samples | None
-
-    def block(self, reason: str) -> None:
-        """Block its publishing for `reason`; an empty reason unblocks it."""
-
-    def disconnect(self, reason: str) -> None:
-        """Close it for `reason`, which may be sent to the client."""
-
-
 class Server:
     """The broker as its connections see it."""
 
@@ -71,7 +38,7 @@ class Server:
         "_channels", "_connections_of_user", "_connections_of_vhost", "_serial", "admission_control",
         "blocked_reason", "channels_closed_count", "channels_opened_count", "connection_log", "connections",
         "connections_closed_count", "connections_opened_count", "event_publisher", "held", "later", "log",
-        "moved", "offer", "random_bytes", "report", "settings", "stream_clients", "vhost_services",
+        "moved", "offer", "random_bytes", "report", "settings", "stream_connections", "vhost_services",
     )  # fmt: skip
 
     def __init__(
@@ -96,12 +63,11 @@ class Server:
         # The reason sent in connection.blocked while publishers are blocked; else empty.
         self.blocked_reason = ""
         self.held = HeldTotal(dependencies.later)
-        # The open connections in order of arrival.
+        # The open connections of AMQP, and those of the stream protocol, in order of arrival.
         self.connections: dict[AmqpConnection, None] = {}
-        # The open connections of the stream protocol.
-        self.stream_clients: dict[StreamClient, None] = {}
+        self.stream_connections: dict[AnyConnection, None] = {}
         # The connections whose counters have changed since `take_dirty`.
-        self.moved: dict[AmqpConnection, None] = {}
+        self.moved: dict[AnyConnection, None] = {}
         # Counters since the start of the node.
         self.connections_opened_count = 0
         self.connections_closed_count = 0
@@ -125,55 +91,57 @@ class Server:
     def block(self, reason: str) -> None:
         """Block all publishers (memory or disk alarm); an empty reason unblocks them."""
         self.blocked_reason = reason
-        for connection in list(self.connections):
+        for connection in self.all_connections():
             connection.block(reason)
-        for stream_client in list(self.stream_clients):
-            stream_client.block(reason)
 
     def opened(self, connection: AmqpConnection) -> None:
         """Register `connection`, which has been opened."""
         self.connections[connection] = None
-        self.connections_opened_count += 1
-        user, vhost = _user_and_vhost(connection)
-        _count(self._connections_of_user, user, 1)
-        _count(self._connections_of_vhost, vhost, 1)
-        self.event_publisher.opened(connection)
+        self._count_opened(connection)
         self.connection_log.opened(connection)
 
     def closed(self, connection: AmqpConnection) -> None:
         """Remove `connection`, which has ended."""
         del self.connections[connection]
+        self._count_closed(connection)
+
+    def stream_opened(self, connection: AnyConnection) -> None:
+        """Register `connection` of the stream protocol, which has been opened."""
+        self.stream_connections[connection] = None
+        self._count_opened(connection)
+
+    def stream_closed(self, connection: AnyConnection) -> None:
+        """Remove `connection` of the stream protocol, which has ended."""
+        del self.stream_connections[connection]
+        self._count_closed(connection)
+
+    def _count_opened(self, connection: AnyConnection) -> None:
+        """Count `connection` for the limits and the statistics, and publish its event."""
+        self.connections_opened_count += 1
+        _count(self._connections_of_user, connection.user, 1)
+        _count(self._connections_of_vhost, connection.vhost_name, 1)
+        self.event_publisher.opened(connection)
+
+    def _count_closed(self, connection: AnyConnection) -> None:
         self.moved.pop(connection, None)
-        self.count_bytes(connection, _user_and_vhost(connection)[1])
+        self.count_bytes(connection)
         self.connections_closed_count += 1
-        user, vhost = _user_and_vhost(connection)
-        _count(self._connections_of_user, user, -1)
-        _count(self._connections_of_vhost, vhost, -1)
+        _count(self._connections_of_user, connection.user, -1)
+        _count(self._connections_of_vhost, connection.vhost_name, -1)
         self.event_publisher.closed(connection)
 
-    def stream_client_opened(self, stream_client: StreamClient) -> None:
-        """Register `stream_client`, which has been opened; it counts for the limits."""
-        self.stream_clients[stream_client] = None
-        self.connections_opened_count += 1
-        _count(self._connections_of_user, stream_client.user, 1)
-        _count(self._connections_of_vhost, stream_client.vhost, 1)
-
-    def stream_client_closed(self, stream_client: StreamClient) -> None:
-        """Remove `stream_client`, which has ended."""
-        del self.stream_clients[stream_client]
-        self.count_bytes(stream_client, stream_client.vhost)
-        self.connections_closed_count += 1
-        _count(self._connections_of_user, stream_client.user, -1)
-        _count(self._connections_of_vhost, stream_client.vhost, -1)
+    def all_connections(self) -> list[AnyConnection]:
+        """The open connections of both protocols, those of AMQP first."""
+        return [*self.connections, *self.stream_connections]
 
     @property
     def connection_count(self) -> int:
         """The number of open connections of both protocols."""
-        return len(self.connections) + len(self.stream_clients)
+        return len(self.connections) + len(self.stream_connections)
 
-    def count_bytes(self, connection: AmqpConnection | StreamClient, name: str) -> None:
-        """Add the bytes of `connection` since the last call to the counters of the virtual host `name`."""
-        services = self.vhost_services.get(name)
+    def count_bytes(self, connection: AnyConnection) -> None:
+        """Add the bytes of `connection` since the last call to the counters of its virtual host."""
+        services = self.vhost_services.get(connection.vhost_name)
         if services is None:
             return
         vhost = services.vhost
@@ -185,14 +153,14 @@ class Server:
     def channel_opened(self, connection: AmqpConnection) -> None:
         """Count a channel that `connection` has opened."""
         self.channels_opened_count += 1
-        _count(self._channels, _user_and_vhost(connection)[0], 1)
+        _count(self._channels, connection.user, 1)
 
     def channels_closed(self, connection: AmqpConnection, count: int) -> None:
         """Count `count` channels that `connection` has closed."""
         self.channels_closed_count += count
-        _count(self._channels, _user_and_vhost(connection)[0], -count)
+        _count(self._channels, connection.user, -count)
 
-    def take_dirty(self) -> list[AmqpConnection]:
+    def take_dirty(self) -> list[AnyConnection]:
         """Return the connections whose counters have changed since the last call."""
         moved = list(self.moved)
         self.moved = {}
@@ -230,13 +198,6 @@ class ServerDependencies:
     report: Callable[[str], None]
     # Writes a log entry: its category, level, text and fields.
     log: Callable[[str, str, str, Mapping[str, object]], None] = _no_log
-
-
-def _user_and_vhost(connection: AmqpConnection) -> tuple[str, str]:
-    """The names of the user and virtual host of an open connection."""
-    assert connection.login is not None
-    assert connection.services is not None
-    return connection.login.user, connection.services.vhost.name
 
 
 def _count(counts: dict[str, int], key: str, change: int) -> None:

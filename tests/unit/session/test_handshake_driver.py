@@ -4,7 +4,7 @@ from tests.unit.session.client import GUEST, Answer, Broker, OpenGate, call
 
 from warren.errors import LoginRefused
 from warren.metadata.users import User
-from warren.session.connection import ConnectionState
+from warren.session.base_connection import ConnectionState
 from warren.session.peer import Peer
 from warren.wire import methods
 

@@ -6,7 +6,7 @@ from warren.access.grants import TokenUser, token_user
 from warren.access.scopes import Scopes
 from warren.errors import NotAllowed
 from warren.metadata.users import User
-from warren.session.connection import ConnectionState
+from warren.session.base_connection import ConnectionState
 from warren.session.peer import Peer
 from warren.wire import methods
 

@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from aiohttp import web
 
-from warren.errors import ConnectionForced
 from warren.management.auth import check_owner, check_visible, is_monitor, user_of, visible_vhosts
 from warren.management.listing import JsonObject, Listing, reply_list, reply_one
 from warren.management.managed_node import ManagedNode
@@ -15,13 +14,9 @@ from warren.management.operation import ColumnsQuery, ListQuery, PageQuery, docu
 from warren.management.replies import done, missing
 from warren.management.views.channels import ChannelShape, channel_view
 from warren.management.views.connections import (
-    AnyConnection,
     ConnectionShape,
     connection_view,
-    connections_of,
-    owner_of,
 )
-from warren.management.views.connections import vhost_of as home_of
 from warren.management.views.consumers import (
     ConsumerShape,
     OpenChannel,
@@ -33,6 +28,7 @@ from warren.management.views.consumers import (
 )
 from warren.management.views.stats import SamplesQuery, sample_ranges
 from warren.metadata.users import User
+from warren.session.any_connection import AnyConnection
 from warren.session.streams.connection import StreamConnection
 
 C = TypeVar("C", bound=AnyConnection)
@@ -67,7 +63,7 @@ async def connections(request: web.Request, node: ManagedNode) -> web.StreamResp
 async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """List the connections to a virtual host."""
     name = vhost_in_path(request, node).name
-    found = [connection for connection in _seen(request, node) if home_of(connection) == name]
+    found = [connection for connection in _seen(request, node) if connection.vhost_name == name]
     return await reply_connections(request, node, found)
 
 
@@ -81,14 +77,14 @@ async def of_user(request: web.Request, node: ManagedNode) -> web.StreamResponse
 def connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Get a connection."""
     found = _named(request, node)
-    check_visible(request, owner_of(found))
+    check_visible(request, found.user)
     return reply_one(request, connection_view(node, found, sample_ranges(request, node), is_alone=True))
 
 
 def close_connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Close a connection; the header `x-reason` is the reason sent to the client."""
     found = _named(request, node)
-    check_owner(request, owner_of(found))
+    check_owner(request, found.user)
     close(request, found)
     return done()
 
@@ -111,7 +107,7 @@ async def channels(request: web.Request, node: ManagedNode) -> web.StreamRespons
 async def channels_of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """List the channels in a virtual host."""
     name = vhost_in_path(request, node).name
-    found = [connection for connection in _seen(request, node) if home_of(connection) == name]
+    found = [connection for connection in _seen(request, node) if connection.vhost_name == name]
     return await _reply_channels(request, node, _channels_of(found), is_paged=True)
 
 
@@ -119,7 +115,7 @@ async def channels_of_vhost(request: web.Request, node: ManagedNode) -> web.Stre
 async def channels_of_connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """List the channels of a connection."""
     found = _named(request, node)
-    check_visible(request, owner_of(found))
+    check_visible(request, found.user)
     return await _reply_channels(request, node, _channels_of([found]))
 
 
@@ -127,9 +123,9 @@ async def channels_of_connection(request: web.Request, node: ManagedNode) -> web
 def channel(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Get a channel with its consumers."""
     name = request.match_info["channel"]
-    for opened in _channels_of(connections_of(node)):
+    for opened in _channels_of(node.server.all_connections()):
         if channel_name(*opened) == name:
-            check_visible(request, owner_of(opened[0]))
+            check_visible(request, opened[0].user)
             return reply_one(request, channel_view(node, opened, sample_ranges(request, node), is_alone=True))
     raise missing()
 
@@ -141,7 +137,7 @@ async def consumers(request: web.Request, node: ManagedNode) -> web.StreamRespon
         vhosts = {vhost_in_path(request, node).name}
     else:
         vhosts = set(visible_vhosts(node, user_of(request)))
-    seen = [connection for connection in _seen(request, node) if home_of(connection) in vhosts]
+    seen = [connection for connection in _seen(request, node) if connection.vhost_name in vhosts]
     found = [one for opened in _channels_of(seen) for one in consumers_of(opened)]
     reading = stream_consumers_on(one for one in seen if isinstance(one, StreamConnection))
     listing: Listing[Callable[[], JsonObject]] = Listing(
@@ -169,12 +165,12 @@ async def reply_connections(
         records=found,
         view=view,
         columns={
-            "vhost": home_of,
+            "vhost": lambda connection: connection.vhost_name,
             "name": lambda connection: connection.peer.name,
-            "user": owner_of,
+            "user": lambda connection: connection.user,
             "recv_oct": lambda connection: connection.bytes_received,
             "send_oct": lambda connection: connection.outbox.total,
-            "channels": lambda connection: sum(1 for _ in _channels_of([connection])),
+            "channels": lambda connection: len(connection.channels),
             "connected_at": lambda connection: connection.connected_at,
             "peer_host": lambda connection: connection.peer.host,
         },
@@ -186,16 +182,12 @@ async def reply_connections(
 def visible_connections(request: web.Request, found: Sequence[C]) -> list[C]:
     """The connections of `found` that the user may see."""
     user: User = user_of(request)
-    return list(found) if is_monitor(user) else [one for one in found if owner_of(one) == user.name]
+    return list(found) if is_monitor(user) else [one for one in found if one.user == user.name]
 
 
 def close(request: web.Request, connection: AnyConnection) -> None:
     """Close the connection of a client with the reason in the header `x-reason`."""
-    reason = request.headers.get("x-reason") or _CLOSED
-    if isinstance(connection, StreamConnection):
-        connection.disconnect(reason)
-    else:
-        connection.close(ConnectionForced(reason))
+    connection.disconnect(request.headers.get("x-reason") or _CLOSED)
 
 
 async def _reply_channels(
@@ -210,9 +202,9 @@ async def _reply_channels(
         records=found,
         view=view,
         columns={
-            "vhost": lambda opened: home_of(opened[0]),
+            "vhost": lambda opened: opened[0].vhost_name,
             "name": lambda opened: channel_name(*opened),
-            "user": lambda opened: owner_of(opened[0]),
+            "user": lambda opened: opened[0].user,
             "number": lambda opened: opened[1].number,
             "messages_unacknowledged": lambda opened: opened[1].subscriber.unacked.count,
         },
@@ -223,24 +215,23 @@ async def _reply_channels(
 
 def _seen(request: web.Request, node: ManagedNode) -> list[AnyConnection]:
     """The connections that the user may see."""
-    return visible_connections(request, connections_of(node))
+    return visible_connections(request, node.server.all_connections())
 
 
 def _of_user(request: web.Request, node: ManagedNode) -> list[AnyConnection]:
     """The connections of the user in the path that the user of the request may see."""
     name = request.match_info["user"]
     check_visible(request, name)
-    return [found for found in connections_of(node) if owner_of(found) == name]
+    return [found for found in node.server.all_connections() if found.user == name]
 
 
 def _channels_of(connections: Iterable[AnyConnection]) -> Iterator[OpenChannel]:
-    amqp = (found for found in connections if not isinstance(found, StreamConnection))
-    return ((found, channel) for found in amqp for channel in list(found.channels.values()))
+    return ((found, channel) for found in connections for channel in list(found.channels.values()))
 
 
 def _named(request: web.Request, node: ManagedNode) -> AnyConnection:
     name = request.match_info["connection"]
-    for found in connections_of(node):
+    for found in node.server.all_connections():
         if found.peer.name == name:
             return found
     raise missing()

@@ -121,7 +121,7 @@ def _seen(request: web.Request, node: ManagedNode) -> list[StreamConnection]:
     found = stream_connections(node)
     if "vhost" in request.match_info:
         name = vhost_in_path(request, node).name
-        found = [one for one in found if one.vhost == name]
+        found = [one for one in found if one.vhost_name == name]
     return visible_connections(request, found)
 
 
@@ -134,6 +134,6 @@ def _visible(request: web.Request, node: ManagedNode) -> StreamConnection:
 def _named(request: web.Request, node: ManagedNode) -> StreamConnection:
     vhost, name = request.match_info["vhost"], request.match_info["connection"]
     for found in stream_connections(node):
-        if found.vhost == vhost and found.peer.name == name:
+        if found.vhost_name == vhost and found.peer.name == name:
             return found
     raise missing()

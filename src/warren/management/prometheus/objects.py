@@ -14,7 +14,6 @@ from warren.limits import NAMES_PER_TURN
 from warren.management.managed_node import ManagedNode
 from warren.management.prometheus.exposition import labels
 from warren.management.queue_index import existing_queues
-from warren.management.views.connections import AnyConnection, connections_of, vhost_of
 from warren.management.views.consumers import OpenChannel, channel_name
 from warren.management.views.queues import MEMORY, utilisation
 from warren.management.views.streams import StreamClientIndex, lag_max, streams_in
@@ -22,7 +21,7 @@ from warren.metadata.records import ExchangeRecord
 from warren.metadata.vhosts import VhostMetadata
 from warren.queues.local import LocalQueue
 from warren.queues.stream import StreamQueue
-from warren.session.streams.connection import StreamConnection
+from warren.session.any_connection import AnyConnection
 
 # The virtual hosts whose metrics are requested; None for all.
 VhostFilter: TypeAlias = frozenset[str] | None
@@ -48,7 +47,7 @@ def queues(node: ManagedNode, wanted: VhostFilter) -> Iterator[LocalQueue]:
 
 def connections(node: ManagedNode, wanted: VhostFilter) -> Iterator[AnyConnection]:
     """Every connection, of any protocol."""
-    return (found for found in connections_of(node) if wanted is None or vhost_of(found) in wanted)
+    return (found for found in node.server.all_connections() if wanted is None or found.vhost_name in wanted)
 
 
 def streams(node: ManagedNode, wanted: VhostFilter) -> Iterator[StreamQueue]:
@@ -61,9 +60,8 @@ def streams(node: ManagedNode, wanted: VhostFilter) -> Iterator[StreamQueue]:
 def channels(node: ManagedNode, wanted: VhostFilter) -> Iterator[OpenChannel]:
     """Every AMQP channel, with its connection."""
     for connection in connections(node, wanted):
-        if not isinstance(connection, StreamConnection):
-            for channel in list(connection.channels.values()):
-                yield connection, channel
+        for channel in list(connection.channels.values()):
+            yield connection, channel
 
 
 def exchanges(node: ManagedNode, wanted: VhostFilter) -> Iterator[tuple[VhostMetadata, ExchangeRecord]]:
@@ -146,7 +144,7 @@ traffic = fixed_readers(
     attrgetter("read_count"),
     attrgetter("write_count"),
     attrgetter("outbox.size"),
-    lambda connection: 0 if isinstance(connection, StreamConnection) else len(connection.channels),
+    lambda connection: len(connection.channels),
 )
 publishing = fixed_readers(
     *(

@@ -11,7 +11,6 @@ from warren.management.views.consumers import (
     channel_name,
     consumer_view,
     consumers_of,
-    user_of,
 )
 from warren.management.views.stats import (
     GARBAGE_COLLECTION,
@@ -71,7 +70,7 @@ def channel_view(
     subscriber, confirms = channel.subscriber, channel.confirms
     assert connection.services is not None
     published, acknowledged = channel.uncommitted
-    user = user_of(connection)
+    user = connection.user
     facts: JsonObject = {
         "acks_uncommitted": acknowledged,
         "confirm": confirms is not None,

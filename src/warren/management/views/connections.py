@@ -1,7 +1,7 @@
 """Connections of AMQP and of the stream protocol as JSON, in RabbitMQ's form."""
 
 from collections.abc import Mapping
-from typing import Required, TypeAlias, TypedDict
+from typing import Required, TypedDict
 
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
@@ -15,12 +15,16 @@ from warren.management.views.stats import (
 )
 from warren.metadata.definitions import json_value
 from warren.metrics.sampler import CONNECTION_COLUMNS, connection_row, series_of
-from warren.session.amqp_connection import AmqpConnection
+from warren.session.any_connection import AnyConnection
+from warren.session.events.event_publisher import AMQP, STREAM
 from warren.session.streams.connection import StreamConnection
 from warren.wire.table import Value
 
-# A connection of any protocol.
-AnyConnection: TypeAlias = AmqpConnection | StreamConnection
+# The protocols as RabbitMQ's API names them; connections of AMQP have a type as well.
+_OF_PROTOCOL: Mapping[str, JsonObject] = {
+    AMQP: {"protocol": "AMQP 0-9-1", "type": "network"},
+    STREAM: {"protocol": "stream"},
+}
 
 
 class _Fields(TypedDict, total=False):
@@ -66,44 +70,28 @@ ConnectionShape = shape(
 )
 
 
-def connections_of(node: ManagedNode) -> list[AnyConnection]:
-    """All connections, those of AMQP first."""
-    return [*node.server.connections, *stream_connections(node)]
-
-
 def stream_connections(node: ManagedNode) -> list[StreamConnection]:
     """All connections of the stream protocol."""
     return [
-        stream_client
-        for stream_client in node.server.stream_clients
-        if isinstance(stream_client, StreamConnection)
+        connection
+        for connection in node.server.stream_connections
+        if isinstance(connection, StreamConnection)
     ]
-
-
-def owner_of(connection: AnyConnection) -> str:
-    """The user of a connection."""
-    if isinstance(connection, StreamConnection):
-        return connection.user
-    assert connection.login is not None
-    return connection.login.user
-
-
-def vhost_of(connection: AnyConnection) -> str:
-    """The virtual host of a connection."""
-    if isinstance(connection, StreamConnection):
-        return connection.vhost
-    assert connection.services is not None
-    return connection.services.vhost.name
 
 
 def connection_view(
     node: ManagedNode, connection: AnyConnection, ranges: SampleRanges, *, is_alone: bool
 ) -> JsonObject:
     """A connection as JSON; as in RabbitMQ, absent values are null in a list and "" in a single object."""
-    peer = connection.peer
+    peer, login = connection.peer, connection.login
+    assert login is not None
     nothing = "" if is_alone else None
     facts: JsonObject = {
+        "auth_mechanism": login.mechanism,
+        "channel_max": login.channels_max,
+        "channels": len(connection.channels),
         "connected_at": connection.connected_at,
+        "frame_max": connection.frame_size_max,
         "garbage_collection": GARBAGE_COLLECTION,
         "host": peer.server_host,
         "name": peer.name,
@@ -123,47 +111,16 @@ def connection_view(
         "ssl_hash": nothing,
         "ssl_key_exchange": nothing,
         "ssl_protocol": peer.tls_protocol or nothing,
-        "user": owner_of(connection),
-        "user_who_performed_action": owner_of(connection),
-        "vhost": vhost_of(connection),
-    }
-    if isinstance(connection, StreamConnection):
-        facts |= _of_streams(connection)
-    else:
-        facts |= _of_amqp(connection, ranges.now)
-    past = series_of(connection), ranges.time
-    return facts | with_rates(CONNECTION_COLUMNS, connection_row(connection), past, ranges.data_rates)
-
-
-def _of_amqp(connection: AmqpConnection, now: int) -> JsonObject:
-    login = connection.login
-    assert login is not None
-    return {
-        "auth_mechanism": login.mechanism,
-        "channel_max": login.channels_max,
-        "channels": len(connection.channels),
-        "frame_max": connection.outbox.frame_size_max,
-        "protocol": "AMQP 0-9-1",
-        "state": connection.state_name(now),
+        "state": connection.state_name(ranges.now),
         "timeout": login.heartbeat_s,
-        "type": "network",
+        "user": connection.user,
+        "user_who_performed_action": connection.user,
+        "vhost": connection.vhost_name,
+        **_OF_PROTOCOL[connection.protocol],
         **_client_properties(login.client_properties),
     }
-
-
-def _of_streams(connection: StreamConnection) -> JsonObject:
-    """The fields of a stream connection: no channels, and, as in RabbitMQ, no type."""
-    handshake = connection.handshake
-    return {
-        "auth_mechanism": handshake.mechanism,
-        "channel_max": 0,
-        "channels": 0,
-        "frame_max": handshake.frame_size_max,
-        "protocol": "stream",
-        "state": connection.state_name(),
-        "timeout": handshake.heartbeat_s,
-        **_client_properties(handshake.client_properties),
-    }
+    past = series_of(connection), ranges.time
+    return facts | with_rates(CONNECTION_COLUMNS, connection_row(connection), past, ranges.data_rates)
 
 
 def _client_properties(properties: Mapping[str, Value]) -> JsonObject:

@@ -7,15 +7,15 @@ from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import JsonTable
 from warren.metadata.definitions import json_value
-from warren.session.amqp_connection import AmqpConnection
+from warren.session.any_connection import AnyConnection
 from warren.session.channel import Channel
 from warren.session.streams.connection import StreamConnection
 from warren.session.streams.subscriptions import StreamSubscription
 from warren.session.subscriber import ChannelSubscription
 
 # A channel with its connection; a consumer with both; a subscription with its connection.
-OpenChannel: TypeAlias = tuple[AmqpConnection, Channel]
-ChannelConsumer: TypeAlias = tuple[AmqpConnection, Channel, ChannelSubscription]
+OpenChannel: TypeAlias = tuple[AnyConnection, Channel]
+ChannelConsumer: TypeAlias = tuple[AnyConnection, Channel, ChannelSubscription]
 StreamConsumer: TypeAlias = tuple[StreamConnection, StreamSubscription]
 
 
@@ -52,7 +52,7 @@ class ConsumerShape(TypedDict):
     queue: QueueNameShape
 
 
-def channel_name(connection: AmqpConnection, channel: Channel) -> str:
+def channel_name(connection: AnyConnection, channel: Channel) -> str:
     """The name of a channel in RabbitMQ's form."""
     return f"{connection.peer.name} ({channel.number})"
 
@@ -91,7 +91,7 @@ def consumer_view(node: ManagedNode, consuming: ChannelConsumer) -> JsonObject:
             "number": channel.number,
             "peer_host": connection.peer.host,
             "peer_port": connection.peer.port,
-            "user": user_of(connection),
+            "user": connection.user,
         },
         "consumer_tag": consumer.tag,
         "exclusive": consumer.is_exclusive,
@@ -123,12 +123,6 @@ def stream_subscriber_view(node: ManagedNode, subscribing: StreamConsumer) -> Js
         "prefetch_count": 0,
         "queue": {"name": subscription.stream.name, "vhost": subscription.stream.vhost_name},
     }
-
-
-def user_of(connection: AmqpConnection) -> str:
-    """The user of a connection."""
-    assert connection.login is not None
-    return connection.login.user
 
 
 def _activity(*, is_single: bool, is_active: bool) -> str:

@@ -8,7 +8,7 @@ from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
 from warren.management.queue_index import existing_queues
 from warren.management.views.connections import stream_connections
-from warren.management.views.consumers import ChannelConsumer, StreamConsumer, stream_consumers_on, user_of
+from warren.management.views.consumers import ChannelConsumer, StreamConsumer, stream_consumers_on
 from warren.queues.stream import StreamQueue
 from warren.session.streams.connection import StreamConnection
 from warren.session.streams.publishers import DeclaredPublisher
@@ -284,7 +284,7 @@ def _consumer_facts(queue: StreamQueue, consuming: ChannelConsumer) -> JsonObjec
     return {
         "protocol": _AMQP,
         "connection": connection.peer.name,
-        "user": user_of(connection),
+        "user": connection.user,
         "channel": channel.number,
         "name": consumer.tag,
         "subscription": None,

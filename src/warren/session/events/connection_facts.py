@@ -11,6 +11,10 @@ class ConnectionFacts(Protocol):
     """A client's connection as the log and the events describe it."""
 
     @property
+    def protocol(self) -> str:
+        """The protocol, as events name it."""
+
+    @property
     def peer(self) -> Peer:
         """Both ends of the connection, and its TLS session."""
 
@@ -25,6 +29,10 @@ class ConnectionFacts(Protocol):
     @property
     def login(self) -> Login | None:
         """The user and what was negotiated; None before the connection was open."""
+
+    @property
+    def user(self) -> str:
+        """The name of the user; empty before the connection was open."""
 
     @property
     def vhost_name(self) -> str:

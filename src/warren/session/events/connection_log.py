@@ -61,9 +61,11 @@ class ConnectionLog:
 
     def accepted(self, connection: ConnectionFacts) -> None:
         """The client has sent its first bytes; a connection without any is only logged when it ends."""
-        peer = connection.peer
-        where = {"peer_host": peer.host, "peer_port": peer.port}
-        self._log(connection, "info", f"accepting AMQP connection {self._description(connection)}", where)
+        self._log_accepted(connection, f"AMQP connection {self._description(connection)}")
+
+    def stream_accepted(self, connection: ConnectionFacts) -> None:
+        """A client of the stream protocol has connected."""
+        self._log_accepted(connection, f"stream connection {connection.peer.name}")
 
     def opened(self, connection: ConnectionFacts) -> None:
         """The handshake is complete; the client may have given the connection a name."""
@@ -170,6 +172,10 @@ class ConnectionLog:
             {"channel": number},
             category=CHANNEL,
         )
+
+    def _log_accepted(self, connection: ConnectionFacts, description: str) -> None:
+        where = {"peer_host": connection.peer.host, "peer_port": connection.peer.port}
+        self._log(connection, "info", f"accepting {description}", where)
 
     def _log(
         self,

@@ -63,7 +63,7 @@ class EventPublisher:
         """The pid of a connection, or of one of its channels, in the form of an Erlang process id."""
         return f"<{self.node_name}.{self._run}.{connection}.{channel}>"
 
-    def opened(self, connection: ConnectionFacts, protocol: str = AMQP) -> None:
+    def opened(self, connection: ConnectionFacts) -> None:
         """`connection.created`: the handshake of `connection` is complete."""
         login = connection.login
         if login is None or not self.is_heard():
@@ -77,9 +77,9 @@ class EventPublisher:
             "user": login.user,
             "auth_mechanism": login.mechanism,
         }
-        if protocol == AMQP:
+        if connection.protocol == AMQP:
             facts["type"] = "network"
-        self._created(connection.peer, protocol, {**facts, **self._client(connection, login)})
+        self._created(connection.peer, connection.protocol, {**facts, **self._client(connection, login)})
 
     def closed(self, connection: ConnectionFacts) -> None:
         """`connection.closed`: `connection` was open and has ended."""

@@ -8,13 +8,13 @@ from warren.access.grants import TokenUser
 from warren.errors import AmqpError
 from warren.model.names import QueueName
 from warren.queues.stream import StreamQueue
-from warren.session.outbox import Outbox
+from warren.session.any_connection import AnyConnection
+from warren.session.secret_update import renewed_login
 from warren.session.streams.handshake import StreamHandshake
 from warren.session.streams.publishers import StreamPublishers
 from warren.session.streams.stream_admin import CommandRefused, StreamAdmin, code_of
 from warren.session.streams.stream_server import StreamServer
 from warren.session.streams.subscriptions import StreamSubscriptions, filter_values
-from warren.session.vhost_services import VhostServices
 from warren.vhost.requester import Requester
 from warren.wire.streams import commands
 from warren.wire.streams.codes import CommandKey, MalformedFrame, ResponseCode
@@ -32,17 +32,15 @@ class StreamCommandHandler:
     """The command handler of one open connection."""
 
     __slots__ = (
-        "_admin", "_advertised_address", "_authorizer", "_deleted", "_handshake", "_is_answering", "_outbox",
-        "_stream_server", "_watched", "expires_at", "owner", "publishers", "services", "subscriptions",
-        "user",
+        "_admin", "_advertised_address", "_authorizer", "_connection", "_deleted", "_handshake",
+        "_is_answering", "_outbox", "_stream_server", "_watched", "publishers", "services", "subscriptions",
     )  # fmt: skip
 
     def __init__(
         self,
         stream_server: StreamServer,
-        services: VhostServices,
+        connection: AnyConnection,
         handshake: StreamHandshake,
-        outbox: Outbox,
         *,
         resume: Callable[[], None],
         has_asked: Callable[[], None],
@@ -51,22 +49,20 @@ class StreamCommandHandler:
 
         See `StreamPublishers` and `StreamSubscriptions`.
         """
-        account = handshake.account
-        assert account is not None
+        login, services = connection.login, connection.services
+        assert login is not None
+        assert services is not None
+        outbox = connection.outbox
         self._stream_server = stream_server
+        self._connection = connection
         self._outbox = outbox
         self.services = services
-        self.user = account.name
-        # The expiry of the client's token (Unix time, ms).
-        self.expires_at = account.expires_at if isinstance(account, TokenUser) else None
-        self._authorizer = services.authorizer(account)
-        # The identity of the connection, unique among connections of both protocols.
-        self.owner = stream_server.server.next_owner()
-        self._admin = StreamAdmin(services, Requester(self._authorizer, self.owner))
+        self._authorizer = services.authorizer(login.account)
+        self._admin = StreamAdmin(services, Requester(self._authorizer, connection.owner))
         self._handshake = handshake
         self._advertised_address = stream_server.settings.advertised_address(handshake.peer)
         self.publishers = StreamPublishers(services.vhost, outbox, stream_server.counts, resume)
-        self.subscriptions = StreamSubscriptions(stream_server, outbox, self.owner.serial, has_asked)
+        self.subscriptions = StreamSubscriptions(stream_server, outbox, connection.owner.serial, has_asked)
         # The streams it publishes to or subscribes to: the client is notified when one is deleted.
         self._watched: dict[StreamQueue, None] = {}
         # Names of deleted streams that are not notified yet: the answer to Delete comes first.
@@ -128,19 +124,18 @@ class StreamCommandHandler:
     async def _renew(self, command: commands.SaslAuthenticate) -> ResponseCode:
         """Replace the client's token; permissions that the new one does not grant end immediately."""
         handshake = self._handshake
-        if command.mechanism != handshake.mechanism:
+        login = self._connection.login
+        assert login is not None
+        if command.mechanism != login.mechanism:
             return ResponseCode.SASL_CANNOT_CHANGE_MECHANISM
         code = await handshake.check_credentials(command)
         account = handshake.last_authenticated
         if code is not ResponseCode.OK or account is None:
             return code
-        if account.name != self.user:
+        if account.name != login.user:
             return ResponseCode.SASL_CANNOT_CHANGE_USERNAME
-        if isinstance(account, TokenUser) and isinstance(handshake.account, TokenUser):
-            # The authorizer holds the grants of the first token.
-            handshake.account.grants.renew(account.grants)
-            self.services.vhost.permission_generation += 1
-            self.expires_at = account.expires_at
+        if isinstance(account, TokenUser) and isinstance(login.account, TokenUser):
+            self._connection.renew(renewed_login(login, account, self.services.vhost))
             self._deleted |= self.publishers.forget(
                 lambda stream: not self._may(self._authorizer.check_write, stream)
             )

@@ -15,6 +15,7 @@ from warren.errors import AmqpError, LoginRefused
 from warren.metadata.users import User
 from warren.session.admission_control import AdmissionControl
 from warren.session.events.event_publisher import STREAM
+from warren.session.login import Login
 from warren.session.peer import Peer
 from warren.session.server_properties import PRODUCT
 from warren.wire.streams import commands
@@ -66,6 +67,8 @@ class StreamHandshake:
     admission_control: AdmissionControl
     peer: Peer
     settings: StreamSettings
+    # When the client is dropped unless the handshake is complete (ms).
+    deadline: int
     phase: StreamHandshakePhase = StreamHandshakePhase.PROPERTIES
     account: User | None = None
     # The user of the last successful authentication.
@@ -77,6 +80,16 @@ class StreamHandshake:
     client_properties: dict[str, str] = field(default_factory=dict)
     # The response code, once `phase` is REFUSED.
     refusal: ResponseCode = ResponseCode.OK
+
+    def login(self) -> Login:
+        """The login of a complete handshake."""
+        assert self.account is not None
+        return Login(
+            account=self.account,
+            mechanism=self.mechanism,
+            heartbeat_s=self.heartbeat_s,
+            client_properties=dict(self.client_properties),
+        )
 
     async def handle(self, command: StreamCommand, correlation: int) -> bytes:
         """Return the answer to `command`; MalformedFrame if it is not the awaited one."""

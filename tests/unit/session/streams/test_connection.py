@@ -33,7 +33,7 @@ def test_a_close_by_the_client_is_answered(node: Node) -> None:
     client = node.stream()
     assert client.ask(commands.Close(1, "bye")) == [(CommandKey.CLOSE, ResponseCode.OK)]
     assert client.connection.is_finished
-    assert not node.server.stream_clients
+    assert not node.server.stream_connections
 
 
 def test_a_disconnected_client_is_closed_without_a_frame(node: Node) -> None:
@@ -41,7 +41,7 @@ def test_a_disconnected_client_is_closed_without_a_frame(node: Node) -> None:
     client.connection.disconnect("shutdown")
     assert client.hear() == []
     assert client.connection.is_finished
-    assert not node.server.stream_clients
+    assert not node.server.stream_connections
 
 
 def test_stream_connections_count_for_the_limits_of_users_and_vhosts(node: Node) -> None:
@@ -161,3 +161,8 @@ def test_changes_of_other_users_do_not_affect_a_client(node: Node) -> None:
     client = node.stream()
     node.proposals.apply(PutUser(name="other", password_hash=b"", hashing_algorithm=""))
     assert client.ask(commands.Metadata(("s",)))[0].placements[0].code == ResponseCode.OK
+
+
+def test_a_client_that_connects_is_logged_beside_those_of_amqp(node: Node) -> None:
+    connection = StreamClient(node).connection
+    assert node.told == [("connection", "info", f"accepting stream connection {connection.peer.name}")]

@@ -24,7 +24,7 @@ def test_a_client_connects(node: Node) -> None:
     assert tune == commands.Tune(1_048_576, 60)
     assert opened.properties == {"advertised_host": "127.0.0.1", "advertised_port": "5552"}
     assert client.connection.is_open
-    assert list(node.server.stream_clients) == [client.connection]
+    assert list(node.server.stream_connections) == [client.connection]
 
 
 def test_the_advertised_host_and_port_are_those_of_the_settings() -> None:
@@ -58,7 +58,7 @@ def test_an_inaccessible_vhost_closes_the_connection(node: Node) -> None:
     client.ask(commands.Tune(0, 0))
     assert client.ask(commands.Open("other")) == [(CommandKey.OPEN, ResponseCode.VHOST_ACCESS_FAILURE)]
     assert client.connection.is_finished
-    assert not node.server.stream_clients
+    assert not node.server.stream_connections
 
 
 @pytest.mark.parametrize(
