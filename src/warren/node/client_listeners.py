@@ -10,17 +10,18 @@ from warren.node.config import Config
 from warren.node.errors import BootRefused
 from warren.node.setting_types import Family, HttpPortKeys, SocketKeys, TlsKeys
 from warren.node.values import Address
+from warren.session.base_connection import BaseConnection
 from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
 from warren.transport.listener import ConnectionSlots, Listener, ListenerSettings
-from warren.transport.protocol import Client, LoopContext
+from warren.transport.protocol import LoopContext
 from warren.transport.sockets import SocketOptions
 from warren.transport.tls import Tls, TlsSettings
 
 Value = TypeVar("Value")
 
 
-ClientFactory: TypeAlias = Callable[[Peer, OutputListener, int], Client]
+ClientFactory: TypeAlias = Callable[[Peer, OutputListener, int], BaseConnection]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
     HANDSHAKE ── open ──▶ OPEN ── close from either side ──▶ CLOSING ── its answer, or timeout ──▶ FINISHED
 
-A protocol adds its frames, its handshake and its close. It implements the methods that raise
-NotImplementedError, and `receive` and `lost`, which the transport calls.
+The transport calls it. A protocol adds its frames, its handshake and its close, and implements the methods
+that raise NotImplementedError.
 """
 
 from collections.abc import Callable
@@ -274,8 +274,16 @@ class BaseConnection:
         self.login = login
         self.changes += 1
 
+    def receive(self, data: bytes, now: int, work: int = _WORK_MAX) -> None:
+        """Process the bytes of one read, at most about `work` frames; raises nothing. See `has_more`."""
+        raise NotImplementedError
+
     def process_more(self, now: int, work: int = _WORK_MAX) -> None:
         """Process another turn's work of received data. Call it while `has_more` is true."""
+        raise NotImplementedError
+
+    def lost(self, now: int) -> None:
+        """Handle the closed socket."""
         raise NotImplementedError
 
     def proceed(self) -> None:

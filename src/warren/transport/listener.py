@@ -12,11 +12,12 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
 from warren import limits
+from warren.session.base_connection import BaseConnection
 from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer, is_loopback
 from warren.transport.acceptor import Acceptor
 from warren.transport.connection_setup import ConnectionSetup
-from warren.transport.protocol import AmqpProtocol, Client, LoopContext
+from warren.transport.protocol import AmqpProtocol, LoopContext
 from warren.transport.proxy_protocol import ProxiedEnds
 from warren.transport.sockets import SocketOptions, bind
 from warren.transport.tls import Tls
@@ -61,7 +62,7 @@ class Listener:
         self,
         settings: ListenerSettings,
         loop_context: LoopContext,
-        connect: Callable[[Peer, OutputListener, int], Client],
+        connect: Callable[[Peer, OutputListener, int], BaseConnection],
         tls: Tls | None = None,
         *,
         connection_slots: ConnectionSlots | None = None,
@@ -110,7 +111,7 @@ class Listener:
 
     # --- ConnectionRegistry -------------------------------------------------------------------
 
-    def admit(self, protocol: AmqpProtocol, transport: asyncio.Transport) -> Client | None:
+    def admit(self, protocol: AmqpProtocol, transport: asyncio.Transport) -> BaseConnection | None:
         """Create a connection for a new socket; None if there are too many."""
         peer = protocol.peer = self._peer(transport, protocol.ends)
         # After a handshake the client has a slot already, and its address was checked, unless it came through

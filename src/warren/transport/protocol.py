@@ -12,7 +12,7 @@ from typing import Protocol, cast
 from warren import limits
 from warren.runtime.clock import Clock
 from warren.runtime.timers import DeadlineOwner, Deadlines
-from warren.session.outbox import Buffer
+from warren.session.base_connection import BaseConnection
 from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
 from warren.transport.flusher import Flusher
@@ -25,34 +25,10 @@ logger = logging.getLogger("warren.connection")
 _STALL_CHECKS = 8
 
 
-class Client(Protocol):
-    """The interface of a session's connection to its socket."""
-
-    @property
-    def changes(self) -> int: ...
-    @property
-    def has_more(self) -> bool: ...
-    def process_more(self, now: int, work: int) -> None: ...
-    @property
-    def is_open(self) -> bool: ...
-    @property
-    def is_finished(self) -> bool: ...
-    @property
-    def is_reading_paused(self) -> bool: ...
-    def receive(self, data: bytes, now: int, work: int) -> None: ...
-    def take_output(self) -> list[Buffer]: ...
-    def pause_output(self) -> None: ...
-    def resume_output(self, now: int) -> None: ...
-    def output_written(self, now: int) -> None: ...
-    def deadline(self) -> int | None: ...
-    def expire(self, now: int) -> None: ...
-    def lost(self, now: int) -> None: ...
-
-
 class ConnectionRegistry(Protocol):
     """Port: keeps the list of connections; implemented by the listener."""
 
-    def admit(self, protocol: "AmqpProtocol", transport: asyncio.Transport) -> Client | None:
+    def admit(self, protocol: "AmqpProtocol", transport: asyncio.Transport) -> BaseConnection | None:
         """Create a connection for this socket; None if there are too many."""
 
     def opened(self, protocol: "AmqpProtocol") -> None:
@@ -148,7 +124,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         self._handed = 0
         self._registry = registry
         self._loop_context = loop_context
-        self._client: Client | None = None
+        self._client: BaseConnection | None = None
         self._transport: asyncio.Transport | None = None
         self._is_marked = False
         self._is_paused = False
@@ -314,7 +290,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
 
     # --- private -------------------------------------------------------------------------------
 
-    def _update_socket(self, client: Client) -> None:
+    def _update_socket(self, client: BaseConnection) -> None:
         """Apply the state of the connection to the socket: pause reading, schedule a deadline, close."""
         self._seen = client.changes
         if client.is_finished:

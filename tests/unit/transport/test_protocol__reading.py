@@ -12,8 +12,8 @@ from tests.unit.session.streams.client import Node, StreamClient, data
 from warren import limits
 from warren.runtime.clock import Clock
 from warren.session import throttle
+from warren.session.base_connection import BaseConnection
 from warren.transport.protocol import AmqpProtocol, ConnectionRegistry, LoopContext
-from warren.transport.protocol import Client as Connected
 from warren.wire import methods
 from warren.wire.streams import commands
 from warren.wire.streams.codes import ResponseCode
@@ -53,10 +53,10 @@ class Socket(asyncio.Transport):
 class Entry(ConnectionRegistry):
     """An admission that accepts one prepared connection."""
 
-    def __init__(self, connection: Connected) -> None:
+    def __init__(self, connection: BaseConnection) -> None:
         self.connection = connection
 
-    def admit(self, protocol: AmqpProtocol, transport: asyncio.Transport) -> Connected:
+    def admit(self, protocol: AmqpProtocol, transport: asyncio.Transport) -> BaseConnection:
         return self.connection
 
     def opened(self, protocol: AmqpProtocol) -> None:
@@ -72,7 +72,7 @@ class Read:
     def __init__(self, broker: Broker, client: Client | StreamClient) -> None:
         self.broker = broker
         self.socket = Socket()
-        connection = cast(Connected, client.connection)
+        connection = cast(BaseConnection, client.connection)
         self.protocol = AmqpProtocol(Entry(connection), LoopContext(asyncio.get_running_loop(), Clock()))
         self.protocol.connection_made(self.socket)
         # A connection with output wakes this socket.
