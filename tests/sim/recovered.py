@@ -4,7 +4,7 @@ from warren.model.message import StoredMessage
 from warren.store.recovery import RecoveredStore
 
 
-def messages_in(recovered: RecoveredStore, queue: int, level: int = 0) -> list[tuple[int, StoredMessage]]:
+def messages_in(recovered: RecoveredStore, queue: int = 1, level: int = 0) -> list[tuple[int, StoredMessage]]:
     """Return messages by position, in order, without damaged ones."""
     found = recovered.queues.get(queue, {}).get(level)
     if found is None:

@@ -7,9 +7,9 @@ import pytest
 from google_crc32c import value
 from tests.sim.disk import SimulatedDisk
 from tests.sim.recovered import messages_in
-from tests.sim.segments import make_small
+from tests.sim.segments import make_small, set_segment_size
 
-from warren.limits import SEGMENT_SIZE, SPARE_SEGMENTS_MAX
+from warren.limits import SPARE_SEGMENTS_MAX
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
 from warren.store.disk import CreateFile, DeleteFile, SyncDirectory, SyncFile, WriteFile
@@ -19,7 +19,12 @@ from warren.store.segment import HEAD_SIZE, SUFFIX, NewerFormatError, StoreFileE
 from warren.wire.properties import BasicProperties
 
 FIRST = "00000001.segment"
-SMALL = 65_536
+SEGMENT_SIZE, SMALL = 1_048_576, 65_536
+
+
+@pytest.fixture(autouse=True)
+def segments_that_are_quickly_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_segment_size(monkeypatch, SEGMENT_SIZE)
 
 
 class Port(StorePort):
@@ -89,12 +94,8 @@ def written(disk: SimulatedDisk, *bodies: bytes) -> list[StoredMessage]:
     return messages
 
 
-def messages_of(recovered: RecoveredStore, queue: int = 1) -> list[tuple[int, StoredMessage]]:
-    return messages_in(recovered, queue)
-
-
 def bodies(recovered: RecoveredStore, queue: int = 1) -> list[bytes]:
-    return [message.body for _, message in messages_of(recovered, queue)]
+    return [message.body for _, message in messages_in(recovered, queue)]
 
 
 def last_of(there: SimulatedDisk) -> str:
@@ -108,7 +109,7 @@ def disk() -> SimulatedDisk:
 def test_a_message_is_recovered_as_it_was_published() -> None:
     there = disk()
     written(there, b"body", b"")
-    [(_, message), (_, empty)] = messages_of(opened(there))
+    [(_, message), (_, empty)] = messages_in(opened(there))
     assert (message.exchange, message.routing_key, message.body) == ("ex", "key", b"body")
     assert (message.published_at, message.flags, message.priority) == (1_700_000_000_000, 1, 3)
     assert (empty.body, empty.properties().delivery_mode) == (b"", 2)
@@ -124,7 +125,7 @@ def test_a_message_in_many_queues_is_written_once() -> None:
     store.commit()
     there.advance()
     recovered = opened(there, queues=tuple(range(1, 101)))
-    found = [messages_of(recovered, queue)[0][1] for queue in range(1, 101)]
+    found = [messages_in(recovered, queue)[0][1] for queue in range(1, 101)]
     assert len({message.location for message in found}) == 1
 
 
@@ -136,7 +137,7 @@ def test_messages_are_recovered_by_position_and_of_duplicates_the_later_counts()
         store.append(published(body), cursor, position)
         store.commit()
         there.advance()
-    assert [(position, message.body) for position, message in messages_of(opened(there))] == [
+    assert [(position, message.body) for position, message in messages_in(opened(there))] == [
         (0, b"zero anew"), (1, b"one"), (2, b"two"),
     ]  # fmt: skip
 
@@ -198,7 +199,7 @@ def test_a_damaged_segment_is_never_reused(is_sealed: bool) -> None:
     there.flip_bit(FIRST, there.files[FIRST].current.find(b"second"))
     recovered = opened(there)
     store = recovered.store
-    for position, message in messages_of(recovered):
+    for position, message in messages_in(recovered):
         store.release(message, store.cursor(1, 0), position)
     store.commit()
     there.advance()
@@ -275,7 +276,7 @@ def test_a_segment_with_an_unreadable_sector_behind_its_records_is_never_reused(
     before = there.files[FIRST].current[:]
     recovered = opened(there)
     assert [error.at for error in recovered.damage] == [SEGMENT_SIZE - 4096]
-    [(position, message)] = messages_of(recovered)
+    [(position, message)] = messages_in(recovered)
     store = recovered.store
     store.release(message, store.cursor(1, 0), position)
     store.commit()
@@ -311,7 +312,7 @@ def test_a_last_segment_that_cannot_be_sealed_is_reported_and_never_reused(step:
     assert [str(error).partition(": ")[2] for error in recovered.damage] == [
         "the segment cannot be sealed: EIO"
     ]
-    [(position, message)] = messages_of(recovered)
+    [(position, message)] = messages_in(recovered)
     store = recovered.store
     store.release(message, store.cursor(1, 0), position)
     store.append(published(b"second"), store.cursor(1, 0), 1)
@@ -580,7 +581,7 @@ def test_segments_that_are_free_at_the_start_are_reclaimed_without_writes() -> N
     there = disk()
     batch(there, 3)
     recovered = opened(there)
-    for position, message in messages_of(recovered):
+    for position, message in messages_in(recovered):
         recovered.store.release(message, recovered.store.cursor(1, 0), position)
     recovered.store.commit()
     there.advance()

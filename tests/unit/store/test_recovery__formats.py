@@ -5,8 +5,9 @@ import random
 import pytest
 from google_crc32c import value
 from tests.sim.disk import SimulatedDisk
+from tests.sim.recovered import messages_in
 from tests.sim.segments import make_small
-from tests.unit.store.test_recovery import FIRST, Port, messages_of, opened
+from tests.unit.store.test_recovery import FIRST, Port, opened
 
 from warren.model.message import (
     ADDRESSED,
@@ -55,7 +56,7 @@ def make_old(disk: SimulatedDisk) -> None:
 
 def deaths(disk: SimulatedDisk) -> dict[int, bool]:
     """Whether each message counts as a dead letter, by position."""
-    return {position: has_died(message) for position, message in messages_of(opened(disk))}
+    return {position: has_died(message) for position, message in messages_in(opened(disk))}
 
 
 def test_the_origin_of_death_headers_is_known_after_a_restart() -> None:
@@ -78,7 +79,7 @@ def test_the_origin_of_death_headers_moves_with_its_message_in_compaction(
         make_old(disk)
     recovered = opened(disk, port)
     store = recovered.store
-    for position, message in messages_of(recovered):
+    for position, message in messages_in(recovered):
         if position % 50 not in (1, 2):
             store.release(message, store.cursor(1, 0), position)
     before: list[str] = []
