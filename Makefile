@@ -51,8 +51,8 @@ test: setup $(SPARK)/.ready $(DUE_SPARKS)  ## lint, and the tests on both builds
 test-all:  ## everything: also what takes long, older Sparks, more clients, all mutations and fuzz targets, more seeds
 	@$(MAKE) test LONG=all
 
-check: $(VENV)/.ready  ## the quick part, before a commit: lint, unit and tidy tests, interpreted
-	@$(VENV)/bin/python tests/run.py --build interpreted --long none lint unit tidy
+check: $(VENV)/.ready  ## the quick part, before a commit: lint, unit and tidy tests, interpreted, without those marked slow
+	@$(VENV)/bin/python tests/run.py --build interpreted --long none --quick lint unit tidy
 
 lint: $(VENV)/.ready  ## ruff, mypy --strict and the import contracts
 	@$(VENV)/bin/python tests/run.py --build interpreted lint

@@ -10,8 +10,15 @@ from tests.seeds import SEED_S_MAX, SEEDS_FROM, TEST_S_MAX
 
 from warren.wire import table
 
+# Examples of each property that does not have its own number: Hypothesis' default.
+EXAMPLES = 100
 # Other processes may use the processor meanwhile.
-settings.register_profile("warren", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "warren",
+    deadline=None,
+    max_examples=int(os.environ.get("EXAMPLES", EXAMPLES)),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("warren")
 
 

@@ -112,6 +112,8 @@ LONGEST = [
 ROTATED_PARTS = {"mutation": 16, "fuzz": 8}
 # Number of seeds of each simulation: `make test-all` runs the first ones, a part others than earlier parts.
 SEEDS_OF_ALL, SEEDS_OF_PART = 1_000, 200
+# Examples of each property that a quick run tries, instead of Hypothesis' hundred.
+QUICK_EXAMPLES = 20
 # Number of processes among which the modules of a suite are divided that would otherwise end last.
 WORKERS = {"unit": 2, "integration": 2}
 
@@ -122,13 +124,15 @@ running: set[subprocess.Popen[str]] = set()
 class Job(NamedTuple):
     """A suite on a build, and the selection of its tests that take long.
 
-    A partial one runs only what can have another result on this build, since all runs on the other one.
+    A partial one runs only what can have another result on this build, since all runs on the other one. A
+    quick one leaves out tests marked `slow`, and tries fewer examples of each property.
     """
 
     suite: str
     build: str
     long: str = "all"
     is_partial: bool = False
+    is_quick: bool = False
 
 
 @dataclass
@@ -157,6 +161,10 @@ def main() -> int:
         help="which of the tests that take long: none, all, or a part such as 2/4; "
         "none by default, and all of the suites that are named",
     )  # fmt: skip
+    parser.add_argument(
+        "--quick", action="store_true",
+        help=f"without tests marked `slow`, and with {QUICK_EXAMPLES} examples of each property",
+    )  # fmt: skip
     options = parser.parse_args()
     suites = options.suites or SUITES
     long = options.long or ("all" if options.suites else "none")
@@ -167,7 +175,7 @@ def main() -> int:
     for program, use in OPTIONAL.items():
         if shutil.which(program) is None:
             _say(f"{program} is not installed: {use} are skipped")
-    jobs = due_jobs(suites, builds, long)
+    jobs = [job._replace(is_quick=options.quick) for job in due_jobs(suites, builds, long)]
     return summarise(run_lanes(jobs), sorted(set(suites) & set(LONG_SUITES) - {job.suite for job in jobs}))
 
 
@@ -276,7 +284,11 @@ def _run_pytest(name: str, job: Job) -> SuiteResult:
     command += ["--long", job.long, "--durations=10", "--durations-min=5"]
     if job.suite in WORKERS:
         command += ["-n", str(WORKERS[job.suite]), "--dist", "loadfile"]
-    status, lines = _stream(outcome, command, _variables(job.build) | _seeds(job.long))
+    variables = _variables(job.build) | _seeds(job.long)
+    if job.is_quick:
+        command += ["-m", "not slow"]
+        variables |= {"EXAMPLES": str(QUICK_EXAMPLES)}
+    status, lines = _stream(outcome, command, variables)
     outcome.left_out += sum(int(found[1]) for line in lines[-1:] if (found := LEFT_OUT.search(line)))
     if report.exists():
         count_report(outcome, report)

@@ -21,6 +21,7 @@ version = "1"
 BUILD = "import sys; sys.path.insert(0, sys.argv[1]); import environment; exec(environment.BUILD_WHEEL)"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 def test_each_compiled_module_is_a_line_with_its_number(tmp_path: Path) -> None:
     shutil.copy(ROOT / "setup.py", tmp_path)

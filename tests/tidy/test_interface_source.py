@@ -41,6 +41,7 @@ def is_installed() -> bool:
 
 
 # `check` is the compiler and the linter, which refuses import cycles; `test` is the unit tests.
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["check", "test"])
 def test_the_scripts_of_the_interface_pass(script: str) -> None:
     if shutil.which("npm") is None or not is_installed():

@@ -144,6 +144,23 @@ def test_interpreted_runs_what_can_differ_from_the_compiled_build_and_in_parts_a
     assert set(asked("none", "interpreted").values()) == set(everything.values())
 
 
+def test_a_quick_run_leaves_out_slow_tests_and_tries_fewer_examples(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[list[str], dict[str, str]]] = []
+
+    def stream(_: SuiteResult, command: list[str], variables: dict[str, str]) -> tuple[int, list[str]]:
+        asked.append((command, variables))
+        return 0, ["5 passed, 2 deselected in 1.00s"]
+
+    monkeypatch.setattr(run, "_stream", stream)
+    assert run._run_pytest("tidy", Job("tidy", "interpreted", is_quick=True)).left_out == 2
+    run._run_pytest("tidy", Job("tidy", "interpreted"))
+    assert [("not slow" in command, variables.get("EXAMPLES")) for command, variables in asked] == [
+        (True, str(run.QUICK_EXAMPLES)), (False, None),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("suite", run.ROTATED_PARTS)
 def test_all_parts_of_a_rotated_suite_are_run_by_as_many_commits(
     monkeypatch: pytest.MonkeyPatch, suite: str
@@ -210,6 +227,7 @@ def test_a_part_out_of_range_is_refused(which: str) -> None:
         checked(which)
 
 
+@pytest.mark.slow
 def test_a_long_test_runs_in_one_part_and_one_with_seeds_counts_as_one(tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(
         "import pytest\n"

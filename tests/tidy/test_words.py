@@ -15,23 +15,25 @@ LIMITS = tuple(SOURCE / "warren" / f"{name}.py" for name in ("limits", "limits_h
 ASSIGNMENT = re.compile(r"^([A-Z][A-Z0-9_]*)\b.*=")
 
 
-def lines() -> list[tuple[str, str]]:
-    """Every line of every text file, with its place."""
+def lines_with(pattern: re.Pattern[str]) -> list[str]:
+    """Every line of every text file in which `pattern` is found, with its place."""
     return [
-        (place(path, number), line)
+        f"{place(path, number)}: {line.strip()}"
         for path in files()
         if path.suffix in TEXT and path.name not in ("LICENSE", "package-lock.json")
+        if pattern.search(text(path))
         for number, line in enumerate(text(path).splitlines(), 1)
+        if pattern.search(line)
     ]
 
 
 def test_nothing_is_marked_as_unfinished() -> None:
-    found = [f"{where}: {line.strip()}" for where, line in lines() if UNFINISHED.search(line)]
+    found = lines_with(UNFINISHED)
     assert not found, report(found)
 
 
 def test_no_path_of_one_machine_is_written_down() -> None:
-    found = [f"{where}: {line.strip()}" for where, line in lines() if MACHINE.search(line)]
+    found = lines_with(MACHINE)
     assert not found, report(found)
 
 
