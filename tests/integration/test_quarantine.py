@@ -214,7 +214,7 @@ def test_entirely_missing_metadata_are_reported(tmp_path: Path) -> None:
     for _ in range(2):
         status, errors = refusal("--data-dir", str(data))
         assert status == 1
-        assert "nothing says of which queues" in errors.splitlines()[-1]
+        assert "there are no metadata that name their queues" in errors.splitlines()[-1]
 
 
 def recovered(data: Path, *arguments: str) -> tuple[int, str]:

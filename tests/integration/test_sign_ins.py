@@ -87,7 +87,7 @@ def test_a_damaged_session_file_ends_all_sessions_and_does_not_prevent_the_start
     data[60] ^= 1
     file.write_bytes(data)
     with started(tmp_path) as node:
-        said = f"cannot read {file}: it is damaged; kept as 'sessions.unreadable'"
+        said = f"cannot read {file}: the file is damaged; it is kept as 'sessions.unreadable'"
         assert any(said in line for line in node.lines)
         assert who(node, cookie) is None
         cookie = signed_in(node)

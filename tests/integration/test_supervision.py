@@ -184,7 +184,7 @@ def test_a_failed_write_or_sync_restarts_its_vhost_and_affects_no_other(
         failure = until_logged(node, "vhost 'a' has failed")
         assert str(folder(tmp_path, "a")) in failure
         assert "00000001.segment" in failure
-        until_logged(node, "vhost 'a' is restarted")
+        until_logged(node, "vhost 'a' was restarted")
         channel = confirming(node.port, "a")
         found = [entry for entry in taken(channel, "q") if entry[0] != "never confirmed"]
         assert found == [(str(number), number < 4) for number in range(1, 10)]
@@ -211,7 +211,7 @@ def test_a_permanent_disk_failure_stops_its_vhost_and_the_others_continue(
         faults.set(f"fdatasync errno {errno.EIO} {folder(tmp_path, 'a')}")
         with pytest.raises(pika.exceptions.ConnectionClosedByBroker):
             channel.basic_publish("", "q", b"never confirmed", PERSISTENT)
-        until_logged(node, "vhost 'a' is down, and others serve on")
+        until_logged(node, "vhost 'a' is down, the other vhosts are running")
         assert sum("vhost 'a' has failed" in line for line in node.lines) == 4
         assert IS_DOWN in str(is_refused(node.port))
         assert "(541)" in str(is_refused(node.port))
@@ -254,13 +254,15 @@ def test_with_a_full_disk_confirms_wait_until_there_is_space(
         bystander = Bystander(node.port, "b")
         faults.set(f"write errno {number} {folder(tmp_path, 'a')}")
         waiting = Publication(channel, b"waits")
-        until_logged(node, "the disk is full: publishers to vhost 'a' get no confirms until there is room")
+        until_logged(
+            node, "the disk is full: publishers to vhost 'a' get no confirms until more is available"
+        )
         assert passes(other, b"transient")
         assert other.basic_get("q")[2] == b"waits"
         assert get(node.ports["http"], "/api/health/checks/virtual-hosts") == (200, {"status": "ok"})
         assert not waiting.is_confirmed
         faults.set()
-        until_logged(node, "the messages of vhost 'a' are written again")
+        until_logged(node, "vhost 'a': messages can be written to disk again")
         waiting.join(PATIENCE_S)
         assert waiting.is_confirmed
         bystander.stop()
@@ -281,12 +283,12 @@ def test_with_too_many_open_files_confirms_wait_until_one_can_be_opened(
         body = bytes(SEGMENT_SIZE)
         waiting = Publication(channel, body)
         until_logged(
-            node, "no file can be opened: publishers to vhost 'a' get no confirms until there is room"
+            node, "no free file descriptors: publishers to vhost 'a' get no confirms until more is available"
         )
         assert get(node.ports["http"], "/api/health/checks/virtual-hosts") == (200, {"status": "ok"})
         assert not waiting.is_confirmed
         faults.set()
-        until_logged(node, "the messages of vhost 'a' are written again")
+        until_logged(node, "vhost 'a': messages can be written to disk again")
         waiting.join(PATIENCE_S)
         assert waiting.is_confirmed
         bystander.stop()
@@ -300,10 +302,10 @@ def test_a_node_with_a_full_disk_starts_and_opens_the_vhost_when_there_is_space(
 ) -> None:
     faults.set(f"write errno {errno.ENOSPC} {tmp_path / 'data' / 'vhosts'}")
     with started(tmp_path, config, **faults.environment) as node:
-        assert "vhost 'a' has failed: the disk is full" in until_logged(node, "vhost 'a'")
+        assert "vhost 'a' failed: the disk is full" in until_logged(node, "vhost 'a'")
         assert IS_DOWN in str(is_refused(node.port))
         faults.set()
-        until_logged(node, "vhost 'a' is restarted")
+        until_logged(node, "vhost 'a' was restarted")
         confirming(node.port, "a").basic_publish("", "q", b"", PERSISTENT)
 
 
@@ -343,7 +345,7 @@ def test_a_store_that_cannot_be_opened_is_reported_and_the_other_vhosts_continue
     made_newer(folder(tmp_path, "a") / "00000001.segment")
     with started(tmp_path, config) as node:
         [line] = [line for line in node.lines if "vhost 'a'" in line]
-        assert "is down, and others serve on: 00000001.segment, byte 6: format 9 is newer" in line
+        assert "is down, the other vhosts are running: 00000001.segment, byte 6: format 9 is newer" in line
         assert f"(in {folder(tmp_path, 'a')}); start the version of Warren that wrote it" in line
         assert IS_DOWN in str(is_refused(node.port))
         assert taken(confirming(node.port, "b"), "q") == [("kept", False)]
@@ -369,7 +371,7 @@ def test_damage_is_reported_and_the_readable_messages_recovered(tmp_path: Path, 
     data[data.index(b"damaged")] ^= 1
     segment.write_bytes(data)
     with started(tmp_path, config) as node:
-        [line] = [line for line in node.lines if "vhost 'a' is running without its damaged data" in line]
+        [line] = [line for line in node.lines if "vhost 'a' is running without damaged data" in line]
         assert "00000001.segment, byte " in line
         assert taken(confirming(node.port, "a"), "q") == [("before", False), ("behind", False)]
         assert b'warren_vhost_damaged_records{vhost="a"} 1\n' in metrics(node)

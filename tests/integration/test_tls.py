@@ -122,7 +122,7 @@ def test_unusable_new_files_are_reported_and_the_old_certificate_stays(
             assert await exchange(server.port, client_context(authority)) == b"hello"
 
     run(work())
-    assert "certificates not reloaded" in caplog.text
+    assert "cannot reload certificates" in caplog.text
     assert "server.key' does not exist" in caplog.text
 
 

@@ -83,7 +83,7 @@ def test_with_a_full_disk_publishers_of_transient_messages_wait_and_then_continu
         # Consumers are served, also with messages that wait for the disk.
         taken = [channel.basic_get("q", auto_ack=True)[2] for _ in range(20)]
         faults.set()
-        until_logged(node, "the messages of vhost 'a' are written again")
+        until_logged(node, "vhost 'a': messages can be written to disk again")
         publisher.join(PATIENCE_S)
         assert not publisher.is_alive()
         assert b'warren_vhost_disk_full{vhost="a"} 0\n' in metrics(node)

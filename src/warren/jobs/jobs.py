@@ -42,7 +42,7 @@ class Jobs:
         job.started_at = self._now()
         self.by_id[job.id] = job
         logger.info(
-            "%s %s of queue '%s' in vhost '%s' begins for user '%s'",
+            "%s %s of queue '%s' in vhost '%s' started by user '%s'",
             job.kind.value, job.id, job.queue, job.vhost, job.user,
         )  # fmt: skip
         self._tasks[job.id] = asyncio.get_running_loop().create_task(self._run(job))
@@ -68,7 +68,7 @@ class Jobs:
             job.end(state, self._now())
             del self._tasks[job.id]
             self._forget_undo_logs()
-        logger.info("%s %s is %s: %d messages", job.kind.value, job.id, state.value, job.counts().moved)
+        logger.info("%s %s %s: %d messages moved", job.kind.value, job.id, state.value, job.counts().moved)
 
     def _forget_undo_logs(self) -> None:
         """Clear the undo logs of the oldest ended redrives if all logs together exceed their limit."""

@@ -11,7 +11,7 @@ from warren.queues.local import LocalQueue
 from warren.session.server import Server
 from warren.session.vhost_services import VhostServices
 
-_DISK_BUSY = "the disk has enough to do"
+_DISK_BUSY = "the disk is busy: publishers wait until pending writes are done"
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,11 @@ class ArrowResponses:
         """
         if self.count >= ARROW_READERS_MAX:
             raise RequestRefused(
-                error_reply(503, "service_unavailable", f"{self.count} answers in rows are under way")
+                error_reply(
+                    503,
+                    "service_unavailable",
+                    f"{self.count} row responses are being sent: retry later",
+                )
             )
         self.count += 1
         try:
@@ -110,9 +114,9 @@ class ArrowResponses:
                     await _written(response, await self._encoded(encoder, batch))
             await _written(response, END)
         except ConnectionError:
-            logger.debug("%s does not want the rest of %s", request.remote, request.path)
+            logger.debug("%s closed the connection during the response to %s", request.remote, request.path)
         except (AmqpError, RowsGone, TimeoutError) as error:
-            logger.warning("rows for %s end in the middle of %s: %s", request.remote, request.path, error)
+            logger.warning("response to %s for %s aborted: %s", request.path, request.remote, error)
             _break(request)
 
     async def next_piece(self, pieces: Iterator[object]) -> object:

@@ -121,7 +121,7 @@ class HttpConnections:
                 self._forget(connection)
                 connection.drop()
                 return True
-        logger.warning("refused an HTTP connection of %s: too many are open", network)
+        logger.warning("refused an HTTP connection from %s: too many are open", network)
         return False
 
     async def _tls_handshake(self, connected: socket.socket, connection: _Connection) -> None:
@@ -136,7 +136,7 @@ class HttpConnections:
         try:
             await accept(connected, protocol, self._settings.tls, self._settings.tls_handshake_s)
         except (OSError, TimeoutError) as error:
-            logger.debug("no TLS handshake: %s", error)
+            logger.debug("TLS handshake failed: %s", error)
             connected.close()
         except asyncio.CancelledError:
             connected.close()

@@ -169,13 +169,13 @@ class HttpProtocol(RequestHandler):
     ) -> web.StreamResponse:
         """Log a malformed request or an unhandled exception, and return the error response."""
         if isinstance(exc, ConnectionError) and self._link is None:
-            logger.debug("%s left in the middle of a request", request.remote)
+            logger.debug("%s closed the connection during a request", request.remote)
         elif status >= _INTERNAL:
-            logger.error("unexpected exception in a request of %s", request.remote, exc_info=exc)
+            logger.error("unexpected exception in a request from %s", request.remote, exc_info=exc)
         else:
-            logger.info("no request of HTTP from %s: %s", request.remote, type(exc).__name__)
+            logger.info("malformed HTTP request from %s: %s", request.remote, type(exc).__name__)
         if request.writer.output_size > 0:
-            raise ConnectionError("an answer has begun already")
+            raise ConnectionError("the response has already started")
         text = "Internal Server Error" if status >= _INTERNAL else "Bad Request"
         response = web.Response(status=status, text=text, headers={"server": SERVER})
         response.force_close()

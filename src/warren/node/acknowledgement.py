@@ -29,7 +29,7 @@ class Acknowledgements:
             pass
         except (OSError, ValueError, TypeError) as error:
             # Every item is reported again.
-            logger.error("cannot read the acknowledgements of the quarantine: %s: %s", self._path, error)
+            logger.error("cannot read the acknowledged items of the quarantine: %s: %s", self._path, error)
 
     def has(self, id: str) -> bool:
         """True if an operator has acknowledged the item `id`."""
@@ -59,7 +59,7 @@ class Acknowledgements:
                 os.fsync(file.fileno())
             new.replace(self._path)
         except OSError as error:
-            logger.error("cannot write the acknowledgements of the quarantine: %s: %s", self._path, error)
+            logger.error("cannot write the acknowledged items of the quarantine: %s: %s", self._path, error)
 
 
 def _private(path: str, flags: int) -> int:

@@ -252,7 +252,7 @@ class Broker:
             metadata_journal.quarantine.begin()
             metadata_journal.quarantine.reconcile_vhosts(self.metadata.vhosts.by_name)
         except OSError as error:
-            raise BootRefused(f"cannot sort out {str(folder)!r}: {error}") from error
+            raise BootRefused(f"cannot examine the stored messages in {str(folder)!r}: {error}") from error
         storage = Storage(folder, self.metadata, metadata_journal.quarantine, self._doubt)
         await self.tree.open_storage(storage)
         self._doubt()
@@ -267,7 +267,7 @@ class Broker:
         is_under_way = self._doubting is not None and not self._doubting.done()
         if number > self.metadata.index and not is_under_way:
             logger.error(
-                "queue %d is kept on the disk, and the metadata end at change %d: a part of them is lost",
+                "queue %d is on disk, but the metadata end at change %d: a part of the metadata is lost",
                 number, self.metadata.index,
             )  # fmt: skip
             proposal = metadata_journal.journal.propose(DoubtNumbers(until=number + JOURNAL_SKIPPED_NUMBERS))
@@ -288,7 +288,7 @@ class Broker:
     def acknowledge_quarantined(self, user: str) -> int:
         """Acknowledge all quarantined items for `user`; returns how many were not acknowledged before."""
         count = 0 if self._metadata_journal is None else self._metadata_journal.quarantine.acknowledge()
-        logger.info("quarantine: %d acknowledged by user '%s'", count, user)
+        logger.info("quarantine: %d items acknowledged by user '%s'", count, user)
         return count
 
     async def remove_quarantined(self, id: str, user: str) -> bool:
@@ -307,7 +307,7 @@ class Broker:
             if removal is None:
                 return False
             await asyncio.to_thread(removal)
-        logger.warning("quarantine: %s is removed by user '%s'", id, user)
+        logger.warning("quarantine: %s deleted by user '%s'", id, user)
         return True
 
     async def close(self) -> None:

@@ -35,14 +35,14 @@ class NodeControls:
     def set_limit(self, user: str, resource: str, *, absolute: object, relative: object) -> int:
         """Change the limit of `resource`; returns it in bytes."""
         if (absolute is None) == (relative is None):
-            raise ControlRefused("one of absolute, a size, and relative, a share of memory, has to be given")
+            raise ControlRefused("give either absolute, a size, or relative, a fraction of memory")
         try:
             limit = size(str(absolute)) if relative is None else fraction(str(relative))
         except InvalidValue as error:
             raise ControlRefused(f"{'absolute' if relative is None else 'relative'} {error}") from None
-        byte_count = self._monitors.limit(resource, limit)
-        if byte_count is None:
-            raise ControlRefused(f"the {resource} is not watched here: there is no data directory")
+        octets = self._monitors.limit(resource, limit)
+        if octets is None:
+            raise ControlRefused(f"there is no {resource} alarm: the node has no data directory")
         self._audit(
             user,
             f"{resource} limit set to {byte_count // _MIB} MiB",
@@ -63,7 +63,7 @@ class NodeControls:
     def set_log_level(self, user: str, level: str, category: str) -> None:
         """Set the minimum level of the log, of all categories or of `category`."""
         if category and category not in CATEGORIES:
-            raise ControlRefused(f"no such category {category!r}: there are {', '.join(CATEGORIES)}")
+            raise ControlRefused(f"no such category {category!r}: it must be one of {', '.join(CATEGORIES)}")
         if not self._log.set_level(level, category):
             raise ControlRefused(f"no such level {level!r}")
         self._audit(user, f"log level of {category or 'everything'} set to {level}", {"level": level})
@@ -72,12 +72,12 @@ class NodeControls:
         """Rotate the log file; returns its name."""
         file: RotatedFile | None = self._log.file
         if file is None:
-            raise ControlRefused("nothing is logged to a file: log.file is not set")
+            raise ControlRefused("there is no log file: log.file is not set")
         try:
             file.rotate_or_reopen()
         except OSError as error:
             raise ControlRefused(f"{file.baseFilename}: {error.strerror}") from None
-        self._audit(user, "log file begun anew", {"file": file.baseFilename})
+        self._audit(user, "log file rotated", {"file": file.baseFilename})
         return file.baseFilename
 
     def _audit(self, user: str, text: str, facts: Mapping[str, object]) -> None:

@@ -25,8 +25,11 @@ logger = logging.getLogger("warren.storage")
 _FILE = "stores"
 # Files that each store has from its first start on; a store without one of them has lost data.
 _PARTS = (
-    (Path(CATALOG), "the catalog is missing, and with it what else of the messages may be"),
-    (Path(STREAMS) / STREAM_CATALOG, "the catalog is missing, and with it what else of the streams may be"),
+    (Path(CATALOG), "the catalog is missing, and other files of the message store may be missing too"),
+    (
+        Path(STREAMS) / STREAM_CATALOG,
+        "the catalog is missing, and other files of the streams may be missing too",
+    ),
 )
 
 

@@ -97,7 +97,9 @@ def _grant(number: str, parts: dict[str, str]) -> GroupGrant:
 
 def _group(written: str) -> str:
     if not written:
-        raise BootRefused(f"auth_ldap: a group has no name; {_EVERYBODY} is whoever can log in")
+        raise BootRefused(
+            f"auth_ldap: a group has no name; {_EVERYBODY} is the group of all users who can log in"
+        )
     return "" if written == _EVERYBODY else written
 
 

@@ -11,7 +11,7 @@ import threading
 
 from warren.limits import LOG_QUEUE_LENGTH_MAX, LOG_STOP_S_MAX
 
-_SAID = "%d lines of the log were dropped, since nobody took them"
+_SAID = "%d lines of the log were dropped: the output was blocked"
 
 
 class BoundedQueueHandler(logging.Handler):

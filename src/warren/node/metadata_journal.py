@@ -87,8 +87,9 @@ class MetadataJournal:
         vhosts = self.data / VHOSTS
         if not found.is_there and vhosts.exists() and any(vhosts.iterdir()):
             raise BootRefused(
-                f"{str(vhosts)!r} holds messages, and nothing says of which queues: restore the metadata "
-                f"beside it, or see what can be kept: warren metadata recover {shlex.quote(str(self.data))}"
+                f"{str(vhosts)!r} contains messages, but there are no metadata that name their queues: "
+                "restore the metadata directory from a backup, or show what can be recovered: "
+                f"warren metadata recover {shlex.quote(str(self.data))}"
             )
         if found.damage or found.loss is not None:
             self.quarantine.keep_metadata(self._path)
@@ -98,8 +99,8 @@ class MetadataJournal:
     def _refusal(self, error: JournalError, more: str = "") -> str:
         data = shlex.quote(str(self.data))
         return (
-            f"metadata in {str(self._path)!r}: {error}{more}; nothing was changed: put a whole copy of that "
-            f"directory in its place, or see what can be kept: warren metadata recover {data}"
+            f"metadata in {str(self._path)!r}: {error}{more}; nothing was changed: restore that directory "
+            f"from a backup, or show what can be recovered: warren metadata recover {data}"
         )
 
     def _report(self, error: OSError | None) -> None:
@@ -107,6 +108,6 @@ class MetadataJournal:
             logger.warning("the metadata can be written again")
         else:
             logger.critical(
-                "cannot write the metadata: %s; nothing that survives a restart can be changed until it can",
+                "cannot write the metadata: %s; durable objects cannot be changed until this succeeds",
                 error.strerror or error,
             )

@@ -92,7 +92,7 @@ class MemoryMonitor:
             used, limit = level.byte_count // _MIB, level.limit // _MIB
             if level.is_low:
                 logger.warning(
-                    "memory alarm set: %d MiB used, %d MiB allowed; %s: consume what waits, bound queues "
+                    "memory alarm set: %d MiB used, %d MiB allowed; %s: consume messages, limit queues "
                     "(max-length), or raise vm_memory_high_watermark and send SIGHUP",
                     used, limit, _SET,
                 )  # fmt: skip
@@ -148,12 +148,12 @@ class DiskMonitor:
             free, limit = level.byte_count // _MIB, level.limit // _MIB
             if level.is_low:
                 logger.warning(
-                    "disk alarm set: %d MiB free on the disk of %s, %d MiB must be; %s: free some, "
+                    "disk alarm set: %d MiB free on the disk of %s, threshold %d MiB; %s: free some, "
                     "or lower disk_free_limit and send SIGHUP",
                     free, self._folder, limit, _SET,
                 )  # fmt: skip
             else:
-                logger.warning("disk alarm cleared: %d MiB free, %d MiB must be", free, limit)
+                logger.warning("disk alarm cleared: %d MiB free, threshold %d MiB", free, limit)
         return level.check_after_ms(DISK_CHECK_MS_MAX)
 
 

@@ -110,12 +110,12 @@ class Quarantine:
                 make_directory(vhosts)
                 os.rename(kept, vhosts / digits)
                 self._went(f"vhost-{digits}")
-                logger.warning("vhost '%s' is in the metadata again: it is back from %s", name, kept)
+                logger.warning("vhost '%s' is in the metadata again: restored from %s", name, kept)
         for path in _folders(vhosts):
             if path.name in known:
                 continue
             if path.name.endswith(DELETED):
-                logger.warning("vhost '%s' is deleted: removing its messages in %s", name_in(path), path)
+                logger.warning("vhost '%s' was deleted: removing its messages in %s", name_in(path), path)
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 self._move_vhost(path)
@@ -126,8 +126,8 @@ class Quarantine:
         os.rename(path, moved)
         item = self._note_vhost(moved)
         logger.error(
-            "vhost '%s' is not in the metadata: %s messages, %d bytes, are moved to %s, %s %s",
-            item.vhost, item.messages, item.byte_count, moved, _HINT, item.id,
+            "vhost '%s' is not in the metadata: %s messages (%d bytes) moved to %s, %s %s",
+            item.vhost, item.messages, item.octets, moved, _HINT, item.id,
         )  # fmt: skip
 
     def _note_vhost(self, path: Path) -> QuarantinedItem:
@@ -149,7 +149,11 @@ class Quarantine:
                 for file in files:
                     os.rename(file, folder / file.name)
                 self._went(f"stream-{kept.name}-{number}")
-                logger.warning("vhost '%s': stream %d is in the metadata again, and back", name, number)
+                logger.warning(
+                    "vhost '%s': stream %d is in the metadata again: restored from the quarantine",
+                    name,
+                    number,
+                )
         unknown = {
             number: files
             for number, files in present.items()
@@ -163,8 +167,8 @@ class Quarantine:
         for item in self._note_streams(kept, name):
             if item.number in unknown:
                 logger.error(
-                    "vhost '%s': stream %d is not in the metadata: %d messages, %d bytes, are in %s, %s %s",
-                    name, item.number, item.messages, item.byte_count, kept, _HINT, item.id,
+                    "vhost '%s': stream %d is not in the metadata: %d messages (%d bytes) moved to %s, %s %s",
+                    name, item.number, item.messages, item.octets, kept, _HINT, item.id,
                 )  # fmt: skip
 
     def _note_streams(self, path: Path, name: str = "") -> list[QuarantinedItem]:
@@ -190,8 +194,8 @@ class Quarantine:
             self.number_max = max(self.number_max, number)
             item = pinned.item()
             logger.error(
-                "vhost '%s': queue %d is not in the metadata: %d messages, %d bytes, stay in place, %s %s",
-                vhost, number, item.messages, item.byte_count, _HINT, item.id,
+                "vhost '%s': queue %d is not in the metadata: %d messages (%d bytes) stay there, %s %s",
+                vhost, number, item.messages, item.octets, _HINT, item.id,
             )  # fmt: skip
 
     def unpin(self, vhost: str) -> None:
@@ -218,7 +222,7 @@ class Quarantine:
         copy = _free(self._folder / _METADATA / str(time.time_ns()))
         make_directory(copy.parent)
         shutil.copytree(folder, copy)
-        logger.warning("a copy of the metadata as they were found is kept in %s", copy)
+        logger.warning("the metadata were copied to %s before they are changed", copy)
 
     def remove(self, id: str) -> Callable[[], None] | None:
         """Return a function for a thread that deletes the files of `id`; None if there is no such item."""
@@ -270,7 +274,7 @@ def _surveyed(
         with closing(ReadOnlyDisk(path)) as disk:
             return survey(disk)
     except OSError as error:
-        logger.error("what is in %s cannot be counted: %s", path, error)
+        logger.error("cannot count the messages in %s: %s", path, error)
         return {}
 
 

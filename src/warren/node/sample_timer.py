@@ -38,6 +38,6 @@ class SampleTimer:
     def _sampled(self, over: "asyncio.Future[None]") -> None:
         error = over.exception()
         if error is not None:
-            logger.error("samples were not taken", exc_info=error)
+            logger.error("cannot take samples of the statistics", exc_info=error)
         if self._timer is not None:
             self.begin()

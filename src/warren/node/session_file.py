@@ -58,28 +58,28 @@ class SessionFile:
             return []
         except OSError as error:
             raise SessionFileError(error.strerror) from error
-        if not data.startswith(_MAGIC) or len(data) < _HEAD_SIZE + _CHECKSUM_SIZE:
-            raise SessionFileError("it is damaged")
-        version = int.from_bytes(data[len(_MAGIC) : len(_PREFIX)], "big")
+        if not octets.startswith(_MAGIC) or len(octets) < _HEAD_SIZE + _CHECKSUM_SIZE:
+            raise SessionFileError("the file is damaged")
+        version = int.from_bytes(octets[len(_MAGIC) : len(_PREFIX)], "big")
         if version > _VERSION:
             raise SessionFileError(f"format {version} is newer than {_VERSION}")
         content, checksum = data[:-_CHECKSUM_SIZE], data[-_CHECKSUM_SIZE:]
         if checksum_of(content) != int.from_bytes(checksum, "big"):
-            raise SessionFileError("it is damaged")
+            raise SessionFileError("the file is damaged")
         if not content.startswith(self._head):
-            logger.info("all sessions of the web interface ended: the authentication settings have changed")
+            logger.info("all sessions of the web interface ended: the authentication settings were changed")
             return []
         try:
             return msgspec.json.decode(content[_HEAD_SIZE:], type=list[StoredWebSession])
         except msgspec.DecodeError as error:
-            raise SessionFileError("it is damaged") from error
+            raise SessionFileError("the file is damaged") from error
 
     def set_aside(self) -> None:
         """Rename an unreadable file, so that the next write does not replace it."""
         try:
             self._path.replace(self._path.with_name(_UNREADABLE))
         except OSError as error:
-            logger.error("cannot be kept as '%s': %s: %s", _UNREADABLE, self._path, error.strerror)
+            logger.error("cannot rename %s to '%s': %s", self._path, _UNREADABLE, error.strerror)
 
     async def write(self, sessions: list[StoredWebSession]) -> None:
         """Replace the file by `sessions`, and sync it; a failure is logged."""
@@ -87,7 +87,7 @@ class SessionFile:
             await asyncio.to_thread(self._write, sessions)
         except OSError as error:
             logger.error(
-                "cannot save the sessions of the web interface, a restart ends them: %s: %s",
+                "cannot save the sessions of the web interface, a restart will end them: %s: %s",
                 self._path,
                 error.strerror,
             )
@@ -115,7 +115,7 @@ def restore_sessions(sessions: WebSessions, folder: Path, config: Config, metada
         stored = file.read()
     except SessionFileError as error:
         logger.warning(
-            "all sessions of the web interface ended, cannot read %s: %s; kept as '%s'",
+            "all sessions of the web interface ended: cannot read %s: %s; it is kept as '%s'",
             folder / _NAME,
             error,
             _UNREADABLE,

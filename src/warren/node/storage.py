@@ -64,8 +64,10 @@ _PROGRESS_S = 1.0
 # Errors of a system without a free file descriptor.
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 # The consequence of a full disk, for the message store and the stream store of a virtual host.
-_NO_CONFIRMS = "publishers to vhost '%s' get no confirms until there is room"
-_NO_PAGING = "transient messages of vhost '%s' stay in memory, and publishers wait, until there is room"
+_NO_CONFIRMS = "publishers to vhost '%s' get no confirms until more is available"
+_NO_PAGING = (
+    "transient messages of vhost '%s' cannot be paged out, and publishers wait, until more is available"
+)
 
 
 @dataclass(kw_only=True)
@@ -258,9 +260,9 @@ class Storage:
         self._on_attached()
         for loss in self.losses.add(name, vhost_store.damage):
             logger.error(
-                "vhost '%s' is running without its damaged data: %s, byte %d: %s (in %s): %s%s",
+                "vhost '%s' is running without damaged data: %s, byte %d: %s (in %s): %s%s",
                 name, loss.file, loss.offset, loss.reason, self.path_of(name), _extent(loss),
-                ", which is acknowledged" if loss.acknowledged else "",
+                " (acknowledged)" if loss.acknowledged else "",
             )  # fmt: skip
         if vhost_store.count:
             logger.info(
@@ -322,7 +324,9 @@ class Storage:
         store.close(lambda: closed.set_result(None))
         await closed
         if store.failure is not None:
-            logger.error("the last messages of vhost '%s' were not written: %s", name, store.failure)
+            logger.error(
+                "the last messages of vhost '%s' were not written at the shutdown: %s", name, store.failure
+            )
 
     def limit_queue_memory(self, byte_count: int) -> None:
         """Limit the memory of each queue to `data` bytes, for messages published from now on."""
@@ -357,7 +361,11 @@ class Storage:
         except FileNotFoundError:
             return None
         except OSError as error:
-            logger.error("vhost '%s' is deleted, its messages are not until the next start: %s", name, error)
+            logger.error(
+                "cannot delete the messages of the deleted vhost '%s', will retry at the next start: %s",
+                name,
+                error,
+            )
             return None
         return aside
 
@@ -409,7 +417,7 @@ class _LoopStorePort(StorePort):
 
     def recovered(self) -> None:
         self.is_full = False
-        logger.info("the messages of vhost '%s' are written again", self._name)
+        logger.info("vhost '%s': messages can be written to disk again", self._name)
 
     def fell_behind(self) -> None:
         if self.credit is not None and not self._is_behind:
@@ -491,7 +499,9 @@ class _Reporter:
         text = str(error)
         if text not in self._told and len(self._told) < STREAM_DAMAGE_LOGGED_MAX:
             self._told.add(text)
-            logger.error("vhost '%s': readers of a stream go on behind what is damaged: %s", self._name, text)
+            logger.error(
+                "vhost '%s': a stream is damaged, readers skip the damaged messages: %s", self._name, text
+            )
 
 
 class _Progress:
@@ -505,19 +515,19 @@ class _Progress:
         now = time.monotonic()
         if now - self._told >= _PROGRESS_S:
             self._told = now
-            logger.info("vhost '%s': %d of %d MiB read", self._name, read >> 20, total >> 20)
+            logger.info("vhost '%s': recovering, %d of %d MiB read", self._name, read >> 20, total >> 20)
 
 
 def missing_resource(error: OSError) -> str:
     """Return the resource that is exhausted: disk space or file descriptors."""
-    return "no file can be opened" if error.errno in _NO_DESCRIPTOR else "the disk is full"
+    return "no free file descriptors" if error.errno in _NO_DESCRIPTOR else "the disk is full"
 
 
 def _extent(loss: Loss) -> str:
     """Describe the extent of a loss."""
-    count = "nobody knows how many" if loss.messages is None else f"at most {loss.messages}"
-    names = ", ".join(f"'{name}'" for name in loss.queues) or "queues that nobody knows"
-    return "no message is lost" if loss.messages == 0 else f"{count} messages are lost, of {names}"
+    count = "an unknown number" if loss.messages is None else f"at most {loss.messages}"
+    names = ", ".join(f"'{name}'" for name in loss.queues) or "unknown queues"
+    return "no messages lost" if loss.messages == 0 else f"{count} messages lost, of {names}"
 
 
 def is_full(error: Exception) -> bool:

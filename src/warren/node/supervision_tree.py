@@ -53,8 +53,8 @@ logger = logging.getLogger("warren.tree")
 _FULL_RETRY_MS = 5_000
 _MS = 1000
 # Advice to the operator in log messages.
-_NEWER = "start the version of Warren that wrote it, or move the directory away to begin without messages"
-_BROKEN = "see to the disk, then start it again (POST /api/vhosts/…/start/…), or the node"
+_NEWER = "start the version of Warren that wrote it, or move the directory away to start without messages"
+_BROKEN = "check the disk, then run `warren vhosts restart` or restart the node"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,7 +299,7 @@ class _VhostUnit:
         self._has_failed = True
         is_expected = isinstance(error, (OSError, StoreFileError, PermanentFailure, TemporaryFailure))
         logger.error(
-            "vhost '%s' has failed: %s", self.name, self._described(error),
+            "vhost '%s' failed: %s", self.name, self._described(error),
             exc_info=None if is_expected else error,
         )  # fmt: skip
         services = self._services
@@ -322,7 +322,7 @@ class _VhostUnit:
             if before is not None:
                 await before.end()
             if self._services is not None:
-                raise PermanentFailure("it could not be stopped")
+                raise PermanentFailure("the failed virtual host could not be stopped")
             if not self._is_gone:
                 await self._start()
         finally:
@@ -331,14 +331,14 @@ class _VhostUnit:
     def restarted(self) -> None:
         """Log the restart."""
         if not self._is_gone:
-            logger.warning("vhost '%s' is restarted", self.name)
+            logger.warning("vhost '%s' was restarted", self.name)
 
     def given_up(self, error: Exception) -> None:
         """Log that the virtual host stays down until an operator starts it, and notify the node."""
         if self._is_gone:
             return
         logger.critical(
-            "vhost '%s' is down, and others serve on: %s; %s",
+            "vhost '%s' is down, the other vhosts are running: %s; %s",
             self.name, self._described(error), _NEWER if isinstance(error, PermanentFailure) else _BROKEN,
         )  # fmt: skip
         if self._dependencies.on_down is not None:

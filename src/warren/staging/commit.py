@@ -33,7 +33,7 @@ logger = logging.getLogger("warren.staged")
 _POLL_S = 0.1
 # Interval at which it retries after a disk error.
 _RETRY_S = 1.0
-_DISK_BUSY = "the disk has enough to do"
+_DISK_BUSY = "the disk is busy: publishers wait until pending writes are done"
 
 # Runs a function in the thread of commits.
 RunInThread = Callable[[Callable[[], object]], Awaitable[object]]
@@ -106,7 +106,7 @@ class Commit:
         self.reason = ""
         progress = self.progress
         logger.info(
-            "batch %d of query '%s' in vhost '%s' is %s: %d rows, %d of them unroutable",
+            "batch %d of query '%s' in vhost '%s' %s: %d rows, %d of them unroutable",
             self.plan.batch, self.plan.query, self._dependencies.services.vhost.name,
             "given up" if self._is_given_up else "committed", progress.published, progress.unroutable,
         )  # fmt: skip
@@ -170,7 +170,7 @@ class Commit:
             except (OSError, StoreFileError) as error:
                 if str(error) != self.reason:
                     logger.error(
-                        "batch %d of query '%s' in vhost '%s' waits: %s",
+                        "batch %d of query '%s' in vhost '%s' cannot be written, will retry: %s",
                         self.plan.batch, self.plan.query, self._dependencies.services.vhost.name, error,
                     )  # fmt: skip
                 await self._wait(str(error), _RETRY_S)
@@ -206,4 +206,4 @@ def _perform(disk: DirectoryDisk, steps: list[DiskStep]) -> None:
     try:
         disk.perform(steps)
     except OSError as error:
-        logger.warning("what was staged is not deleted until the next start: %s", error)
+        logger.warning("cannot delete committed stages, will retry at the next start: %s", error)

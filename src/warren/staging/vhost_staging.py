@@ -100,7 +100,7 @@ class VhostStaging:
         if not self._opening.done():
             await asyncio.wait([self._opening])
         if self._opening.cancelled():
-            raise OSError(f"the virtual host '{self.services.vhost.name}' does not live any more")
+            raise OSError(f"the virtual host '{self.services.vhost.name}' was deleted or is down")
         self._opening.result()
 
     async def close(self) -> None:
@@ -126,7 +126,7 @@ class VhostStaging:
         except (OSError, StoreFileError) as error:
             # If the directory is missing, the virtual host is being deleted.
             if self._path.exists():
-                logger.error("vhost '%s': what is staged cannot be read: %s", self.services.vhost.name, error)
+                logger.error("vhost '%s': staged rows cannot be read: %s", self.services.vhost.name, error)
             raise
         for plan in list(self.stage_index.plans.values()):
             progress = self.progress(plan.query)
@@ -332,7 +332,7 @@ class VhostStaging:
     def resume(self, plan: CommitPlan) -> Commit:
         """Publish the rest of `plan`, which was decided before a restart."""
         logger.info(
-            "batch %d of query '%s' in vhost '%s' is published further",
+            "batch %d of query '%s' in vhost '%s' was interrupted by a restart: publishing continues",
             plan.batch, plan.query, self.services.vhost.name,
         )  # fmt: skip
         commit = Commit(self._dependencies(), plan, self._beginning(plan, self.progress(plan.query)))
@@ -374,7 +374,7 @@ class VhostStaging:
             ]
             if old:
                 logger.warning(
-                    "batch %d of query '%s' in vhost '%s' was never committed: %d stages of it are deleted",
+                    "batch %d of query '%s' in vhost '%s' was not committed in time: %d stages deleted",
                     batch[1], batch[0], self.services.vhost.name, len(old),
                 )  # fmt: skip
                 self._perform_later(self.stage_index.remove(old))
@@ -438,7 +438,7 @@ class VhostStaging:
         if error is not None:
             is_expected = isinstance(error, (OSError, StoreFileError, AmqpError))
             logger.error(
-                "a commit of query '%s' in vhost '%s' has failed: %s", query, self.services.vhost.name, error,
+                "commit of query '%s' in vhost '%s' failed: %s", query, self.services.vhost.name, error,
                 exc_info=None if is_expected else error,
             )  # fmt: skip
 
@@ -466,7 +466,9 @@ class VhostStaging:
         self._context.committer.do(partial(disk.perform, steps))
 
     def _report(self, error: StoreFileError) -> None:
-        logger.error("vhost '%s': what is staged is damaged: %s", self.services.vhost.name, error)
+        logger.error(
+            "vhost '%s': staged rows are damaged, and are not committed: %s", self.services.vhost.name, error
+        )
 
 
 def is_over(progress: CommitProgress, batch: int) -> bool:

@@ -60,7 +60,7 @@ class Acceptor:
     def _log_failure(self, error: OSError) -> None:
         if monotonic() - self._told_at >= _LINE_S:
             self._told_at = monotonic()
-            logger.error("cannot accept a connection, and will try again: %s", error)
+            logger.error("cannot accept a connection, will retry: %s", error)
 
     def _keep(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

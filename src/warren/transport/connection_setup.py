@@ -40,7 +40,7 @@ class ConnectionSetup:
             what = "PROXY header or TLS handshake" if self.is_proxied else "TLS handshake"
             logger.log(
                 logging.WARNING if self.is_proxied else logging.INFO,
-                "no usable %s: %s", what, error or "timeout",
+                "%s failed: %s", what, error or "timeout",
             )  # fmt: skip
             connected.close()
         except asyncio.CancelledError:

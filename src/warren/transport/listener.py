@@ -181,13 +181,13 @@ class Listener:
     def _is_full(self, name: str) -> bool:
         if self._connection_slots.taken < self._connection_slots.maximum:
             return False
-        logger.warning("refused %s: %d connections are open", name, self._connection_slots.taken)
+        logger.warning("refused connection %s: %d connections are open", name, self._connection_slots.taken)
         return True
 
     def _has_too_many_half_open(self, host: str, name: str) -> bool:
         if self._half_open.get(host, 0) < self.settings.half_open_max or is_loopback(host):
             return False
-        logger.warning("refused %s: too many unfinished handshakes from its address", name)
+        logger.warning("refused connection %s: too many unfinished handshakes from its address", name)
         return True
 
     def _count_half_open(self, host: str) -> None:

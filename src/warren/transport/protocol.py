@@ -271,7 +271,9 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
             return
         if self._taken_at is not None and self._is_stalled(transport, self._taken_at, now):
             name = self.peer.name if self.peer is not None else "?"
-            logger.warning("dropping connection %s: it took nothing for %s ms", name, self._send_timeout_ms)
+            logger.warning(
+                "dropping connection %s: the client read nothing for %s ms", name, self._send_timeout_ms
+            )
             transport.abort()
             return
         due = client.deadline()

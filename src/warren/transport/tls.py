@@ -137,7 +137,7 @@ class Tls:
         try:
             self._newest = _context(self._settings)
         except TlsError as error:
-            logger.error("certificates not reloaded: %s", error)
+            logger.error("cannot reload certificates, the old ones stay in use: %s", error)
             return False
         logger.info("certificates reloaded from %s", ", ".join(self._files))
         return True

@@ -74,7 +74,7 @@ class DeadLetterRouter:
         count, self._unlogged_count = self._unlogged_count, 0
         self._logged_at = self._host.now
         self.log_discard(
-            f"{count} message{'s' * (count > 1)} delivered more often than the limit allows "
+            f"{count} message{'s' * (count > 1)} that exceeded the delivery limit "
             f"{'were' if count > 1 else 'was'} lost in vhost '{queue.vhost_name}', the last one in queue "
             f"'{queue.name}', {why}"
         )

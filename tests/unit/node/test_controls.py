@@ -24,13 +24,13 @@ def controls(**entries: str) -> tuple[NodeControls, NodeLog]:
 @pytest.mark.parametrize(
     ("absolute", "relative", "text"),
     [
-        (None, None, "has to be given"),
-        ("1GB", 0.4, "has to be given"),
+        (None, None, "give either absolute"),
+        ("1GB", 0.4, "give either absolute"),
         ("much", None, "absolute must be a size"),
         (None, "much", "relative must be a number"),
         (None, -1, "relative must be a number"),
         ({}, None, "absolute must be a size"),
-        ("1GB", None, "the disk is not watched here"),
+        ("1GB", None, "there is no disk alarm"),
     ],
 )
 def test_an_invalid_limit_is_refused(absolute: object, relative: object, text: str) -> None:
@@ -42,7 +42,7 @@ def test_an_invalid_limit_is_refused(absolute: object, relative: object, text: s
 
 def test_rotating_the_log_without_a_log_file_is_refused() -> None:
     found, log = controls()
-    with pytest.raises(ControlRefused, match="nothing is logged to a file"):
+    with pytest.raises(ControlRefused, match="there is no log file"):
         found.rotate_log("guest")
     view = found.log()
     assert (view.file, view.console, view.exchange) == ("", False, False)
@@ -53,7 +53,7 @@ def test_unknown_log_levels_and_categories_are_named() -> None:
     found, log = controls()
     with pytest.raises(ControlRefused, match="no such level 'loud'"):
         found.set_log_level("guest", "loud", "")
-    with pytest.raises(ControlRefused, match="no such category 'x': there are connection"):
+    with pytest.raises(ControlRefused, match="no such category 'x': it must be one of connection"):
         found.set_log_level("guest", "info", "x")
     log.stop()
 
@@ -71,7 +71,7 @@ def test_the_user_who_changed_something_is_logged(tmp_path: Path) -> None:
     lines = (tmp_path / "log.0").read_text() if (tmp_path / "log.0").exists() else ""
     lines += (tmp_path / "log").read_text()
     assert "user 'alice': log level of everything set to debug" in lines
-    assert "user 'bob': log file begun anew" in lines
+    assert "user 'bob': log file rotated" in lines
     assert logging.getLogger("warren").handlers == []
 
 

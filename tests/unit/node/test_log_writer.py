@@ -41,7 +41,7 @@ def test_lines_beyond_the_queue_are_dropped_and_counted() -> None:
     writer.waiting.handle(record("last"))
     writer.stop()
     assert terminal.lines[0] == "first"
-    assert terminal.lines[-2:] == ["3 lines of the log were dropped, since nobody took them", "last"]
+    assert terminal.lines[-2:] == ["3 lines of the log were dropped: the output was blocked", "last"]
     assert len(terminal.lines) == LOG_QUEUE_LENGTH_MAX + 3
 
 

@@ -207,7 +207,7 @@ def test_a_second_change_at_one_position_is_not_recorded(caplog: pytest.LogCaptu
     assert lines[1].endswith(": 47 MiB free on the disk of /data")
     assert "200 MiB used, 100 MiB allowed" in lines[2]
     assert "raise vm_memory_high_watermark and send SIGHUP" in lines[2]
-    assert "1 MiB free on the disk of /data, 47 MiB must be" in lines[3]
+    assert "1 MiB free on the disk of /data, threshold 47 MiB" in lines[3]
 
 
 def test_new_limits_apply_at_once_and_a_stopped_monitor_measures_no_more() -> None:

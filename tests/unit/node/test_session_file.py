@@ -110,4 +110,4 @@ def test_a_write_error_is_reported_and_ended_sessions_are_not_restored(
     (tmp_path / "sessions.new").mkdir()
     write(file)
     assert file.read() == []
-    assert "a restart ends them" in caplog.text
+    assert "a restart will end them" in caplog.text

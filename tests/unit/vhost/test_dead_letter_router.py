@@ -180,8 +180,7 @@ def test_discarded_messages_beyond_their_delivery_limit_are_logged_at_intervals(
 
     count_discarded()
     assert told == [
-        "1 message delivered more often than the limit allows was lost in vhost 'v', the last one in queue "
-        f"'q', {why}"
+        f"1 message that exceeded the delivery limit was lost in vhost 'v', the last one in queue 'q', {why}"
     ]
     count_discarded()
     place.vhost.now += LOST_DEAD_LETTERS_LOG_MS
