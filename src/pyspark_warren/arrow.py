@@ -97,7 +97,9 @@ def read_rows(
         except BROKEN as error:
             attempts += 1
             if attempts > retries:
-                raise HttpApiError(f"the answer of {place} was cut off at {at}: {error}") from error
+                raise HttpApiError(
+                    f"the response of {place} is incomplete, it ended at {at}: {error}"
+                ) from error
             continue
         if at == started:
             return  # the remaining rows do not exist

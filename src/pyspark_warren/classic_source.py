@@ -265,5 +265,5 @@ def _read(offset: Mapping[str, Any]) -> int:
     check_version(offset)
     count = offset.get("n")
     if not isinstance(count, int) or "lease" in offset:
-        raise ValueError("the checkpoint belongs to another read mode: was `mode` or the queue changed?")
+        raise ValueError("the checkpoint is of another read mode: use a new checkpoint, or the former `mode`")
     return count

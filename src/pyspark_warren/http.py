@@ -128,7 +128,7 @@ class HttpApi:
             is_final = isinstance(error, ssl.SSLCertVerificationError) or wants_certificate(error)
             hint = hint_of(error, self.broker.tls) if self._target.is_tls else ""
             raise HttpApiError(
-                f"no answer from {self.place}: {error}{hint}", -1 if is_final else 0
+                f"no response from {self.place}: {error}{hint}", -1 if is_final else 0
             ) from error
         if answer.status < 300:
             return answer

@@ -180,5 +180,5 @@ def _read(offset: Mapping[str, Any]) -> tuple[str, str, int]:
         return offset["key"], offset["lease"], offset["n"]
     except KeyError:
         raise ValueError(
-            "the checkpoint belongs to another read mode: was `mode` or the queue changed?"
+            "the checkpoint is of another read mode: use a new checkpoint, or the former `mode`"
         ) from None

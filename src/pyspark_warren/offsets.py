@@ -30,7 +30,7 @@ def decode(offset: Mapping[str, Any]) -> dict[str, StreamOffset]:
     check_version(offset)
     streams = offset.get("s")
     if not isinstance(streams, dict):
-        raise ValueError("the checkpoint belongs to another read mode: was `mode` or the queue changed?")
+        raise ValueError("the checkpoint is of another read mode: use a new checkpoint, or the former `mode`")
     try:
         return {
             key: StreamOffset(str(one.get("epoch", "")), _whole(one["next"])) for key, one in streams.items()

@@ -206,7 +206,7 @@ def test_a_message_is_shown_as_published_only_after_the_broker_has_confirmed_it(
     page.get_by_role("tab", name="Publish").click()
     press(page, "Publish")
     expect(page.get_by_role("alert")).to_have_text(
-        "not published: a queue refused the message, as it is full or cannot write it"
+        "not published: a queue rejected the message, because it is full or cannot write to disk"
     )
     expect(page.locator(".outcome.done")).to_have_count(0)
     held: list[Route] = []

@@ -51,7 +51,7 @@ def test_an_invalid_pattern_is_reported_and_keeps_the_list(node: BrokerProcess, 
     expect(page.get_by_role("link", name="stays")).to_be_visible()
     page.get_by_label("Regular expression").check()
     page.get_by_label("Filter Queues by name").fill("stays[")
-    expect(page.get_by_role("alert")).to_contain_text("'stays[' is no regular expression")
+    expect(page.get_by_role("alert")).to_contain_text("'stays[' is not a regular expression")
     expect(page.get_by_role("link", name="stays")).to_be_visible()
     page.get_by_role("navigation", name="Main navigation").get_by_role("link", name="Queues").click()
     expect(page.get_by_label("Filter Queues by name")).to_have_value("")

@@ -132,12 +132,12 @@ def test_publishers_in_the_api_are_told_of_the_alarm_and_the_result(
     assert asks.ask(line, body | {"routing_key": "none"}).value["routed"] is False
     publish = ("exchanges", "publish", "--uri", f"http://127.0.0.1:{node.ports['http']}", "", "by-hand", "2")
     said = CliRunner().invoke(main, publish)
-    assert said.output == "published, in an alarm (disk, memory): publishers of AMQP wait\n"
+    assert said.output == "published; an alarm (disk, memory) blocks AMQP publishers\n"
     script = tmp_path / "rabbitmqadmin"
     script.write_bytes(get(node, "/cli/rabbitmqadmin")[1])
     words = [sys.executable, str(script), "-P", str(node.ports["http"]), "publish", "routing_key=by-hand"]
     told = subprocess.run(words, input="3", capture_output=True, text=True, check=True, timeout=WAIT_S_MAX)
-    assert told.stdout == "Message published\nAlarm: disk, memory. Publishers of AMQP wait.\n"
+    assert told.stdout == "Message published\nAlarm: disk, memory. AMQP publishers are blocked.\n"
     assert asks.get("/queues/%2f/by-hand?columns=messages") == {"messages": 4}
 
 

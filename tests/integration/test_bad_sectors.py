@@ -153,7 +153,7 @@ def test_a_sector_that_becomes_unreadable_restarts_the_vhost_without_its_message
             take_all(channel, found)
         assert closed.value.args[0] == 320
         assert found == list(range(len(found)))
-        assert ("damaged" if is_damaged else "Input/output error") in until_logged(node, "'a' has failed")
+        assert ("damaged" if is_damaged else "Input/output error") in until_logged(node, "'a' failed")
         assert path.name in until_logged(node, "vhost 'a' is running without damaged data")
         until_logged(node, "vhost 'a' was restarted")
         rest = list(numbers_in(confirming(node.port, "a")))

@@ -182,14 +182,14 @@ def test_rows_are_persistent_and_headers_are_strings_by_default(client: HttpClie
         ({"body": [b"", b""], "priority": [5, 256]}, "row 1, column 'priority': 256 is none of 0 to 255"),
         ({"body": [b""], "delivery_mode": [3]}, "row 0, column 'delivery_mode': 3 is none of 1 to 2"),
         ({"body": [b""], "user_id": ["somebody"]},
-         "row 0, column 'user_id': 'somebody' is not 'guest', who stages it"),
+         "row 0, column 'user_id': 'somebody' is not the user 'guest' who stages it"),
         ({"body": [b""], "expiration": ["soon"]},
          "row 0, column 'expiration': invalid expiration 'soon': no_integer"),
         ({"body": [b""], "reply_to": ["amq.rabbitmq.reply-to"]},
          "row 0, column 'reply_to': direct reply-to is not supported in staged rows"),
         ({"body": [b""], "headers_json": ["[1]"]},
          "row 0, column 'headers_json': headers are not a JSON object"),
-        ({"body": [b""], "colour": ["red"]}, "there is no property 'colour': leave this column out"),
+        ({"body": [b""], "colour": ["red"]}, "there is no property 'colour': remove this column"),
         ({"body": [1]}, "column 'body' cannot be int64"),
         ({"routing_key": ["q"]}, "there is no column 'body'"),
     ],
@@ -205,11 +205,11 @@ def test_an_invalid_row_is_refused_with_its_number_and_column(
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "the stream ends before its end"),
-        (b"no stream at all", "this is no Arrow IPC stream"),
-        (bodies([b"1"], "q")[:-8], "the stream ends before its end"),
-        (b"\xff\xff\xff\xff\x10\0\0\0" + b"\xff" * 16, "the metadata of a message make no sense"),
-        (b"\xff\xff\xff\xff\xff\xff\xff\x7f", "metadata of 2147483647 bytes: no more than 1048576 are read"),
+        (b"", "the stream is incomplete"),
+        (b"no stream at all", "this is not an Arrow IPC stream"),
+        (bodies([b"1"], "q")[:-8], "the stream is incomplete"),
+        (b"\xff\xff\xff\xff\x10\0\0\0" + b"\xff" * 16, "the metadata of a message are invalid"),
+        (b"\xff\xff\xff\xff\xff\xff\xff\x7f", "metadata of 2147483647 bytes: the maximum is 1048576"),
         (b"\xff\xff\xff\xff\0\0\0\0", "the stream has no schema"),
         (stream({"body": pa.array([b"a"]).dictionary_encode()}), "column 'body' cannot be dictionary"),
     ],
@@ -266,7 +266,7 @@ def test_unroutable_mandatory_rows_are_not_staged(client: HttpClient, channel: A
     staged = job(client, "amq.topic", "mandatory")
     data = stream({"body": [b"1", b"2"], "routing_key": ["q.x", "nowhere"]})
     answer = staged.stage(0, 0, data, mandatory="true")
-    reason = "no queue takes messages to exchange 'amq.topic' with routing key 'nowhere'"
+    reason = "unroutable: no queue is bound to exchange 'amq.topic' for the routing key 'nowhere'"
     assert (answer.status, answer.reason) == (400, reason)
     assert client.get("/warren/staged") == []
     assert staged.stage(0, 0, bodies([b"1"] * 2, "q.x"), mandatory="true").status == 200

@@ -181,7 +181,7 @@ def test_a_failed_write_or_sync_restarts_its_vhost_and_affects_no_other(
             channel.basic_publish("", "q", b"never confirmed", PERSISTENT)
         assert closed.value.args == (320, "CONNECTION_FORCED - vhost 'a' is down")
         faults.set()
-        failure = until_logged(node, "vhost 'a' has failed")
+        failure = until_logged(node, "vhost 'a' failed")
         assert str(folder(tmp_path, "a")) in failure
         assert "00000001.segment" in failure
         until_logged(node, "vhost 'a' was restarted")
@@ -212,7 +212,7 @@ def test_a_permanent_disk_failure_stops_its_vhost_and_the_others_continue(
         with pytest.raises(pika.exceptions.ConnectionClosedByBroker):
             channel.basic_publish("", "q", b"never confirmed", PERSISTENT)
         until_logged(node, "vhost 'a' is down, the other vhosts are running")
-        assert sum("vhost 'a' has failed" in line for line in node.lines) == 4
+        assert sum("vhost 'a' failed" in line for line in node.lines) == 4
         assert IS_DOWN in str(is_refused(node.port))
         assert "(541)" in str(is_refused(node.port))
         assert get(node.ports["http"], "/api/health/checks/virtual-hosts") == (

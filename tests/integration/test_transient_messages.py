@@ -72,7 +72,7 @@ def test_with_a_full_disk_publishers_of_transient_messages_wait_and_then_continu
         channel = confirming(node.port, "a")
         faults.set(f"{call} errno {errno.ENOSPC} {folder(tmp_path, 'a') / 'transient'}")
         publisher = Publisher(node.port)
-        until_logged(node, "the disk is full: transient messages of vhost 'a' stay in memory")
+        until_logged(node, "the disk is full: transient messages of vhost 'a' cannot be paged out")
         while "flow" not in states(node):
             channel.connection.sleep(0.05)
         assert b'warren_vhost_disk_full{vhost="a"} 1\n' in metrics(node)

@@ -19,9 +19,9 @@ from warren.runtime.locked_directory import DirectoryUnusable, LockedDirectory
 # The exit status of `warren serve` for an error at the start.
 _REFUSED = 1
 _WHAT = {
-    "readable": "what can be read of the file that is there",
-    "copy": "the file that --copy names",
-    "empty": "nothing: users and virtual hosts are made as at the first start",
+    "readable": "the readable part of the present file",
+    "copy": "the file given with --copy",
+    "empty": "nothing: users and virtual hosts are created as at the first start",
 }
 
 
@@ -39,13 +39,13 @@ def metadata() -> None:
     "--source", "choose", type=click.Choice(tuple(_WHAT)), help="The metadata to use at the next start."
 )
 @click.option(
-    "--apply", "is_applied", is_flag=True, help="Put it in place; without this flag nothing is changed."
+    "--apply", "is_applied", is_flag=True, help="Replace the metadata; without this flag nothing is changed."
 )
 def recover(directory: Path, copy: Path | None, choose: str | None, *, is_applied: bool) -> None:
-    """Show what each choice keeps of the metadata in DIRECTORY; with --source and --apply, put one in place.
+    """Show how the metadata in DIRECTORY can be recovered; with --source and --apply, replace them.
 
-    Messages that a choice does not name are kept in every case: the next start names them, and `warren
-    quarantine` shows and removes them.
+    Messages of queues that are not in the chosen metadata are kept: the next start quarantines them, and
+    `warren quarantine` lists and removes them.
     """
     try:
         folder = LockedDirectory(str(directory))
@@ -68,7 +68,7 @@ def _recover(directory: Path, copy: Path | None, choose: str | None, *, is_appli
     for choice in found:
         count, held = orphaned(choice, stored)
         click.echo(f"\n{choice.name}: {_WHAT[choice.name]}")
-        click.echo(f"  {choice.problem or 'all there'}")
+        click.echo(f"  {choice.problem or 'complete'}")
         click.echo("  names " + ", ".join(f"{number} {what}" for what, number in choice.counts().items()))
         click.echo(
             f"  does not name {count} queues and streams: {held.messages} messages, {held.byte_count} bytes"
@@ -76,21 +76,22 @@ def _recover(directory: Path, copy: Path | None, choose: str | None, *, is_appli
     if choose is None:
         if is_applied:
             _refuse("--apply requires --source with one of the names above")
-        click.echo("\nnothing was changed; --source NAME --apply puts one in place")
+        click.echo("\nnothing was changed; --source NAME --apply replaces the metadata by one of these")
         return
     chosen = next((choice for choice in found if choice.name == choose), None)
     if chosen is None or (chosen.error and choose != "empty"):
-        _refuse(f"{choose} cannot be chosen: {chosen.error if chosen else 'there is no --copy'}")
+        _refuse(f"{choose} cannot be used: {chosen.error if chosen else '--copy is not given'}")
     _put(directory, chosen, is_applied=is_applied)
 
 
 def _put(directory: Path, chosen: RecoveryChoice, *, is_applied: bool) -> None:
     if not is_applied:
-        click.echo(f"\nnothing was changed; --apply puts {chosen.name} in place")
+        click.echo(f"\nnothing was changed; --apply replaces the metadata by {chosen.name}")
         return
     apply_choice(directory, chosen, stored_queues(directory))
     click.echo(
-        f"\n{chosen.name} is in place; what was there is copied to {directory / 'quarantine' / 'metadata'}"
+        f"\nthe metadata were replaced by {chosen.name}; "
+        f"the old ones are in {directory / 'quarantine' / 'metadata'}"
     )
 
 

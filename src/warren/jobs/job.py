@@ -157,7 +157,7 @@ class Job:
             reason = permit.blocked_reason()
             allowed = rate_limiter.allowed(loop.time(), left)
             if reason or message_move.is_full:
-                await self._wait(reason or "what was sent is not safe yet", JOB_POLL_S)
+                await self._wait(reason or "published messages are not confirmed yet", JOB_POLL_S)
             elif not allowed:
                 await self._wait("", rate_limiter.delay_s())
             else:

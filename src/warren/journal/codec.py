@@ -51,7 +51,7 @@ def decode_entry(data: bytes) -> tuple[int, list[MetadataCommand]]:
         index, *made = _from_json(data.decode("ascii"))
         return int(index), [_decoded(name, fields) for name, fields in made]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CodecError(f"no command that this version knows: {error}") from error
+        raise CodecError(f"unknown command: {error}") from error
 
 
 def _encoded(command: MetadataCommand) -> Json:

@@ -55,7 +55,7 @@ def seed_of(head: bytes) -> int:
     if len(head) < HEAD_SIZE or head[: len(_MAGIC)] != _MAGIC:
         raise JournalError(0, "not a metadata file of Warren")
     if checksum_of(head[:_CHECKSUM_AT]) != int.from_bytes(head[_CHECKSUM_AT:HEAD_SIZE], "big"):
-        raise JournalError(0, "the head is damaged")
+        raise JournalError(0, "the header is damaged")
     version = version_of(head)
     if version > VERSION:
         raise JournalError(

@@ -59,9 +59,9 @@ class EventStreams:
     def open_stream(self, name: str) -> Iterator[None]:
         """Count a stream of the user `name` until the block ends; RequestRefused if there are too many."""
         if sum(self._streams.values()) >= LIVE_STREAMS_MAX:
-            raise _too_many(f"{LIVE_STREAMS_MAX} streams are followed already")
+            raise _too_many(f"there are {LIVE_STREAMS_MAX} event streams already")
         if self._streams.get(name, 0) >= LIVE_USER_STREAMS_MAX:
-            raise _too_many(f"user '{name}' follows {LIVE_USER_STREAMS_MAX} streams already")
+            raise _too_many(f"user '{name}' has {LIVE_USER_STREAMS_MAX} event streams already")
         _add(self._streams, name, 1)
         try:
             yield
@@ -108,7 +108,7 @@ class EventStreams:
             answer = await self._ask(get_request(request, path))
         body = answer.body if isinstance(answer, web.Response) else None
         if isinstance(body, bytes) and len(body) > LIVE_EVENT_SIZE_MAX:
-            reason = f"the answer has {len(body)} bytes: ask for a page of it"
+            reason = f"the response has {len(body)} bytes: request a page of it"
             answer = error_reply(413, "too_large", reason)
             body = answer.body
         text = body if isinstance(body, bytes) and body else b"null"

@@ -183,7 +183,7 @@ def _check_encoding(request: web.Request) -> None:
     """Refuse a compressed body: RabbitMQ accepts none, and a small one may expand to a large one."""
     encoding = request.headers.get("content-encoding", "").strip().lower()
     if encoding not in _IDENTITY_ENCODINGS:
-        reason = f"a body is taken as it is, and not in the encoding '{encoding[:_ENCODING_SHOWN]}'"
+        reason = f"a request body must not have the content encoding '{encoding[:_ENCODING_SHOWN]}'"
         raise RequestRefused(error_reply(415, "unsupported_media_type", reason))
 
 

@@ -318,7 +318,7 @@ async def _next_turn(request: web.Request) -> None:
     """Yield to the event loop; raises ConnectionResetError if the client has disconnected."""
     await asyncio.sleep(0)
     if request.transport is None and WHOLE not in request:
-        raise ConnectionResetError("the client has left")
+        raise ConnectionResetError("the client has disconnected")
 
 
 def _pieces(records: Sequence[R], size: int) -> Iterator[Sequence[R]]:

@@ -64,8 +64,8 @@ def _of_api(document: dict[str, Any]) -> str:
     ]
     return _html(
         "HTTP API",
-        "<p>Segments in braces are names, with <code>%2F</code> for a slash. The same for programs, with "
-        'the shapes of bodies and answers: <a href="warren/openapi.json">openapi.json</a>.</p>'
+        "<p>Segments in braces are names, with <code>%2F</code> for a slash. The OpenAPI document "
+        'with the schemas of requests and responses is <a href="warren/openapi.json">openapi.json</a>.</p>'
         "<table><thead><tr><th>Method<th>Path<th>What it does<th>Query and body<tbody>"
         + "".join(rows)
         + "</table>",

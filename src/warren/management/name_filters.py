@@ -22,7 +22,7 @@ _REPEATS = re.compile(r"[*+?]")
 _INVOLVED = re.compile(r"[({]|\[\[|\[:|\\[^dws.*+?\-|\[\]]")
 _REPEATS_MAX = 2
 _PLAIN_LENGTH_MAX = 200
-_COSTLY = "the regular expression takes too long: one without groups and with fewer repetitions is quick"
+_COSTLY = "the regular expression takes too long: use one without groups and with fewer repetitions"
 # The number of names between two readings of the clock.
 _TIMED = 8
 
@@ -53,7 +53,7 @@ def name_filter(text: str, *, is_pattern: bool) -> NameFilter:
             return QuickPatternFilter(re.compile(text, re.IGNORECASE).search)
         return TimedPatternFilter(regex.compile(text, regex.IGNORECASE, cache_pattern=False))
     except (re.error, regex.error) as error:
-        raise PatternError(f"'{text}' is no regular expression: {error}") from None
+        raise PatternError(f"'{text}' is not a regular expression: {error}") from None
     except (RecursionError, MemoryError, OverflowError):
         raise PatternError(f"the regular expression is too large: {len(text)} characters") from None
 

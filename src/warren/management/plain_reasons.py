@@ -1,7 +1,7 @@
 """RabbitMQ's error reasons in plain words, with the Erlang terms in them translated.
 
     [{<<"max-lenght">>,5}] are not recognised policy settings      reason, as in RabbitMQ
-    no such policy setting: max-lenght (did you mean max-length?)  message, for people
+    unknown policy setting: max-lenght (did you mean max-length?)  message, for people
 
 Programs compare reasons, so these are unchanged; the message is added beside a reason that it differs from.
 """
@@ -28,45 +28,45 @@ _HEADING = "Validation failed\n\n"
 _NESTED_MAX = 20
 # The text for a tuple, by the atom that it begins with.
 _WORDS = {
-    "value_negative": "it must not be negative, and is {}",
+    "value_negative": "must not be negative, but is {}",
     "value_zero": "it must not be 0",
     "value_too_large": "{} is too large",
     "max_value_exceeded": "{} is too large",
-    "unacceptable_type": "a {} is not possible here",
+    "unacceptable_type": "a value of type {} is not allowed",
     "unacceptable_type_in_header": "the header {} must not be a {}",
     "key_missing": "{} is missing",
-    "leftover_string": "'{}' stands behind the number",
-    "delivery_mode_unknown": "there is no delivery mode {}",
+    "leftover_string": "the number is followed by '{}'",
+    "delivery_mode_unknown": "unknown delivery mode {}",
     "no_such_vhost": "there is no virtual host '{}'",
     "no_such_user": "there is no user '{}'",
     "not_list": "{} must be a list",
     "not_object": "{} must be an object",
     "not_base64": "{} is not base64",
-    "not_tags": "{} are no tags",
-    "unknown_ackmode": "there is no ackmode {}",
-    "unknown_hashing_algorithm": "there is no hashing algorithm {}",
-    "unsupported_encoding": "there is no encoding {}",
-    "negative_truncate": "truncate must not be negative, and is {}",
+    "not_tags": "{} is not a list of tags",
+    "unknown_ackmode": "unknown ackmode {}",
+    "unknown_hashing_algorithm": "unknown hashing algorithm {}",
+    "unsupported_encoding": "unknown encoding {}",
+    "negative_truncate": "truncate must not be negative, but is {}",
     "not_int": "{} must be a whole number",
-    "not_string": "{} must be a text",
+    "not_string": "{} must be a string",
     "too_long": "{} is too long",
     "rejected Unable to publish message. Check queue limits.": (
-        "not published: a queue refused the message, as it is full or cannot write it"
+        "not published: a queue rejected the message, because it is full or cannot write to disk"
     ),
-    "not_json": "the body is no JSON",
-    "failed_to_parse_json": "the file is no JSON",
-    "failed_to_parse_form": "the form cannot be read",
+    "not_json": "the request body is not JSON",
+    "failed_to_parse_json": "the file is not JSON",
+    "failed_to_parse_form": "the form is malformed",
     "name_too_long": "the name is too long",
     "routing_key_too_long": "the routing key is too long",
-    "payload_not_string": "the payload must be a text",
+    "payload_not_string": "the payload must be a string",
     "tags_not_present": "tags are missing",
-    "both_password_and_password_hash_are_provided": "there is a password and a hash of one: give either",
-    "vhost_or_user_not_found": "there is no such virtual host or user",
+    "both_password_and_password_hash_are_provided": "give either a password or its hash, not both",
+    "vhost_or_user_not_found": "the virtual host or user does not exist",
     "not_affordable": "checking the hash {} would take too long",
     "not_boolean": "{} must be true or false",
     "not_integer": "{} must be a whole number",
-    "unsupported": "this broker has no such feature flag",
-    "vhost_not_found": "there is no such virtual host",
+    "unsupported": "the feature flag is not supported",
+    "vhost_not_found": "the virtual host does not exist",
 }
 
 
@@ -101,7 +101,7 @@ def _listed(reason: list[object]) -> str:
     """The text for a term in the form of a JSON list: an atom and its operands."""
     match reason:
         case ["invalid_regexp", shown, [message, place]]:
-            return f"'{_text(shown)}' is no regular expression: {_text(message)}, at position {place}"
+            return f"'{_text(shown)}' is not a regular expression: {_text(message)}, at position {place}"
         case [str(name), *rest]:
             return _said(_Atom(name), tuple(rest))
     return json.dumps(reason, ensure_ascii=False)
@@ -139,7 +139,7 @@ def _unknown_settings(pairs: list[object]) -> str:
     for name in names:
         close = get_close_matches(name, SETTING_NAMES, n=1)
         said.append(f"{name} (did you mean {close[0]}?)" if close else name)
-    return f"no such policy setting: {', '.join(said)}"
+    return f"unknown policy setting: {', '.join(said)}"
 
 
 def _said(name: _Atom, rest: tuple[object, ...]) -> str:

@@ -181,10 +181,10 @@ class ApiClient:
         if not self._is_tls or isinstance(error, ConnectionRefusedError):
             return ""
         if isinstance(error, ssl.SSLCertVerificationError):
-            return "; --ssl-ca-cert-file names the authorities to trust"
+            return "; set the trusted CA certificates with --ssl-ca-cert-file"
         if self._options["ssl_cert_file"]:
-            return "; it may not accept the certificate of --ssl-cert-file"
-        return "; if it asks for a certificate, --ssl-cert-file and --ssl-key-file show one"
+            return "; the server may not trust the certificate of --ssl-cert-file"
+        return "; if it requires a client certificate, set it with --ssl-cert-file and --ssl-key-file"
 
 
 class Commands:
@@ -271,7 +271,7 @@ class Commands:
         answer = json.loads(self._broker.ask("POST", path, json.dumps(body).encode()))
         self._say("Message published" if answer["routed"] else "Message published but NOT routed")
         if "alarms" in answer:
-            self._say(f"Alarm: {', '.join(answer['alarms'])}. Publishers of AMQP wait.")
+            self._say(f"Alarm: {', '.join(answer['alarms'])}. AMQP publishers are blocked.")
 
     def get(self, words: Sequence[str]) -> None:
         """get queue=NAME [count=NUMBER ackmode=MODE payload_file=FILE encoding=ENCODING]"""

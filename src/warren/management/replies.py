@@ -28,7 +28,7 @@ def _plain(value: object) -> object:
         return int(value)
     if isinstance(value, float):
         return float(value)
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_plain)
@@ -66,7 +66,7 @@ async def reply_in_parts(request: web.Request, parts: list[bytes]) -> web.Stream
     if size <= _WHOLE_SIZE_MAX:
         return reply_bytes(b"".join(parts))
     if WHOLE in request:
-        return error_reply(413, "too_large", f"the answer has {size} bytes: ask for a page of it")
+        return error_reply(413, "too_large", f"the response has {size} bytes: request a page of it")
     response = web.StreamResponse(headers=_HEADERS)
     response.content_type = _JSON
     response.content_length = size

@@ -157,7 +157,7 @@ def _too_large() -> RequestRefused:
 
 def _too_slow() -> RequestRefused:
     response = error_reply(
-        408, "request_timeout", f"the body came too slowly: nothing for {HTTP_STALLED_S:.0f} s"
+        408, "request_timeout", f"the request body is too slow: no data for {HTTP_STALLED_S:.0f} s"
     )
     response.force_close()
     return RequestRefused(response)
@@ -209,7 +209,9 @@ class BodyReservation:
         """Reserve `size` more bytes; raises RequestRefused (503) if all bodies together are too large."""
         if self._bodies.size + size > HTTP_BODIES_SIZE_MAX:
             raise RequestRefused(
-                error_reply(503, "service_unavailable", "too many bodies are being read at once")
+                error_reply(
+                    503, "service_unavailable", "too many request bodies are being received: retry later"
+                )
             )
         self.size += size
         self._bodies.size += size

@@ -39,7 +39,7 @@ _REMOVAL_ORDER = (
     "permissions", "users", "vhosts",
 )  # fmt: skip
 _FIRST_STAYS = (DeclareExchange, DeclareQueue, Bind)
-_EXISTS_DIFFERENTLY = "it exists otherwise, and an import leaves it as it is: delete it first"
+_EXISTS_DIFFERENTLY = "it exists with other properties, which an import cannot change: delete it first"
 
 
 class PlanAction(Enum):

@@ -25,7 +25,7 @@ from warren.limits import (
 # The most frequent permission; matches every text.
 ANYTHING = ".*"
 # The text about a suspended pattern.
-TOO_SLOW = "the pattern takes too long: it is not found in a name for which that is not quickly seen"
+TOO_SLOW = "the pattern takes too long: names that it does not match quickly are treated as not matching"
 # Cached compiled patterns: a broker has few different ones.
 _COMPILED_MAX = 1024
 # The number of fast matches that restore one retry.

@@ -40,8 +40,8 @@ class NodeControls:
             limit = size(str(absolute)) if relative is None else fraction(str(relative))
         except InvalidValue as error:
             raise ControlRefused(f"{'absolute' if relative is None else 'relative'} {error}") from None
-        octets = self._monitors.limit(resource, limit)
-        if octets is None:
+        byte_count = self._monitors.limit(resource, limit)
+        if byte_count is None:
             raise ControlRefused(f"there is no {resource} alarm: the node has no data directory")
         self._audit(
             user,
@@ -66,7 +66,7 @@ class NodeControls:
             raise ControlRefused(f"no such category {category!r}: it must be one of {', '.join(CATEGORIES)}")
         if not self._log.set_level(level, category):
             raise ControlRefused(f"no such level {level!r}")
-        self._audit(user, f"log level of {category or 'everything'} set to {level}", {"level": level})
+        self._audit(user, f"log level of {category or 'all categories'} set to {level}", {"level": level})
 
     def rotate_log(self, user: str) -> str:
         """Rotate the log file; returns its name."""

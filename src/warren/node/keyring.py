@@ -109,10 +109,10 @@ def _key_set(data: bytes) -> dict[str | None, Key]:
     document = msgspec.json.decode(data)
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list):
-        raise ValueError("no list of keys")
+        raise ValueError("it contains no list of keys")
     keys = [key for key in map(_known_key, listed[:KEY_SET_KEYS_MAX]) if key is not None]
     if not keys:
-        raise ValueError("no key of a known kind")
+        raise ValueError("it contains no key of a supported type")
     found: dict[str | None, Key] = {key.kid: key for key in KeySet(keys).keys}
     if len(found) == 1:
         found[None] = next(iter(found.values()))

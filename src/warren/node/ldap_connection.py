@@ -113,7 +113,7 @@ class LdapConnection:
             while True:
                 number, found = ldap.decoded(await self._message())
                 if number == _UNASKED:
-                    raise LdapConnectionLost(f"{self.server} has said good-bye: {found}")
+                    raise LdapConnectionLost(f"{self.server} closed the session: {found}")
                 if number != self._number:
                     raise LdapSyntaxError("an answer to nothing")
                 if isinstance(found, LdapResult):
@@ -121,7 +121,7 @@ class LdapConnection:
                 if isinstance(found, LdapEntry) and names is not None:
                     names.append(found.name)
         except (OSError, EOFError) as error:
-            raise LdapConnectionLost(f"{self.server} has closed the connection: {error}") from error
+            raise LdapConnectionLost(f"{self.server} closed the connection: {error}") from error
         except LdapSyntaxError as error:
             raise LdapConnectionLost(f"{self.server} does not speak LDAP: {error}") from error
 

@@ -91,7 +91,7 @@ class LdapDirectory:
     async def find(self, name: str, password: str) -> DirectoryEntry:
         """Authenticate a user; raises DirectoryRefused or DirectoryUnavailable if that fails."""
         if not password or not name:
-            raise DirectoryRefused("a name and a password have to be given")
+            raise DirectoryRefused("a user name and password are required")
         digest = self._cache.digest(name, password)
         known = self._cache.get(name, digest, self._clock.now())
         if known is not None:
@@ -99,7 +99,7 @@ class LdapDirectory:
         task = self._under_way.get(digest)
         if task is None:
             if len(self._under_way) >= LDAP_WAITING_MAX:
-                raise ResourceError("too many wait for the directory")
+                raise ResourceError("too many logins are waiting for LDAP")
             task = asyncio.get_running_loop().create_task(self._found(name, password))
             self._under_way[digest] = task
             task.add_done_callback(lambda done: self._forget(digest, done))

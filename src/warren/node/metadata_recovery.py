@@ -138,7 +138,7 @@ def _choice(name: str, data: Path, file: Path | None) -> RecoveryChoice:
         found.loss = find_loss(found, is_mark_there=True)
         return RecoveryChoice(name=name, metadata=metadata, found=found)
     return RecoveryChoice(
-        name=name, metadata=metadata, found=found, error="nothing that existed is known any more"
+        name=name, metadata=metadata, found=found, error="all queues, users and virtual hosts are forgotten"
     )
 
 

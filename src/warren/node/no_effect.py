@@ -5,7 +5,7 @@ a key can change what clients observe; a key that RabbitMQ does not have either 
 """
 
 REASONS: dict[str, tuple[str, ...]] = {
-    "there is no Erlang here": (
+    "it configures Erlang, which Warren does not use": (
         "erlang", "distribution", "net_ticktime", "mnesia_table_loading_retry_limit",
         "mnesia_table_loading_retry_timeout", "hipe_compile", "delegate_count", "background_gc_enabled",
         "background_gc_target_interval", "default_worker_pool_size", "sysmon_handler", "socket_writer",
@@ -16,21 +16,21 @@ REASONS: dict[str, tuple[str, ...]] = {
         "tcp_listen_options.low_watermark", "ranch_connection_max", "khepri_leader_wait_retry_timeout",
         "metadata_store", "credit_flow_default_credit", "web_dispatch",
     ),
-    "there is one node, and no cluster": (
+    "clustering is not supported": (
         "cluster_formation", "cluster_keepalive_interval", "cluster_partition_handling",
         "mirroring_sync_batch_size", "mirroring_sync_max_throughput", "raft", "quorum_queue", "aws",
         "queue_leader_locator", "queue_master_locator", "cluster_queue_limit", "cluster_exchange_limit",
         "cluster_tags", "node_tags",
     ),
-    "messages are kept in another way": (
+    "the message store is a different one": (
         "classic_queue", "message_store_shutdown_timeout", "queue_index_embed_msgs_below",
         "msg_store_file_size_limit", "msg_store_credit_disc_bound", "msg_store_io_batch_size",
         "queue_explicit_gc_run_operation_threshold", "lazy_queue_explicit_gc_run_operation_threshold",
     ),
-    "sockets have no such option here": (
+    "the socket option is not supported": (
         "reverse_dns_lookups", "tcp_listen_options.buffer", "tcp_listen_options.dontroute",
     ),
-    "TLS is that of Python's ssl module, which decides it": (
+    "Python's ssl module does not support it": (
         "ssl_allow_poodle_attack", "ssl_options.bypass_pem_cache", "ssl_options.cacerts",
         "ssl_options.cert", "ssl_options.key", "ssl_options.client_renegotiation", "ssl_options.crl_check",
         "ssl_options.depth", "ssl_options.dh", "ssl_options.dhfile", "ssl_options.honor_ecc_order",
@@ -49,54 +49,54 @@ REASONS: dict[str, tuple[str, ...]] = {
         "auth_ldap.ssl_options.reuse_sessions", "auth_ldap.ssl_options.secure_renegotiate",
         "auth_ldap.ssl_options.sni", "auth_ldap.ssl_options.versions",
     ),
-    "rates are always kept, for as long as there is room": (
+    "statistics are always collected": (
         "collect_statistics", "collect_statistics_interval", "management_agent",
         "management.db_cache_multiplier", "management.disable_stats", "management.enable_queue_totals",
         "management.rates_mode", "management.sample_retention_policies",
     ),
-    "there is no such plug-in here": (
+    "the plugin is not supported": (
         "auth_http", "trust_store", "log.journald", "log.syslog", "message_interceptors", "shovel",
         "federation", "tracing", "trace", "amqp1_0", "mqtt", "stomp", "web_mqtt", "web_stomp",
     ),
-    "RabbitMQ 4 has it, and 3.10 has not": (
+    "it is a setting of RabbitMQ 4, which 3.10 does not have": (
         "deprecated_features", "definitions.skip_if_unchanged", "anonymous_login_user",
         "anonymous_login_pass", "channel_max_per_node",
         "session_max_per_connection", "link_max_per_session", "vhost_max", "exchange_max", "default_limits",
         "default_policies", "default_queue_type", "default_users",
     ),
-    "HTTP is served with limits of its own": (
+    "the HTTP server has fixed limits": (
         "management.headers", "management.http", "management.ssl.backlog", "management.ssl.shutdown_timeout",
         "management.tcp.shutdown_timeout", "prometheus.ssl.backlog", "prometheus.ssl.shutdown_timeout",
         "prometheus.tcp.shutdown_timeout",
     ),
-    "metrics are compressed for who takes that": ("prometheus.ssl.compress", "prometheus.tcp.compress"),
-    "people log in to the interface by name and password": (
+    "metrics are compressed if the client accepts it": ("prometheus.ssl.compress", "prometheus.tcp.compress"),
+    "users log in to the web interface with a name and password": (
         "management.disable_basic_auth", "management.enable_uaa", "management.login_session_timeout",
         "management.uaa_client_id", "management.uaa_location",
     ),
-    "the log has no such option": (
+    "the log option is not supported": (
         "log.channel", "log.connection", "log.console", "log.default", "log.exchange", "log.file",
     ),
-    "streams have no such option": (
+    "the stream option is not supported": (
         "stream",
     ),
-    "metrics of objects are at their own path": (
+    "metrics of objects are at /metrics/per-object": (
         "prometheus.return_per_object_metrics",
         "prometheus.filter_aggregated_queue_metrics_pattern",
     ),
-    "requests are in the log of the node": (
+    "requests are logged in the log of the node": (
         "management.http_log_dir",
     ),
-    "definitions are read from files, at each start": (
+    "definitions are imported from local files, at each start": (
         "definitions.hashing", "definitions.https", "definitions.tls",
     ),
-    "management.tcp and management.ssl took its place": (
+    "use management.tcp and management.ssl instead": (
         "management.listener",
     ),
-    "no lines of this kind are logged": (
+    "there are no log messages of this category": (
         "auth_ldap.log", "log.federation", "log.mirroring", "log.queue", "log.ra", "log.upgrade",
     ),
-    "it is not there yet": (
+    "it is not implemented yet": (
         "motd_file", "product", "credential_validator",
         "auth_cache", "auth_oauth2",
     ),

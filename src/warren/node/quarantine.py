@@ -127,7 +127,7 @@ class Quarantine:
         item = self._note_vhost(moved)
         logger.error(
             "vhost '%s' is not in the metadata: %s messages (%d bytes) moved to %s, %s %s",
-            item.vhost, item.messages, item.octets, moved, _HINT, item.id,
+            item.vhost, item.messages, item.byte_count, moved, _HINT, item.id,
         )  # fmt: skip
 
     def _note_vhost(self, path: Path) -> QuarantinedItem:
@@ -168,7 +168,7 @@ class Quarantine:
             if item.number in unknown:
                 logger.error(
                     "vhost '%s': stream %d is not in the metadata: %d messages (%d bytes) moved to %s, %s %s",
-                    name, item.number, item.messages, item.octets, kept, _HINT, item.id,
+                    name, item.number, item.messages, item.byte_count, kept, _HINT, item.id,
                 )  # fmt: skip
 
     def _note_streams(self, path: Path, name: str = "") -> list[QuarantinedItem]:
@@ -195,7 +195,7 @@ class Quarantine:
             item = pinned.item()
             logger.error(
                 "vhost '%s': queue %d is not in the metadata: %d messages (%d bytes) stay there, %s %s",
-                vhost, number, item.messages, item.octets, _HINT, item.id,
+                vhost, number, item.messages, item.byte_count, _HINT, item.id,
             )  # fmt: skip
 
     def unpin(self, vhost: str) -> None:

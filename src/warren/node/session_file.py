@@ -58,9 +58,9 @@ class SessionFile:
             return []
         except OSError as error:
             raise SessionFileError(error.strerror) from error
-        if not octets.startswith(_MAGIC) or len(octets) < _HEAD_SIZE + _CHECKSUM_SIZE:
+        if not data.startswith(_MAGIC) or len(data) < _HEAD_SIZE + _CHECKSUM_SIZE:
             raise SessionFileError("the file is damaged")
-        version = int.from_bytes(octets[len(_MAGIC) : len(_PREFIX)], "big")
+        version = int.from_bytes(data[len(_MAGIC) : len(_PREFIX)], "big")
         if version > _VERSION:
             raise SessionFileError(f"format {version} is newer than {_VERSION}")
         content, checksum = data[:-_CHECKSUM_SIZE], data[-_CHECKSUM_SIZE:]

@@ -35,7 +35,7 @@ def forecast_publish(queue: LocalQueue, size: int, expiration_ms: int | None) ->
     settings = queue.settings
     if settings.kind == "stream":
         return PublishForecast(
-            outcome=PublishOutcome.ACCEPTED, reason="it is kept until retention gives it up"
+            outcome=PublishOutcome.ACCEPTED, reason="it is kept until retention deletes it"
         )
     excess = _excess(queue, size)
     if excess and settings.overflow is not Overflow.DROP_HEAD:
@@ -44,10 +44,11 @@ def forecast_publish(queue: LocalQueue, size: int, expiration_ms: int | None) ->
         return PublishForecast(outcome=PublishOutcome.REFUSED, reason=told, is_dead_lettered=is_dead_lettered)
     if is_taken_at_once(queue):
         return PublishForecast(
-            outcome=PublishOutcome.ACCEPTED, reason="nothing waits: a consumer that has room gets it at once"
+            outcome=PublishOutcome.ACCEPTED,
+            reason="the queue is empty: a consumer with free prefetch gets it at once",
         )
     if lifetime_ms(queue, expiration_ms) == 0:
-        told = "it may not wait: its time to live is 0"
+        told = "its time to live is 0: it expires unless delivered at once"
         return PublishForecast(outcome=PublishOutcome.EXPIRED, reason=told, is_dead_lettered=True)
     if settings.length_max == 0 or _is_over(settings.length_bytes_max, size):
         told = f"the message does not fit into the queue: {excess}"

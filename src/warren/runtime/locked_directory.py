@@ -75,7 +75,7 @@ class LockedDirectory:
             ) from error
         if not stat.S_ISREG(os.fstat(lock).st_mode):
             os.close(lock)
-            raise DirectoryUnusable(f"cannot use {str(self.path / _LOCK_NAME)!r}: it is no regular file")
+            raise DirectoryUnusable(f"cannot use {str(self.path / _LOCK_NAME)!r}: it is not a regular file")
         return lock
 
     def close(self) -> None:

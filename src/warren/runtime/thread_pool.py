@@ -37,7 +37,7 @@ class ThreadPool:
     def do(self, job: Callable[[], Result]) -> PendingResult[Result]:
         """Run `job` in a thread; ResourceError if too many jobs wait already."""
         if self._count >= self._count_max:
-            raise ResourceError("too much waits to be computed")
+            raise ResourceError("too many computations are waiting: retry later")
         self._count += 1
         future = asyncio.get_running_loop().run_in_executor(self._executor, job)
         future.add_done_callback(self._done)

@@ -51,25 +51,21 @@ async def read_ipc_messages(read: Read) -> AsyncIterator[IpcMessage]:
     while True:
         prefix = await _exactly(read, _PREFIX_SIZE)
         if prefix[:4] != _CONTINUATION:
-            raise IpcStreamRefused("this is no Arrow IPC stream")
+            raise IpcStreamRefused("this is not an Arrow IPC stream")
         size = _I32.unpack_from(prefix, 4)[0]
         if not size:
             return
         if not 0 < size <= STAGED_METADATA_SIZE_MAX:
-            raise IpcStreamRefused(
-                f"metadata of {size} bytes: no more than {STAGED_METADATA_SIZE_MAX} are read"
-            )
+            raise IpcStreamRefused(f"metadata of {size} bytes: the maximum is {STAGED_METADATA_SIZE_MAX}")
         metadata = await _exactly(read, size)
         try:
             table = _table(metadata, _U32.unpack_from(metadata, 0)[0])
             kind = IpcMessageKind(metadata[table.place(_HEADER_KIND)])
             body_size = _I64.unpack_from(metadata, table.place(_BODY_SIZE))[0] if table.has(_BODY_SIZE) else 0
         except (error, IndexError, ValueError):
-            raise IpcStreamRefused("the metadata of a message make no sense") from None
+            raise IpcStreamRefused("the metadata of a message are invalid") from None
         if not 0 <= body_size <= STAGED_BATCH_SIZE_MAX:
-            raise IpcStreamRefused(
-                f"a batch of {body_size} bytes: send batches of {STAGED_BATCH_SIZE_MAX} bytes at most"
-            )
+            raise IpcStreamRefused(f"a batch of {body_size} bytes: the maximum is {STAGED_BATCH_SIZE_MAX}")
         body = await _exactly(read, body_size)
         if kind is IpcMessageKind.RECORDS:
             _check_compressed(metadata, table, body)
@@ -132,10 +128,10 @@ def _check_compressed(metadata: bytes, message: _FlatbufferTable, body: bytes) -
                 # -1: the buffer is not compressed.
                 total += max(_I64.unpack_from(body, offset)[0], size)
     except (error, IndexError):
-        raise IpcStreamRefused("the metadata of a message make no sense") from None
+        raise IpcStreamRefused("the metadata of a message are invalid") from None
     if total > STAGED_BATCH_SIZE_MAX:
         raise IpcStreamRefused(
-            f"a batch of {total} bytes, uncompressed: no more than {STAGED_BATCH_SIZE_MAX} are read"
+            f"a batch of {total} bytes, uncompressed: the maximum is {STAGED_BATCH_SIZE_MAX}"
         )
 
 
@@ -144,7 +140,7 @@ async def _exactly(read: Read, size: int) -> bytes:
     while size:
         piece = await read(min(size, _PIECE))
         if not piece:
-            raise IpcStreamRefused("the stream ends before its end")
+            raise IpcStreamRefused("the stream is incomplete")
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces)

@@ -79,7 +79,7 @@ class RowDecoder:
             if field.name not in IGNORED_COLUMNS and not types.is_null(field.type):
                 self._check_column(field)
         if len(set(known)) < len(known):
-            raise RowRefused("two columns have one name")
+            raise RowRefused("two columns have the same name")
         if "body" not in names:
             raise RowRefused("there is no column 'body'")
         self._schema = schema
@@ -93,7 +93,7 @@ class RowDecoder:
         Raises RowRefused with the number of the row and its column.
         """
         if self._schema is None:
-            raise RowRefused("there is no schema before the first batch")
+            raise RowRefused("the first batch comes before a schema")
         try:
             batch = self._arrow.ipc.read_record_batch(
                 self._arrow.ipc.read_message(self._arrow.py_buffer(data)), self._schema
@@ -103,7 +103,7 @@ class RowDecoder:
         except self._errors as error:
             raise RowRefused(f"a batch cannot be read: {error}") from None
         if self.count + batch.num_rows > STAGE_ROWS_MAX:
-            raise RowRefused(f"one stage has {STAGE_ROWS_MAX} rows at most")
+            raise RowRefused(f"a stage must have at most {STAGE_ROWS_MAX} rows")
         run = self._run(batch)
         if run is not None:
             yield run
@@ -190,7 +190,7 @@ class RowDecoder:
             number = values.get(name)
             if number is not None:
                 if number not in valid:
-                    raise self._refused(name, f"{number} is none of {valid[0]} to {valid[-1]}")
+                    raise self._refused(name, f"{number} is not between {valid[0]} and {valid[-1]}")
                 setattr(properties, name, number)
         moment = values.get("timestamp")
         if moment is not None:
@@ -209,13 +209,13 @@ class RowDecoder:
                 properties.headers = dict(pairs or ()) | typed
                 encode_table(properties.headers)
         except (AmqpError, RecursionError) as error:
-            reason = error.message if isinstance(error, AmqpError) else "they are too deep"
+            reason = error.message if isinstance(error, AmqpError) else "they are nested too deep"
             raise self._refused("headers" if text is None else "headers_json", reason) from None
 
     def _check(self, properties: BasicProperties) -> None:
         """Refuse properties that a publisher may not set either."""
         if properties.user_id is not None and self._user not in (None, properties.user_id):
-            reason = f"'{properties.user_id}' is not '{self._user}', who stages it"
+            reason = f"'{properties.user_id}' is not the user '{self._user}' who stages it"
             raise self._refused("user_id", reason)
         if properties.reply_to == REPLY_TO:
             raise self._refused("reply_to", "direct reply-to is not supported in staged rows")
@@ -228,7 +228,7 @@ class RowDecoder:
     def _check_column(self, field: Arrow) -> None:
         check = self._column_checks().get(field.name)
         if check is None:
-            raise RowRefused(f"there is no property '{field.name[:40]}': leave this column out")
+            raise RowRefused(f"there is no property '{field.name[:40]}': remove this column")
         if not check(field.type):
             raise RowRefused(f"column '{field.name}' cannot be {field.type}")
 

@@ -270,7 +270,9 @@ class VhostStaging:
         exchange = decode_name(message.address, 0)
         key = decode_name(message.address, 1 + message.address[0])
         if exchange:
-            raise RowRefused(f"no queue takes messages to exchange '{exchange}' with routing key '{key}'")
+            raise RowRefused(
+                f"unroutable: no queue is bound to exchange '{exchange}' for the routing key '{key}'"
+            )
         raise RowRefused(f"no queue '{key}' in vhost '{self.services.vhost.name}'")
 
     def _check_open(self, description: StageDescription) -> None:
@@ -290,9 +292,11 @@ class VhostStaging:
     def _check_room(self, size: int) -> None:
         context = self._context
         if size > STAGE_SIZE_MAX:
-            raise StagingFull(f"one stage takes {STAGE_SIZE_MAX} bytes at most")
+            raise StagingFull(f"a stage must have at most {STAGE_SIZE_MAX} bytes")
         if context.byte_count > STAGED_SIZE_MAX or context.count >= STAGED_COUNT_MAX:
-            raise StagingFull("too much is staged on this node, and waits for its commit")
+            raise StagingFull(
+                "too many staged rows on this node wait for their commit: commit or discard batches"
+            )
 
     # --- committing -----------------------------------------------------------------------------
 
@@ -408,7 +412,7 @@ class VhostStaging:
             return
         key = min(queries, key=lambda key: queries[key].at, default=None)
         if key is None or queries[key].at + STAGED_QUERY_AGE_MS_MIN > self._context.now():
-            raise StagingFull(f"{most} queries have committed something within a day")
+            raise StagingFull(f"{most} queries have committed a batch within a day, which is the maximum")
         self._store.forget(key)
 
     def _beginning(self, plan: CommitPlan, progress: CommitProgress | None) -> CommitProgress:

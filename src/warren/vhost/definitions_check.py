@@ -41,7 +41,7 @@ class CheckedDefinitions:
             more = len(self.left_out) - DEFINITIONS_NAMED_MAX
             rest = f"; and {more} more" if more > 0 else ""
             raise DefinitionsError(
-                f"nothing was imported, as this broker cannot have all of the document: {named}{rest}"
+                f"nothing was imported, because the document has unsupported objects: {named}{rest}"
             )
         return self.commands
 

@@ -143,11 +143,11 @@ class LeaseService:
                 break
             await self._granting[key]
         if len(self.held) + len(self._granting) + self._releasing_count >= LEASES_MAX:
-            raise ResourceError(f"vhost '{self._vhost.name}' has {LEASES_MAX} leases already")
+            raise ResourceError(f"vhost '{self._vhost.name}' has {LEASES_MAX} leases, which is the maximum")
         room = self._room()
         if room <= 0:
             raise ResourceError(
-                f"vhost '{self._vhost.name}' has {LEASED_MESSAGES_MAX} messages on lease already"
+                f"vhost '{self._vhost.name}' has {LEASED_MESSAGES_MAX} leased messages, which is the maximum"
             )
         lease_request = replace(lease_request, messages=min(lease_request.messages, room))
         granting = self._granting[key] = _PendingGrant(lease_request.messages)

@@ -20,7 +20,7 @@ def test_offsets_are_decoded_as_they_were_encoded() -> None:
     ("offset", "told"),
     [
         ({"v": 2, "s": {}}, "format version 2"),
-        ({"v": 1, "lease": "x", "n": 5}, "another read mode"),
+        ({"v": 1, "lease": "x", "n": 5}, "of another read mode"),
         ({"v": 1, "s": {"//q": 5}}, "must have the form"),
         ({"v": 1, "s": {"//q": {"next": -1}}}, "must have the form"),
         ({"v": 1, "s": {"//q": {"epoch": ""}}}, "must have the form"),

@@ -34,5 +34,5 @@ def test_a_file_of_another_program_is_refused(data: bytes) -> None:
 def test_a_damaged_header_is_refused() -> None:
     head = bytearray(encode_head(bytes(8)))
     head[9] ^= 1
-    with pytest.raises(JournalError, match="byte 0: the head is damaged"):
+    with pytest.raises(JournalError, match="byte 0: the header is damaged"):
         seed_of(bytes(head))

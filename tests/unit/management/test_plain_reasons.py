@@ -14,12 +14,12 @@ from warren.management.plain_reasons import plain
     [
         (
             'Validation failed\n\n[{<<"max-lenght">>,5}] are not recognised policy settings\n',
-            "no such policy setting: max-lenght (did you mean max-length?)",
+            "unknown policy setting: max-lenght (did you mean max-length?)",
         ),
         (
             'Validation failed\n\n[{<<"a">>,#{<<"b">> => [1,{<<"c">>,2}]}},{<<"x">>,<<"y">>}] '
             "are not recognised policy settings\n",
-            "no such policy setting: a, x",
+            "unknown policy setting: a, x",
         ),
         (
             "Validation failed\n\npattern should be regular expression but is invalid: "
@@ -28,27 +28,27 @@ from warren.management.plain_reasons import plain
         ),
         (
             'Validation failed\n\n[{&lt;&lt;"a"&gt;&gt;,"&amp;"}] are not recognised policy settings\n',
-            "no such policy setting: a",
+            "unknown policy setting: a",
         ),
         ('Validation failed\n\n<<"x">> is not a valid maximum length\n', "'x' is not a valid maximum length"),
         ("Validation failed\n\na\nb\n", "a; b"),
         (
             "PRECONDITION_FAILED - invalid arg 'x-expires' for queue 'q' in vhost '/': {value_negative,-1}",
             "PRECONDITION_FAILED - invalid arg 'x-expires' for queue 'q' in vhost '/': "
-            "it must not be negative, and is -1",
+            "must not be negative, but is -1",
         ),
-        ("invalid arg: {unacceptable_type,longstr}", "invalid arg: a longstr is not possible here"),
+        ("invalid arg: {unacceptable_type,longstr}", "invalid arg: a value of type longstr is not allowed"),
         ("[{key_missing,pattern},\n {key_missing,definition}]", "pattern is missing, definition is missing"),
         ('{no_such_vhost,<<"shop">>}', "there is no virtual host 'shop'"),
         ("{something_new,<<104,105>>,3}", "something new: hi, 3"),
         (
             ["invalid_regexp", [94, 91], [[98, 97, 100], 1]],
-            "'^[' is no regular expression: bad, at position 1",
+            "'^[' is not a regular expression: bad, at position 1",
         ),
         (["no_such_user", "ann"], "there is no user 'ann'"),
-        (["not_tags", 5], "5 are no tags"),
-        ("not_json", "the body is no JSON"),
-        ("unsupported", "this broker has no such feature flag"),
+        (["not_tags", 5], "5 is not a list of tags"),
+        ("not_json", "the request body is not JSON"),
+        ("unsupported", "the feature flag is not supported"),
     ],
 )
 def test_an_erlang_term_is_translated(reason: object, message: str) -> None:

@@ -52,7 +52,7 @@ def test_a_refusal_is_logged_without_erlang_terms(
     caplog.set_level(logging.INFO, "warren.audit")
     found = lines(caplog, metadata, commands.PutVhost(name="/"), wrong)
     assert found[-1] == (
-        "INFO user 'alice': set policy refused: no such policy setting: max-lenght (did you mean max-length?)"
+        "INFO user 'alice': set policy refused: unknown policy setting: max-lenght (did you mean max-length?)"
     )
 
 

@@ -70,8 +70,8 @@ def test_a_setting_without_effect_is_named_in_a_warning(tmp_path: Path) -> None:
         "queue_index_embed_msgs_below has no effect",
     ]
     assert [warning.split(": ")[2] for warning in warnings] == [
-        "there is no Erlang here",
-        "messages are kept in another way",
+        "it configures Erlang, which Warren does not use",
+        "the message store is a different one",
     ]
 
 

@@ -70,7 +70,7 @@ def test_the_user_who_changed_something_is_logged(tmp_path: Path) -> None:
     log.stop()
     lines = (tmp_path / "log.0").read_text() if (tmp_path / "log.0").exists() else ""
     lines += (tmp_path / "log").read_text()
-    assert "user 'alice': log level of everything set to debug" in lines
+    assert "user 'alice': log level of all categories set to debug" in lines
     assert "user 'bob': log file rotated" in lines
     assert logging.getLogger("warren").handlers == []
 

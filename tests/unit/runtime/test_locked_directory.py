@@ -46,7 +46,7 @@ def test_a_file_instead_of_a_directory_is_refused_in_one_line(tmp_path: Path) ->
 
 def test_a_lock_that_is_not_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "warren.lock")
-    with pytest.raises(DirectoryUnusable, match=r"warren\.lock': it is no regular file"):
+    with pytest.raises(DirectoryUnusable, match=r"warren\.lock': it is not a regular file"):
         LockedDirectory(str(tmp_path))
     (tmp_path / "warren.lock").unlink()
     (tmp_path / "warren.lock").symlink_to(tmp_path / "nowhere" / "at all")

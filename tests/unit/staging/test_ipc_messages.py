@@ -48,7 +48,7 @@ def test_data_after_the_end_of_stream_is_not_read() -> None:
 @pytest.mark.parametrize("size", range(0, 400, 13))
 def test_a_truncated_stream_is_refused(size: int) -> None:
     data = bodies([b"1"], "q")
-    with pytest.raises(IpcStreamRefused, match="ends before its end"):
+    with pytest.raises(IpcStreamRefused, match="is incomplete"):
         cut(data[: min(size, len(data) - 8)])
 
 
@@ -69,7 +69,7 @@ def test_a_batch_that_declares_too_large_a_size_is_not_read() -> None:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    with pytest.raises(IpcStreamRefused, match="send batches of"):
+    with pytest.raises(IpcStreamRefused, match="the maximum is"):
         cut(sink.getvalue().slice(0, 1_000).to_pybytes())
 
 

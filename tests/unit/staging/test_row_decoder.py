@@ -87,14 +87,14 @@ def test_a_user_with_the_tag_impersonator_may_set_any_user_id() -> None:
     table = pa.table({"body": [b""], "user_id": ["other"]})
     [message] = decoded(table, may_impersonate=True)
     assert message.properties().user_id == "other"
-    with pytest.raises(RowRefused, match="'other' is not 'user'"):
+    with pytest.raises(RowRefused, match="'other' is not the user 'user'"):
         decoded(table)
 
 
 def test_a_refused_row_is_named_by_its_number_in_the_stream() -> None:
     bodies = [b""] * 450
     priorities = [1] * 449 + [300]
-    with pytest.raises(RowRefused, match="row 449, column 'priority': 300 is none of 0 to 255"):
+    with pytest.raises(RowRefused, match="row 449, column 'priority': 300 is not between 0 and 255"):
         decoded(pa.table({"body": bodies, "priority": priorities}))
 
 
@@ -102,7 +102,7 @@ def test_a_refused_row_is_named_by_its_number_in_the_stream() -> None:
     ("schema", "reason"),
     [
         (pa.schema([("body", pa.list_(pa.int8()))]), "column 'body' cannot be list"),
-        (pa.schema([("body", pa.binary()), ("body", pa.binary())]), "two columns have one name"),
+        (pa.schema([("body", pa.binary()), ("body", pa.binary())]), "two columns have the same name"),
         (pa.schema([("body", pa.null())]), "there is no column 'body'"),
         (pa.schema([("body", pa.binary()), ("priority", pa.string())]), "column 'priority' cannot be string"),
         (pa.schema([("body", pa.binary()), ("headers", pa.string())]), "column 'headers' cannot be string"),
@@ -118,7 +118,7 @@ def test_bytes_that_arrow_does_not_read_are_refused() -> None:
     rows = RowDecoder(pa, "", "user", may_impersonate=False)
     with pytest.raises(RowRefused, match="the schema cannot be read"):
         rows.begin(b"\xff\xff\xff\xff\x08\0\0\0abcdefgh")
-    with pytest.raises(RowRefused, match="there is no schema"):
+    with pytest.raises(RowRefused, match="comes before a schema"):
         list(rows.take(b""))
     table = pa.table({"body": [b"12", b"345"]})
     rows.begin(table.schema.serialize().to_pybytes())

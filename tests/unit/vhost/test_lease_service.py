@@ -151,7 +151,7 @@ def test_the_leased_messages_of_a_vhost_are_bounded(
     assert (first.messages, second.messages) == (3, 2)
     [refused] = harness.grant("3", "third", messages=3)
     assert isinstance(refused, ResourceError)
-    assert "5 messages on lease" in str(refused)
+    assert "5 leased messages" in str(refused)
     harness.end(first, LeaseState.SETTLED)
     assert harness.granted("3", "third", messages=9).messages == 3
 

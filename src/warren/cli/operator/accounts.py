@@ -21,7 +21,7 @@ def _add(session: Session, arguments: Arguments) -> None:
     except ObjectNotFound:
         body = {"password": _password(arguments), "tags": arguments["tags"]}
         session.api.send("PUT", path, body)
-        session.say(f"user {user}: added; 'warren permissions set' lets it into a vhost")
+        session.say(f"user {user}: added; 'warren permissions set' grants it permissions in a vhost")
         return
     raise Failure(f"user {user!r} exists; 'warren users change-password' and 'set-tags' modify a user")
 
@@ -36,7 +36,7 @@ def _change_password(session: Session, arguments: Arguments) -> None:
 def _clear_password(session: Session, arguments: Arguments) -> None:
     user = _user(session, arguments)
     session.api.send("PUT", filled(_USER_PATH, arguments), {"password_hash": "", "tags": user["tags"]})
-    session.say(f"user {user['name']}: no password gets it in any more")
+    session.say(f"user {user['name']}: password removed; password logins are disabled")
 
 
 def _set_tags(session: Session, arguments: Arguments) -> None:
@@ -71,7 +71,7 @@ def _clear_limits(path: str) -> Run:
         gone = names if chosen == "all" else [chosen]
         for name in gone:
             session.api.send("DELETE", where + filled("/{name}", {"name": name}))
-        session.say(f"removed: {', '.join(gone)}" if gone else "there was none")
+        session.say(f"removed: {', '.join(gone)}" if gone else "no limits were set")
 
     return does
 

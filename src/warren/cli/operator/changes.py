@@ -22,18 +22,24 @@ from warren.cli.operator.session import Arguments
 
 _NAME = named("name")
 _DURABLE = click.Option(
-    ["--durable/--transient", "durable"], default=True, help="whether it survives a restart"
+    ["--durable/--transient", "durable"], default=True, help="survive a restart of the broker, or not"
 )
-_AUTO_DELETE = flag("--auto-delete", text="delete it when its last consumer or binding is gone")
-_IF_UNUSED = flag("-u", "--if-unused", text="only if it is not used")
+_AUTO_DELETE = flag("--auto-delete", text="delete it after its last consumer or binding is removed")
+_IF_UNUSED = flag("-u", "--if-unused", text="only if it has no consumers or bindings")
 _POLICY = (
     _NAME,
     named("pattern"),
     named("definition"),
-    option("--priority", "the highest that matches counts", type=int, default=0, show_default=True),
+    option(
+        "--priority",
+        "of several matching policies, the one with the highest priority applies",
+        type=int,
+        default=0,
+        show_default=True,
+    ),
     option(
         "--apply-to",
-        "what it is for",
+        "what it applies to",
         default="all",
         show_default=True,
         type=click.Choice(("all", "queues", "classic_queues", "quorum_queues", "streams", "exchanges")),
@@ -145,7 +151,11 @@ def _check(
 
 _CHECKS = (
     _check(
-        "alarms", "/health/checks/alarms", "Whether no alarm is on.", "no alarms", known_as="check_alarms"
+        "alarms",
+        "/health/checks/alarms",
+        "Check that there are no alarms.",
+        "no alarms",
+        known_as="check_alarms",
     ),
     _check(
         "local-alarms",
@@ -158,7 +168,7 @@ _CHECKS = (
         "virtual-hosts",
         "/health/checks/virtual-hosts",
         "Check that all virtual hosts are running.",
-        "every vhost runs",
+        "all virtual hosts are running",
         known_as="check_virtual_hosts",
     ),
     _check(
@@ -185,39 +195,45 @@ _CHECKS = (
         "port",
         "/health/checks/port-listener/{port}",
         "Check that the broker listens on a port.",
-        "port {port}: listens",
+        "port {port}: the broker listens",
         click.Argument(["port"], type=click.IntRange(0, 65_535)),
         known_as="check_port_listener",
     ),
     _check(
         "protocol",
         "/health/checks/protocol-listener/{protocol}",
-        "Whether it listens for a protocol.",
-        "protocol {protocol}: listens",
+        "Check that the broker listens for a protocol.",
+        "protocol {protocol}: the broker listens",
         named("protocol"),
         known_as="check_protocol_listener",
     ),
     _check(
         "certificates",
         "/health/checks/certificate-expiration/{within}/{unit}",
-        "Whether every certificate is good for a while.",
+        "Check that no certificate expires soon.",
         "no certificate expires within {within} {unit}",
-        option("--within", "how many", type=click.IntRange(1), default=1, show_default=True),
+        option("--within", "number of time units", type=click.IntRange(1), default=1, show_default=True),
         option(
             "--unit",
-            "of what",
+            "time unit",
             type=click.Choice(("days", "weeks", "months", "years")),
             default="months",
             show_default=True,
         ),
         known_as="check_certificate_expiration",
     ),
-    _check("running", "/healthchecks/node", "Whether the node runs.", "it runs", known_as="check_running"),
+    _check(
+        "running",
+        "/healthchecks/node",
+        "Check that the node is running.",
+        "the node is running",
+        known_as="check_running",
+    ),
     _check(
         "alive",
         "/aliveness-test/{vhost}",
-        "Whether a message gets through a virtual host.",
-        "vhost {vhost}: a message got through",
+        "Check that a virtual host passes on messages.",
+        "vhost {vhost}: alive",
     ),
 )
 
@@ -305,7 +321,10 @@ CHANGES: tuple[OperatorCommand, ...] = (
         takes=(
             *_BINDING,
             option(
-                "--properties-key", "which one: as 'bindings list' shows it", default="~", show_default=True
+                "--properties-key",
+                "properties key of the binding, from 'bindings list'",
+                default="~",
+                show_default=True,
             ),
         ),
         says="{destination}: unbound from {source}",
@@ -329,8 +348,8 @@ CHANGES: tuple[OperatorCommand, ...] = (
         path="/vhosts/{vhost}",
         takes=(
             named("vhost"),
-            option("--description", "what it is for"),
-            option("--tags", "with a comma between"),
+            option("--description", "what it applies to"),
+            option("--tags", "tags, separated by commas"),
             flag("--tracing", text="enable message tracing"),
         ),
         body=_vhost,

@@ -43,7 +43,7 @@ _GROUPS = {
     "channels": "Channels.",
     "consumers": "Consumers.",
     "nodes": "Nodes: their limits, settings and listeners.",
-    "quarantine": "Data on disk that the metadata does not name.",
+    "quarantine": "Data on disk that is unknown to the metadata.",
     "log": "Log outputs and levels.",
     "trace": "Message tracing (firehose) of a virtual host.",
     "health": "Health checks; exit status 6 if one fails.",
@@ -58,21 +58,21 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "streams": {
         "Streams": ("list", "show", "status", "peek", "clients"),
-        "Clients of the stream protocol": ("connections", "publishers", "consumers"),
+        "Stream protocol clients": ("connections", "publishers", "consumers"),
         "Super streams": ("add-super-stream", "delete-super-stream"),
     },
     "users": {
         "Users": ("list", "show", "add", "delete", "set-tags"),
         "Passwords": ("change-password", "clear-password", "authenticate"),
-        "Rights": ("permissions", "topic-permissions"),
+        "Permissions": ("permissions", "topic-permissions"),
     },
     "parameters": {
-        "Of a virtual host": ("list", "show", "set", "clear"),
-        "Of no virtual host": ("list-global", "set-global", "clear-global"),
+        "In a virtual host": ("list", "show", "set", "clear"),
+        "Global": ("list-global", "set-global", "clear-global"),
     },
     "limits": {
-        "Of virtual hosts": ("list", "set", "clear"),
-        "Of users": ("list-users", "set-user", "clear-user"),
+        "Virtual hosts": ("list", "set", "clear"),
+        "Users": ("list-users", "set-user", "clear-user"),
     },
     "nodes": {
         "State": ("list", "show", "ping", "await", "version", "listeners", "memory", "alarms", "report"),
@@ -81,7 +81,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "health": {
         "The node": ("running", "alarms", "local-alarms", "certificates"),
-        "Where it listens": ("answering", "port", "protocol"),
+        "Listeners": ("answering", "port", "protocol"),
         "Messages": ("virtual-hosts", "alive", "losses", "acknowledge-losses", "quarantine"),
     },
 }

@@ -87,7 +87,7 @@ class ListCommand(OperatorCommand):
             if name in asked and all(not _has(row, where) for row in rows):
                 self._check_column(name, where)
                 if rows:
-                    session.note(f"column {name}: nothing has it")
+                    session.note(f"column {name}: no row has it")
         session.print_rows(names, [[value_at(row, where) for where in paths] for row in rows])
 
     def _check_column(self, name: str, where: str) -> None:
@@ -211,5 +211,5 @@ def _absent(command: OperatorCommand, failure: ObjectNotFound, given: Arguments)
     what = " " + ", ".join(repr(given[name]) for name in named if name) if named else f" {command.name}"
     where = f" in vhost {given['vhost']!r}" if given.get("vhost") and "vhost" not in named else ""
     reason = "" if failure.message in _NO_REASON else f" ({failure.message})"
-    hint = f"; 'warren {command.group} list' shows what there is" if command.group else ""
+    hint = f"; 'warren {command.group} list' lists the existing ones" if command.group else ""
     return f"not found:{what}{where}{reason}{hint}"

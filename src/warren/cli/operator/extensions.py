@@ -120,11 +120,11 @@ def _print_plan(session: Session, answer: Row) -> None:
         session.print_rows(_PLANNED, [_planned_row(entry) for entry in items])
         _note_rest(session, "entries", len(items), answer["items_total"])
     for text in answer["skipped"]:
-        session.note(f"left out: {text}")
+        session.note(f"skipped: {text}")
     totals = (f"{count} {_TOLD.get(action, f'to {action}')}" for action, count in answer["totals"].items())
     session.say(", ".join(totals))
     if answer["losses"]:
-        session.say(f"lost with what is deleted: {_counts(answer['losses'])}")
+        session.say(f"lost with the deleted objects: {_counts(answer['losses'])}")
     session.say(f"fingerprint {answer['fingerprint']}")
 
 
@@ -168,7 +168,7 @@ def _note_rest(session: Session, what: str, count: int, total: int) -> None:
         session.note(f"{what}: {count} of {total}")
 
 
-_PRUNE = flag("--prune", text="delete objects that FILE does not have, in the sections that it has")
+_PRUNE = flag("--prune", text="delete objects that are not in FILE, of the kinds for which it has a section")
 
 EXTENSIONS: tuple[OperatorCommand, ...] = (
     RequestCommand(
@@ -197,11 +197,18 @@ EXTENSIONS: tuple[OperatorCommand, ...] = (
         text="Requeue unacknowledged messages of a queue.",
         takes=(
             QUEUE,
-            option("--connection", "of this connection"),
-            option("--channel", "of the channel of this number", type=click.IntRange(0, 65_535)),
-            option("--consumer-tag", "of this consumer"),
-            option("--older-than-ms", "held for so long at least", type=click.IntRange(0)),
-            option("--delivery-tag", "one of a channel; repeat", type=click.IntRange(1), multiple=True),
+            option("--connection", "only deliveries of this connection"),
+            option(
+                "--channel", "only deliveries of the channel with this number", type=click.IntRange(0, 65_535)
+            ),
+            option("--consumer-tag", "only deliveries of this consumer"),
+            option("--older-than-ms", "only deliveries at least this old", type=click.IntRange(0)),
+            option(
+                "--delivery-tag",
+                "delivery tag in a channel; can be repeated",
+                type=click.IntRange(1),
+                multiple=True,
+            ),
             flag("--all", text="all unacknowledged messages of the queue"),
         ),
     ),
@@ -214,11 +221,13 @@ EXTENSIONS: tuple[OperatorCommand, ...] = (
         takes=(
             EXCHANGE,
             named("routing_key"),
-            option("--property", "as priority=5; repeat", multiple=True, metavar="NAME=VALUE"),
-            option("--header", "of the application; repeat", multiple=True, metavar="NAME=VALUE"),
+            option("--property", "such as priority=5; can be repeated", multiple=True, metavar="NAME=VALUE"),
+            option(
+                "--header", "header of the application; can be repeated", multiple=True, metavar="NAME=VALUE"
+            ),
             option(
                 "--unmatched",
-                "how many bindings that do not match are told of",
+                "number of bindings that do not match to print",
                 type=click.IntRange(0, TRACED_MISSES_MAX),
                 default=_MISSES,
                 show_default=True,
@@ -246,8 +255,8 @@ EXTENSIONS: tuple[OperatorCommand, ...] = (
             vhost_option(None),
             named("file", default="-"),
             _PRUNE,
-            option("--fingerprint", "of the plan"),
-            flag("--yes", text="plan and apply at once"),
+            option("--fingerprint", "fingerprint of the plan"),
+            flag("--yes", text="apply without a fingerprint"),
         ),
     ),
 )

@@ -223,7 +223,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         path="/user-limits",
         within="/user-limits/{user}",
         chosen_by="user",
-        takes=(option("--user", "only this one"),),
+        takes=(option("--user", "only this user"),),
         columns=("user", "value"),
     ),
     ListCommand(

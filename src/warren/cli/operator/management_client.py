@@ -150,7 +150,8 @@ class ManagementClient:
             raise kind(self._unreached(error), UNREACHABLE) from None
         if len(answer) > CLI_ANSWER_SIZE_MAX:
             raise AnswerTooLong(
-                f"the answer is longer than {CLI_ANSWER_SIZE_MAX} bytes: ask for less", BROKEN
+                f"the response is longer than {CLI_ANSWER_SIZE_MAX} bytes: request fewer items or columns",
+                BROKEN,
             )
         return response.status, answer
 
@@ -159,13 +160,13 @@ class ManagementClient:
         where = target.origin
         if target.is_tls and (hint := refusal_hint(error, self._tls, TLS_NAMES)):
             if isinstance(error, ssl.SSLCertVerificationError):
-                return f"{where}: certificate not accepted ({error.verify_message}); {hint}"
-            return f"{where}: hung up ({_reason(error)}); {hint}"
+                return f"{where}: certificate refused ({error.verify_message}); {hint}"
+            return f"{where}: connection closed ({_reason(error)}); {hint}"
         if isinstance(error, ssl.SSLError | http.client.BadStatusLine):
-            return f"{where}: does not speak this; try the other of http:// and https:// in --uri"
+            return f"{where}: wrong protocol; use https:// instead of http:// in --uri, or the reverse"
         if isinstance(error, TimeoutError):
-            return f"{where}: no answer in time; --timeout SECONDS waits for longer"
-        return f"{where}: not reached ({_reason(error)}); is the broker running, and is --uri right?"
+            return f"{where}: no response in time; --timeout SECONDS waits longer"
+        return f"{where}: cannot connect ({_reason(error)}); check that the broker is running, and --uri"
 
     def _failure(self, status: int, answer: bytes) -> Failure:
         words, is_named = _words(answer)

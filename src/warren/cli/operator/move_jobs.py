@@ -72,8 +72,8 @@ def _dead_letters(session: Session, arguments: Arguments) -> None:
     for queue in queues:
         if queue["next"] is not None:
             session.note(
-                f"queue {queue['name']}: {queue['examined']} messages were looked at, and there are more; "
-                f"'warren dead-letters list {queue['name']}' looks at all"
+                f"queue {queue['name']}: {queue['examined']} messages were examined, and there are more; "
+                f"'warren dead-letters list {queue['name']}' examines all"
             )
 
 
@@ -170,9 +170,11 @@ def _print_preview(session: Session, answer: Row) -> None:
         _ENDS, [[end["exchange"], end["routing_key"], end["queues"], end["count"]] for end in ends]
     )
     _print_refusals(session, answer)
-    session.say(f"{answer['would_move']} would move, {answer['not_moved']} would stay; nothing was changed")
+    session.say(
+        f"{answer['would_move']} would be moved, {answer['not_moved']} would not; nothing was changed"
+    )
     if answer["next"] is not None:
-        session.note(f"{answer['examined']} messages were looked at, and there are more")
+        session.note(f"{answer['examined']} messages were examined, and there are more")
 
 
 def _print_refusals(session: Session, answer: Row) -> None:
@@ -202,7 +204,7 @@ def _print_job(session: Session, job: Row) -> None:
         return
     _print_refusals(session, job)
     late = "" if job["not_undone"] is None else f", {job['not_undone']} already delivered"
-    stay = f", {job['not_moved']} stay" if job["not_moved"] else ""
+    stay = f", {job['not_moved']} not moved" if job["not_moved"] else ""
     session.say(f"{job['kind']} {job['id']} {job['state']}: {job['moved']} moved{stay}{late}")
 
 

@@ -23,7 +23,7 @@ def _authenticate(session: Session, arguments: Arguments) -> None:
     body = {"username": arguments["user"], "password": password}
     account: Row = session.api.send("POST", "/warren/authenticate", body)
     tags = ", ".join(account["tags"]) or "none"
-    session.say(f"user {account['name']}: may log in from here; tags: {tags}")
+    session.say(f"user {account['name']}: credentials accepted; tags: {tags}")
 
 
 def _limit(resource: str, words: dict[str, str]) -> Run:
@@ -73,11 +73,11 @@ def _level(session: Session, arguments: Arguments) -> None:
     level, category = arguments["level"], arguments["category"]
     body = {"level": level} | ({"category": category} if category else {})
     session.api.send("PUT", "/warren/log/level", body)
-    session.say(f"log: {category or 'everything'} from {level} on")
+    session.say(f"log: level of {category or 'all categories'} set to {level}")
 
 
 def _rotate(session: Session, arguments: Arguments) -> None:
-    session.say(f"log: {session.api.send('POST', '/warren/log/rotate')['file']} begun anew")
+    session.say(f"log: {session.api.send('POST', '/warren/log/rotate')['file']} rotated")
 
 
 def _await(session: Session, arguments: Arguments) -> None:
@@ -91,12 +91,12 @@ def _await(session: Session, arguments: Arguments) -> None:
                 raise
         session.api.close()
         time.sleep(_AWAIT_S)
-    session.say("the broker is there")
+    session.say("the broker is running")
 
 
 def _answering(session: Session, arguments: Arguments) -> None:
     session.api.check_answering()
-    session.say("the HTTP API answers")
+    session.say("the HTTP API responds")
 
 
 def _node(session: Session) -> Row:
@@ -118,7 +118,7 @@ def _attempts(session: Session, arguments: Arguments) -> None:
 
 def _forget_attempts(session: Session, arguments: Arguments) -> None:
     session.api.send("DELETE", filled("/auth/attempts/{node}", _node(session)))
-    session.say("logins: counted from zero")
+    session.say("authentication attempts: reset")
 
 
 def _listeners(session: Session, arguments: Arguments) -> None:

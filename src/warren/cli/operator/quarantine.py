@@ -8,7 +8,7 @@ from warren.cli.operator.session import Arguments, Session
 
 def _remove(session: Session, arguments: Arguments) -> None:
     session.api.send("DELETE", filled("/warren/quarantine/{item}", arguments))
-    session.say(f"{arguments['item']}: removed for good")
+    session.say(f"{arguments['item']}: deleted")
 
 
 QUARANTINE: tuple[OperatorCommand, ...] = (

@@ -47,7 +47,7 @@ def _publish(session: Session, arguments: Arguments) -> None:
     if not answer["routed"]:
         raise Failure("not routed: no queue received it; 'warren bindings list' shows the bindings")
     alarms = ", ".join(answer.get("alarms", ()))
-    session.say(f"published, in an alarm ({alarms}): publishers of AMQP wait" if alarms else "published")
+    session.say(f"published; an alarm ({alarms}) blocks AMQP publishers" if alarms else "published")
 
 
 def _get(session: Session, arguments: Arguments) -> None:
@@ -101,7 +101,7 @@ def _export(session: Session, arguments: Arguments) -> None:
             file.write(text)
     except OSError as error:
         raise Failure(f"{path}: {error.strerror}", USAGE) from None
-    session.say(f"definitions: in {path}")
+    session.say(f"definitions: written to {path}")
 
 
 def _import(session: Session, arguments: Arguments) -> None:
@@ -173,7 +173,7 @@ def _enable_feature_flag(session: Session, arguments: Arguments) -> None:
             session.api.send("PUT", filled("/feature-flags/{name}/enable", row), {})
     absent = [row["name"] for row in flags if row["state"] == "unavailable"]
     if absent:
-        session.note(f"not available here: {', '.join(absent)}")
+        session.note(f"not supported: {', '.join(absent)}")
     session.say(f"feature flags: {len(flags) - len(absent)} enabled")
 
 
@@ -189,7 +189,7 @@ def _set_vhost_tags(session: Session, arguments: Arguments) -> None:
 def _clear_topics(session: Session, arguments: Arguments) -> None:
     path = "/topic-permissions/{vhost}/{user}" + ("/{exchange}" if arguments["exchange"] else "")
     session.api.send("DELETE", filled(path, arguments))
-    session.say(f"user {arguments['user']}: not restricted any more")
+    session.say(f"user {arguments['user']}: topic permissions deleted")
 
 
 def _status(session: Session, arguments: Arguments) -> None:
@@ -208,7 +208,7 @@ def summary_of(session: Session) -> Row:
 def _ping(session: Session, arguments: Arguments) -> None:
     began = time.monotonic()
     node = session.api.get("/overview", [("columns", "node")])["node"]
-    session.say(f"{node} answers, in {(time.monotonic() - began) * 1000:.0f} ms")
+    session.say(f"{node} responded in {(time.monotonic() - began) * 1000:.0f} ms")
 
 
 def _nodes(session: Session) -> list[Row]:
@@ -230,7 +230,7 @@ def _summary(overview: Row, nodes: list[Row]) -> Row:
         "cluster": overview.get("cluster_name"),
     }
     if overview.get("in_memory"):
-        facts["data"] = "in memory only: all is gone when the broker stops"
+        facts["data"] = "in memory only: lost when the broker stops"
     for node in nodes:
         alarms = [word for name, word in _ALARMS.items() if node.get(name)]
         facts["node " + str(node.get("name"))] = "running" if node.get("running") else "not running"
@@ -238,7 +238,7 @@ def _summary(overview: Row, nodes: list[Row]) -> Row:
         facts["  memory"] = f"{_mib(node, 'mem_used')} of {_mib(node, 'mem_limit')}"
         if node.get("db_dir"):
             facts["  data"] = node["db_dir"]
-            facts["  disk free"] = f"{_mib(node, 'disk_free')}, {_mib(node, 'disk_free_limit')} needed"
+            facts["  disk free"] = f"{_mib(node, 'disk_free')}, alarm below {_mib(node, 'disk_free_limit')}"
         facts["  files"] = f"{node.get('fd_used')} of {node.get('fd_total')}"
         facts["  alarms"] = ", ".join(alarms) or "none"
     facts |= dict(overview.get("object_totals") or {})
@@ -293,7 +293,7 @@ def _file_content(path: Path) -> bytes:
 
 def _bounded(data: bytes) -> bytes:
     if len(data) > HTTP_BODY_SIZE_MAX:
-        raise Failure(f"larger than the {HTTP_BODY_SIZE_MAX} bytes that a request may have", USAGE)
+        raise Failure(f"the input is larger than {HTTP_BODY_SIZE_MAX} bytes, the maximum of a request", USAGE)
     return data
 
 
@@ -302,7 +302,7 @@ _NODE_FIELDS = (
     "name", "running", "uptime", "db_dir", "mem_used", "mem_limit", "disk_free", "disk_free_limit", "fd_used",
     "fd_total",
 )  # fmt: skip
-MATCH = option("--match", "a condition on the message; repeat", multiple=True, metavar="CONDITION")
+MATCH = option("--match", "condition on the message; can be repeated", multiple=True, metavar="CONDITION")
 COUNT = option("--count", "how many", type=click.IntRange(1, 100_000), default=1, show_default=True)
 _REASON = named("reason", required=False)
 _FILE = named("file", default="-")
@@ -334,8 +334,8 @@ TASKS: tuple[OperatorCommand, ...] = (
             EXCHANGE,
             named("routing_key"),
             named("payload", required=False),
-            _pairs("property", "as content_type=text/plain; repeat"),
-            _pairs("header", "of the application; repeat"),
+            _pairs("property", "such as content_type=text/plain; can be repeated"),
+            _pairs("header", "header of the application; can be repeated"),
         ),
     ),
     CustomCommand(

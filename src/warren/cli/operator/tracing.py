@@ -12,7 +12,7 @@ def _switch(*, is_on: bool) -> Run:
         session.api.get(path)
         session.api.send("PUT", path, {"tracing": is_on})
         session.say(
-            f"vhost {arguments['vhost']}: traced {'on' if is_on else 'no more by'} amq.rabbitmq.trace"
+            f"vhost {arguments['vhost']}: tracing to amq.rabbitmq.trace {'enabled' if is_on else 'disabled'}"
         )
 
     return does

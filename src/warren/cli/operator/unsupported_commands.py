@@ -4,25 +4,23 @@ import click
 
 from warren.cli.operator.failures import Failure
 
-_NO_CLUSTER = "there is one node, and no cluster to join, to leave or to mend"
-_NO_MIRRORS = "queues are not mirrored"
-_NO_ERLANG = "there is no Erlang here"
-_PROCESS = (
-    "whoever started the process stops it: SIGTERM, or 'systemctl stop warren'; 'warren serve' starts it"
+_NO_CLUSTER = "clustering is not supported: there is a single node"
+_NO_MIRRORS = "mirrored queues are not supported"
+_NO_ERLANG = "Warren is not written in Erlang"
+_PROCESS = "stop the process with SIGTERM or 'systemctl stop warren'; start it with 'warren serve'"
+_NEW = "to reset a broker, stop it and move its data directory away"
+_NO_ENCODING = "encrypted settings are not supported: $(NAME) reads a value from the environment"
+_TLS = "use 'warren nodes settings' for ssl_options, 'warren health certificates' for expiry"
+_SETTINGS = "use 'warren nodes settings', which shows every setting and its origin"
+_SYSTEM = "use the commands of the operating system: 'ip address', 'getent hosts NAME'"
+_LOG = (
+    "'warren log show' names the log file; with log.exchange, log messages are published to amq.rabbitmq.log"
 )
-_NEW = "a broker is new where its data directory is: stop it, and move that away"
-_NO_ENCODING = "settings are not encrypted: $(NAME) takes a value from the environment"
-_TLS = "'warren nodes settings' shows ssl_options, 'warren health certificates' when certificates end"
-_SETTINGS = "'warren nodes settings' shows every setting, and where it comes from"
-_SYSTEM = "the operating system says: 'ip address', 'getent hosts NAME'"
-_LOG = "the log is where 'warren log show' says; with log.exchange its lines are messages of amq.rabbitmq.log"
-_SOURCES = "logins are counted by protocol; addresses stand in the log"
-_CRITICAL = "there are no replicas on other nodes: stopping this one is critical to nothing else"
-_RETENTION = (
-    "a policy says it: warren policies set NAME '^STREAM$' '{\"max-age\": \"7D\"}' --apply-to streams"
-)
-_REPLICAS = "a stream has one replica, on the one node"
-_STATUS = "'warren queues show' has what is known of a queue"
+_SOURCES = "authentication attempts are counted by protocol only; their addresses are in the log"
+_CRITICAL = "there are no replicas on other nodes that could lose their quorum"
+_RETENTION = "use a policy: warren policies set NAME '^STREAM$' '{\"max-age\": \"7D\"}' --apply-to streams"
+_REPLICAS = "a stream has a single replica, on the only node"
+_STATUS = "use 'warren queues show'"
 
 UNSUPPORTED = {
     **dict.fromkeys(
@@ -57,16 +55,16 @@ UNSUPPORTED = {
     **dict.fromkeys(("quorum_status", "reclaim_quorum_memory"), _STATUS),
     **dict.fromkeys(("add_replica", "delete_replica", "restart_stream"), _REPLICAS),
     "set_stream_retention_policy": _RETENTION,
-    "wait": "'warren nodes await' waits until the broker is there",
-    "is_booting": "a broker that starts does not answer yet: 'warren nodes await' waits for it",
-    "is_running": "'warren health running' says so",
-    "suspend_listeners": "listeners stay: take the broker out of its load balancer, or stop it",
+    "wait": "use 'warren nodes await', which waits until the broker is running",
+    "is_booting": "a starting broker does not respond yet: use 'warren nodes await'",
+    "is_running": "use 'warren health running'",
+    "suspend_listeners": "not supported: stop the broker, or remove it from its load balancer",
     "resume_listeners": "listeners are never suspended",
-    "check_port_connectivity": "'warren nodes listeners' shows the ports: try them from where clients are",
-    "consume_event_stream": "events are messages of the exchange amq.rabbitmq.event: bind a queue to it",
-    "list_unresponsive_queues": "a queue is no process of its own: one that exists answers",
-    "node_health_check": "'warren health --help' shows the checks that took its place",
-    "autocomplete": "'warren completion bash' makes a shell complete",
+    "check_port_connectivity": "'warren nodes listeners' lists the ports: try them from the clients",
+    "consume_event_stream": "events are published to the exchange amq.rabbitmq.event: bind a queue to it",
+    "list_unresponsive_queues": "queues are not processes: an existing queue always responds",
+    "node_health_check": "deprecated: 'warren health --help' lists the health checks",
+    "autocomplete": "use 'warren completion bash'",
 }  # fmt: skip
 
 

@@ -180,13 +180,13 @@ _add_capacity(
 )
 _add_capacity(
     "churn",
-    "Open a connection with a channel and close it, again and again.",
-    [number_option("processes", "processes that do so", 1, 2), DURATION],
+    "Open and close connections with a channel, repeatedly.",
+    [number_option("processes", "number of processes", 1, 2), DURATION],
     capacity.measure_churn,
 )
 _add_capacity(
     "declares",
-    "Declare queue after queue, each answered before the next.",
+    "Declare queues one after another, each after the response to the previous one.",
     [click.Option(["--durable"], is_flag=True, help="durable queues"), DURATION],
     capacity.measure_declares,
 )
@@ -198,7 +198,7 @@ _add_capacity(
 )
 _add_capacity(
     "backlog",
-    "Memory per waiting message, beside its body.",
+    "Memory per ready message, without its body.",
     [
         number_option("count", "messages", 1, 100_000),
         number_option("size", "size of a body in bytes", 0, 16),

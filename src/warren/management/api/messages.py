@@ -179,8 +179,8 @@ def _unconfirmed(node: ManagedNode) -> str:
     """The reason for a publish without a confirm in time."""
     alarms = ", ".join(resource.value for resource in node.alarms.low)
     alarm = f"; alarm: {alarms}" if alarms else ""
-    waits = f"not confirmed within {HTTP_CONFIRM_S_MAX} s: the message waits for its disk"
-    return f"{waits}, and may be there later{alarm}"
+    waits = f"not confirmed within {HTTP_CONFIRM_S_MAX} s: the message is waiting to be written to disk"
+    return f"{waits}, and may arrive in the queue later{alarm}"
 
 
 async def _got(

@@ -20,14 +20,14 @@ _FORM_FIELDS_MAX = 10
 
 # Feature flags that tools check before they use a feature, and whether the feature exists here.
 _FLAGS = {
-    "classic_mirrored_queue_version": ("Classic queues may ask for a version", True),
-    "drop_unroutable_metric": ("Messages that no queue took are counted", True),
-    "empty_basic_get_metric": ("A basic.get that found nothing is counted", True),
-    "implicit_default_bindings": ("Bindings of the default exchange are not kept", True),
-    "maintenance_mode_status": ("A node can say that it is being worked on", True),
+    "classic_mirrored_queue_version": ("Classic queues accept the argument x-queue-version", True),
+    "drop_unroutable_metric": ("Unroutable messages are counted", True),
+    "empty_basic_get_metric": ("Each basic.get of an empty queue is counted", True),
+    "implicit_default_bindings": ("Bindings of the default exchange are implicit", True),
+    "maintenance_mode_status": ("Nodes have a maintenance mode", True),
     "quorum_queue": ("Queues of type quorum", False),
     "stream_queue": ("Queues of type stream", True),
-    "user_limits": ("Users have limits of connections and channels", True),
+    "user_limits": ("Users can have limits of connections and channels", True),
     "virtual_host_metadata": ("Virtual hosts have a description and tags", True),
 }
 

@@ -187,7 +187,7 @@ async def _apply(request: web.Request, node: ManagedNode, vhost: str | None) -> 
     count = _count(request)
     planned = await _planned(request, node, vhost)
     if not hmac.compare_digest(request.query.get("fingerprint", "").encode(), planned.fingerprint.encode()):
-        reason = "what exists, or the document, is not what the plan was made of: plan again"
+        reason = "the broker or the document has changed since the plan: make a new plan"
         return error_reply(409, "conflict", reason)
     planned.check_complete()
     results: list[dict[str, Json]] = []
@@ -223,7 +223,7 @@ def _failure(command: MetadataCommand, answer: Reply | BaseException) -> str:
     if answer.outcome is Outcome.REFUSED:
         return answer.text
     if answer.outcome is Outcome.MISSING and not type(command).__name__.startswith(_REMOVING):
-        return answer.text or "what it needs is not there"
+        return answer.text or "an object that it needs does not exist"
     return ""
 
 

@@ -248,7 +248,7 @@ async def discard(request: web.Request, node: ManagedNode) -> web.StreamResponse
     try:
         if request.query.get("force") == "true" and under_way is not None and under_way.plan.batch == batch:
             if not under_way.is_decided:
-                raise StagingConflict(f"batch {batch} is not decided yet")
+                raise StagingConflict(f"the commit of batch {batch} is not decided yet: retry")
             under_way.give_up()
             await vhost_staging.wait(query, STAGED_COMMIT_S)
         else:
@@ -360,7 +360,7 @@ def _start_commit(
         else:
             stages.append(found)
     if missing:
-        reason = f"{len(missing)} of the stages of batch {batch} are not there: nothing is published"
+        reason = f"{len(missing)} stages of batch {batch} do not exist: nothing was published"
         raise RequestRefused(reply({"error": "missing", "reason": reason, "missing": missing}, 409))
     if any(found.description.user != user for found in stages):
         raise _not_of(context, query)
@@ -377,20 +377,20 @@ def _partitions(fields: BodyFields) -> list[tuple[int, int]]:
     if not isinstance(named, list) or not all(isinstance(each, dict) for each in named):
         raise bad_request("partitions must be a list of objects with partition and attempt")
     if len(named) > STAGED_PARTITIONS_MAX:
-        raise bad_request(f"a batch has {STAGED_PARTITIONS_MAX} partitions at most")
+        raise bad_request(f"a batch must have at most {STAGED_PARTITIONS_MAX} partitions")
     found = []
     for each in named:
         of_one = BodyFields(each)
         found.append((_integer_field(of_one, "partition"), _integer_field(of_one, "attempt")))
     if len({partition for partition, _ in found}) < len(found):
-        raise bad_request("a partition is named twice")
+        raise bad_request("a partition is listed twice")
     return found
 
 
 def _finished_reply(progress: CommitProgress, batch: int) -> web.Response:
     """The response for a batch that is committed or discarded."""
     if progress.batch == batch and progress.state is CommitState.GIVEN_UP:
-        reason = f"batch {batch} was given up when {progress.published} of its rows were published"
+        reason = f"batch {batch} was discarded after {progress.published} of its rows had been published"
         return error_reply(409, "given_up", reason)
     if progress.batch == batch:
         return reply(_progress_json(progress, _ALREADY))
@@ -450,7 +450,7 @@ def _body_reader(request: web.Request) -> Read:
         try:
             return await asyncio.wait_for(request.content.read(size), STAGED_IDLE_S)
         except TimeoutError:
-            raise IpcStreamRefused(f"nothing came for {STAGED_IDLE_S:.0f} s") from None
+            raise IpcStreamRefused(f"no data received for {STAGED_IDLE_S:.0f} s") from None
 
     return read
 

@@ -142,7 +142,9 @@ async def read(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     if epoch is not None and epoch != queue.epoch:
         raise RequestRefused(
             error_reply(
-                409, "conflict", f"stream '{queue.name}' was declared again: its epoch is {queue.epoch}"
+                409,
+                "conflict",
+                f"stream '{queue.name}' was deleted and declared again: its epoch is {queue.epoch}",
             )
         )
     start = query_number(request, "start", log.first, NUMBER_MAX)
@@ -163,7 +165,9 @@ def _range(queue: StreamQueue, start: int, end: int, wanted: RowFilter) -> Itera
         if queue.is_deleted:
             raise RowsGone(f"stream '{queue.name}' is deleted", **_gone(end))
         if start < log.first:
-            raise RowsGone(f"what is before offset {log.first} has been given up", **_gone(log.first))
+            raise RowsGone(
+                f"the messages before offset {log.first} were deleted by retention", **_gone(log.first)
+            )
         if start >= end:
             return
         found = cursor.read(start, end) or log.read(start)

@@ -111,8 +111,8 @@ SOURCES = (
                 erlang_scheduler_context_switches="Total number of context switches of the process",
             ),
             *_gauges(
-                erlang_scheduler_run_queue="Nothing of the kind: 0",
-                erlang_net_ticktime_seconds="Nothing of the kind: RabbitMQ's default",
+                erlang_scheduler_run_queue="Always 0: does not exist in Warren",
+                erlang_net_ticktime_seconds="Always RabbitMQ's default: does not exist in Warren",
                 erlang_uptime_seconds="Node uptime",
             ),
         ),
@@ -182,21 +182,21 @@ SOURCES = (
     ),
     ObjectMetricSource(
         "queue_metrics",
-        _counters(queue_process_reductions="Nothing of the kind: 0"),
+        _counters(queue_process_reductions="Always 0: does not exist in Warren"),
         objects.queues,
         objects.no_reductions,
         objects.queue_labels,
     ),
     ObjectMetricSource(
         "channel_process_metrics",
-        _counters(channel_process_reductions="Nothing of the kind: 0"),
+        _counters(channel_process_reductions="Always 0: does not exist in Warren"),
         objects.channels,
         objects.no_reductions,
         objects.channel_labels,
     ),
     ObjectMetricSource(
         "connection_coarse_metrics",
-        _counters(connection_process_reductions="Nothing of the kind: 0"),
+        _counters(connection_process_reductions="Always 0: does not exist in Warren"),
         objects.connections,
         objects.no_reductions,
         objects.connection_labels,
@@ -268,7 +268,7 @@ SOURCES = (
                 connection_outgoing_packets="Total number of packets sent on a connection",
             ),
             *_gauges(
-                connection_pending_packets="Octets that wait to be sent on a connection",
+                connection_pending_packets="Bytes waiting to be sent on a connection",
                 connection_channels="Channels on a connection",
             ),
         ),
@@ -457,7 +457,7 @@ UNPREFIXED = (
             MetricFamily(
                 "warren_quarantined_items",
                 GAUGE,
-                "Data on disk that the metadata does not name",
+                "Items of data on disk that are unknown to the metadata",
             ),
             MetricFamily("warren_quarantined_messages", GAUGE, "Messages in quarantined items"),
             MetricFamily(

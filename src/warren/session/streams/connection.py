@@ -260,8 +260,8 @@ class StreamConnection(BaseConnection):
             self.close(ResponseCode.AUTHENTICATION_FAILURE, "the token has expired")
         elif self._is_unanswered(command_handler, now):
             self.server.report(
-                f"dropping {self.description}: it was told that a consumer is active, "
-                f"or is to stop, and did not answer within {limits.STREAM_ANSWER_MS // 1000} s"
+                f"dropping {self.description}: no response to consumer_update within "
+                f"{limits.STREAM_ANSWER_MS // 1000} s"
             )
             self.finish()
         elif self.is_heartbeat_missed(now, _HEARTBEAT):

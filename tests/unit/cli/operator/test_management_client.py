@@ -94,7 +94,7 @@ def test_status_404_is_object_not_found() -> None:
         (ConnectionRefusedError(111, "Connection refused"), "Connection refused"),
         (TimeoutError(), "--timeout"),
         (http.client.BadStatusLine("x"), "https://"),
-        (http.client.IncompleteRead(b""), "not reached"),
+        (http.client.IncompleteRead(b""), "cannot connect"),
     ],
 )
 def test_an_unreachable_broker_is_reported_with_advice(error: Exception, said: str) -> None:
