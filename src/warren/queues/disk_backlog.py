@@ -167,11 +167,7 @@ class DiskBacklog(MessageBacklog):
         if not message.flags & _BODY_ON_DISK:
             return MessageBacklog.body(self, message)
         stored: StoredMessage = message  # type: ignore[assignment]
-        self._stores.read_count += 1
-        try:
-            read = self._stores.store_of(stored.location).reader().read_body(stored.location)
-        except OSError:
-            read = None
+        read = self._stores.read_body(stored.location)
         if read is None:
             raise ConnectionForced(_UNREADABLE)
         return read
@@ -255,11 +251,7 @@ class DiskBacklog(MessageBacklog):
 
     def _read(self, location: int) -> Message:
         """The message at `location`. ConnectionForced if it cannot be read."""
-        self._stores.read_count += 1
-        try:
-            read = self._stores.store_of(location).reader().read(location)
-        except OSError:
-            read = None
+        read = self._stores.read(location)
         if read is None:
             # The error was reported, and the virtual host will be restarted.
             raise ConnectionForced(_UNREADABLE)
@@ -442,7 +434,7 @@ class DiskBacklog(MessageBacklog):
             recent: Ring = self._recent  # type: ignore[assignment]
             return recent.take(position - self._recent_base)  # type: ignore[return-value]
         location = self._paged.take(position)  # type: ignore[union-attr]
-        return known or self._stores.store_of(location).reader().read(location)
+        return known or self._stores.read(location)
 
     def _trim(self) -> None:
         MessageBacklog._trim(self)

@@ -1,6 +1,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 cimport cython
+from warren.model.message cimport StoredMessage
 from warren.store.cursor cimport QueueCursor
 from warren.store.message_store cimport MessageStore
 
@@ -18,6 +19,8 @@ cdef class Stores:
 
     cpdef bint is_transient(self, uint64_t location) except -1
     cpdef MessageStore store_of(self, uint64_t location)
+    cpdef StoredMessage read(self, uint64_t location)
+    cpdef bytes read_body(self, uint64_t location)
     @cython.locals(location=uint64_t)
     cpdef bint _drop_some_references(self, object row) except -1
     cpdef bint has_written(self, uint64_t location) except -1

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Protocol
 
 from warren.limits import DISCARDED_PER_BATCH, QUEUE_MEMORY_MAX
+from warren.model.message import StoredMessage
 from warren.store.cursor import QueueCursor
 from warren.store.message_store import MessageStore
 
@@ -68,6 +69,22 @@ class Stores:
     def store_of(self, location: int) -> MessageStore:
         """The store that `location` is in."""
         return self.transient if self.is_transient(location) else self.persistent
+
+    def read(self, location: int) -> StoredMessage | None:
+        """The message at `location`; None if it cannot be read, which is reported."""
+        self.read_count += 1
+        try:
+            return self.store_of(location).reader().read(location)
+        except OSError:
+            return None
+
+    def read_body(self, location: int) -> bytes | None:
+        """The body of the message at `location`; None if it cannot be read, which is reported."""
+        self.read_count += 1
+        try:
+            return self.store_of(location).reader().read_body(location)
+        except OSError:
+            return None
 
     def has_written(self, location: int) -> bool:
         """True if the message at `location` was written and can be read back."""

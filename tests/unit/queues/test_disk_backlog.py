@@ -174,6 +174,22 @@ def test_an_unreadable_message_is_reported_and_none_behind_it_is_delivered(
     assert paged.taken() == rest
 
 
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_a_message_that_expires_and_cannot_be_read_is_reported_and_gone(is_damaged: bool) -> None:
+    paged = Paged()
+    for number in range(COUNT):
+        paged.publish(number, expires=number == 200)
+    paged.write()
+    name = next(name for name, file in paged.disk.files.items() if b"200," in file.current)
+    if is_damaged:
+        paged.disk.flip_bit(name, paged.disk.files[name].current.index(b"200,"))
+    else:
+        paged.disk.unreadable = {name: range(SEGMENT_SIZE)}
+    expire(paged)
+    assert {type(error) for error in paged.port.told} == {StoreFileError if is_damaged else OSError}
+    assert paged.queue.message_count == COUNT - 1
+
+
 def test_the_first_unwritten_message_may_have_expired() -> None:
     paged = Paged()
     paged.publish(0)
