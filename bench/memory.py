@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from brokers import Broker
 from samples import Line
 from warren.cli.perf.capacity import (
-    Backlog,
+    BacklogLoad,
     measure_backlog,
     measure_connections,
     measure_declares,
@@ -57,7 +57,7 @@ def measure(name: str, broker: Broker, crowd: ObjectCounts) -> Result:
         case "backlog16" | "backlog1k":
             size = 16 if name == "backlog16" else 1024
             count = min(crowd.messages, QUEUE_MEMORY_BYTES // (size + BESIDE_BYTES))
-            return measure_backlog(target, Backlog(count, size, is_persistent=False), observer)
+            return measure_backlog(target, BacklogLoad(count, size, is_persistent=False), observer)
         case _:
             durable = name == "durable declares"
             return measure_declares(target, durable=durable, duration=crowd.declaring_s, observer=observer)

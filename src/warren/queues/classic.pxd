@@ -3,11 +3,11 @@ from libc.stdint cimport int64_t, uint64_t
 
 from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport Message, body_size_of
+from warren.queues.backlog cimport Backlog
 from warren.queues.consumers cimport ConsumerSet
 from warren.queues.unacked_pager cimport UnackedPager
 from warren.queues.local cimport LocalQueue
 from warren.queues.queue cimport Consumer, Delivery, QueueHost
-from warren.queues.message_backlog cimport MessageBacklog
 
 cdef int _ACCEPTED
 cdef int _REFUSED
@@ -19,7 +19,7 @@ cdef class ClassicQueue(LocalQueue):
     # What a publish to a waiting consumer looks at comes first, so that it lies together.
     cdef Consumer _sole
     cdef bint _refuses
-    cdef MessageBacklog _ready
+    cdef Backlog _ready
     cdef ConsumerSet _consumers
     cdef int64_t _ttl_ms
     cdef int64_t _length_max
@@ -37,9 +37,9 @@ cdef class ClassicQueue(LocalQueue):
     cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1
     @cython.locals(consumer=Consumer)
     cdef Consumer _next_consumer(self)
-    @cython.locals(ready=MessageBacklog)
+    @cython.locals(ready=Backlog)
     cdef _enqueue(self, Message message)
-    @cython.locals(ready=MessageBacklog, consumer=Consumer)
+    @cython.locals(ready=Backlog, consumer=Consumer)
     cpdef pump(self)
     @cython.locals(delivery=Delivery, unacked_pager=UnackedPager)
     cpdef Delivery get(self, bint no_ack=*)
@@ -61,9 +61,9 @@ cdef class ClassicQueue(LocalQueue):
     cdef _deliver(self, Consumer consumer, Delivery delivery)
     cdef _count_unacked(self, Delivery delivery)
     cdef _uncount_unacked(self, Delivery delivery)
-    @cython.locals(ready=MessageBacklog)
+    @cython.locals(ready=Backlog)
     cdef bint _is_full_for(self, Message message) except -1
-    @cython.locals(ready=MessageBacklog, delivery=Delivery)
+    @cython.locals(ready=Backlog, delivery=Delivery)
     cdef _drop_overflow(self)
     cdef _dead_letter(self, Message message, str reason)
     cdef _dead_letter_delivery(self, Delivery delivery, str reason)

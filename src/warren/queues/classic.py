@@ -15,6 +15,7 @@ from warren.errors import AccessRefused
 from warren.model.arguments import Overflow, QueueSettings
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import HAS_EXPIRATION, PERSISTENT, Message, body_size_of
+from warren.queues.backlog import Backlog
 from warren.queues.consumers import ConsumerSet
 from warren.queues.disk_backlog import DiskBacklog
 from warren.queues.local import LocalQueue
@@ -88,9 +89,8 @@ class ClassicQueue(LocalQueue):
             kept_ttls.setdefault(level, TtlChanges()).add(end, ttl_ms)
 
         def make_level(level: int) -> DiskBacklog:
-            ready = DiskBacklog(stores, stores.persistent.cursor(number, level) if number else None)
-            ready.ttl_changes = kept_ttls.pop(level, None)
-            return ready
+            cursor = stores.persistent.cursor(number, level) if number else None
+            return DiskBacklog(stores, cursor, kept_ttls.pop(level, None))
 
         self._ready = self._new_backlog(make_level)
         self._unacked_pager = UnackedPager(stores) if number else None
@@ -492,7 +492,7 @@ class ClassicQueue(LocalQueue):
         self.expire()
         return self._ready.count != count
 
-    def _new_backlog(self, make_level: Callable[[int], MessageBacklog]) -> MessageBacklog:
+    def _new_backlog(self, make_level: Callable[[int], Backlog]) -> Backlog:
         priority_max = self.settings.priority_max
         return make_level(0) if priority_max is None else PriorityBacklog(priority_max, make_level)
 

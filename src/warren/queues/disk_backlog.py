@@ -1,21 +1,15 @@
-"""Ready messages with persistent ones stored on disk, and paging: only the first messages need be in memory.
+"""The ready messages of a queue on disk, and paging: only the first messages need be in memory.
 
-Delivered positions are recorded, so that messages are redelivered after a crash; settled messages are
+The order of the messages is that of a `MessageBacklog`; here each is stored as it arrives and released as it
+leaves. Delivered positions are recorded, so that messages are redelivered after a crash; settled messages are
 released. A message that was delivered at once with automatic acknowledgement is never stored.
 
-While all messages fit into the memory limit of the queue, they are in the ring. Beyond it the queue starts
-paging:
-
-    ring, `_base` on │ index of locations, 8 bytes each │ `_recent`, up to `_end`
-    in memory        │ on disk only                     │ in memory, until they are written
-
-Pushed messages go to `_recent`, and from there to the index as soon as they are written; transient messages
-are written for this to a store that is erased at start. The ring is refilled from the index when it is empty;
-when the index is empty too, `_recent` becomes the ring. Positions grow from left to right.
+While all messages fit into the memory limit of the queue, they are in memory. Beyond it the queue pages:
+messages are pushed to a `PagedTail`, which drops them from memory as soon as they are written. For this,
+transient messages are written ("spilled") to a store that is erased at start.
 """
 
 from warren.errors import ConnectionForced
-from warren.limits import PAGED_GAP_MAX, READ_AHEAD_SIZE
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import (
     BODY_ON_DISK,
@@ -27,37 +21,38 @@ from warren.model.message import (
     spilled,
 )
 from warren.model.ring import Ring
+from warren.queues.backlog import Backlog
 from warren.queues.message_backlog import MessageBacklog
-from warren.queues.paged_index import PagedIndex
+from warren.queues.paged_tail import OVERHEAD_SHIFT, UNREADABLE, PagedTail
 from warren.queues.queue import Delivery, PeekedMessage, Queue
+from warren.queues.ttl_changes import LevelChange, TtlChanges
 from warren.store.cursor import QueueCursor
-from warren.store.message_reader import MessageReader
 from warren.store.recovered_queue import RecoveredQueue
 from warren.store.stores import Stores
 
 _PERSISTENT = PERSISTENT
 _SPILLED = SPILLED
 _BODY_ON_DISK = BODY_ON_DISK
-_READ_AHEAD_SIZE = READ_AHEAD_SIZE
-_GAP_MAX = PAGED_GAP_MAX
-# The memory of a message beside its body: 1 shifted by this, 128 bytes.
-_OVERHEAD_SHIFT = 7
-_UNREADABLE = "a message cannot be read from the disk"
+_OVERHEAD_SHIFT = OVERHEAD_SHIFT
 
 
-class DiskBacklog(MessageBacklog):
+class DiskBacklog(Backlog):
     """The backlog of a queue, or of one of its priority levels, on a node with a data directory.
 
     `cursor` is None for a queue that is not durable: its messages may be paged out, but do not survive.
     """
 
     __slots__ = (
-        "_cursor", "_out", "_paged", "_persistent_bytes", "_persistent_count", "_persistent_flag", "_recent",
-        "_recent_base", "_redelivered_below", "_spilled_bytes", "_spilled_count", "_stores",
+        "_cursor", "_messages", "_out", "_persistent_bytes", "_persistent_count", "_persistent_flag",
+        "_redelivered_below", "_spilled_bytes", "_spilled_count", "_stores",
     )  # fmt: skip
 
-    def __init__(self, stores: Stores, cursor: QueueCursor | None) -> None:
+    def __init__(
+        self, stores: Stores, cursor: QueueCursor | None, ttl_changes: TtlChanges | None = None
+    ) -> None:
         super().__init__()
+        self._messages = MessageBacklog()
+        self._messages.ttl_changes = ttl_changes
         self._stores = stores
         self._cursor = stores.no_cursor if cursor is None else cursor
         # The flag of messages that are stored durably; 0 if none are.
@@ -67,30 +62,16 @@ class DiskBacklog(MessageBacklog):
         self._persistent_bytes = 0
         self._spilled_count = 0
         self._spilled_bytes = 0
-        # None while the queue is not paging.
-        self._paged: PagedIndex | None = None
-        self._recent: Ring | None = None
-        self._recent_base = 0
         # Positions taken from the middle that are neither settled nor returned; None if there never were any.
         self._out: set[int] | None = None
         # All positions before this one were delivered before the last start.
         self._redelivered_below = 0
 
-    def paged_count(self) -> int:
-        """The number of messages that are only on disk."""
-        return 0 if self._paged is None else self._paged.count
-
-    def persistent_count(self) -> int:
-        """The number of messages that would survive a restart, ready or unacknowledged."""
-        return self._persistent_count
-
-    def persistent_bytes(self) -> int:
-        """The size in bytes of the bodies that would survive a restart."""
-        return self._persistent_bytes
+    # --- a message that arrives ----------------------------------------------------------------
 
     def push_delivered(self, message: Message, queue: Queue) -> Delivery:
         """Take `message` directly out of `queue` without enqueueing it; only while no message is ready."""
-        delivery = MessageBacklog.push_delivered(self, message, queue)
+        delivery = self._messages.push_delivered(message, queue)
         if message.flags & self._persistent_flag:
             self._persist(message, delivery.position)
             self._stores.persistent.delivered_up_to(self._cursor, delivery.position + 1)
@@ -98,20 +79,43 @@ class DiskBacklog(MessageBacklog):
 
     def push(self, message: Message) -> None:
         """Append `message`."""
-        if self._paged is not None:
-            self._push_behind(message)
-            return
-        if message.flags & self._persistent_flag:
-            self._persist(message, self._base + self._places.count)
-        MessageBacklog.push(self, message)
-        if self._takes_too_much():
-            self._begin_paging()
+        messages = self._messages
+        tail = messages.tail
+        if tail is None:
+            if message.flags & self._persistent_flag:
+                self._persist(message, messages.base + messages.places.count)
+            messages.push(message)
+        else:
+            if message.flags & self._persistent_flag:
+                self._persist(message, tail.end())
+            else:
+                message = self._spill(message)
+            messages.push_to_tail(message)
+            tail.shrink()
+        self.count = messages.count
+        self.byte_count = messages.byte_count
+        if tail is None and self._exceeds_memory():
+            messages.tail = PagedTail(self._stores, messages.end())
+
+    def push_deadline(self, message: Message, ttl_ms: int) -> int:
+        """The deadline (ms) of `message`, which was just pushed; -1 means none."""
+        return self._messages.push_deadline(message, ttl_ms)
+
+    def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
+        """Confirm to `confirmation` when everything pushed or delivered so far is on disk."""
+        if self._persistent_flag:
+            self._stores.persistent.confirm(confirmation, sequence)
+
+    # --- the first message ---------------------------------------------------------------------
 
     def pop(self, queue: Queue) -> Delivery:
         """Take the first message out of `queue` for delivery. Only while `count` is not 0."""
-        if self._returned and self._is_returned_first():
-            self._read_returned()
-        delivery = MessageBacklog.pop(self, queue)
+        messages = self._messages
+        if messages.requeued is not None:
+            self._read_first_requeued()
+        delivery = messages.pop(queue)
+        self.count = messages.count
+        self.byte_count = messages.byte_count
         flags = delivery.message.flags
         if flags & self._persistent_flag:
             if delivery.position < self._redelivered_below and not delivery.attempts:
@@ -121,56 +125,42 @@ class DiskBacklog(MessageBacklog):
             self._unspill(delivery.message)
         return delivery
 
-    def take(self, peeked: PeekedMessage, queue: Queue) -> Delivery | None:
-        """Take the `peeked` message out of `queue`, wherever it is; None if it is not ready any more.
-
-        It does not count as delivered.
-        """
-        delivery = MessageBacklog.take(self, peeked, queue)
-        if delivery is None:
-            return None
-        if delivery.message.flags & _SPILLED:
-            self._unspill(delivery.message)
-        if self._out is None:
-            self._out = set()
-        self._out.add(delivery.position)
-        return delivery
-
-    def push_back(self, delivery: Delivery, ttl_ms: int) -> int:
-        """Return `delivery` to its place; returns its deadline (ms), or -1."""
-        if self._out:
-            self._out.discard(delivery.position)
-        return MessageBacklog.push_back(self, delivery, ttl_ms)
-
     def is_fresh(self) -> bool:
         """True if the message that `pop` would take was never delivered before."""
-        return not self._returned and self._base >= self._redelivered_below
+        messages = self._messages
+        requeued = messages.requeued
+        return (requeued is None or not requeued.count) and messages.base >= self._redelivered_below
 
     def pop_message(self) -> Message:
         """Take the first message out and settle it. Only while `count` is not 0, and `is_fresh`."""
-        position = self._base
-        message = self._drop_first()
+        messages = self._messages
+        position = messages.base
+        message = messages.pop_message()
+        self.count = messages.count
+        self.byte_count = messages.byte_count
+        self._release(message, position)
         if message.flags & self._persistent_flag:
             # It may reappear after a crash until the release is written.
             self._stores.persistent.delivered_up_to(self._cursor, position + 1)
         return message
 
-    def whole(self, message: Message) -> Message:
-        """`message`, which was delivered, with its content. ConnectionForced if it cannot be read."""
-        if not message.flags & _BODY_ON_DISK:
-            return message
-        stored: StoredMessage = message  # type: ignore[assignment]
-        return self._read(stored.location)
+    def drop(self) -> Message:
+        """Take the first message out and settle it, delivered before or not. Only while `count` is not 0."""
+        messages = self._messages
+        if messages.requeued is not None:
+            self._read_first_requeued()
+        position = messages.first_position()
+        message = messages.drop()
+        self.count = messages.count
+        self.byte_count = messages.byte_count
+        self._release(message, position)
+        return message
 
-    def body(self, message: Message) -> bytes:
-        """The body of `message`, which was delivered. ConnectionForced if it cannot be read."""
-        if not message.flags & _BODY_ON_DISK:
-            return MessageBacklog.body(self, message)
-        stored: StoredMessage = message  # type: ignore[assignment]
-        read = self._stores.read_body(stored.location)
-        if read is None:
-            raise ConnectionForced(_UNREADABLE)
-        return read
+    def first(self) -> Message:
+        """The message that `pop` would take, perhaps without its content. Only while `count` is not 0."""
+        return self._messages.first()
+
+    # --- a message that was delivered ----------------------------------------------------------
 
     def settled(self, delivery: Delivery) -> None:
         """Forget `delivery`, which was taken out before and is settled."""
@@ -180,273 +170,210 @@ class DiskBacklog(MessageBacklog):
         if delivery.message.flags & _BODY_ON_DISK:
             self._persistent_bytes -= delivery.byte_count
 
-    def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
-        """Confirm to `confirmation` when everything pushed or delivered so far is on disk."""
-        if self._persistent_flag:
-            self._stores.persistent.confirm(confirmation, sequence)
+    def push_back(self, delivery: Delivery, ttl_ms: int) -> int:
+        """Return `delivery` to its place; returns its deadline (ms), or -1."""
+        if self._out:
+            self._out.discard(delivery.position)
+        messages = self._messages
+        deadline = messages.push_back(delivery, ttl_ms)
+        self.count = messages.count
+        self.byte_count = messages.byte_count
+        return deadline
 
-    def drop(self) -> Message:
-        """Take the first message out and settle it, delivered before or not. Only while `count` is not 0."""
-        if not self._returned or not self._is_returned_first():
-            return self._drop_first()
-        self._read_returned()
-        position = self._first_returned()
-        message = MessageBacklog.drop(self)
-        self._release(message, position)
+    def place_of(self, delivery: Delivery) -> int:
+        """The place that `delivery` was taken from."""
+        return delivery.position
+
+    def whole(self, message: Message) -> Message:
+        """`message`, which was delivered, with its content. ConnectionForced if it cannot be read."""
+        if not message.flags & _BODY_ON_DISK:
+            return message
+        stored: StoredMessage = message  # type: ignore[assignment]
+        read = self._stores.read(stored.location)
+        if read is None:
+            # The error was reported, and the virtual host will be restarted.
+            raise ConnectionForced(UNREADABLE)
+        return read
+
+    def body(self, message: Message) -> bytes:
+        """The body of `message`, which was delivered. ConnectionForced if it cannot be read."""
+        if not message.flags & _BODY_ON_DISK:
+            return message.content[:-1]
+        stored: StoredMessage = message  # type: ignore[assignment]
+        read = self._stores.read_body(stored.location)
+        if read is None:
+            raise ConnectionForced(UNREADABLE)
+        return read
+
+    # --- any message ---------------------------------------------------------------------------
+
+    def peek(self, first: int, count: int) -> list[PeekedMessage]:
+        """Up to `count` messages from place `first` on, in delivery order."""
+        found = self._messages.peek(first, count)
+        for peeked in found:
+            peeked.message = self.whole(peeked.message)
+            if peeked.place < self._redelivered_below and not peeked.attempts:
+                peeked.attempts = 1
+        return found
+
+    def take(self, peeked: PeekedMessage, queue: Queue) -> Delivery | None:
+        """Take the `peeked` message out of `queue`, wherever it is; None if it is not ready any more.
+
+        It does not count as delivered.
+        """
+        messages = self._messages
+        delivery = messages.take(peeked, queue)
+        if delivery is None:
+            return None
+        self.count = messages.count
+        self.byte_count = messages.byte_count
+        if delivery.message.flags & _SPILLED:
+            self._unspill(delivery.message)
+        if self._out is None:
+            self._out = set()
+        self._out.add(delivery.position)
+        return delivery
+
+    def extent(self) -> list[range]:
+        """The places of all messages that are ready now, as increasing ranges that exclude later messages."""
+        return self._messages.extent()
+
+    def last_place(self, message: Message) -> int:
+        """The place of `message`, which was the last one pushed."""
+        return self._messages.last_place(message)
+
+    def deadline(self, ttl_ms: int) -> int:
+        """The time (ms) when the next message expires, with `ttl_ms` of the queue; -1 means none."""
+        return self._messages.deadline(ttl_ms)
+
+    def pop_expired(self, now: int, ttl_ms: int) -> Message | None:
+        """Take out one message that has expired at `now` (ms), wherever it is.
+
+        None if there is none, or if it cannot be read any more.
+        """
+        messages = self._messages
+        position = messages.expired_position(now, ttl_ms)
+        if position < 0:
+            return None
+        delivery = messages.requeued_at(position)
+        if delivery is not None:
+            delivery.message = self.whole(delivery.message)
+        message = messages.remove(position, None)
+        self.count = messages.count
+        self.byte_count = messages.byte_count
+        if message is not None:
+            self._release(message, position)
         return message
+
+    # --- all messages --------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Drop all messages."""
+        messages = self._messages
+        tail = messages.tail
+        byte_count = messages.byte_count
+        if messages.requeued is not None:
+            for delivery in messages.requeued.deliveries():
+                byte_count -= delivery.byte_count
+                self.settled(delivery)
+        byte_count -= self._release_all(messages.places, messages.base)
+        if tail is not None:
+            index = tail.index
+            if index.count:
+                self._finish(index.first_position(), index.end())
+                self._stores.discard(index)
+            byte_count -= self._release_all(tail.recent, tail.recent_base)
+            self._uncount(index.count, byte_count)
+        messages.clear()
+        self.count = 0
+        self.byte_count = 0
 
     def forget(self) -> None:
         """Release everything; called when the queue was deleted and is empty."""
         if self._persistent_flag:
             self._stores.persistent.drop(self._cursor)
 
-    def clear(self) -> None:
-        """Drop all messages."""
-        byte_count = self.byte_count
-        if self._returned:
-            for delivery in self._returned.values():
-                byte_count -= delivery.byte_count
-                self.settled(delivery)
-        byte_count -= self._clear_ring(self._places, self._base)
-        end = self._end()
-        paged, recent = self._paged, self._recent
-        if paged is not None and recent is not None:
-            if paged.count:
-                self._finish(paged.first_position(), paged.end())
-                self._stores.discard(paged)
-            byte_count -= self._clear_ring(recent, self._recent_base)
-            self._forget_row(paged.count, byte_count)
-            self._end_paging()
-        MessageBacklog.clear(self)
-        self._base = end
+    def restore(self, level: int, found: RecoveredQueue, ttl_ms: int) -> None:
+        """Restore the messages that were `found`; delivered ones are redelivered. The backlog must be new."""
+        messages = self._messages
+        self._redelivered_below = found.delivered_up_to
+        messages.start_at(found.end)
+        if not found.count:
+            return
+        tail = PagedTail(self._stores, found.end)
+        positions, locations = found.positions, found.locations
+        for place in range(positions.count):
+            tail.index.append(positions.get(place), locations.get(place))
+        self._persistent_count = found.count
+        self._persistent_bytes = found.byte_count
+        messages.restore_tail(tail, found.byte_count)
+        self.count = messages.count
+        self.byte_count = messages.byte_count
+        self._restore_deadlines(found, ttl_ms)
 
     def shrink(self) -> None:
         """Page out messages that exceed the memory limit of the queue and have been written."""
-        if self._paged is None:
-            if not self._takes_too_much() or not self._places.count:
+        messages = self._messages
+        if messages.tail is None:
+            if not self._exceeds_memory() or not messages.places.count:
                 return
-            self._begin_paging()
-            self._unload()
-        self._page_out()
+            messages.tail = self._tail_of(messages.cut(self._stores.queue_memory_max))
+        messages.tail.shrink()
 
-    def restore(self, level: int, found: RecoveredQueue, ttl_ms: int) -> None:
-        """Restore the messages that were `found`; delivered ones are redelivered. The backlog must be new."""
-        self._redelivered_below = found.delivered_up_to
-        self._base = found.end
-        if not found.count:
-            return
-        self._begin_paging()
-        paged: PagedIndex = self._paged  # type: ignore[assignment]
-        positions, locations = found.positions, found.locations
-        for place in range(positions.count):
-            paged.append(positions.get(place), locations.get(place))
-        self.count = found.count
-        self.byte_count = found.byte_count
-        self._persistent_count = found.count
-        self._persistent_bytes = found.byte_count
-        self._note_deadlines(found, ttl_ms)
-        self._refill()
+    def paged_count(self) -> int:
+        """The number of messages that are only on disk."""
+        return self._messages.paged_count()
+
+    def persistent_count(self) -> int:
+        """The number of messages that would survive a restart, ready or unacknowledged."""
+        return self._persistent_count
+
+    def persistent_bytes(self) -> int:
+        """The size in bytes of the bodies that would survive a restart."""
+        return self._persistent_bytes
+
+    def keep_ttl(self, ttl_ms: int) -> None:
+        """Keep `ttl_ms` for all present and unacknowledged messages, whatever the queue's value becomes."""
+        self._messages.keep_ttl(ttl_ms)
+
+    def forget_ttls(self) -> None:
+        """Forget earlier times to live, since no message has them any more."""
+        self._messages.forget_ttls()
+
+    def kept_ttls(self) -> list[LevelChange]:
+        """The changes recorded by `keep_ttl` that still matter."""
+        return self._messages.kept_ttls()
 
     # --- private -------------------------------------------------------------------------------
 
-    def _read(self, location: int) -> Message:
-        """The message at `location`. ConnectionForced if it cannot be read."""
-        read = self._stores.read(location)
-        if read is None:
-            # The error was reported, and the virtual host will be restarted.
-            raise ConnectionForced(_UNREADABLE)
-        return read
+    def _read_first_requeued(self) -> None:
+        """Read the content of the first message, if it was requeued."""
+        delivery = self._messages.first_requeued()
+        if delivery is not None:
+            delivery.message = self.whole(delivery.message)
 
-    def _peek_line(self, first: int, count: int) -> list[PeekedMessage]:
-        """Up to `count` messages that were never delivered, from place `first` on."""
-        found = MessageBacklog._peek_line(self, first, count)
-        paged, recent = self._paged, self._recent
-        if paged is not None and recent is not None:
-            for position, location in paged.peek(first, count - len(found)):
-                found.append(PeekedMessage(position, self._read(location), self._attempts_at(position)))
-            found += self._peek_ring(recent, self._recent_base, first, count - len(found))
-        return found
-
-    def _attempts_at(self, position: int) -> int:
-        return int(position < self._redelivered_below)
-
-    def _end(self) -> int:
-        """The position of the next message that is pushed."""
-        if self._recent is not None:
-            return self._recent_base + self._recent.count
-        return self._base + self._places.count
-
-    def _takes_too_much(self) -> bool:
-        """True if its messages, which are all in memory, exceed the memory limit."""
+    def _exceeds_memory(self) -> bool:
+        """True if the messages, which are all in memory, exceed the memory limit."""
         return self.byte_count + (self.count << _OVERHEAD_SHIFT) > self._stores.queue_memory_max
 
-    def _pop_first(self) -> Message:
-        if not self._places.count:
-            raise ConnectionForced(_UNREADABLE)
-        message = MessageBacklog._pop_first(self)
-        if self._paged is not None and not self._places.count:
-            self._refill()
-        return message
-
-    def _drop_first(self) -> Message:
-        """Take out and settle the first message that was never delivered."""
-        position = self._base
-        message = self._pop_first()
-        self._release(message, position)
-        return message
-
-    def _begin_paging(self) -> None:
-        self._recent_base = self._end()
-        self._recent = Ring()
-        self._paged = PagedIndex()
-        self._stores.paging.add(self)
-
-    def _end_paging(self) -> None:
-        self._paged = None
-        self._recent = None
-        self._stores.paging.discard(self)
-
-    def _push_behind(self, message: Message) -> None:
-        """Append `message` while the queue is paging."""
-        recent: Ring = self._recent  # type: ignore[assignment]
-        if message.flags & self._persistent_flag:
-            self._persist(message, self._recent_base + recent.count)
-        else:
-            message = self._spill(message)
-        recent.append(message)
-        self.count += 1
-        self.byte_count += body_size_of(message)
-        self._page_out()
-
-    def _page_out(self) -> None:
-        """Drop the recent messages that have been written from memory."""
-        recent: Ring = self._recent  # type: ignore[assignment]
-        paged: PagedIndex = self._paged  # type: ignore[assignment]
-        while recent.count:
-            stored: StoredMessage = recent.get(0)  # type: ignore[assignment]
-            if stored is not None:
-                if not self._stores.has_written(stored.location):
-                    return
-                paged.append(self._recent_base, stored.location)
-            recent.popleft()
-            self._recent_base += 1
-
-    def _refill(self) -> None:
-        """Load the first messages, since none is in memory; the queue stops paging when all are loaded."""
-        paged: PagedIndex = self._paged  # type: ignore[assignment]
-        if paged.count:
-            self._load(paged)
-        if self._places.count or paged.count:
-            return
-        recent: Ring = self._recent  # type: ignore[assignment]
-        self._places = recent
-        self._base = self._recent_base
-        self._end_paging()
-        if recent.count and recent.get(0) is None:
-            self._trim()
-
-    def _load(self, paged: PagedIndex) -> None:
-        """Read the first messages of `paged`: those stored together that one read can fetch."""
-        places = self._places
-        stores = self._stores
-        reader: MessageReader | None = None
-        is_spilled = False
-        size = 0
-        while paged.count and size < _READ_AHEAD_SIZE:
-            position = paged.first_position()
-            location = paged.first_location()
-            if not places.count:
-                self._base = position
-            elif position > self._base + places.count + _GAP_MAX:
-                return
-            if reader is None or is_spilled != stores.is_transient(location):
-                is_spilled = stores.is_transient(location)
-                reader = stores.store_of(location).reader()
-            try:
-                message = reader.read(location)
-            except OSError:
-                message = None
-            if message is None:
-                # Whoever looks after the disk was told: this queue will be built anew.
-                return
-            stores.read_count += 1
-            paged.pass_first()
-            while self._base + places.count < position:
-                places.append(None)
-            places.append(message)
-            size += body_size_of(message) + (1 << _OVERHEAD_SHIFT)
-
-    def _unload(self) -> None:
-        """Move the messages that exceed the memory limit from the ring to the end of the index."""
-        places, recent = self._places, self._recent
-        room = self._stores.queue_memory_max
-        kept = Ring()
-        size = 0
-        for place in range(places.count):
-            message: Message = places.get(place)  # type: ignore[assignment]
-            if size <= room:
-                kept.append(message)
-            elif message is None or message.flags & (self._persistent_flag | _SPILLED):
-                # It may be stored already: when a queue stops paging, its recent messages become the ring.
-                recent.append(message)  # type: ignore[union-attr]
-            else:
-                recent.append(self._spill(message))  # type: ignore[union-attr]
-            if message is not None:
-                size += body_size_of(message) + (1 << _OVERHEAD_SHIFT)
-        self._places = kept
-        self._recent_base = self._base + kept.count
-
-    def _holds(self, position: int) -> bool:
-        if self._paged is None or position < self._base + self._places.count:
-            return MessageBacklog._holds(self, position)
-        if self._returned and position in self._returned:
-            return True
-        if position < self._recent_base:
-            return self._paged.holds(position)
-        recent: Ring = self._recent  # type: ignore[assignment]
-        place = position - self._recent_base
-        return place < recent.count and recent.get(place) is not None
-
-    def _read_returned(self) -> None:
-        """Read the content of the first requeued message."""
-        delivery: Delivery = self._returned[self._first_returned()]  # type: ignore[index]
-        delivery.message = self.whole(delivery.message)
-
-    def _take(self, position: int) -> Message | None:
-        message = MessageBacklog._take(self, position)
-        if message is not None:
-            message = self.whole(message)
-            self._release(message, position)
-        return message
-
-    def _remove(self, position: int, known: Message | None) -> Message | None:
-        if self._paged is None or position < self._base + self._places.count:
-            return MessageBacklog._remove(self, position, known)
-        message = self._take_behind(position, known)
-        self.count -= 1
-        if message is not None:
-            self.byte_count -= body_size_of(message)
-        return message
-
-    def _take_behind(self, position: int, known: Message | None) -> Message | None:
-        """Take the message at `position`, which is behind the ring; if it is `known` it need not be read."""
-        if position >= self._recent_base:
-            recent: Ring = self._recent  # type: ignore[assignment]
-            return recent.take(position - self._recent_base)  # type: ignore[return-value]
-        location = self._paged.take(position)  # type: ignore[union-attr]
-        return known or self._stores.read(location)
-
-    def _trim(self) -> None:
-        MessageBacklog._trim(self)
-        if self._paged is not None and not self._places.count:
-            self._refill()
+    def _tail_of(self, rest: Ring) -> PagedTail:
+        """A tail with the messages of `rest`, which were cut off; those not on disk yet will be written."""
+        tail = PagedTail(self._stores, self._messages.end())
+        for place in range(rest.count):
+            message: Message | None = rest.get(place)  # type: ignore[assignment]
+            # It may be stored already: when a queue stops paging, its recent messages become the ring.
+            if message is not None and not message.flags & (self._persistent_flag | _SPILLED):
+                message = self._spill(message)
+            tail.append(message)
+        return tail
 
     def _persist(self, message: Message, position: int) -> None:
         stored: StoredMessage = message  # type: ignore[assignment]
+        stores = self._stores
         self._persistent_count += 1
         self._persistent_bytes += body_size_of(message)
-        self._stores.write_count += 1
-        self._stores.persistent.append(stored, self._cursor, position)
+        stores.write_count += 1
+        stores.persistent.append(stored, self._cursor, position)
 
     def _release(self, message: Message, position: int) -> None:
         if message.flags & self._persistent_flag:
@@ -488,27 +415,27 @@ class DiskBacklog(MessageBacklog):
         if first < end:
             self._stores.persistent.finish(self._cursor, first, end)
 
-    def _forget_row(self, count: int, byte_count: int) -> None:
+    def _uncount(self, count: int, byte_count: int) -> None:
         """Subtract the messages of a dropped index, which contained all transient messages on disk."""
         self._persistent_count -= count - self._spilled_count
         self._persistent_bytes -= byte_count - self._spilled_bytes
         self._spilled_count = 0
         self._spilled_bytes = 0
 
-    def _clear_ring(self, ring: Ring, base: int) -> int:
-        """Settle the messages in `ring`; returns the size of their bodies in bytes."""
+    def _release_all(self, ring: Ring, base: int) -> int:
+        """Release the messages in `ring`, from position `base` on; returns the size of their bodies."""
         byte_count = 0
         for place in range(ring.count):
-            message: Message = ring.get(place)  # type: ignore[assignment]
+            message: Message | None = ring.get(place)  # type: ignore[assignment]
             if message is not None:
                 byte_count += body_size_of(message)
                 self._release(message, base + place)
         return byte_count
 
-    def _note_deadlines(self, found: RecoveredQueue, ttl_ms: int) -> None:
-        """Record the deadlines of the messages that were `found` with an expiration of their own."""
+    def _restore_deadlines(self, found: RecoveredQueue, ttl_ms: int) -> None:
+        """Note the deadlines of the messages that were `found` with an expiration of their own."""
         reader = self._stores.persistent.reader()
         for position, location in found.expiring:
             message = reader.read(location)
             if message is not None:
-                self._note_deadline(self._deadline(message, self._ttl_at(position, ttl_ms)), position)
+                self._messages.add_deadline(message, position, ttl_ms)

@@ -1,4 +1,4 @@
-"""Ready messages by priority: a `MessageBacklog` for each level in use.
+"""Ready messages by priority: a backlog for each level in use.
 
 The highest level is delivered first.
 """
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import Message, body_size_of
-from warren.queues.message_backlog import MessageBacklog
+from warren.queues.backlog import Backlog
 from warren.queues.queue import Delivery, PeekedMessage, Queue
 from warren.queues.ttl_changes import LevelChange
 from warren.store.recovered_queue import RecoveredQueue
@@ -16,16 +16,16 @@ from warren.store.recovered_queue import RecoveredQueue
 _RANK_SHIFT = 48
 
 
-class PriorityBacklog(MessageBacklog):
+class PriorityBacklog(Backlog):
     """The backlog of a queue with `x-max-priority`: ordered by priority, then by position."""
 
     __slots__ = ("_expiring", "_highest", "_levels", "_make_level", "_priority_max")
 
-    def __init__(self, priority_max: int, make_level: Callable[[int], MessageBacklog]) -> None:
+    def __init__(self, priority_max: int, make_level: Callable[[int], Backlog]) -> None:
         super().__init__()
         self._make_level = make_level
         self._priority_max = priority_max
-        self._levels: list[MessageBacklog | None] = [None] * (priority_max + 1)
+        self._levels: list[Backlog | None] = [None] * (priority_max + 1)
         # No message waits above this level.
         self._highest = 0
         # The level where the last expired message was found: there may be more of them.
@@ -219,7 +219,7 @@ class PriorityBacklog(MessageBacklog):
             if level is not None:
                 level.shrink()
 
-    def _level(self, message: Message) -> MessageBacklog:
+    def _level(self, message: Message) -> Backlog:
         """The level that `message` waits on: its priority, or the highest that the queue has."""
         priority = min(message.priority, self._priority_max)
         self._highest = max(self._highest, priority)
@@ -232,7 +232,7 @@ class PriorityBacklog(MessageBacklog):
         """The number of levels that are delivered before that of `message`."""
         return self._priority_max - min(message.priority, self._priority_max)
 
-    def _top(self) -> MessageBacklog:
+    def _top(self) -> Backlog:
         while True:
             level = self._levels[self._highest]
             if level is not None and level.count:

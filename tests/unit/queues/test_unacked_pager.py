@@ -343,6 +343,8 @@ def test_an_unreadable_requeued_message_stays_in_the_queue(
     assert (node.queue.message_count, node.queue.ready_bytes) == (6, 240)
     assert {type(error) for error in node.port.reported} == {StoreFileError if is_damaged else OSError}
     assert node.host.dead == []
+    with pytest.raises(ConnectionForced, match="cannot be read"):
+        node.queue.peek(0, 1)
     for delivery in deliveries[:4]:
         node.queue.acknowledge(delivery)
     assert node.queue.delete() == 6

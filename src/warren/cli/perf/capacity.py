@@ -100,7 +100,7 @@ def measure_queues(target: Target, *, count: int, observer: Observer) -> Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
+class BacklogLoad:
     """The messages to publish to a queue without consuming them."""
 
     count: int
@@ -108,7 +108,7 @@ class Backlog:
     is_persistent: bool
 
 
-def measure_backlog(target: Target, backlog: Backlog, observer: Observer) -> Result:
+def measure_backlog(target: Target, backlog: BacklogLoad, observer: Observer) -> Result:
     """Publish messages without consuming them, and measure the memory per message beyond its body."""
     result = Result("backlog", {"messages": backlog.count, "size": backlog.size})
     load = Load(target=target, size=backlog.size, is_persistent=backlog.is_persistent)

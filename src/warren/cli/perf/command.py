@@ -167,7 +167,7 @@ def _add_capacity(
 
 
 def _backlog(target: Target, *, count: int, size: int, persistent: bool, observer: Observer) -> Result:
-    return capacity.measure_backlog(target, capacity.Backlog(count, size, persistent), observer)
+    return capacity.measure_backlog(target, capacity.BacklogLoad(count, size, persistent), observer)
 
 
 for _name, (_text, _preset) in PRESETS.items():
