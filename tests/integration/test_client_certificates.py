@@ -128,11 +128,11 @@ def test_rabbitmqadmin_presents_a_certificate(place: Place) -> None:
     assert (known.returncode, known.stderr) == (0, "")
     assert "| / " in known.stdout
     for more, why in (
-        (trust, "--ssl-cert-file and --ssl-key-file show one"),
-        ((*trust, "--ssl-cert-file", "stranger.pem", "--ssl-key-file", "stranger.key"), "may not accept"),
+        (trust, "set it with --ssl-cert-file and --ssl-key-file"),
+        ((*trust, "--ssl-cert-file", "stranger.pem", "--ssl-key-file", "stranger.key"), "may not trust"),
         ((*trust, "--ssl-cert-file", "client.pem", "--ssl-key-file", "stranger.key"), "KEY_VALUES_MISMATCH"),
         ((*trust, "--ssl-cert-file", "none.pem"), "--ssl-cert-file none.pem: there is no such file"),
-        ((), "--ssl-ca-cert-file names the authorities"),
+        ((), "set the trusted CA certificates"),
     ):
         refused = admin(*more)
         assert refused.returncode == 1
