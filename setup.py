@@ -1,6 +1,7 @@
-"""Compiles every module that has a `.pxd` beside it, and those in C: nothing to list, nothing to forget.
+"""Compiles every module that has a `.pxd` beside it, and those in C, so that no list has to be maintained.
 
-That takes minutes on a busy machine, so each module is a line: once it is C, and once it is compiled.
+A build takes minutes on a busy machine, so it prints a line for each module that is translated to C and
+compiled.
 """
 
 import os
@@ -14,14 +15,16 @@ SOURCE = Path("src")
 ARGUMENTS = ["-O3", "-g0", "-fno-strict-aliasing", "-Wno-unreachable-code", "-Wno-unused-function"]
 DIRECTIVES = {
     "language_level": 3,
-    "annotation_typing": False,  # the .pxd says what the C types are; annotations are for mypy
-    "nonecheck": True,  # None in place of an object is an exception, not a crash
+    "annotation_typing": False,  # the .pxd declares the C types; annotations are for mypy
+    "nonecheck": True,  # None instead of an object is an exception, not a crash
     "binding": False,
 }
 
 
 def modules() -> list[Extension]:
-    """One extension for each `.py` under src/ with a `.pxd` of the same name, unless C stands in for it."""
+    """One extension for each `.py` under src/ with a `.pxd` of the same name, unless a C module
+    replaces it.
+    """
     headers = sorted(SOURCE.rglob("*.pxd"))
     return [
         Extension(
@@ -37,7 +40,7 @@ def modules() -> list[Extension]:
 
 
 def modules_in_c() -> list[Extension]:
-    """One extension for each `.c` under src/: left out where the system lacks what it calls."""
+    """One extension for each `.c` under src/; left out where the system lacks functions that it calls."""
     return [
         Extension(
             _name(source),
@@ -55,7 +58,7 @@ def _name(source: Path) -> str:
 
 
 def extensions() -> list[Extension]:
-    """Nothing with WARREN_PURE=1, else the modules by way of Cython."""
+    """No extensions with WARREN_PURE=1, else the modules translated by Cython."""
     if os.environ.get("WARREN_PURE") == "1":
         return []
     from Cython.Build import cythonize
@@ -71,16 +74,16 @@ def extensions() -> list[Extension]:
 
 
 class BuildModules(build_ext):
-    """One C compiler for each processor: a cold build takes as long as its largest module."""
+    """Compiles in parallel: a build takes as long as its largest module."""
 
     def initialize_options(self) -> None:
-        """As many at a time as there are processors."""
+        """Use as many threads as there are processors."""
         super().initialize_options()
         self.parallel = os.cpu_count() or 1
         self._done = count(1)
 
     def build_extension(self, ext: Extension) -> None:
-        """Compile one module, in a thread of its own, and say which one of how many."""
+        """Compile one module in its own thread, and print its number."""
         super().build_extension(ext)
         print(f"[{next(self._done)}/{len(self.extensions)}] Compiled {ext.name}", flush=True)
 

@@ -1,7 +1,7 @@
 """Makes the pictures of the README in docs/images: the web interface and a DataFrame.
 
-A broker is started, a shop trades on it, and Chromium takes the pictures. What the DataFrame shows is what
-Spark has read from a queue of this shop. `make pictures` runs it.
+A broker is started, the shop of the demo publishes to it, and Chromium takes the pictures. The DataFrame
+shows what Spark has read from a queue of this shop. `make pictures` runs it.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def main() -> int:
         open_shop(place.uri)
         shop = threading.Thread(target=trade, args=(place.uri, chosen.seconds, lambda _, __: None))
         shop.start()
-        # Charts need a past.
+        # Charts need samples of some minutes.
         time.sleep(chosen.seconds * 0.8)
         sizes = list(interface(chromium, place))
         shop.join()
@@ -94,7 +94,7 @@ def main() -> int:
 
 
 def interface(chromium: Browser, place: Place) -> Iterator[int]:
-    """The web interface while the shop trades."""
+    """The web interface while the shop is open."""
     for scheme in SCHEMES:
         with page_of(chromium, scheme) as page:
             page.goto(place.web)
@@ -109,7 +109,7 @@ def interface(chromium: Browser, place: Place) -> Iterator[int]:
 
 
 def dataframe(chromium: Browser, place: Place) -> Iterator[int]:
-    """The cell of a notebook, and what Spark answers."""
+    """The cell of a notebook, and the output of Spark."""
     settings = SparkSettings(
         broker=place.options, master="local[2]", remote=None, configuration={}, is_json=False, is_quiet=True,
         is_verbose=False,
@@ -129,7 +129,7 @@ def dataframe(chromium: Browser, place: Place) -> Iterator[int]:
 
 
 def evaluated(code: str, spark: SparkSession, place: Place) -> str:
-    """What the last expression of `code` is worth, as Jupyter shows it."""
+    """The value of the last expression of `code`, as Jupyter shows it."""
     names: dict[str, object] = {"spark": spark, "broker": place.options}
     *before, last = ast.parse(code).body
     assert isinstance(last, ast.Expr)
@@ -141,7 +141,7 @@ def evaluated(code: str, spark: SparkSession, place: Place) -> str:
 
 @contextmanager
 def page_of(chromium: Browser, scheme: str) -> Iterator[Page]:
-    """A window of its own, with the colours of `scheme`."""
+    """A separate window in the colour scheme `scheme`."""
     context = chromium.new_context(
         color_scheme="dark" if scheme == "dark" else "light",
         viewport={"width": WIDTH, "height": HEIGHT},
@@ -154,7 +154,7 @@ def page_of(chromium: Browser, scheme: str) -> Iterator[Page]:
 
 
 def keep(page: Page, name: str, *, whole: bool = True) -> int:
-    """Take the picture of the window, or of what is on its page; its size in bytes."""
+    """Take a picture of the window, or of the main part of its page; returns its size in bytes."""
     png = smaller(page.screenshot() if whole else page.locator("main").screenshot())
     path = IMAGES / f"{name}.png"
     path.write_bytes(png)
@@ -163,7 +163,7 @@ def keep(page: Page, name: str, *, whole: bool = True) -> int:
 
 
 def smaller(png: bytes) -> bytes:
-    """The same picture, compressed as well as zlib can, without what is no picture."""
+    """The picture without metadata, compressed as well as zlib can."""
     chunks, at = [], 8
     while at < len(png):
         (length,) = struct.unpack_from(">I", png, at)

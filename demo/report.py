@@ -1,4 +1,4 @@
-"""What the lake and the queues say about the day: a few tables, and a chart."""
+"""A report on the day of the shop from the lake and the queues: a few tables, and a chart."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ PRODUCTS = f"""
     SELECT event.product, count(*) AS orders, sum(event.pieces) AS pieces, sum(event.cents) / 100 AS euros
     FROM events WHERE routing_key = '{CREATED}' GROUP BY event.product ORDER BY euros DESC
 """
-# How long customers waited until they were charged, in milliseconds: from one event of an order to another.
+# How long customers waited for the charge, in milliseconds: from one event of an order to another.
 WAITED = f"""
     SELECT count(*) AS charged, percentile(ms, 0.5) AS p50_ms, percentile(ms, 0.99) AS p99_ms FROM (
         SELECT unix_millis(max(broker_timestamp)) - unix_millis(min(broker_timestamp)) AS ms
@@ -32,7 +32,7 @@ CURVE = f"""
     SELECT floor({BARS} * (at - opened) / (closed - opened)) AS part, count(*) AS orders
     FROM day CROSS JOIN span GROUP BY part ORDER BY part
 """
-# What a reader may type next, in single quotes of a shell; the first needs no broker.
+# Commands to try next, in single quotes of a shell; the first needs no broker.
 NEXT = (
     'SELECT headers["country"] AS country, count(*) AS orders FROM lake.`{lake}` '
     f'WHERE routing_key = "{CREATED}" GROUP BY 1 ORDER BY 2 DESC',
@@ -43,7 +43,7 @@ NEXT = (
 
 
 def show(spark: "SparkSession", lake: str, broker: Mapping[str, str]) -> dict[str, list[Any]]:
-    """Print the report; its rows by name, for who wants to look at them."""
+    """Print the report; returns its rows by name."""
     events = read(spark, TableIdentifier(kind=LAKE, name=lake), broker)
     told = f"from_json(cast(body AS string), '{EVENT}') AS event"
     events.selectExpr("routing_key", "message_id", "broker_timestamp", told).createOrReplaceTempView("events")
@@ -61,7 +61,7 @@ def show(spark: "SparkSession", lake: str, broker: Mapping[str, str]) -> dict[st
 
 
 def bars(counts: Sequence[int]) -> list[str]:
-    """A line for each count, as long as it is."""
+    """A bar chart with a line for each count."""
     most = max(counts, default=0) or 1
     return [f"  {'█' * round(WIDTH * count / most) or '▏'} {count}" for count in counts]
 

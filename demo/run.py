@@ -1,6 +1,6 @@
-"""A minute of a shop: Warren is started, sells, is archived with Spark, and the lake is asked how it was.
+"""A minute of a shop: Warren is started, the shop sells, Spark archives its events, and a report is printed.
 
-`make demo` runs it. In a terminal the broker goes on until Ctrl-C, to be looked at and asked.
+`make demo` runs it. In a terminal the broker keeps running until Ctrl-C, so that it can be examined.
 """
 
 import argparse
@@ -28,29 +28,29 @@ _STOP_S = 20
 
 @dataclass(frozen=True)
 class Place:
-    """Where the broker listens."""
+    """The ports of the broker."""
 
     amqp: str
     http: str
 
     @property
     def uri(self) -> str:
-        """For clients."""
+        """The AMQP URI for clients."""
         return f"amqp://guest:guest@127.0.0.1:{self.amqp}/%2f"
 
     @property
     def options(self) -> dict[str, str]:
-        """For Spark."""
+        """The options for Spark."""
         return {"uri": self.uri, "managementUri": self.web}
 
     @property
     def web(self) -> str:
-        """The web interface."""
+        """The address of the web interface."""
         return f"http://127.0.0.1:{self.http}"
 
 
 def main() -> int:
-    """Run the shop; 0 if all of it worked."""
+    """Run the shop; 0 if everything worked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60, help="how long the shop is open")
     parser.add_argument("--folder", type=Path, default=Path("build/demo"), help="for the broker and the lake")
@@ -86,7 +86,7 @@ def broker(command: str, folder: Path) -> Iterator[Place]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            # Ctrl-C is for this program, which stops the broker when it is done with it.
+            # Ctrl-C is for this program, which stops the broker when it has finished.
             start_new_session=True,
         )
         assert process.stderr is not None
@@ -131,7 +131,7 @@ def run(place: Place, folder: Path, seconds: float) -> None:
 
 
 def suggest(place: Place, folder: Path, *, stays: bool) -> None:
-    """Print what to type next, of a broker only if it `stays`."""
+    """Print commands to try next; those for a broker only if it `stays`."""
     command = Path(sys.executable).with_name("warren")
     print("\nTo try next:")
     for sql in NEXT if stays else NEXT[:1]:
@@ -141,19 +141,19 @@ def suggest(place: Place, folder: Path, *, stays: bool) -> None:
 
 
 def operate(place: Place, *arguments: str) -> None:
-    """What an operator types."""
+    """Run a command as an operator would."""
     command = [sys.executable, "-m", "warren.cli.main", "--uri", place.web, *arguments]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def told(left: float, till: Till) -> None:
-    """A line that is written over."""
+    """Print a line that the next one replaces."""
     if sys.stdout.isatty():
         print(f"\r  {till.ordered:5} orders, {till.captured:5} paid, {left:3.0f} s left ", end="", flush=True)
 
 
 def archived(progress: ArchiveProgress) -> None:
-    """What becomes of a batch."""
+    """Print the progress of a batch."""
     if progress.stage == "committed":
         print(f"Archived {progress.rows} events in {progress.files} files, {progress.bytes:,} bytes.")
 

@@ -37,7 +37,7 @@ RATE = 60
 
 @dataclass
 class Till:
-    """What the shop has counted itself."""
+    """Counters of the shop."""
 
     ordered: int = 0
     captured: int = 0
@@ -45,13 +45,13 @@ class Till:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, name: str) -> None:
-        """One more of `name`."""
+        """Increment the counter `name`."""
         with self.lock:
             setattr(self, name, getattr(self, name) + 1)
 
 
 def open_shop(uri: str) -> None:
-    """Declare what the shop needs, as any application of RabbitMQ does."""
+    """Declare the exchanges and queues of the shop, as any application of RabbitMQ does."""
     with pika.BlockingConnection(pika.URLParameters(uri)) as connection:
         channel = connection.channel()
         channel.exchange_declare(EXCHANGE, "topic", durable=True)
@@ -66,7 +66,7 @@ def open_shop(uri: str) -> None:
 
 
 def trade(uri: str, seconds: float, progress: Callable[[float, Till], None]) -> Till:
-    """Sell for `seconds`, with two customers' desks and two workers; what was counted."""
+    """Sell for `seconds`, with two order desks and two workers; returns the counters."""
     till = Till()
     closing = time.monotonic() + seconds
     workers = [Worker(uri, till, seed) for seed in (1, 2)]
@@ -83,7 +83,7 @@ def trade(uri: str, seconds: float, progress: Callable[[float, Till], None]) -> 
 
 
 def _take_orders(uri: str, till: Till, seconds: float, seed: int) -> None:
-    """A day of orders in `seconds`: few in the morning, many at noon."""
+    """The orders of a day in `seconds`: few in the morning, many at noon."""
     chance = random.Random(seed)
     with pika.BlockingConnection(pika.URLParameters(uri)) as connection:
         channel = connection.channel()
@@ -112,7 +112,7 @@ def _order(chance: random.Random, number: str) -> dict[str, object]:
 
 
 def publish(channel: BlockingChannel, key: str, event: dict[str, object]) -> None:
-    """Tell whom it concerns that `event` has happened; returns when it is safe."""
+    """Publish the event `event`; returns when it is confirmed."""
     properties = pika.BasicProperties(
         delivery_mode=2,
         content_type="application/json",
@@ -124,7 +124,7 @@ def publish(channel: BlockingChannel, key: str, event: dict[str, object]) -> Non
 
 
 class Worker(threading.Thread):
-    """Charges what was ordered, until the queue is empty and the shop closes."""
+    """Charges orders until the queue is empty and the shop closes."""
 
     def __init__(self, uri: str, till: Till, seed: int) -> None:
         super().__init__()
@@ -134,12 +134,12 @@ class Worker(threading.Thread):
         self._is_closing = threading.Event()
 
     def finish(self) -> None:
-        """Charge what is there, and end."""
+        """Charge the remaining orders, and end."""
         self._is_closing.set()
         self.join()
 
     def run(self) -> None:
-        """Work."""
+        """Run the worker thread."""
         with pika.BlockingConnection(pika.URLParameters(self._uri)) as connection:
             channel = connection.channel()
             channel.confirm_delivery()
@@ -155,12 +155,13 @@ class Worker(threading.Thread):
     def _charge(self, channel: BlockingChannel, method: Basic.Deliver, order: dict[str, object]) -> None:
         assert method.delivery_tag is not None
         if order["country"] == COUNTRIES[-1]:
-            # Nobody can ever deliver that: dead at once.
+            # It can never be delivered: rejected at once.
             publish(channel, DECLINED, {**order, "why": "no such address"})
             self._till.count("declined")
             channel.basic_reject(method.delivery_tag, requeue=False)
         elif self._chance.random() < HICCUPS * (6 if order["product"] == "samovar" else 1):
-            # The card reader does not answer: once more, and after three times the broker gives the order up.
+            # The card reader does not answer: requeued, and dead-lettered by the delivery limit after three
+            # attempts.
             channel.basic_nack(method.delivery_tag, requeue=True)
         else:
             publish(channel, CAPTURED, order)

@@ -1,4 +1,4 @@
-/* For libraries that stand before the C library: the octets of a pwritev as those of one pwrite. */
+/* For preloaded libraries: performs a pwritev as one pwrite. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -63,7 +63,7 @@ def test_an_invalid_pattern_is_reported_and_keeps_the_list(node: BrokerProcess, 
     expect(page.get_by_role("heading", level=1)).to_have_text("Queues")
 
 
-def test_a_user_without_monitoring_sees_the_overview_of_what_is_their_own(
+def test_a_user_without_monitoring_sees_an_overview_of_their_own_objects(
     node: BrokerProcess, chromium: Chromium
 ) -> None:
     api(node, "PUT /users/plain", {"password": "plain", "tags": "management"})

@@ -1,4 +1,4 @@
-"""Starts the broker that transcripts are played against: Warren, or a RabbitMQ to compare with."""
+"""Starts the broker that transcripts are played against: Warren, or a RabbitMQ for comparison."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.warren_process import free_port, running_warren
 
 @dataclass(frozen=True)
 class BrokerAddress:
-    """Where it listens; `outside` is how it is reached by an address that is not loopback, if at all."""
+    """Its port; `outside` is an address that is not loopback, if there is one."""
 
     host: str
     port: int
@@ -47,7 +47,7 @@ def start_broker(choice: str, folder: Path) -> Iterator[BrokerAddress]:
         finally:
             rabbitmq.stop()
     else:
-        # The definitions have to be there already: `python -m tests.conformance.definitions` prints them.
+        # The definitions must be loaded already: `python -m tests.conformance.definitions` prints them.
         place = urlsplit(choice.removeprefix("warren="))
         is_rabbitmq = not choice.startswith("warren=")
         yield BrokerAddress(place.hostname or "127.0.0.1", place.port or 5672, is_rabbitmq=is_rabbitmq)

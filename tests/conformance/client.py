@@ -1,4 +1,4 @@
-"""What the C lines of a transcript do: the verbs, over one `Peer` per connection."""
+"""Executes the C lines of a transcript, with one `Peer` per connection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.conformance.notation import LineReader
 from tests.conformance.peer import ALL_CAPABILITIES, Mismatch, Peer
 from tests.conformance.tables import encode_text
 
-# The name that transcripts give to the vhost they run in; several run at once, each in one of its own.
+# The name of the vhost in transcripts; several transcripts run at once, each in a separate vhost.
 VHOST = "conformance"
 USER, PASSWORD = "alice", "alice-password"
 _BROKEN_LINE = re.compile(r"\n +")
@@ -22,13 +22,13 @@ _LAST = ("connection.close-ok", "connection.close")
 _DECLARED = {"queue.declare": "queue", "exchange.declare": "exchange"}
 
 
-class NoSuchPlace(Exception):
-    """What the transcript needs is not there: it says nothing about the broker."""
+class MissingResource(Exception):
+    """A resource that the transcript needs is not available, which is not an error of the broker."""
 
 
 @dataclass
 class Scene:
-    """Where a transcript plays: the broker, and a vhost that is its own for the time being."""
+    """The broker and the vhost of a transcript."""
 
     host: str
     port: int
@@ -37,9 +37,9 @@ class Scene:
     outside: tuple[str, int] | None = None
 
     def plain(self, value: Any) -> Any:
-        """`value` as the transcripts have it: the vhost goes by one name."""
+        """`value` with the name of the vhost that transcripts use."""
         if isinstance(value, str):
-            # RabbitMQ breaks long Erlang terms into lines, with as many blanks as it takes.
+            # RabbitMQ breaks long Erlang terms into lines, indented by different amounts.
             return _BROKEN_LINE.sub(" ", value.replace(self.vhost, VHOST))
         if isinstance(value, dict):
             return {key: self.plain(member) for key, member in value.items()}
@@ -60,7 +60,7 @@ class Client:
     failed: bool = True
 
     def perform(self, number: int, text: str) -> None:
-        """Do what one C line says."""
+        """Execute one C line."""
         slowly = text.startswith("slowly ")
         text = text.removeprefix("slowly ")
         times = _TIMES.match(text)
@@ -87,7 +87,7 @@ class Client:
             self.peers[number].send(b"".join(data) * int(times[1] if times else 1), slowly=slowly)
 
     def finish(self) -> None:
-        """Nothing more may have come; connections that live, close cleanly; those condemned are dropped."""
+        """Check that nothing more was sent, that open connections close cleanly, and drop the others."""
         for number, peer in self.peers.items():
             if number in self.closed or peer.is_closed or peer.is_released:
                 self._expect_nothing(peer)
@@ -135,7 +135,7 @@ class Client:
         if options.pop("address", "") == "outside":
             place = self.scene.outside
         if place is None:
-            raise NoSuchPlace("the broker is not reached by another address than loopback")
+            raise MissingResource("the broker is not reached by another address than loopback")
         peer = Peer(*place)
         self.peers[number] = peer
         self.closed.discard(number)
@@ -177,7 +177,7 @@ class Client:
 
 
 def _leave(peer: Peer) -> None:
-    """Close the connection, politely if there is one, and the socket."""
+    """Close the connection with a close method if it is open, and the socket."""
     if not (peer.is_closed or peer.is_condemned or peer.is_released):
         peer.send_method(0, "connection.close", reply_code=200)
         while (event := peer.next_event(None, 5)) and event.name not in _LAST:
@@ -186,7 +186,7 @@ def _leave(peer: Peer) -> None:
 
 
 def _forced_frame(channel: int, fields: dict[str, Any]) -> bytes:
-    """A frame whose type, size and end are what the line says, right or wrong."""
+    """A frame whose type, size and end are given by the line, valid or not."""
     payload = bytes.fromhex(fields.get("payload", ""))
     size = fields.get("size", len(payload))
     head = bytes([fields["type"]]) + channel.to_bytes(2, "big") + size.to_bytes(4, "big")

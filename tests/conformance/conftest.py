@@ -16,7 +16,7 @@ from tests.conformance.transcript import Transcript
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--broker` chooses whom to ask, `--rewrite` believes the answers."""
+    """`--broker` selects the broker, `--rewrite` records its answers."""
     group = parser.getgroup("conformance")
     group.addoption(
         "--broker",
@@ -37,7 +37,7 @@ def broker(
 
 @pytest.fixture(scope="session")
 def results(request: pytest.FixtureRequest, broker: BrokerAddress) -> Iterator[dict[Path, Future[None]]]:
-    """Every chosen transcript is played at once, by as many threads as there are vhosts."""
+    """All selected transcripts are played concurrently, with a thread for each vhost."""
     chosen = [
         item.callspec.params["path"] for item in request.session.items if "results" in item.fixturenames
     ]
@@ -59,7 +59,7 @@ def results(request: pytest.FixtureRequest, broker: BrokerAddress) -> Iterator[d
             vhosts.put(vhost)
 
     with ThreadPoolExecutor(len(VHOSTS)) as pool:
-        # Those that wait long begin first.
+        # Those that wait longest begin first.
         chosen.sort(key=lambda path: "after" not in path.read_text())
         yield {
             path: pool.submit(run, path)

@@ -1,4 +1,4 @@
-"""The users, vhosts, permissions, limits and policies that transcripts rely on, as a definitions document."""
+"""The users, vhosts, permissions, limits and policies for transcripts, as a definitions document."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from tests.conformance.client import VHOST
 
-# As many transcripts run at once; each has one of the vhosts to itself meanwhile.
+# The number of concurrent transcripts; each uses one of these vhosts alone.
 VHOSTS = [f"{VHOST}-{number}" for number in range(1, 13)]
-# vhost -> limits; these exist beside the vhosts that transcripts play in.
+# vhost -> limits; these exist beside the vhosts of transcripts.
 LIMITED_VHOSTS = {"no-limits": {}, "no-connections": {"max-connections": 0}, "one-queue": {"max-queues": 1}}
 _EVERYTHING = {"configure": ".*", "write": ".*", "read": ".*"}
 _NOTHING = {"configure": "^$", "write": "^$", "read": "^$"}

@@ -35,14 +35,14 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"'}
 
 @dataclass(frozen=True)
 class Pattern:
-    """A value that is not known beforehand: a shell pattern, and a name to keep it under."""
+    """A value that is not known beforehand: a shell pattern, and a name under which it is stored."""
 
     name: str = ""
     glob: str = ""
 
 
 class LineReader:
-    """A reader of one line of notation."""
+    """A parser of one line of notation."""
 
     def __init__(self, line: str) -> None:
         self._line = line
@@ -53,11 +53,11 @@ class LineReader:
         return not self._line[self._at :].strip()
 
     def word(self) -> str:
-        """The next bare word, such as a method's name or a field's."""
+        """The next bare word, such as the name of a method or a field."""
         return str(self._next("word"))
 
     def rest(self) -> str:
-        """What has not been read."""
+        """The unread rest."""
         return self._line[self._at :]
 
     def fields(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class LineReader:
 
 
 def matches(expected: Any, actual: Any, kept: dict[str, Any]) -> bool:
-    """Whether `actual` is what the notation says; named patterns are kept in `kept`."""
+    """Whether `actual` matches the notation; values of named patterns are stored in `kept`."""
     if isinstance(expected, Pattern):
         if expected.name in kept:
             return bool(kept[expected.name] == actual)
@@ -141,7 +141,7 @@ def matches(expected: Any, actual: Any, kept: dict[str, Any]) -> bool:
             kept[expected.name] = actual
         return True
     if isinstance(expected, dict) and isinstance(actual, dict):
-        # The order of a table's fields means nothing.
+        # The order of the fields of a table does not matter.
         return set(expected) == set(actual) and all(
             matches(value, actual[key], kept) for key, value in expected.items()
         )
@@ -153,7 +153,7 @@ def matches(expected: Any, actual: Any, kept: dict[str, Any]) -> bool:
 
 
 def fill(value: Any, kept: dict[str, Any]) -> Any:
-    """`value` with what its named patterns stand for; a pattern without a value cannot be sent."""
+    """`value` with the values of its named patterns; a pattern without a value cannot be sent."""
     if isinstance(value, Pattern):
         return kept[value.name]
     if isinstance(value, dict):

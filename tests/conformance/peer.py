@@ -1,4 +1,4 @@
-"""One end of an AMQP connection, as a raw socket: sends what it is told, keeps what comes back.
+"""One end of an AMQP connection on a raw socket: it sends what it is told to, and stores what it receives.
 
 It answers nothing by itself: no heartbeat, no close-ok.
 """
@@ -27,7 +27,7 @@ ALL_CAPABILITIES = {
 
 @dataclass(frozen=True)
 class Event:
-    """Something the broker sent: a method, 'header', 'body', 'heartbeat', 'protocol-header' or 'closed'."""
+    """A received event: a method, 'header', 'body', 'heartbeat', 'protocol-header' or 'closed'."""
 
     channel: int
     name: str
@@ -35,11 +35,11 @@ class Event:
 
 
 class Mismatch(AssertionError):
-    """The broker answered otherwise than expected."""
+    """The broker answered differently than expected."""
 
 
 class Peer:
-    """A socket to the broker, with what has been received, by channel."""
+    """A socket to the broker, and what was received on it, by channel."""
 
     def __init__(self, host: str, port: int) -> None:
         self._socket = socket.create_connection((host, port), timeout=10)
@@ -57,7 +57,7 @@ class Peer:
     # --- sending ------------------------------------------------------------------------------
 
     def send(self, data: bytes, *, slowly: bool = False) -> None:
-        """Send; that the broker has closed shows when receiving."""
+        """Send data; if the broker has closed, that is noticed when receiving."""
         self._socket.settimeout(60)
         with contextlib.suppress(ConnectionError):
             if slowly:
@@ -109,7 +109,7 @@ class Peer:
         return self.is_closed
 
     def put_back(self, event: Event) -> None:
-        """Undo `next_event`: what has been taken is the next again."""
+        """Undo `next_event`: the event is the next one again."""
         self.arrived.appendleft(event)
         self._by_channel.setdefault(event.channel, deque()).appendleft(event)
 
@@ -165,7 +165,7 @@ class Peer:
     # --- what is always the same -----------------------------------------------------------------
 
     def handshake(self, user: str, password: str, vhost: str, **options: Any) -> dict[str, Any]:
-        """Everything up to connection.open-ok; the fields of connection.start."""
+        """Perform the handshake up to connection.open-ok; returns the fields of connection.start."""
         self.send(protocol.HEADER_0_9_1)
         start = self.expect_method(0, "connection.start")
         capabilities = options.get("capabilities", ALL_CAPABILITIES)
@@ -192,7 +192,7 @@ class Peer:
 
 
 def decode_event(kind: int, channel: int, payload: bytes) -> Event:
-    """The event that a frame stands for."""
+    """The event of a frame."""
     if kind == protocol.METHOD:
         spec = METHODS_BY_ID[int.from_bytes(payload[:2], "big"), int.from_bytes(payload[2:4], "big")]
         return Event(channel, spec.name, spec.decode(payload))

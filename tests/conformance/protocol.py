@@ -115,7 +115,7 @@ class MethodSpec:
         self.shown = [name for name, _ in self.fields if not name.startswith("_")]
 
     def encode(self, values: dict[str, Any]) -> bytes:
-        """The payload of a method frame; a field that is not given is zero or empty."""
+        """The payload of a method frame; a missing field is zero or empty."""
         unknown = set(values) - set(self.shown)
         if unknown:
             raise ValueError(f"{self.name} has no field {', '.join(sorted(unknown))}")

@@ -58,7 +58,7 @@ class ByteReader:
         return self.take(self.number(prefix)).decode("utf-8", "surrogateescape")
 
     def rest(self) -> bytes:
-        """What has not been read."""
+        """The unread rest."""
         return self._bytes[self._at :]
 
 

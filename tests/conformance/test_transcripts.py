@@ -1,4 +1,4 @@
-"""Every transcript holds, and says where its answer comes from."""
+"""The broker answers as in every transcript, and every transcript cites its source."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
-from tests.conformance.client import NoSuchPlace
+from tests.conformance.client import MissingResource
 from tests.conformance.transcript import TRANSCRIPTS, Transcript
 
 PATHS = sorted(TRANSCRIPTS.glob("*/*.txt"))
@@ -26,7 +26,7 @@ def test_the_broker_answers_as_the_transcript_says(
         request.applymarker(pytest.mark.xfail(reason=transcript.marks["xfail"], strict=True))
     try:
         results[path].result()
-    except NoSuchPlace as reason:
+    except MissingResource as reason:
         pytest.skip(str(reason))
 
 

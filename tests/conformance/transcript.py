@@ -1,8 +1,8 @@
-"""Transcripts: text files of what a client sends (`C>`) and what the broker answers (`S>`).
+"""Transcripts: text files with what a client sends (`C>`) and what the broker answers (`S>`).
 
-The file begins with the sentence it proves and the paragraph it comes from; a line
-`differs-from-rabbitmq: reason` marks where Warren departs on purpose, and then `R>` lines may
-say what RabbitMQ answers in that place. `C2>` and `S2>` are a second connection. README.md has the verbs.
+The file begins with the sentence it proves and the paragraph it comes from; a line `differs-from-rabbitmq:
+reason` marks an intended difference, and then `R>` lines may contain the answer of RabbitMQ. `C2>` and `S2>`
+are a second connection. README.md lists the verbs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Transcript:
 
     @classmethod
     def read(cls, path: Path) -> Transcript:
-        """Parse a file into blocks: runs of C lines, and runs of S and R lines, in turn."""
+        """Parse a file into blocks: runs of C lines, and runs of S and R lines, alternately."""
         transcript = cls(path, lines=path.read_text().splitlines())
         transcript.title = transcript.lines[0]
         for place, line in enumerate(transcript.lines):
@@ -70,7 +70,7 @@ class Transcript:
         return transcript
 
     def applies(self, is_rabbitmq: bool) -> bool:
-        """Whether it says anything about this broker: not if RabbitMQ differs in a way it does not tell."""
+        """Whether it applies to this broker: not if RabbitMQ differs and its answer is not given."""
         answers = {step.who for block in self.blocks for step in block}
         return not is_rabbitmq or "differs-from-rabbitmq" not in self.marks or "R" in answers
 
@@ -82,7 +82,7 @@ class Transcript:
 
 
 def play(transcript: Transcript, scene: Scene) -> None:
-    """Send the C lines and compare what comes with the S lines (or R lines, where RabbitMQ plays)."""
+    """Send the C lines, and compare the answers with the S lines (or R lines, for RabbitMQ)."""
     client = Client(scene)
     try:
         for block in transcript.blocks:
@@ -121,7 +121,7 @@ def rewrite(transcript: Transcript, scene: Scene) -> str:
 
 
 def describe(event: Event) -> str:
-    """The notation of what the broker sent."""
+    """The notation of an event."""
     prefix = f"{event.channel} " if event.channel else ""
     if event.name == "body":
         return f"{prefix}body {notation.write(event.values['octets'])}"
@@ -144,7 +144,7 @@ def _play_step(step: Step, client: Client) -> None:
 
 
 def expect(text: str, peer: Peer, scene: Scene, kept: dict[str, Any]) -> None:
-    """Take from `peer` what one S line says; `Mismatch` if something else comes, or nothing."""
+    """Receive from `peer` what one S line describes; raises `Mismatch` for anything else, or nothing."""
     channels, line = _channels(text)
     name = line.word()
     if name == "closed":
@@ -170,7 +170,9 @@ def expect(text: str, peer: Peer, scene: Scene, kept: dict[str, Any]) -> None:
 
 
 def _without_additions(table: Any) -> Any:
-    """`table` as RabbitMQ 3.10 has it: Warren names itself, and the last death as RabbitMQ 4 does."""
+    """`table` as in RabbitMQ 3.10: without the name of Warren, and without the last death, which RabbitMQ 4
+    has.
+    """
     if not isinstance(table, dict):
         return table
     return {
@@ -207,7 +209,7 @@ def _expect_closed(line: LineReader, peer: Peer, scene: Scene) -> None:
 
 
 def _expect_confirmations(channel: int, name: str, line: LineReader, peer: Peer) -> None:
-    """`confirmed 1..50`: acks, single or multiple, that settle these numbers and no others."""
+    """`confirmed 1..50`: acks, single or multiple, that confirm these numbers and no others."""
     first, last = int(line.value()), 0
     last = int(line.fields().get("to", first))
     due = set(range(first, last + 1))
@@ -224,7 +226,7 @@ def _expect_confirmations(channel: int, name: str, line: LineReader, peer: Peer)
 
 
 def _record(block: list[Step], client: Client) -> list[str]:
-    """What the peers get until all are quiet, one line each; lines that hold already are kept."""
+    """What the peers receive until all are quiet, one line each; lines that match already are kept."""
     hints = [
         float(found[1])
         for step in block
@@ -257,7 +259,7 @@ def _record(block: list[Step], client: Client) -> list[str]:
 def _still_true(
     block: list[Step], events: list[tuple[int, Event]], closed_at: dict[int, float], client: Client
 ) -> list[str]:
-    """The block's own lines, if they hold of these events."""
+    """The lines of the block, if they match these events."""
     for number, event in reversed(events):
         client.peers[number].put_back(event)
     kept = dict(client.kept)

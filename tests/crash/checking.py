@@ -79,14 +79,14 @@ def beyond_backlog(messages: list[Taken], chance: random.Random) -> list[Taken]:
 def check_queue(queue: str, messages: list[Taken], told: ClientHistory) -> None:
     """Check that no message is missing, added, duplicated, out of order, or wrongly marked as new."""
     names = [each.name for each in messages]
-    assert len(names) == len(set(names)), f"{queue}: something is there twice"
+    assert len(names) == len(set(names)), f"{queue}: a message is duplicated"
     missing = told.confirmed[queue] - told.acknowledged[queue] - set(names)
-    assert not missing, f"{queue}: confirmed and not acknowledged, and not there: {sorted(missing)[:5]}"
+    assert not missing, f"{queue}: confirmed, unacknowledged and missing: {sorted(missing)[:5]}"
     strange = set(names) - told.sent[queue].keys()
     assert not strange, f"{queue}: never sent: {sorted(strange)[:5]}"
     gone = {name for name, at in told.gone[queue].items() if at < told.synced}
     assert not gone & set(names), (
-        f"{queue}: acknowledged for certain, and back: {sorted(gone & set(names))[:5]}"
+        f"{queue}: certainly acknowledged, but present: {sorted(gone & set(names))[:5]}"
     )
     for who, group in itertools.groupby(
         sorted(range(len(names)), key=lambda at: (names[at][0], at)), lambda at: names[at][0]
@@ -95,7 +95,7 @@ def check_queue(queue: str, messages: list[Taken], told: ClientHistory) -> None:
         assert numbers == sorted(numbers), f"{queue}: messages of {who} are not in order"
     certain = {name for name, at in told.delivered[queue].items() if at < told.synced}
     fresh = {each.name for each in messages if not each.is_redelivered} & certain
-    assert not fresh, f"{queue}: delivered before, and not redelivered: {sorted(fresh)[:5]}"
+    assert not fresh, f"{queue}: delivered before, but not marked as redelivered: {sorted(fresh)[:5]}"
 
 
 def check_declared(channel: BlockingChannel, told: ClientHistory) -> None:
@@ -106,7 +106,7 @@ def check_declared(channel: BlockingChannel, told: ClientHistory) -> None:
             name, durable=True, arguments={"x-max-length": int(name.rpartition(" ")[2]) + 1}
         )
     for name in sorted(told.deleted):
-        assert not is_there(channel.connection.channel(), name), f"{name!r} was deleted and is there again"
+        assert not is_there(channel.connection.channel(), name), f"{name!r} was deleted, but exists"
     told.deleted.clear()
 
 

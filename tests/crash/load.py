@@ -64,7 +64,7 @@ class Load:
         """Wait until all threads have noticed the end of the broker."""
         for thread in self._threads:
             thread.join(30)
-            assert not thread.is_alive(), "a client waits for a broker that is gone"
+            assert not thread.is_alive(), "a client is still waiting for the killed broker"
         if self.errors:
             raise self.errors[0]
 

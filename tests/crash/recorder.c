@@ -1,17 +1,16 @@
-/* Loaded before the C library of a broker: writes down what it asks of its files and its sockets, in order, and
- * ends it at a chosen call.
+/* Preloaded into a broker: records its calls on files and sockets, in order, and kills it at a chosen call.
  *
  *   WARREN_RECORD  the file to write to
- *   WARREN_ROOT    only files below this directory count
- *   WARREN_KILL    "pwrite:17": SIGKILL at the 17th pwrite below the root, of which half was done;
- *                  "fdatasync:3", "rename:1", "unlink:1", "open:4": before it is done
- *                  "fdatasync:2:*.segment": only those of files with such a path count
- *   WARREN_SINCE   "*.plan": and only when a file has got such a path by a rename
+ *   WARREN_ROOT    only files below this directory are recorded
+ *   WARREN_KILL    "pwrite:17": SIGKILL at the 17th pwrite below the root, after half of it;
+ *                  "fdatasync:3", "rename:1", "unlink:1", "open:4": before the call
+ *                  "fdatasync:2:*.segment": only calls on files with such a path are counted
+ *   WARREN_SINCE   "*.plan": calls are counted only after a file was renamed to such a path
  *
  * record │ kind u8 │ at u64 │ size of a u32 │ size of b u32 │ a │ b │     integers in the order of this machine
  *
- * What may have happened when the power fails is written down before it is done (writes, names); what is certain
- * from then on is written down behind it (syncs, what was sent and received).
+ * Calls whose effect may exist after a power cut are recorded before they are made (writes, renames); calls after
+ * which something is certain are recorded after them (syncs, data sent and received).
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -164,7 +164,7 @@ class Killing:
         until = time.monotonic() + GOING_ON_S
         client = HttpClient(broker)
         while any(each["state"] == "committing" for each in client.get("/warren/staged")):
-            assert time.monotonic() < until, "the broker does not go on"
+            assert time.monotonic() < until, "the broker does not resume the commit"
             time.sleep(0.02)
         connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", broker.port))
         channels = {queue: connection.channel() for queue in QUEUES}
@@ -194,7 +194,7 @@ class Killing:
     def _check_queue(self, queue: str, found: list[Found]) -> None:
         counts = Counter(row for row, _, _ in found)
         twice = [row for row, count in counts.items() if count > 1]
-        assert not twice, f"{len(twice)} rows are twice in '{queue}': {twice[:3]}"
+        assert not twice, f"{len(twice)} rows are duplicated in '{queue}': {twice[:3]}"
         missing = self._due[queue] - counts.keys()
         assert not missing, f"{len(missing)} rows are missing in '{queue}': {sorted(missing)[:3]}"
         for row, is_redelivered, _ in found:
@@ -209,7 +209,7 @@ def _all_of(channel: BlockingChannel, queue: str) -> list[Found]:
     if not count:
         return found
     for method, _, body in channel.consume(queue, inactivity_timeout=GOING_ON_S):
-        assert method is not None, f"{len(found)} of {count} messages came out of '{queue}'"
+        assert method is not None, f"{len(found)} of {count} messages were received from '{queue}'"
         batch, partition, row = map(int, body.split())
         found.append(((batch, partition, row), method.redelivered, method.delivery_tag))
         if len(found) == count:

@@ -162,7 +162,7 @@ def heard(said: bytes) -> list[Method]:
             continue
         kind, _, size = struct.unpack_from(">BHI", said, at)
         assert size <= FRAME_SIZE_MAX - 8 or not found, f"a frame of {size} bytes"
-        assert said[at + 7 + size] == 0xCE, "a frame without its end"
+        assert said[at + 7 + size] == 0xCE, "a frame without its end marker"
         assert kind in (1, 2, 3, 8), f"a frame of type {kind}"
         if kind == 1:
             method = _decoded(said[at + 7 : at + 7 + size])

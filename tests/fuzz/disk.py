@@ -65,7 +65,7 @@ def check_journal(data: bytes) -> None:
     assert there <= set(QUEUES)
     # Without the newest high-water mark a lost end cannot be distinguished from a torn one.
     is_told = found.damage or found.loss is not None or disk.files[MARK].current != _journal()[MARK]
-    assert is_told or there == set(QUEUES), f"only {sorted(there)} is there"
+    assert is_told or there == set(QUEUES), f"only {sorted(there)} exist"
 
 
 def check_store(data: bytes) -> None:
@@ -80,7 +80,7 @@ def check_store(data: bytes) -> None:
     found = [(position, message.body) for position, message in messages_in(recovered, NUMBER)]
     assert all(body == BODIES[position] for position, body in found)
     is_told = recovered.damage or not is_known
-    assert is_told or len(found) == len(BODIES), f"{len(found)} of {len(BODIES)} are there"
+    assert is_told or len(found) == len(BODIES), f"{len(found)} of {len(BODIES)} were recovered"
 
 
 def check_stream_log(data: bytes) -> None:
@@ -96,7 +96,9 @@ def check_stream_log(data: bytes) -> None:
     assert all(body == BODIES[offset] for offset, body in found.items())
     # How far the last file was synced is unknown: its missing end may have been torn.
     last = int(max(name for name in _stream() if name.endswith(".stream"))[9:29])
-    assert told or all(offset in found for offset in range(last)), f"{len(found)} of {len(BODIES)} are there"
+    assert told or all(offset in found for offset in range(last)), (
+        f"{len(found)} of {len(BODIES)} were recovered"
+    )
 
 
 def _read(stream: StreamLog) -> list[tuple[int, bytes]]:

@@ -43,5 +43,5 @@ def load() -> bool:
     from warren.arrow import shape_columns, shapes
 
     assert str(shape_columns.__file__).startswith(folder)
-    assert shapes.IS_COMPILED, "the columns were imported before"
+    assert shapes.IS_COMPILED, "the columns module was imported before"
     return True

@@ -87,7 +87,7 @@ def _expire(client: StreamClient) -> None:
         client.now = due
         client.connection.expire(due)
         _heard(client)
-    raise AssertionError("something is due again and again")
+    raise AssertionError("a deadline does not move")
 
 
 def _expect_frames(said: bytes) -> None:
@@ -96,7 +96,7 @@ def _expect_frames(said: bytes) -> None:
     while at < len(said):
         size = int.from_bytes(said[at : at + 4], "big")
         frame = said[at + 4 : at + 4 + size]
-        assert len(frame) == size, "a frame that is cut short"
+        assert len(frame) == size, "a truncated frame"
         key = CommandKey(int.from_bytes(frame[:2], "big") & 0x7FFF)
         if key is CommandKey.DELIVER:
             with suppress(MalformedFrame):

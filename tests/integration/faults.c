@@ -1,16 +1,15 @@
-/* A disk that fails, for a process that is started with this library in LD_PRELOAD.
+/* Disk faults for a process that is started with this library in LD_PRELOAD.
  *
- * The file that WARREN_TEST_FAULTS names is read before each call that changes a file, and each pread. Each of
- * its lines is a rule, the first that fits counts:
+ * The file that WARREN_TEST_FAULTS names is read before each call that changes a file, and before each pread.
+ * Each of its lines is a rule, of which the first that matches applies:
  *
  *     call what number path [at]
  *
  * call    fdatasync, fsync, read (pread), write (pwrite, pwritev), open (open, openat), rename
- * what    errno: the call fails with `number`; delay: it takes `number` ms longer; short: `number` octets are
- *         written, and the call after that fails with EIO; hang: it waits while somebody has the file of the
- *         rules locked (flock)
- * path    what the name of the file begins with
- * at      an octet of the file: only what reads or writes this octet is meant
+ * what    errno: the call fails with `number`; delay: it takes `number` ms longer; short: `number` bytes are
+ *         written, and the next call fails with EIO; hang: it waits while the file of the rules is locked (flock)
+ * path    the beginning of the path of the file
+ * at      a byte offset in the file: the rule applies only to calls that read or write this byte
  */
 
 #define _GNU_SOURCE
@@ -35,13 +34,13 @@ struct rule {
     long number;
 };
 
-/* The first rule for `call` of `path` that has something to do with the octets from `at` on. */
+/* The first rule for `call` on `path` that applies to the bytes from `at` on. */
 static struct rule look_up(const char *call, const char *path, off64_t at, size_t count)
 {
     struct rule found = {0, "", 0};
     const char *name = getenv("WARREN_TEST_FAULTS");
     char text[4096];
-    /* Not by open and read of the C library, which are ours. */
+    /* Not with open and read, which this library replaces. */
     long file = name ? syscall(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC) : -1;
     if (file < 0)
         return found;

@@ -69,7 +69,7 @@ def test_properties_and_headers_are_returned_as_they_were_published(client: Http
     ]  # fmt: skip
 
 
-def test_bytes_that_are_no_text_are_base64(client: HttpClient, queue: str) -> None:
+def test_a_body_that_is_not_utf_8_is_base64(client: HttpClient, queue: str) -> None:
     data = base64.b64encode(b"\x00\xff").decode()
     client.ask(DEFAULT, message(queue, data, "base64"))
     client.ask(DEFAULT, message(queue, "wörter"))

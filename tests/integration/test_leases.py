@@ -146,7 +146,7 @@ def test_an_empty_queue_grants_no_lease(work: Work) -> None:
     assert work.bodies(work.lease()) == ["now"]
 
 
-def test_a_lease_has_no_more_bytes_than_were_asked_for_but_one_message(work: Work) -> None:
+def test_a_lease_is_limited_by_bytes_but_has_at_least_one_message(work: Work) -> None:
     work.publish("x" * 100, "y" * 100, "z" * 100)
     assert work.lease("a", octets=250)["messages"] == 2
     assert work.lease("b", octets=1)["messages"] == 1

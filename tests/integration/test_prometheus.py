@@ -85,7 +85,7 @@ def scraped(node: BrokerProcess, path: str = "/metrics") -> dict[str, dict[str, 
         assert match, line
         name, labels, value = match[1], match[2] or "", float(match[3])
         family = SUMMARY.sub("", name)
-        assert family == last or family not in families, f"{name} is in two places"
+        assert family == last or family not in families, f"{name} is not contiguous"
         families.add(family)
         last = family
         assert labels not in found.setdefault(name, {}), line

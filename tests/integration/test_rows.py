@@ -81,7 +81,7 @@ def test_a_number_of_rows_from_a_position_can_be_requested(node: BrokerProcess, 
     assert browse(node, count=0).num_rows == 0
 
 
-def test_rows_end_where_they_have_so_many_bytes(node: BrokerProcess, channel: Any) -> None:
+def test_rows_are_limited_by_bytes(node: BrokerProcess, channel: Any) -> None:
     publish(channel, 600, size=97)
     assert browse(node, max_bytes=98 * 10, columns="offset").num_rows == 10
     assert browse(node, max_bytes=0, columns="offset").num_rows == 1

@@ -111,7 +111,7 @@ def test_with_a_hanging_disk_memory_is_bounded_and_other_clients_are_served(
         go_on()
         publisher.join(WAIT_S_MAX)
         assert not publisher.is_alive()
-        assert publisher.told == [], "of the disk nobody is told"
+        assert publisher.told == [], "clients are not notified of a slow disk"
         assert channel.queue_declare("work", passive=True).method.message_count == COUNT
         connection.close()
 

@@ -215,7 +215,7 @@ def test_an_invalid_row_is_refused_with_its_number_and_column(
         (stream({"body": pa.array([b"a"]).dictionary_encode()}), "column 'body' cannot be dictionary"),
     ],
 )
-def test_bytes_that_are_no_stream_are_refused(
+def test_a_body_that_is_not_an_arrow_stream_is_refused(
     client: HttpClient, channel: Any, data: bytes, reason: str
 ) -> None:
     answer = job(client, query="octets").stage(0, 0, data)

@@ -154,7 +154,7 @@ def test_other_users_see_and_close_only_their_own_connections(
         client.ask(f"DELETE /users/{name}")
 
 
-def test_bytes_of_the_stream_protocol_count_for_its_virtual_host(
+def test_bytes_of_a_stream_connection_are_counted_for_its_vhost(
     client: HttpClient, raw: RawStreamClient
 ) -> None:
     name = raw.name

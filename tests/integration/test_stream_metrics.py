@@ -31,7 +31,7 @@ def node() -> Iterator[BrokerProcess]:
 def metrics(node: BrokerProcess, path: str = "/metrics") -> dict[str, float]:
     text = get(node, path, "http/prometheus")[1].decode()
     lines = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
-    assert len(lines) == len({name for name, _ in lines}), "a line is there twice"
+    assert len(lines) == len({name for name, _ in lines}), "a line is duplicated"
     return {name: float(value) for name, value in lines}
 
 

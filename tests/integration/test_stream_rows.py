@@ -75,7 +75,7 @@ def test_a_stream_shows_its_first_and_last_offset(node: BrokerProcess, channel: 
     assert HttpClient(node).get(f"{STREAM}?timestamp={segment['last_time'] + 5_000}")["offset"] == COUNT
 
 
-def test_rows_end_where_they_have_so_many_bytes(node: BrokerProcess, channel: Any) -> None:
+def test_rows_are_limited_by_bytes(node: BrokerProcess, channel: Any) -> None:
     publish(node, channel, 10)
     table, response = read(node, "/streams/%2F/events/rows", max_bytes=5)
     assert table["offset"].to_pylist() == [0, 1, 2, 3, 4]

@@ -58,7 +58,7 @@ def read(
         channel.basic_consume(name, take, arguments={"x-stream-offset": start, **more})
         until = time.monotonic() + 20
         while len(found) < count:
-            assert time.monotonic() < until, f"{len(found)} of {count} came"
+            assert time.monotonic() < until, f"{len(found)} of {count} were received"
             channel.connection.process_data_events(0.1)
         return found[:count]
 
@@ -177,7 +177,7 @@ def test_a_stream_keeps_at_most_its_maximum_size(node: BrokerProcess, channel: B
         channel.basic_publish("", "short-lived", bytes(10_000))
     until = time.monotonic() + 20
     while (count := channel.queue_declare("short-lived", passive=True).method.message_count) > 30:
-        assert time.monotonic() < until, f"{count} messages are still there"
+        assert time.monotonic() < until, f"{count} messages still exist"
         time.sleep(0.1)
     assert count >= 20
     assert read(node, "short-lived", 1)[0][0] == 100 - count

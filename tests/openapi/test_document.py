@@ -1,7 +1,7 @@
-"""The document of the API holds: whatever it allows to be asked is answered as it says, and nothing breaks.
+"""Every request that the OpenAPI document allows is answered as the document says.
 
-schemathesis makes the requests, the same in every run. Half of them name what there is; the rest what there
-is not, which is answered as well.
+schemathesis makes the requests, equal ones in every run. Half of them name existing objects, the others do
+not.
 """
 
 import base64
@@ -27,12 +27,12 @@ from schemathesis.specs.openapi.checks import (  # noqa: E402
 )
 
 AUTHORIZATION = {"authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
-# What there is, by the names of parts of paths.
+# Existing objects, by the names of path parameters.
 THERE = {
     "vhost": "v", "queue": "q", "exchange": "x", "user": "u", "source": "x", "kind": "q", "destination": "q",
     "properties": "k", "component": "c", "name": "n", "protocol": "amqp", "unit": "days", "within": "1",
 }  # fmt: skip
-# These go on until the client leaves.
+# These answers continue until the client disconnects.
 ENDLESS = r"^/warren/live$"
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
 
@@ -48,13 +48,13 @@ OPERATIONS = [
 
 @schemathesis.serializer("application/vnd.apache.arrow.stream")
 def as_it_is(_: Any, value: Any) -> bytes:
-    """Bytes of any kind, which are hardly ever Arrow's."""
+    """Random bytes, which are hardly ever a valid Arrow stream."""
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
 
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """Where the API of a broker is, which writes its log into a file: nobody here reads a pipe."""
+    """The HTTP port of a broker that logs to a file, because no test reads its standard error."""
     port = free_port()
     folder = tmp_path_factory.mktemp("broker")
     arguments = ("--management-port", str(port), "--data-dir", str(folder / "data"))
@@ -65,7 +65,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 def make(port: int) -> None:
-    """Have what the paths name; a request before may have taken it away."""
+    """Create the objects that paths name; an earlier request may have deleted them."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     for line, body in (
         ("PUT /vhosts/v", {}),
@@ -118,7 +118,7 @@ def test_every_operation_is_answered_as_the_document_says(operation: Any, port: 
     ask()
 
 
-def test_an_answer_without_columns_has_all_fields_that_the_document_requires_of_it(port: int) -> None:
+def test_an_answer_without_columns_has_all_fields_that_the_document_requires(port: int) -> None:
     make(port)
     components = document(ROUTES)["components"]["schemas"]
     checked = set()
@@ -142,7 +142,7 @@ def shortened_answers(components: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def asked(port: int, path: str) -> list[Any]:
-    """The objects that `path` answers with, where all its parts name what there is; none otherwise."""
+    """The objects in the answer of `path`, if all its parameters name existing objects; none otherwise."""
     parts = re.findall("{([a-z_]+)}", path)
     if not THERE.keys() >= set(parts):
         return []
@@ -156,12 +156,12 @@ def asked(port: int, path: str) -> list[Any]:
 
 
 def is_known(case: Any) -> bool:
-    """Whether the request is to name what there is: half of them are."""
+    """Whether the request shall name existing objects: half of them do."""
     return sum(len(str(value)) for value in case.path_parameters.values()) % 2 == 0
 
 
 def is_unwell(case: Any, status: int) -> bool:
-    """Whether a health check has found something."""
+    """Whether a health check has failed."""
     return status == 503 and case.operation.path.startswith("/health/")
 
 

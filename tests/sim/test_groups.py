@@ -146,10 +146,10 @@ class Simulation:
         for (key, number), names in self.groups.items():
             for name in names:
                 if number > done[key]:
-                    assert name not in found, f"group {number} of {key!r} is there in part"
+                    assert name not in found, f"group {number} of {key!r} is incomplete"
                 elif name not in self.released | self.gone:
                     assert name in found, f"{name} of group {number} of {key!r} is lost"
-        assert not self.gone & found.keys(), "what was gone came back"
+        assert not self.gone & found.keys(), "a released message returned"
         self.go_on(recovered, found, done)
 
     def go_on(

@@ -51,7 +51,7 @@ def bytes_of(simulation: Simulation, name: str = NAME) -> bytes:
 
 @pytest.mark.parametrize("end", ["killed", "closed", "power cut"])
 @pytest.mark.parametrize("filling", ["cut off", "zeroed", "torn"])
-def test_an_end_that_is_lost_is_noticed_at_every_octet(end: str, filling: str) -> None:
+def test_an_end_lost_at_any_byte_is_detected(end: str, filling: str) -> None:
     simulation = begun()
     declared(simulation, "a", "b")
     simulation.now += JOURNAL_MARK_SYNC_MS

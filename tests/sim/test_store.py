@@ -167,7 +167,7 @@ class Simulation:
             if key in found:
                 assert (found[key].content, found[key].address) == (message.content, message.address)
         for key in found:
-            assert key in self.held or self.released.get(key) is False, f"{key} came back"
+            assert key in self.held or self.released.get(key) is False, f"{key} returned"
         self.go_on(recovered, found)
 
     def go_on(self, recovered: RecoveredStore, found: dict[tuple[int, int], StoredMessage]) -> None:

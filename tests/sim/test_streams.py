@@ -204,7 +204,7 @@ class Run:
         self.open()
         self.check()
         for number in STREAMS:
-            assert self.log(number).committed >= seen[number], f"stream {number} has lost what could be read"
+            assert self.log(number).committed >= seen[number], f"stream {number} has lost readable messages"
 
     def check(self) -> None:
         """Check that the streams contain what they may contain."""

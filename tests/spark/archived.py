@@ -1,13 +1,13 @@
-"""An archive of `events` that ends, or loses somebody, where it is told to.
+"""An archive of `events`, during which a process is killed at given windows.
 
     archived.py OPTIONS LAKE FORMAT MARKS WINDOWS
 
-WINDOWS says where, and who is killed there (killing.py):
+WINDOWS names the windows and the process to kill in each (killing.py):
 
-    planned:N    batch N is planned          settling:N  before its lease is settled, when it is committed
-    reading:N    a task of it reads          settled:N   behind that, before the next lease is noted
+    planned:N    batch N is planned          settling:N  before its lease is acknowledged, after its commit
+    reading:N    a task of it reads          settled:N   after that, before the next lease is recorded
     written:N    its files are written
-    committed:N  the lake has it
+    committed:N  the lake contains it
 """
 
 import json

@@ -1,12 +1,12 @@
-"""A query from `events` to `sent`, batch by batch, that ends, or loses somebody, where it is told to.
+"""A query from `events` to `sent` in batches, during which a process is killed at given windows.
 
     killed.py READ WRITE CHECKPOINT MARKS WINDOWS
 
-READ and WRITE are options. With an `exchange` of its own in WRITE, rows are shuffled on their way. WINDOWS
-says where, and who is killed there (killing.py):
+READ and WRITE are options. With an `exchange` in WRITE, rows are shuffled before they are written. WINDOWS
+names the windows and the process to kill in each (killing.py):
 
-    staging:N  a task is leaving its rows                   decided:N    before the driver commits
-    staged:N   it has left them, or published them          committed:N  behind that, before Spark knows
+    staging:N  a task is staging its rows                   decided:N    before the driver commits
+    staged:N   it has staged or published them              committed:N  after that, before Spark records it
 """
 
 import json

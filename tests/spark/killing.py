@@ -158,7 +158,7 @@ def wait_until(what: Callable[[], bool], told: str) -> None:
     """Poll until the condition holds."""
     deadline = time.monotonic() + RUN_S_MAX
     while not what():
-        assert time.monotonic() < deadline, f"still not so: {told}"
+        assert time.monotonic() < deadline, f"the condition does not hold: {told}"
         time.sleep(0.02)
 
 

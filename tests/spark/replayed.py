@@ -1,10 +1,10 @@
-"""A replay of a lake to `replayed` that ends where it is told to.
+"""A replay of a lake to `replayed`, during which a process is killed at given windows.
 
     replayed.py OPTIONS LAKE MARKS WINDOWS
 
-WINDOWS says where, and who is killed there (killing.py):
+WINDOWS names the windows and the process to kill in each (killing.py):
 
-    staged:N   a task has left its rows of batch N    sent:N  it is published, and not yet written down
+    staged:N   a task has staged its rows of batch N    sent:N  it is published, and not recorded yet
     decided:N  before the driver commits it
 """
 

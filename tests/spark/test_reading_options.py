@@ -168,7 +168,7 @@ def _pass(moment: int) -> None:
         time.sleep(0.001)
 
 
-def test_batches_have_about_as_many_bytes_as_was_asked_for(warren: BrokerUnderTest) -> None:
+def test_batches_have_approximately_the_requested_size(warren: BrokerUnderTest) -> None:
     warren.declare("weighed", STREAM)
     warren.publish("weighed", [b"x" * 1_000] * 500)
     options = read_options(warren.options | {"queue": "weighed", "maxBytesPerTrigger": "100000"})

@@ -26,7 +26,7 @@ def test_no_suite_skips_tests_by_an_option() -> None:
         for argument in suite.arguments
         if PASSES_OVER.match(argument)
     ]
-    assert not found, f"say it in excuses.toml, with the reason:{report(found)}"
+    assert not found, f"declare it in excuses.toml with the reason:{report(found)}"
 
 
 @pytest.mark.parametrize("option", ["--deselect=a", "--ignore=b", "-k", "--grep=x", "--invert", "-g", "-m"])

@@ -90,7 +90,7 @@ def assigned_on_self(node: ast.ClassDef) -> set[str]:
     return stored | slots | annotated
 
 
-def test_every_header_stands_beside_its_module() -> None:
+def test_every_header_is_beside_its_module() -> None:
     found = [place(path) for path in headers() if not path.with_suffix(".py").exists()]
     assert not found, report(found)
 

@@ -66,7 +66,7 @@ def test_a_task_with_an_eta_waits_for_it(worker: Worker) -> None:
     assert worker.task("now").apply_async(countdown=2).get(RESULT_S_MAX) >= due - 0.1
 
 
-def test_waiting_tasks_do_not_hold_up_the_next(worker: Worker) -> None:
+def test_waiting_tasks_do_not_block_the_next(worker: Worker) -> None:
     # A task with an ETA is kept unacknowledged, so the worker raises the prefetch count of its channel.
     before = worker.stats()["prefetch_count"]
     waiting = [worker.task("now").apply_async(countdown=8) for _ in range(20)]
@@ -93,7 +93,7 @@ def test_a_running_task_can_be_terminated(worker: Worker) -> None:
     assert worker.task("add", 4, 4).delay().get(RESULT_S_MAX) == 8
 
 
-def test_events_tell_the_story_of_a_task(worker: Worker) -> None:
+def test_events_report_the_states_of_a_task(worker: Worker) -> None:
     seen: dict[str, set[str]] = collections.defaultdict(set)
     is_listening, is_over = threading.Event(), threading.Event()
 
@@ -107,14 +107,14 @@ def test_events_tell_the_story_of_a_task(worker: Worker) -> None:
     listener.join(10)
 
 
-def test_workers_answer_questions(worker: Worker) -> None:
+def test_workers_answer_remote_control_requests(worker: Worker) -> None:
     inspect = worker.app.control.inspect([worker.name], timeout=10)
     assert inspect.ping() == {worker.name: {"ok": "pong"}}
     assert [queue["name"] for queue in inspect.active_queues()[worker.name]] == [worker.queue]
     assert "add" in inspect.registered()[worker.name]
 
 
-def test_a_queue_is_added_and_taken_away_at_run_time(worker: Worker) -> None:
+def test_a_queue_is_added_and_removed_at_run_time(worker: Worker) -> None:
     extra = f"{worker.queue}-extra"
     worker.app.control.add_consumer(extra, destination=[worker.name], reply=True, timeout=10)
     assert worker.task("add", 7, 7).apply_async(queue=extra).get(RESULT_S_MAX) == 14
@@ -137,7 +137,7 @@ def test_the_prefetch_count_follows_the_pool_at_run_time(worker: Worker) -> None
     assert worker.task("add", 5, 5).delay().get(RESULT_S_MAX) == 10
 
 
-def test_a_task_of_a_worker_that_dies_is_done_by_another(tmp_path: Path, broker_uri: str) -> None:
+def test_a_task_of_a_killed_worker_is_done_by_another(tmp_path: Path, broker_uri: str) -> None:
     notes = tmp_path / "notes"
     with running_worker(tmp_path, broker_uri, "rpc://", "-c", "1") as mortal:
         result = mortal.task("note_and_sleep", str(notes), 3).delay()
@@ -209,5 +209,5 @@ def wait_for(condition: object) -> None:
     """Return once `condition()` is true; fails if it never is."""
     deadline = time.monotonic() + RESULT_S_MAX
     while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "it never came true"
+        assert time.monotonic() < deadline, "the condition never held"
         time.sleep(0.1)

@@ -32,7 +32,7 @@ def ran(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize("is_tls", [False, True], ids=["plain", "tls"])
-def test_all_that_it_can_do_is_done(broker: BrokerEndpoints, is_tls: bool) -> None:
+def test_every_feature_of_the_client_works(broker: BrokerEndpoints, is_tls: bool) -> None:
     login = f"{broker.user}:{broker.password}@localhost"
     if is_tls:
         authority = str(certificates.issue_server() / "ca.pem")

@@ -26,7 +26,7 @@ def test_hello_world_arrives(tutorial: Tutorial, name: str) -> None:
         assert receiver.lines(2) == ["got Hello", "got wörld"]
 
 
-def test_tasks_go_to_whoever_is_free(tutorial: Tutorial, name: str) -> None:
+def test_tasks_are_sent_to_idle_workers(tutorial: Tutorial, name: str) -> None:
     with tutorial.started("work", name) as one, tutorial.started("work", name) as other:
         tutorial.run("assign", name, "long......................", "a", "b", "c")
         first, second = (one, other) if one.line().startswith("began long") else (other, one)
@@ -35,7 +35,7 @@ def test_tasks_go_to_whoever_is_free(tutorial: Tutorial, name: str) -> None:
         assert first.line().startswith("done long")
 
 
-def test_a_task_of_a_worker_that_dies_is_done_by_another(tutorial: Tutorial, name: str) -> None:
+def test_a_task_of_a_killed_worker_is_done_by_another(tutorial: Tutorial, name: str) -> None:
     with tutorial.started("work", name) as mortal:
         tutorial.run("assign", name, "heavy" + "." * 100)
         assert mortal.line().startswith("began heavy")
@@ -44,7 +44,7 @@ def test_a_task_of_a_worker_that_dies_is_done_by_another(tutorial: Tutorial, nam
         assert heir.line().startswith("began heavy")
 
 
-def test_every_subscriber_gets_what_is_published(tutorial: Tutorial, name: str) -> None:
+def test_every_subscriber_receives_each_message(tutorial: Tutorial, name: str) -> None:
     with (
         tutorial.started("listen", name, "fanout", "") as one,
         tutorial.started("listen", name, "fanout", "") as two,
@@ -53,7 +53,7 @@ def test_every_subscriber_gets_what_is_published(tutorial: Tutorial, name: str) 
         assert one.line() == two.line() == "got ignored about ignored"
 
 
-def test_routing_picks_by_key(tutorial: Tutorial, name: str) -> None:
+def test_messages_are_routed_by_key(tutorial: Tutorial, name: str) -> None:
     with (
         tutorial.started("listen", name, "direct", "error") as errors,
         tutorial.started("listen", name, "direct", "info", "warning", "error") as everything,
@@ -65,7 +65,7 @@ def test_routing_picks_by_key(tutorial: Tutorial, name: str) -> None:
         assert not everything.has_more(QUIET_S)
 
 
-def test_topics_pick_by_pattern(tutorial: Tutorial, name: str) -> None:
+def test_topics_are_matched_by_pattern(tutorial: Tutorial, name: str) -> None:
     with (
         tutorial.started("listen", name, "topic", "*.orange.*") as orange,
         tutorial.started("listen", name, "topic", "*.*.rabbit", "lazy.#") as lazy,

@@ -61,7 +61,7 @@ def test_the_hash_of_the_published_password_is_one_that_would_be_made_now() -> N
     assert published == now
 
 
-def test_a_hash_of_rabbitmqs_begins_with_four_bytes_of_salt() -> None:
+def test_a_hash_of_rabbitmq_begins_with_four_bytes_of_salt() -> None:
     stored = hash_password("geheim", SALT, SHA256)
     assert stored.salted_hash[:4] == SALT[:4]
     assert len(stored.salted_hash) == 36

@@ -96,7 +96,7 @@ def test_a_slice_of_rows_has_all_their_fields() -> None:
             assert part.redelivered == rows.redelivered[1:3]
 
 
-def test_rows_are_cut_where_they_have_so_many_bytes() -> None:
+def test_rows_are_limited_by_bytes_but_have_at_least_one() -> None:
     rows = rows_of_chunk("q", chunk(), 0, 1_000)
     assert [rows.within(most).count for most in (0, 1, 2, 3, 4, 9, 10, 11)] == [1, 1, 1, 1, 2, 4, 5, 5]
     chosen = rows_of_chunk("q", chunk(), 0, 1_000, wanted=RowFilter(routing_keys=(b"a",)))

@@ -144,7 +144,7 @@ def test_truncated_properties_are_a_frame_error(properties: BasicProperties) -> 
 
 @compiled
 @given(st.binary(max_size=40))
-def test_bytes_that_mean_nothing_are_refused_or_read(data: bytes) -> None:
+def test_arbitrary_bytes_are_refused_or_decoded(data: bytes) -> None:
     for shape in (
         (ADDRESS, data),
         (data, b"\0\0"),

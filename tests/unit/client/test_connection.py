@@ -65,7 +65,7 @@ def test_the_frame_size_is_that_of_the_broker_up_to_a_bound(offered: int, agreed
         (START + tune(7), "a maximum frame size of 7 bytes, less than 4096"),
     ],
 )
-def test_bytes_that_are_not_amqp_are_refused_with_their_fault(data: bytes, text: str) -> None:
+def test_bytes_that_are_not_amqp_are_refused_with_the_reason(data: bytes, text: str) -> None:
     with pytest.raises(BrokerRefused, match=text) as caught, server(data):
         pass
     assert caught.value.code == 501

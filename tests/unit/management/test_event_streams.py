@@ -20,7 +20,7 @@ async def nothing(request: web.Request) -> web.Response:
     return web.Response()
 
 
-def test_a_user_s_unread_bytes_have_a_bound_and_so_have_those_of_all() -> None:
+def test_unsent_bytes_are_bounded_per_user_and_in_total() -> None:
     async def work() -> None:
         event_streams = EventStreams(nothing)
         with ExitStack() as stack:

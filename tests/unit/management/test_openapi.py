@@ -135,6 +135,6 @@ def test_the_guide_names_every_route_of_warren_and_no_other() -> None:
     }
     for path, pattern in patterns.items():
         if path.startswith("/warren/"):
-            assert any(map(pattern.fullmatch, written)), f"the guide says nothing of /api{path}"
+            assert any(map(pattern.fullmatch, written)), f"the guide does not mention /api{path}"
     for name in written - {"/api/warren"}:
-        assert any(pattern.fullmatch(name) for pattern in patterns.values()), f"there is no {name}"
+        assert any(pattern.fullmatch(name) for pattern in patterns.values()), f"{name} does not exist"

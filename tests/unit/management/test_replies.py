@@ -11,6 +11,6 @@ def test_numeric_field_values_become_json_numbers() -> None:
     assert json.loads(encoded(value)) == {"a": [5, -1, 2**64 - 1], "f": 0.5, "t": True}
 
 
-def test_bytes_that_are_no_text_do_not_stop_an_answer() -> None:
+def test_invalid_utf_8_does_not_prevent_an_answer() -> None:
     name = b"a\xffb".decode("utf-8", "surrogateescape")
     assert json.loads(encoded({"name": name, name: [name]})) == {"name": "a\ufffdb", "a\ufffdb": ["a\ufffdb"]}

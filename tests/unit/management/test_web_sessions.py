@@ -97,7 +97,7 @@ def test_an_idle_session_expires() -> None:
     browser.now += SESSION_IDLE_MS
     assert browser.user() is ALICE
     browser.now += SESSION_IDLE_MS
-    assert browser.user() is ALICE, "it was used in between"
+    assert browser.user() is ALICE, "it was used meanwhile"
     browser.now += SESSION_IDLE_MS + 1
     assert browser.user() is None
 

@@ -89,7 +89,7 @@ def test_a_document_of_rabbitmq_is_exported_as_it_was_imported() -> None:
     assert as_sets(export_definitions(loaded(DOCUMENT), version="3.10.8")) == as_sets(DOCUMENT)
 
 
-def test_exporting_what_was_imported_gives_the_same_bytes() -> None:
+def test_exporting_an_imported_document_gives_equal_bytes() -> None:
     first = export_definitions(loaded(DOCUMENT), version="3.10.8")
     second = export_definitions(loaded(json.loads(json.dumps(first))), version="3.10.8")
     assert json.dumps(first) == json.dumps(second)

@@ -111,7 +111,7 @@ def test_with_very_many_queues_the_totals_are_those_of_the_last_pass(
     assert node.sampler.total_row()[:3] == (4, 4, 0)
 
 
-def test_bytes_of_connections_stay_counted_when_these_are_gone() -> None:
+def test_bytes_of_closed_connections_stay_counted() -> None:
     node = Node("q")
     (connection,) = node.broker.server.connections
     node.sample(1)

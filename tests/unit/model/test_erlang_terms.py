@@ -9,7 +9,7 @@ def test_json_values_are_printed_as_erlang_terms() -> None:
     assert printed_pairs({"nonsense": 1, "b": "c"}) == '[{<<"nonsense">>,1},{<<"b">>,<<"c">>}]'
 
 
-def test_strings_that_are_not_printable_are_bytes() -> None:
+def test_strings_that_are_not_printable_are_shown_as_bytes() -> None:
     assert printed_value("\x01") == "<<1>>"
     assert printed_value(b"\xff\x00") == "<<255,0>>"
 

@@ -61,13 +61,13 @@ def test_a_message_with_other_properties_has_the_same_address_and_body() -> None
 
 
 @pytest.mark.parametrize("name", ["x" * 256, "é" * 128])
-def test_names_of_more_than_255_bytes_have_no_address(name: str) -> None:
+def test_names_of_more_than_255_bytes_cannot_be_encoded(name: str) -> None:
     with pytest.raises(ValueError, match="range"):
         encode_address(name, "")
 
 
 @given(st.binary(max_size=255), st.binary(max_size=255), st.binary(max_size=300))
-def test_any_bytes_come_out_as_they_went_in(exchange: bytes, key: bytes, body: bytes) -> None:
+def test_any_names_and_bodies_are_preserved(exchange: bytes, key: bytes, body: bytes) -> None:
     names = [data.decode("utf-8", "surrogateescape") for data in (exchange, key)]
     message = Message.compose(encode_address(*names), BasicProperties(), body + BODY_END, now=0)
     assert [message.exchange, message.routing_key] == names

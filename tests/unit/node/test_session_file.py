@@ -49,9 +49,7 @@ def test_the_format_is_as_the_module_documents(file: SessionFile, tmp_path: Path
     assert data[-4:] == value(data[:-4]).to_bytes(4, "big")
 
 
-def test_a_file_of_which_any_byte_is_not_what_was_written_signs_everybody_out(
-    file: SessionFile, tmp_path: Path
-) -> None:
+def test_a_file_with_any_changed_byte_invalidates_all_sessions(file: SessionFile, tmp_path: Path) -> None:
     write(file, ALICE)
     path = tmp_path / "sessions"
     data = path.read_bytes()

@@ -195,7 +195,7 @@ def test_the_store_of_a_new_vhost_is_opened_in_a_thread(
         threads.clear()
         monkeypatch.setattr(DirectoryDisk, "perform", noted)
         await broker.proposals.propose(PutVhost(name="new"))
-        assert "new" in broker.server.vhost_services, "who made it can use it"
+        assert "new" in broker.server.vhost_services, "it is usable at once"
         assert threads
         assert threading.get_ident() not in threads
 

@@ -187,7 +187,7 @@ def test_a_full_queue_can_dead_letter_what_it_rejects(host: Host) -> None:
     assert host.dead == [(b"b", "maxlen")]
 
 
-def test_bytes_can_make_a_queue_refuse(host: Host) -> None:
+def test_a_queue_can_reject_publishes_by_its_size_in_bytes(host: Host) -> None:
     queue = filled(host, "aaa", length_bytes_max=4, overflow=Overflow.REJECT_PUBLISH)
     assert queue.publish(sent("bb"), None, 0) == REFUSED
     assert queue.publish(sent("b"), None, 0) == ACCEPTED

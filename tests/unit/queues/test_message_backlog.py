@@ -52,7 +52,7 @@ def test_a_message_delivered_directly_takes_a_position() -> None:
     assert popped(waiting) == [b"a", b"b"]
 
 
-def test_bytes_are_those_of_the_bodies() -> None:
+def test_the_size_in_bytes_is_that_of_the_bodies() -> None:
     waiting = ready("aaa", "", "bb")
     assert (waiting.count, waiting.byte_count) == (3, 5)
     waiting.pop(QUEUE)

@@ -119,7 +119,7 @@ def test_a_cached_result_is_the_same_tuple_until_a_change(router: Router) -> Non
     assert router.route(encode_address("d", "k"), PLAIN) == ("q", "r")
 
 
-def test_what_is_known_of_an_address_is_its_answer_and_its_bytes(router: Router) -> None:
+def test_the_cache_returns_the_result_and_the_address_bytes(router: Router) -> None:
     direct = declared(router, DirectExchange, "d")
     router.bind(Binding(direct, "k", None, "q"))
     address = encode_address("d", "k")

@@ -115,7 +115,7 @@ def test_closing_waits_for_the_current_write(tmp_path: Path) -> None:
     with opened(tmp_path / "a") as file:
         asyncio.run(closed(file))
         assert len(os.listdir("/proc/self/task")) == before
-    assert (tmp_path / "a").stat().st_size in (0, 256 * 40_000), "the first as a whole, or not begun"
+    assert (tmp_path / "a").stat().st_size in (0, 256 * 40_000), "the first is complete or not started"
 
 
 def scenario(path: Path, jobs: Callable[[DirectoryDisk], Awaitable[None]]) -> None:

@@ -37,7 +37,7 @@ def test_a_peer_is_dead_between_two_and_three_intervals_after_its_last_byte() ->
         assert 4000 <= at - last <= 6000
 
 
-def test_any_byte_keeps_a_peer_alive() -> None:
+def test_any_received_byte_counts_as_a_heartbeat() -> None:
     seen = run(Heartbeat(1, 0), 30_000, dict.fromkeys(range(0, 30_000, 900), 1), {})
     assert HeartbeatAction.DEAD not in [pulse for _, pulse in seen]
 

@@ -40,7 +40,7 @@ def closed_with(client: Client) -> tuple[str, int, str]:
 
 
 @pytest.mark.parametrize("size", [1, 5, 20, 1000])
-def test_a_message_is_the_same_however_its_bytes_came(size: int) -> None:
+def test_a_message_does_not_depend_on_how_its_bytes_were_cut(size: int) -> None:
     data = publication("q", b"hello world", headers={"a": 1}, delivery_mode=2, priority=4)
     broker, client = opened()
     for at in range(0, len(data), size):
@@ -256,7 +256,7 @@ def test_in_a_transaction_each_key_of_cc_and_bcc_requires_permission() -> None:
 # --- routes -------------------------------------------------------------------------------------
 
 
-def test_messages_to_one_address_share_its_bytes_however_they_are_mixed() -> None:
+def test_alternating_messages_share_the_bytes_of_their_addresses() -> None:
     broker, client = opened()
     other = broker.client()
     client.ask(methods.QueueBind(queue="q", exchange="amq.fanout"))

@@ -132,7 +132,7 @@ def test_reading_pauses_at_the_bound_and_resumes_when_the_alarm_ends() -> None:
     wakes = client.output_listener.count
     broker.block("")
     assert not client.connection.is_reading_paused
-    assert client.output_listener.count > wakes, "whoever reads the socket must look again"
+    assert client.output_listener.count > wakes, "the socket must be read again"
 
 
 def test_held_frames_of_a_closed_channel_are_dropped() -> None:
@@ -189,7 +189,7 @@ def test_a_channel_without_persistent_publishes_does_not_wait_for_the_disk() -> 
     for body in (b"2", b"3"):
         client.send(publication("q", body, delivery_mode=2))
     client.send(publication("q", b"4"))
-    assert published(broker) == 3, "the first is taken, and all behind it wait"
+    assert published(broker) == 3, "the first is published, and all later ones wait"
     client.ask(methods.ChannelOpen(), channel=3)
     client.send(publication("q", b"5", channel=3))
     assert published(broker) == 4
@@ -351,7 +351,7 @@ def test_a_client_that_is_not_read_does_not_time_out() -> None:
     broker.block("")
     for now in range(60_000, 64_000, 500):
         client.expire(now)
-    assert client.connection.is_finished, "now its silence is its own"
+    assert client.connection.is_finished, "now missing heartbeats count"
 
 
 def test_the_held_bytes_of_all_connections_are_bounded() -> None:

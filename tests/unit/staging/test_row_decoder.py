@@ -114,7 +114,7 @@ def test_an_invalid_column_is_refused_before_its_rows_are_read(schema: pa.Schema
         rows.begin(schema.serialize().to_pybytes())
 
 
-def test_bytes_that_arrow_does_not_read_are_refused() -> None:
+def test_bytes_that_are_not_valid_arrow_are_refused() -> None:
     rows = RowDecoder(pa, "", "user", may_impersonate=False)
     with pytest.raises(RowRefused, match="the schema cannot be read"):
         rows.begin(b"\xff\xff\xff\xff\x08\0\0\0abcdefgh")

@@ -86,7 +86,7 @@ def test_with_one_delivery_per_batch_not_every_one_is_noted() -> None:
     assert cursor.reserved == cursor.delivered_up_to == 100
     store.append(published(b""), cursor, 100)
     store.delivered_up_to(cursor, 101)
-    assert cursor.reserved == 101, "what was idle goes ahead by nothing at first"
+    assert cursor.reserved == 101, "the entry of an idle queue is exact"
 
 
 def test_the_entry_of_an_idle_queue_is_exact() -> None:
@@ -103,7 +103,7 @@ def test_positions_assigned_after_a_restart_count_as_undelivered() -> None:
     there = disk()
     hand_out(Delivered(there), QueueCursor(1, 0), 100)
     assert found(there, 1, end=30) == 30
-    assert found(there, 1) == 30, "positions behind it are used by others now"
+    assert found(there, 1) == 30, "later positions are used by new messages"
 
 
 def test_the_position_in_the_log_counts_where_it_is_higher() -> None:

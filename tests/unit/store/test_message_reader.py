@@ -114,7 +114,7 @@ def test_a_body_is_read_without_the_rest_of_its_message() -> None:
     assert [reader.read_body(location) for location in written.locations] == bodies
     before = len(written.disk.reads)
     assert reader.read_body(written.locations[2]) == bodies[2]
-    assert len(written.disk.reads) > before, "a large one is not kept"
+    assert len(written.disk.reads) > before, "a large message is not cached"
 
 
 def test_a_cached_range_is_not_used_after_a_failure() -> None:

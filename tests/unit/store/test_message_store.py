@@ -79,11 +79,11 @@ def test_it_has_caught_up_when_everything_is_on_disk() -> None:
     publisher.store.commit()
     publisher.publish(COUNT)
     publisher.store.commit()
-    assert publisher.port.told == ["behind"], "the disk is busy with the first"
+    assert publisher.port.told == ["behind"], "the first batch is being written"
     publisher.disk.advance(2)
     publisher.store.commit()
     assert publisher.disk.is_busy
-    assert publisher.port.told == ["behind", "caught up"], "as much again may gather while this is written"
+    assert publisher.port.told == ["behind", "caught up"], "as much again may be pending during the write"
 
 
 def test_small_messages_count_with_the_memory_that_they_take() -> None:
@@ -136,7 +136,7 @@ def test_a_release_is_committed_later_unless_a_message_is_published() -> None:
     assert publisher.port.asked == ["now"]
     store.finish(cursor, 0, 1)
     store.finish(cursor, 1, 2)
-    assert publisher.port.asked == ["now", "in a moment"], "it is said once"
+    assert publisher.port.asked == ["now", "in a moment"], "it is reported once"
     publisher.publish(1, 0)
     assert publisher.port.asked == ["now", "in a moment", "now"]
     store.commit()
@@ -145,7 +145,7 @@ def test_a_release_is_committed_later_unless_a_message_is_published() -> None:
     store.commit()
     publisher.disk.advance()
     assert publisher.port.asked == ["now", "in a moment", "now", "in a moment", "in a moment"]
-    assert not publisher.disk.is_busy, "nobody waits"
+    assert not publisher.disk.is_busy, "no publisher waits"
     assert not store.is_idle
     store.commit()
     publisher.disk.advance()

@@ -76,7 +76,7 @@ def test_a_record_is_decoded_as_it_was_encoded(content: bytes) -> None:
 
 
 @pytest.mark.parametrize("content", [b"body", bytes(5_000)])
-def test_one_byte_that_changed_is_noticed(content: bytes) -> None:
+def test_a_changed_byte_is_detected(content: bytes) -> None:
     whole = encoded(content)
     for at in range(len(whole)):
         harmed = whole[:at] + bytes((whole[at] ^ 1,)) + whole[at + 1 :]

@@ -95,7 +95,7 @@ def test_a_client_that_accepts_no_output_is_dropped_after_the_timeout() -> None:
     scene(work)
 
 
-def test_one_that_takes_a_byte_within_the_timeout_stays_however_much_is_added() -> None:
+def test_a_client_that_accepts_a_byte_within_the_timeout_stays_connected() -> None:
     def work() -> None:
         slow = Scene(TIMEOUT_MS)
         slow.say(b"x" * 100)

@@ -116,7 +116,7 @@ def test_a_body_may_be_several_data_sections():
 
 
 @pytest.mark.parametrize("size", [0, 255, 256, 70_000])
-def test_the_head_of_a_data_section_says_how_many_bytes_follow(size):
+def test_the_header_of_a_data_section_contains_its_size(size):
     data = amqp1.data_head(size) + bytes(size)
     [section] = amqp1.sections(data)
     begin, end = amqp1.data_of(data, section)

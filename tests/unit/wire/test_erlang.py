@@ -5,7 +5,7 @@ import pytest
 from warren.wire.erlang import bytes_written, frame_bytes, pair_printed
 
 
-def test_written_bytes_are_numbers() -> None:
+def test_bytes_are_written_as_numbers() -> None:
     assert bytes_written(b"\x00EXTRA") == "<<0,69,88,84,82,65>>"
     assert bytes_written(b"") == "<<>>"
 
@@ -32,7 +32,7 @@ def test_written_bytes_are_numbers() -> None:
         ),
     ],
 )
-def test_printed_bytes_are_text_where_they_can_be_and_broken_into_lines(data: bytes, text: str) -> None:
+def test_bytes_are_printed_as_text_where_possible_and_broken_into_lines(data: bytes, text: str) -> None:
     assert frame_bytes(1, data) == text
 
 

@@ -41,7 +41,7 @@ def test_every_split_in_two_gives_the_same_frames() -> None:
         assert read(FrameReader(), data[:at], data[at:]) == FRAMES
 
 
-def test_one_byte_at_a_time_gives_the_same_frames() -> None:
+def test_single_bytes_give_the_same_frames() -> None:
     assert read(FrameReader(), *(bytes((octet,)) for octet in encoded(*FRAMES))) == FRAMES
 
 
@@ -56,7 +56,7 @@ def test_any_cuts_give_the_same_frames(frames: list[Frame], cuts: list[int]) -> 
     assert read(FrameReader(), *pieces) == frames
 
 
-def test_bytes_that_come_one_at_a_time_cost_no_more_than_their_number() -> None:
+def test_the_cost_of_single_bytes_is_linear() -> None:
     def seconds(size: int) -> float:
         reader = FrameReader()
         reader.frame_size_max = 10**6

@@ -33,7 +33,7 @@ def test_several_filters_are_alternatives_and_a_matching_rule_is_encoded() -> No
     assert bytes.fromhex("82 06") + b"member" + bytes.fromhex("83 01 78") in data
 
 
-def test_a_number_that_looks_negative_has_another_octet() -> None:
+def test_a_number_with_the_sign_bit_set_has_a_leading_zero() -> None:
     assert ldap.unbind(128) == bytes.fromhex("30 06 02 02 00 80 42 00")
     assert ldap.unbind(2**31 - 1) == bytes.fromhex("30 08 02 04 7f ff ff ff 42 00")
 
@@ -96,7 +96,7 @@ def test_a_message_that_is_not_ldap_is_an_error(data: bytes) -> None:
 
 
 @given(some.binary(max_size=60))
-def test_no_bytes_do_worse_than_that(data: bytes) -> None:
+def test_any_bytes_are_decoded_or_an_error(data: bytes) -> None:
     try:
         number, _ = ldap.decoded(data)
     except LdapSyntaxError:

@@ -95,7 +95,7 @@ def test_names_in_a_publish_may_be_any_bytes() -> None:
     assert publish.encode() == b"\0\x3c\0\x28\0\0\x01\xff\x01\xfe\x01"
 
 
-def test_a_short_string_holds_255_bytes() -> None:
+def test_a_short_string_has_at_most_255_bytes() -> None:
     assert ChannelOpen("x" * 255) == ChannelOpen.decode(ChannelOpen("x" * 255).encode())
     with pytest.raises(AmqpError, match="longer than 255"):
         ChannelOpen("x" * 256).encode()

@@ -77,7 +77,7 @@ def test_a_scan_finds_what_a_decode_finds(values: dict) -> None:
 
 
 @given(st.integers(0, 0xFFFF), st.binary(max_size=64))
-def test_nothing_but_a_frame_error_comes_out_of_bytes(flags: int, properties: bytes) -> None:
+def test_any_bytes_are_properties_or_a_frame_error(flags: int, properties: bytes) -> None:
     try:
         scanned(header(flags, properties))
     except FrameError:

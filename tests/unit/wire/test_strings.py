@@ -9,7 +9,7 @@ from warren.wire.strings import decode_text, encode_long_string, encode_short_st
 
 
 @given(st.binary(max_size=40))
-def test_any_bytes_survive(data: bytes) -> None:
+def test_any_bytes_are_decoded_without_loss(data: bytes) -> None:
     assert encode_text(decode_text(data)) == data
 
 
@@ -25,6 +25,6 @@ def test_sizes_count_bytes_not_characters() -> None:
         encode_short_string("é" * 128)
 
 
-def test_half_a_character_has_no_bytes() -> None:
+def test_half_a_surrogate_pair_cannot_be_encoded() -> None:
     with pytest.raises(AmqpSyntaxError, match="cannot be encoded"):
         encode_text("\ud800")

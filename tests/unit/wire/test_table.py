@@ -136,7 +136,7 @@ def test_a_damaged_table_is_a_table_or_a_frame_error(values: dict, data: st.Data
 
 
 @given(TABLES, st.binary(max_size=9), st.binary(max_size=9), st.integers(0, 9))
-def test_bytes_outside_the_bounds_do_not_matter(values: dict, before: bytes, after: bytes, cut: int) -> None:
+def test_bytes_outside_the_bounds_are_ignored(values: dict, before: bytes, after: bytes, cut: int) -> None:
     inside = encode_table(values)[4:]
     inside = inside[: max(0, len(inside) - cut)]
     whole = before + inside + after
@@ -144,7 +144,7 @@ def test_bytes_outside_the_bounds_do_not_matter(values: dict, before: bytes, aft
 
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 2), (2, 1), (0, 4), (4, 4)])
-def test_bounds_outside_the_bytes_are_refused(start: int, end: int) -> None:
+def test_bounds_outside_the_data_are_refused(start: int, end: int) -> None:
     for read in (decode_table, check_table):
         with pytest.raises(FrameError, match="outside its frame"):
             read(b"\x01aV", start, end)
@@ -201,7 +201,7 @@ def test_the_depth_is_bounded(kind: bytes) -> None:
     ],
     ids=["voids", "octets", "tables", "strings", "equal keys", "short keys"],
 )
-def test_memory_is_in_proportion_to_the_bytes(entries: bytes) -> None:
+def test_memory_is_proportional_to_the_data(entries: bytes) -> None:
     tracemalloc.start()
     try:
         decode_table(entries, 0, len(entries))
@@ -229,7 +229,7 @@ def test_selected_entries_equal_those_of_the_whole_table(values: dict, data: st.
     assert repr(some) == repr({key: value for key, value in whole.items() if key in wanted})
 
 
-def test_bounds_of_some_outside_the_bytes_are_refused() -> None:
+def test_bounds_outside_the_data_are_refused_for_selected_entries() -> None:
     with pytest.raises(FrameError, match="outside its frame"):
         decode_some(b"\x01aV", 0, 4, {})
 
@@ -244,11 +244,11 @@ def test_an_entry_that_does_not_count_must_still_be_valid() -> None:
     assert outcome(data, 0, len(data)) == "unknown field type 122"
 
 
-def test_any_byte_but_zero_is_true() -> None:
+def test_any_byte_except_zero_is_true() -> None:
     assert decode_table(b"\x01at\x07", 0, 4) == {"a": True}
 
 
-def test_floats_that_are_no_numbers_keep_their_bytes() -> None:
+def test_nan_values_keep_their_bytes() -> None:
     data = b"\x01ad" + struct.pack(">d", math.nan) + b"\x01bd" + struct.pack(">d", -math.inf)
     assert encode_table(decode_table(data, 0, len(data)))[4:] == data
 

@@ -49,7 +49,7 @@ TABLES = st.dictionaries(
 
 
 @given(TABLES)
-def test_a_table_comes_back_from_its_json_octet_for_octet(table: dict[str, Value]) -> None:
+def test_a_table_converted_to_json_and_back_has_equal_bytes(table: dict[str, Value]) -> None:
     data = encode_table(table)
     assert encode_table(table_from_json(table_to_json(decode_table(data, 4, len(data))))) == data
 

@@ -43,7 +43,7 @@ def test_a_message_is_confirmed_when_it_is_synced(node: Node) -> None:
     assert [(message.exchange, message.routing_key) for message in kept(node)] == [("", "s")] * 2
 
 
-def test_raw_bytes_are_a_body(node: Node) -> None:
+def test_bytes_that_are_not_amqp_1_0_are_a_body(node: Node) -> None:
     client = declared(node)
     client.publish(1, (1, b"raw"), (2, data(b"wrapped")))
     node.write()

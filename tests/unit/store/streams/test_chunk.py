@@ -73,7 +73,7 @@ def test_end_offsets_are_the_offsets_of_an_arrow_binary_column() -> None:
 
 
 @pytest.mark.parametrize("at", [0, 5, 20, HEAD_SIZE - 1])
-def test_a_head_of_which_a_byte_is_wrong_is_none(at: int) -> None:
+def test_a_header_with_any_changed_byte_is_refused(at: int) -> None:
     data = bytearray(built([message("a", b"body")]))
     data[at] ^= 1
     assert read_head(bytes(data), 0, MARK, SEED) is None

@@ -89,7 +89,7 @@ def trimmed(value):
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_come_back(data):
+def test_any_bytes_are_preserved(data):
     got = again(data)
     if got != data:
         # A data section whose length uses more bytes than it needs.
@@ -97,7 +97,7 @@ def test_any_bytes_come_back(data):
         assert taken(got)[1] == taken(data)[1]
 
 
-def test_bytes_alone_have_no_properties():
+def test_a_data_section_alone_has_no_properties():
     head, body, is_data = taken(BODY)
     assert (head.property_list, body, is_data) == (b"\0\0", b"body", True)
     long = amqp1.encode_section(amqp1.DATA, ("binary", bytes(300)))
