@@ -103,7 +103,12 @@ class HttpClient:
             sent["authorization"] = self._authorization
         if body is not None and not isinstance(body, bytes):
             # Pieces are sent in chunks and cannot be sent again: they get a connection that was just opened.
-            return self._send(self._new_pool(), method, path, headers=sent, body=body)
+            pool = self._new_pool()
+            try:
+                return self._send(pool, method, path, headers=sent, body=body)
+            finally:
+                # The connection is still open for the response, and is closed when that was read.
+                pool.close()
         pool = self._pool
         opened = pool.num_connections
         try:

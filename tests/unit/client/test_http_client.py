@@ -1,6 +1,7 @@
 """The HTTP client against a server on a socket: which connections it opens, and what it raises."""
 
 import http.client
+import queue
 import socket
 import ssl
 import threading
@@ -25,11 +26,12 @@ TIMEOUT_S = 30.0
 
 @dataclass
 class Served:
-    """An HTTP server that records the connections that it accepted and the requests that it read."""
+    """An HTTP server that records its connections, those that it closed, and the requests that it read."""
 
     port: int = 0
     accepted: list[socket.socket] = field(default_factory=list)
     requests: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
+    closed: queue.SimpleQueue[object] = field(default_factory=queue.SimpleQueue)
     is_over: threading.Event = field(default_factory=threading.Event)
     # The number of requests after which the connection is closed without an answer.
     unanswered: int = 0
@@ -114,6 +116,10 @@ def serving(*, authority: trustme.CA | None = None, host: str = "127.0.0.1") -> 
                 accepted = context.wrap_socket(accepted, server_side=True)
                 served.handshakes += 1
             return accepted, address
+
+        def shutdown_request(self, request: object) -> None:
+            super().shutdown_request(request)  # type: ignore[arg-type]
+            served.closed.put(request)
 
     if authority is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -247,6 +253,16 @@ def test_a_body_in_pieces_is_sent_in_chunks_over_a_new_connection() -> None:
         assert served.requests[1][3] == b"abc"
         assert served.requests[1][2]["transfer-encoding"] == "chunked"
         assert len(served.accepted) == 2
+
+
+def test_the_connection_of_a_body_in_pieces_is_closed_when_its_response_was_read() -> None:
+    with serving() as served:
+        client = served.client()
+        response = client.request("POST", "/x", iter((b"ab", b"c")))
+        assert served.closed.empty()
+        assert response.read() == b"0123456789"
+        assert served.closed.get(timeout=TIMEOUT_S) is served.accepted[0]
+        client.close()
 
 
 def test_a_response_that_was_not_read_to_its_end_closes_its_connection() -> None:
