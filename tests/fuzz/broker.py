@@ -4,6 +4,8 @@ import struct
 import traceback
 from collections.abc import Callable
 
+from tests.clock import ManualClock
+
 from warren.metadata.commands import PutUser, PutVhost, SetPermissions
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
@@ -98,6 +100,7 @@ class InProcessBroker:
 
     def __init__(self) -> None:
         self.surprises: list[str] = []
+        self.clock = ManualClock()
         metadata = Metadata()
         local = LocalProposals(metadata, lambda: 0)
         local.apply(PutVhost(name="/"))
@@ -106,10 +109,12 @@ class InProcessBroker:
             SetPermissions(user="guest", vhost="/", configure=EVERYTHING, write=EVERYTHING, read=EVERYTHING)
         )
         handshake = HandshakeSettings(server_properties={})
-        world = ServerDependencies(random_bytes=bytes, later=self.later, report=self.note, node_name="n")
+        world = ServerDependencies(
+            random_bytes=bytes, later=self.later, turn=self.clock.turn, report=self.note, node_name="n"
+        )
         self.server = Server(OpenGate(), SessionSettings(handshake=handshake), world)
         domain_world = VhostDependencies(
-            random_bytes=bytes, later=self.later, after=_never, now=0, node_name="n"
+            random_bytes=bytes, later=self.later, after=_never, turn=self.clock.turn, node_name="n"
         )
         self.services = VhostServices.open("/", metadata, local, domain_world)
         assert list(self.services.recover({})) == [None]
@@ -118,7 +123,7 @@ class InProcessBroker:
 
     def later(self, action: Callable[[int], None]) -> None:
         """Nothing happens later, as there are no turns."""
-        action(0)
+        action(self.clock.now)
 
     def note(self, line: str) -> None:
         """Record an unexpected exception with its origin."""
@@ -128,13 +133,13 @@ class InProcessBroker:
     def connect(self, port: int) -> Connection:
         """A connection that has received nothing."""
         peer = Peer(host="127.0.0.1", port=port, server_host="127.0.0.1", server_port=5672)
-        return Connection(self.server, peer, self.output_listener, 0)
+        return Connection(self.server, peer, self.output_listener)
 
 
-def collect(connection: Connection, now: int) -> bytes:
+def collect(connection: Connection) -> bytes:
     """Everything that the broker has to send to `connection` now."""
     said = b"".join(connection.take_output())
-    connection.output_written(now)
+    connection.output_written()
     return said + b"".join(connection.take_output())
 
 

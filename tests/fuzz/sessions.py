@@ -4,6 +4,7 @@ client.
 
 from random import Random
 
+from tests.clock import ManualClock
 from tests.fuzz.broker import (
     HANDSHAKE,
     INTERNAL_ERROR,
@@ -36,22 +37,23 @@ def check_session(data: bytes) -> None:
         raw = HANDSHAKE + raw
     broker = InProcessBroker()
     witness = broker.connect(1)
-    hear(witness, HANDSHAKE + PREPARATION, 0)
-    collect(witness, 0)
+    hear(witness, HANDSHAKE + PREPARATION)
+    collect(witness)
     suspect = broker.connect(2)
     said = b""
     step = len(raw) if mode & 4 else mode % 61 + 1
-    for now, at in enumerate(range(0, len(raw), max(1, step))):
-        hear(suspect, raw[at : at + step], now)
-        said += collect(suspect, now)
-        heard(collect(witness, now))
+    for broker.clock.now, at in enumerate(range(0, len(raw), max(1, step))):
+        hear(suspect, raw[at : at + step])
+        said += collect(suspect)
+        heard(collect(witness))
         if suspect.is_finished:
             break
-    answers = heard(said + expire(suspect))
+    answers = heard(said + expire(suspect, broker.clock))
     assert not broker.surprises, "\n".join(broker.surprises)
     for answer in answers:
         assert getattr(answer, "reply_code", 0) != INTERNAL_ERROR, answer
-    suspect.lost(1_000_000)
+    broker.clock.now = 1_000_000
+    suspect.lost()
     assert suspect not in broker.server.connections
     expect_service(broker)
 
@@ -68,15 +70,16 @@ def framed(data: bytes) -> bytes:
     return out
 
 
-def expire(connection) -> bytes:
+def expire(connection: Connection, clock: ManualClock) -> bytes:
     """Advance the time of `connection` until nothing is due within an hour."""
     said = b""
     for _ in range(EXPIRATIONS_MAX):
         due = connection.deadline()
         if due is None or due > 3_600_000 or connection.is_finished:
             return said
-        connection.expire(due)
-        said += collect(connection, due)
+        clock.now = max(clock.now, due)
+        connection.expire()
+        said += collect(connection)
     return said
 
 
@@ -84,10 +87,10 @@ def expect_service(broker: InProcessBroker) -> None:
     """A new client declares, publishes and gets back what it published."""
     client = broker.connect(3)
     script = call(methods.QueueDeclare(queue="fresh", exclusive=True)) + publication("", "fresh", b"x")
-    hear(client, HANDSHAKE + script + call(methods.BasicGet(queue="fresh")), 1_000_000)
-    names = [method.name for method in heard(collect(client, 1_000_000))]
+    hear(client, HANDSHAKE + script + call(methods.BasicGet(queue="fresh")))
+    names = [method.name for method in heard(collect(client))]
     assert names[-2:] == ["queue.declare-ok", "basic.get-ok"], names
-    client.lost(1_000_000)
+    client.lost()
 
 
 def session_seeds() -> list[bytes]:
@@ -128,8 +131,8 @@ def unframed(data: bytes) -> bytes:
     return out
 
 
-def hear(connection: Connection, data: bytes, now: int) -> None:
+def hear(connection: Connection, data: bytes) -> None:
     """Hand `data` over, for as many turns as they take."""
-    connection.receive(data, now)
+    connection.receive(data)
     while connection.has_more:
-        connection.process_more(now)
+        connection.process_more()

@@ -46,7 +46,7 @@ def check_stream_session(data: bytes) -> None:
     _expect_frames(said)
     surprises = [report for report in node.reports if report.startswith("unexpected")]
     assert not surprises, "\n".join(surprises)
-    suspect.connection.lost(suspect.now)
+    suspect.connection.lost()
     _expect_service(node)
 
 
@@ -74,7 +74,7 @@ def _heard(client: StreamClient) -> bytes:
     said = b""
     while part := b"".join(client.connection.take_output()):
         said += part
-        client.connection.output_written(client.now)
+        client.connection.output_written()
     return said
 
 
@@ -84,8 +84,7 @@ def _expire(client: StreamClient) -> None:
         due = client.connection.deadline()
         if due is None or due > 3_600_000 or client.connection.is_finished:
             return
-        client.now = due
-        client.connection.expire(due)
+        client.expire(due)
         _heard(client)
     raise AssertionError("a deadline does not move")
 

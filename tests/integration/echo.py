@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from warren.model.turn import Turn
 from warren.runtime.clock import Clock
 from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
@@ -45,10 +46,10 @@ class Echo:
         self._looked_at += 1
         return self._looked_at
 
-    def process_more(self, now: int, work: int) -> None:
+    def process_more(self, work: int) -> None:
         """No input is ever left over."""
 
-    def receive(self, data: bytes, now: int, work: int) -> None:
+    def receive(self, data: bytes, work: int) -> None:
         self.received += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
@@ -75,19 +76,19 @@ class Echo:
     def pause_output(self) -> None:
         self.is_output_paused = True
 
-    def resume_output(self, now: int) -> None:
+    def resume_output(self) -> None:
         self.is_output_paused = False
 
-    def output_written(self, now: int) -> None:
+    def output_written(self) -> None:
         self.written_count += 1
 
     def deadline(self) -> int | None:
         return self._deadline
 
-    def expire(self, now: int) -> None:
+    def expire(self) -> None:
         self.is_finished = True
 
-    def lost(self, now: int) -> None:
+    def lost(self) -> None:
         self.lost_count += 1
         self.gone.set()
 
@@ -119,11 +120,14 @@ async def serving(
     """A started listener on a free port of the loopback interface."""
     clients: list[Echo] = []
 
-    def connect(peer: Peer, output_listener: OutputListener, now: int) -> Echo:
-        clients.append(Echo(peer, output_listener, now))
+    loop = asyncio.get_running_loop()
+    turn = Turn(Clock().now, loop.call_soon)
+
+    def connect(peer: Peer, output_listener: OutputListener) -> Echo:
+        clients.append(Echo(peer, output_listener, turn.now()))
         return clients[-1]
 
-    loop_context = LoopContext(asyncio.get_running_loop(), Clock())
+    loop_context = LoopContext(loop, turn)
     settings = change(ListenerSettings(host="127.0.0.1", port=0))
     listener = Listener(settings, loop_context, connect, tls, connection_slots=connection_slots)
     await listener.start()

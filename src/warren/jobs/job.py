@@ -148,7 +148,7 @@ class Job:
         loop = asyncio.get_running_loop()
         rate_limiter = RateLimiter(self.rate, loop.time())
         while not (self.is_stopping or message_move.queue_scan.is_over):
-            permit.begin_turn()
+            permit.check()
             left = SCANNED_PER_TURN
             if self.limit is not None:
                 left = min(self.limit - message_move.sent_count, left)

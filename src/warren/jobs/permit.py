@@ -1,6 +1,5 @@
 """The permissions of a job, checked in each turn: its user, queue and virtual hosts may change."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from warren.access.authorize import Authorizer
@@ -22,7 +21,6 @@ class JobContext:
     user: User
     source: VhostServices
     target: VhostServices
-    now: Callable[[], int]
 
 
 class Permit:
@@ -35,14 +33,13 @@ class Permit:
         target, user = place.target, place.user
         self._rules = target.rules(user, target.authorizer(user))
 
-    def begin_turn(self) -> None:
-        """Set the time of both virtual hosts. Raises AmqpError if the user may not continue."""
+    def check(self) -> None:
+        """Raise AmqpError if the user may not continue."""
         for services in (self.place.source, self.place.target):
             if not self._is_alive(services):
                 raise NotFound(f"vhost '{services.vhost.name}' is down")
-            services.vhost.now = self.place.now()
         user = self.place.user
-        if is_expired(user, self.place.now()):
+        if is_expired(user, self.place.source.vhost.turn.now()):
             raise AccessRefused(f"the token of user '{user.name}' has expired")
         if self._queue.is_deleted:
             raise NotFound(f"no queue '{self._queue.name}' in vhost '{self._queue.vhost_name}'")

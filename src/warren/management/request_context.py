@@ -54,8 +54,6 @@ def request_context_in(request: web.Request, node: ManagedNode, vhost: VhostMeta
     for value in request.match_info.values():
         if len(value.encode("utf-8", "surrogateescape")) > NAME_SIZE_MAX:
             raise bad_request("name_too_long")
-    # The current time for everything that the request writes or counts.
-    services.vhost.now = node.now()
     user = user_of(request)
     authorizer = services.authorizer(user)
     origin = ChannelOrigin(

@@ -126,12 +126,12 @@ class Node:
         self._clock = Clock()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_report)
-        self._loop_context = LoopContext(loop, self._clock)
         self._folder = _folder(config)
         self._metadata_journal = _metadata_journal(config, self._folder, self._clock)
         self.broker = Broker(
             config, self._clock, _node_name(), metadata_journal=self._metadata_journal, fail=self._fail
         )
+        self._loop_context = LoopContext(loop, self.broker.turn)
         self._tls: Tls | None = None
         self._listeners: list[Listener] = []
         server = self.broker.server
@@ -277,11 +277,11 @@ class Node:
         while loop.time() < end and any(listener.connection_count for listener in self._listeners):
             await asyncio.sleep(_LEAVING_S)
 
-    def _connect(self, peer: Peer, output_listener: OutputListener, now: int) -> Connection:
-        return Connection(self.broker.server, peer, output_listener, now)
+    def _connect(self, peer: Peer, output_listener: OutputListener) -> Connection:
+        return Connection(self.broker.server, peer, output_listener)
 
-    def _connect_stream(self, peer: Peer, output_listener: OutputListener, now: int) -> StreamConnection:
-        return StreamConnection(self._stream_server, peer, output_listener, now)
+    def _connect_stream(self, peer: Peer, output_listener: OutputListener) -> StreamConnection:
+        return StreamConnection(self._stream_server, peer, output_listener)
 
     async def _start_streams(self, shared: client_listeners.ListenerDependencies) -> None:
         """Listen for the stream protocol; if its default port is in use, continue without it."""

@@ -38,6 +38,7 @@ from warren.metadata.parameters import CLUSTER_ID, CLUSTER_NAME
 from warren.metadata.proposals import LocalProposals, Proposals
 from warren.metadata.users import PasswordHash
 from warren.model.nesting import is_deeper
+from warren.model.turn import Turn
 from warren.node import ldap_config, log_exchange, settings
 from warren.node.audit_log import AuditLog
 from warren.node.authentication import authenticator, is_backend_configured
@@ -94,7 +95,8 @@ class Broker:
         """
         self._config = config
         self._clock = clock
-        self._turns = TurnQueue(clock)
+        self.turn = Turn(clock.now, asyncio.get_running_loop().call_soon)
+        self._turns = TurnQueue(self.turn)
         self._thread_pool = ThreadPool(thread_count=PASSWORD_THREADS, waiting_max=PASSWORDS_WAITING_MAX)
         self._ldap_directory = (
             ldap_config.ldap_directory(config, clock)
@@ -117,6 +119,7 @@ class Broker:
                 proposals=proposals,
                 server=self.server,
                 clock=clock,
+                turn=self.turn,
                 later=self._turns.later,
                 node_name=name,
                 on_down=fail if config.get(settings.VHOST_FAILURE_STOPS) else None,
@@ -148,6 +151,7 @@ class Broker:
             ServerDependencies(
                 random_bytes=random_bytes,
                 later=self._turns.later,
+                turn=self.turn,
                 report=_report,
                 log=_log,
                 node_name=self.name,

@@ -21,7 +21,7 @@ from warren.transport.tls import Tls, TlsSettings
 Value = TypeVar("Value")
 
 
-ClientFactory: TypeAlias = Callable[[Peer, OutputListener, int], BaseConnection]
+ClientFactory: TypeAlias = Callable[[Peer, OutputListener], BaseConnection]
 
 
 @dataclass(frozen=True, slots=True)

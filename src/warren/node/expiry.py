@@ -2,7 +2,6 @@
 
 import asyncio
 
-from warren.runtime.clock import Clock
 from warren.runtime.timers import Timer
 from warren.vhost.vhost import VirtualHost
 
@@ -10,9 +9,9 @@ from warren.vhost.vhost import VirtualHost
 class VhostExpiry:
     """The expiry timer of one virtual host, which the virtual host sets."""
 
-    def __init__(self, vhost: VirtualHost, clock: Clock) -> None:
+    def __init__(self, vhost: VirtualHost) -> None:
         self._vhost = vhost
-        self._timer = Timer(asyncio.get_running_loop(), clock, self._ring)
+        self._timer = Timer(asyncio.get_running_loop(), vhost.turn, self._ring)
         vhost.expiry.notify = self._timer.set
         earliest = vhost.expiry.earliest()
         if earliest is not None:
@@ -22,6 +21,6 @@ class VhostExpiry:
         """Stop the timer: the virtual host was deleted or stopped."""
         self._timer.stop()
 
-    def _ring(self, now: int) -> int | None:
-        self._vhost.expire(now)
+    def _ring(self, _: int) -> int | None:
+        self._vhost.expire()
         return self._vhost.expiry.earliest()

@@ -27,6 +27,7 @@ from warren.management.managed_node import Loss, VhostStatus
 from warren.metadata.commands import INTERNAL_USER, MetadataCommand, PutVhost, Reply
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
+from warren.model.turn import Turn
 from warren.node.errors import BootRefused
 from warren.node.expiry import VhostExpiry
 from warren.node.storage import InMemoryStreams, Storage, VhostStore, is_full, missing_resource
@@ -65,6 +66,7 @@ class TreeDependencies:
     proposals: Proposals
     server: Server
     clock: Clock
+    turn: Turn
     later: Later
     node_name: str
     # Called with the reason when the node has to end because a virtual host is down; None: the others
@@ -384,7 +386,7 @@ class _VhostUnit:
             random_bytes=random_bytes,
             later=tree_dependencies.later,
             after=self._after,
-            now=tree_dependencies.clock.now(),
+            turn=tree_dependencies.turn,
             node_name=tree_dependencies.node_name,
         )
         services = self._services = VhostServices.open(
@@ -401,7 +403,7 @@ class _VhostUnit:
 
     def _open_to_clients(self, services: VhostServices) -> None:
         """Start the expiry timer, and accept clients."""
-        self._expiry = VhostExpiry(services.vhost, self._dependencies.clock)
+        self._expiry = VhostExpiry(services.vhost)
         self._dependencies.server.vhost_services[self.name] = services
         if self._tree.storage is not None:
             self._dependencies.staging.add_vhost(services, self._tree.storage.staged_path_of(self.name))

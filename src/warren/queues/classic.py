@@ -164,7 +164,7 @@ class ClassicQueue(LocalQueue):
         """True if it has auto-delete, has had consumers, and has none now."""
         if self._consumers.count:
             return False
-        is_expired = self._expires_ms >= 0 and self.used_at + self._expires_ms <= self._host.now
+        is_expired = self._expires_ms >= 0 and self.used_at + self._expires_ms <= self._host.turn.now()
         return self.is_auto_delete or is_expired
 
     def consumers(self) -> Iterator[Consumer]:
@@ -227,7 +227,7 @@ class ClassicQueue(LocalQueue):
         ready = self._ready
         self._sole = None
         self._is_held_back = False
-        if self._wake_when >= 0 and self._wake_when <= self._host.now:
+        if self._wake_when >= 0 and self._wake_when <= self._host.turn.now():
             self.expire()
         while ready.count:
             if self._has_kept_ttls and self._has_expired():
@@ -245,10 +245,10 @@ class ClassicQueue(LocalQueue):
 
     def get(self, no_ack: bool = False) -> Delivery | None:
         """Take the first ready message for basic.get; None if none is ready."""
-        self.used_at = self._host.now
+        self.used_at = self._host.turn.now()
         if not self.is_dirty:
             self.mark_stats_dirty()
-        if self._wake_when >= 0 and self._wake_when <= self._host.now:
+        if self._wake_when >= 0 and self._wake_when <= self._host.turn.now():
             self.expire()
         if self._has_kept_ttls:
             self._has_expired()
@@ -389,7 +389,7 @@ class ClassicQueue(LocalQueue):
             return
         self._host.consumer_count -= 1
         self._sole = None
-        self.used_at = self._host.now
+        self.used_at = self._host.turn.now()
         if self._consumers.count:
             return
         if self.is_auto_delete:
@@ -452,7 +452,7 @@ class ClassicQueue(LocalQueue):
 
     def expire(self) -> None:
         """Drop expired messages, and delete the queue if it was unused for the time of x-expires."""
-        now = self._host.now
+        now = self._host.turn.now()
         if self.is_deleted or self._wake_when < 0 or now < self._wake_when:
             return
         self._wake_when = _NONE
@@ -488,7 +488,7 @@ class ClassicQueue(LocalQueue):
     def _has_expired(self) -> bool:
         """True if expired messages were dropped at the head; those behind may expire earlier."""
         count = self._ready.count
-        self._wake_when = self._host.now
+        self._wake_when = self._host.turn.now()
         self.expire()
         return self._ready.count != count
 
@@ -581,7 +581,7 @@ class ClassicQueue(LocalQueue):
         if when < 0 or (self._wake_when >= 0 and self._wake_when <= when):
             return
         self._wake_when = when
-        if when <= self._host.now:
+        if when <= self._host.turn.now():
             self.expire()
         else:
             self._host.wake_at(self, when)

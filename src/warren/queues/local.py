@@ -45,7 +45,7 @@ class LocalQueue(Queue):
         # The sampled history of its statistics, kept here so that it is dropped with the queue.
         self.history: Samples | None = None
         self._host = host
-        self.used_at = host.now
+        self.used_at = host.turn.now()
 
     # --- what differs ---------------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ class LocalQueue(Queue):
 
     def touch(self) -> None:
         """Restart the timer of x-expires, since the queue was declared again."""
-        self.used_at = self._host.now
+        self.used_at = self._host.turn.now()
 
     def mark_stats_dirty(self) -> None:
         """Tell the host that the statistics have changed, once until the host has read them."""

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.counters cimport Counters
 from warren.model.message cimport Message, body_size_of
+from warren.model.turn cimport Turn
 
 
 cdef class Consumer:
@@ -35,7 +36,7 @@ cdef class Delivery:
 cpdef Delivery new_delivery(Queue queue, Message message, uint64_t position)
 
 cdef class QueueHost(Counters):
-    cdef public int64_t now
+    cdef readonly Turn turn
     cdef public int64_t work
     cdef readonly bint is_traced
     cdef public dict dirty

@@ -8,6 +8,7 @@ and deletion.
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.counters import Counters
 from warren.model.message import Message, body_size_of
+from warren.model.turn import Turn
 
 # The results of `publish`.
 ACCEPTED = 0
@@ -96,15 +97,15 @@ class PeekedMessage:
 class QueueHost(Counters):
     """Port: what a queue needs from its virtual host, which also counts the operations of all channels."""
 
-    __slots__ = ("consumer_count", "dirty", "is_traced", "now", "work")
+    __slots__ = ("consumer_count", "dirty", "is_traced", "turn", "work")
 
-    def __init__(self, now: int) -> None:
+    def __init__(self, turn: Turn) -> None:
         super().__init__()
         # The work done in this turn beside handling frames one by one, in frames: copies of a message,
         # deliveries settled at once, slow methods. Reset to 0 at the start of a turn.
         self.work = 0
-        # Unix time in ms, as of the read or the timer that is being handled.
-        self.now = now
+        # The running turn, which has the time.
+        self.turn = turn
         # True while published and delivered messages are traced.
         self.is_traced = False
         # The number of consumers of all its queues.

@@ -79,7 +79,7 @@ class StreamQueue(LocalQueue):
             age_ms_max=settings.age_ms_max,
             segment_size=STREAM_SEGMENT_SIZE if segment_size is None else segment_size,
         )
-        self._store.trim(self.log, self._host.now)
+        self._store.trim(self.log, self._host.turn.now())
 
     @property
     def epoch(self) -> str:
@@ -209,13 +209,13 @@ class StreamQueue(LocalQueue):
     def defer(self, reader: Callable[[], None]) -> None:
         """Call `reader` in a later turn, since it has examined much in this one."""
         self._deferred[reader] = None
-        self._host.wake_at(self, self._host.now)
+        self._host.wake_at(self, self._host.turn.now())
 
     def count_reader(self, change: int) -> None:
         """Count a new reader of whole chunks (1), or one that has ended (-1)."""
         self._chunk_readers += change
         self._host.consumer_count += change
-        self.used_at = self._host.now
+        self.used_at = self._host.turn.now()
 
     def count_delivered(self, count: int) -> None:
         """Count `count` messages sent to a reader of whole chunks."""
@@ -231,7 +231,7 @@ class StreamQueue(LocalQueue):
     def set_read_options(self, consumer: Consumer, stream_read_options: StreamReadOptions) -> None:
         """Deliver the messages that `stream_read_options` select to `consumer`, which is added next."""
         reader = self._readers[consumer] = _Reader(
-            consumer, stream_read_options.offset(self.log, self._host.now)
+            consumer, stream_read_options.offset(self.log, self._host.turn.now())
         )
         if stream_read_options.is_filtered:
             reader.stream_read_options = stream_read_options
@@ -254,7 +254,7 @@ class StreamQueue(LocalQueue):
         self._ready.pop(reader, None)
         self._waiting.pop(reader, None)
         self._host.consumer_count -= 1
-        self.used_at = self._host.now
+        self.used_at = self._host.turn.now()
 
     def consumer_ready(self, consumer: Consumer) -> None:
         """Unpark `consumer`, which can take messages again."""
@@ -276,7 +276,7 @@ class StreamQueue(LocalQueue):
         work_max = self._host.work + STREAM_WORK_PER_TURN_MAX
         while ready:
             if self._host.work >= work_max:
-                self._host.wake_at(self, self._host.now)
+                self._host.wake_at(self, self._host.turn.now())
                 return
             reader, _ = ready.popitem()
             self._serve(reader, work_max)
@@ -289,7 +289,7 @@ class StreamQueue(LocalQueue):
             del self._deferred[deferred]
             deferred()
         if self._deferred:
-            self._host.wake_at(self, self._host.now)
+            self._host.wake_at(self, self._host.turn.now())
 
     def pause(self) -> None:
         """Pause deliveries until `resume`."""

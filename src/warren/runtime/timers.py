@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from warren.runtime.clock import Clock
+from warren.model.turn import Turn
 
 # A deadline nearer than two to the power of this (ms) has a slot of one millisecond.
 _EXACTNESS_BITS = 11
@@ -32,9 +32,9 @@ class DeadlineOwner:
 class Deadlines:
     """The deadlines of one event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, turn: Turn) -> None:
         self._loop = loop
-        self._clock = clock
+        self._turn = turn
         self._entries: dict[int, set[DeadlineOwner]] = {}
         self._slots: list[int] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -44,7 +44,7 @@ class Deadlines:
         """Call `owner.expire` at `due` or up to a thousandth later; an earlier slot is kept."""
         if 0 < owner.slot <= due:
             return
-        distance = max(0, due - self._clock.now())
+        distance = max(0, due - self._turn.now())
         width_bits = max(0, distance.bit_length() - _EXACTNESS_BITS)
         # Rounded up, so that no call is early.
         slot = -(-due >> width_bits) << width_bits
@@ -81,12 +81,12 @@ class Deadlines:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_slot = self._slots[0]
-        delay_ms = max(0, self._timer_slot - self._clock.now())
+        delay_ms = max(0, self._timer_slot - self._turn.now())
         self._timer = self._loop.call_later(delay_ms / 1000, self._run)
 
     def _run(self) -> None:
         self._timer = None
-        now = self._clock.now()
+        now = self._turn.begin()
         while self._slots and self._slots[0] <= now:
             slot = heappop(self._slots)
             for owner in self._entries.pop(slot):
@@ -102,10 +102,10 @@ class Timer:
     """A deadline met to the millisecond, which can be moved."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, clock: Clock, ring: Callable[[int], int | None]
+        self, loop: asyncio.AbstractEventLoop, turn: Turn, ring: Callable[[int], int | None]
     ) -> None:
         self._loop = loop
-        self._clock = clock
+        self._turn = turn
         # Called with the time; returns the time of the next call.
         self._ring = ring
         self._timer: asyncio.TimerHandle | None = None
@@ -118,7 +118,7 @@ class Timer:
                 return
             self._timer.cancel()
         self._due = due
-        self._timer = self._loop.call_later(max(0, due - self._clock.now()) / 1000, self._run)
+        self._timer = self._loop.call_later(max(0, due - self._turn.now()) / 1000, self._run)
 
     def stop(self) -> None:
         """Cancel the call."""
@@ -128,7 +128,7 @@ class Timer:
 
     def _run(self) -> None:
         self._timer = None
-        now = self._clock.now()
+        now = self._turn.begin()
         # The event loop has another clock: a second call is better than an early one.
         due = self._ring(now) if now >= self._due else self._due
         if due is not None:

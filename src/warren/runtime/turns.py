@@ -4,16 +4,16 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from warren.runtime.clock import Clock
+from warren.model.turn import Turn
 
 
 class TurnQueue:
     """Actions in order, one in each turn of the loop."""
 
-    __slots__ = ("_clock", "_waiting")
+    __slots__ = ("_turn", "_waiting")
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
         self._waiting: deque[Callable[[int], None]] = deque()
 
     def later(self, action: Callable[[int], None]) -> None:
@@ -24,7 +24,7 @@ class TurnQueue:
 
     def _run(self) -> None:
         try:
-            self._waiting[0](self._clock.now())
+            self._waiting[0](self._turn.begin())
         finally:
             self._waiting.popleft()
             if self._waiting:

@@ -1,5 +1,6 @@
 from libc.stdint cimport int64_t
 
+from warren.model.turn cimport Turn
 from warren.session.outbox cimport Outbox
 
 # StreamConnection is interpreted: what it sets is public.
@@ -18,7 +19,7 @@ cdef class BaseConnection:
     cdef public int64_t changes
     cdef public bint has_more
     cdef public bint is_open
-    cdef readonly int64_t now
+    cdef readonly Turn turn
     cdef bint _will_resume
     cdef public tuple bytes_counted
     cdef readonly int64_t bytes_received
@@ -27,6 +28,5 @@ cdef class BaseConnection:
     cdef public bint is_dirty
     cdef public object history
 
-    cpdef begin_turn(self, int64_t now)
     cpdef count_read(self, Py_ssize_t size)
     cdef _mark_dirty(self)

@@ -39,17 +39,17 @@ class BaseConnection:
 
     __slots__ = (
         "_output_listener", "_will_resume", "bytes_counted", "bytes_received", "changes", "connected_at",
-        "deadlines", "has_more", "history", "is_dirty", "is_open", "login", "now", "outbox", "owner",
-        "peer", "pending_command", "read_count", "server", "services", "state", "write_count",
+        "deadlines", "has_more", "history", "is_dirty", "is_open", "login", "outbox", "owner", "peer",
+        "pending_command", "read_count", "server", "services", "state", "turn", "write_count",
     )  # fmt: skip
 
-    def __init__(self, server: Server, peer: Peer, output_listener: OutputListener, now: int) -> None:
+    def __init__(self, server: Server, peer: Peer, output_listener: OutputListener) -> None:
         self.server = server
+        self.turn = server.turn
         self.peer = peer
         self._output_listener = output_listener
         self.outbox = Outbox(output_listener)
-        self.connected_at = now
-        self.now = now
+        self.connected_at = self.turn.now()
         self.state = ConnectionState.HANDSHAKE
         # True from the end of the handshake until the connection begins to close.
         self.is_open = False
@@ -117,15 +117,14 @@ class BaseConnection:
         """Stop deliveries, because the socket accepts no more output."""
         self.outbox.is_paused = True
 
-    def resume_output(self, now: int) -> None:
+    def resume_output(self) -> None:
         """Continue deliveries, because the socket accepts output again."""
         self.outbox.is_paused = False
-        self.output_written(now)
+        self.output_written()
 
-    def output_written(self, now: int) -> None:
+    def output_written(self) -> None:
         """Resume the consumers that were held back by a full outbox."""
         if self.outbox.is_holding_back():
-            self.begin_turn(now)
             for held in self.outbox.take_held_back():
                 held.resume()  # type: ignore[attr-defined]
 
@@ -139,10 +138,9 @@ class BaseConnection:
             return self.handshake_deadline()
         return self.deadlines.closing
 
-    def expire(self, now: int) -> None:
+    def expire(self) -> None:
         """Handle a deadline: handshake, close, token expiry, heartbeat, or one of the protocol."""
-        self.begin_turn(now)
-        due = self.deadline()
+        now, due = self.turn.now(), self.deadline()
         if due is None or now < due:
             return
         if self.is_open:
@@ -186,7 +184,6 @@ class BaseConnection:
         self.deadlines.start_heartbeat(login.heartbeat_s, tuned_at)
         self.is_open = True
         self.state = ConnectionState.OPEN
-        self.begin_turn(self.now)
 
     def finish(self) -> None:
         """Enter FINISHED: nothing more is processed."""
@@ -195,32 +192,24 @@ class BaseConnection:
         self.deadlines.clear()
         self.state = ConnectionState.FINISHED
 
-    def begin_turn(self, now: int) -> None:
-        """Set the time of the connection and of its virtual host."""
-        self.now = now
-        if self.services is not None:
-            self.services.vhost.now = now
-
     def resume_later(self) -> None:
         """Process held frames in a turn of its own."""
         if not self._will_resume:
             self._will_resume = True
             self.server.later(self.resume)
 
-    def resume(self, now: int) -> None:
+    def resume(self, _: int) -> None:
         """Process held frames."""
         self._will_resume = False
-        self.begin_turn(now)
         self.process_held()
 
-    def _resume_command(self, now: int) -> None:
+    def _resume_command(self, _: int) -> None:
         """Continue a command that has waited, then the frames behind it."""
         if not self.pending_command.is_waiting:
             return
-        self.begin_turn(now)
         self.guard(self.proceed)
         if not self.pending_command.is_waiting and self.state is not ConnectionState.FINISHED:
-            self.process_more(now)
+            self.process_more()
         self.wake()
 
     def wake(self) -> None:
@@ -274,15 +263,15 @@ class BaseConnection:
         self.login = login
         self.changes += 1
 
-    def receive(self, data: bytes, now: int, work: int = _WORK_MAX) -> None:
+    def receive(self, data: bytes, work: int = _WORK_MAX) -> None:
         """Process the bytes of one read, at most about `work` frames; raises nothing. See `has_more`."""
         raise NotImplementedError
 
-    def process_more(self, now: int, work: int = _WORK_MAX) -> None:
+    def process_more(self, work: int = _WORK_MAX) -> None:
         """Process another turn's work of received data. Call it while `has_more` is true."""
         raise NotImplementedError
 
-    def lost(self, now: int) -> None:
+    def lost(self) -> None:
         """Handle the closed socket."""
         raise NotImplementedError
 

@@ -225,7 +225,7 @@ class Channel:
             self._method_index = index
             if index == _PUBLISH:
                 if self._throttle.reason or (self._throttle.credit.is_spent and self._waits_for_disk()):
-                    self._throttle.hold_publisher(self._host.now)
+                    self._throttle.hold_publisher(self._host.turn.now())
                     self._hold(reader)
                 else:
                     self._publisher.method(reader)

@@ -1,5 +1,4 @@
 cimport cython
-from libc.stdint cimport int64_t
 
 from warren.session.base_connection cimport BaseConnection
 from warren.session.channel cimport Channel
@@ -26,10 +25,10 @@ cdef class Connection(BaseConnection):
     cdef dict _channels
     cdef Channel _channel
 
-    cpdef receive(self, bytes data, int64_t now, int work=*)
-    cpdef process_more(self, int64_t now, int work=*)
+    cpdef receive(self, bytes data, int work=*)
+    cpdef process_more(self, int work=*)
     @cython.locals(was_open=bint)
-    cdef _take(self, bytes data, int64_t now)
+    cdef _take(self, bytes data)
     @cython.locals(reader=FrameReader, number=cython.int, channel=Channel, work=cython.int)
     cdef _process_frames(self)
     @cython.locals(channel=Channel)

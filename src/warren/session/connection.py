@@ -49,8 +49,8 @@ class Connection(BaseConnection):
         "_vhost", "_waiting", "_will_close", "_work_max", "throttle",
     )  # fmt: skip
 
-    def __init__(self, server: Server, peer: Peer, output_listener: OutputListener, now: int) -> None:
-        super().__init__(server, peer, output_listener, now)
+    def __init__(self, server: Server, peer: Peer, output_listener: OutputListener) -> None:
+        super().__init__(server, peer, output_listener)
         self.throttle = Throttle(self.outbox, server.held)
         self._work_max = _WORK_MAX
         self._waiting: list[bytes] = []
@@ -58,7 +58,7 @@ class Connection(BaseConnection):
         # connection.close was received, or the socket was closed, while frames are held: these come first.
         self._will_close = False
         self._is_lost = False
-        handshake = Handshake(server.admission_control, peer, server.offer, now)
+        handshake = Handshake(server.admission_control, peer, server.offer, self.connected_at)
         self._handshake_driver: HandshakeDriver | None = HandshakeDriver(
             handshake, self, server, self.pending_command
         )
@@ -84,30 +84,28 @@ class Connection(BaseConnection):
         """The open channels by number."""
         return self._channels
 
-    def receive(self, data: bytes, now: int, work: int = _WORK_MAX) -> None:
+    def receive(self, data: bytes, work: int = _WORK_MAX) -> None:
         """Process the bytes of one read, at most about `work` frames; raises nothing. See `has_more`."""
         self.count_read(len(data))
         self._work_max = work
         if self.has_more or self.pending_command.is_waiting:
             self._waiting.append(data)
         else:
-            self._take(data, now)
+            self._take(data)
 
-    def process_more(self, now: int, work: int = _WORK_MAX) -> None:
+    def process_more(self, work: int = _WORK_MAX) -> None:
         """Process another turn's work of received data. Call it while `has_more` is true."""
         self._work_max = work
         self.has_more = False
-        self._take(b"", now)
+        self._take(b"")
         while self._waiting and not self.has_more:
-            self._take(self._waiting.pop(0), now)
+            self._take(self._waiting.pop(0))
 
-    def _take(self, data: bytes, now: int) -> None:
+    def _take(self, data: bytes) -> None:
         """Process `data`; if it is empty, continue with data that was fed before."""
-        self.now = now
         was_open = self.is_open
         try:
             if self.is_open:
-                self._vhost.now = now
                 self._vhost.work = 0
                 if data:
                     self._reader.feed(data)
@@ -136,7 +134,7 @@ class Connection(BaseConnection):
 
     def check_timeouts(self, timeout_ms: int | None) -> None:
         """Start checking for deliveries unacknowledged for longer than `timeout_ms`; None checks nothing."""
-        if timeout_ms is not None and self._consumer_timeouts.start(timeout_ms, self.now):
+        if timeout_ms is not None and self._consumer_timeouts.start(timeout_ms, self.turn.now()):
             self.changes += 1
 
     def block(self, reason: str) -> None:
@@ -162,13 +160,12 @@ class Connection(BaseConnection):
                 self._agree_to_close()
         self.wake()
 
-    def lost(self, now: int) -> None:
+    def lost(self) -> None:
         """Handle the closed socket; data that was already received is still processed, turn by turn."""
         if self.has_more:
-            self.process_more(now)
-        self.now = now
+            self.process_more()
         if self.has_more:
-            self.server.later(self.lost)
+            self.server.later(lambda _: self.lost())
         elif self.is_open and (self.throttle.is_waiting or self._will_resume):
             # Its publishes wait for credit; with a faster disk they would have been processed already.
             self._is_lost = True
@@ -220,7 +217,7 @@ class Connection(BaseConnection):
 
     def proceed(self) -> None:
         assert self._handshake_driver is not None
-        self._handshake_driver.process_more(self.now)
+        self._handshake_driver.process_more(self.turn.now())
 
     def _process_frames(self) -> None:
         """Process complete frames, at most one turn's work."""
@@ -288,7 +285,7 @@ class Connection(BaseConnection):
         if reader.kind == _HEARTBEAT:
             check_heartbeat(reader)
             return
-        handshake_driver.handle(reader, self.now)
+        handshake_driver.handle(reader, self.turn.now())
         if handshake_driver.handshake.is_complete:
             self._open(handshake_driver.handshake, handshake_driver.tuned_at)
 
@@ -303,7 +300,6 @@ class Connection(BaseConnection):
         self.throttle.block(self.server.blocked_reason)
         self.check_timeouts(self.server.settings.consumer_timeout_ms)
         self._vhost = services.vhost
-        self._vhost.now = self.now
         self.server.opened(self)
 
     def _open_channel(self, reader: FrameReader) -> Channel:
@@ -351,7 +347,7 @@ class Connection(BaseConnection):
         """Send connection.close-ok, and wait for the client to close the socket; it may repeat the close."""
         self._will_close = False
         self.state = ConnectionState.CLOSING
-        self._closing.agree(self.now)
+        self._closing.agree(self.turn.now())
         self.server.connection_log.closing(self)
         self._release(CLOSE_OK)
 
@@ -398,12 +394,12 @@ class Connection(BaseConnection):
         if self._handshake_driver is None:
             self.server.connection_log.connection_failed(self, error, self._reader.channel)
         else:
-            if not self._handshake_driver.refuse(error, self.now):
+            if not self._handshake_driver.refuse(error, self.turn.now()):
                 self._closing.ignores_input = True
                 return
             self._handshake_driver = None
         self._release(b"")
-        self._closing.begin(error, self.now)
+        self._closing.begin(error, self.turn.now())
         self.state = ConnectionState.CLOSING
 
     def _release(self, answer: bytes) -> None:

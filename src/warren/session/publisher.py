@@ -201,7 +201,7 @@ class ChannelPublisher(Counters):
 
     def publish_committed(self, message: Message, is_mandatory: bool) -> None:
         """Publish a message at commit; its time to live begins now."""
-        message.published_at = self._vhost.now
+        message.published_at = self._vhost.turn.now()
         self.published += 1
         if self._vhost.publish(message, None, 0) == _UNROUTED:
             self._count_unrouted(is_mandatory)
@@ -217,9 +217,9 @@ class ChannelPublisher(Counters):
             self._admit_address()
         message: Message
         if self._scan.delivery_mode == 2 and vhost.has_store:
-            message = new_stored_message(self._address, self._property_list, content, vhost.now)
+            message = new_stored_message(self._address, self._property_list, content, vhost.turn.now())
         else:
-            message = new_message(self._address, self._property_list, content, vhost.now)
+            message = new_message(self._address, self._property_list, content, vhost.turn.now())
         if self._scan.flags:
             message = self._describe(message)
         if self._is_special:

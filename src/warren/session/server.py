@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from warren import limits
+from warren.model.turn import Turn
 from warren.session.admission_control import AdmissionControl
 from warren.session.amqp_connection import AmqpConnection
 from warren.session.any_connection import AnyConnection
@@ -38,7 +39,8 @@ class Server:
         "_channels", "_connections_of_user", "_connections_of_vhost", "_serial", "admission_control",
         "blocked_reason", "channels_closed_count", "channels_opened_count", "connection_log", "connections",
         "connections_closed_count", "connections_opened_count", "event_publisher", "held", "later", "log",
-        "moved", "offer", "random_bytes", "report", "settings", "stream_connections", "vhost_services",
+        "moved", "offer", "random_bytes", "report", "settings", "stream_connections", "turn",
+        "vhost_services",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +60,7 @@ class Server:
         self.connection_log = ConnectionLog(dependencies.log, self.event_publisher.pid)
         self.random_bytes = dependencies.random_bytes
         self.later = dependencies.later
+        self.turn = dependencies.turn
         self.report = dependencies.report
         self.log = dependencies.log
         # The reason sent in connection.blocked while publishers are blocked; else empty.
@@ -193,6 +196,7 @@ class ServerDependencies:
 
     random_bytes: Callable[[int], bytes]
     later: Later
+    turn: Turn
     node_name: str
     # Reports an unexpected error in one line.
     report: Callable[[str], None]

@@ -137,7 +137,7 @@ class Subscriber(Counters):
             self.got_empty += 1
             self._host.got_empty += 1
             return False
-        delivery.delivered_at = self._host.now
+        delivery.delivered_at = self._host.turn.now()
         if delivery.attempts:
             self._count_redelivered()
         if no_ack:
@@ -392,7 +392,7 @@ class ChannelSubscription(Consumer):
         subscriber = self._subscriber
         host = subscriber._host
         host.delivered += 1
-        delivery.delivered_at = host.now
+        delivery.delivered_at = host.turn.now()
         subscriber.delivered += 1
         if delivery.attempts:
             subscriber._count_redelivered()

@@ -15,6 +15,7 @@ from warren.metadata.proposals import Proposals
 from warren.metadata.records import QueueRecord
 from warren.metadata.users import User
 from warren.model.arguments import QueueSettings
+from warren.model.turn import Turn
 from warren.queues.classic import ClassicQueue
 from warren.queues.local import LocalQueue
 from warren.queues.stream import StreamQueue
@@ -55,7 +56,7 @@ class VhostServices:
     ) -> "VhostServices":
         """Create the virtual host `name` of `metadata`, which is empty before `recover`."""
         router = Router(name)
-        vhost = VirtualHost(name, router, dependencies.now)
+        vhost = VirtualHost(name, router, dependencies.turn)
 
         def make_queue(record: QueueRecord, settings: QueueSettings) -> LocalQueue:
             if record.kind == "stream":
@@ -193,7 +194,7 @@ class VhostDependencies:
     later: Later
     # Calls an action after a time in milliseconds.
     after: Callable[[int, Callable[[], None]], None]
-    now: int
+    turn: Turn
     node_name: str
 
 

@@ -48,7 +48,6 @@ class CommitDependencies:
     disk: DirectoryDisk
     stage_index: StageIndex
     do: RunInThread
-    now: Callable[[], int]
 
 
 class Commit:
@@ -137,7 +136,7 @@ class Commit:
                 continue
             reason = self._blocked_reason()
             if not reason:
-                self._begin_turn()
+                self._attach_tracer()
                 place, reason = self._committing.publish(chunk, place)
             if reason:
                 await self._wait(reason, _POLL_S)
@@ -145,10 +144,9 @@ class Commit:
                 self.reason = ""
                 await asyncio.sleep(0)
 
-    def _begin_turn(self) -> None:
-        """Set the time of the virtual host for this turn, and trace what is published if tracing is on."""
+    def _attach_tracer(self) -> None:
+        """Trace what is published in this turn if tracing is on."""
         services = self._dependencies.services
-        services.vhost.now = self._dependencies.now()
         self._committing.published = None
         if services.vhost.is_traced:
             origin = ChannelOrigin(

@@ -454,7 +454,6 @@ class VhostStaging:
             disk=self._disk,
             stage_index=self.stage_index,
             do=partial(done_by, self._context.committer),
-            now=self._context.now,
         )
 
     # --- the disk -------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ class Listener:
         self,
         settings: ListenerSettings,
         loop_context: LoopContext,
-        connect: Callable[[Peer, OutputListener, int], BaseConnection],
+        connect: Callable[[Peer, OutputListener], BaseConnection],
         tls: Tls | None = None,
         *,
         connection_slots: ConnectionSlots | None = None,
@@ -125,7 +125,7 @@ class Listener:
         self._connections.add(protocol)
         self._connection_slots.taken += 1
         self._count_half_open(peer.host)
-        return self._connect(peer, protocol, self._loop_context.clock.now())
+        return self._connect(peer, protocol)
 
     def opened(self, protocol: AmqpProtocol) -> None:
         """The client has completed its handshake."""

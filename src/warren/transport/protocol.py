@@ -10,7 +10,7 @@ import logging
 from typing import Protocol, cast
 
 from warren import limits
-from warren.runtime.clock import Clock
+from warren.model.turn import Turn
 from warren.runtime.timers import DeadlineOwner, Deadlines
 from warren.session.base_connection import BaseConnection
 from warren.session.output_listener import OutputListener
@@ -47,16 +47,15 @@ class LoopContext:
         "_last",
         "_small",
         "buffer",
-        "clock",
         "deadlines",
         "flusher",
-        "now",
+        "turn",
         "work",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
-        self.clock = clock
-        self.deadlines = Deadlines(loop, clock)
+    def __init__(self, loop: asyncio.AbstractEventLoop, turn: Turn) -> None:
+        self.turn = turn
+        self.deadlines = Deadlines(loop, turn)
         self.flusher = Flusher(loop)
         # The buffer of all reads; its content is consumed before the next read.
         self._large = memoryview(bytearray(limits.READ_SIZE_ALONE_MAX))
@@ -66,17 +65,16 @@ class LoopContext:
         self.work = limits.WORK_PER_TURN_MAX
         self._last: AmqpProtocol | None = None
         self._alone_since = 0
-        self.now = 0
 
     def begin_read(self, reader: "AmqpProtocol") -> memoryview:
         """The buffer for the next read of `reader`; small unless no other client has sent for long."""
-        self.now = self.clock.now()
+        now = self.turn.begin()
         if reader is not self._last:
             self._last = reader
-            self._alone_since = self.now
+            self._alone_since = now
             self.buffer = self._small
             self.work = limits.WORK_PER_TURN_MAX
-        elif self.now - self._alone_since >= limits.SOLE_CLIENT_AFTER_MS:
+        elif now - self._alone_since >= limits.SOLE_CLIENT_AFTER_MS:
             self.buffer = self._large
             self.work = limits.WORK_SOLE_CLIENT_MAX
         return self.buffer
@@ -161,7 +159,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         if client is None or self._is_closing:
             return
         try:
-            client.receive(bytes(loop_context.buffer[:nbytes]), loop_context.now, loop_context.work)
+            client.receive(bytes(loop_context.buffer[:nbytes]), loop_context.work)
         except Exception:
             self._crash()
             return
@@ -180,7 +178,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
             return
         if client.has_more:
             try:
-                client.process_more(self._loop_context.clock.now(), self._loop_context.work)
+                client.process_more(self._loop_context.work)
             except Exception:
                 self._crash()
                 return
@@ -207,7 +205,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         """The client has caught up."""
         self._is_paused = False
         if self._client is not None:
-            self._client.resume_output(self._loop_context.clock.now())
+            self._client.resume_output()
             self.flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -217,7 +215,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         self._loop_context.deadlines.forget(self)
         self._registry.connection_closed(self)
         if client is not None:
-            client.lost(self._loop_context.clock.now())
+            client.lost()
 
     # --- what the connection and its timers call -----------------------------------------------
 
@@ -257,7 +255,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
             elif transport.get_write_buffer_size():
                 self._watch_for_stall(transport)
             if not self._is_paused:
-                client.output_written(self._loop_context.clock.now())
+                client.output_written()
         if client.changes != self._seen:
             self._update_socket(client)
 
@@ -279,7 +277,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         due = client.deadline()
         if due is not None and due <= now:
             try:
-                client.expire(now)
+                client.expire()
             except Exception:
                 self._crash()
                 return
@@ -314,7 +312,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
     def _watch_for_stall(self, transport: asyncio.Transport) -> None:
         """After an incomplete write, check from now on that the client accepts output."""
         if self._send_timeout_ms:
-            self._taken_at = self._loop_context.clock.now()
+            self._taken_at = self._loop_context.turn.now()
             self._handed = 0
             self._taken = -transport.get_write_buffer_size() - unacknowledged(transport)
             self._check_stall_later()
@@ -323,7 +321,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         """Check a few times within the timeout whether the client accepts output."""
         assert self._send_timeout_ms is not None
         assert self._taken_at is not None
-        look = self._loop_context.clock.now() + max(1, self._send_timeout_ms // _STALL_CHECKS)
+        look = self._loop_context.turn.now() + max(1, self._send_timeout_ms // _STALL_CHECKS)
         self._loop_context.deadlines.schedule(self, min(look, self._taken_at + self._send_timeout_ms))
 
     def _is_stalled(self, transport: asyncio.Transport, taken_at: int, now: int) -> bool:
@@ -387,7 +385,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
             transport.abort()
             return
         self._unsent = unsent
-        self._loop_context.deadlines.schedule(self, self._loop_context.clock.now() + limits.LINGER_MS)
+        self._loop_context.deadlines.schedule(self, self._loop_context.turn.now() + limits.LINGER_MS)
 
     def _crash(self) -> None:
         """Close this connection after an unexpected exception, without affecting others."""

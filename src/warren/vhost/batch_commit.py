@@ -91,7 +91,7 @@ class BatchCommit(ConfirmListener):
                 place += self._count_streamed(self._route)
             end = min(chunk.count, place + STAGED_ROWS_PER_SLICE)
             while place < end:
-                message = _row(chunk, place, self._vhost.now)
+                message = _row(chunk, place, self._vhost.turn.now())
                 destinations, reason = self._destinations_of(message, before + place)
                 if reason:
                     break
@@ -136,7 +136,7 @@ class BatchCommit(ConfirmListener):
         self._route = None
         self._routed = []
         while place < end:
-            message = _row(chunk, place, self._vhost.now)
+            message = _row(chunk, place, self._vhost.turn.now())
             destinations, reason = self._destinations_of(message, row)
             if reason:
                 break
@@ -227,7 +227,7 @@ class BatchCommit(ConfirmListener):
             state=state,
             published=before.published + rows,
             unroutable=before.unroutable + unroutable,
-            at=self._vhost.now,
+            at=self._vhost.turn.now(),
         )
         self._store.end_group(self._key, self.progress.encode())
         self._sent += 1

@@ -63,7 +63,7 @@ class DeadLetterRouter:
         self.discarded_counts[reason] = self.discarded_counts.get(reason, 0) + 1
         if reason == "delivery_limit":
             self._unlogged_count += 1
-            if self._host.now - self._logged_at >= LOST_DEAD_LETTERS_LOG_MS:
+            if self._host.turn.now() - self._logged_at >= LOST_DEAD_LETTERS_LOG_MS:
                 self._log_discarded(queue)
 
     def _log_discarded(self, queue: LocalQueue) -> None:
@@ -72,7 +72,7 @@ class DeadLetterRouter:
         if exchange is not None:
             why = f"whose dead-letter exchange '{exchange}' does not exist"
         count, self._unlogged_count = self._unlogged_count, 0
-        self._logged_at = self._host.now
+        self._logged_at = self._host.turn.now()
         self.log_discard(
             f"{count} message{'s' * (count > 1)} that exceeded the delivery limit "
             f"{'were' if count > 1 else 'was'} lost in vhost '{queue.vhost_name}', the last one in queue "
@@ -88,7 +88,7 @@ class DeadLetterRouter:
             reason=reason,
             exchange=settings.dead_letter_exchange,
             routing_key=settings.dead_letter_routing_key,
-            now=self._host.now,
+            now=self._host.turn.now(),
         )
         if not _is_name(death.exchange) or not _is_name(death.routing_key or ""):
             self.count_discarded(queue, reason)  # the names are too long for a message

@@ -49,6 +49,5 @@ class InternalPublisher:
         vhost = self._find()
         if vhost is None or not self.is_heard():
             return
-        vhost.now = now
         for make in noted:
             vhost.distribute(make(now))

@@ -163,7 +163,7 @@ class LeaseService:
 
     def expire(self) -> None:
         """End the leases that have expired."""
-        now = self._vhost.now
+        now = self._vhost.turn.now()
         for lease in list(self.leases.active()):
             if lease.expires_at <= now and lease.id not in self._ending:
                 self._ending.add(lease.id)
@@ -188,7 +188,7 @@ class LeaseService:
             raise
         if not deliveries:
             return None
-        now = self._vhost.now
+        now = self._vhost.turn.now()
         lease = LeaseRecord(
             id=lease_request.id,
             queue=queue.name,

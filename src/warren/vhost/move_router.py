@@ -68,7 +68,7 @@ class QueueMoveRouter:
     def route(self, message: Message, number: int) -> MoveRoute:
         """The route of `message` to the queue. Raises CannotMove or an AmqpError."""
         queue = queue_named(self.vhost, self.name, self.admit)
-        return queue_route(queue, message.anew(self.vhost.now))
+        return queue_route(queue, message.anew(self.vhost.turn.now()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +95,9 @@ class RedriveRouter:
         properties = message.properties()
         self.edit.apply(properties)
         mark_redriven(
-            properties, message, origin, RedriveHeader(self.id, number, self.source, self.vhost.now)
+            properties, message, origin, RedriveHeader(self.id, number, self.source, self.vhost.turn.now())
         )
-        sent = Message.compose(address, properties, self.edit.content(message), now=self.vhost.now)
+        sent = Message.compose(address, properties, self.edit.content(message), now=self.vhost.turn.now())
         if not self.is_routed:
             name = self.queue
             if name is None:
@@ -142,7 +142,7 @@ class UndoRouter:
         if self.undo_log.back.has(which):
             return MoveRoute(message, ())
         queue = queue_named(self.vhost, self.queue, self.admit)
-        route = queue_route(queue, undo_redrive(message, self.vhost.now))
+        route = queue_route(queue, undo_redrive(message, self.vhost.turn.now()))
         self.undo_log.mark_undone(which)
         return route
 

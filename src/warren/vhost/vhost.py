@@ -5,6 +5,7 @@ from collections.abc import Callable
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import Message
 from warren.model.samples import Samples
+from warren.model.turn import Turn
 from warren.queues.local import LocalQueue
 from warren.queues.queue import Queue, QueueHost
 from warren.routing.exchange import Exchange
@@ -31,8 +32,8 @@ class VirtualHost(QueueHost):
         "permission_generation", "queue_unused", "queues", "router", "stores", "streams", "tracer",
     )  # fmt: skip
 
-    def __init__(self, name: str, router: Router, now: int) -> None:
-        super().__init__(now)
+    def __init__(self, name: str, router: Router, turn: Turn) -> None:
+        super().__init__(turn)
         self.name = name
         self.router = router
         self.queues: dict[str, LocalQueue] = {}
@@ -157,10 +158,9 @@ class VirtualHost(QueueHost):
         """A number that changes whenever a permission or the topology changes."""
         return self.router.generation + self.permission_generation
 
-    def expire(self, now: int) -> None:
-        """Wake the queues and leases that are due at `now` (ms)."""
-        self.now = now
-        self.expiry.run(now)
+    def expire(self) -> None:
+        """Wake the queues and leases that are due."""
+        self.expiry.run(self.turn.begin())
 
     @property
     def dead_letter_counts(self) -> dict[str, int]:

@@ -45,13 +45,13 @@ def frame(method: Method, channel: int = 0) -> bytes:
 
 
 def say(connection: Connection, data: bytes) -> None:
-    connection.receive(data, 0)
+    connection.receive(data)
     while connection.has_more:
-        connection.process_more(0)
+        connection.process_more()
 
 
 def connect(broker: Broker, vhost: str = "/", user: str = "guest") -> Connection:
-    connection = Connection(broker.server, PEER, IgnoredOutput(), 0)
+    connection = Connection(broker.server, PEER, IgnoredOutput())
     login = ConnectionStartOk({}, "PLAIN", f"\x00{user}\x00guest", "en_US")
     methods: Iterable[Method] = (login, ConnectionTuneOk(2047, 131_072, 0), ConnectionOpen(vhost))
     say(connection, b"AMQP\x00\x00\x09\x01" + b"".join(map(frame, methods)))

@@ -77,7 +77,6 @@ class LoggingVirtualHost:
     def __init__(self, vhost: VirtualHost) -> None:
         self._vhost = vhost
         self.router = vhost.router
-        self.now = 0
         self.count = 0
 
     def distribute(self, message: Message) -> None:

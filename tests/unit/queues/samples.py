@@ -1,5 +1,7 @@
 """Messages, consumers and a queue host for tests of queues: small implementations of the ports."""
 
+from tests.clock import ManualClock
+
 from warren.model.arguments import QueueSettings
 from warren.model.message import BODY_END, Message, encode_address, presume_died
 from warren.queues.classic import ClassicQueue
@@ -25,10 +27,20 @@ class Host(QueueHost):
     """A queue host that records the calls of its queues."""
 
     def __init__(self, now: int = 0) -> None:
-        super().__init__(now)
+        self.clock = ManualClock(now)
+        super().__init__(self.clock.turn)
         self.dead: list[tuple[bytes, str]] = []
         self.wakes: list[int] = []
         self.deleted: list[Queue] = []
+
+    @property
+    def now(self) -> int:
+        """The time, which the test sets."""
+        return self.clock.now
+
+    @now.setter
+    def now(self, now: int) -> None:
+        self.clock.now = now
 
     def dead_letter(self, queue: Queue, message: Message, reason: str) -> None:
         self.dead.append((message.body, reason))

@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Callable
 from typing import cast
 
+from tests.clock import turn_of
+
 from warren.runtime.timers import DeadlineOwner, Deadlines, Timer, wait
 
 
@@ -78,7 +80,7 @@ class Owner(DeadlineOwner):
 def make() -> tuple[Deadlines, HandLoop, int]:
     clock = HandClock()
     loop = HandLoop(clock)
-    deadlines = Deadlines(cast(asyncio.AbstractEventLoop, loop), clock)  # type: ignore[arg-type]
+    deadlines = Deadlines(cast(asyncio.AbstractEventLoop, loop), turn_of(clock.now))
     return deadlines, loop, clock.time
 
 
@@ -193,7 +195,7 @@ def test_an_alarm_is_exact_to_the_millisecond_and_can_be_set_again() -> None:
         times.append(now - start)
         return start + 50 if len(times) == 1 else None
 
-    alarm = Timer(cast(asyncio.AbstractEventLoop, loop), clock, ring)  # type: ignore[arg-type]
+    alarm = Timer(cast(asyncio.AbstractEventLoop, loop), turn_of(clock.now), ring)
     alarm.set(start + 30)
     alarm.set(start + 7)
     alarm.set(start + 20)

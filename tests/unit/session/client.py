@@ -4,6 +4,8 @@ import struct
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
+from tests.clock import ManualClock
+
 from warren.errors import InternalError
 from warren.metadata.commands import INTERNAL_USER, MetadataCommand, PutUser, PutVhost, Reply, SetPermissions
 from warren.metadata.machine import Metadata
@@ -163,6 +165,7 @@ class Broker:
         self.told: list[tuple[str, str, str]] = []
         # Actions that wait for a turn.
         self.turns: list[Callable[[int], None]] = []
+        self.clock = ManualClock()
         metadata = Metadata()
         self.proposals = SlowProposals(LocalProposals(metadata, lambda: 0))
         for command in (
@@ -175,6 +178,7 @@ class Broker:
         world = ServerDependencies(
             random_bytes=bytes,
             later=self.turns.append,
+            turn=self.clock.turn,
             report=self.reports.append,
             log=lambda category, level, text, _: self.told.append((category, level, text)),
             node_name="n",
@@ -186,7 +190,7 @@ class Broker:
             random_bytes=bytes,
             later=self.turns.append,
             after=lambda pause_ms, action: self.later.append((pause_ms, action)),
-            now=0,
+            turn=self.clock.turn,
             node_name="warren@test",
         )
         self.services = VhostServices.open("/", metadata, self.proposals, domain_world)
@@ -195,7 +199,7 @@ class Broker:
 
     def turn(self) -> None:
         """Run the action that has waited longest."""
-        self.turns.pop(0)(0)
+        self.turns.pop(0)(self.clock.now)
 
     def block(self, reason: str) -> None:
         """Set an alarm, or clear it with an empty `reason`, and resume the publishers that waited for it."""
@@ -220,8 +224,17 @@ class Client:
     def __init__(self, broker: Broker) -> None:
         peer = Peer(host="127.0.0.1", port=1, server_host="127.0.0.1", server_port=5672)
         self.output_listener = CountingWake()
-        self.connection = Connection(broker.server, peer, self.output_listener, 0)
-        self.now = 0
+        self.connection = Connection(broker.server, peer, self.output_listener)
+        self.clock = broker.clock
+
+    @property
+    def now(self) -> int:
+        """The time of the broker, which is the same for all clients."""
+        return self.clock.now
+
+    @now.setter
+    def now(self, now: int) -> None:
+        self.clock.now = now
 
     def open(self, heartbeat: int, capabilities: dict[str, bool]) -> None:
         self.send(b"AMQP\x00\x00\x09\x01")
@@ -241,9 +254,9 @@ class Client:
 
     def send(self, *data: bytes) -> None:
         """Say `data` in one read."""
-        self.connection.receive(b"".join(data), self.now)
+        self.connection.receive(b"".join(data))
         while self.connection.has_more:
-            self.connection.process_more(self.now)
+            self.connection.process_more()
 
     def ask(self, *calls: Method, channel: int = 1) -> list[Heard]:
         """Send these methods in one read; returns the answers."""
@@ -253,7 +266,7 @@ class Client:
     def hear(self) -> list[Heard]:
         """Everything that the broker has sent since the last call."""
         said = b"".join(self.connection.take_output())
-        self.connection.output_written(self.now)
+        self.connection.output_written()
         return parse(said + b"".join(self.connection.take_output()))
 
     def names(self) -> list[str]:
@@ -267,4 +280,4 @@ class Client:
     def expire(self, now: int) -> None:
         """Advance the time."""
         self.now = now
-        self.connection.expire(now)
+        self.connection.expire()

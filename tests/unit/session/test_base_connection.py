@@ -100,7 +100,8 @@ def test_a_client_that_misses_heartbeats_is_dropped(node: Node, connect: Connect
         due = connection.deadline()
         assert due is not None
         assert due <= 6_000
-        connection.expire(due)
+        node.clock.now = due
+        connection.expire()
     assert connection.deadline() is None
 
 
@@ -110,6 +111,7 @@ def test_a_deadline_that_is_not_due_changes_nothing(node: Node, connect: Connect
     due = connection.deadline()
     assert due is not None
     connection.take_output()
-    connection.expire(due - 1)
+    node.clock.now = due - 1
+    connection.expire()
     assert connection.deadline() == due
     assert connection.take_output() == []

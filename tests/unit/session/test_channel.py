@@ -73,7 +73,7 @@ def test_a_channel_closed_by_a_held_frame_can_be_reopened() -> None:
 def test_held_frames_of_a_disconnected_client_are_dropped() -> None:
     broker, client = slow()
     client.send(call(methods.QueueDeclare(queue="mine", exclusive=True)), publication("q", b"x"))
-    client.connection.lost(1)
+    client.connection.lost()
     broker.proposals.arrive()
     assert list(broker.services.vhost.queues) == ["q"]
     assert broker.services.vhost.queues["q"].message_count == 0

@@ -160,7 +160,7 @@ def test_a_close_by_the_client_is_answered_even_when_repeated() -> None:
 def test_a_lost_socket_leaves_no_objects_behind() -> None:
     broker, client = opened()
     client.ask(methods.QueueDeclare(queue="mine", exclusive=True), methods.BasicConsume(queue="q"))
-    client.connection.lost(1)
+    client.connection.lost()
     assert client.connection.is_finished
     assert list(broker.services.vhost.queues) == ["q"]
     assert broker.services.vhost.queues["q"].consumer_count == 0
@@ -206,8 +206,8 @@ def test_frames_received_before_the_socket_was_lost_are_processed_in_turns() -> 
     broker = Broker()
     client = broker.client()
     declares = [call(methods.QueueDeclare(queue=f"q{number}")) for number in range(3)]
-    client.connection.receive(b"".join(declares), 0)
-    client.connection.lost(0)
+    client.connection.receive(b"".join(declares))
+    client.connection.lost()
     counts = [len(broker.services.vhost.queues)]
     while broker.turns:
         broker.turn()
@@ -229,7 +229,7 @@ def test_a_lost_connection_is_freed_without_garbage_collection(has_consumer: boo
             client.ask(methods.BasicConsume(queue="q", consumer_tag="c"))
             client.send(publication("q", b"hello"))
             client.hear()
-        client.connection.lost(1)
+        client.connection.lost()
 
     come_and_go()
     gc.collect()
@@ -246,7 +246,7 @@ def test_messages_of_a_lost_connection_are_not_delivered_to_its_other_channels()
     for number in (2, 3):
         client.ask(methods.ChannelOpen(), methods.BasicConsume(queue="q"), channel=number)
     client.send(publication("q", b"x"))
-    client.connection.lost(1)
+    client.connection.lost()
     assert broker.services.vhost.queues["q"].get().attempts == 1
 
 
@@ -359,7 +359,7 @@ def test_a_slow_socket_pauses_the_consumers() -> None:
     client.connection.pause_output()
     client.send(publication("q", b"x"))
     assert client.connection.take_output() == []
-    client.connection.resume_output(1)
+    client.connection.resume_output()
     assert client.bodies() == [b"x"]
 
 
@@ -377,10 +377,10 @@ def test_pending_output_is_announced_once() -> None:
 def say_in_turns(client: Client, *reads: bytes) -> None:
     """Receive all of `reads` before the first of them is fully processed."""
     for data in reads:
-        client.connection.receive(data, client.now)
+        client.connection.receive(data)
         assert client.connection.has_more
     while client.connection.has_more:
-        client.connection.process_more(client.now)
+        client.connection.process_more()
 
 
 def test_no_frame_is_lost_if_a_turn_ends_after_the_cause_of_a_close() -> None:
@@ -412,10 +412,10 @@ def test_turns_preserve_the_order_of_input() -> None:
 
 def turns_for(client: Client, data: bytes) -> int:
     """How many turns it takes to obey `data`, which came in one read."""
-    client.connection.receive(data, client.now)
+    client.connection.receive(data)
     turns = 1
     while client.connection.has_more:
-        client.connection.process_more(client.now)
+        client.connection.process_more()
         turns += 1
     return turns
 
@@ -445,7 +445,7 @@ def test_a_turn_of_the_only_client_may_do_more_work() -> None:
     _, client = opened()
     data = publication("q", b"x") * (limits.WORK_SOLE_CLIENT_MAX // 5)
     assert turns_for(client, data) >= 2
-    client.connection.receive(data, client.now, limits.WORK_SOLE_CLIENT_MAX)
+    client.connection.receive(data, limits.WORK_SOLE_CLIENT_MAX)
     assert not client.connection.has_more
 
 
@@ -459,3 +459,30 @@ def test_deliveries_acknowledged_at_once_count_as_work_of_the_turn() -> None:
 def test_a_turn_has_one_declaration() -> None:
     _, client = opened()
     assert turns_for(client, call(methods.QueueDeclare(queue="q")) * 5) == 5
+
+
+HOUR_MS = 3_600_000
+
+
+def test_a_queue_is_unused_from_the_loss_of_its_last_consumer_on_even_after_an_hour_of_silence() -> None:
+    broker = Broker()
+    client = broker.client()
+    client.ask(methods.QueueDeclare(queue="q", arguments={"x-expires": 60_000}))
+    client.ask(methods.BasicConsume(queue="q"))
+    broker.clock.now = HOUR_MS
+    client.connection.lost()
+    broker.clock.now = HOUR_MS + 59_999
+    broker.services.vhost.expire()
+    assert "q" in broker.services.vhost.queues
+    broker.clock.now = HOUR_MS + 60_000
+    broker.services.vhost.expire()
+    assert "q" not in broker.services.vhost.queues
+
+
+def test_a_client_closed_by_an_operator_after_an_hour_of_silence_has_time_to_answer() -> None:
+    broker, client = opened()
+    broker.clock.now = HOUR_MS
+    client.connection.close(ConnectionForced("bye"))
+    assert client.connection.deadline() == HOUR_MS + limits.CLOSING_MS
+    client.expire(HOUR_MS + limits.CLOSING_MS - 1)
+    assert not client.connection.is_finished

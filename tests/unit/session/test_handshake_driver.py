@@ -43,17 +43,18 @@ class Scene:
         assert self.client.names() == ["connection.start"]
 
     def arrive(self, now: int = 0) -> None:
+        self.broker.clock.now = now
         self.admission_control.answer.arrive()
-        self.broker.turns.pop(0)(now)
+        self.broker.turn()
         while self.connection.has_more:
-            self.connection.process_more(now)
+            self.connection.process_more()
 
 
 def test_during_authentication_nothing_is_read_and_the_timeout_is_suspended() -> None:
     scene = Scene()
     assert scene.connection.is_reading_paused
     assert scene.connection.deadline() is None
-    scene.connection.expire(60_000)
+    scene.client.expire(60_000)
     assert scene.connection.state is ConnectionState.HANDSHAKE
     scene.arrive(60_000)
     assert scene.client.names() == ["connection.tune"]
@@ -81,7 +82,7 @@ def test_a_late_refusal_is_answered() -> None:
 
 def test_a_client_that_disconnected_during_authentication_is_not_admitted() -> None:
     scene = Scene()
-    scene.connection.lost(0)
+    scene.connection.lost()
     assert scene.connection.is_finished
     scene.arrive()
     assert not scene.connection.is_open

@@ -46,7 +46,7 @@ def closes_connection(client: Client) -> None:
 
 
 def is_lost(client: Client) -> None:
-    client.connection.lost(client.now)
+    client.connection.lost()
 
 
 def is_killed(client: Client) -> None:

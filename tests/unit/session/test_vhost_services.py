@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from tests.clock import ManualClock
 from tests.sim.disk import SimulatedDisk
 from tests.unit.session.client import Broker, Client
 
@@ -34,7 +35,8 @@ def failing(kind: str) -> tuple[Broker, Client]:
         methods.BasicConsume(queue="q", consumer_tag="c"),
         methods.BasicCancel(consumer_tag="c"),
     )
-    broker.services.vhost.expire(1)
+    broker.clock.now = 1
+    broker.services.vhost.expire()
     return broker, client
 
 
@@ -119,7 +121,11 @@ def test_recovered_messages_of_a_deleted_queue_are_released() -> None:
     recovered = opened(disk)
     store = recovered.store
     world = VhostDependencies(
-        random_bytes=bytes, later=lambda _: None, after=lambda *_: None, now=0, node_name="n"
+        random_bytes=bytes,
+        later=lambda _: None,
+        after=lambda *_: None,
+        turn=ManualClock().turn,
+        node_name="n",
     )
     services = VhostServices.open("/", metadata, local, world)
     services.vhost.attach_store(Stores(store, open_erased(SimulatedDisk(chance), Quiet(), bytes)))

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
+from tests.clock import turn_of
+
 from warren import limits
 from warren.runtime.clock import Clock
 from warren.transport.protocol import AmqpProtocol, ConnectionRegistry, LoopContext
@@ -27,7 +29,7 @@ def with_two_clients(
 ) -> None:
     async def run() -> None:
         clock = SteppedClock()
-        loop_context = LoopContext(asyncio.get_running_loop(), clock)
+        loop_context = LoopContext(asyncio.get_running_loop(), turn_of(clock.now))
         nobody = cast(ConnectionRegistry, None)
         scenario(clock, loop_context, AmqpProtocol(nobody, loop_context), AmqpProtocol(nobody, loop_context))
 

@@ -10,7 +10,6 @@ from tests.unit.session.client import Broker, Client, call, publication
 from tests.unit.session.streams.client import Node, StreamClient, data
 
 from warren import limits
-from warren.runtime.clock import Clock
 from warren.session import throttle
 from warren.session.base_connection import BaseConnection
 from warren.transport.protocol import AmqpProtocol, ConnectionRegistry, LoopContext
@@ -73,7 +72,8 @@ class Read:
         self.broker = broker
         self.socket = Socket()
         connection = cast(BaseConnection, client.connection)
-        self.protocol = AmqpProtocol(Entry(connection), LoopContext(asyncio.get_running_loop(), Clock()))
+        loop_context = LoopContext(asyncio.get_running_loop(), broker.clock.turn)
+        self.protocol = AmqpProtocol(Entry(connection), loop_context)
         self.protocol.connection_made(self.socket)
         # A connection with output wakes this socket.
         client.output_listener.output_ready = self.protocol.output_ready  # type: ignore[method-assign]
@@ -246,7 +246,7 @@ def test_reading_resumes_when_another_client_holds_less(output: str, monkeypatch
             small.protocol.pause_writing()
         await small.settle()
         assert not small.socket.is_read
-        clients[0].connection.lost(0)
+        clients[0].connection.lost()
         await small.settle()
         assert small.socket.is_read
         assert clients[1].connection.throttle.held_size

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from tests.clock import turn_of
 from tests.unit.session.client import Broker, Client
 from tests.unit.transport.test_protocol__reading import Entry, Socket
 
@@ -55,7 +56,7 @@ class Scene:
         self.client = Client(Broker())
         self.client.open(0, {})
         self.client.connection.take_output()
-        loop_context = LoopContext(asyncio.get_running_loop(), self.clock)
+        loop_context = LoopContext(asyncio.get_running_loop(), turn_of(self.clock.now))
         entry = Entry(self.client.connection)  # type: ignore[arg-type]
         self.protocol = AmqpProtocol(entry, loop_context, send_timeout_ms=send_timeout_ms)
         self.protocol.connection_made(self.socket)

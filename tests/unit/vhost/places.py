@@ -1,5 +1,7 @@
 """A virtual host with a store that confirms on request, and the dead letters of a queue in it."""
 
+from tests.clock import ManualClock
+
 from warren.model.arguments import Overflow, QueueSettings
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import Message
@@ -34,7 +36,7 @@ class Place:
     """Queues by their names, and the exchanges amq.fanout, amq.topic and amq.headers."""
 
     def __init__(self, now: int = 5_000) -> None:
-        self.vhost = VirtualHost("v", Router("v"), now)
+        self.vhost = VirtualHost("v", Router("v"), ManualClock(now).turn)
         for name, kind in (
             ("", "direct"),
             ("amq.fanout", "fanout"),

@@ -1,10 +1,12 @@
 """Dead letters are routed in order, without endless cycles of their own and without recursion."""
 
 import pytest
+from tests.clock import ManualClock
 
 from warren.limits import LOST_DEAD_LETTERS_LOG_MS
 from warren.model.arguments import Overflow, QueueSettings
 from warren.model.message import BODY_END, Message, encode_address
+from warren.model.turn import Turn
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Queue
 from warren.routing.exchange import Binding, ExchangeSettings
@@ -17,8 +19,8 @@ from warren.wire.properties import BasicProperties
 class Nested(VirtualHost):
     """Counts how many dead-letter routings are nested in each other."""
 
-    def __init__(self) -> None:
-        super().__init__("v", Router("v"), 5_000)
+    def __init__(self, name: str, router: Router, turn: Turn) -> None:
+        super().__init__(name, router, turn)
         self.depth = 0
         self.depth_max = 0
 
@@ -32,8 +34,9 @@ class Nested(VirtualHost):
 class Place:
     """A virtual host whose queues are reached by their names."""
 
-    def __init__(self, vhost: VirtualHost | None = None) -> None:
-        self.vhost = vhost or VirtualHost("v", Router("v"), 5_000)
+    def __init__(self, vhost_type: type[VirtualHost] = VirtualHost) -> None:
+        self.clock = ManualClock(5_000)
+        self.vhost = vhost_type("v", Router("v"), self.clock.turn)
         for name, kind in (("", "direct"), ("amq.fanout", "fanout")):
             self.vhost.router.add(EXCHANGE_TYPES[kind](name, ExchangeSettings(), bytes))
 
@@ -69,7 +72,7 @@ def test_a_rejected_message_is_routed_to_the_dead_letter_exchange() -> None:
 
 
 def test_a_chain_of_full_queues_does_not_recurse() -> None:
-    place = Place(Nested())
+    place = Place(Nested)
     for number in range(20):
         place.queue(f"q{number}", f"q{number + 1}", length_max=0)
     last = place.queue("q20")
@@ -90,7 +93,8 @@ def test_a_queue_that_dead_letters_to_itself_drops_expired_messages() -> None:
     place = Place()
     queue = place.queue("a", "a", message_ttl_ms=10)
     place.publish("a")
-    place.vhost.expire(5_010)
+    place.clock.now = 5_010
+    place.vhost.expire()
     assert (queue.published_count, queue.message_count) == (1, 0)
 
 
@@ -135,7 +139,8 @@ def test_dead_letters_keep_their_order() -> None:
     grave = place.queue("grave")
     for body in (b"1", b"2", b"3"):
         place.publish("a", body)
-    place.vhost.expire(5_010)
+    place.clock.now = 5_010
+    place.vhost.expire()
     assert [grave.get().message.body for _ in range(3)] == [b"1", b"2", b"3"]
 
 
@@ -183,7 +188,7 @@ def test_discarded_messages_beyond_their_delivery_limit_are_logged_at_intervals(
         f"1 message that exceeded the delivery limit was lost in vhost 'v', the last one in queue 'q', {why}"
     ]
     count_discarded()
-    place.vhost.now += LOST_DEAD_LETTERS_LOG_MS
+    place.clock.now += LOST_DEAD_LETTERS_LOG_MS
     count_discarded()
     assert [text.split()[0] for text in told] == ["1", "2"]
     assert place.vhost.discarded_counts == {"delivery_limit": 3}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests.clock import ManualClock
 from tests.unit.queues.samples import sent
 
 from warren.errors import InternalError, NotFound, ResourceError
@@ -36,7 +37,8 @@ class LeaseHarness:
         self.retries: list[Callable[[], None]] = []
         self.apply(PutVhost(name="v"))
         self.apply(DeclareQueue(vhost="v", name="q", durable=True))
-        self.vhost = VirtualHost("v", Router("v"), 1_000)
+        self.clock = ManualClock(1_000)
+        self.vhost = VirtualHost("v", Router("v"), self.clock.turn)
         self.queue = ClassicQueue("q", "v", self.vhost, DEFAULT_SETTINGS)
         self.vhost.queues["q"] = self.queue
         self.lease_service = self.begun()
@@ -52,6 +54,11 @@ class LeaseHarness:
         for _ in lease_service.restore():
             pass
         return lease_service
+
+    def expire(self, now: int) -> None:
+        """Advance the time."""
+        self.clock.now = now
+        self.vhost.expire()
 
     async def propose(self, command: MetadataCommand, user: str = "") -> Reply:
         if self.failure is not None:
@@ -183,9 +190,9 @@ def test_concurrent_requests_with_one_key_get_one_lease(harness: LeaseHarness) -
 def test_messages_of_an_expired_lease_are_redelivered(harness: LeaseHarness) -> None:
     harness.publish(2)
     lease = harness.granted(ttl_ms=500)
-    harness.vhost.expire(1_499)
+    harness.expire(1_499)
     assert harness.state(lease) is LeaseState.ACTIVE
-    harness.vhost.expire(1_500)
+    harness.expire(1_500)
     harness.go_on()
     assert harness.state(lease) is LeaseState.EXPIRED
     assert list(harness.left()) == [("0", 1), ("1", 1)]
@@ -195,12 +202,12 @@ def test_an_end_that_cannot_be_written_is_retried(harness: LeaseHarness) -> None
     harness.publish(1)
     lease = harness.granted(ttl_ms=500)
     harness.failure = InternalError("the disk")
-    harness.vhost.expire(2_000)
+    harness.expire(2_000)
     assert harness.state(lease) is LeaseState.ACTIVE
     assert len(harness.retries) == 1
     harness.failure = None
     harness.retries.pop()()
-    harness.vhost.expire(2_001)
+    harness.expire(2_001)
     harness.go_on()
     assert harness.state(lease) is LeaseState.EXPIRED
 
@@ -233,7 +240,7 @@ def test_deleting_a_queue_ends_its_leases(harness: LeaseHarness) -> None:
     harness.apply(DeleteQueue(vhost="v", name="q"))
     assert not harness.lease_service.held
     assert not harness.lease_service.leases.by_id
-    harness.vhost.expire(10_000)
+    harness.expire(10_000)
     assert harness.vhost.expiry.earliest() is None
 
 

@@ -1,6 +1,7 @@
 """Publishing messages to the queues of a virtual host."""
 
 import pytest
+from tests.clock import ManualClock
 
 from warren.errors import NotFound
 from warren.model.arguments import Overflow, QueueSettings
@@ -14,9 +15,9 @@ from warren.vhost.vhost import ROUTED, UNROUTED, VirtualHost
 from warren.wire.properties import BasicProperties
 
 
-def made(**queues: QueueSettings) -> VirtualHost:
+def made(clock: ManualClock | None = None, **queues: QueueSettings) -> VirtualHost:
     """A virtual host with these queues behind a fanout exchange, each also reached by its name."""
-    vhost = VirtualHost("v", Router("v"), 0)
+    vhost = VirtualHost("v", Router("v"), (clock or ManualClock()).turn)
     for name, kind in (("", "direct"), ("all", "fanout")):
         vhost.router.add(EXCHANGE_TYPES[kind](name, ExchangeSettings(), bytes))
     for name, settings in queues.items():
@@ -71,18 +72,22 @@ def test_its_generation_changes_with_permissions_and_with_bindings() -> None:
 
 
 def test_queues_are_woken_unless_they_are_deleted() -> None:
-    vhost = made(a=QueueSettings(message_ttl_ms=10), b=QueueSettings(message_ttl_ms=10))
+    clock = ManualClock()
+    vhost = made(clock, a=QueueSettings(message_ttl_ms=10), b=QueueSettings(message_ttl_ms=10))
     for key in "ab":
         vhost.publish(sent("", key), None, 0)
     vhost.queues["b"].delete()
-    vhost.expire(10)
+    clock.now = 10
+    vhost.expire()
     assert vhost.queues["a"].message_count == 0
     assert vhost.expiry.earliest() is None
 
 
 def test_a_queue_that_waits_for_its_deletion_can_be_declared_again() -> None:
-    vhost = made(a=QueueSettings(expires_ms=10))
+    clock = ManualClock()
+    vhost = made(clock, a=QueueSettings(expires_ms=10))
     gone: list[ClassicQueue] = []
     vhost.queue_unused = gone.append
-    vhost.expire(10)
+    clock.now = 10
+    vhost.expire()
     assert gone == [vhost.queues["a"]]

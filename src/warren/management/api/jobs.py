@@ -70,7 +70,7 @@ def undo_job(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         raise bad_request("nothing of this redrive can be undone any more")
     check_job_limit(node)
     services = live_domain(node, redrive.vhost)
-    place = JobContext(node.server, user_of(request), services, services, node.now)
+    place = JobContext(node.server, user_of(request), services, services)
     undo = _undoing(redrive, redrive.undo_log, place, node.jobs.new_id())
     redrive.undone_by = undo
     node.jobs.start(undo)

@@ -135,7 +135,7 @@ async def redrive(request: web.Request, node: ManagedNode) -> web.StreamResponse
         target[_TO_EXCHANGE] = ""
     if to == _TO_QUEUE and (target[_TO_EXCHANGE] is not None or target["routing_key"] is not None):
         raise bad_request("exchange and routing_key require to = exchange")
-    place = JobContext(node.server, user_of(request), context.services, context.services, node.now)
+    place = JobContext(node.server, user_of(request), context.services, context.services)
     permit = Permit(place, options.queue)
     id = node.jobs.new_id()
     move_router = RedriveRouter(
@@ -175,10 +175,7 @@ async def move(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         if vhost not in node.metadata.vhosts.by_name or _permission(request, node, vhost) is None:
             raise missing()
         target = live_domain(node, vhost)
-        target.vhost.now = node.now()
-    permit = Permit(
-        JobContext(node.server, user_of(request), context.services, target, node.now), options.queue
-    )
+    permit = Permit(JobContext(node.server, user_of(request), context.services, target), options.queue)
     if queue_named(target.vhost, name, permit.admit) is options.queue:
         raise bad_request("the target is the queue that the messages are in: choose another")
     move_router = QueueMoveRouter(target.vhost, name, permit.admit)

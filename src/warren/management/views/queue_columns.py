@@ -15,6 +15,7 @@ from warren.metadata.definitions import json_value
 from warren.metadata.policies import Policy
 from warren.metrics.sampler import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
 from warren.model.arguments import QueueSettings, effective_definition
+from warren.model.turn import Turn
 from warren.queues.classic import ClassicQueue
 from warren.queues.local import LocalQueue
 from warren.queues.queue import QueueHost
@@ -22,7 +23,7 @@ from warren.queues.queue import QueueHost
 # Reads one value of each of many queues.
 _Read = Callable[[Sequence[LocalQueue]], Sequence[Any]]
 # Stands for the queues of a virtual host that is down; it is empty.
-_NOTHING: LocalQueue = ClassicQueue("", "", QueueHost(0), QueueSettings())
+_NOTHING: LocalQueue = ClassicQueue("", "", QueueHost(Turn(lambda: 0, lambda _: None)), QueueSettings())
 _NULL = sort_value(None, ())
 _DELIVER_GET = QUEUE_COLUMNS.index("deliver_get")
 _DEFINITION = "effective_policy_definition"

@@ -32,10 +32,8 @@ class StreamConnection(BaseConnection):
         "_work", "command_handler",
     )  # fmt: skip
 
-    def __init__(
-        self, stream_server: StreamServer, peer: Peer, output_listener: OutputListener, now: int
-    ) -> None:
-        super().__init__(stream_server.server, peer, output_listener, now)
+    def __init__(self, stream_server: StreamServer, peer: Peer, output_listener: OutputListener) -> None:
+        super().__init__(stream_server.server, peer, output_listener)
         # The handler of commands, once it is open.
         self.command_handler: StreamCommandHandler | None = None
         self._stream_server = stream_server
@@ -45,10 +43,10 @@ class StreamConnection(BaseConnection):
             self.server.admission_control,
             peer,
             stream_server.settings,
-            deadline=now + stream_server.settings.timeout_ms,
+            deadline=self.connected_at + stream_server.settings.timeout_ms,
         )
         # When the client's Tune was received (ms): heartbeats count from then.
-        self._tuned_at = now
+        self._tuned_at = self.connected_at
         self._is_alarmed = bool(self.server.blocked_reason)
         self._is_waiting_for_disk = False
         self.server.connection_log.stream_accepted(self)
@@ -84,26 +82,23 @@ class StreamConnection(BaseConnection):
             credit.wait(self._resume_with_credit)
         return True
 
-    def receive(self, data: bytes, now: int, work: int = _WORK_MAX) -> None:
+    def receive(self, data: bytes, work: int = _WORK_MAX) -> None:
         """Process the bytes of one read; raises nothing. See `has_more`."""
         self.count_read(len(data))
-        self.begin_turn(now)
         if self.state is ConnectionState.FINISHED:
             return
         self._reader.feed(data)
         if not self.has_more and not self.pending_command.is_waiting:
             self._process_frames(work)
 
-    def process_more(self, now: int, work: int = _WORK_MAX) -> None:
+    def process_more(self, work: int = _WORK_MAX) -> None:
         """Process another turn's work of received data. Call it while `has_more` is true."""
-        self.begin_turn(now)
         self.has_more = False
         if not self.pending_command.is_waiting:
             self._process_frames(work)
 
-    def lost(self, now: int) -> None:
+    def lost(self) -> None:
         """Release the connection, because the socket was closed."""
-        self.begin_turn(now)
         self.finish()
 
     def close(self, code: ResponseCode, reason: str, *, is_broken: bool = False) -> None:
@@ -114,7 +109,7 @@ class StreamConnection(BaseConnection):
         self.outbox.raw(commands.Close(code, reason).encode(1))
         self._leave()
         self.state = ConnectionState.CLOSING
-        self.deadlines.begin_closing(self.now, is_broken=is_broken)
+        self.deadlines.begin_closing(self.turn.now(), is_broken=is_broken)
         # Frames that were held are now skipped, up to the client's own Close.
         self.resume_later()
         self.changes += 1
@@ -183,7 +178,7 @@ class StreamConnection(BaseConnection):
             self.outbox.raw(commands.encode_response(command.key, correlation, ResponseCode.OK))
             self.finish()
         elif command_handler is None or not command_handler.handle_at_once(command, correlation):
-            self.pending_command.start(self._run(command, correlation), self.now)
+            self.pending_command.start(self._run(command, correlation), self.turn.now())
             self._extend_deadline()
 
     async def _run(self, command: StreamCommand, correlation: int) -> None:
@@ -209,7 +204,7 @@ class StreamConnection(BaseConnection):
     def _extend_deadline(self) -> None:
         """Do not count the time that the broker took against the client."""
         if self.state is ConnectionState.HANDSHAKE and not self.pending_command.is_waiting:
-            self._handshake.deadline += self.now - self.pending_command.started_at
+            self._handshake.deadline += self.turn.now() - self.pending_command.started_at
 
     def _open(self) -> None:
         """Enter OPEN after the handshake."""
@@ -304,7 +299,7 @@ class StreamConnection(BaseConnection):
             and not self.pending_command.is_waiting
             and not self.has_more
         ):
-            self.process_more(self.now)
+            self.process_more()
         self.wake()
 
     def _leave(self) -> None:

@@ -137,7 +137,7 @@ class StreamPublishers:
         if value is not None:
             head = self._converter.filtered(head, value)
         property_list, address, flags = publisher.known(head, is_data=is_data)
-        message = new_message(address, property_list, data[begin:end] + BODY_END, self._vhost.now)
+        message = new_message(address, property_list, data[begin:end] + BODY_END, self._vhost.turn.now())
         message.flags = flags
         message.priority = head.priority
         return message

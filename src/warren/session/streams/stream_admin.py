@@ -96,7 +96,7 @@ class StreamAdmin:
             address = encode_address(super_stream, routing_key)
         except ValueError:
             raise CommandRefused(ResponseCode.PRECONDITION_FAILED) from None
-        message = new_message(address, NO_PROPERTIES, BODY_END, vhost.now)
+        message = new_message(address, NO_PROPERTIES, BODY_END, vhost.turn.now())
         found = vhost.router.route(address, message)
         return tuple(queue.name for queue in found if isinstance(queue, StreamQueue))
 

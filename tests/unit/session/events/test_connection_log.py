@@ -44,7 +44,7 @@ def test_opening_and_closing_a_connection_is_logged_as_by_rabbitmq() -> None:
 
 def test_a_connection_closed_without_handshake_is_a_warning() -> None:
     broker = Broker()
-    broker.client().connection.lost(0)
+    broker.client().connection.lost()
     why = "client unexpectedly closed TCP connection"
     assert told(broker)[-1] == ("connection", "warning", f"closing AMQP connection {PLACE}: {why}")
 
@@ -54,7 +54,7 @@ def test_a_connection_closed_by_the_broker_is_not_logged_as_lost() -> None:
     connection = broker.client().connection
     connection.close(ConnectionForced("enough"))
     count = len(broker.told)
-    connection.lost(0)
+    connection.lost()
     assert len(broker.told) == count
 
 
@@ -75,7 +75,7 @@ def test_the_level_of_a_failed_handshake_depends_on_what_the_client_sent(
     client = broker.connect()
     if sent:
         client.send(sent)
-    client.connection.lost(0)
+    client.connection.lost()
     assert told(broker)[-1] == ("connection", level, f"closing AMQP connection PID ({NAME}): {why}")
     assert len(broker.told) == 2
 
@@ -111,7 +111,7 @@ def test_a_refused_login_names_the_user_and_no_password() -> None:
     client.send(
         PROTOCOL_HEADER, call(methods.ConnectionStartOk(properties, "PLAIN", "\0guest\0secret", "en_US"), 0)
     )
-    client.connection.lost(0)
+    client.connection.lost()
     name = "n" * LOGGED_NAME_LENGTH_MAX
     assert [text for _, _, text in told(broker)[1:]] == [
         f"connection PID ({NAME}) has a client-provided name: {name}",

@@ -60,7 +60,7 @@ def test_a_connection_and_its_channels_emit_events() -> None:
     client.ask(methods.QueueDeclare(queue="nowhere", passive=True))
     client.ask(methods.ChannelCloseOk(), methods.ChannelOpen())
     assert [key for key, _ in events(broker)] == ["channel.closed", "channel.created"]
-    client.connection.lost(0)
+    client.connection.lost()
     [(_, channel_facts), (key, facts)] = events(broker)
     assert (key, facts["pid"], channel_facts["pid"]) == ("connection.closed", "<n.5.1.0>", "<n.5.1.2>")
     assert "user_who_performed_action" not in facts
@@ -139,7 +139,7 @@ def test_a_stream_connection_and_its_subscriptions_emit_events() -> None:
     for number in (1, 2):
         client.subscribe(number, first)
     client.ask(commands.Unsubscribe(1))
-    client.connection.lost(0)
+    client.connection.lost()
     [unsubscribed, ended, (last, closed)] = events(node)
     tags = [
         (key, facts["consumer_tag"], facts["queue"], facts["channel"]) for key, facts in (unsubscribed, ended)
@@ -154,7 +154,7 @@ def test_a_stream_connection_that_never_opened_emits_no_event() -> None:
     heard_by(node)
     client = StreamClient(node)
     client.ask(commands.PeerProperties({}))
-    client.connection.lost(0)
+    client.connection.lost()
     assert events(node) == []
 
 
@@ -180,7 +180,7 @@ def test_without_a_binding_no_event_is_built() -> None:
     broker = Broker()
     client = broker.client()
     client.ask(methods.QueueDeclare(queue="q"), methods.BasicConsume(queue="q"))
-    client.connection.lost(0)
+    client.connection.lost()
     event_publisher = broker.server.event_publisher
     event_publisher.authenticated("guest", "PLAIN", PEER)
     event_publisher.alarm("disk", is_set=True)

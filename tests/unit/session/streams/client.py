@@ -105,9 +105,23 @@ class StreamClient:
 
     def __init__(self, node: Node) -> None:
         self.output_listener = CountingWake()
-        self.now = 0
-        self.connection = StreamConnection(node.stream_server, PEER, self.output_listener, 0)
+        self.clock = node.clock
+        self.connection = StreamConnection(node.stream_server, PEER, self.output_listener)
         self._correlation = 0
+
+    @property
+    def now(self) -> int:
+        """The time of the broker, which is the same for all clients."""
+        return self.clock.now
+
+    @now.setter
+    def now(self, now: int) -> None:
+        self.clock.now = now
+
+    def expire(self, now: int) -> None:
+        """Advance the time."""
+        self.now = now
+        self.connection.expire()
 
     def open(self, heartbeat_s: int = 0, frame_size_max: int = 0) -> list[object]:
         """Perform the handshake; returns the answers."""
@@ -121,9 +135,9 @@ class StreamClient:
 
     def say(self, *data: bytes) -> None:
         """Say `data` in one read."""
-        self.connection.receive(b"".join(data), self.now)
+        self.connection.receive(b"".join(data))
         while self.connection.has_more:
-            self.connection.process_more(self.now)
+            self.connection.process_more()
 
     def ask(self, command: StreamCommand) -> list[object]:
         """Send `command`; returns the answers."""
@@ -148,7 +162,7 @@ class StreamClient:
         data = b""
         while said := b"".join(self.connection.take_output()):
             data += said
-            self.connection.output_written(self.now)
+            self.connection.output_written()
         return list(heard(data))
 
     def bodies(self) -> list[bytes]:

@@ -25,7 +25,7 @@ def test_an_unknown_frame_closes_the_connection(node: Node, frame: bytes) -> Non
     client.say(len(frame).to_bytes(4, "big") + frame)
     assert client.hear() == [commands.Close(ResponseCode.UNKNOWN_FRAME, "unknown frame")]
     assert not client.connection.is_open
-    client.connection.expire(client.connection.deadline())
+    client.expire(client.connection.deadline())
     assert client.connection.is_finished
 
 
@@ -47,7 +47,7 @@ def test_a_disconnected_client_is_closed_without_a_frame(node: Node) -> None:
 def test_stream_connections_count_for_the_limits_of_users_and_vhosts(node: Node) -> None:
     client = node.stream()
     assert (node.server.connections_of("guest"), node.server.connections_to("/")) == (1, 1)
-    client.connection.lost(0)
+    client.connection.lost()
     assert (node.server.connections_of("guest"), node.server.connections_to("/")) == (0, 0)
 
 
@@ -115,11 +115,11 @@ def test_the_work_of_a_turn_is_bounded(node: Node) -> None:
     client = node.stream()
     client.ask(commands.DeclarePublisher(1, "", "s"))
     asked = commands.QueryOffset("c", "s").encode(1)
-    client.connection.receive(asked * 5, 0, 2)
+    client.connection.receive(asked * 5, 2)
     assert client.connection.has_more
     assert len(client.hear()) == 2
-    client.connection.process_more(0, 2)
-    client.connection.process_more(0, 2)
+    client.connection.process_more(2)
+    client.connection.process_more(2)
     assert not client.connection.has_more
     assert len(client.hear()) == 3
 
@@ -133,8 +133,7 @@ def test_an_idle_client_receives_heartbeats_and_is_dropped(node: Node) -> None:
         if client.connection.is_finished:
             break
         due = client.connection.deadline()
-        client.now = due
-        client.connection.expire(due)
+        client.expire(due)
         beats += client.hear().count(commands.Heartbeat())
     assert client.connection.is_finished
     assert beats >= 2

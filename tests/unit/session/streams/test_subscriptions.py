@@ -24,7 +24,7 @@ def filled(node: Node, *chunks: tuple[bytes, ...]) -> StreamClient:
     client = node.stream()
     client.ask(commands.DeclarePublisher(1, "", "s"))
     for number, chunk in enumerate(chunks or ((b"a", b"b"), (b"c",), (b"d",))):
-        node.services.vhost.now = client.now = 1_000 * (number + 1)
+        client.now = 1_000 * (number + 1)
         client.publish(1, *[(0, data(body)) for body in chunk])
         node.write()
     client.hear()
@@ -102,7 +102,7 @@ def test_a_full_outbox_pauses_a_subscription(node: Node) -> None:
     client.connection.pause_output()
     client.say(commands.Subscribe(1, "s", FIRST, 1_000, {}).encode(1))
     assert len(client.connection.take_output()) == 1
-    client.connection.resume_output(0)
+    client.connection.resume_output()
     assert sum(len(body) for body in client.bodies()) == 20 * 500 * 205
 
 
@@ -181,7 +181,7 @@ def test_one_consumer_of_a_group_is_active_and_chooses_its_offset(node: Node) ->
     assert firsts(answer(client, 1, Offset(OffsetType.OFFSET, 3))) == [3]
     inactive = other.ask(commands.Credit(5, 1))
     assert inactive == [commands.CreditResponse(ResponseCode.PRECONDITION_FAILED, 5)]
-    client.connection.lost(0)
+    client.connection.lost()
     assert other.hear() == [commands.ConsumerUpdate(5, 1)]
     assert firsts(answer(other, 1, Offset(OffsetType.NONE))) == [0, 2, 3]
 
@@ -251,7 +251,7 @@ def test_an_offset_stored_by_the_active_consumer_is_known_when_the_next_becomes_
     last = commands.StoreOffset("g", "s", 3).encode()
     if is_lost:
         client.say(last)
-        client.connection.lost(0)
+        client.connection.lost()
     else:
         client.say(last + commands.Unsubscribe(1).encode(7))
     assert other.hear() == [commands.ConsumerUpdate(1, 1)]
@@ -300,9 +300,9 @@ def test_a_client_that_does_not_answer_an_update_is_dropped_and_another_consumer
     # The timeout of the first update continues when a second one is sent.
     assert due == 5_000 + STREAM_ANSWER_MS
     assert second.connection.deadline() is None
-    first.connection.expire(due - 1)
+    first.expire(due - 1)
     assert first.connection.is_open
-    first.connection.expire(due)
+    first.expire(due)
     assert first.connection.is_finished
     assert second.hear() == [commands.ConsumerUpdate(1, 1)]
     heard_at(node, due)
@@ -317,11 +317,11 @@ def test_a_client_whose_socket_was_not_read_has_more_time_to_answer(node: Node) 
     heard_at(node, 0)
     node.block("memory")
     assert client.connection.is_reading_paused
-    client.connection.expire(STREAM_ANSWER_MS)
+    client.expire(STREAM_ANSWER_MS)
     assert client.connection.is_open
     assert client.connection.deadline() == 2 * STREAM_ANSWER_MS
     node.block("")
-    client.connection.expire(2 * STREAM_ANSWER_MS)
+    client.expire(2 * STREAM_ANSWER_MS)
     assert client.connection.is_finished
 
 

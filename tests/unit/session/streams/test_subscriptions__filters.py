@@ -32,7 +32,7 @@ def filled(node: Node, *chunks: tuple[Value, ...]) -> StreamClient:
     client = node.stream()
     client.ask(commands.DeclarePublisher(1, "", "s"))
     for number, values in enumerate(chunks or (("eu",), ("us", "eu"), (None,), ("us",), ("us", None))):
-        node.services.vhost.now = client.now = 1_000 * (number + 1)
+        client.now = 1_000 * (number + 1)
         write(node, client, *values)
     return client
 
@@ -56,7 +56,7 @@ def rested(node: Node, client: StreamClient) -> tuple[int, list[object]]:
     turns, vhost = 0, node.services.vhost
     heard = client.hear()
     while vhost.expiry.earliest() is not None:
-        vhost.expire(vhost.now)
+        vhost.expire()
         turns += 1
         heard += client.hear()
     return turns, heard
@@ -168,7 +168,7 @@ def test_skipping_subscriptions_take_turns(node: Node) -> None:
     vhost = node.services.vhost
     while vhost.expiry.earliest() is not None:
         before = [one.next for one in both]
-        vhost.expire(vhost.now)
+        vhost.expire()
         assert sum(one.next > passed for one, passed in zip(both, before, strict=True)) == 1
     assert [firsts(one.hear()) for one in (client, other)] == [[count], [count]]
 
