@@ -1,10 +1,9 @@
-"""Scopes of OAuth 2, as RabbitMQ reads them: what a token lets its bearer do.
+"""OAuth 2 scopes, as RabbitMQ reads them: the permissions that a token grants.
 
 configure:VHOST/NAME   write:VHOST/NAME/ROUTING-KEY   read:VHOST/NAME   tag:administrator
 
-Each part is a wildcard: `*` stands for anything, `%2F` and its like for a character. A scope without a
-routing key is for no topic: where a topic exchange is written to or bound, only those count that have one.
-Anything else is passed over.
+Each part is a wildcard pattern: `*` matches any text, and `%2F` and other percent-encodings a character. Only
+scopes with a routing key permit publishing to a topic exchange or binding it. Other scopes are ignored.
 """
 
 from collections.abc import Iterable

@@ -14,9 +14,9 @@ from warren.management.routes import ROUTES
     "--output", "-o", metavar="FILE", type=click.File("wb"), default="-", help="[default: standard output]"
 )
 def openapi(output: BinaryIO) -> None:
-    """Write what the HTTP API takes and gives, as OpenAPI 3.1; no broker is asked.
+    """Write the OpenAPI 3.1 document of the HTTP API; needs no running broker.
 
-    A running one has the same at /api/warren/openapi.json.
+    A running broker serves the document at /api/warren/openapi.json.
     """
     written = msgspec.json.encode(document(ROUTES))
     output.write(msgspec.json.format(written) + b"\n")

@@ -27,12 +27,12 @@ _REFUSED = 1
 def serve(**flags: Any) -> None:
     """Run a broker until SIGTERM or Ctrl-C.
 
-    Its data is in a directory of its own, which one broker can have at a time; --data-dir is another, and
-    --in-memory none.
+    Data is stored in a directory that only one broker can use at a time; --data-dir sets it, and with
+    --in-memory nothing is stored.
 
-    Every setting of the file can also be given as WARREN_… in the environment, and as a flag: heartbeat is
-    WARREN_HEARTBEAT and --heartbeat, listeners.tcp.default is WARREN_LISTENERS_TCP_DEFAULT and
-    --listeners-tcp default=5672. A flag wins over the environment, and the environment over the file.
+    Every setting of the file can also be set by an environment variable WARREN_… or a flag: heartbeat by
+    WARREN_HEARTBEAT or --heartbeat, listeners.tcp.default by WARREN_LISTENERS_TCP_DEFAULT or
+    --listeners-tcp default=5672. Flags override the environment, and the environment overrides the file.
     """
     file = flags["config"] or ""
     log: NodeLog | None = None

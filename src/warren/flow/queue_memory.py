@@ -4,10 +4,10 @@ from warren.limits import QUEUE_MEMORY_MAX, QUEUE_MEMORY_STEPS
 
 
 def queue_memory(used: int, plenty: int, limit: int) -> int:
-    """Bytes for each queue when `used` bytes of memory are.
+    """The memory limit of each queue in bytes while the node uses `used` bytes.
 
-    It is all that a queue ever has up to `plenty`, and from there to `limit`, where publishers wait, half as
-    much again and again. RabbitMQ's vm_memory_high_watermark_paging_ratio says where that begins.
+    It is QUEUE_MEMORY_MAX up to `plenty` (vm_memory_high_watermark_paging_ratio), and is halved in steps
+    from there to `limit`, at which publishers are blocked.
     """
     steps = 0
     if used > limit:

@@ -112,7 +112,7 @@ class Job:
 
     @property
     def too_late(self) -> int | None:
-        """Of an ended undo: the number of messages not returned, as they were consumed; else None."""
+        """For an ended undo, the number of messages not moved back, as they were consumed; else None."""
         if self.undoes is None or self.undoes.undo_log is None or not self.is_over:
             return None
         return self.undoes.counts().moved - self.undoes.undo_log.undone_count

@@ -235,7 +235,7 @@ def _lease_of(metadata: Metadata, command: LeaseCommand) -> LeaseRecord | None:
 
 
 def _is_of_durable_queue(metadata: Metadata, command: LeaseCommand) -> bool:
-    """True if `command` is about a lease of a queue that is there again after a restart, with its leases."""
+    """True if `command` concerns a lease of a durable queue, which survives a restart with its leases."""
     vhost, lease = metadata.vhost(command.vhost), _lease_of(metadata, command)
     if vhost is None or lease is None:
         return False

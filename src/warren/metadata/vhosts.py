@@ -86,7 +86,7 @@ class VhostMetadata:
         return self.policies.match(name, kind), self.operator_policies.match(name, kind)
 
     def describe(self, command: PutVhost) -> None:
-        """Take over what `command` says beside the name."""
+        """Set the properties that `command` has."""
         self.description = command.description
         self.tags = command.tags
         self.default_queue_type = command.default_queue_type
@@ -159,11 +159,11 @@ class Vhosts:
     def __init__(self, notify: Listener) -> None:
         self._notify = notify
         self.by_name: dict[str, VhostMetadata] = {}
-        # Names of those that were removed and whose files may still be there; nobody is told of these.
+        # Names of deleted virtual hosts whose files may still exist; listeners are not notified of these.
         self.removed: dict[str, None] = {}
 
     def put(self, command: PutVhost) -> Reply:
-        """Create a vhost, or describe an existing one anew."""
+        """Create a vhost, or update the properties of an existing one."""
         vhost = self.by_name.get(command.name)
         if vhost is not None:
             vhost.describe(command)

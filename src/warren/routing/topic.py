@@ -164,7 +164,7 @@ class TrieNode:
 
 
 class TopicPattern:
-    """One pattern by itself: a bit for each place that the words so far can have reached."""
+    """A single pattern, matched by a bit for each place that the words so far can have reached."""
 
     __slots__ = ("_any", "_end", "_literal", "_one", "_words", "text")
 

@@ -34,10 +34,10 @@ _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 
 class DirectoryDisk:
-    """A directory that is there; `worker` does the jobs, one at a time, or `writer` those that it can.
+    """An existing directory; `worker` runs the jobs, one at a time, or `writer` those that it supports.
 
-    `guard` is whoever calls back in the loop, and is responsible for what comes of it. Nothing is synced if
-    not `is_synced`: no start reads it.
+    Callbacks run in the loop inside `guard`, which handles their exceptions. With `is_synced` False nothing
+    is synced, for files that no start reads.
     """
 
     def __init__(
@@ -59,10 +59,10 @@ class DirectoryDisk:
         self._guard = guard
         self._is_synced = is_synced
         self._files: dict[str, int] = {}
-        # Those that are read from. Only who reads adds to them and makes room; the thread of the jobs takes
-        # away what is gone, which nobody reads any more. Whoever has taken one away closes it.
+        # Descriptors for reading. Only the reader adds and evicts entries; the thread of the jobs removes
+        # those of deleted files, which are not read any more. Whichever removes an entry closes it.
         self._read_from: dict[str, int] = {}
-        # Those that are noted in, with descriptors of their own: a job may be under way.
+        # Descriptors for `note`, separate from the others because a job may be in progress.
         self._noted: dict[str, int] = {}
         self._is_closed = False
         self._directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -70,7 +70,7 @@ class DirectoryDisk:
     async def close_after_jobs(self) -> None:
         """Close the files when the submitted jobs have ended."""
         closed = self._loop.create_future()
-        # At once: whoever notes does so in the loop, and must not find these numbers in another's use.
+        # Closed immediately: `note` runs in the loop and must not use a descriptor number that was reused.
         self._is_closed = True
         for name in [*self._noted]:
             _close(self._noted, name)

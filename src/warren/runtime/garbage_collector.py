@@ -1,11 +1,11 @@
-"""Python's collector of reference cycles, kept from stopping the loop.
+"""Limits the pauses that Python's collector of reference cycles causes.
 
-Almost everything in a broker dies by its reference count. A full collection looks at every object that has
-lived for a while: 100 ms for half a million, as 50,000 queues are, and Python would make one whenever a
-quarter more have come to stay. Here what has come to stay is looked through once, while it is little, and
-then set aside. All of it is looked through together when as much again as there was is aside, and a
-million objects at least. A start makes millions that stay and hardly a cycle, so nothing is looked for until
-it is over.
+Almost all objects of a broker are freed by their reference count. A full collection examines every old
+object: 100 ms for half a million, as many as 50,000 queues have, and Python would run one whenever their
+number has grown by a quarter. Here old objects are examined once, while they are few, and then frozen
+(`gc.freeze`), so that further collections skip them. All of them are examined together when as many objects
+have been frozen since the last full collection as there were at it, and at least a million. A start creates
+millions of permanent objects and hardly any cycle, so no collection runs before it is over.
 """
 
 import gc
@@ -13,9 +13,8 @@ from typing import Any
 
 from warren.limits import COLLECTION_OBJECTS_MIN
 
-# New objects that make a collection of the youngest, beyond how many of those one of the next older is made,
-# and beyond how many of these one of the rest: 20,000 objects, which take some 3 ms. Most messages come and
-# go between two collections, and are looked at by none.
+# Thresholds of the three generations: new objects, and collections of the generation before. At most 20,000
+# objects are examined at once, which takes some 3 ms. Most messages are freed between two collections.
 _YOUNG = 5_000
 _MIDDLE = 1
 _OLD = 1
@@ -72,6 +71,9 @@ class GarbageCollector:
 
 
 def _forget_how_many() -> None:
-    """Python waits until a quarter more objects are old than a full collection has left, and those set aside
-    count: another one, of next to nothing, has it wait for next to nothing."""
+    """Reset the number of old objects that Python remembers from its last full collection.
+
+    Python runs the next one when a quarter more objects are old. The remembered number includes objects that
+    were frozen since; after another collection, of almost nothing, it is almost zero.
+    """
     gc.collect()

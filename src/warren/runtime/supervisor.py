@@ -1,12 +1,12 @@
-"""Keeps a unit of the node alive: stops it when it fails, and starts it again, up to so many times.
+"""Supervises a unit of the node: stops it when it fails, and restarts it a limited number of times.
 
     begun ────────────────────┐
                               ▼
     RUNNING ── failed ──▶ RESTARTING ── started ──▶ RUNNING
-                          │      ▲ cannot be started: that, too, is a failure
-                          └──────┴── once too often, or in vain ──▶ DOWN ── revived by somebody ──▶ RUNNING
+                          │      ▲ cannot be started: counts as a failure
+                          └──────┴── too often, or permanently ──▶ DOWN ── started on request ──▶ RUNNING
 
-The caller defines what a unit is and how it is started and stopped; `RestartIntensity` says how often.
+The caller defines what a unit is and how it is started and stopped; `RestartIntensity` limits the restarts.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
 """Deadlines of very many objects, kept by one timer of the loop.
 
-A deadline is met to the millisecond, or to a thousandth of how far it is away: deadlines that lie together
-are gathered into slots of that width, and only the earliest slot has a timer. So the slots of any number of
-connections are some thousands, and ten thousand idle ones cost one call per slot that holds some of them.
-Moving a deadline back costs nothing: its owner is asked again when the old slot comes round.
+A deadline is met to the millisecond, or to a thousandth of its distance. Deadlines close to each other share
+a slot of that width, and only the earliest slot has a timer. Any number of connections has some thousands of
+slots, and ten thousand idle connections cost one call for each slot in use. Postponing a deadline costs
+nothing: its owner is called when the old slot is due, and schedules again.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ class DeadlineOwner:
         self.slot = 0
 
     def expire(self, now: int) -> None:
-        """The slot has come; the owner checks whether anything is due, and schedules again."""
+        """Called when the slot is due; the owner checks whether anything is due, and schedules again."""
         raise NotImplementedError
 
 

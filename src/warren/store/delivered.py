@@ -77,7 +77,7 @@ class Delivered:
     def restore(self, cursor: QueueCursor, end: int) -> int:
         """Restore and return the delivered position of `cursor`, in which no position from `end` on was used.
 
-        Also what comes now has positions from `end` on, and was never handed out.
+        New messages get positions from `end` on, and were never delivered.
         """
         noted = self._found.pop((cursor.queue, cursor.level), 0)
         if min(noted, end) > cursor.delivered_up_to:

@@ -1,11 +1,11 @@
 """Port: the files of one directory, as a store uses them.
 
-Reading waits, writing does not: a store hands over a job, a list of steps that are done in order by somebody
-else, and is called back when all are done or one has failed. A directory has one job at a time, so whatever
-is asked for meanwhile shares the next one, and its one fdatasync (group commit).
+Reading blocks, writing does not: a store submits a job, a list of steps that another thread performs in
+order, and is called back when all are done or one has failed. A directory has one job at a time, so requests
+that arrive meanwhile share the next job and its fdatasync (group commit).
 
-A step is durable only after a later `SyncFile` of its file; that a file was created or removed, only
-after `SyncDirectory`. The simulated disk takes away everything else in a power cut.
+A write is durable only after a later `SyncFile` of its file; creating, renaming and deleting files only
+after `SyncDirectory`. The simulated disk loses everything else in a power cut.
 """
 
 import errno

@@ -162,7 +162,7 @@ class _StreamReader:
             self._lose(known.begin, first, name, 0)
         if self.segments and self.segments[-1].end < known.end:
             last = self.segments[-1]
-            # The rest is left to whoever repairs the file, and not overwritten.
+            # The rest is not overwritten, so that the file can be repaired.
             last.is_sealed = True
             self._lose(last.end, known.end, last.name, last.size)
         self.next = max(self.next, known.end)

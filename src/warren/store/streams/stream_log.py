@@ -204,7 +204,7 @@ class StreamLog:
         """The steps that write what was appended; `written` must be called when they are done.
 
         A batch writes to one segment; what does not fit there is left for the next batch. If a batch fails,
-        all of its steps are repeated, so a step must not create anew a file that a former one has filled.
+        all of its steps are repeated, so a step must not create a file again that an earlier step has filled.
         """
         steps, self._steps = self._steps, []
         self._take_pending()
