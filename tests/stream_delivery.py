@@ -42,7 +42,7 @@ def decode_deliver(frame: bytes) -> DeliverFrame:
         messages.append(data[at + 4 : end])
         at = end
     if at != size:
-        raise MalformedFrame("other entries than it says")
+        raise MalformedFrame("the number of entries does not match the header")
     return DeliverFrame(
         subscription=frame[4], first=first, time=time, epoch=epoch, messages=messages,
         committed=int.from_bytes(frame[_CHUNK_AT : _CHUNK_AT + more], "big") if is_second else None,

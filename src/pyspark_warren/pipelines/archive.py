@@ -107,7 +107,7 @@ def archive(
     ) | dict(options or {})
     if firehose:
         if queue or queue_pattern or super_stream:
-            raise ValueError("the firehose has all messages: give no queue, pattern or super stream with it")
+            raise ValueError("the firehose has all messages: omit the queue, pattern or super stream")
         given["queue"] = FIREHOSE
     lake = new_lake(table, format, storage_options)
     name = name or queue or queue_pattern or super_stream or FIREHOSE

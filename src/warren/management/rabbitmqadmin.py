@@ -480,7 +480,7 @@ def _parser() -> argparse.ArgumentParser:
         usage="rabbitmqadmin [options] subcommand", conflict_handler="resolve",
     )  # fmt: skip
     parser.add_argument("--config", "-c", metavar="FILE", help="configuration file [~/.rabbitmqadmin.conf]")
-    parser.add_argument("--node", "-N", default="default", help="the section of it [default]")
+    parser.add_argument("--node", "-N", default="default", help="section of the configuration file [default]")
     for name, default in DEFAULTS.items():
         if name == "declare_vhost":
             continue
@@ -491,7 +491,9 @@ def _parser() -> argparse.ArgumentParser:
         else:
             choices = ALL_FORMATS if name == "format" else None
             parser.add_argument(*flags, dest=name, choices=choices, help=f"[{default}]")
-    parser.add_argument("--bash-completion", action="store_true", help="print what makes bash complete")
+    parser.add_argument(
+        "--bash-completion", action="store_true", help="print commands for completion in bash"
+    )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}, of Warren")
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="subcommand")
     return parser

@@ -115,7 +115,7 @@ class LdapConnection:
                 if number == _UNASKED:
                     raise LdapConnectionLost(f"{self.server} closed the session: {found}")
                 if number != self._number:
-                    raise LdapSyntaxError("an answer to nothing")
+                    raise LdapSyntaxError("a response without a request")
                 if isinstance(found, LdapResult):
                     return found
                 if isinstance(found, LdapEntry) and names is not None:
@@ -129,7 +129,7 @@ class LdapConnection:
         """Return the content of the next message."""
         tag, size = await self._reader.readexactly(2)
         if tag != ldap.MESSAGE:
-            raise LdapSyntaxError(f"0x{tag:02x} where a message is due")
+            raise LdapSyntaxError(f"0x{tag:02x} instead of a message")
         count = ldap.length_count(size)
         if count:
             size = int.from_bytes(await self._reader.readexactly(count), "big")

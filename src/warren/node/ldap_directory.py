@@ -176,9 +176,9 @@ class _Login:
         if result.code == ldap.SUCCESS:
             return
         if is_login and result.is_of_credentials:
-            raise DirectoryRefused(f"{self._connection.server} says {result} of {account.name!r}")
+            raise DirectoryRefused(f"{self._connection.server} returned {result} for {account.name!r}")
         raise DirectoryUnavailable(
-            f"{self._connection.server} says {result} as {account.name or 'nobody'!r} binds"
+            f"{self._connection.server} returned {result} for a bind as {account.name or 'anonymous'!r}"
         )
 
     async def _look_up(self) -> str:
@@ -208,7 +208,7 @@ class _Login:
         is_cut = result.code == ldap.SIZE_LIMIT_EXCEEDED and len(names) == count_max
         if result.code == ldap.SUCCESS or is_cut:
             return names
-        raise DirectoryUnavailable(f"{self._connection.server} says {result} of a search under {base!r}")
+        raise DirectoryUnavailable(f"{self._connection.server} returned {result} for a search under {base!r}")
 
 
 class _ConnectionPool:

@@ -91,14 +91,18 @@ class ConsistentHashExchange(Exchange):
         oldest = next(iter(self._by_destination.get(binding.destination)))
         if oldest is not binding:
             return Verdict(
-                False, f"an older binding to the same, of weight {oldest.key}, counts instead", 0.0
+                False,
+                f"an older binding of the same destination, with weight {oldest.key}, is used instead",
+                0.0,
             )
         (owner,) = self.route(routing_key, message)
         slot = key_slot(self._hashed(routing_key, message))
         told = f"the hash of {self._hashed_name(routing_key, message)} falls into slot {slot} of {SLOTS}"
         if owner is binding.destination:
             return Verdict(True, f"{told}, which it owns with its weight of {binding.key}")
-        return Verdict(False, f"{told}, which another owns; its weight is {binding.key}", 0.0)
+        return Verdict(
+            False, f"{told}, which another destination owns; the weight of this one is {binding.key}", 0.0
+        )
 
     def _hashed_name(self, routing_key: str, message: Message) -> str:
         """A description of what is hashed."""

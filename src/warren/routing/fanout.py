@@ -24,7 +24,7 @@ class FanoutExchange(Exchange):
 
     def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
         """Explains that every binding of a fanout exchange matches."""
-        return Verdict(True, "a fanout exchange sends everything along every binding")
+        return Verdict(True, "a fanout exchange routes every message to all bindings")
 
     def added(self, binding: Binding) -> None:
         self._destinations[binding.destination] = self._destinations.get(binding.destination, 0) + 1

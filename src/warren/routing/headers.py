@@ -108,9 +108,9 @@ class HeadersExchange(Exchange):
         count = len(rule.facts)
         met = count - len(unmet)
         if met if rule.is_any else not unmet:
-            return Verdict(True, f"x-match is {mode}: {met} of {count} headers are as it asks")
+            return Verdict(True, f"x-match is {mode}: {met} of {count} headers match")
         if not count:
-            return Verdict(False, f"x-match is {mode}, but it asks for no header: nothing matches", 0.0)
+            return Verdict(False, f"x-match is {mode}, but the binding has no headers: nothing matches", 0.0)
         lacking = "; ".join(unmet[:_LACKING_SHOWN_MAX])
         more = f"; and {len(unmet) - _LACKING_SHOWN_MAX} more" if len(unmet) > _LACKING_SHOWN_MAX else ""
         return Verdict(False, f"x-match is {mode}: {lacking}{more}", met / (count + 1))

@@ -34,8 +34,8 @@ class ModulusHashExchange(Exchange):
         place = _remainder(routing_key, len(ordered))
         told = f"the hash of {shown(routing_key)} modulo {len(ordered)} is {place}"
         if ordered[place] is binding.destination:
-            return Verdict(True, f"{told}: its place in the order of names")
-        return Verdict(False, f"{told}: another destination's place in the order of names", 0.0)
+            return Verdict(True, f"{told}: its position in the order of names")
+        return Verdict(False, f"{told}: the position of another destination in the order of names", 0.0)
 
     def _in_order(self) -> list[object]:
         """The destinations in order of name."""

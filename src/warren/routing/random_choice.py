@@ -48,9 +48,9 @@ class RandomExchange(Exchange):
     def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
         """Explains that the binding is one of several that can be drawn."""
         if self.bindings < 2:
-            return Verdict(True, "the only binding of an exchange that chooses by chance")
+            return Verdict(True, "the only binding of an exchange that chooses at random")
         return Verdict(
-            True, f"drawn by chance: one of {self.bindings} bindings each time", chance=1 / self.bindings
+            True, f"chosen at random: one of {self.bindings} bindings each time", chance=1 / self.bindings
         )
 
     def _seeded_rank(self, binding: Binding) -> int:

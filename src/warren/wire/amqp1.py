@@ -161,7 +161,7 @@ def _decode_compound(data: bytes, at: int, end: int, depth: int) -> Typed:
         item, at = decode(data, at, end, depth + 1)
         items.append(item)
     if at != end:
-        raise Amqp1Error("other items than it says")
+        raise Amqp1Error("the number of items does not match the header")
     if kind & 0x0F == 0:
         return "list", tuple(items)
     if count % 2:

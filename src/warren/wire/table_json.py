@@ -120,11 +120,11 @@ def _from_json(value: Value) -> Value:
 def _marked(key: str, inner: Value) -> Value:
     read = _READ.get(key[len(MARK) :])
     if read is None:
-        raise AmqpSyntaxError(f"{key!r} names no type of a header")
+        raise AmqpSyntaxError(f"{key!r} does not name a type of header")
     try:
         return read(inner)
     except (TypeError, ValueError, AttributeError, InvalidOperation, binascii.Error):
-        raise AmqpSyntaxError(f"{inner!r} is no value of the type {key!r}") from None
+        raise AmqpSyntaxError(f"{inner!r} is not a value of type {key!r}") from None
 
 
 def _is_utf8(value: str) -> bool:

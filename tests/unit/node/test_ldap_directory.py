@@ -216,7 +216,7 @@ def test_a_user_in_too_many_groups_is_refused() -> None:
 def test_a_failed_bind_of_the_service_account_is_not_a_failed_login() -> None:
     async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
         told.bind_code = 49
-        with pytest.raises(DirectoryUnavailable, match="as 'cn=service' binds"):
+        with pytest.raises(DirectoryUnavailable, match="for a bind as 'cn=service'"):
             await people.find("u", "pw")
 
     run(work, **LOOKED_UP)

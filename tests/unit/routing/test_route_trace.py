@@ -140,7 +140,7 @@ def test_a_topic_binding_reports_the_word_at_which_a_key_differs(pattern: str, k
             {},
             "x-match is any: header 'a' is missing; header 'b' is missing",
         ),
-        ({"x-match": "any"}, {"a": 1}, "x-match is any, but it asks for no header: nothing matches"),
+        ({"x-match": "any"}, {"a": 1}, "x-match is any, but the binding has no headers: nothing matches"),
         (
             {"x-a": 1, "x-match": "all-with-x"},
             {"a": 1},
@@ -185,7 +185,7 @@ def test_a_hash_exchange_reports_the_owner_of_the_slot_and_the_binding_that_coun
     (queue,) = traced(router, "c", "k").queues.values()
     assert "which it owns with its weight of 1" in queue.through[0].verdict.reason
     (judged,) = traced(router, "c", "k").misses
-    assert judged.verdict.reason == "an older binding to the same, of weight 1, counts instead"
+    assert judged.verdict.reason == "an older binding of the same destination, with weight 1, is used instead"
 
 
 @pytest.mark.parametrize(

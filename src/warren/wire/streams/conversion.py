@@ -140,7 +140,7 @@ def _only_data(message: bytes) -> tuple[int, int] | None:
 def read_head(data: bytes, *, is_data: bool) -> MessageHead:
     """Decode `data`, the sections before a body; Amqp1Error if they are invalid."""
     if len(data) > STREAM_HEAD_SIZE_MAX:
-        raise Amqp1Error("too much before the body")
+        raise Amqp1Error("the sections before the body are too large")
     sections = _values(data)
     annotations = _texts(sections.get(amqp1.ANNOTATIONS))
     properties = BasicProperties()

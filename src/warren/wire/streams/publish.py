@@ -52,7 +52,7 @@ class SubEntryBatch:
         if self.compression == _GZIP:
             data = _unzipped(data, self.size)
         if len(data) != self.size:
-            raise MalformedFrame("a batch of another size than it says")
+            raise MalformedFrame("the size of the batch does not match its header")
         messages: list[bytes] = []
         at, end = 0, len(data)
         while at < end:
@@ -65,7 +65,7 @@ class SubEntryBatch:
             messages.append(data[at : at + size])
             at += size
         if len(messages) != self.count:
-            raise MalformedFrame("a batch of other messages than it says")
+            raise MalformedFrame("the messages of the batch do not match its header")
         return messages
 
 
@@ -118,7 +118,7 @@ def decode_publish(frame: bytes) -> Publication:
         append((sequence, frame[at:message_end]))
         at = message_end
     if len(entries) != int.from_bytes(frame[5:_HEAD_SIZE], "big"):
-        raise MalformedFrame("other entries than it says")
+        raise MalformedFrame("the number of entries does not match the header")
     return Publication(frame[4], entries, filters)
 
 
@@ -176,4 +176,4 @@ def _unzipped(data: bytes, size: int) -> bytes:
     try:
         return zlib.decompressobj(_GZIP_BITS).decompress(data, size + 1)
     except zlib.error as error:
-        raise MalformedFrame(f"batch that is no gzip: {error}") from None
+        raise MalformedFrame(f"the batch is not valid gzip: {error}") from None
