@@ -8,6 +8,7 @@ from warren.metadata.commands import PutUser
 from warren.session.heartbeat import Heartbeat
 from warren.wire.streams import commands
 from warren.wire.streams.codes import CommandKey, ResponseCode
+from warren.wire.streams.fields import Offset, OffsetType
 
 
 @pytest.fixture
@@ -139,6 +140,16 @@ def test_an_idle_client_receives_heartbeats_and_is_dropped(node: Node) -> None:
     assert beats >= 2
     assert client.now <= 6_000
     assert node.reports == [f"missed heartbeats from stream connection {client.connection.peer.name}"]
+
+
+def test_a_stream_is_unused_from_the_loss_of_its_last_reader_on_even_after_an_hour_of_silence(
+    node: Node,
+) -> None:
+    client = node.stream()
+    client.subscribe(1, Offset(OffsetType.FIRST))
+    node.clock.now = 3_600_000
+    client.connection.lost()
+    assert node.services.vhost.queues["s"].used_at == 3_600_000
 
 
 def test_an_unexpected_exception_closes_one_connection(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
