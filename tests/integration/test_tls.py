@@ -4,13 +4,13 @@ import asyncio
 import os
 import ssl
 from collections.abc import Coroutine
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
 import uvloop
+from msgspec.structs import replace
 from tests.integration.echo import serving, was_dropped
 
 from warren.transport.certificates import LoginFrom

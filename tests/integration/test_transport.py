@@ -6,11 +6,11 @@ import resource
 import socket
 import struct
 from collections.abc import Coroutine
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import uvloop
+from msgspec.structs import replace
 from tests.integration.echo import HANDSHAKE_MS, EchoServer, serving, was_dropped
 
 from warren.transport.listener import ConnectionSlots

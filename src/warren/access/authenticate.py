@@ -6,9 +6,10 @@ answer causes a refusal that is not counted as a failure.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from warren.access.directory import Directory, DirectoryRefused, DirectoryUnavailable
 from warren.access.future import Future
@@ -46,16 +47,14 @@ class BackendKind(Enum):
     LDAP = "ldap"
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
+class Backend(Struct, frozen=True):
     """A pair of backends: one authenticates users, one authorizes them."""
 
     authentication: BackendKind = BackendKind.INTERNAL
     authorization: BackendKind = BackendKind.INTERNAL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthenticationSettings:
+class AuthenticationSettings(Struct, frozen=True, kw_only=True):
     """The offered mechanisms, the backends in order, and the users who can log in over loopback only."""
 
     mechanisms: tuple[str, ...] = (AMQPLAIN, PLAIN)
@@ -64,8 +63,7 @@ class AuthenticationSettings:
     login_throttle: LoginThrottleSettings = field(default_factory=LoginThrottleSettings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthenticationDependencies(PasswordVerifierDependencies):
+class AuthenticationDependencies(PasswordVerifierDependencies, frozen=True, kw_only=True):
     """What authentication needs from above the waterline."""
 
     # Port: completes after the given number of milliseconds.

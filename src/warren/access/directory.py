@@ -8,10 +8,10 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 import regex
+from msgspec import Struct
 
 from warren.access.grants import ExternalUser
 from warren.limits import PERMISSIONS_CACHED_MAX
@@ -41,8 +41,7 @@ class DirectoryUnavailable(Exception):
     """The directory could not be asked or did not answer; the message gives the reason for the log."""
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryEntry:
+class DirectoryEntry(Struct, frozen=True):
     """A user's entry in the directory: login name, distinguished name, and the names of the groups."""
 
     name: str
@@ -56,8 +55,7 @@ class FindDirectoryEntry(Protocol):
     def __call__(self, name: str, password: str, /) -> Awaitable[DirectoryEntry]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupGrant:
+class GroupGrant(Struct, frozen=True, kw_only=True):
     """Permissions of the members of `group`, or of all users if it is empty.
 
     `vhost` is `*` for every vhost.
@@ -68,8 +66,7 @@ class GroupGrant:
     permission: Permission = EVERYTHING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectoryRules:
+class DirectoryRules(Struct, frozen=True, kw_only=True):
     """The permissions and tags that follow from group membership."""
 
     # Pairs of a user tag and the group that grants it.
@@ -121,8 +118,7 @@ class DirectoryGrants:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectoryUser(ExternalUser):
+class DirectoryUser(ExternalUser, frozen=True, kw_only=True):
     """A user who was authenticated by a directory."""
 
     grants: DirectoryGrants

@@ -1,6 +1,5 @@
 """Permissions of a user, from the metadata, from a token or from a directory."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from warren.access.scopes import Scopes
@@ -76,15 +75,13 @@ class TokenGrants:
         return self._scopes.topic_permission(vhost, exchange)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExternalUser(User):
+class ExternalUser(User, frozen=True, kw_only=True):
     """A user who is not in the metadata; the permissions were determined at login."""
 
     grants: Grants
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenUser(ExternalUser):
+class TokenUser(ExternalUser, frozen=True, kw_only=True):
     """A user who was authenticated by a token, which also carries the permissions."""
 
     grants: TokenGrants

@@ -10,11 +10,12 @@
 The weight of a failure halves every minute. All tables are bounded; the least recently used entry is evicted.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from math import exp2
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from warren.limits import (
     LOGIN_ADDRESSES_MAX,
@@ -34,8 +35,7 @@ Value = TypeVar("Value")
 _IPV6_SUBSCRIBER_BITS = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoginThrottleSettings:
+class LoginThrottleSettings(Struct, frozen=True, kw_only=True):
     """The number of failures after which logins are delayed, and the longest delay; None disables delays."""
 
     failures_free: int | None = LOGIN_FAILURES_FREE
@@ -123,8 +123,7 @@ class LoginThrottle:
         return int(min(LOGIN_DELAY_MS * 2 ** min(excess, 32), most))
 
 
-@dataclass(slots=True)
-class _Failures:
+class _Failures(Struct):
     """The failures of one address, one user name, or one pair of them."""
 
     counted_at: int

@@ -8,8 +8,9 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from warren.access.credential_cache import KEY_SIZE, CredentialCache
 from warren.access.future import Future
@@ -25,8 +26,7 @@ class ThreadPoolPort(Protocol):
     def __call__(self, job: Callable[[], bool], /) -> Future[bool]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PasswordVerifierDependencies:
+class PasswordVerifierDependencies(Struct, frozen=True, kw_only=True):
     """What password verification needs from above the waterline."""
 
     thread_pool: ThreadPoolPort

@@ -7,10 +7,10 @@ scopes with a routing key permit publishing to a topic exchange or binding it. O
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 import regex
+from msgspec import Struct
 
 from warren.limits import TOKEN_SCOPES_MAX
 from warren.metadata.permissions import Permission, TopicPermission
@@ -23,8 +23,7 @@ _PARTS = (2, 3)
 _NOTHING = "(?!)"
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
+class _Scope(Struct, frozen=True):
     """One scope, its parts as regular expressions; `routing_key` matches nothing if there is none."""
 
     access: str

@@ -8,9 +8,10 @@
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct, field
 
 from warren.access.grants import TokenUser, token_user
 from warren.access.scopes import Scopes
@@ -35,8 +36,7 @@ _BEGINNING = "ey"
 FindKey: TypeAlias = "Callable[[str | None], Awaitable[Key | None]]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenSettings:
+class TokenSettings(Struct, frozen=True, kw_only=True):
     """RabbitMQ's `auth_oauth2`."""
 
     resource_server_id: str = ""

@@ -2,7 +2,8 @@
 
 from array import array
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warren.model.blind_copies import strip_bcc
 from warren.model.message import Message
@@ -19,8 +20,7 @@ _ROW_SIZE = 512
 _SHAPE_FACTOR = 6
 
 
-@dataclass(slots=True, kw_only=True)
-class MessageRows:
+class MessageRows(Struct, kw_only=True):
     """Messages of one queue; their bodies are not copied."""
 
     queue: str
@@ -105,8 +105,7 @@ class MessageRows:
         return self.part(0, count)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowFilter:
+class RowFilter(Struct, frozen=True, kw_only=True):
     """Selects rows by exchange and routing key; None selects all."""
 
     exchanges: Collection[bytes] | None = None

@@ -4,10 +4,10 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import click
+from msgspec.structs import asdict
 
 from warren.cli.sections import SectionedGroup
 from warren.cli.setting_flags import SettingFlagsCommand, config_entries, with_setting_flags

@@ -5,9 +5,10 @@ else.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
+
+from msgspec import Struct
 
 from warren.limits import LEVEL_CHANGE_PER_MS_MAX, LEVEL_CHECK_MS_MIN
 
@@ -19,8 +20,7 @@ class Resource(Enum):
     MEMORY = "memory"
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceLevel:
+class ResourceLevel(Struct, frozen=True):
     """The last measured level of a resource: bytes of memory in use, or bytes free on the disk."""
 
     resource: Resource

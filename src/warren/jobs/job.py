@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import Struct, field
 
 from warren.errors import AmqpError
 from warren.jobs.permit import Permit
@@ -32,16 +33,14 @@ class JobState(Enum):
     STOPPED = "stopped"
 
 
-@dataclass(frozen=True, slots=True)
-class JobStep:
+class JobStep(Struct, frozen=True):
     """The move of the messages of one queue, with its permit."""
 
     message_move: MessageMove
     permit: Permit
 
 
-@dataclass(slots=True)
-class JobCounts:
+class JobCounts(Struct):
     """The message counts of a job."""
 
     examined: int = 0
@@ -56,8 +55,7 @@ class JobCounts:
         return sum(move_failures.count for move_failures in self.move_failures)
 
 
-@dataclass(slots=True, kw_only=True)
-class Job:
+class Job(Struct, kw_only=True):
     """The request for a job, and its state and results."""
 
     id: str

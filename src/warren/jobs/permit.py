@@ -1,6 +1,6 @@
 """The permissions of a job, checked in each turn: its user, queue and virtual hosts may change."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from warren.access.authorize import Authorizer
 from warren.access.grants import is_expired
@@ -13,8 +13,7 @@ from warren.session.vhost_services import VhostServices
 _DISK_BUSY = "the disk is busy: publishers wait until pending writes are done"
 
 
-@dataclass(frozen=True, slots=True)
-class JobContext:
+class JobContext(Struct, frozen=True):
     """Where a job works: its broker, its user, and its source and target virtual hosts."""
 
     server: Server

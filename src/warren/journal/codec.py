@@ -6,11 +6,13 @@ Bytes and field tables are encoded in base64, a table in its wire format, so tha
 Restored objects are encoded as rows, which are read five times as fast as a command for each object.
 """
 
-import dataclasses
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+from msgspec import Struct
 
 from warren.metadata import commands
 from warren.metadata.commands import Json, MetadataCommand, PermissionCommand, VhostCommand
@@ -70,15 +72,13 @@ def _decoded(name: str, fields: Mapping[str, Json]) -> MetadataCommand:
     return layout.make(**{key: layout.decoders[key](value) for key, value in fields.items()})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(Struct, frozen=True):
     name: str
     default: object
     encode: Encode
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Layout:
+class _Layout(Struct, frozen=True):
     make: Callable[..., MetadataCommand]
     fields: tuple[_Field, ...]
     decoders: Mapping[str, Decode]
@@ -200,9 +200,9 @@ def _layout(command: type[MetadataCommand]) -> _Layout:
     hints = get_type_hints(command)
     codecs = {name: _CODECS.get(hint, _AS_IT_IS) for name, hint in hints.items()}
     fields = []
-    for field in dataclasses.fields(command):  # type: ignore[arg-type]
+    for field in msgspec.structs.fields(command):
         default = field.default
-        if field.default_factory is not dataclasses.MISSING:
+        if field.default_factory is not msgspec.NODEFAULT:
             default = field.default_factory()
         fields.append(_Field(field.name, default, codecs[field.name][0]))
     return _Layout(command, tuple(fields), {name: codec[1] for name, codec in codecs.items()})

@@ -8,7 +8,8 @@ deleted together with a transient queue would otherwise survive.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warren.metadata.commands import (
     Bind,
@@ -81,8 +82,7 @@ LeaseCommand = GrantLease | RenewLease | EndLease
 _LEAVING = (DeclareExchange, DeclareQueue, PauseQueue, Bind)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadWriteSet:
+class ReadWriteSet(Struct, frozen=True):
     """The names that a command changes, and the names on which its outcome depends."""
 
     writes: Iterable[Name]

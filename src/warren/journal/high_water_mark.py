@@ -16,9 +16,9 @@ process had answered is covered; answers in the last second before a power cut n
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from struct import Struct
 
+import msgspec
 from google_crc32c import value as checksum_of
 
 from warren.store.disk import CreateFile, Disk, DiskStep, RenameFile, SyncDirectory, SyncFile, WriteFile
@@ -36,8 +36,7 @@ _SLOTS = (0, 4096)
 _FILE_SIZE = 8192
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HighWaterMark:
+class HighWaterMark(msgspec.Struct, frozen=True, kw_only=True):
     """A position that the log had certainly reached."""
 
     log_id: bytes

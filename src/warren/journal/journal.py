@@ -16,8 +16,9 @@ state.
 import errno
 from collections import deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from warren.errors import AmqpError, InternalError, ResourceError
 from warren.journal.codec import encode_entry
@@ -53,8 +54,7 @@ class ReplyFuture(Protocol):
         """Wait for the result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalDependencies:
+class JournalDependencies(Struct, frozen=True, kw_only=True):
     """What a journal needs from above the waterline."""
 
     now: Callable[[], int]

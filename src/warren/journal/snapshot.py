@@ -5,8 +5,9 @@ file is written, which takes a while for 100,000 queues and happens in the threa
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from warren.journal.codec import encode_entry
 from warren.journal.file_format import BATCH, ENTRY, STATE_END, encode_head, encode_origin, seed_of
@@ -100,8 +101,7 @@ class JournalSnapshot:
             yield from contents.commands()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TopologySnapshot:
+class _TopologySnapshot(Struct, frozen=True, kw_only=True):
     """The topology of a vhost at the time of the snapshot."""
 
     vhost: str

@@ -10,8 +10,9 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from warren.limits import CONDITIONS_MAX, MATCHED_BODY_SIZE_MAX
 from warren.model.blind_copies import without_bcc
@@ -41,8 +42,7 @@ class ConditionError(ValueError):
     """A condition that cannot be parsed; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """A parsed condition."""
 
     path: tuple[str, ...]

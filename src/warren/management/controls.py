@@ -1,16 +1,16 @@
 """Operations on the running node: its settings, its limits and its log."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 
 class ControlRefused(Exception):
     """The operation is not possible; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class SettingView:
+class SettingView(Struct, frozen=True):
     """A setting and the source of its value; None means that it has no value."""
 
     key: str
@@ -18,8 +18,7 @@ class SettingView:
     origin: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogView:
+class LogView(Struct, frozen=True, kw_only=True):
     """Where the log is written; `file` is empty if it is written to no file."""
 
     file: str

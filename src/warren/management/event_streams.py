@@ -7,10 +7,10 @@ stream keeps only a digest of what it has sent.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from aiohttp import web
+from msgspec import Struct
 from yarl import URL
 
 from warren.limits_http import (
@@ -30,8 +30,7 @@ Fetch: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _SHARED_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _CachedEvent:
+class _CachedEvent(Struct, frozen=True):
     """The event of a user and a path, which may still be being fetched."""
 
     user: User

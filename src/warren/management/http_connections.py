@@ -8,8 +8,9 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
+
+from msgspec import Struct
 
 from warren.limits import TLS_HANDSHAKE_MS
 from warren.limits_http import (
@@ -28,14 +29,13 @@ _CHECK_INTERVAL_S = 1.0
 _NETWORK_BITS = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpPortSettings:
+class HttpPortSettings(Struct, frozen=True, kw_only=True):
     """The settings of an HTTP port, fixed when it starts to listen."""
 
     connections_max: int
     tls: Tls | None
     tls_handshake_s: float = TLS_HANDSHAKE_MS / 1000
-    timeouts: HttpTimeouts = HttpTimeouts()  # noqa: RUF009
+    timeouts: HttpTimeouts = HttpTimeouts()
 
 
 class _Connection:

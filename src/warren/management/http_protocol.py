@@ -7,10 +7,10 @@ read its response. Its own log lines about malformed requests are replaced by li
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
+from msgspec import Struct
 
 from warren.limits_http import (
     HTTP_DRAIN_S,
@@ -34,8 +34,7 @@ _NO_MORE = b"Server: Warren\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _INTERNAL = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpTimeouts:
+class HttpTimeouts(Struct, frozen=True, kw_only=True):
     """Timeouts of a client in seconds; the reasons are given with the limits."""
 
     headers_s: float = HTTP_HEADERS_S

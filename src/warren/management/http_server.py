@@ -3,11 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import cache
 from inspect import isawaitable
 
 from aiohttp import web
+from msgspec import Struct
 
 from warren.errors import AmqpError
 from warren.limits_http import (
@@ -53,8 +53,7 @@ _METRICS: dict[str, Endpoint] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseSettings:
+class ResponseSettings(Struct, frozen=True, kw_only=True):
     """Settings of all responses, such as RabbitMQ's `management.hsts.policy`."""
 
     hsts: str = ""

@@ -10,13 +10,13 @@ columns                          | separated by commas, with a dot before a nest
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from heapq import merge
 from itertools import compress, count, islice
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from aiohttp import web
+from msgspec import Struct, field
 
 from warren.limits import (
     NAMES_PER_TURN,
@@ -42,8 +42,7 @@ _ABSENT = (0, 0)
 _without_record = itemgetter(0, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing(Generic[R]):
+class Listing(Struct, Generic[R], frozen=True, kw_only=True):
     """A list that can be requested: its records, their views, and columns that are read without a view."""
 
     records: Iterable[R]
@@ -144,8 +143,7 @@ def sort_value(facts: object, path: Sequence[str]) -> tuple[int, object]:
     return _ordered(value)
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
+class _Page(Struct, frozen=True):
     number: int
     size: int
     name: NameFilter | None

@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from warren.flow.alarms import Alarms
 from warren.jobs.jobs import Jobs
 from warren.management.arrow_responses import ArrowResponses
@@ -20,8 +22,7 @@ from warren.session.streams.counts import StreamCounts
 from warren.staging.staging import Staging
 
 
-@dataclass(frozen=True, slots=True)
-class ListenerView:
+class ListenerView(Struct, frozen=True):
     """A listening address; `protocol` is RabbitMQ's name: amqp, amqp/ssl, http, https, http/prometheus …"""
 
     protocol: str
@@ -33,8 +34,7 @@ class ListenerView:
         return f"{self.protocol} {host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VhostStatus:
+class VhostStatus(Struct, frozen=True, kw_only=True):
     """The state of a virtual host."""
 
     name: str
@@ -46,8 +46,7 @@ class VhostStatus:
     damage: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
+class Loss(Struct, frozen=True, kw_only=True):
     """Persistent messages that can no longer be read."""
 
     vhost: str

@@ -6,10 +6,10 @@ from the route itself, such as its path, its right and its errors, is not declar
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Generic, NotRequired, TypeAlias, TypedDict, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 T = TypeVar("T")
 H = TypeVar("H", bound=Callable[..., object])
@@ -22,8 +22,7 @@ JSON = "application/json"
 OPERATION = "described"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(Struct, frozen=True, kw_only=True):
     """The query, the body and the responses of a handler."""
 
     # TypedDicts of the query parameters and of the body fields.

@@ -1,11 +1,11 @@
 """The quarantine as the HTTP API sees it: data found on disk at start that the metadata do not name."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuarantinedItem:
+class QuarantinedItem(Struct, frozen=True, kw_only=True):
     """A virtual host, stream or queue that is kept until an operator removes it."""
 
     id: str
@@ -23,8 +23,7 @@ class QuarantinedItem:
     acknowledged: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuarantineView:
+class QuarantineView(Struct, frozen=True, kw_only=True):
     """The quarantine: its items, their acknowledgement and their removal."""
 
     items: Callable[[], list[QuarantinedItem]]

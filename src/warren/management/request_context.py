@@ -1,8 +1,7 @@
 """The context in which an HTTP request acts as a channel does: virtual host, user and rights."""
 
-from dataclasses import dataclass
-
 from aiohttp import web
+from msgspec import Struct
 
 from warren.limits import NAME_SIZE_MAX
 from warren.management.auth import user_of
@@ -23,15 +22,13 @@ _OWNER = "http"
 _CHANNEL = 1
 
 
-@dataclass(frozen=True, slots=True)
-class _HttpOrigin:
+class _HttpOrigin(Struct, frozen=True):
     """The origin of a request, in place of a connection."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestContext:
+class RequestContext(Struct, frozen=True, kw_only=True):
     """The virtual host and the rights with which a request is handled."""
 
     services: VhostServices

@@ -6,10 +6,10 @@ a request, the first one is used.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from aiohttp import web
+from msgspec import Struct, field
 
 from warren.management.api import (
     bindings,
@@ -63,8 +63,7 @@ _GET = "GET"
 _OPTIONS = "OPTIONS"
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRoute:
+class HttpRoute(Struct, frozen=True):
     """A path with its handlers and its rights."""
 
     path: str

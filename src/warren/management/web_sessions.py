@@ -12,10 +12,10 @@ the token or after an hour, and with the node.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
 
 from aiohttp import web
+from msgspec import Struct
 
 from warren.access.grants import ExternalUser, TokenUser, is_expired
 from warren.limits_http import (
@@ -42,8 +42,7 @@ _NO_SITE = "none"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-@dataclass(frozen=True, slots=True)
-class StoredWebSession:
+class StoredWebSession(Struct, frozen=True):
     """A session as stored; it contains nothing that could be used to sign in."""
 
     # The digest of the session's token.
@@ -59,8 +58,7 @@ class StoredWebSession:
 StoreSessions = Callable[[list[StoredWebSession]], Awaitable[None]]
 
 
-@dataclass(slots=True)
-class _WebSession:
+class _WebSession(Struct):
     """A session in memory."""
 
     name: str

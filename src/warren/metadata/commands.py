@@ -1,8 +1,9 @@
 """The commands of the metadata, one frozen class for each, and their replies."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import Struct, field
 
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
@@ -28,8 +29,7 @@ class Outcome(Enum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """The reply to a command; `text` gives the reason of a refusal."""
 
     outcome: Outcome = Outcome.DONE
@@ -42,8 +42,7 @@ MISSING = Reply(Outcome.MISSING)
 PARTLY = Reply(Outcome.PARTLY)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandContext:
+class CommandContext(Struct, frozen=True, kw_only=True):
     """The context of a command: its index in the log, and the time at which it was proposed."""
 
     index: int
@@ -52,28 +51,23 @@ class CommandContext:
     user: str = INTERNAL_USER
 
 
-class MetadataCommand:
+class MetadataCommand(Struct, frozen=True):
     """A change of the metadata, the same on every node."""
 
-    __slots__ = ()
 
-
-class VhostCommand(MetadataCommand):
+class VhostCommand(MetadataCommand, frozen=True):
     """A change inside a vhost, which must exist."""
 
-    __slots__ = ()
     vhost: str
 
 
-class PermissionCommand(VhostCommand):
+class PermissionCommand(VhostCommand, frozen=True):
     """A change of a user's permissions in a vhost; both must exist."""
 
-    __slots__ = ()
     user: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutVhost(MetadataCommand):
+class PutVhost(MetadataCommand, frozen=True, kw_only=True):
     """Create a vhost with its default exchanges, or replace the description of an existing one."""
 
     name: str
@@ -83,23 +77,20 @@ class PutVhost(MetadataCommand):
     tracing: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveVhost(MetadataCommand):
+class RemoveVhost(MetadataCommand, frozen=True, kw_only=True):
     """Remove a vhost with all its objects."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetVhostLimits(VhostCommand):
+class SetVhostLimits(VhostCommand, frozen=True, kw_only=True):
     """Replace the limits of a vhost; an empty mapping clears them."""
 
     vhost: str
     limits: Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutUser(MetadataCommand):
+class PutUser(MetadataCommand, frozen=True, kw_only=True):
     """Create or replace a user; limits None keeps the existing limits."""
 
     name: str
@@ -109,31 +100,27 @@ class PutUser(MetadataCommand):
     limits: Mapping[str, Json] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveUser(MetadataCommand):
+class RemoveUser(MetadataCommand, frozen=True, kw_only=True):
     """Remove a user with all permissions."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetUserTags(MetadataCommand):
+class SetUserTags(MetadataCommand, frozen=True, kw_only=True):
     """Replace the tags of a user."""
 
     name: str
     tags: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetUserLimits(MetadataCommand):
+class SetUserLimits(MetadataCommand, frozen=True, kw_only=True):
     """Replace the limits of a user; an empty mapping clears them."""
 
     name: str
     limits: Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetPermissions(PermissionCommand):
+class SetPermissions(PermissionCommand, frozen=True, kw_only=True):
     """Set the permissions of a user in a vhost: patterns of the names to configure, write and read."""
 
     user: str
@@ -143,16 +130,14 @@ class SetPermissions(PermissionCommand):
     read: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearPermissions(PermissionCommand):
+class ClearPermissions(PermissionCommand, frozen=True, kw_only=True):
     """Remove a user's permissions in a vhost."""
 
     user: str
     vhost: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetTopicPermissions(PermissionCommand):
+class SetTopicPermissions(PermissionCommand, frozen=True, kw_only=True):
     """Restrict a user of a topic exchange to the routing keys that two patterns match."""
 
     user: str
@@ -162,8 +147,7 @@ class SetTopicPermissions(PermissionCommand):
     read: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearTopicPermissions(PermissionCommand):
+class ClearTopicPermissions(PermissionCommand, frozen=True, kw_only=True):
     """Remove the topic permissions on one exchange, or, if `exchange` is None, on all of a vhost."""
 
     user: str
@@ -171,8 +155,7 @@ class ClearTopicPermissions(PermissionCommand):
     exchange: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetPolicy(VhostCommand):
+class SetPolicy(VhostCommand, frozen=True, kw_only=True):
     """Create or replace a policy, or an operator policy."""
 
     vhost: str
@@ -184,8 +167,7 @@ class SetPolicy(VhostCommand):
     is_operator: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearPolicy(VhostCommand):
+class ClearPolicy(VhostCommand, frozen=True, kw_only=True):
     """Remove a policy, or an operator policy."""
 
     vhost: str
@@ -193,8 +175,7 @@ class ClearPolicy(VhostCommand):
     is_operator: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetParameter(VhostCommand):
+class SetParameter(VhostCommand, frozen=True, kw_only=True):
     """Set a parameter of a vhost: the configuration of shovels, federation and plugins."""
 
     vhost: str
@@ -203,8 +184,7 @@ class SetParameter(VhostCommand):
     value: Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearParameter(VhostCommand):
+class ClearParameter(VhostCommand, frozen=True, kw_only=True):
     """Remove a parameter of a vhost."""
 
     vhost: str
@@ -212,23 +192,20 @@ class ClearParameter(VhostCommand):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetGlobalParameter(MetadataCommand):
+class SetGlobalParameter(MetadataCommand, frozen=True, kw_only=True):
     """Set a parameter of the broker."""
 
     name: str
     value: Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearGlobalParameter(MetadataCommand):
+class ClearGlobalParameter(MetadataCommand, frozen=True, kw_only=True):
     """Remove a parameter of the broker."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclareExchange(VhostCommand):
+class DeclareExchange(VhostCommand, frozen=True, kw_only=True):
     """Create an exchange unless one with the name exists."""
 
     vhost: str
@@ -241,8 +218,7 @@ class DeclareExchange(VhostCommand):
     user: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteExchange(VhostCommand):
+class DeleteExchange(VhostCommand, frozen=True, kw_only=True):
     """Delete an exchange and its bindings; with `if_unused`, only one without bindings from it."""
 
     vhost: str
@@ -250,8 +226,7 @@ class DeleteExchange(VhostCommand):
     if_unused: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclareQueue(VhostCommand):
+class DeclareQueue(VhostCommand, frozen=True, kw_only=True):
     """Create a queue unless one with the name exists; `owner` is the connection it is exclusive to."""
 
     vhost: str
@@ -263,8 +238,7 @@ class DeclareQueue(VhostCommand):
     user: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PauseQueue(VhostCommand):
+class PauseQueue(VhostCommand, frozen=True, kw_only=True):
     """Pause the deliveries of a queue, or resume them if `is_paused` is false."""
 
     vhost: str
@@ -272,16 +246,14 @@ class PauseQueue(VhostCommand):
     is_paused: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantLease(VhostCommand):
+class GrantLease(VhostCommand, frozen=True, kw_only=True):
     """Grant a lease: exclusive use of the messages at some places of a queue."""
 
     vhost: str
     lease: LeaseRecord
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenewLease(VhostCommand):
+class RenewLease(VhostCommand, frozen=True, kw_only=True):
     """Change the time when a lease expires."""
 
     vhost: str
@@ -289,8 +261,7 @@ class RenewLease(VhostCommand):
     expires_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndLease(VhostCommand):
+class EndLease(VhostCommand, frozen=True, kw_only=True):
     """End a lease; `state` determines what happens to its messages."""
 
     vhost: str
@@ -298,16 +269,14 @@ class EndLease(VhostCommand):
     state: LeaseState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteQueue(VhostCommand):
+class DeleteQueue(VhostCommand, frozen=True, kw_only=True):
     """Delete a queue and the bindings to it."""
 
     vhost: str
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteExclusiveQueues(VhostCommand):
+class DeleteExclusiveQueues(VhostCommand, frozen=True, kw_only=True):
     """Delete the queues that are exclusive to the connection `owner`, which was closed.
 
     The outcome is PARTLY after `count_max` queues and bindings.
@@ -318,8 +287,7 @@ class DeleteExclusiveQueues(VhostCommand):
     count_max: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bind(VhostCommand):
+class Bind(VhostCommand, frozen=True, kw_only=True):
     """Bind a queue, or an exchange, to an exchange unless the binding exists."""
 
     vhost: str
@@ -330,8 +298,7 @@ class Bind(VhostCommand):
     arguments: Mapping[str, Value] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unbind(VhostCommand):
+class Unbind(VhostCommand, frozen=True, kw_only=True):
     """Remove one binding."""
 
     vhost: str
@@ -342,8 +309,7 @@ class Unbind(VhostCommand):
     arguments: Mapping[str, Value] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreTopology(VhostCommand):
+class RestoreTopology(VhostCommand, frozen=True, kw_only=True):
     """Restore the objects of a snapshot, queues with their numbers; existing objects are kept."""
 
     vhost: str
@@ -352,27 +318,23 @@ class RestoreTopology(VhostCommand):
     bindings: tuple[BindingRecord, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RememberRemoved(MetadataCommand):
+class RememberRemoved(MetadataCommand, frozen=True, kw_only=True):
     """Record vhosts that do not exist as removed by a command: their files may still exist."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoubtNumbers(MetadataCommand):
+class DoubtNumbers(MetadataCommand, frozen=True, kw_only=True):
     """Mark all numbers up to `until` as in doubt after a loss of the log; none of them is used again."""
 
     until: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettleNumbers(MetadataCommand):
+class SettleNumbers(MetadataCommand, frozen=True, kw_only=True):
     """Record that numbers in doubt belong to no queue: their files may be deleted."""
 
     numbers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetTransient(MetadataCommand):
+class ForgetTransient(MetadataCommand, frozen=True, kw_only=True):
     """Remove what does not survive a restart: exclusive and transient queues, and transient exchanges."""

@@ -1,6 +1,6 @@
 """The initial metadata of a new broker: a vhost, and a user with all permissions in it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from warren.metadata.commands import MetadataCommand, PutUser, PutVhost, SetPermissions
 from warren.metadata.definitions_import import PasswordHasher
@@ -8,8 +8,7 @@ from warren.metadata.definitions_import import PasswordHasher
 DEFAULT_VHOST_DESCRIPTION = "Default virtual host"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefaultsSettings:
+class DefaultsSettings(Struct, frozen=True, kw_only=True):
     """The settings `default_vhost`, `default_user` and so on, as in RabbitMQ."""
 
     vhost: str = "/"

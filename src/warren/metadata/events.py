@@ -1,60 +1,54 @@
 """The events of the metadata: what a command has changed, in order, as sent to listeners."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 
 
-@dataclass(frozen=True, slots=True)
-class VhostAdded:
+class VhostAdded(Struct, frozen=True):
     """A vhost was created; its default exchanges exist too, without events of their own."""
 
     vhost: str
 
 
-@dataclass(frozen=True, slots=True)
-class VhostDescribed:
+class VhostDescribed(Struct, frozen=True):
     """The description of a vhost, or whether it is traced, may have changed."""
 
     vhost: str
 
 
-@dataclass(frozen=True, slots=True)
-class VhostRemoved:
+class VhostRemoved(Struct, frozen=True):
     """A vhost was removed with all its objects, without events of their own."""
 
     vhost: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeDeclared:
+class ExchangeDeclared(Struct, frozen=True):
     """An exchange was created."""
 
     vhost: str
     exchange: ExchangeRecord
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeDeleted:
+class ExchangeDeleted(Struct, frozen=True):
     """An exchange was deleted; the events of its bindings came before."""
 
     vhost: str
     exchange: ExchangeRecord
 
 
-@dataclass(frozen=True, slots=True)
-class QueueDeclared:
+class QueueDeclared(Struct, frozen=True):
     """A queue was created."""
 
     vhost: str
     queue: QueueRecord
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePaused:
+class QueuePaused(Struct, frozen=True):
     """A queue was paused or resumed."""
 
     vhost: str
@@ -62,24 +56,21 @@ class QueuePaused:
     is_paused: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseGranted:
+class LeaseGranted(Struct, frozen=True):
     """A lease was granted."""
 
     vhost: str
     lease: LeaseRecord
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseRenewed:
+class LeaseRenewed(Struct, frozen=True):
     """The expiry of a lease was changed."""
 
     vhost: str
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseEnded:
+class LeaseEnded(Struct, frozen=True):
     """A lease, as it was, has ended with `state`."""
 
     vhost: str
@@ -87,46 +78,40 @@ class LeaseEnded:
     state: LeaseState
 
 
-@dataclass(frozen=True, slots=True)
-class QueueDeleted:
+class QueueDeleted(Struct, frozen=True):
     """A queue was deleted with its leases; the events of its bindings came before."""
 
     vhost: str
     queue: QueueRecord
 
 
-@dataclass(frozen=True, slots=True)
-class BindingAdded:
+class BindingAdded(Struct, frozen=True):
     """A binding was added."""
 
     vhost: str
     binding: BindingRecord
 
 
-@dataclass(frozen=True, slots=True)
-class BindingRemoved:
+class BindingRemoved(Struct, frozen=True):
     """A binding was removed."""
 
     vhost: str
     binding: BindingRecord
 
 
-@dataclass(frozen=True, slots=True)
-class PoliciesChanged:
+class PoliciesChanged(Struct, frozen=True):
     """The policies for queues and exchanges of a vhost may have changed."""
 
     vhost: str
 
 
-@dataclass(frozen=True, slots=True)
-class VhostLimitsChanged:
+class VhostLimitsChanged(Struct, frozen=True):
     """The limits of a vhost were changed."""
 
     vhost: str
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterChanged:
+class ParameterChanged(Struct, frozen=True):
     """A parameter of a vhost was set or cleared; the vhost of a global one is empty."""
 
     vhost: str
@@ -134,22 +119,19 @@ class ParameterChanged:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class UserChanged:
+class UserChanged(Struct, frozen=True):
     """A user was created or replaced, or has other tags or limits."""
 
     user: str
 
 
-@dataclass(frozen=True, slots=True)
-class UserRemoved:
+class UserRemoved(Struct, frozen=True):
     """A user was removed."""
 
     user: str
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionsChanged:
+class PermissionsChanged(Struct, frozen=True):
     """The permissions of a user in a vhost may have changed."""
 
     user: str

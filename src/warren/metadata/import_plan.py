@@ -6,8 +6,9 @@ deletes no users.
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from warren.limits import PLAN_RELEASED_PER_TURN, PLANNED_PER_TURN
 from warren.metadata.commands import (
@@ -52,8 +53,7 @@ class PlanAction(Enum):
     BLOCKED = "blocked"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanItem:
+class PlanItem(Struct, frozen=True, kw_only=True):
     """An entry that differs from the document: its current and its new state, and the command."""
 
     action: PlanAction

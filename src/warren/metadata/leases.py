@@ -6,8 +6,10 @@ messages may reappear, and must not be delivered again.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warren.limits import LEASES_ENDED_MAX
 
@@ -23,8 +25,7 @@ class LeaseState(Enum):
     EXPIRED = "expired"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseRecord:
+class LeaseRecord(Struct, frozen=True, kw_only=True):
     """A lease as it was granted, and its state."""
 
     id: str

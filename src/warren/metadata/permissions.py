@@ -1,6 +1,6 @@
 """The permissions and topic permissions of users."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from warren.metadata.commands import (
     DONE,
@@ -15,8 +15,7 @@ from warren.metadata.events import Listener, PermissionsChanged
 from warren.model.patterns import pattern_error
 
 
-@dataclass(frozen=True, slots=True)
-class Permission:
+class Permission(Struct, frozen=True):
     """The patterns of the names that a user may configure, write to and read from."""
 
     configure: str
@@ -24,8 +23,7 @@ class Permission:
     read: str
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPermission:
+class TopicPermission(Struct, frozen=True):
     """The patterns of the routing keys with which a user may publish and bind."""
 
     write: str

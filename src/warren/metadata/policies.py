@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from warren.metadata import validation
 from warren.metadata.commands import Json, Outcome, Reply, SetPolicy
 from warren.model.arguments import RETAIN, Overflow, is_age
@@ -149,8 +151,7 @@ def _wrong_definition(name: str, term: object, settings: Mapping[str, "_Setting"
     return f"{printed_pairs(unknown)} are not recognised policy settings" if unknown else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Setting:
+class _Setting(Struct, frozen=True):
     noun: str
     is_right: Callable[[object], bool]
 

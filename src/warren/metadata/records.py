@@ -1,8 +1,9 @@
 """The declared exchanges, queues and bindings of a vhost, as immutable records."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from warren.model.arguments import queue_kind
 from warren.wire.table import Value, decode_table, encode_table
@@ -12,8 +13,7 @@ NO_ARGUMENTS: Mapping[str, Value] = {}
 _SIZE_BYTES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeRecord:
+class ExchangeRecord(Struct, frozen=True):
     """An exchange as it was declared."""
 
     name: str
@@ -25,8 +25,7 @@ class ExchangeRecord:
     user: str
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRecord:
+class QueueRecord(Struct, frozen=True):
     """A queue as it was declared; `owner` is the connection it is exclusive to.
 
     `number` identifies it on disk and is never reused; 0 if nothing of it survives a restart.

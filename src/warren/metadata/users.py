@@ -1,7 +1,9 @@
 """Users: password hashes, tags and limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warren.metadata import validation
 from warren.metadata.commands import (
@@ -24,16 +26,14 @@ _LIMITS: dict[str, validation.Check] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PasswordHash:
+class PasswordHash(Struct, frozen=True):
     """The stored hash of a password, and the algorithm by RabbitMQ's name or a similar one."""
 
     salted_hash: bytes
     algorithm: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
+class User(Struct, frozen=True, kw_only=True):
     """A user who can log in; an empty hash matches no password."""
 
     name: str

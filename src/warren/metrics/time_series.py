@@ -7,7 +7,8 @@ caller counts the rows of all series, and passes the maximum for each of them.
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warren.limits import SAMPLE_INTERVAL_MS, SAMPLE_RETENTION_MS
 from warren.model.samples import Samples
@@ -115,8 +116,7 @@ class CoarseTimeSeries(TimeSeries):
         self._drop_first(len(self._times) - self._rows_max)
 
 
-@dataclass(frozen=True, slots=True)
-class SampleTimes:
+class SampleTimes(Struct, frozen=True):
     """The times of requested samples, the last one first."""
 
     last: int

@@ -5,8 +5,9 @@ The checks, their order and their texts are those of RabbitMQ 3.10.8, measured. 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from warren.errors import AmqpNotImplemented, PreconditionFailed
 from warren.limits import EXPIRY_MS_MAX, PRIORITY_MAX, STREAM_SEGMENT_SIZE_MAX
@@ -109,8 +110,7 @@ class Overflow(Enum):
     REJECT_PUBLISH_DLX = "reject-publish-dlx"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueSettings:
+class QueueSettings(Struct, frozen=True, kw_only=True):
     """The settings of a queue, from arguments and policies; None is no limit."""
 
     kind: str = "classic"

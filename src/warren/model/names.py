@@ -1,7 +1,8 @@
 """Names of queues and exchanges in a virtual host, formatted as in RabbitMQ's texts."""
 
 from base64 import urlsafe_b64encode
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # The prefix of names reserved for the broker.
 RESERVED_PREFIX = "amq."
@@ -13,8 +14,7 @@ DEFAULT_EXCHANGE_ALIAS = "amq.default"
 GENERATED_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class QueueName:
+class QueueName(Struct, frozen=True):
     """A queue of a vhost."""
 
     vhost: str
@@ -24,8 +24,7 @@ class QueueName:
         return f"queue '{self.name}' in vhost '{self.vhost}'"
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeName:
+class ExchangeName(Struct, frozen=True):
     """An exchange of a vhost."""
 
     vhost: str

@@ -2,8 +2,10 @@
 
 import errno
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warren.node import settings
 from warren.node.config import Config
@@ -24,8 +26,7 @@ Value = TypeVar("Value")
 ClientFactory: TypeAlias = Callable[[Peer, OutputListener], BaseConnection]
 
 
-@dataclass(frozen=True, slots=True)
-class ListenerDependencies:
+class ListenerDependencies(Struct, frozen=True):
     """The objects that all listeners share."""
 
     loop_context: LoopContext

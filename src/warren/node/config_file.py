@@ -5,8 +5,9 @@ Both formats are read into a list of dotted keys with their values as text, each
 
 import re
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _LINE = re.compile(r"(?P<key>[^=#\s]+)\s*=\s*(?P<value>.*)")
 _QUOTED = re.compile(r"""(?P<quote>['"])(?P<value>.*)(?P=quote)\s*(#.*)?""")
@@ -19,8 +20,7 @@ class ConfigError(Exception):
     """The configuration cannot be used; the text names the place and the key."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigEntry:
+class ConfigEntry(Struct, frozen=True):
     """One assignment, with the file and line it was read from."""
 
     key: str

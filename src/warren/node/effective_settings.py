@@ -1,7 +1,8 @@
 """The settings in effect: the value of each, its origin, and secrets masked."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warren.node import settings
 from warren.node.config import Config
@@ -12,8 +13,7 @@ MASK = "********"
 _DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class EffectiveSetting:
+class EffectiveSetting(Struct, frozen=True):
     """A setting in effect; a value of None means that the key is not set."""
 
     key: str

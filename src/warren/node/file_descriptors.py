@@ -6,7 +6,8 @@ clients       the rest: AMQP and stream connections of all listeners
 """
 
 import resource
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warren.limits_http import (
     HTTP_CONNECTIONS_MAX,
@@ -20,8 +21,7 @@ _HTTP_MIN = 8
 _ENOUGH = 1_048_576
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
+class ConnectionLimits(Struct, frozen=True):
     """The maximum numbers of connections."""
 
     clients: int

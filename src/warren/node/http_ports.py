@@ -6,7 +6,9 @@ already be in use.
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warren.management.http_connections import HttpPortSettings
 from warren.management.http_protocol import HttpTimeouts
@@ -24,8 +26,7 @@ logger = logging.getLogger("warren.node")
 _MS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class _Port:
+class _Port(Struct, frozen=True):
     """One HTTP port; without TLS settings, plain HTTP."""
 
     protocol: str

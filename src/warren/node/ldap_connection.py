@@ -3,7 +3,8 @@
 import asyncio
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warren.limits import LDAP_MESSAGE_SIZE_MAX
 from warren.wire import ldap
@@ -17,8 +18,7 @@ class LdapConnectionLost(Exception):
     """The LDAP server closed the connection, or does not speak LDAP."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LdapServer:
+class LdapServer(Struct, frozen=True, kw_only=True):
     """The address of an LDAP server, and its use of TLS."""
 
     host: str

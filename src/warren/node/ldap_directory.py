@@ -11,7 +11,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warren.access.credential_cache import KEY_SIZE, CredentialCache
 from warren.access.directory import (
@@ -45,16 +46,14 @@ _PERSONS_MAX = 2
 _BY_LOGIN = "memberuid"
 
 
-@dataclass(frozen=True, slots=True)
-class LdapAccount:
+class LdapAccount(Struct, frozen=True):
     """The account used for searches; without a name, anonymous."""
 
     name: str = ""
     password: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LdapSettings:
+class LdapSettings(Struct, frozen=True, kw_only=True):
     """The settings of RabbitMQ's `auth_ldap`."""
 
     servers: tuple[LdapServer, ...]

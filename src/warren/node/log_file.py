@@ -7,15 +7,15 @@ number of files that are kept. If it is not set, the file is truncated instead.
 import logging
 import os
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+
+from msgspec import Struct
 
 _DATE = re.compile(r"\$(?:W(?P<weekday>[0-6])|M(?P<day>[1-9]|[12]\d|3[01]))?(?:D(?P<hour>\d|1\d|2[0-3]))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Rotation:
+class Rotation(Struct, frozen=True):
     """When a file is rotated, and how many rotated files are kept; 0 and an empty date mean never."""
 
     size_max: int = 0

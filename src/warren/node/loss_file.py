@@ -8,8 +8,9 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
 from pathlib import Path
+
+from msgspec.structs import asdict, replace
 
 from warren.limits import LOSSES_MAX
 from warren.management.managed_node import Loss

@@ -18,9 +18,11 @@ import shutil
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warren.management.quarantine_view import QuarantinedItem
 from warren.metadata.machine import Metadata
@@ -41,8 +43,7 @@ _LOST = ".lost"
 _HINT = "kept until `warren quarantine remove`"
 
 
-@dataclass(slots=True)
-class _OrphanedQueue:
+class _OrphanedQueue(Struct):
     """Messages of a queue that the metadata do not name, in the open store of their virtual host."""
 
     vhost: str

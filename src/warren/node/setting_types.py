@@ -1,8 +1,9 @@
 """The types of declared settings, and the groups of keys that several ports have in common."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from warren.limits_http import HTTP_HEADERS_S, HTTP_IDLE_S, HTTP_STALLED_S
 from warren.node.values import boolean, choice, integer, text, unless
@@ -11,8 +12,7 @@ from warren.transport.tls import VERSION_NAMES
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True)
-class Setting(Generic[Value]):
+class Setting(Struct, Generic[Value], frozen=True):
     """A key with one value; `reason` is its description in the help and in the settings reference."""
 
     key: str
@@ -23,8 +23,7 @@ class Setting(Generic[Value]):
     is_secret: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Family(Generic[Value]):
+class Family(Struct, Generic[Value], frozen=True):
     """Keys with a common prefix: `key.name = value`; `key = none` removes the default entries."""
 
     key: str
@@ -33,8 +32,7 @@ class Family(Generic[Value]):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SocketKeys:
+class SocketKeys(Struct, frozen=True):
     """The keys of `tcp_listen_options` or `stream.tcp_listen_options`: socket options and send timeout."""
 
     backlog: Setting[int]
@@ -52,7 +50,7 @@ class SocketKeys:
     @property
     def all(self) -> tuple[Setting[object] | Family[object], ...]:
         """All settings of the group, in the order of declaration."""
-        return tuple(getattr(self, name.name) for name in fields(self))
+        return tuple(getattr(self, name) for name in self.__struct_fields__)
 
 
 def socket_keys(prefix: str, port: str, send_timeout: int) -> SocketKeys:
@@ -108,8 +106,7 @@ def socket_keys(prefix: str, port: str, send_timeout: int) -> SocketKeys:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class TlsKeys:
+class TlsKeys(Struct, frozen=True):
     """The keys of `ssl_options`, `management.ssl` or `prometheus.ssl`: the TLS of a port."""
 
     prefix: str
@@ -126,7 +123,7 @@ class TlsKeys:
     @property
     def all(self) -> tuple[Setting[object] | Family[object], ...]:
         """All settings of the group, in the order of declaration."""
-        return tuple(getattr(self, name.name) for name in fields(self)[1:])
+        return tuple(getattr(self, name) for name in self.__struct_fields__[1:])
 
 
 def tls_keys(prefix: str, port: str) -> TlsKeys:
@@ -173,8 +170,7 @@ def tls_keys(prefix: str, port: str) -> TlsKeys:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class HttpPortKeys:
+class HttpPortKeys(Struct, frozen=True):
     """The keys of `management.tcp`, `prometheus.ssl` and others: address and timeouts of an HTTP port."""
 
     host: Setting[str]
@@ -187,7 +183,7 @@ class HttpPortKeys:
     @property
     def all(self) -> tuple[Setting[object], ...]:
         """All settings of the group, in the order of declaration."""
-        return tuple(getattr(self, name.name) for name in fields(self))
+        return tuple(getattr(self, name) for name in self.__struct_fields__)
 
 
 def http_port_keys(prefix: str, port: int, service: str, condition: str = "") -> HttpPortKeys:

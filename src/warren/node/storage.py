@@ -20,6 +20,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from msgspec import Struct
+
 from warren.flow.credit import PublishCredit
 from warren.limits import QUEUE_MEMORY_MAX, STREAM_DAMAGE_LOGGED_MAX
 from warren.management.managed_node import Loss
@@ -107,8 +109,7 @@ class VhostStore:
 S = TypeVar("S", MessageStore, StreamStore)
 
 
-@dataclass(slots=True)
-class _StoreHandle(Generic[S]):
+class _StoreHandle(Struct, Generic[S]):
     """A store with its disk and its port."""
 
     store: S

@@ -13,8 +13,9 @@ confirms nothing more. A full disk is not a failure: pending records are written
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from warren.limits import (
     CLOSED_PER_TURN,
@@ -58,8 +59,7 @@ _NEWER = "start the version of Warren that wrote it, or move the directory away 
 _BROKEN = "check the disk, then run `warren vhosts restart` or restart the node"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeDependencies:
+class TreeDependencies(Struct, frozen=True, kw_only=True):
     """The objects of the node that the tree uses."""
 
     metadata: Metadata

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from warren.node.log_file import is_rotation_date
 
@@ -26,8 +27,7 @@ class InvalidValue(Exception):
     """The text is not a valid value of the setting; the message says what is valid."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """An address to listen on; an empty host means every interface."""
 
     host: str
@@ -83,8 +83,7 @@ def size(value: str) -> int:
     return int(match[1]) * unit
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf(Generic[Choice]):
+class OneOf(Struct, Generic[Choice], frozen=True):
     """A parser of one of a few words."""
 
     choices: dict[str, Choice]

@@ -7,8 +7,9 @@ keeping its first time. The other entries are reversed at every death: [a], [b, 
 As in RabbitMQ 4, death headers set by clients are ignored: a flag of the message says who wrote them.
 """
 
-from dataclasses import dataclass
 from itertools import takewhile
+
+from msgspec import Struct
 
 from warren.limits import DEATHS_MAX
 from warren.model.blind_copies import BLIND_CARBON_COPY
@@ -23,8 +24,7 @@ FACTS = ("reason", "queue", "exchange")
 _Pair = tuple[str, str] | tuple[str, str, None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Death:
+class Death(Struct, frozen=True, kw_only=True):
     """Where, why and when a message was dead-lettered, and the address that it is routed to."""
 
     queue: str
@@ -34,8 +34,7 @@ class Death:
     now: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(Struct, frozen=True):
     """A message to be republished after its death, and the queues excluded as a cycle.
 
     These are queues in which it died since a client last rejected it: without a client it would circulate for

@@ -1,7 +1,8 @@
 """Predicts what a queue would do with another message, without publishing one."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from warren.model.arguments import Overflow
 from warren.queues.local import LocalQueue
@@ -18,8 +19,7 @@ class PublishOutcome(Enum):
     EXPIRED = "expired"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishForecast:
+class PublishForecast(Struct, frozen=True, kw_only=True):
     """The predicted outcome of a publish, with the reason."""
 
     outcome: PublishOutcome

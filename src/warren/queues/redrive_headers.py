@@ -12,7 +12,8 @@ A redrive knows the places of its messages, and recognises them there by `x-redr
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warren.limits import PAST_DEATHS_MAX
 from warren.model.message import DIED, Message, encode_address, has_died
@@ -27,8 +28,7 @@ _COPIES = "CC"
 _FACTS = ("queue", "reason", "exchange")
 
 
-@dataclass(frozen=True, slots=True)
-class FirstDeath:
+class FirstDeath(Struct, frozen=True):
     """The first death of dead letters with the same cause: queue, reason, and how they came there."""
 
     queue: str
@@ -36,8 +36,7 @@ class FirstDeath:
     exchange: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetterOrigin:
+class DeadLetterOrigin(Struct, frozen=True):
     """The address of a dead letter before its first death."""
 
     first_death: FirstDeath
@@ -46,8 +45,7 @@ class DeadLetterOrigin:
     copies: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RedriveHeader:
+class RedriveHeader(Struct, frozen=True):
     """Identifies a redriven message."""
 
     id: str

@@ -6,7 +6,8 @@ by identity.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from warren.model.message import Message
 from warren.model.multimap import Multimap
@@ -27,8 +28,7 @@ BY_CHANCE = 2
 NO_ARGUMENTS: Mapping[str, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangeSettings:
+class ExchangeSettings(Struct, frozen=True, kw_only=True):
     """The properties given in exchange.declare, beside name and type."""
 
     durable: bool = False

@@ -5,8 +5,9 @@ bindings; tests verify that this agrees with what they do.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from heapq import heappush, heappushpop
+
+from msgspec import Struct, field
 
 from warren.limits import EXPLAINED_PER_TURN, TRACED_BINDINGS_MAX
 from warren.model.message import Message
@@ -16,8 +17,7 @@ from warren.routing.verdict import Verdict
 CERTAIN = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class BindingVerdict:
+class BindingVerdict(Struct, frozen=True):
     """A binding with its verdict, and the routing keys of the message that it concerns."""
 
     binding: Binding
@@ -25,8 +25,7 @@ class BindingVerdict:
     verdict: Verdict
 
 
-@dataclass(slots=True, eq=False)
-class ExchangeVisit:
+class ExchangeVisit(Struct, eq=False):
     """An exchange on the way of the message."""
 
     exchange: Exchange
@@ -41,8 +40,7 @@ class ExchangeVisit:
     is_alternate_missing: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class ReachedQueue:
+class ReachedQueue(Struct, eq=False):
     """A queue that the message reaches."""
 
     queue: object

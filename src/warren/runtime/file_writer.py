@@ -8,7 +8,8 @@ the compiled version only; otherwise `WorkerThread` does these jobs.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 try:
     from warren.runtime.write_thread import WriteThread
@@ -18,8 +19,7 @@ else:
     IS_AVAILABLE = True
 
 
-@dataclass(slots=True)
-class WriteRequest:
+class WriteRequest(Struct):
     """Write `chunks` into the open `file` from byte `at` on; `done` is called with the errno, or 0."""
 
     file: int

@@ -1,8 +1,9 @@
 """Authentication of clients, and their admission to virtual hosts within the connection limits."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from warren.access.authenticate import Authenticator
 from warren.access.authorize import check_vhost
@@ -15,8 +16,7 @@ from warren.session.peer import Peer
 _CONNECTIONS_LIMIT = "max-connections"
 
 
-@dataclass(slots=True)
-class AuthAttempts:
+class AuthAttempts(Struct):
     """The successful and failed logins over one protocol."""
 
     succeeded: int = 0

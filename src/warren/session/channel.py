@@ -5,8 +5,9 @@ handler that must wait suspends the channel, which buffers the frames that arriv
 """
 
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from warren.errors import (
     AmqpError,
@@ -465,8 +466,7 @@ def _u64(data: bytes, at: int) -> int:
     return (wide << 32) | low
 
 
-@dataclass(slots=True, kw_only=True)
-class ChannelParts:
+class ChannelParts(Struct, kw_only=True):
     """The components of a channel."""
 
     host: QueueHost

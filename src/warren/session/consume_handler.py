@@ -1,8 +1,9 @@
 """Handlers of basic.qos, basic.consume, basic.cancel and basic.get, with their checks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from warren.errors import AmqpNotImplemented, NotAllowed, PreconditionFailed
 from warren.limits import QUEUE_CONSUMERS_MAX
@@ -156,8 +157,7 @@ def _described(queue: LocalQueue) -> str:
     return f"queue '{queue.name}' in vhost '{queue.vhost_name}'"
 
 
-@dataclass(slots=True, kw_only=True)
-class ConsumeContext:
+class ConsumeContext(Struct, kw_only=True):
     """What the consume handler needs from its connection."""
 
     queue_service: QueueService[LocalQueue]

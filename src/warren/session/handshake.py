@@ -7,8 +7,9 @@ nothing and dropped after three seconds, which slows down guessing. It is sent c
 phases together have one time limit. All as measured on RabbitMQ 3.10.8.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from warren import limits
 from warren.errors import AmqpError, ChannelNumberError, CommandInvalid, LoginRefused, NotAllowed
@@ -62,8 +63,7 @@ TRANSITIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandshakeSettings:
+class HandshakeSettings(Struct, frozen=True, kw_only=True):
     """The limits proposed to clients, and the timeouts of the handshake."""
 
     server_properties: dict[str, object]

@@ -1,13 +1,12 @@
 """The result of the handshake."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from warren.access.grants import TokenUser
 from warren.metadata.users import User
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Login:
+class Login(Struct, frozen=True, kw_only=True):
     """The user of a connection, and what was negotiated for it."""
 
     account: User

@@ -1,15 +1,15 @@
 """The addresses and the TLS session of a connection, from the socket, the PROXY header and TLS."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
+
+from msgspec import Struct
 
 # Cached hosts: many clients come from few hosts.
 _HOSTS_MAX = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peer:
+class Peer(Struct, frozen=True, kw_only=True):
     """Both ends of one connection; behind a PROXY header, the ends that the proxy names."""
 
     host: str

@@ -1,6 +1,6 @@
 """connection.update-secret: a client replaces the token with which it logged in."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from warren.access.authorize import Authorizer
 from warren.access.grants import TokenUser

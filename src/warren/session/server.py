@@ -1,7 +1,8 @@
 """The state shared by all connections of one broker."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warren import limits
 from warren.model.turn import Turn
@@ -18,8 +19,7 @@ from warren.vhost.requester import Owner
 from warren.vhost.vhost import VirtualHost
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSettings:
+class SessionSettings(Struct, frozen=True, kw_only=True):
     """The limits and timeouts of a client."""
 
     handshake: HandshakeSettings
@@ -190,8 +190,7 @@ def _no_log(category: str, level: str, text: str, fields: Mapping[str, object]) 
     """Used where sessions run without a log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerDependencies:
+class ServerDependencies(Struct, frozen=True, kw_only=True):
     """The functions that sessions need from above the waterline."""
 
     random_bytes: Callable[[int], bytes]

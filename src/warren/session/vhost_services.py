@@ -1,8 +1,9 @@
 """The services of one virtual host that its sessions use."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from warren.access.authorize import Authorizer
 from warren.access.grants import ExternalUser, grants_of
@@ -35,8 +36,7 @@ from warren.vhost.vhost import VirtualHost
 _IMPERSONATOR = "impersonator"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VhostServices:
+class VhostServices(Struct, frozen=True, kw_only=True):
     """The services of one virtual host that its sessions use."""
 
     vhost: VirtualHost
@@ -186,8 +186,7 @@ class VhostServices:
         return None if known is None else known.limit("max-channels")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VhostDependencies:
+class VhostDependencies(Struct, frozen=True, kw_only=True):
     """The functions and facts that a virtual host needs from above the waterline."""
 
     random_bytes: Callable[[int], bytes]

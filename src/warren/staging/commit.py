@@ -10,8 +10,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from warren.limits import STAGED_READ_SIZE
 from warren.runtime.disk import DirectoryDisk
@@ -39,8 +40,7 @@ _DISK_BUSY = "the disk is busy: publishers wait until pending writes are done"
 RunInThread = Callable[[Callable[[], object]], Awaitable[object]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitDependencies:
+class CommitDependencies(Struct, frozen=True, kw_only=True):
     """The objects of the virtual host that a commit uses."""
 
     server: Server

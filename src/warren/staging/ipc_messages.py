@@ -7,9 +7,10 @@ uncompressed sizes of compressed buffers are read: these use memory, and are bou
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct, error
+
+import msgspec
 
 from warren.limits import STAGED_BATCH_SIZE_MAX, STAGED_METADATA_SIZE_MAX
 
@@ -38,8 +39,7 @@ class IpcMessageKind(IntEnum):
     RECORDS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class IpcMessage:
+class IpcMessage(msgspec.Struct, frozen=True):
     """One complete message."""
 
     kind: IpcMessageKind

@@ -4,12 +4,13 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
+
+from msgspec import Struct
 
 from warren.errors import AmqpError
 from warren.limits import (
@@ -60,8 +61,7 @@ class StagingFull(Exception):
     """A limit is reached; the text says which."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageRules:
+class StageRules(Struct, frozen=True, kw_only=True):
     """Rules for received rows: permission check, mandatory routing, and takeover of another user's query."""
 
     admit: Admit

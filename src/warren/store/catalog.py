@@ -16,9 +16,9 @@ whatever an entry describes and is not found was lost.
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from struct import Struct
 
+import msgspec
 from google_crc32c import value as checksum_of
 
 from warren.limits import CATALOG_QUEUES_MAX
@@ -34,8 +34,7 @@ _SLOT_SIZE = 128
 _SLOTS = 2
 
 
-@dataclass(slots=True)
-class CatalogEntry:
+class CatalogEntry(msgspec.Struct):
     """What the catalog knows of one segment, or of one stream."""
 
     begin: int = 0
@@ -45,8 +44,7 @@ class CatalogEntry:
     queues: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
-class _SlotPair:
+class _SlotPair(msgspec.Struct):
     """The number of an entry's pair of slots, and which of the two is written next."""
 
     number: int

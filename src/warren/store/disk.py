@@ -10,23 +10,22 @@ after `SyncDirectory`. The simulated disk loses everything else in a power cut.
 
 import errno
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 # Errors because of a lack of space or file descriptors: the same operation may succeed later.
 TRANSIENT_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 
 
-@dataclass(frozen=True, slots=True)
-class CreateFile:
+class CreateFile(Struct, frozen=True):
     """Create the file `name` of `size` zero bytes: overwriting them later is cheaper than appending."""
 
     name: str
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class WriteFile:
+class WriteFile(Struct, frozen=True):
     """Write `chunks`, one after the other, into `name` from byte `at` on.
 
     They are iterated during the step.
@@ -37,30 +36,26 @@ class WriteFile:
     chunks: Iterable[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class SyncFile:
+class SyncFile(Struct, frozen=True):
     """Make the contents of `name` survive a power cut (fdatasync)."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class RenameFile:
+class RenameFile(Struct, frozen=True):
     """Rename the file `old` to `new`, replacing an existing file."""
 
     old: str
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteFile:
+class DeleteFile(Struct, frozen=True):
     """Remove the file `name`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class SyncDirectory:
+class SyncDirectory(Struct, frozen=True):
     """Make created, renamed and deleted files survive a power cut."""
 
 

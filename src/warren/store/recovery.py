@@ -13,7 +13,8 @@ does not know as synced is synced now, so that everything that was found is dura
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warren.limits import SEGMENT_SIZE
 from warren.store.catalog import Catalog
@@ -53,8 +54,7 @@ from warren.store.stores import TRANSIENT_SEGMENTS_FROM
 CATALOG = "catalog"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveredStore:
+class RecoveredStore(Struct, frozen=True, kw_only=True):
     """The opened store, the messages of its queues, and the damage that was found."""
 
     store: MessageStore
@@ -63,8 +63,7 @@ class RecoveredStore:
     damage: list[StoreFileError]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryDependencies:
+class RecoveryDependencies(Struct, frozen=True, kw_only=True):
     """What opening a store needs from above the waterline."""
 
     random_bytes: Callable[[int], bytes]

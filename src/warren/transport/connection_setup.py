@@ -4,7 +4,8 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warren.transport.protocol import AmqpProtocol
 from warren.transport.proxy_protocol import ProxiedEnds, ProxyHeaderError, read_header
@@ -13,8 +14,7 @@ from warren.transport.tls import Tls, accept
 logger = logging.getLogger("warren.listener")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionSetup:
+class ConnectionSetup(Struct, frozen=True, kw_only=True):
     """The handshakes of a socket before its protocol starts."""
 
     make_protocol: Callable[[ProxiedEnds | None], AmqpProtocol]

@@ -9,7 +9,8 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warren import limits
 from warren.session.base_connection import BaseConnection
@@ -29,8 +30,7 @@ _CONNECTIONS_MAX = 1_000_000
 _DEFAULTS = SocketOptions()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerSettings:
+class ListenerSettings(Struct, frozen=True, kw_only=True):
     """The settings of one `listeners.tcp.*` or `listeners.ssl.*`."""
 
     host: str

@@ -11,8 +11,9 @@ client could claim any address.
 import asyncio
 import socket
 import struct
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from msgspec import Struct
 
 from warren import limits
 
@@ -27,8 +28,7 @@ class ProxyHeaderError(Exception):
     """The received data is not a PROXY header."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProxiedEnds:
+class ProxiedEnds(Struct, frozen=True):
     """Both ends of the connection at the proxy."""
 
     host: str

@@ -7,7 +7,8 @@ import fcntl
 import socket
 import struct
 import termios
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _ATTEMPTS = 8
 _INT = struct.Struct("i")
@@ -41,8 +42,7 @@ def unacknowledged(transport: asyncio.Transport) -> int:
     return int(_INT.unpack(said)[0])
 
 
-@dataclass(frozen=True, slots=True)
-class SocketOptions:
+class SocketOptions(Struct, frozen=True):
     """Socket options of each connection; None is the kernel's default."""
 
     is_nodelay: bool = True

@@ -18,7 +18,8 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warren.transport.certificate_expiry import expiry_ms
 from warren.transport.certificates import LoginFrom, login_name
@@ -38,8 +39,7 @@ class TlsError(Exception):
     """The files or options are not usable for TLS; the text says which and why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TlsSettings:
+class TlsSettings(Struct, frozen=True, kw_only=True):
     """The settings `ssl_options.*` and `ssl_cert_login_*`, or those with another `prefix`."""
 
     prefix: str = "ssl_options"

@@ -14,7 +14,8 @@ so chooses the same queue again.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from warren.errors import NotFound
 from warren.limits import STAGED_ROW_BITS, STAGED_ROWS_PER_SLICE, STAGED_SLICES_MAX

@@ -1,7 +1,8 @@
 """Dead letters: the queues that can contain them, and the dead letters of one queue by cause."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from warren.errors import NotFound
 from warren.limits import CAUSE_KEYS_MAX, DEAD_LETTER_CAUSES_MAX, NAME_SIZE_MAX, REACHED_PER_TURN
@@ -16,8 +17,7 @@ from warren.vhost.vhost import VirtualHost
 _NOTHING = Message(b"\0\0", NO_PROPERTIES, BODY_END, 0)
 
 
-@dataclass(slots=True)
-class DeadLetterGroup:
+class DeadLetterGroup(Struct):
     """Dead letters with the same first death: the same queue, reason and exchange."""
 
     first_death: FirstDeath
@@ -32,8 +32,7 @@ class DeadLetterGroup:
     place: int = 0
 
 
-@dataclass(slots=True)
-class DeadLetterSummary:
+class DeadLetterSummary(Struct):
     """The dead letters of one queue by cause, as far as the queue was examined."""
 
     causes: dict[FirstDeath, DeadLetterGroup] = field(default_factory=dict)

@@ -1,7 +1,8 @@
 """Checks definitions against what Warren supports, before any of them is applied."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warren.errors import AmqpError, AmqpNotImplemented
 from warren.limits import DEFINITIONS_NAMED_MAX
@@ -27,8 +28,7 @@ from warren.wire.table import Value
 _INTERNAL_PURPOSE = "x-internal-purpose"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedDefinitions:
+class CheckedDefinitions(Struct, frozen=True):
     """The commands of a document that can be applied, and descriptions of those that cannot."""
 
     commands: list[MetadataCommand]

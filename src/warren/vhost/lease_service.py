@@ -10,7 +10,9 @@ again, those of a settled lease are acknowledged again, as far as they exist.
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warren.errors import InternalError, NotFound, ResourceError
 from warren.limits import (
@@ -33,8 +35,7 @@ from warren.vhost.queue_scan import scan_batch_max
 from warren.vhost.vhost import VirtualHost
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseRequest:
+class LeaseRequest(Struct, frozen=True, kw_only=True):
     """A request for a lease, with the maximum number of messages and bytes."""
 
     id: str
@@ -45,16 +46,14 @@ class LeaseRequest:
     ttl_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeasedMessages:
+class LeasedMessages(Struct, frozen=True):
     """The messages of a lease by number; None for a message that did not survive a restart."""
 
     queue: ClassicQueue
     deliveries: list[Delivery | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseServiceDependencies:
+class LeaseServiceDependencies(Struct, frozen=True, kw_only=True):
     """What leases need beside their virtual host."""
 
     metadata: Metadata

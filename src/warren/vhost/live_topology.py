@@ -8,9 +8,10 @@ deferred until all objects exist, so that none is lost or applied twice.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from warren.limits import POLICIES_PER_TURN, RECOVERED_PER_TURN, REMOVED_PER_TURN
 from warren.limits_metadata import POLICIES_MATCHED_PER_TURN
@@ -93,8 +94,7 @@ Q = TypeVar("Q", bound=LiveQueue)
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveTopologyDependencies(Generic[Q]):
+class LiveTopologyDependencies(Struct, Generic[Q], frozen=True, kw_only=True):
     """The live objects of a vhost, and how they are created."""
 
     router: Router

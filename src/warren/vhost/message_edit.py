@@ -1,15 +1,15 @@
 """Edits of messages that are redriven: headers, properties and body."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from warren.model.message import BODY_END, Message
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageEdit:
+class MessageEdit(Struct, frozen=True, kw_only=True):
     """Headers and properties to set and to remove, and a new body; all values are valid."""
 
     headers: Mapping[str, Value] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Previews of a move: where messages would go, and which could not be moved; nothing is changed."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from warren.errors import AmqpError
 from warren.limits import PREVIEW_DESTINATIONS_MAX
@@ -11,8 +11,7 @@ from warren.vhost.move_router import CannotMove, MoveRoute, MoveRouter
 from warren.vhost.queue_scan import QueueScan, SelectionScan
 
 
-@dataclass(frozen=True, slots=True)
-class MoveDestination:
+class MoveDestination(Struct, frozen=True):
     """A destination of messages: the queues, and the address used."""
 
     exchange: str
@@ -20,8 +19,7 @@ class MoveDestination:
     queues: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MovePreviewStep:
+class MovePreviewStep(Struct, frozen=True):
     """One message with its destination, or with the reason why it cannot be moved."""
 
     peeked: PeekedMessage

@@ -6,8 +6,9 @@ exchange and routing key, or those that it had before it died. An exchange route
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from warren.errors import NotFound
 from warren.limits import NAME_SIZE_MAX
@@ -39,8 +40,7 @@ class CannotMove(Exception):
     """The message cannot go anywhere; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class MoveRoute:
+class MoveRoute(Struct, frozen=True):
     """The destinations of one message, and the message as it is sent."""
 
     message: Message
@@ -57,8 +57,7 @@ class MoveRouter(Protocol):
         """The route of `message`, number `number` of those moved. Raises CannotMove or an AmqpError."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueueMoveRouter:
+class QueueMoveRouter(Struct, frozen=True):
     """Moves all messages unchanged to one queue."""
 
     vhost: VirtualHost
@@ -71,8 +70,7 @@ class QueueMoveRouter:
         return queue_route(queue, message.anew(self.vhost.turn.now()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RedriveRouter:
+class RedriveRouter(Struct, frozen=True, kw_only=True):
     """Redrives dead letters to their origin or to a given destination, with a new life."""
 
     vhost: VirtualHost
@@ -125,8 +123,7 @@ class RedriveRouter:
         return encode_address(exchange, key)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UndoRouter:
+class UndoRouter(Struct, frozen=True, kw_only=True):
     """Returns the messages of a redrive to the dead-letter queue, each once."""
 
     vhost: VirtualHost

@@ -7,8 +7,9 @@ RabbitMQ, a passive declaration needs some permission on the queue.
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Generic
+
+from msgspec import Struct
 
 from warren.errors import (
     AccessRefused,
@@ -44,8 +45,7 @@ from warren.wire import methods
 GENERATED_PREFIX = "amq.gen"
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredQueue:
+class DeclaredQueue(Struct, frozen=True):
     """The values of queue.declare-ok."""
 
     name: str

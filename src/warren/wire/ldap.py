@@ -9,7 +9,8 @@ message | SEQUENCE 0x30 | id INTEGER | operation | controls [0], which are ignor
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 MESSAGE = 0x30
 # RFC 4511 §4.14.1: the request name of StartTLS.
@@ -46,15 +47,13 @@ class LdapSyntaxError(Exception):
     """The response is not valid LDAP."""
 
 
-@dataclass(frozen=True, slots=True)
-class LdapEntry:
+class LdapEntry(Struct, frozen=True):
     """An entry found by a search."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class LdapResult:
+class LdapResult(Struct, frozen=True):
     """The result of an operation."""
 
     code: int
@@ -70,8 +69,7 @@ class LdapResult:
         return f"{name} ({self.diagnostic})" if self.diagnostic else name
 
 
-@dataclass(frozen=True, slots=True)
-class EqualityFilter:
+class EqualityFilter(Struct, frozen=True):
     """Matches an attribute with a value; `rule` is the matching rule, if not the attribute's own."""
 
     attribute: str

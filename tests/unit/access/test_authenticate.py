@@ -1,8 +1,9 @@
 """Authentication with PLAIN, AMQPLAIN and EXTERNAL: every wrong credential has one and the same answer."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
+from msgspec.structs import replace
 from tests.unit.access.dependencies import FakeDependencies, finished
 
 from warren.access.authenticate import AuthenticationSettings, Authenticator, Backend, BackendKind

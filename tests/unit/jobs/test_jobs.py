@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from itertools import count
 
 import pytest
@@ -12,8 +11,7 @@ from warren.jobs.jobs import Jobs
 from warren.limits import JOBS_KEPT_MAX, JOBS_RUNNING_MAX
 
 
-@dataclass(slots=True, kw_only=True)
-class FakeJob(Job):
+class FakeJob(Job, kw_only=True):
     """A job that awaits the given function."""
 
     work: Callable[["FakeJob"], Awaitable[JobState]]

@@ -1,6 +1,5 @@
 """Every command of the metadata, with any content, survives encoding and decoding."""
 
-import dataclasses
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import get_type_hints
@@ -110,7 +109,7 @@ BY_HINT: dict[object, st.SearchStrategy[object]] = {
 
 def of(command: type[MetadataCommand]) -> st.SearchStrategy[MetadataCommand]:
     hints = get_type_hints(command)
-    fields = {field.name: BY_HINT[hints[field.name]] for field in dataclasses.fields(command)}
+    fields = {name: BY_HINT[hints[name]] for name in command.__struct_fields__}
     return st.builds(command, **fields)
 
 
@@ -124,7 +123,7 @@ def typed(value: object) -> object:
 
 
 def fields(command: MetadataCommand) -> object:
-    return [typed(getattr(command, field.name)) for field in dataclasses.fields(command)]
+    return [typed(getattr(command, name)) for name in command.__struct_fields__]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)

@@ -2,11 +2,11 @@
 
 import asyncio
 from contextlib import ExitStack
-from dataclasses import replace
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
+from msgspec.structs import replace
 
 from warren.limits_http import LIVE_EVENT_SIZE_MAX, LIVE_SIZE_MAX, LIVE_USER_SIZE_MAX, LIVE_USER_STREAMS_MAX
 from warren.management.event_streams import EventStreams

@@ -2,11 +2,11 @@
 
 import asyncio
 import json
-from dataclasses import replace
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
+from msgspec.structs import replace
 
 from warren.limits_http import (
     LISTED_PER_TURN,

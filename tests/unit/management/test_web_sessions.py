@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from functools import wraps
 from itertools import count
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
+from msgspec.structs import replace
 
 from warren.access.directory import DirectoryEntry, DirectoryGrants, DirectoryRules, DirectoryUser
 from warren.access.grants import token_user

@@ -2,11 +2,11 @@
 needed.
 """
 
-import dataclasses
 import random
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 from tests.sim.disk import SimulatedDisk
 from tests.unit.queues.samples import Host, Reader, drained, made, sent
 
@@ -312,7 +312,7 @@ def test_purging_and_deleting_read_no_bodies() -> None:
 
 
 def drop(node: Node) -> None:
-    node.queue.apply_settings(dataclasses.replace(node.queue.settings, length_max=1))
+    node.queue.apply_settings(replace(node.queue.settings, length_max=1))
 
 
 def expire(node: Node) -> None:

@@ -1,8 +1,7 @@
 """Publishing without a channel: the checks of a channel, and an answer when the message is safe."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from tests.unit.session.client import Broker
 
 from warren.errors import AccessRefused, AmqpError, NotFound, PreconditionFailed

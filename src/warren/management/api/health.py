@@ -1,10 +1,10 @@
 """Health checks, as RabbitMQ 3.10.8 answers them: 200 with status "ok", or 503 with the reason."""
 
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Literal, NotRequired, Required, TypedDict
 
 from aiohttp import web
+from msgspec.structs import asdict
 
 from warren.management.api.quarantine import quarantined_item_view
 from warren.management.managed_node import ManagedNode

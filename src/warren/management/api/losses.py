@@ -1,9 +1,9 @@
 """Lost messages: listing the losses, and acknowledging them as an operator."""
 
-from dataclasses import asdict
 from typing import Annotated, TypedDict
 
 from aiohttp import web
+from msgspec.structs import asdict
 
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import doc, documented

@@ -1,10 +1,10 @@
 """Moving messages from a queue to other queues over HTTP: redriving dead letters, and moving as they are."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from aiohttp import web
+from msgspec import Struct
 
 from warren.errors import AmqpError, PreconditionFailed
 from warren.jobs.job import Job, JobKind, JobStep
@@ -101,8 +101,7 @@ for _body in (RedriveBody, MoveBody):
     deprecate(_body, places="positions")
 
 
-@dataclass(slots=True, kw_only=True)
-class _MoveOptions:
+class _MoveOptions(Struct, kw_only=True):
     """The options of a request to move messages."""
 
     queue: ClassicQueue
@@ -256,8 +255,7 @@ def _move_options(fields: BodyFields, queue: ClassicQueue) -> _MoveOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _DeadLetterGroup:
+class _DeadLetterGroup(Struct, frozen=True):
     """The first death that selected dead letters have in common; None matches any value."""
 
     queue: str | None

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Required, TypedDict
 
 from aiohttp import web
+from msgspec import Struct
 
 from warren.limits_http import HTTP_GET_SIZE_MAX, LISTED_PER_TURN, PEEKED_MAX, PEEKED_PER_REQUEST_MAX
 from warren.management.api.messages import encoded_body, readable_queue, shown_properties
@@ -91,8 +91,7 @@ class PeekShape(TypedDict):
     examined: int
 
 
-@dataclass(slots=True)
-class _PeekScan:
+class _PeekScan(Struct):
     """The options of a peek, and what it has found so far."""
 
     queue: LocalQueue

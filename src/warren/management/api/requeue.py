@@ -1,10 +1,10 @@
 """Requeueing unacknowledged messages, whose consumers stay subscribed."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias, TypedDict
 
 from aiohttp import web
+from msgspec import Struct
 
 from warren.limits import (
     EXPIRY_MS_MAX,
@@ -63,8 +63,7 @@ class RequeuedShape(TypedDict):
 deprecate(RequeuedShape, returned="requeued")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _DeliveryFilter:
+class _DeliveryFilter(Struct, frozen=True, kw_only=True):
     """Selects the deliveries to requeue."""
 
     # The deliveries that were named; None if they are selected by the other fields.

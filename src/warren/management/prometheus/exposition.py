@@ -1,7 +1,8 @@
 """The text format of Prometheus (exposition format 0.0.4)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -17,8 +18,7 @@ _SCRAPED: tuple[tuple[str, str, dict[str, str]], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MetricFamily:
+class MetricFamily(Struct, frozen=True):
     """A metric family: its name without the prefix `rabbitmq_`, its type and its help text."""
 
     name: str

@@ -4,8 +4,9 @@ RabbitMQ's detailed endpoint selects metrics by these groups.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from warren.management.managed_node import ManagedNode
 from warren.management.prometheus import objects, rows
@@ -16,8 +17,7 @@ from warren.management.prometheus.rows import MetricRow, Scrape
 ReadRows: TypeAlias = Callable[[Scrape, VhostFilter], Iterator[MetricRow]]
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSource:
+class MetricSource(Struct, frozen=True):
     """Families whose values are read together."""
 
     group: str
@@ -25,8 +25,7 @@ class MetricSource:
     rows: ReadRows
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectMetricSource:
+class ObjectMetricSource(Struct, frozen=True):
     """Families with a value for each object of a kind."""
 
     group: str

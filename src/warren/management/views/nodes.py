@@ -3,8 +3,9 @@
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any, Required, TypedDict
+
+from msgspec.structs import asdict
 
 from warren.flow.alarms import Resource
 from warren.management.deprecated_fields import deprecate, with_deprecated

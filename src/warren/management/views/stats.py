@@ -1,12 +1,12 @@
 """Counters as JSON, each with its rate, and with its samples if these are requested."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import Annotated, Required, TypedDict
 
 from aiohttp import web
+from msgspec import Struct
 
 from warren.limits import SAMPLES_SHOWN_MAX
 from warren.management.listing import JsonObject
@@ -77,8 +77,7 @@ MessageStatsShape = shape(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleRanges:
+class SampleRanges(Struct, frozen=True, kw_only=True):
     """The ranges of samples that a request asks for."""
 
     # The time of the last samples (Unix time, ms).

@@ -7,8 +7,9 @@ unexpected frames is sent nothing.
 """
 
 import platform
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import Struct, field
 
 from warren import __version__, limits
 from warren.errors import AmqpError, LoginRefused
@@ -37,8 +38,7 @@ class StreamHandshakePhase(Enum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamSettings:
+class StreamSettings(Struct, frozen=True, kw_only=True):
     """The limits proposed to clients, and the addresses advertised to them."""
 
     cluster_name: str
@@ -60,8 +60,7 @@ class StreamSettings:
         return host or peer.server_host, port or peer.server_port
 
 
-@dataclass(slots=True)
-class StreamHandshake:
+class StreamHandshake(Struct):
     """The handshake of one client; its fields are the result once `phase` is DONE."""
 
     admission_control: AdmissionControl

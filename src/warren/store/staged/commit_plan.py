@@ -7,10 +7,11 @@ restart.
 """
 
 import json
-from dataclasses import asdict, dataclass
 from struct import Struct
 
+import msgspec
 from google_crc32c import value as checksum_of
+from msgspec.structs import asdict
 
 from warren.store.disk import CreateFile, Disk, RenameFile, SyncDirectory, SyncFile, WriteFile
 from warren.store.segment import NewerFormatError, StoreFileError
@@ -23,8 +24,7 @@ _HEAD = Struct(">6sHI")
 _CHECKSUM_SIZE = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitPlan:
+class CommitPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The stages that are published, their order, and the user."""
 
     number: int

@@ -3,9 +3,10 @@
 value │ version u8 │ state u8 │ batch u64 │ rows u64 │ published u64 │ unroutable u64 │ at u64 ms │ user │
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
+
+import msgspec
 
 _VERSION = 1
 _FIXED = Struct(">BBQQQQQ")
@@ -20,8 +21,7 @@ class CommitState(IntEnum):
     GIVEN_UP = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitProgress:
+class CommitProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The progress of the last batch of one query."""
 
     state: CommitState

@@ -11,11 +11,12 @@ CRC-32C, and those behind the description start from the salt.
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from struct import Struct
 
+import msgspec
 from google_crc32c import extend
 from google_crc32c import value as checksum_of
+from msgspec.structs import asdict
 
 from warren.limits import STAGED_CHUNK_ROWS_MAX, STAGED_CHUNK_SIZE, STAGED_SYNC_SIZE
 from warren.model.message import Message
@@ -36,8 +37,7 @@ _TAIL = Struct(">6sQQI")
 _CHECKSUM_SIZE = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageDescription:
+class StageDescription(msgspec.Struct, frozen=True, kw_only=True):
     """The origin and the destination of the rows of a stage."""
 
     query: str
@@ -50,8 +50,7 @@ class StageDescription:
     created_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """A complete file of rows."""
 
     number: int

@@ -8,7 +8,9 @@ If the process was killed, the last batch may not have been synced: it is synced
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warren.store.catalog import Catalog, CatalogEntry
 from warren.store.disk import DeleteFile, Disk, DiskStep, SyncDirectory, SyncFile, WriteFile
@@ -37,8 +39,7 @@ _ZEROS = bytes(1 << 20)
 _MESSAGE_SIZE_MIN = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveredStreams:
+class RecoveredStreams(Struct, frozen=True, kw_only=True):
     """The opened streams, and the damage that was found."""
 
     store: StreamStore

@@ -8,7 +8,8 @@ offset.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from warren.limits import STREAM_CHUNK_SIZE, STREAM_PREALLOCATION_SIZE, STREAM_SEGMENT_SIZE
 from warren.model.message import Message
@@ -32,8 +33,7 @@ from warren.store.streams.segment import EPOCH_SIZE, HEAD_SIZE, SALT_SIZE, Strea
 from warren.store.streams.tracking import Tracking
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
+class Retention(Struct, frozen=True, kw_only=True):
     """How much of a stream is kept at least; None means no limit."""
 
     bytes_max: int | None = None
@@ -41,8 +41,7 @@ class Retention:
     segment_size: int = STREAM_SEGMENT_SIZE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamLogDependencies:
+class StreamLogDependencies(Struct, frozen=True, kw_only=True):
     """Where streams are stored, and what they need for writing and reporting."""
 
     disk: Disk

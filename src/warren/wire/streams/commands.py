@@ -3,8 +3,10 @@
 A request has a correlation number, which the response repeats.
 """
 
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar, Self
+from functools import cache
+from typing import Annotated, Any, ClassVar, Self, get_type_hints
+
+from msgspec import Struct
 
 from warren.wire.streams import fields as kinds
 from warren.wire.streams.codes import RESPONSE, CommandKey, MalformedFrame
@@ -38,10 +40,9 @@ Failures = Annotated[tuple[PublishingError, ...], kinds.FAILURES]
 Counters = Annotated[tuple[tuple[str, int], ...], kinds.COUNTERS]
 
 
-class StreamCommand:
+class StreamCommand(Struct, frozen=True):
     """One command: its key on the wire, and its fields in order."""
 
-    __slots__ = ()
     key: ClassVar[int]
     # True if the fields are preceded by a correlation number.
     is_correlated: ClassVar[bool] = True
@@ -49,7 +50,7 @@ class StreamCommand:
     @classmethod
     def decode(cls, reader: FieldReader) -> Self:
         """Decode the fields at `reader`; MalformedFrame if they do not fill the frame."""
-        command = cls(*(kind.read(reader) for _, kind in cls._kinds()))
+        command = cls(*(kind.read(reader) for _, kind in _kinds(cls)))
         if not reader.is_at_end:
             raise MalformedFrame("frame too long")
         return command
@@ -59,29 +60,29 @@ class StreamCommand:
         out = bytearray(self.key.to_bytes(2, "big") + b"\x00\x01")
         if self.is_correlated:
             out += correlation.to_bytes(4, "big")
-        for name, kind in self._kinds():
+        for name, kind in _kinds(type(self)):
             kind.write(out, getattr(self, name))
         return framed(out)
 
-    @classmethod
-    def _kinds(cls) -> "list[tuple[str, FieldCodec[Any]]]":
-        """The fields with their codecs, which are taken from the annotations."""
-        return [(each.name, each.type.__metadata__[0]) for each in fields(cls)]  # type: ignore
+
+@cache
+def _kinds(command: type[StreamCommand]) -> tuple[tuple[str, FieldCodec[Any]], ...]:
+    """The fields of `command` with their codecs, which are taken from the annotations."""
+    hints = get_type_hints(command, include_extras=True)
+    return tuple((name, hints[name].__metadata__[0]) for name in command.__struct_fields__)
 
 
 # --- connection ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PeerProperties(StreamCommand):
+class PeerProperties(StreamCommand, frozen=True):
     """Request: the client's properties."""
 
     key = CommandKey.PEER_PROPERTIES
     properties: Pairs
 
 
-@dataclass(frozen=True, slots=True)
-class PeerPropertiesResponse(StreamCommand):
+class PeerPropertiesResponse(StreamCommand, frozen=True):
     """The broker's properties."""
 
     key = RESPONSE | CommandKey.PEER_PROPERTIES
@@ -89,15 +90,13 @@ class PeerPropertiesResponse(StreamCommand):
     properties: Pairs
 
 
-@dataclass(frozen=True, slots=True)
-class SaslHandshake(StreamCommand):
+class SaslHandshake(StreamCommand, frozen=True):
     """Request: the supported SASL mechanisms."""
 
     key = CommandKey.SASL_HANDSHAKE
 
 
-@dataclass(frozen=True, slots=True)
-class SaslHandshakeResponse(StreamCommand):
+class SaslHandshakeResponse(StreamCommand, frozen=True):
     """The SASL mechanisms, the preferred one first."""
 
     key = RESPONSE | CommandKey.SASL_HANDSHAKE
@@ -105,8 +104,7 @@ class SaslHandshakeResponse(StreamCommand):
     mechanisms: Texts
 
 
-@dataclass(frozen=True, slots=True)
-class SaslAuthenticate(StreamCommand):
+class SaslAuthenticate(StreamCommand, frozen=True):
     """A step of SASL authentication."""
 
     key = CommandKey.SASL_AUTHENTICATE
@@ -114,8 +112,7 @@ class SaslAuthenticate(StreamCommand):
     response: Bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Tune(StreamCommand):
+class Tune(StreamCommand, frozen=True):
     """The maximum frame size (bytes) and the heartbeat (s); 0 for no limit."""
 
     key = CommandKey.TUNE
@@ -124,8 +121,7 @@ class Tune(StreamCommand):
     heartbeat_s: U32
 
 
-@dataclass(frozen=True, slots=True)
-class TuneResponse(StreamCommand):
+class TuneResponse(StreamCommand, frozen=True):
     """Sent by some clients in place of another Tune."""
 
     key = RESPONSE | CommandKey.TUNE
@@ -134,16 +130,14 @@ class TuneResponse(StreamCommand):
     heartbeat_s: U32
 
 
-@dataclass(frozen=True, slots=True)
-class Open(StreamCommand):
+class Open(StreamCommand, frozen=True):
     """Request: open a virtual host."""
 
     key = CommandKey.OPEN
     vhost: Text
 
 
-@dataclass(frozen=True, slots=True)
-class OpenResponse(StreamCommand):
+class OpenResponse(StreamCommand, frozen=True):
     """The properties of the connection, with the broker's advertised address."""
 
     key = RESPONSE | CommandKey.OPEN
@@ -151,8 +145,7 @@ class OpenResponse(StreamCommand):
     properties: Pairs
 
 
-@dataclass(frozen=True, slots=True)
-class Close(StreamCommand):
+class Close(StreamCommand, frozen=True):
     """Request: close the connection, with a reason."""
 
     key = CommandKey.CLOSE
@@ -160,24 +153,21 @@ class Close(StreamCommand):
     reason: Text
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeat(StreamCommand):
+class Heartbeat(StreamCommand, frozen=True):
     """A heartbeat."""
 
     key = CommandKey.HEARTBEAT
     is_correlated = False
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeCommandVersions(StreamCommand):
+class ExchangeCommandVersions(StreamCommand, frozen=True):
     """Request: the command versions that the client supports."""
 
     key = CommandKey.EXCHANGE_COMMAND_VERSIONS
     versions: Versions
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeCommandVersionsResponse(StreamCommand):
+class ExchangeCommandVersionsResponse(StreamCommand, frozen=True):
     """The command versions that the broker supports."""
 
     key = RESPONSE | CommandKey.EXCHANGE_COMMAND_VERSIONS
@@ -188,8 +178,7 @@ class ExchangeCommandVersionsResponse(StreamCommand):
 # --- publishing -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DeclarePublisher(StreamCommand):
+class DeclarePublisher(StreamCommand, frozen=True):
     """Request: declare a publisher of a stream; with a reference, messages are deduplicated."""
 
     key = CommandKey.DECLARE_PUBLISHER
@@ -198,16 +187,14 @@ class DeclarePublisher(StreamCommand):
     stream: Text
 
 
-@dataclass(frozen=True, slots=True)
-class DeletePublisher(StreamCommand):
+class DeletePublisher(StreamCommand, frozen=True):
     """Request: delete a publisher."""
 
     key = CommandKey.DELETE_PUBLISHER
     publisher: U8
 
 
-@dataclass(frozen=True, slots=True)
-class PublishConfirm(StreamCommand):
+class PublishConfirm(StreamCommand, frozen=True):
     """Confirms messages by their sequences."""
 
     key = CommandKey.PUBLISH_CONFIRM
@@ -216,8 +203,7 @@ class PublishConfirm(StreamCommand):
     sequences: Sequences
 
 
-@dataclass(frozen=True, slots=True)
-class PublishError(StreamCommand):
+class PublishError(StreamCommand, frozen=True):
     """Refuses messages, with a code for each."""
 
     key = CommandKey.PUBLISH_ERROR
@@ -226,8 +212,7 @@ class PublishError(StreamCommand):
     failures: Failures
 
 
-@dataclass(frozen=True, slots=True)
-class QueryPublisherSequence(StreamCommand):
+class QueryPublisherSequence(StreamCommand, frozen=True):
     """Request: the last sequence of a publisher reference."""
 
     key = CommandKey.QUERY_PUBLISHER_SEQUENCE
@@ -235,8 +220,7 @@ class QueryPublisherSequence(StreamCommand):
     stream: Text
 
 
-@dataclass(frozen=True, slots=True)
-class QueryPublisherSequenceResponse(StreamCommand):
+class QueryPublisherSequenceResponse(StreamCommand, frozen=True):
     """The last sequence of the publisher; 0 without messages."""
 
     key = RESPONSE | CommandKey.QUERY_PUBLISHER_SEQUENCE
@@ -247,8 +231,7 @@ class QueryPublisherSequenceResponse(StreamCommand):
 # --- subscribing ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Subscribe(StreamCommand):
+class Subscribe(StreamCommand, frozen=True):
     """Request: subscribe to a stream."""
 
     key = CommandKey.SUBSCRIBE
@@ -259,8 +242,7 @@ class Subscribe(StreamCommand):
     properties: OptionalPairs
 
 
-@dataclass(frozen=True, slots=True)
-class Credit(StreamCommand):
+class Credit(StreamCommand, frozen=True):
     """Grants credit for further chunks."""
 
     key = CommandKey.CREDIT
@@ -269,8 +251,7 @@ class Credit(StreamCommand):
     credit: U16
 
 
-@dataclass(frozen=True, slots=True)
-class CreditResponse(StreamCommand):
+class CreditResponse(StreamCommand, frozen=True):
     """Only sent if Credit fails."""
 
     key = RESPONSE | CommandKey.CREDIT
@@ -279,16 +260,14 @@ class CreditResponse(StreamCommand):
     subscription: U8
 
 
-@dataclass(frozen=True, slots=True)
-class Unsubscribe(StreamCommand):
+class Unsubscribe(StreamCommand, frozen=True):
     """Request: end a subscription."""
 
     key = CommandKey.UNSUBSCRIBE
     subscription: U8
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerUpdate(StreamCommand):
+class ConsumerUpdate(StreamCommand, frozen=True):
     """Request of the broker: whether the subscription is now the active one of its group."""
 
     key = CommandKey.CONSUMER_UPDATE
@@ -296,8 +275,7 @@ class ConsumerUpdate(StreamCommand):
     is_active: U8
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerUpdateResponse(StreamCommand):
+class ConsumerUpdateResponse(StreamCommand, frozen=True):
     """The offset at which the subscription continues, if it is active now."""
 
     key = RESPONSE | CommandKey.CONSUMER_UPDATE
@@ -305,8 +283,7 @@ class ConsumerUpdateResponse(StreamCommand):
     offset: OptionalStart
 
 
-@dataclass(frozen=True, slots=True)
-class StoreOffset(StreamCommand):
+class StoreOffset(StreamCommand, frozen=True):
     """Stores the offset of a consumer."""
 
     key = CommandKey.STORE_OFFSET
@@ -316,8 +293,7 @@ class StoreOffset(StreamCommand):
     offset: U64
 
 
-@dataclass(frozen=True, slots=True)
-class QueryOffset(StreamCommand):
+class QueryOffset(StreamCommand, frozen=True):
     """Request: the stored offset of a consumer."""
 
     key = CommandKey.QUERY_OFFSET
@@ -325,8 +301,7 @@ class QueryOffset(StreamCommand):
     stream: Text
 
 
-@dataclass(frozen=True, slots=True)
-class QueryOffsetResponse(StreamCommand):
+class QueryOffsetResponse(StreamCommand, frozen=True):
     """The offset stored last."""
 
     key = RESPONSE | CommandKey.QUERY_OFFSET
@@ -337,8 +312,7 @@ class QueryOffsetResponse(StreamCommand):
 # --- streams ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Create(StreamCommand):
+class Create(StreamCommand, frozen=True):
     """Request: create a stream."""
 
     key = CommandKey.CREATE
@@ -346,24 +320,21 @@ class Create(StreamCommand):
     arguments: Pairs
 
 
-@dataclass(frozen=True, slots=True)
-class Delete(StreamCommand):
+class Delete(StreamCommand, frozen=True):
     """Request: delete a stream."""
 
     key = CommandKey.DELETE
     stream: Text
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata(StreamCommand):
+class Metadata(StreamCommand, frozen=True):
     """Request: the brokers that have these streams."""
 
     key = CommandKey.METADATA
     streams: Texts
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataResponse(StreamCommand):
+class MetadataResponse(StreamCommand, frozen=True):
     """The brokers, and the placement of each stream."""
 
     key = RESPONSE | CommandKey.METADATA
@@ -371,8 +342,7 @@ class MetadataResponse(StreamCommand):
     placements: Placements
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataUpdate(StreamCommand):
+class MetadataUpdate(StreamCommand, frozen=True):
     """Sent by the broker when a stream was deleted."""
 
     key = CommandKey.METADATA_UPDATE
@@ -381,8 +351,7 @@ class MetadataUpdate(StreamCommand):
     stream: Text
 
 
-@dataclass(frozen=True, slots=True)
-class Route(StreamCommand):
+class Route(StreamCommand, frozen=True):
     """Request: the streams of a super stream that a routing key is routed to."""
 
     key = CommandKey.ROUTE
@@ -390,16 +359,14 @@ class Route(StreamCommand):
     super_stream: Text
 
 
-@dataclass(frozen=True, slots=True)
-class Partitions(StreamCommand):
+class Partitions(StreamCommand, frozen=True):
     """Request: the streams of a super stream."""
 
     key = CommandKey.PARTITIONS
     super_stream: Text
 
 
-@dataclass(frozen=True, slots=True)
-class RouteResponse(StreamCommand):
+class RouteResponse(StreamCommand, frozen=True):
     """The streams that a routing key is routed to."""
 
     key = RESPONSE | CommandKey.ROUTE
@@ -407,23 +374,20 @@ class RouteResponse(StreamCommand):
     streams: Texts
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsResponse(RouteResponse):
+class PartitionsResponse(RouteResponse, frozen=True):
     """The streams of a super stream."""
 
     key = RESPONSE | CommandKey.PARTITIONS
 
 
-@dataclass(frozen=True, slots=True)
-class StreamStats(StreamCommand):
+class StreamStats(StreamCommand, frozen=True):
     """Request: the statistics of a stream."""
 
     key = CommandKey.STREAM_STATS
     stream: Text
 
 
-@dataclass(frozen=True, slots=True)
-class StreamStatsResponse(StreamCommand):
+class StreamStatsResponse(StreamCommand, frozen=True):
     """Statistics by name; -1 for unavailable ones."""
 
     key = RESPONSE | CommandKey.STREAM_STATS
@@ -431,8 +395,7 @@ class StreamStatsResponse(StreamCommand):
     counters: Counters
 
 
-@dataclass(frozen=True, slots=True)
-class CreateSuperStream(StreamCommand):
+class CreateSuperStream(StreamCommand, frozen=True):
     """Request: create streams, and the exchange that routes to them."""
 
     key = CommandKey.CREATE_SUPER_STREAM
@@ -442,8 +405,7 @@ class CreateSuperStream(StreamCommand):
     arguments: Pairs
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteSuperStream(StreamCommand):
+class DeleteSuperStream(StreamCommand, frozen=True):
     """Request: delete a super stream and its streams."""
 
     key = CommandKey.DELETE_SUPER_STREAM

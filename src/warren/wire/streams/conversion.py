@@ -16,9 +16,11 @@ as well.
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections import OrderedDict
-from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warren.errors import AmqpError
 from warren.limits import NAME_SIZE_MAX, STREAM_HEAD_SIZE_MAX, STREAM_HEADS_CACHED_MAX
@@ -51,8 +53,7 @@ _NO_PROPERTIES = b"\0\0"
 _PLAIN_DATA = b"\x00\x53\x75"
 
 
-@dataclass(frozen=True, slots=True)
-class MessageHead:
+class MessageHead(Struct, frozen=True):
     """The part of a message before its body."""
 
     # Exchange and routing key, if the message has both.

@@ -12,8 +12,9 @@ stream begins; it is sent to clients that support version 2.
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from struct import Struct
+
+import msgspec
 
 from warren.wire.streams.codes import CommandKey
 
@@ -26,8 +27,7 @@ _OVERHEAD = _HEAD.size - 4
 _COMMITTED = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliverFrame:
+class DeliverFrame(msgspec.Struct, frozen=True, kw_only=True):
     """One chunk of consecutive messages."""
 
     subscription: int

@@ -8,8 +8,9 @@ Invariant: no size or count is used before it was checked against the size of th
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from warren.wire.streams.codes import MalformedFrame, OffsetType
 
@@ -47,24 +48,21 @@ class FieldReader:
         return int.from_bytes(self.take(size), "big")
 
 
-@dataclass(frozen=True, slots=True)
-class FieldCodec(Generic[T]):
+class FieldCodec(Struct, Generic[T], frozen=True):
     """Encodes and decodes one type of field."""
 
     read: Callable[[FieldReader], T]
     write: Callable[[bytearray, T], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Offset:
+class Offset(Struct, frozen=True):
     """The start of a subscription: `value` is an offset, or a time in ms, depending on `type`."""
 
     type: OffsetType
     value: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """The range of supported versions of a command."""
 
     key: int
@@ -72,8 +70,7 @@ class Version:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerReference:
+class BrokerReference(Struct, frozen=True):
     """The advertised address of a broker, referred to by `number`."""
 
     number: int
@@ -81,8 +78,7 @@ class BrokerReference:
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Struct, frozen=True):
     """The brokers of a stream; `leader` is -1 unless `code` is OK."""
 
     stream: str
@@ -91,8 +87,7 @@ class Placement:
     replicas: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PublishingError:
+class PublishingError(Struct, frozen=True):
     """A refused message, with the code."""
 
     sequence: int

@@ -1,7 +1,5 @@
 """Each command causes the audit events that RabbitMQ emits."""
 
-from dataclasses import is_dataclass
-
 import pytest
 
 from warren.metadata import commands
@@ -177,5 +175,6 @@ def test_every_command_has_an_event() -> None:
         commands.RemoveVhost,
         commands.PutUser,
     }
-    found = {value for value in vars(commands).values() if isinstance(value, type) and is_dataclass(value)}
+    abstract = {commands.MetadataCommand, commands.VhostCommand, commands.PermissionCommand}
+    found = {value for value in vars(commands).values() if isinstance(value, type)} - abstract
     assert {kind for kind in found if issubclass(kind, MetadataCommand)} == known

@@ -2,9 +2,9 @@
 
 import errno
 import random
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from tests.sim.disk import SimulatedDisk
 from tests.unit.store.staged.test_stage import DESCRIPTION, SALT, row
 

@@ -2,9 +2,9 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from tests.sim.disk import SimulatedDisk
 
 from warren.model.message import Message, encode_address

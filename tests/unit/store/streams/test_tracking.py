@@ -2,12 +2,12 @@
 
 import random
 from array import array
-from dataclasses import replace
 from itertools import accumulate
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.sim.disk import SimulatedDisk
 
 from warren.limits import STREAM_CHUNK_SIZE

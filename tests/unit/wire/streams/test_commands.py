@@ -1,6 +1,6 @@
 """Commands of the stream protocol are decoded as they were encoded, and equal those of RabbitMQ."""
 
-from dataclasses import fields as fields_of
+from typing import get_type_hints
 
 import pytest
 from hypothesis import given
@@ -65,8 +65,9 @@ BY_KIND = [
 
 
 def values_of(command):
-    for each in fields_of(command):
-        kind = each.type.__metadata__[0]
+    hints = get_type_hints(command, include_extras=True)
+    for name in command.__struct_fields__:
+        kind = hints[name].__metadata__[0]
         yield next(strategy for known, strategy in BY_KIND if known is kind)
 
 
