@@ -336,8 +336,8 @@ class MessageStore:
 
     @property
     def is_idle(self) -> bool:
-        """True when everything appended is synced, or can no longer be written."""
-        return not (self._is_busy or self._is_wanted() or self._dirty_cursors)
+        """True when everything appended is synced."""
+        return not (self._is_busy or self._retried or self._is_wanted() or self._dirty_cursors)
 
     # --- private -------------------------------------------------------------------------------
 

@@ -152,6 +152,18 @@ def test_a_release_is_committed_later_unless_a_message_is_published() -> None:
     assert store.is_idle
 
 
+def test_it_is_not_idle_while_a_batch_waits_for_room_on_the_disk() -> None:
+    publisher = Publisher()
+    publisher.disk.fault = (SyncFile, errno.ENOSPC)
+    publisher.publish(1, 0)
+    publisher.store.commit()
+    publisher.disk.advance()
+    assert not publisher.store.is_idle
+    publisher.store.retry()
+    publisher.disk.advance()
+    assert publisher.store.is_idle
+
+
 def test_releases_are_written_before_the_store_closes() -> None:
     publisher = Publisher()
     publisher.publish(1, 0)
