@@ -34,9 +34,9 @@ from warren.journal.recovery import recover  # noqa: E402
 from warren.metadata.machine import Metadata  # noqa: E402
 from warren.runtime.disk import DirectoryDisk  # noqa: E402
 from warren.runtime.worker_thread import WorkerThread  # noqa: E402
-from warren.store.message_store import StorePort  # noqa: E402
 from warren.store.recovery import RecoveryDependencies, open_store  # noqa: E402
 from warren.store.segment import StoreFileError  # noqa: E402
+from warren.store.store_port import StorePort  # noqa: E402
 
 CUTS = 150
 LOAD_SECONDS = 2.0

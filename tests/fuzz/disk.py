@@ -15,9 +15,9 @@ from warren.metadata.commands import DeclareQueue, PutVhost
 from warren.metadata.machine import Metadata
 from warren.model.message import BODY_END, PERSISTENT, Message, StoredMessage, encode_address
 from warren.store import compaction, recovery, segment_log
-from warren.store.message_store import StorePort
 from warren.store.recovery import CATALOG, RecoveredStore, RecoveryDependencies, open_store
 from warren.store.segment import NewerFormatError, StoreFileError
+from warren.store.store_port import StorePort
 from warren.store.streams.recovery import open_streams
 from warren.store.streams.stream_log import Retention, StreamLog, StreamLogDependencies
 from warren.wire.properties import BasicProperties

@@ -15,8 +15,8 @@ from tests.sim.segments import make_small
 
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import BODY_END, StoredMessage, encode_address
-from warren.store.message_store import StorePort
 from warren.store.recovery import RecoveredStore, RecoveryDependencies, open_store
+from warren.store.store_port import StorePort
 from warren.wire.properties import BasicProperties
 
 QUEUES = (1, 2)

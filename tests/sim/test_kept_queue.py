@@ -11,8 +11,8 @@ from tests.unit.queues.samples import Host, Reader, made
 from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Delivery
-from warren.store.message_store import StorePort
 from warren.store.recovery import RecoveryDependencies, open_erased, open_store
+from warren.store.store_port import StorePort
 from warren.store.stores import Stores
 from warren.wire.properties import BasicProperties
 

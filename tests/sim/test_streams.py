@@ -16,8 +16,8 @@ from tests.sim.disk import SimulatedDisk
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import HAS_HEADERS, Message, encode_address
 from warren.store.disk import CreateFile, SyncFile, WriteFile
-from warren.store.message_store import StorePort
 from warren.store.segment import StoreFileError
+from warren.store.store_port import StorePort
 from warren.store.streams import cache as cache_module
 from warren.store.streams import scan as scan_module
 from warren.store.streams import segment as segment_module

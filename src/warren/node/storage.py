@@ -41,10 +41,11 @@ from warren.runtime.timers import PeriodicTimer
 from warren.runtime.worker_thread import WorkerThread
 from warren.session.vhost_services import VhostServices
 from warren.store.disk import TRANSIENT_ERRNOS, Disk
-from warren.store.message_store import MessageStore, StorePort
+from warren.store.message_store import MessageStore
 from warren.store.recovered_queue import RecoveredQueue
 from warren.store.recovery import RecoveredStore, RecoveryDependencies, open_erased, open_store
 from warren.store.segment import StoreFileError
+from warren.store.store_port import StorePort
 from warren.store.stores import Stores
 from warren.store.streams.recovery import RecoveredStreams, open_streams
 from warren.store.streams.stream_log import StreamLogDependencies

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint64_t
 from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport StoredMessage
 from warren.store.cursor cimport QueueCursor
+from warren.store.group_commit cimport GroupCommit
 from warren.store.segment_log cimport SegmentLog
 from warren.store.message_reader cimport MessageReader
 from warren.store.record cimport encode_reference
@@ -11,7 +12,6 @@ from warren.store.segment cimport Segment, slot_of
 
 cdef int _SEGMENT_SHIFT
 cdef int _AHEAD_KEPT
-cdef Py_ssize_t _PENDING_SIZE_MAX
 cdef Py_ssize_t _MESSAGE_SIZE
 cdef Py_ssize_t _REFERENCE_SIZE
 cdef int64_t _MESSAGE_OVERHEAD
@@ -24,13 +24,9 @@ cdef class MessageStore:
     cdef readonly dict segments
     cdef object _port
     cdef MessageReader _reader
-    cdef bint _is_announced
-    cdef bint _is_busy
-    cdef readonly object failure
-    cdef list _retried
+    cdef GroupCommit _commits
     cdef list _pending
     cdef list _pending_references
-    cdef Py_ssize_t _pending_size
     cdef list _groups
     cdef Py_ssize_t _group_first
     cdef StoredMessage _last
@@ -41,14 +37,6 @@ cdef class MessageStore:
     cdef Py_ssize_t _dead_seen
     cdef object _compaction
     cdef list _background_tasks
-    cdef list _waiting
-    cdef ConfirmListener _asking
-    cdef uint64_t _asked_first
-    cdef uint64_t _asked_last
-    cdef list _batch_waiting
-    cdef object _on_closed
-    cdef bint _is_closed
-    cdef bint _is_announced_for_later
     cdef readonly dict cursors
     cdef readonly dict markers
     cdef readonly uint64_t written
@@ -65,14 +53,9 @@ cdef class MessageStore:
     cdef _drop_references(self, uint64_t location, int64_t byte_count)
     cpdef delivered_up_to(self, QueueCursor cursor, uint64_t position)
     cdef _note_queue(self, QueueCursor cursor)
-    cdef _announce(self)
-    cdef _announce_later(self)
-    @cython.locals(before=Py_ssize_t)
-    cdef _add_pending(self, Py_ssize_t size)
     cdef _mark_dirty(self, QueueCursor cursor)
-    cdef _end_asking(self)
     @cython.locals(log=SegmentLog, pending=list, references=list, place=Py_ssize_t)
-    cdef _encode_batch(self)
+    cpdef take_batch(self)
     @cython.locals(log=SegmentLog, place=Py_ssize_t, message=StoredMessage, joined=object)
     cdef _encode_messages(self, list pending, list references, Py_ssize_t first, Py_ssize_t end)
     @cython.locals(place=Py_ssize_t, size=Py_ssize_t, joined=object)

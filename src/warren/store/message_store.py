@@ -3,32 +3,31 @@
     append ─▶ pending ─ commit ─▶ encoded into the last segment ─▶ one job ─▶ written and synced ─▶ confirmed
     release ─▶ still pending: never written │ written: a run of positions in the next batch
 
-One job is in progress at a time, and what is appended meanwhile waits for the next one: the higher the load,
-the more messages share each fdatasync (group commit). A message is written once for all its queues; settled
+Everything is written in batches (`group_commit`). A message is written once for all its queues; settled
 messages are recorded as runs of positions, a single run for a queue that is consumed in order.
 
-Invariants: a publish is confirmed only after the batch with its message, and all earlier batches, were
-synced. A release is written behind the message that it releases. A file is reused only after everything in it
-that still matters (live messages, cursors, markers) was synced elsewhere. Queue numbers are never reused.
-Messages appended between `begin_group` and `end_group` are present after a crash together with the value of
-their marker, or not at all.
+Invariants: a release is written behind the message that it releases. A file is reused only after everything
+in it that still matters (live messages, cursors, markers) was synced elsewhere. Queue numbers are never
+reused. Messages appended between `begin_group` and `end_group` are present after a crash together with the
+value of their marker, or not at all.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from warren.limits import (
     COMPACTION_GAIN_MIN,
     DELIVERED_AHEAD_KEPT,
     PENDING_MESSAGE_SIZE,
     PENDING_REFERENCE_SIZE,
-    STORE_PENDING_SIZE_MAX,
 )
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import StoredMessage
 from warren.store.compaction import Compaction, segment_to_compact
 from warren.store.cursor import QueueCursor
 from warren.store.delivered import Delivered
-from warren.store.disk import TRANSIENT_ERRNOS, Disk, DiskStep
+from warren.store.disk import Disk, DiskStep
+from warren.store.group_commit import GroupCommit
 from warren.store.markers import CommitGroup, CommitMarker
 from warren.store.message_reader import MessageReader
 from warren.store.record import (
@@ -45,9 +44,9 @@ from warren.store.record import (
 )
 from warren.store.segment import Segment, StoreFileError, slot_of
 from warren.store.segment_log import SegmentLog
+from warren.store.store_port import StorePort
 
 _SEGMENT_SHIFT = 32
-_PENDING_SIZE_MAX = STORE_PENDING_SIZE_MAX
 _MESSAGE_SIZE = PENDING_MESSAGE_SIZE
 _REFERENCE_SIZE = PENDING_REFERENCE_SIZE
 _REFERENCE_SIZE_ON_DISK = REFERENCE_SIZE
@@ -55,47 +54,13 @@ _MESSAGE_OVERHEAD = MESSAGE_OVERHEAD
 _AHEAD_KEPT = DELIVERED_AHEAD_KEPT
 
 
-class StorePort:
-    """Port: what a store needs from its owner."""
-
-    def commit_due(self) -> None:
-        """Data is waiting to be written: call `commit` at the end of the turn."""
-        raise NotImplementedError
-
-    def commit_due_later(self) -> None:
-        """Data that no client waits for, such as releases, is to be written: call `commit` after a delay."""
-        self.commit_due()
-
-    def failed(self, error: OSError, is_full: bool) -> None:
-        """A batch was not written; if the disk is full, call `retry` when it has room again."""
-        raise NotImplementedError
-
-    def recovered(self) -> None:
-        """The batch that failed before was written."""
-        raise NotImplementedError
-
-    def fell_behind(self) -> None:
-        """Too much is pending: block publishers until `caught_up`."""
-        raise NotImplementedError
-
-    def caught_up(self) -> None:
-        """All that was pending has been passed to the disk."""
-        raise NotImplementedError
-
-    def unreadable(self, error: OSError | StoreFileError) -> None:
-        """A stored message cannot be read: it is damaged, or the disk failed."""
-        raise NotImplementedError
-
-
 class MessageStore:
     """An open store; `recovery.open_store` makes it."""
 
     __slots__ = (
-        "_asked_first", "_asked_last", "_asking", "_background_tasks", "_batch_waiting", "_compaction",
-        "_dead", "_dead_seen", "_delivered", "_dirty_cursors", "_disk", "_group_first", "_groups",
-        "_is_announced", "_is_announced_for_later", "_is_busy", "_is_closed", "_last", "_last_references",
-        "_log", "_on_closed", "_pending", "_pending_references", "_pending_size", "_port", "_reader",
-        "_retried", "_runs", "_waiting", "cursors", "failure", "markers", "segments", "written",
+        "_background_tasks", "_commits", "_compaction", "_dead", "_dead_seen", "_delivered", "_dirty_cursors",
+        "_disk", "_group_first", "_groups", "_last", "_last_references", "_log", "_pending",
+        "_pending_references", "_port", "_reader", "_runs", "cursors", "markers", "segments", "written",
     )  # fmt: skip
 
     def __init__(
@@ -109,18 +74,10 @@ class MessageStore:
         self.segments = log.segments
         self._port = port
         self._reader = MessageReader(disk, log.segments, port.unreadable)
-        # True while the port knows that there is something to commit, at once or later.
-        self._is_announced = False
-        self._is_announced_for_later = False
-        self._is_busy = False
-        # The error of the last job: nothing is confirmed until the same job succeeds.
-        self.failure: OSError | None = None
-        self._retried: list[DiskStep] = []
+        self._commits = GroupCommit(disk, port, self)
         # Messages that are not encoded yet, and for each its encoded references: one or more.
         self._pending: list[StoredMessage] = []
         self._pending_references: list[bytes | list[bytes]] = []
-        # Approximate memory of the pending messages, in bytes.
-        self._pending_size = 0
         # Commit groups among the pending messages, in order; and the start of the open one.
         self._groups: list[CommitGroup] = []
         self._group_first = 0
@@ -136,16 +93,6 @@ class MessageStore:
         self._compaction: Compaction | None = None
         # Work that is too long for one turn: a part of it is done with each batch.
         self._background_tasks: list[Callable[[], bool]] = []
-        # Listeners that wait for the next batch, and those that wait for the batch in progress, with the
-        # first and last sequence number. The numbers of the latest listener can still grow.
-        self._waiting: list[tuple[ConfirmListener, int, int]] = []
-        self._batch_waiting: list[tuple[ConfirmListener, int, int]] = []
-        self._asking: ConfirmListener | None = None
-        self._asked_first = 0
-        self._asked_last = 0
-        self._on_closed: Callable[[], None] | None = None
-        # True when nothing more is written.
-        self._is_closed = False
         # (number of the queue, priority level) -> cursor.
         self.cursors = cursors
         # By key.
@@ -180,15 +127,13 @@ class MessageStore:
                 self._last_references = [self._pending_references.pop()]  # type: ignore[list-item]
                 self._pending_references.append(self._last_references)
             self._last_references.append(reference)
-            self._add_pending(_REFERENCE_SIZE)
+            self._commits.add(_REFERENCE_SIZE)
             return
         self._last = message
         self._last_references = None
         self._pending.append(message)
         self._pending_references.append(reference)
-        if not self._is_announced:
-            self._announce()
-        self._add_pending(_MESSAGE_SIZE + len(message.content))
+        self._commits.add(_MESSAGE_SIZE + len(message.content))
 
     def begin_group(self) -> None:
         """Start a group of messages that are stored atomically; it ends with `end_group` in the same turn."""
@@ -203,8 +148,7 @@ class MessageStore:
         marker.value = value
         self._groups.append(CommitGroup(self._group_first, len(self._pending), marker))
         self._last = None
-        if not self._is_announced:
-            self._announce()
+        self._commits.announce()
 
     def forget(self, key: bytes) -> None:
         """Forget the marker `key`; an old value may reappear when the store is opened again."""
@@ -212,17 +156,7 @@ class MessageStore:
 
     def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
         """Call `confirmation` with `sequence` when everything appended before is synced."""
-        if confirmation is self._asking and sequence == self._asked_last:
-            return
-        confirmation.expect(sequence)
-        if confirmation is self._asking and sequence == self._asked_last + 1:
-            self._asked_last = sequence
-            return
-        self._end_asking()
-        self._asking = confirmation
-        self._asked_first = self._asked_last = sequence
-        if not self._is_announced:
-            self._announce()
+        self._commits.confirm(confirmation, sequence)
 
     def release(self, message: StoredMessage, cursor: QueueCursor, position: int) -> None:
         """Settle `message` at `position` of `cursor`."""
@@ -262,8 +196,7 @@ class MessageStore:
     def add_background_task(self, background_task: Callable[[], bool]) -> None:
         """Call `background_task` with each batch until it returns False, which means that it is finished."""
         self._background_tasks.append(background_task)
-        if not self._is_announced:
-            self._announce()
+        self._commits.announce()
 
     def delivered_up_to(self, cursor: QueueCursor, position: int) -> None:
         """Record that `cursor` was delivered up to `position`: if requeued, these are redelivered."""
@@ -281,18 +214,18 @@ class MessageStore:
 
     def maintain(self) -> None:
         """Start a compaction if dead messages take much disk space; called periodically."""
-        if self._is_closed or self._on_closed is not None:
+        commits = self._commits
+        if commits.is_closing:
             return
-        is_new = self._dirty_cursors and not self._is_announced_for_later
-        if (is_new or len(self._dead) != self._dead_seen) and not self._is_announced:
+        is_new = self._dirty_cursors and not commits.is_announced_for_later
+        if is_new or len(self._dead) != self._dead_seen:
             # State found when the store was opened, and nothing was written since.
-            self._announce()
+            commits.announce()
         if self._compaction is None:
             segment = segment_to_compact(self.segments.values())
             if segment is not None:
                 self._compaction = Compaction(segment, self._disk, self.segments, self.cursors)
-                if not self._is_announced:
-                    self._announce()
+                self._commits.announce()
 
     def drop(self, cursor: QueueCursor) -> None:
         """Drop `cursor`, whose queue was deleted: its settled positions need not be written any more."""
@@ -303,72 +236,35 @@ class MessageStore:
 
     def commit(self) -> None:
         """Write what is pending; if a batch is in progress, it is written with the next one."""
-        self._is_announced = False
-        self._is_announced_for_later = False
-        if self._is_busy or self._is_closed or self.failure is not None:
-            return
-        steps = self._encode_batch()
-        self._end_asking()
-        self._batch_waiting, self._waiting = self._waiting, []
-        if steps:
-            self._submit(steps)
-        else:
-            self._confirm()
-            self._advance()
-            if self._has_more():
-                self._announce()
-            else:
-                self._end_reserving()
+        self._commits.commit()
 
     def retry(self) -> None:
         """Submit the failed batch again, for example when the disk has room again."""
-        if self._retried and not self._is_busy:
-            self._submit(self._retried)
+        self._commits.retry()
 
     def close(self, on_closed: Callable[[], None]) -> None:
         """Write what is pending, then call `on_closed`; it is called after a failure as well."""
-        self._on_closed = on_closed
         self._compaction = None
         self._background_tasks.clear()
-        if not self._is_busy:
-            self.commit()
-        self._end_if_done()
+        self._commits.close(partial(self._closed, on_closed))
+
+    @property
+    def failure(self) -> OSError | None:
+        """The error of the last batch; None if it was written."""
+        return self._commits.failure
 
     @property
     def is_idle(self) -> bool:
-        """True when everything appended is synced."""
-        return not (self._is_busy or self._retried or self._is_wanted() or self._dirty_cursors)
+        """True if everything appended is synced."""
+        return self._commits.is_idle
 
-    # --- private -------------------------------------------------------------------------------
+    # --- as the source of batches ----------------------------------------------------------------
 
-    def _note_queue(self, cursor: QueueCursor) -> None:
-        """Record that the last segment has messages of the queue of `cursor`."""
-        last = self._log.last
-        cursor.noted_in = last.number
-        last.queues.add(cursor.queue)
+    def has_pending(self) -> bool:
+        """True if there is something to write."""
+        return self._has_messages() or len(self._dirty_cursors) > 0
 
-    def _announce(self) -> None:
-        self._is_announced = True
-        self._port.commit_due()
-
-    def _announce_later(self) -> None:
-        self._is_announced_for_later = True
-        self._port.commit_due_later()
-
-    def _add_pending(self, size: int) -> None:
-        """Add `size` bytes to the memory of pending messages; beyond the limit the port is told, once."""
-        before = self._pending_size
-        self._pending_size = before + size
-        if before <= _PENDING_SIZE_MAX < before + size:
-            self._port.fell_behind()
-
-    def _mark_dirty(self, cursor: QueueCursor) -> None:
-        cursor.is_dirty = True
-        self._dirty_cursors.append(cursor)
-        if not self._is_announced and not self._is_announced_for_later:
-            self._announce_later()
-
-    def _encode_batch(self) -> list[DiskStep]:
+    def take_batch(self) -> list[DiskStep]:
         """Encode everything that is pending into steps for the disk; none if all of it was released again."""
         log = self._log
         pending, self._pending = self._pending, []
@@ -386,10 +282,41 @@ class MessageStore:
         if self._compaction is not None:
             self._compact(self._compaction)
         self._encode_state()
-        if self._pending_size > _PENDING_SIZE_MAX:
-            self._port.caught_up()
-        self._pending_size = 0
         return log.finish()
+
+    def batch_synced(self) -> None:
+        """The batch can be read back."""
+        # Nothing is appended to the log while a job is in progress.
+        self.written = self._log.location
+        self._log.written()
+
+    def batch_confirmed(self) -> bool:
+        """Continue the compaction, and announce what else there is to write."""
+        self._advance()
+        commits = self._commits
+        if commits.is_closing:
+            return False
+        if self._has_messages() or commits.has_waiting() or self._has_more():
+            # At the end of the turn, so that messages still in the sockets share the sync.
+            commits.announce()
+        elif self._dirty_cursors:
+            commits.announce_later()
+        else:
+            self._end_reserving()
+        return False
+
+    # --- private -------------------------------------------------------------------------------
+
+    def _note_queue(self, cursor: QueueCursor) -> None:
+        """Record that the last segment has messages of the queue of `cursor`."""
+        last = self._log.last
+        cursor.noted_in = last.number
+        last.queues.add(cursor.queue)
+
+    def _mark_dirty(self, cursor: QueueCursor) -> None:
+        cursor.is_dirty = True
+        self._dirty_cursors.append(cursor)
+        self._commits.announce_later()
 
     def _encode_messages(
         self, pending: list[StoredMessage], references: list[bytes | list[bytes]], first: int, end: int
@@ -511,8 +438,7 @@ class MessageStore:
                 del self.segments[segment.number]
             elif segment.is_sealed and not segment.is_retiring:
                 self._mark_dead([segment])
-                if not self._is_announced:
-                    self._announce()
+                self._commits.announce()
 
     def _mark_dead(self, segments: list[Segment]) -> None:
         """Add `segments` to the dead segments, whose files can be retired."""
@@ -532,9 +458,9 @@ class MessageStore:
             self._compaction = None
             self.maintain()
 
-    def _is_wanted(self) -> bool:
-        """True if there is something to write that a client waits for."""
-        return bool(self._pending or self._groups or self._waiting or self._asking)
+    def _has_messages(self) -> bool:
+        """True if there are messages or groups to write."""
+        return len(self._pending) > 0 or len(self._groups) > 0
 
     def _has_more(self) -> bool:
         """True if there is much to write although no client waits for it."""
@@ -542,59 +468,11 @@ class MessageStore:
             self._compaction is not None or len(self._dead) != self._dead_seen or bool(self._background_tasks)
         )
 
-    def _submit(self, steps: list[DiskStep]) -> None:
-        self._is_busy = True
-        self._retried = steps
-        self._disk.submit(steps, self._done)
-
-    def _done(self, error: OSError | None) -> None:
-        """Handle the end of a job: confirm its messages, or report the failure."""
-        self._is_busy = False
-        if error is not None:
-            self.failure = error
-            self._port.failed(error, is_full=error.errno in TRANSIENT_ERRNOS)
-            self._end_if_done()
-            return
-        self._retried = []
-        # Nothing is appended to the log while a job is in progress.
-        self.written = self._log.location
-        self._log.written()
-        if self.failure is not None:
-            self.failure = None
-            self._port.recovered()
-        self._confirm()
-        self._advance()
-        if self._on_closed is not None:
-            self.commit()
-        elif self._is_wanted() or self._has_more():
-            # At the end of the turn, so that messages still in the sockets share the sync.
-            if not self._is_announced:
-                self._announce()
-        elif self._dirty_cursors:
-            self._announce_later()
-        else:
-            self._end_reserving()
-        self._end_if_done()
-
     def _end_reserving(self) -> None:
         """Write exact delivered positions, since nothing is in progress."""
         if self._delivered is not None:
             self._delivered.take_back()
 
-    def _confirm(self) -> None:
-        waiting, self._batch_waiting = self._batch_waiting, []
-        for confirmation, first, last in waiting:
-            confirmation.done(first, last)
-
-    def _end_asking(self) -> None:
-        """Close the current range of sequence numbers; the next call of `confirm` starts a new one."""
-        if self._asking is not None:
-            self._waiting.append((self._asking, self._asked_first, self._asked_last))
-            self._asking = None
-
-    def _end_if_done(self) -> None:
-        if self._on_closed is not None and (self.is_idle or self.failure is not None):
-            on_closed, self._on_closed = self._on_closed, None
-            self._is_closed = True
-            self._end_reserving()
-            on_closed()
+    def _closed(self, on_closed: Callable[[], None]) -> None:
+        self._end_reserving()
+        on_closed()

@@ -22,7 +22,7 @@ from warren.store.cursor import QueueCursor
 from warren.store.delivered import Delivered
 from warren.store.disk import DeleteFile, Disk, RenameFile, SyncDirectory, SyncFile, WriteFile
 from warren.store.markers import CommitMarker
-from warren.store.message_store import MessageStore, StorePort
+from warren.store.message_store import MessageStore
 from warren.store.record import BATCH, KIND_AT, SEAL, encode, is_intact
 from warren.store.recovered_queue import RecoveredQueue
 from warren.store.salvage import (
@@ -48,6 +48,7 @@ from warren.store.segment import (
     was_begun,
 )
 from warren.store.segment_log import SegmentLog, catalog_entry_of, spare_name
+from warren.store.store_port import StorePort
 from warren.store.stores import TRANSIENT_SEGMENTS_FROM
 
 # The file with the list of segments.

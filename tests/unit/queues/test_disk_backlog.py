@@ -21,9 +21,10 @@ from warren.model.message import (
 from warren.queues.classic import ClassicQueue
 from warren.store import stores
 from warren.store.delivered import NAME
-from warren.store.message_store import MessageStore, StorePort
+from warren.store.message_store import MessageStore
 from warren.store.recovery import CATALOG, RecoveryDependencies, open_erased, open_store
 from warren.store.segment import StoreFileError
+from warren.store.store_port import StorePort
 from warren.store.stores import Stores
 from warren.wire.properties import BasicProperties
 

@@ -12,7 +12,7 @@ from warren.model.arguments import QueueSettings
 from warren.model.confirm_listener import ConfirmListener
 from warren.queues.stream import StreamQueue
 from warren.queues.stream_read_options import StreamReadOptions
-from warren.store.message_store import StorePort
+from warren.store.store_port import StorePort
 from warren.store.streams.recovery import CATALOG, open_streams
 from warren.store.streams.stream_log import StreamLogDependencies
 

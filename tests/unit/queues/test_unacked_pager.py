@@ -15,9 +15,9 @@ from warren.model.message import BODY_ON_DISK, HAS_EXPIRATION
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Delivery
 from warren.store.delivered import NAME
-from warren.store.message_store import StorePort
 from warren.store.recovery import CATALOG, RecoveredStore, RecoveryDependencies, open_erased, open_store
 from warren.store.segment import StoreFileError
+from warren.store.store_port import StorePort
 from warren.store.stores import Stores
 
 MEMORY_MAX = 100

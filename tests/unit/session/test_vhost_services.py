@@ -13,8 +13,9 @@ from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
 from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
 from warren.session.vhost_services import VhostDependencies, VhostServices
-from warren.store.message_store import MessageStore, StorePort
+from warren.store.message_store import MessageStore
 from warren.store.recovery import RecoveredStore, RecoveryDependencies, open_erased, open_store
+from warren.store.store_port import StorePort
 from warren.store.stores import Stores
 from warren.wire import methods
 from warren.wire.properties import BasicProperties

@@ -8,9 +8,9 @@ from tests.sim.disk import SimulatedDisk
 
 from warren.limits import RANDOM_READ_SIZE, READ_AHEAD_SIZE
 from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
-from warren.store.message_store import StorePort
 from warren.store.recovery import RecoveryDependencies, open_store
 from warren.store.segment import StoreFileError
+from warren.store.store_port import StorePort
 from warren.wire.properties import BasicProperties
 
 ADDRESS = encode_address("", "q")

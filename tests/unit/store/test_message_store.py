@@ -9,8 +9,9 @@ from warren.limits import PENDING_MESSAGE_SIZE, STORE_PENDING_SIZE_MAX
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
 from warren.store.disk import SyncFile
-from warren.store.message_store import MessageStore, StorePort
+from warren.store.message_store import MessageStore
 from warren.store.recovery import RecoveryDependencies, open_store
+from warren.store.store_port import StorePort
 from warren.wire.properties import BasicProperties
 
 ADDRESS = encode_address("", "q")

@@ -13,9 +13,9 @@ from warren.limits import SPARE_SEGMENTS_MAX
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
 from warren.store.disk import CreateFile, DeleteFile, SyncDirectory, SyncFile, WriteFile
-from warren.store.message_store import StorePort
 from warren.store.recovery import CATALOG, RecoveredStore, RecoveryDependencies, open_store
 from warren.store.segment import HEAD_SIZE, SUFFIX, NewerFormatError, StoreFileError, encode_head
+from warren.store.store_port import StorePort
 from warren.wire.properties import BasicProperties
 
 FIRST = "00000001.segment"

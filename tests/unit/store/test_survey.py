@@ -6,9 +6,9 @@ import pytest
 from tests.sim.disk import SimulatedDisk
 
 from warren.store.disk import CreateFile, SyncDirectory, WriteFile
-from warren.store.message_store import StorePort
 from warren.store.recovery import RecoveryDependencies, open_erased, open_store
 from warren.store.staged.stage_index import open_stage_index
+from warren.store.store_port import StorePort
 from warren.store.streams.recovery import open_streams
 from warren.store.streams.stream_log import StreamLogDependencies
 from warren.store.survey import survey_store, survey_streams

@@ -11,9 +11,9 @@ from tests.unit.vhost.places import Place
 from warren.model.arguments import Overflow
 from warren.model.message import BODY_END, Message, encode_address
 from warren.queues.classic import ClassicQueue
-from warren.store.message_store import StorePort
 from warren.store.recovery import RecoveryDependencies, open_erased, open_store
 from warren.store.staged.commit_progress import CommitProgress, CommitState, progress_key
+from warren.store.store_port import StorePort
 from warren.store.stores import Stores
 from warren.store.streams.chunk import Chunk, ChunkBuilder, read_head
 from warren.vhost.batch_commit import BatchCommit

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from warren.store.catalog import Catalog, CatalogEntry
 from warren.store.disk import DeleteFile, Disk, DiskStep, SyncDirectory, SyncFile, WriteFile
-from warren.store.message_store import StorePort
 from warren.store.segment import NewerFormatError, StoreFileError
+from warren.store.store_port import StorePort
 from warren.store.streams.chunk import FOLLOWS_SYNC, HAS_TAIL, KNOWS_ALL, is_whole
 from warren.store.streams.scan import ScannedChunk, scan_chunks
 from warren.store.streams.segment import (

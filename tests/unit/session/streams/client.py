@@ -13,7 +13,7 @@ from warren.session.peer import Peer
 from warren.session.streams.connection import StreamConnection
 from warren.session.streams.handshake import StreamSettings
 from warren.session.streams.stream_server import StreamServer
-from warren.store.message_store import StorePort
+from warren.store.store_port import StorePort
 from warren.store.streams.recovery import open_streams
 from warren.store.streams.stream_log import StreamLogDependencies
 from warren.wire.streams import commands

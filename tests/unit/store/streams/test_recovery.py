@@ -8,8 +8,8 @@ from google_crc32c import value
 from tests.sim.disk import SimulatedDisk
 
 from warren.model.message import Message, encode_address
-from warren.store.message_store import StorePort
 from warren.store.segment import NewerFormatError
+from warren.store.store_port import StorePort
 from warren.store.streams.recovery import CATALOG, RecoveredStreams, open_streams
 from warren.store.streams.segment import HEAD_SIZE, segment_name
 from warren.store.streams.stream_log import Retention, StreamLog, StreamLogDependencies

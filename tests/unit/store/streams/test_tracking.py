@@ -12,8 +12,8 @@ from tests.sim.disk import SimulatedDisk
 
 from warren.limits import STREAM_CHUNK_SIZE
 from warren.model.message import Message, encode_address
-from warren.store.message_store import StorePort
 from warren.store.segment import StoreFileError
+from warren.store.store_port import StorePort
 from warren.store.streams import tracking as tracking_module
 from warren.store.streams.chunk import MessageRun
 from warren.store.streams.recovery import CATALOG, open_streams
