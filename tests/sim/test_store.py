@@ -1,9 +1,10 @@
-"""The message store on a disk that loses power at any step, driven by seeds.
+"""The message store on a disk that loses power at any step and is full sometimes, driven by seeds.
 
 Confirmed and unreleased messages exist, at their position and undamaged; messages released in a synced batch
 do not; others may or may not exist; and nothing else exists.
 """
 
+import errno
 import random
 
 import pytest
@@ -14,6 +15,7 @@ from tests.sim.segments import make_small
 
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import BODY_END, StoredMessage, encode_address
+from warren.store.disk import SyncFile, WriteFile
 from warren.store.recovery import RecoveredStore, RecoveryDependencies, open_store
 from warren.store.store_port import StorePort
 from warren.wire.properties import BasicProperties
@@ -88,7 +90,7 @@ class Simulation:
     def step(self) -> None:
         actions = ["append"] * 6 + ["release"] * 4 + ["drain", "reach", "reach", "read"]
         actions += ["maintain", "commit", "commit", "commit"]
-        actions += ["work"] * 4
+        actions += ["work"] * 4 + ["fill"] * (self.chance.random() < 0.3)
         getattr(self, "crash" if self.chance.random() < self.crashes else self.chance.choice(actions))()
 
     def append(self) -> None:
@@ -136,11 +138,19 @@ class Simulation:
         self.store.commit()
 
     def work(self) -> None:
+        if self.port.failures:
+            self.store.retry()
         self.disk.advance(self.chance.choice([1, 2, 3, None]))
+
+    def fill(self) -> None:
+        """Have the next write or sync fail, since the disk is full."""
+        self.disk.fault = (self.chance.choice([WriteFile, SyncFile]), errno.ENOSPC)
 
     def settle(self) -> None:
         """Commit until nothing is pending: released messages are certainly gone then."""
+        self.disk.fault = None
         while not self.store.is_idle:
+            self.store.retry()
             self.store.commit()
             self.disk.advance()
         self.released = dict.fromkeys(self.released, True)
@@ -148,6 +158,8 @@ class Simulation:
     def crash(self) -> None:
         if self.chance.random() < 0.3:
             self.settle()
+        self.disk.fault = None
+        self.port.failures.clear()
         self.disk.lose_power()
         recovered = self.open()
         assert not recovered.damage
