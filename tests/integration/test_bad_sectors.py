@@ -22,6 +22,7 @@ from tests.integration.test_supervision import (
     started,
     until_logged,
 )
+from tests.long_params import long_params
 
 __all__ = ["config"]
 
@@ -76,7 +77,7 @@ def test_messages_around_an_unreadable_sector_are_recovered(
         assert names_in(node) == ["before", "within", "behind", "later"]
 
 
-@pytest.mark.parametrize("call", ["read", "open"])
+@pytest.mark.parametrize("call", ["read", *long_params("open")])
 def test_an_entirely_unreadable_segment_is_reported_and_the_vhost_starts(
     tmp_path: Path, config: Path, faults: Faults, call: str
 ) -> None:
@@ -126,7 +127,7 @@ def consume_all(channel: BlockingChannel, found: list[int]) -> None:
         found.append(int(body.rstrip(b"\0")))
 
 
-@pytest.mark.parametrize("take_all", [get_all, consume_all])
+@pytest.mark.parametrize("take_all", [consume_all, *long_params(get_all)])
 @pytest.mark.parametrize("is_damaged", [True, False])
 def test_a_sector_that_becomes_unreadable_restarts_the_vhost_without_its_messages(
     tmp_path: Path,

@@ -14,6 +14,7 @@ from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.channels import channel_of
 from tests.integration.faults import Faults
+from tests.long_params import long_params
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 QUEUES = {"plain": {}, "sorted": {"x-max-priority": 5}, "dying": {"x-dead-letter-exchange": "amq.fanout"}}
@@ -199,7 +200,7 @@ def test_all_files_of_a_broker_are_accessible_by_their_owner_only(tmp_path: Path
     assert {path: oct(mode) for path, mode in found.items() if mode & 0o077} == {}
 
 
-@pytest.mark.parametrize("queue", ["plain", "sorted"])
+@pytest.mark.parametrize("queue", ["plain", *long_params("sorted")])
 @pytest.mark.parametrize("no_ack", [False, True])
 def test_messages_delivered_before_a_kill_are_marked_as_redelivered(
     tmp_path: Path, config: Path, faults: Faults, queue: str, no_ack: bool

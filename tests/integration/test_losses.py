@@ -13,6 +13,7 @@ import pytest
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.test_serve import connect
+from tests.long_params import long_params
 
 PATIENCE_S = 20
 COUNT = 40
@@ -90,7 +91,7 @@ def metric(node: BrokerProcess, name: str) -> int:
 
 
 @pytest.mark.parametrize("kind", ["queue", "stream"])
-@pytest.mark.parametrize("how", ["deleted", "cut short", "zeroed", "flipped"])
+@pytest.mark.parametrize("how", ["deleted", "flipped", *long_params("cut short", "zeroed")])
 def test_recovered_and_reported_messages_are_all_that_were_confirmed(
     tmp_path: Path, kind: str, how: str
 ) -> None:
@@ -110,7 +111,7 @@ def test_recovered_and_reported_messages_are_all_that_were_confirmed(
         print(f"{kind} {how}: {back} back, {[loss['messages'] for loss in losses]} named")
 
 
-@pytest.mark.parametrize("part", ["", "streams", "catalog"])
+@pytest.mark.parametrize("part", ["", *long_params("streams", "catalog")])
 def test_a_store_that_is_entirely_missing_is_reported(tmp_path: Path, part: str) -> None:
     filled(tmp_path)
     lost = folder(tmp_path) / part

@@ -10,6 +10,7 @@ import pika
 import pytest
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
+from tests.long_params import long_params
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 PAUSE = "/warren/queues/%2F/{}/pause"
@@ -93,7 +94,7 @@ def test_pausing_a_queue_requires_configure_permission(
     channel.queue_delete("p.read")
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("end", [signal.SIGKILL, *long_params(signal.SIGTERM)])
 def test_a_durable_queue_stays_paused_over_restarts(tmp_path: Path, end: signal.Signals) -> None:
     with broker("--data-dir", str(tmp_path)) as started:
         client = HttpClient(started)

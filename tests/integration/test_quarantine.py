@@ -16,6 +16,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker, refusal
 from tests.integration.test_serve import connect
+from tests.long_params import long_params
 
 QUEUES = [f"q{number}" for number in range(5)]
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
@@ -82,7 +83,8 @@ def cut_before(file: Path, text: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b'"PutVhost",{"name":"v"', b'"DeclareQueue",{"vhost":"v","name":"stream"', b'"name":"q3"']
+    "text",
+    [b'"PutVhost",{"name":"v"', *long_params(b'"DeclareQueue",{"vhost":"v","name":"stream"', b'"name":"q3"')],
 )
 def test_data_of_lost_metadata_is_quarantined_and_restored_with_them(tmp_path: Path, text: bytes) -> None:
     data = tmp_path / "data"

@@ -19,6 +19,7 @@ from tests.integration.broker_process import BrokerProcess, broker, refusal
 from tests.integration.faults import Faults
 from tests.integration.test_durability import taken
 from tests.integration.test_serve import connect, get
+from tests.long_params import long_params
 
 from warren.limits import SEGMENT_SIZE
 
@@ -161,7 +162,7 @@ def passes(channel: BlockingChannel, body: bytes) -> bool:
     return channel.basic_get(queue, auto_ack=True)[2] == body
 
 
-@pytest.mark.parametrize("rule", ["fdatasync errno 5", "write errno 5", "write short 7"])
+@pytest.mark.parametrize("rule", ["fdatasync errno 5", "write short 7", *long_params("write errno 5")])
 def test_a_failed_write_or_sync_restarts_its_vhost_and_affects_no_other(
     tmp_path: Path, config: Path, faults: Faults, rule: str
 ) -> None:
@@ -244,7 +245,7 @@ def test_the_node_stops_with_its_vhost_if_it_is_configured_to(
         assert "warren: vhost 'a' is down" in node.process.stderr.readlines()[-1]
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("number", [errno.ENOSPC, *long_params(errno.EDQUOT)])
 def test_with_a_full_disk_confirms_wait_until_there_is_space(
     tmp_path: Path, config: Path, faults: Faults, number: int
 ) -> None:
@@ -271,7 +272,7 @@ def test_with_a_full_disk_confirms_wait_until_there_is_space(
         assert [body for body, _ in taken(confirming(node.port, "a"), "q")] == ["waits"]
 
 
-@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+@pytest.mark.parametrize("number", [errno.EMFILE, *long_params(errno.ENFILE)])
 def test_with_too_many_open_files_confirms_wait_until_one_can_be_opened(
     tmp_path: Path, config: Path, faults: Faults, number: int
 ) -> None:

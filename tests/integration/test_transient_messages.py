@@ -22,6 +22,7 @@ from tests.integration.test_supervision import (
     started,
     until_logged,
 )
+from tests.long_params import long_params
 
 from warren.limits import QUEUE_MEMORY_MAX, STORE_PENDING_SIZE_MAX
 
@@ -64,7 +65,7 @@ def processor_s(node: BrokerProcess) -> float:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("call", ["write", "open"])
+@pytest.mark.parametrize("call", ["write", *long_params("open")])
 def test_with_a_full_disk_publishers_of_transient_messages_wait_and_then_continue(
     tmp_path: Path, config: Path, faults: Faults, call: str
 ) -> None:
