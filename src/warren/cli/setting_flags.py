@@ -44,23 +44,29 @@ class SettingFlagsCommand(click.Command):
 def with_setting_flags(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add all flags to a command; `config_entries` converts their values to settings."""
     options = [
-        click.option("--config", metavar="FILE", help="A rabbitmq.conf or a TOML file, or a folder of them."),
+        click.option(
+            "--config", metavar="FILE",
+            help="Configuration file in the format of rabbitmq.conf or in TOML, or a directory of them.",
+        ),
         click.option(
             "--data-dir", metavar="DIR",
-            help="Where what survives a restart is kept. "
+            help="Directory of persistent messages, streams and metadata. "
             "[default: $XDG_DATA_HOME/warren, /var/lib/warren (root), ~/.local/share/warren]",
         ),
-        click.option("--host", metavar="HOST", help="Listen on this address only. [default: everywhere]"),
+        click.option("--host", metavar="HOST", help="Address to listen on. [default: all interfaces]"),
         click.option(
-            "--port", metavar="PORT", type=_PORT, help="For AMQP; 0 takes a free one. [default: 5672]"
+            "--port", metavar="PORT", type=_PORT, help="AMQP port; 0: a free port. [default: 5672]"
         ),
         click.option(
-            "--stream-port", metavar="PORT", type=_PORT, help="For the stream protocol. [default: 5552]"
+            "--stream-port", metavar="PORT", type=_PORT, help="Port of the stream protocol. [default: 5552]"
         ),
         click.option(
-            "--management-port", metavar="PORT", type=_PORT, help="For the HTTP API. [default: 15672]"
+            "--management-port", metavar="PORT", type=_PORT, help="Port of the HTTP API. [default: 15672]"
         ),
-        click.option("--prometheus-port", metavar="PORT", type=_PORT, help="For metrics. [default: 15692]"),
+        click.option(
+            "--prometheus-port", metavar="PORT", type=_PORT,
+            help="Port of the Prometheus endpoint. [default: 15692]",
+        ),
         click.option(
             "--help-all", is_flag=True, is_eager=True, expose_value=False, callback=_print_all,
             help="Show a flag for every setting and exit.",

@@ -308,7 +308,11 @@ CHANGES: tuple[OperatorCommand, ...] = (
         text="Bind a queue, or an exchange, to an exchange.",
         method="POST",
         path="/bindings/{vhost}/e/{source}/{kind}/{destination}",
-        takes=(*_BINDING, option("--routing-key", "what matches", default=""), ARGUMENTS),
+        takes=(
+            *_BINDING,
+            option("--routing-key", "routing key of the binding, or pattern", default=""),
+            ARGUMENTS,
+        ),
         body=_binding,
         says="{destination}: bound to {source}",
     ),

@@ -107,7 +107,7 @@ def add_commands(main: click.Group) -> None:
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what makes SHELL complete commands and names; as in eval "$(warren completion bash)"."""
+    """Print a script by which SHELL completes commands and names; as in eval "$(warren completion bash)"."""
     found = get_completion_class(shell)
     assert found is not None
     main = context.find_root().command

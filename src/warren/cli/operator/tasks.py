@@ -303,7 +303,7 @@ _NODE_FIELDS = (
     "fd_total",
 )  # fmt: skip
 MATCH = option("--match", "condition on the message; can be repeated", multiple=True, metavar="CONDITION")
-COUNT = option("--count", "how many", type=click.IntRange(1, 100_000), default=1, show_default=True)
+COUNT = option("--count", "number of messages", type=click.IntRange(1, 100_000), default=1, show_default=True)
 _REASON = named("reason", required=False)
 _FILE = named("file", default="-")
 _EVERYTHING = vhost_option(None)

@@ -103,7 +103,7 @@ command: click.Command = build_command(
             ["--available-now", "once"], is_flag=True, help="archive the messages available now, and end"
         ),
         click.Option(
-            ["--interval"], default="30 seconds", show_default=True, help="between two micro-batches"
+            ["--interval"], default="30 seconds", show_default=True, help="interval between two micro-batches"
         ),
         click.Option(
             ["--batch-rows"],

@@ -37,7 +37,7 @@ command: click.Command = build_command(
     (
         click.Argument(["lake"], metavar="PATH"),
         storage_option(),
-        click.Option(["--day"], metavar="YYYY-MM-DD", help="only this day"),
+        click.Option(["--day"], metavar="YYYY-MM-DD", help="compact only this day"),
         click.Option(
             ["--target"],
             type=click.IntRange(1),

@@ -140,7 +140,7 @@ command: click.Command = build_command(
         click.Option(
             ["--dead-letter-routing-key", "bad_key"],
             metavar="KEY",
-            help="their routing key, instead of their own",
+            help="routing key for messages that do not match, instead of their own",
         ),
         click.Option(
             ["--dead-letter-queue", "bad_to_queue"],
