@@ -112,6 +112,7 @@ def test_queues_drop_bodies_when_memory_is_low_and_read_them_again(tmp_path: Pat
     within(tmp_path, work)
 
 
+@pytest.mark.slow
 def test_after_the_fourth_failure_a_vhost_stays_down(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

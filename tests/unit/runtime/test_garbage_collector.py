@@ -46,6 +46,7 @@ def test_no_collection_runs_during_start_and_all_objects_are_frozen_after_it() -
     assert gc.get_freeze_count() > len(made)
 
 
+@pytest.mark.slow
 def test_old_objects_are_frozen_before_they_become_many() -> None:
     made = [[] for _ in range(500_000)]  # type: ignore[var-annotated]
     gc.collect()

@@ -4,13 +4,14 @@ import random
 
 import pytest
 from tests.sim.disk import SimulatedDisk
-from tests.sim.segments import make_small
+from tests.sim.segments import make_small, set_segment_size
 from tests.unit.store.test_recovery import FIRST, bodies, opened, published
 
-from warren.limits import SEGMENT_SIZE
 from warren.store.disk import CreateFile, SyncDirectory, SyncFile, WriteFile
 from warren.store.record import BATCH, RELEASE, checksum_seed, encode, encode_run
 from warren.store.segment import HEAD_SIZE, StoreFileError, encode_head, seed_of
+
+SMALL = 65_536
 
 
 @pytest.mark.parametrize("salt", [b"", bytes(8)])
@@ -47,7 +48,10 @@ def test_a_segment_under_another_name_is_refused() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 8, 15, HEAD_SIZE - 1])
-def test_a_header_torn_at_the_creation_of_its_segment_is_not_damage(size: int) -> None:
+def test_a_header_torn_at_the_creation_of_its_segment_is_not_damage(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    set_segment_size(monkeypatch, SMALL)
     disk = SimulatedDisk(random.Random(0))
     store = opened(disk).store
     store.append(published(b"kept"), store.cursor(1, 0), 0)
@@ -55,13 +59,11 @@ def test_a_header_torn_at_the_creation_of_its_segment_is_not_damage(size: int) -
     disk.advance()
     name = "00000002.segment"
     torn = encode_head(2, b"12345678")[:size]
-    disk.perform(
-        [CreateFile(name, SEGMENT_SIZE), WriteFile(name, 0, [torn]), SyncFile(name), SyncDirectory()]
-    )
+    disk.perform([CreateFile(name, SMALL), WriteFile(name, 0, [torn]), SyncFile(name), SyncDirectory()])
     recovered = opened(disk)
     assert (bodies(recovered), recovered.damage) == ([b"kept"], [])
     disk.forget_synced()
-    disk.perform([CreateFile(name, SEGMENT_SIZE), WriteFile(name, 0, [torn.ljust(HEAD_SIZE, b"\0"), b"x"])])
+    disk.perform([CreateFile(name, SMALL), WriteFile(name, 0, [torn.ljust(HEAD_SIZE, b"\0"), b"x"])])
     assert [str(error) for error in opened(disk).damage]
 
 

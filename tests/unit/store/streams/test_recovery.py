@@ -44,6 +44,7 @@ def append(disk: SimulatedDisk, log: StreamLog, body: bytes) -> None:
     log.written()
 
 
+@pytest.mark.slow
 def test_a_large_file_is_not_loaded_into_memory_when_it_is_opened(disk: SimulatedDisk) -> None:
     log = StreamLog(NUMBER, files_of(disk), [])
     for n in range(200):
