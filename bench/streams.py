@@ -171,7 +171,7 @@ class Client:
             count -= int.from_bytes(frame[5:9], "big")
 
 
-def _consume(port: int, count: int, properties: dict[str, str], told: Connection) -> None:
+def _consume(port: int, count: int, properties: dict[str, str], reported: Connection) -> None:
     client = Client(port)
     begin, own = time.perf_counter(), time.process_time()
     client.ask(commands.Subscribe(1, STREAM, FIRST, CREDIT, properties))
@@ -182,7 +182,7 @@ def _consume(port: int, count: int, properties: dict[str, str], told: Connection
         if count <= 0:
             break
         client.say(commands.Credit(1, 1).encode())
-    told.send((time.perf_counter() - begin, byte_count, time.process_time() - own))
+    reported.send((time.perf_counter() - begin, byte_count, time.process_time() - own))
 
 
 def _chunks(receive: Callable[[bytearray], int]) -> Iterator[tuple[int, int]]:

@@ -45,8 +45,10 @@ NEXT = (
 def show(spark: "SparkSession", lake: str, broker: Mapping[str, str]) -> dict[str, list[Any]]:
     """Print the report; returns its rows by name."""
     events = read(spark, TableIdentifier(kind=LAKE, name=lake), broker)
-    told = f"from_json(cast(body AS string), '{EVENT}') AS event"
-    events.selectExpr("routing_key", "message_id", "broker_timestamp", told).createOrReplaceTempView("events")
+    reported = f"from_json(cast(body AS string), '{EVENT}') AS event"
+    events.selectExpr("routing_key", "message_id", "broker_timestamp", reported).createOrReplaceTempView(
+        "events"
+    )
     dead = read(spark, TableIdentifier(kind=QUEUE, name=DEAD_ORDERS), broker, READ)
     found = {
         "products": _table("What was ordered", spark.sql(PRODUCTS)),

@@ -115,7 +115,7 @@ def run(place: Place, folder: Path, seconds: float) -> None:
     keep = ["policies", "set", "past", f"^{ORDERS}$", '{"retain": "7D"}', "--apply-to", "queues"]
     operate(place, *keep)
     print(f"The shop is open for {seconds:.0f} s; look at {place.web} (guest, guest).", flush=True)
-    till = trade(place.uri, seconds, told)
+    till = trade(place.uri, seconds, reported)
     print(f"\nClosed: {till.ordered} orders, {till.captured} paid, {till.declined} declined at the door.")
     settings = SparkSettings(
         broker=place.options, master="local[2]", remote=None, configuration={}, is_json=False, is_quiet=False,
@@ -146,7 +146,7 @@ def operate(place: Place, *arguments: str) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
-def told(left: float, till: Till) -> None:
+def reported(left: float, till: Till) -> None:
     """Print a line that the next one replaces."""
     if sys.stdout.isatty():
         print(f"\r  {till.ordered:5} orders, {till.captured:5} paid, {left:3.0f} s left ", end="", flush=True)

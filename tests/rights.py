@@ -356,7 +356,7 @@ def connected(port: int, user: str) -> pika.BlockingConnection:
 
 def refusals(port: int, cases: tuple[Case, ...] = CASES) -> dict[str, str]:
     """Return the error that each user of `cases` gets from the broker on `port`; empty if allowed."""
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     administrator = connected(port, ADMINISTRATOR)
     for case in cases:
         for tried in tries(case):
@@ -364,13 +364,13 @@ def refusals(port: int, cases: tuple[Case, ...] = CASES) -> dict[str, str]:
             connection = connected(port, tried.user)
             try:
                 case.action(connection.channel(), case)
-                told[tried.user] = ""
+                reported[tried.user] = ""
             except ChannelClosedByBroker as error:
                 text = re.sub(r"amq\.gen-[\w-]+", "amq.gen", error.reply_text)
-                told[tried.user] = f"{error.reply_code} {text}"
+                reported[tried.user] = f"{error.reply_code} {text}"
             connection.close()
     administrator.close()
-    return told
+    return reported
 
 
 def prepare(administrator: pika.BlockingConnection, case: Case) -> None:

@@ -27,7 +27,7 @@ class MissingResource(Exception):
 
 
 @dataclass
-class Scene:
+class TranscriptContext:
     """The broker and the vhost of a transcript."""
 
     host: str
@@ -52,7 +52,7 @@ class Scene:
 class Client:
     """The connections of one transcript."""
 
-    scene: Scene
+    context: TranscriptContext
     peers: dict[int, Peer] = field(default_factory=dict)
     kept: dict[str, Any] = field(default_factory=dict)
     closed: set[int] = field(default_factory=set)
@@ -112,8 +112,8 @@ class Client:
             _leave(peer)
         if not self.declared:
             return
-        cleaner = Peer(self.scene.host, self.scene.port)
-        cleaner.handshake(USER, PASSWORD, self.scene.vhost)
+        cleaner = Peer(self.context.host, self.context.port)
+        cleaner.handshake(USER, PASSWORD, self.context.vhost)
         cleaner.send_method(1, "channel.open")
         cleaner.expect_method(1, "channel.open-ok")
         for kind, name in sorted(self.declared, reverse=True):
@@ -128,12 +128,12 @@ class Client:
     def _expect_nothing(self, peer: Peer) -> None:
         rest = [event for event in peer.arrived if event.name != "heartbeat"]
         if rest:
-            raise Mismatch(f"the transcript ends, but this came too: {self.scene.plain(str(rest))}")
+            raise Mismatch(f"the transcript ends, but this came too: {self.context.plain(str(rest))}")
 
     def _open(self, number: int, verb: str, options: dict[str, Any]) -> None:
-        place: tuple[str, int] | None = (self.scene.host, self.scene.port)
+        place: tuple[str, int] | None = (self.context.host, self.context.port)
         if options.pop("address", "") == "outside":
-            place = self.scene.outside
+            place = self.context.outside
         if place is None:
             raise MissingResource("the broker is not reached by another address than loopback")
         peer = Peer(*place)
@@ -143,7 +143,7 @@ class Client:
             return
         capabilities = options.pop("capabilities", ALL_CAPABILITIES)
         user = options.pop("user", USER)
-        vhost = options.pop("vhost", self.scene.vhost)
+        vhost = options.pop("vhost", self.context.vhost)
         password = options.pop("password", f"{user}-password")
         channels = options.pop("channels", 0)
         peer.handshake(user, password, vhost, capabilities=capabilities or {}, **options)
@@ -170,7 +170,7 @@ class Client:
         if verb == "publish":
             return _content(channel, fields, peer.frame_size_max)
         if verb == "connection.open" and fields.get("virtual_host") == VHOST:
-            fields["virtual_host"] = self.scene.vhost
+            fields["virtual_host"] = self.context.vhost
         if verb in _DECLARED and fields.get(_DECLARED[verb]) and not fields.get("passive"):
             self.declared.add((verb.split(".")[0], fields[_DECLARED[verb]]))
         return protocol.encode_frame(protocol.METHOD, channel, protocol.METHODS_BY_NAME[verb].encode(fields))

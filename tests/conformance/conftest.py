@@ -10,7 +10,7 @@ from queue import Queue
 import pytest
 from tests.conformance import transcript
 from tests.conformance.broker import BrokerAddress, start_broker
-from tests.conformance.client import Scene
+from tests.conformance.client import TranscriptContext
 from tests.conformance.definitions import VHOSTS
 from tests.conformance.transcript import Transcript
 
@@ -49,12 +49,12 @@ def results(request: pytest.FixtureRequest, broker: BrokerAddress) -> Iterator[d
     def run(path: Path) -> None:
         vhost = vhosts.get()
         try:
-            scene = Scene(broker.host, broker.port, vhost, broker.is_rabbitmq, broker.outside)
+            context = TranscriptContext(broker.host, broker.port, vhost, broker.is_rabbitmq, broker.outside)
             script = Transcript.read(path)
             if is_rewriting:
-                path.write_text(transcript.rewrite(script, scene))
+                path.write_text(transcript.rewrite(script, context))
             else:
-                transcript.play(script, scene)
+                transcript.play(script, context)
         finally:
             vhosts.put(vhost)
 

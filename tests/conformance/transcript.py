@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance import notation
-from tests.conformance.client import Client, Scene
+from tests.conformance.client import Client, TranscriptContext
 from tests.conformance.notation import LineReader
 from tests.conformance.peer import Event, Mismatch, Peer
 
@@ -81,26 +81,26 @@ class Transcript:
             self.blocks.append([step])
 
 
-def play(transcript: Transcript, scene: Scene) -> None:
+def play(transcript: Transcript, context: TranscriptContext) -> None:
     """Send the C lines, and compare the answers with the S lines (or R lines, for RabbitMQ)."""
-    client = Client(scene)
+    client = Client(context)
     try:
         for block in transcript.blocks:
-            for step in _spoken(block, scene):
+            for step in _spoken(block, context):
                 try:
                     _play_step(step, client)
                 except (Mismatch, ValueError, KeyError, OSError) as error:
                     name = f"{transcript.path.parent.name}/{transcript.path.name}"
                     raise Mismatch(f"{name}:{step.place + 1}: {step.text}\n    {error}") from error
-        if not (scene.is_rabbitmq and "differs-from-rabbitmq" in transcript.marks):
+        if not (context.is_rabbitmq and "differs-from-rabbitmq" in transcript.marks):
             client.finish()
     finally:
         client.clean_up()
 
 
-def rewrite(transcript: Transcript, scene: Scene) -> str:
+def rewrite(transcript: Transcript, context: TranscriptContext) -> str:
     """The text of the file with the S lines (or R lines) that the broker answers now."""
-    client = Client(scene)
+    client = Client(context)
     lines: list[str | None] = list(transcript.lines)
     try:
         for block in transcript.blocks:
@@ -108,7 +108,7 @@ def rewrite(transcript: Transcript, scene: Scene) -> str:
                 for step in block:
                     client.perform(step.connection, step.text)
                 continue
-            spoken = _spoken(block, scene)
+            spoken = _spoken(block, context)
             fresh = _record(spoken, client)
             if fresh == [transcript.lines[step.place] for step in spoken]:
                 continue
@@ -129,42 +129,42 @@ def describe(event: Event) -> str:
     return f"{prefix}{event.name} {values}".rstrip()
 
 
-def _spoken(block: list[Step], scene: Scene) -> list[Step]:
+def _spoken(block: list[Step], context: TranscriptContext) -> list[Step]:
     if block[0].who == "C":
         return block
     theirs = [step for step in block if step.who == "R"]
-    return theirs if scene.is_rabbitmq and theirs else [step for step in block if step.who == "S"]
+    return theirs if context.is_rabbitmq and theirs else [step for step in block if step.who == "S"]
 
 
 def _play_step(step: Step, client: Client) -> None:
     if step.who == "C":
         client.perform(step.connection, step.text)
     else:
-        expect(step.text, client.peers[step.connection], client.scene, client.kept)
+        expect(step.text, client.peers[step.connection], client.context, client.kept)
 
 
-def expect(text: str, peer: Peer, scene: Scene, kept: dict[str, Any]) -> None:
+def expect(text: str, peer: Peer, context: TranscriptContext, kept: dict[str, Any]) -> None:
     """Receive from `peer` what one S line describes; raises `Mismatch` for anything else, or nothing."""
     channels, line = _channels(text)
     name = line.word()
     if name == "closed":
-        _expect_closed(line, peer, scene)
+        _expect_closed(line, peer, context)
     elif name == "silence":
         event = peer.next_event(None, float(line.value()))
         if event is not None or peer.is_closed:
-            raise Mismatch(f"got {scene.plain(describe(event)) if event else 'closed'}")
+            raise Mismatch(f"got {context.plain(describe(event)) if event else 'closed'}")
     elif name in ("confirmed", "refused"):
         _expect_confirmations(channels[0], name, line, peer)
     else:
         expected = {"octets": line.value()} if name == "body" else line.fields()
-        if scene.is_rabbitmq:
+        if context.is_rabbitmq:
             for field_name in {"headers", "server_properties"} & set(expected):
                 expected[field_name] = _without_additions(expected[field_name])
         for channel in channels:
             event = peer.next_event(channel, ANSWER_S)
             if event is None:
-                raise Mismatch("got " + ("closed" if peer.is_closed else _waiting(peer, scene)))
-            actual = scene.plain(event.values)
+                raise Mismatch("got " + ("closed" if peer.is_closed else _waiting(peer, context)))
+            actual = context.plain(event.values)
             if event.name != name or not notation.matches(expected, actual, kept):
                 raise Mismatch(f"got {describe(Event(event.channel, event.name, actual))}")
 
@@ -180,8 +180,8 @@ def _without_additions(table: Any) -> Any:
     }
 
 
-def _waiting(peer: Peer, scene: Scene) -> str:
-    others = [scene.plain(describe(event)) for event in peer.arrived]
+def _waiting(peer: Peer, context: TranscriptContext) -> str:
+    others = [context.plain(describe(event)) for event in peer.arrived]
     return f"silence (on other channels: {others})" if others else "silence"
 
 
@@ -193,14 +193,14 @@ def _channels(text: str) -> tuple[range, LineReader]:
     return range(first, int(found[2] or first) + 1), LineReader(text[found.end() :])
 
 
-def _expect_closed(line: LineReader, peer: Peer, scene: Scene) -> None:
+def _expect_closed(line: LineReader, peer: Peer, context: TranscriptContext) -> None:
     after = None
     if not line.is_finished():
         line.word()
         after = float(line.value())
     if not peer.wait_closed((after or ANSWER_S) + 4):
         raise Mismatch("the socket stays open")
-    before = [scene.plain(describe(event)) for event in peer.arrived if event.name != "heartbeat"]
+    before = [context.plain(describe(event)) for event in peer.arrived if event.name != "heartbeat"]
     if before:
         raise Mismatch(f"before that, got {before}")
     passed = time.monotonic() - peer.sent_at
@@ -275,7 +275,7 @@ def _still_true(
                 if after and abs(float(after[1]) - closed_at[step.connection]) > 0.5:
                     raise Mismatch("not then")
             else:
-                expect(step.text, client.peers[step.connection], client.scene, kept)
+                expect(step.text, client.peers[step.connection], client.context, kept)
         if any(peer.arrived for peer in client.peers.values()) or not block[0].text:
             raise Mismatch("more has come")
     except (Mismatch, ValueError):
@@ -293,7 +293,7 @@ def _fresh_lines(
     who = block[0].who
     fresh = []
     for number, event in events:
-        plain = Event(event.channel, event.name, client.scene.plain(event.values))
+        plain = Event(event.channel, event.name, client.context.plain(event.values))
         text = describe(plain)
         for pattern, replacement in _GENERATED:
             text = pattern.sub(replacement, text)

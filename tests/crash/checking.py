@@ -25,7 +25,7 @@ class Taken:
     tag: int
 
 
-def check(port: int, told: ClientHistory, chance: random.Random) -> int:
+def check(port: int, history: ClientHistory, chance: random.Random) -> int:
     """Check messages and declarations; returns the number of messages.
 
     Messages beyond a backlog are acknowledged; the others are requeued when the connection ends.
@@ -35,25 +35,25 @@ def check(port: int, told: ClientHistory, chance: random.Random) -> int:
         channel.queue_declare(queue, durable=True)
     found = {queue: taken(channel, queue) for queue in QUEUES}
     for queue, messages in found.items():
-        check_queue(queue, messages, told)
-    check_declared(channel, told)
+        check_queue(queue, messages, history)
+    check_declared(channel, history)
     # From now on these messages are the expected ones, all of them delivered.
     now = time.monotonic()
     for queue, messages in found.items():
         names = {each.name for each in messages}
-        told.sent[queue] = dict.fromkeys(names, 0.0)
-        told.confirmed[queue] = set(names)
-        told.delivered[queue] = {name: told.delivered[queue].get(name, now) for name in names}
+        history.sent[queue] = dict.fromkeys(names, 0.0)
+        history.confirmed[queue] = set(names)
+        history.delivered[queue] = {name: history.delivered[queue].get(name, now) for name in names}
         surplus = beyond_backlog(messages, chance)
-        told.acknowledged[queue] = {each.name for each in surplus}
-        told.gone[queue] = {}
+        history.acknowledged[queue] = {each.name for each in surplus}
+        history.gone[queue] = {}
         for each in surplus:
             channel.basic_ack(each.tag)
     # The answer follows the acknowledgements, so the broker has processed them.
     channel.queue_declare(QUEUES[0], passive=True)
     now = time.monotonic()
     for queue in QUEUES:
-        told.gone[queue] = dict.fromkeys(told.acknowledged[queue], now)
+        history.gone[queue] = dict.fromkeys(history.acknowledged[queue], now)
     channel.connection.close()
     return sum(map(len, found.values()))
 
@@ -76,15 +76,15 @@ def beyond_backlog(messages: list[Taken], chance: random.Random) -> list[Taken]:
     return [each for each in messages[:half] if chance.random() > LEFT_AGAIN] + newer[half:]
 
 
-def check_queue(queue: str, messages: list[Taken], told: ClientHistory) -> None:
+def check_queue(queue: str, messages: list[Taken], history: ClientHistory) -> None:
     """Check that no message is missing, added, duplicated, out of order, or wrongly marked as new."""
     names = [each.name for each in messages]
     assert len(names) == len(set(names)), f"{queue}: a message is duplicated"
-    missing = told.confirmed[queue] - told.acknowledged[queue] - set(names)
+    missing = history.confirmed[queue] - history.acknowledged[queue] - set(names)
     assert not missing, f"{queue}: confirmed, unacknowledged and missing: {sorted(missing)[:5]}"
-    strange = set(names) - told.sent[queue].keys()
+    strange = set(names) - history.sent[queue].keys()
     assert not strange, f"{queue}: never sent: {sorted(strange)[:5]}"
-    gone = {name for name, at in told.gone[queue].items() if at < told.synced}
+    gone = {name for name, at in history.gone[queue].items() if at < history.synced}
     assert not gone & set(names), (
         f"{queue}: certainly acknowledged, but present: {sorted(gone & set(names))[:5]}"
     )
@@ -93,21 +93,21 @@ def check_queue(queue: str, messages: list[Taken], told: ClientHistory) -> None:
     ):
         numbers = [names[at][1] for at in group]
         assert numbers == sorted(numbers), f"{queue}: messages of {who} are not in order"
-    certain = {name for name, at in told.delivered[queue].items() if at < told.synced}
+    certain = {name for name, at in history.delivered[queue].items() if at < history.synced}
     fresh = {each.name for each in messages if not each.is_redelivered} & certain
     assert not fresh, f"{queue}: delivered before, but not marked as redelivered: {sorted(fresh)[:5]}"
 
 
-def check_declared(channel: BlockingChannel, told: ClientHistory) -> None:
+def check_declared(channel: BlockingChannel, history: ClientHistory) -> None:
     """Check that declared queues exist as they were declared, and deleted ones do not."""
-    for name in sorted(told.declared - told.deleting):
+    for name in sorted(history.declared - history.deleting):
         channel.queue_declare(name, passive=True)
         channel.queue_declare(
             name, durable=True, arguments={"x-max-length": int(name.rpartition(" ")[2]) + 1}
         )
-    for name in sorted(told.deleted):
+    for name in sorted(history.deleted):
         assert not is_there(channel.connection.channel(), name), f"{name!r} was deleted, but exists"
-    told.deleted.clear()
+    history.deleted.clear()
 
 
 def is_there(channel: BlockingChannel, name: str) -> bool:

@@ -63,7 +63,7 @@ class Killing:
         self.data = folder / "data"
         self._chance = chance
         self._library = None if why_impossible() else built(folder)
-        self._told = ClientHistory()
+        self._history = ClientHistory()
         self.kills = 0
         self.checks = 0
         self.found = 0
@@ -109,7 +109,7 @@ class Killing:
             # Killed during the check: nothing more is known than before.
             assert broker.process.wait(10) == -9, "".join(broker.lines)
             return
-        load = Load(broker.port, self._told, self._chance)
+        load = Load(broker.port, self._history, self._chance)
         until = time.monotonic() + (LOAD_SECONDS_MAX if self.kills % 2 else self._chance.uniform(0.05, 1.0))
         while time.monotonic() < until and broker.process.poll() is None and not load.errors:
             time.sleep(0.005)
@@ -117,7 +117,7 @@ class Killing:
         load.join()
 
     def _check(self, broker: BrokerProcess) -> None:
-        self.found += check(broker.port, self._told, self._chance)
+        self.found += check(broker.port, self._history, self._chance)
         self.checks += 1
         assert not any("damaged" in line for line in broker.lines), "".join(broker.lines)
 

@@ -44,9 +44,9 @@ class ClientHistory:
 class Load:
     """Publishers, consumers and a thread that declares, until the broker has ended."""
 
-    def __init__(self, port: int, told: ClientHistory, chance: random.Random) -> None:
+    def __init__(self, port: int, history: ClientHistory, chance: random.Random) -> None:
         self._port = port
-        self._told = told
+        self._history = history
         works: list[Callable[[BlockingChannel, random.Random], None]] = [
             *(lambda channel, own, who=who: self._publish(channel, own, who) for who in range(PUBLISHERS)),
             *(lambda channel, own, queue=queue: self._consume(channel, own, queue) for queue in QUEUES[:3]),
@@ -77,54 +77,54 @@ class Load:
             self.errors.append(error)
 
     def _publish(self, channel: BlockingChannel, chance: random.Random, who: int) -> None:
-        told = self._told
+        history = self._history
         channel.confirm_delivery()
         while True:
             queue = chance.choice(QUEUES)
-            name = (who, told.next[who])
-            told.next[who] += 1
+            name = (who, history.next[who])
+            history.next[who] += 1
             sent = time.monotonic()
-            told.sent[queue][name] = sent
+            history.sent[queue][name] = sent
             channel.basic_publish("", queue, body_of(name, chance.choice(BODY_SIZES)), _PERSISTENT)
-            told.confirmed[queue].add(name)
-            told.synced = max(told.synced, sent)
+            history.confirmed[queue].add(name)
+            history.synced = max(history.synced, sent)
 
     def _consume(self, channel: BlockingChannel, chance: random.Random, queue: str) -> None:
-        told = self._told
+        history = self._history
         channel.basic_qos(prefetch_count=PREFETCH)
         waiting: dict[int, Name] = {}
         for method, _, body in channel.consume(queue, inactivity_timeout=5):
             if method is None:
                 continue
             name = name_of(body)
-            told.delivered[queue][name] = time.monotonic()
+            history.delivered[queue][name] = time.monotonic()
             waiting[method.delivery_tag] = name
             if len(waiting) < PREFETCH // 2:
                 continue
             # Some are left unacknowledged for later, so that there are gaps.
             tags = chance.sample(list(waiting), len(waiting) // 2)
             for tag in tags:
-                told.acknowledged[queue].add(waiting[tag])
+                history.acknowledged[queue].add(waiting[tag])
                 channel.basic_ack(tag)
             channel.queue_declare(queue, passive=True)
             now = time.monotonic()
             for tag in tags:
-                told.gone[queue][waiting.pop(tag)] = now
+                history.gone[queue][waiting.pop(tag)] = now
 
     def _declare(self, channel: BlockingChannel, chance: random.Random) -> None:
-        told = self._told
+        history = self._history
         while True:
-            name = f"declared {told.next[-1]}"
-            told.next[-1] += 1
-            channel.queue_declare(name, durable=True, arguments={"x-max-length": told.next[-1]})
+            name = f"declared {history.next[-1]}"
+            history.next[-1] += 1
+            channel.queue_declare(name, durable=True, arguments={"x-max-length": history.next[-1]})
             channel.queue_bind(name, "amq.topic", name)
-            told.declared.add(name)
-            there = sorted(told.declared - told.deleting)
+            history.declared.add(name)
+            there = sorted(history.declared - history.deleting)
             if chance.random() < 0.5 or len(there) > DECLARED_MAX:
                 name = chance.choice(there)
-                told.deleting.add(name)
+                history.deleting.add(name)
                 channel.queue_delete(name)
-                told.deleted.add(name)
+                history.deleted.add(name)
 
 
 _PERSISTENT = pika.BasicProperties(delivery_mode=2)

@@ -113,7 +113,7 @@ def cut(
 ) -> Iterator[str]:
     """Cut the power `count` times; returns the losses."""
     chance = random.Random(seed)
-    told, files = WireHistory(), Files(str(folder / "data"), forgotten)
+    history, files = WireHistory(), Files(str(folder / "data"), forgotten)
     # Half of the cuts follow an answer to a client directly: its promise is new then.
     after_words = [at for at, call in enumerate(recorded) if call.kind == "S"]
     places = [
@@ -122,7 +122,7 @@ def cut(
     ]
     waiting = sorted(places, reverse=True)
     for at, call in enumerate(recorded):
-        told.take(call)
+        history.take(call)
         files.take(call)
         while waiting and waiting[-1] == at:
             waiting.pop()
@@ -130,12 +130,12 @@ def cut(
                 path = Path(name) / "data"
                 files.top.build(path, chance)
                 try:
-                    compare(path, told)
+                    compare(path, history)
                 except (LostError, JournalError, StoreFileError) as error:
                     yield f"call {at} of {len(recorded)}: {error}"
 
 
-def compare(data: Path, told: WireHistory) -> None:
+def compare(data: Path, history: WireHistory) -> None:
     """Recover the contents of `data`; raises LostError if a client was told otherwise."""
     loop = asyncio.new_event_loop()
     with closing(WorkerThread("disk")) as worker:
@@ -147,39 +147,39 @@ def compare(data: Path, told: WireHistory) -> None:
                 raise LostError(f"damage: {(log.damage or [log.loss])[0]}")
         vhost = metadata.vhost("/")
         queues = vhost.topology.queues if vhost else {}
-        compare_queues(set(queues), told)
+        compare_queues(set(queues), history)
         numbers = {queue.number: name for name, queue in queues.items()}
-        world = RecoveryDependencies(
+        dependencies = RecoveryDependencies(
             random_bytes=random.randbytes, has_queue=numbers.__contains__, progress=lambda *_: None
         )
         found: dict[str, list[bytes]] = defaultdict(list)
         for path in (data / "vhosts").glob("*"):
             with closing(DirectoryDisk(path, loop, worker)) as disk:
-                recovered = open_store(disk, StorePort(), world)
+                recovered = open_store(disk, StorePort(), dependencies)
                 if recovered.damage:
                     raise LostError(f"damage: {recovered.damage[0]}")
                 for number in recovered.queues:
                     found[numbers[number]] += [message.body for _, message in messages_in(recovered, number)]
-        compare_messages(found, told)
+        compare_messages(found, history)
     loop.close()
 
 
-def compare_queues(there: set[str], told: WireHistory) -> None:
+def compare_queues(there: set[str], history: WireHistory) -> None:
     """Check that the declared queues exist, and no others."""
-    if missing := told.declared - told.deleting - there:
+    if missing := history.declared - history.deleting - there:
         raise LostError(f"declared and not there: {sorted(missing)[:3]}")
-    if back := there & told.deleted:
+    if back := there & history.deleted:
         raise LostError(f"deleted and there again: {sorted(back)[:3]}")
-    if strange := there - told.asked:
+    if strange := there - history.asked:
         raise LostError(f"never asked for: {sorted(strange)[:3]}")
 
 
-def compare_messages(found: dict[str, list[bytes]], told: WireHistory) -> None:
+def compare_messages(found: dict[str, list[bytes]], history: WireHistory) -> None:
     """Check that confirmed and unacknowledged messages exist, complete and in order, and no others."""
-    for queue, sent in told.sent.items():
+    for queue, sent in history.sent.items():
         bodies = found[queue]
         confirmed = {body for body, is_confirmed in sent.items() if is_confirmed}
-        missing = confirmed - told.acknowledged[queue] - set(bodies)
+        missing = confirmed - history.acknowledged[queue] - set(bodies)
         if missing:
             raise LostError(f"{queue}: confirmed and not there: {sorted(map(name_of, missing))[:3]}")
         if len(bodies) != len(set(bodies)) or not set(bodies) <= sent.keys():

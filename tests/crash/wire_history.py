@@ -44,8 +44,8 @@ class WireHistory:
 class Connection:
     """One client with one channel."""
 
-    def __init__(self, told: WireHistory) -> None:
-        self._told = told
+    def __init__(self, history: WireHistory) -> None:
+        self._history = history
         self._in = bytearray()
         self._out = bytearray()
         # The message whose content is in progress, and how many bytes are missing.
@@ -58,7 +58,7 @@ class Connection:
 
     def received(self, data: bytes) -> None:
         """The client has sent data."""
-        told = self._told
+        history = self._history
         for kind, payload in _frames(self._in, data):
             if kind == _METHOD:
                 method, rest = struct.unpack_from(">HH", payload), payload[4:]
@@ -68,40 +68,40 @@ class Connection:
                     self._incoming = (_short(rest, behind)[0], -1, b"")
                 elif method == _ACK:
                     for queue, body in _settled(self._deliveries, rest):
-                        told.acknowledged[queue].add(body)
+                        history.acknowledged[queue].add(body)
                 elif method == _DECLARE:
-                    told.asked.add(_short(rest, 2)[0])
+                    history.asked.add(_short(rest, 2)[0])
                 elif method == _DELETE:
                     self._deleting.append(_short(rest, 2)[0])
-                    told.deleting.add(self._deleting[-1])
+                    history.deleting.add(self._deleting[-1])
             else:
                 self._incoming = _content(self._incoming, kind, payload)
                 queue, missing, body = self._incoming
                 if not missing:
                     self._published[len(self._published) + 1] = (queue, body)
-                    told.sent[queue].setdefault(body, False)
+                    history.sent[queue].setdefault(body, False)
         return
 
     def sent(self, data: bytes) -> None:
         """The broker has sent data."""
-        told = self._told
+        history = self._history
         for kind, payload in _frames(self._out, data):
             if kind == _METHOD:
                 method, rest = struct.unpack_from(">HH", payload), payload[4:]
                 if method == _ACK:
                     # Nothing that was confirmed before can be confirmed again.
                     for queue, body in _settled(self._published, rest, is_kept=True):
-                        told.sent[queue][body] = True
-                        told.confirms += 1
+                        history.sent[queue][body] = True
+                        history.confirms += 1
                 elif method in (_DELIVER, _GET_OK):
                     at = _short(rest, 0)[1] if method == _DELIVER else 0
                     self._tag = struct.unpack_from(">Q", rest, at)[0]
                     queue = _short(rest, _short(rest, at + 9)[1])[0]
                     self._outgoing = (queue, -1, b"")
                 elif method == _DECLARE_OK:
-                    told.declared.add(_short(rest, 0)[0])
+                    history.declared.add(_short(rest, 0)[0])
                 elif method == _DELETE_OK:
-                    told.deleted.add(self._deleting.pop(0))
+                    history.deleted.add(self._deleting.pop(0))
             elif kind in (_HEADER, _BODY):
                 self._outgoing = _content(self._outgoing, kind, payload)
                 queue, missing, body = self._outgoing

@@ -109,14 +109,14 @@ class InProcessBroker:
             SetPermissions(user="guest", vhost="/", configure=EVERYTHING, write=EVERYTHING, read=EVERYTHING)
         )
         handshake = HandshakeSettings(server_properties={})
-        world = ServerDependencies(
+        dependencies = ServerDependencies(
             random_bytes=bytes, later=self.later, turn=self.clock.turn, report=self.note, node_name="n"
         )
-        self.server = Server(OpenGate(), SessionSettings(handshake=handshake), world)
-        domain_world = VhostDependencies(
+        self.server = Server(OpenGate(), SessionSettings(handshake=handshake), dependencies)
+        vhost_dependencies = VhostDependencies(
             random_bytes=bytes, later=self.later, after=_never, turn=self.clock.turn, node_name="n"
         )
-        self.services = VhostServices.open("/", metadata, local, domain_world)
+        self.services = VhostServices.open("/", metadata, local, vhost_dependencies)
         assert list(self.services.recover({})) == [None]
         self.server.vhost_services["/"] = self.services
         self.output_listener = Sleeper()
@@ -157,7 +157,7 @@ def _decoded(data: bytes) -> Method:
     return decode_method(data)
 
 
-def heard(said: bytes) -> list[Method]:
+def received(said: bytes) -> list[Method]:
     """The methods that a broker sent, which must be valid frames of a server."""
     found: list[Method] = []
     at = 0

@@ -251,14 +251,14 @@ def row_seeds() -> list[bytes]:
 def check_answers(data: bytes) -> None:
     """Any document is read as what is expected, or refused."""
     try:
-        told = document(data)
+        reported = document(data)
     except answers.UnexpectedAnswer:
         return
     for read in READERS:
         with suppress(answers.UnexpectedAnswer):
-            read(told)
-    if isinstance(told, dict):
-        assert (answers.first_offset(told, 5) or 6) > 5
+            read(reported)
+    if isinstance(reported, dict):
+        assert (answers.first_offset(reported, 5) or 6) > 5
 
 
 def answer_seeds() -> list[bytes]:

@@ -64,8 +64,8 @@ def check_journal(data: bytes) -> None:
     there = set(vhost.topology.queues) if vhost is not None else set()
     assert there <= set(QUEUES)
     # Without the newest high-water mark a lost end cannot be distinguished from a torn one.
-    is_told = found.damage or found.loss is not None or disk.files[MARK].current != _journal()[MARK]
-    assert is_told or there == set(QUEUES), f"only {sorted(there)} exist"
+    is_reported = found.damage or found.loss is not None or disk.files[MARK].current != _journal()[MARK]
+    assert is_reported or there == set(QUEUES), f"only {sorted(there)} exist"
 
 
 def check_store(data: bytes) -> None:
@@ -79,24 +79,24 @@ def check_store(data: bytes) -> None:
         return
     found = [(position, message.body) for position, message in messages_in(recovered, NUMBER)]
     assert all(body == BODIES[position] for position, body in found)
-    is_told = recovered.damage or not is_known
-    assert is_told or len(found) == len(BODIES), f"{len(found)} of {len(BODIES)} were recovered"
+    is_reported = recovered.damage or not is_known
+    assert is_reported or len(found) == len(BODIES), f"{len(found)} of {len(BODIES)} were recovered"
 
 
 def check_stream_log(data: bytes) -> None:
     """A stream has all its messages, or their loss is reported."""
     disk = _damaged(_stream(), data)
-    told: list[object] = []
+    reported: list[object] = []
     try:
-        opened = open_streams(_stream_files(disk, told.append), Port(), lambda number: number == NUMBER)
+        opened = open_streams(_stream_files(disk, reported.append), Port(), lambda number: number == NUMBER)
     except NewerFormatError:
         return
-    told += opened.damage
+    reported += opened.damage
     found = dict(_read(opened.store.log(NUMBER)))
     assert all(body == BODIES[offset] for offset, body in found.items())
     # How far the last file was synced is unknown: its missing end may have been torn.
     last = int(max(name for name in _stream() if name.endswith(".stream"))[9:29])
-    assert told or all(offset in found for offset in range(last)), (
+    assert reported or all(offset in found for offset in range(last)), (
         f"{len(found)} of {len(BODIES)} were recovered"
     )
 
@@ -184,12 +184,12 @@ def _store() -> Files:
 
 
 def _opened(disk: SimulatedDisk) -> RecoveredStore:
-    world = RecoveryDependencies(
+    dependencies = RecoveryDependencies(
         random_bytes=random.Random(1).randbytes,
         has_queue=lambda number: number == NUMBER,
         progress=lambda *_: None,
     )
-    return open_store(disk, Port(), world)
+    return open_store(disk, Port(), dependencies)
 
 
 @cache

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 SIZE_MAX = 4096
-TELLING = [0, 1, 2, 4, 8, 0x10, 0x3C, 0x41, 0x46, 0x53, 0x7F, 0x80, 0xCE, 0xFE, 0xFF]
+SIGNIFICANT_BYTES = [0, 1, 2, 4, 8, 0x10, 0x3C, 0x41, 0x46, 0x53, 0x7F, 0x80, 0xCE, 0xFE, 0xFF]
 
 
 def inputs(seeds: list[bytes], number: int) -> Iterator[bytes]:
@@ -27,7 +27,9 @@ def inputs(seeds: list[bytes], number: int) -> Iterator[bytes]:
 
 def replace(random: Random, data: bytearray, pool: list[bytes]) -> None:
     if data:
-        data[random.randrange(len(data))] = random.choice((random.randrange(256), random.choice(TELLING)))
+        data[random.randrange(len(data))] = random.choice(
+            (random.randrange(256), random.choice(SIGNIFICANT_BYTES))
+        )
 
 
 def flip(random: Random, data: bytearray, pool: list[bytes]) -> None:

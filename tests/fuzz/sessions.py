@@ -13,8 +13,8 @@ from tests.fuzz.broker import (
     call,
     collect,
     frame,
-    heard,
     publication,
+    received,
 )
 
 from warren.session.connection import Connection
@@ -45,10 +45,10 @@ def check_session(data: bytes) -> None:
     for broker.clock.now, at in enumerate(range(0, len(raw), max(1, step))):
         hear(suspect, raw[at : at + step])
         said += collect(suspect)
-        heard(collect(witness))
+        received(collect(witness))
         if suspect.is_finished:
             break
-    answers = heard(said + expire(suspect, broker.clock))
+    answers = received(said + expire(suspect, broker.clock))
     assert not broker.surprises, "\n".join(broker.surprises)
     for answer in answers:
         assert getattr(answer, "reply_code", 0) != INTERNAL_ERROR, answer
@@ -88,7 +88,7 @@ def expect_service(broker: InProcessBroker) -> None:
     client = broker.connect(3)
     script = call(methods.QueueDeclare(queue="fresh", exclusive=True)) + publication("", "fresh", b"x")
     hear(client, HANDSHAKE + script + call(methods.BasicGet(queue="fresh")))
-    names = [method.name for method in heard(collect(client))]
+    names = [method.name for method in received(collect(client))]
     assert names[-2:] == ["queue.declare-ok", "basic.get-ok"], names
     client.lost()
 

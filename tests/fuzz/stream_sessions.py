@@ -37,12 +37,12 @@ def check_stream_session(data: bytes) -> None:
     for at in range(0, len(rest), max(1, step)):
         suspect.say(rest[at : at + step])
         node.write()
-        said += _heard(suspect)
-        _heard(witness)
+        said += _received(suspect)
+        _received(witness)
         if suspect.connection.is_finished:
             break
     _expire(suspect)
-    said += _heard(suspect)
+    said += _received(suspect)
     _expect_frames(said)
     surprises = [report for report in node.reports if report.startswith("unexpected")]
     assert not surprises, "\n".join(surprises)
@@ -70,7 +70,7 @@ def _unframed(said: bytes) -> bytes:
     return out
 
 
-def _heard(client: StreamClient) -> bytes:
+def _received(client: StreamClient) -> bytes:
     said = b""
     while part := b"".join(client.connection.take_output()):
         said += part
@@ -85,7 +85,7 @@ def _expire(client: StreamClient) -> None:
         if due is None or due > 3_600_000 or client.connection.is_finished:
             return
         client.expire(due)
-        _heard(client)
+        _received(client)
     raise AssertionError("a deadline does not move")
 
 

@@ -45,7 +45,7 @@ def is_there() -> bool:
     return SLAPD is not None and _SCHEMAS.is_dir() and _MODULES.is_dir()
 
 
-def people(*entries: str) -> str:
+def directory_entries(*entries: str) -> str:
     """The entries of a directory in LDIF, below its suffix."""
     tops = (
         f"dn: {SUFFIX}\nobjectClass: dcObject\nobjectClass: organization\no: example\n",

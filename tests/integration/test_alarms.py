@@ -28,11 +28,11 @@ class Client:
 
     def __init__(self, port: int) -> None:
         self.connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", port))
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.connection.add_on_connection_blocked_callback(
-            lambda _, frame: self.told.append(frame.method.reason)
+            lambda _, frame: self.reported.append(frame.method.reason)
         )
-        self.connection.add_on_connection_unblocked_callback(lambda *_: self.told.append("unblocked"))
+        self.connection.add_on_connection_unblocked_callback(lambda *_: self.reported.append("unblocked"))
         self.publishing = self.connection.channel()
         self.consuming = self.connection.channel()
 
@@ -42,7 +42,7 @@ class Client:
             if is_so():
                 return
             self.connection.process_data_events(0.1)
-        raise AssertionError(self.told)
+        raise AssertionError(self.reported)
 
 
 @pytest.fixture
@@ -98,8 +98,8 @@ def test_a_publisher_is_blocked_and_its_consumer_is_not(node: BrokerProcess, tmp
     assert resources(node) == ["memory"]
     assert states(node) == ["blocking"]
     client.publishing.basic_publish("", "more", b"held")
-    client.wait(lambda: bool(client.told))
-    assert client.told == ["low on memory"]
+    client.wait(lambda: bool(client.reported))
+    assert client.reported == ["low on memory"]
     assert states(node) == ["blocked"]
 
     client.consuming.basic_qos(prefetch_count=1)
@@ -110,8 +110,8 @@ def test_a_publisher_is_blocked_and_its_consumer_is_not(node: BrokerProcess, tmp
     assert count(client.consuming, "more") == 0
 
     reconfigure(node, tmp_path, MUCH, "memory alarm cleared")
-    client.wait(lambda: len(client.told) == 2)
-    assert client.told == ["low on memory", "unblocked"]
+    client.wait(lambda: len(client.reported) == 2)
+    assert client.reported == ["low on memory", "unblocked"]
     assert client.publishing.basic_get("more")[2] == b"held"
     assert resources(node) == []
     assert states(node) == ["running"]
@@ -136,8 +136,10 @@ def test_publishers_in_the_api_are_told_of_the_alarm_and_the_result(
     script = tmp_path / "rabbitmqadmin"
     script.write_bytes(get(node, "/cli/rabbitmqadmin")[1])
     words = [sys.executable, str(script), "-P", str(node.ports["http"]), "publish", "routing_key=by-hand"]
-    told = subprocess.run(words, input="3", capture_output=True, text=True, check=True, timeout=WAIT_S_MAX)
-    assert told.stdout == "Message published\nAlarm: disk, memory. AMQP publishers are blocked.\n"
+    reported = subprocess.run(
+        words, input="3", capture_output=True, text=True, check=True, timeout=WAIT_S_MAX
+    )
+    assert reported.stdout == "Message published\nAlarm: disk, memory. AMQP publishers are blocked.\n"
     assert asks.get("/queues/%2f/by-hand?columns=messages") == {"messages": 4}
 
 
@@ -148,14 +150,14 @@ def test_both_alarms_are_named_and_publishers_resume_when_the_last_is_cleared(
     client = Client(node.port)
     client.publishing.queue_declare("work")
     client.publishing.basic_publish("", "work", b"held")
-    client.wait(lambda: bool(client.told))
-    assert client.told == ["low on disk & memory"]
+    client.wait(lambda: bool(client.reported))
+    assert client.reported == ["low on disk & memory"]
     assert resources(node) == ["disk space", "memory"]
     reconfigure(node, tmp_path, LITTLE, "disk alarm cleared")
     assert resources(node) == ["memory"]
     assert count(client.consuming, "work") == 0
     reconfigure(node, tmp_path, "", "memory alarm cleared")
-    client.wait(lambda: len(client.told) == 2)
+    client.wait(lambda: len(client.reported) == 2)
     client.connection.close()
 
 
@@ -167,17 +169,17 @@ def test_consuming_the_backlog_clears_the_alarm(tmp_path: Path) -> None:
         client = Client(node.port)
         client.publishing.queue_declare("work")
         for _ in range(20_000):
-            if client.told:
+            if client.reported:
                 break
             client.publishing.basic_publish("", "work", body)
             client.connection.process_data_events(0)
-        client.wait(lambda: bool(client.told))
+        client.wait(lambda: bool(client.reported))
         # On its own connection: reading of the other one may be paused.
         other = Client(node.port)
-        while client.told == ["low on memory"]:
+        while client.reported == ["low on memory"]:
             other.consuming.basic_get("work", auto_ack=True)
             client.connection.process_data_events(0)
-        assert client.told == ["low on memory", "unblocked"]
+        assert client.reported == ["low on memory", "unblocked"]
         node.wait_for("memory alarm cleared")
         for each in (client, other):
             each.connection.close()

@@ -16,7 +16,7 @@ from tests.integration.stream_client import RawStreamClient
 from warren.wire.streams import commands
 
 EXCHANGE = "amq.rabbitmq.event"
-HEARD_S = 10
+RECEIVE_S = 10
 
 
 class Listener:
@@ -32,7 +32,7 @@ class Listener:
         """The events up to one with `key`, which must arrive."""
         found = []
         for method, properties, body in self._channel.consume(
-            self._queue, auto_ack=True, inactivity_timeout=HEARD_S
+            self._queue, auto_ack=True, inactivity_timeout=RECEIVE_S
         ):
             assert method is not None, found
             assert (body, properties.delivery_mode) == (b"", 2)
@@ -96,13 +96,15 @@ def test_a_stream_client_causes_events_from_login_to_close(node: BrokerProcess, 
     raw.ask(commands.Delete("told"))
     raw.close()
     found = listener.until("connection.closed")
-    told = [(key, facts) for key, facts in found if facts.get("consumer_tag", "stream").startswith("stream")]
-    assert [key for key, _ in told] == [
+    reported = [
+        (key, facts) for key, facts in found if facts.get("consumer_tag", "stream").startswith("stream")
+    ]
+    assert [key for key, _ in reported] == [
         "user.authentication.failure", "user.authentication.success", "connection.created",
         "queue.created", "consumer.deleted", "queue.deleted", "connection.closed",
     ]  # fmt: skip
-    by_key = dict(told)
-    logins = [facts["protocol"] for key, facts in told if key.startswith(("user.", "connection.created"))]
+    by_key = dict(reported)
+    logins = [facts["protocol"] for key, facts in reported if key.startswith(("user.", "connection.created"))]
     assert logins == ["stream"] * 3
     assert bytes(by_key["user.authentication.failure"]["error"]) == b"user 'guest' - invalid credentials"
     created, closed = by_key["connection.created"], by_key["connection.closed"]
@@ -152,6 +154,6 @@ def test_the_event_exchange_is_in_the_configured_vhost_and_keeps_its_bindings(tm
         assert node.stop() == 0
     with broker(*data, config=config) as node, connected(node) as connection:
         channel = connection.channel()
-        method, properties, _ = next(iter(channel.consume("kept", inactivity_timeout=HEARD_S)))
+        method, properties, _ = next(iter(channel.consume("kept", inactivity_timeout=RECEIVE_S)))
         assert method.routing_key == "user.authentication.success"
         assert properties.headers["name"] == "guest"

@@ -43,7 +43,7 @@ def stream(node: BrokerProcess) -> tuple[socket.socket, bytes]:
     return SilentStream(node.ports["stream"]).socket(), commands.Heartbeat().encode()
 
 
-def heard(connected: tuple[socket.socket, bytes]) -> tuple[int, float, float]:
+def received(connected: tuple[socket.socket, bytes]) -> tuple[int, float, float]:
     """The number of heartbeats before the end of file, the longest silence, and the total time."""
     connection, frame = connected
     connection.settimeout(WAIT_S)
@@ -65,7 +65,7 @@ def test_a_silent_client_receives_five_heartbeats_and_an_end_of_file(
     silence.
     """
     with ThreadPoolExecutor() as pool:
-        for count, silence, took in pool.map(heard, [protocol(node) for _ in range(10)]):
+        for count, silence, took in pool.map(received, [protocol(node) for _ in range(10)]):
             # The count is undefined if the machine was suspended for so long.
             assert count == 5 or took > 3.2 * INTERVAL_S
             assert silence < INTERVAL_S

@@ -93,12 +93,12 @@ def test_changes_are_sent_without_another_request(node: BrokerProcess) -> None:
                 if line.startswith(b"data: "):
                     yield json.loads(line.removeprefix(b"data: "))
 
-        told = events()
-        first, second = next(told), next(told)
+        reported = events()
+        first, second = next(reported), next(reported)
         assert (first["path"], first["status"]) == ("/api/vhosts", 200)
         assert (second["path"], second["status"]) == ("/api/vhosts/none", 404)
         assert ask(node, "PUT /api/vhosts/later", {"cookie": cookie} | MARKED)[0].status == 201
-        third = next(told)
+        third = next(reported)
         assert third["path"] == "/api/vhosts"
         assert "later" in [vhost["name"] for vhost in third["body"]]  # type: ignore[attr-defined]
 

@@ -18,7 +18,7 @@ from tests.integration.slapd import SERVICE, SERVICE_PASSWORD, SUFFIX, Slapd, gr
 
 pytestmark = pytest.mark.skipif(not slapd.is_there(), reason=slapd.MISSING)
 
-PEOPLE = slapd.people(
+ENTRIES = slapd.directory_entries(
     person("alice", "wonder land"),
     person("bob", "builder"),
     person("carol", "singer"),
@@ -48,7 +48,7 @@ auth_ldap.grants.3.group = cn=${{vhost}}-users,ou=groups,{SUFFIX}
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slapd]:
-    started = Slapd(tmp_path_factory.mktemp("ldap"), PEOPLE)
+    started = Slapd(tmp_path_factory.mktemp("ldap"), ENTRIES)
     yield started
     started.stop()
 
@@ -261,7 +261,7 @@ def test_a_successful_answer_is_cached_and_a_refusal_is_not(directory: Slapd, tm
 
 def test_logins_are_refused_while_the_server_is_down_and_work_when_it_returns(tmp_path: Path) -> None:
     (tmp_path / "slapd").mkdir()
-    own = Slapd(tmp_path / "slapd", PEOPLE)
+    own = Slapd(tmp_path / "slapd", ENTRIES)
     text = f"auth_backends.1 = ldap\nauth_backends.2 = internal\nauth_cache.cache_ttl = 0\n{RULES}"
     try:
         with node_of(own, tmp_path, text) as node:
@@ -280,7 +280,7 @@ def test_logins_are_refused_while_the_server_is_down_and_work_when_it_returns(tm
 
 def test_a_silent_server_times_out_without_delaying_other_logins(tmp_path: Path) -> None:
     (tmp_path / "slapd").mkdir()
-    own = Slapd(tmp_path / "slapd", PEOPLE)
+    own = Slapd(tmp_path / "slapd", ENTRIES)
     text = f"auth_backends.1 = internal\nauth_backends.2 = ldap\nauth_ldap.timeout = 1000\n{RULES}"
     try:
         with node_of(own, tmp_path, text) as node:
@@ -319,7 +319,7 @@ def test_the_server_certificate_is_verified_with_tls(tmp_path: Path, is_asked_fo
         f"TLSCACertificateFile {tmp_path}/ca.pem\n"
     )
     (tmp_path / "slapd").mkdir()
-    own = Slapd(tmp_path / "slapd", PEOPLE, tls=files, is_tls_at_once=not is_asked_for)
+    own = Slapd(tmp_path / "slapd", ENTRIES, tls=files, is_tls_at_once=not is_asked_for)
     how = "use_starttls" if is_asked_for else "use_ssl"
     text = f"auth_backends.1 = ldap\nauth_ldap.{how} = true\n{RULES}auth_ldap.ssl_options.cacertfile = "
     try:

@@ -17,7 +17,7 @@ from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker, refusal
 
 MARKER = "s3cret-marker"
-HEARD_S = 10
+RECEIVE_S = 10
 
 
 def connect(node: BrokerProcess, password: str = "guest") -> pika.BlockingConnection:
@@ -35,7 +35,7 @@ def test_an_unread_standard_error_blocks_neither_clients_nor_the_log_file(tmp_pa
             socket.create_connection(("127.0.0.1", node.port), timeout=10).close()
         assert HttpClient(node).status("PUT /users/carol", {"password": MARKER, "tags": ""}) == 201
         connect(node).close()
-        until = time.monotonic() + HEARD_S
+        until = time.monotonic() + RECEIVE_S
         while "carol" not in log.read_text():
             assert time.monotonic() < until
 
@@ -83,7 +83,7 @@ def test_a_renamed_log_file_is_reopened(tmp_path: Path) -> None:
 
 def _drop(port: int, data: bytes) -> None:
     """Send data, wait for an answer or the end, and disconnect without closing."""
-    with socket.create_connection(("127.0.0.1", port), timeout=HEARD_S) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=RECEIVE_S) as client:
         client.sendall(data)
         if len(data) >= 8:
             client.recv(1)
@@ -113,7 +113,7 @@ def _come_and_go(port: int) -> None:
     peer.send_method(1, "channel.open")
     peer.expect_method(0, "connection.close")
     peer.send_method(0, "connection.close-ok")
-    assert peer.wait_closed(HEARD_S)
+    assert peer.wait_closed(RECEIVE_S)
     peer.disconnect()
     _drop(port, b"AMQP\0\0\x09\x01")
     _drop(port, b"GET / HT")
@@ -181,7 +181,7 @@ def test_lines_are_published_by_level_and_none_about_their_own_publishing(tmp_pa
         channel.queue_bind(queue, "amq.rabbitmq.log", "info")
         connect(node).close()
         while True:
-            method, properties, body = next(channel.consume(queue, inactivity_timeout=HEARD_S))
+            method, properties, body = next(channel.consume(queue, inactivity_timeout=RECEIVE_S))
             assert method is not None
             if b"accepting AMQP connection" in body:
                 break

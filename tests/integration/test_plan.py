@@ -62,8 +62,8 @@ def test_a_plan_is_applied_as_it_was_shown(client: HttpClient, channel: Any) -> 
             }
         ],
     }  # fmt: skip
-    told = planned(client, document, "?prune=true")
-    by_name = {(item["kind"], item["name"]): item for item in told["items"]}
+    reported = planned(client, document, "?prune=true")
+    by_name = {(item["kind"], item["name"]): item for item in reported["items"]}
     assert by_name["queue", "new"]["action"] == "create"
     assert by_name["queue", "differs"]["action"] == "blocked"
     assert by_name["policy", "p"]["before"]["definition"] == {"max-length": 3}
@@ -71,9 +71,9 @@ def test_a_plan_is_applied_as_it_was_shown(client: HttpClient, channel: Any) -> 
     losses = by_name["queue", "goes"]["losses"]
     assert (losses["bindings"], losses["consumers"]) == (1, 1)
     assert losses.get("messages_ready", 0) + losses.get("messages_unacknowledged", 0) == 1
-    assert told["totals"] == {"create": 2, "change": 1, "delete": 1, "blocked": 1, "keep": 1}
+    assert reported["totals"] == {"create": 2, "change": 1, "delete": 1, "blocked": 1, "keep": 1}
     assert "stays" in {one["name"] for one in client.get("/queues/plan")}
-    where = f"POST /warren/definitions/plan/apply?prune=true&fingerprint={told['fingerprint']}"
+    where = f"POST /warren/definitions/plan/apply?prune=true&fingerprint={reported['fingerprint']}"
     done = client.ask(where, document).value
     assert (done["applied"], done["failed"]) == (4, 0)
     assert {item["outcome"] for item in done["items"]} == {"done"}
@@ -86,8 +86,8 @@ def test_a_plan_is_applied_as_it_was_shown(client: HttpClient, channel: Any) -> 
 def test_a_plan_is_refused_if_the_broker_has_changed_since(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("goes", durable=True)
     document = {"queues": [queue("new")]}
-    told = planned(client, document, "?prune=true")
-    where = f"POST /warren/definitions/plan/apply?prune=true&fingerprint={told['fingerprint']}"
+    reported = planned(client, document, "?prune=true")
+    where = f"POST /warren/definitions/plan/apply?prune=true&fingerprint={reported['fingerprint']}"
     channel.confirm_delivery()
     # It was empty when the plan was made.
     channel.basic_publish("", "goes", b"x")
@@ -111,8 +111,8 @@ def test_a_section_missing_from_the_document_is_left_unchanged(client: HttpClien
 
 def test_a_known_password_is_no_change_and_in_no_answer(client: HttpClient) -> None:
     document = {"users": [{"name": "planner", "password": "s3cret", "tags": "monitoring"}]}
-    told = client.ask(f"POST {PLAN}", document).value
-    client.ask(f"POST {APPLY}?fingerprint={told['fingerprint']}", document)
+    reported = client.ask(f"POST {PLAN}", document).value
+    client.ask(f"POST {APPLY}?fingerprint={reported['fingerprint']}", document)
     assert client.ask(f"POST {PLAN}", document).value["items"] == []
     document["users"][0]["password"] = "another"
     (item,) = client.ask(f"POST {PLAN}", document).value["items"]
@@ -132,9 +132,13 @@ def test_deleting_a_vhost_is_planned_with_the_number_of_its_objects(client: Http
 
 def test_a_long_plan_is_listed_in_part(client: HttpClient, channel: Any) -> None:
     document = {"queues": [queue(f"q{number}") for number in range(QUEUES)]}
-    told = planned(client, document, "?count=10")
-    assert (len(told["items"]), told["items_total"], told["totals"]["create"]) == (10, QUEUES, QUEUES)
-    where = f"POST /warren/definitions/plan/apply?count=10&fingerprint={told['fingerprint']}"
+    reported = planned(client, document, "?count=10")
+    assert (len(reported["items"]), reported["items_total"], reported["totals"]["create"]) == (
+        10,
+        QUEUES,
+        QUEUES,
+    )
+    where = f"POST /warren/definitions/plan/apply?count=10&fingerprint={reported['fingerprint']}"
     done = client.ask(where, document).value
     assert (done["applied"], len(done["items"])) == (QUEUES, 10)
     assert planned(client, document)["totals"]["keep"] == QUEUES

@@ -23,12 +23,12 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 @pytest.mark.parametrize("case", rights.CASES, ids=lambda case: case.name)
 def test_an_operation_on_a_channel_requires_exactly_its_permissions(node: BrokerProcess, case: Case) -> None:
-    told = rights.refusals(node.port, (case,))
+    reported = rights.refusals(node.port, (case,))
     for tried in rights.tries(case):
         if tried.is_allowed:
-            assert told[tried.user] == ""
+            assert reported[tried.user] == ""
         else:
-            assert told[tried.user].startswith("403 ACCESS_REFUSED - access to "), told
+            assert reported[tried.user].startswith("403 ACCESS_REFUSED - access to "), reported
 
 
 @pytest.mark.parametrize("case", OVER_HTTP, ids=lambda case: case.name)

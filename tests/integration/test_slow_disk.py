@@ -29,11 +29,11 @@ class Publisher(threading.Thread):
         super().__init__(daemon=True)
         self._port = port
         self.sent = 0
-        self.told: list[object] = []
+        self.reported: list[object] = []
 
     def run(self) -> None:
         connection = BlockingConnection(pika.ConnectionParameters("127.0.0.1", self._port))
-        connection.add_on_connection_blocked_callback(lambda *told: self.told.append(told))
+        connection.add_on_connection_blocked_callback(lambda *reported: self.reported.append(reported))
         channel = connection.channel()
         for _ in range(COUNT):
             channel.basic_publish("", "work", BODY, PERSISTENT)
@@ -111,7 +111,7 @@ def test_with_a_hanging_disk_memory_is_bounded_and_other_clients_are_served(
         go_on()
         publisher.join(WAIT_S_MAX)
         assert not publisher.is_alive()
-        assert publisher.told == [], "clients are not notified of a slow disk"
+        assert publisher.reported == [], "clients are not notified of a slow disk"
         assert channel.queue_declare("work", passive=True).method.message_count == COUNT
         connection.close()
 

@@ -451,8 +451,8 @@ def test_a_stream_receives_each_row_once_although_the_broker_is_killed(tmp_path:
         impatient = HttpClient(node)
         body = b'{"query": "query", "batch": 1, "partitions": [{"partition": 0, "attempt": 0}]}'
         impatient._connection.request("POST", "/api/warren/staged/%2F/commit", body, impatient._headers)
-        looking = HttpClient(node)
-        while any(each["published"] == 0 for each in looking.get("/warren/staged")):
+        observer = HttpClient(node)
+        while any(each["published"] == 0 for each in observer.get("/warren/staged")):
             pass
         node.process.send_signal(signal.SIGKILL)
         node.process.wait()

@@ -87,16 +87,16 @@ def settle(node: BrokerProcess) -> None:
         pass
 
 
-def check(node: BrokerProcess, batches: int, count: int, told: str) -> None:
+def check(node: BrokerProcess, batches: int, count: int, moment: str) -> None:
     """Check that both streams have `count` rows of each batch, in order."""
     wanted = [b"%d %d" % (batch, row) for batch in range(batches) for row in range(count)]
     for name in STREAMS:
         found = read(node, f"/streams/%2F/{name}/rows")[0]["body"].to_pylist()
-        assert (len(found), len(set(found))) == (len(wanted), len(wanted)), f"rows of {name}, {told}"
+        assert (len(found), len(set(found))) == (len(wanted), len(wanted)), f"rows of {name}, {moment}"
         assert found == wanted, name
 
 
-def dies(node: BrokerProcess, batch: int, data: bytes, *, exchange: str = "amq.fanout") -> bool:
+def is_killed_by(node: BrokerProcess, batch: int, data: bytes, *, exchange: str = "amq.fanout") -> bool:
     """Commit `batch`; returns whether `node` was killed, without an answer to the commit."""
     job = StagedQuery(HttpClient(node), "query", exchange)
     assert job.stage(batch, 0, data).status == 200
@@ -125,7 +125,7 @@ def test_streams_have_each_row_once_wherever_a_broker_is_killed_in_a_commit(
 ) -> None:
     library = built(tmp_path)
     declare(tmp_path)
-    told = "at the start"
+    moment = "at the start"
     batch = 0
     left = [*WINDOWS.items(), ("the end", "")]
     while left:
@@ -135,16 +135,16 @@ def test_streams_have_each_row_once_wherever_a_broker_is_killed_in_a_commit(
         try:
             node.wait_ready()
             settle(node)
-            check(node, batch, count, told)
+            check(node, batch, count, moment)
             if batch:
                 again = StagedQuery(HttpClient(node), "query", "amq.fanout").commit(batch - 1, 0)
                 assert again.value == {"state": "already committed", "rows": count, "unroutable": 0}
             # Two marks may be synced together, so that a call does not happen: it is tried again.
-            if not call or dies(node, batch, rows(batch)):
+            if not call or is_killed_by(node, batch, rows(batch)):
                 left.pop(0)
             batch += 1
-            told = f"after batch {batch}: {window}"
-            assert batch <= BATCHES_MAX, told
+            moment = f"after batch {batch}: {window}"
+            assert batch <= BATCHES_MAX, moment
         finally:
             end(node)
 
@@ -160,7 +160,7 @@ def test_streams_have_each_row_once_however_often_a_broker_is_killed_while_it_re
     node = starting(tmp_path, library, f"fdatasync:1:{STREAM}", WARREN_SINCE="*.plan")
     try:
         node.wait_ready()
-        assert dies(node, 0, rows(0))
+        assert is_killed_by(node, 0, rows(0))
         while True:
             end(node)
             # Each stream is synced when it is opened. Its rows are skipped: one piece more each time.
@@ -193,7 +193,7 @@ def test_a_row_routed_randomly_to_one_stream_is_not_sent_to_another_after_a_kill
     node = starting(tmp_path, library, call, WARREN_SINCE="*.plan")
     try:
         node.wait_ready()
-        assert dies(node, 0, rows(0), exchange="dice")
+        assert is_killed_by(node, 0, rows(0), exchange="dice")
         end(node)
         node = starting(tmp_path, library, "")
         node.wait_ready()

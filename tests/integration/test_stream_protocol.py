@@ -41,11 +41,11 @@ def warren(tmp_path: Path) -> Iterator[BrokerProcess]:
         yield running
 
 
-def run(scene: Callable[[], Awaitable[None]]) -> None:
-    """Run `scene` with a time limit."""
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    """Run `scenario` with a time limit."""
 
     async def bounded() -> None:
-        await asyncio.wait_for(scene(), WAIT_S * 2)
+        await asyncio.wait_for(scenario(), WAIT_S * 2)
 
     asyncio.run(bounded())
 
@@ -70,7 +70,7 @@ class Reading:
 def test_rstream_publishes_and_consumes(warren: BrokerProcess) -> None:
     where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with Producer(**where) as producer:
             for _ in range(2):
                 arguments = {"max-length-bytes": 10_000_000}
@@ -97,14 +97,14 @@ def test_rstream_publishes_and_consumes(warren: BrokerProcess) -> None:
         assert await consumer.query_offset("s", "reader") == 120
         await consumer.close()
 
-    run(scene)
+    run(scenario)
 
 
 def test_a_message_larger_than_the_negotiated_frame_is_published_and_delivered(warren: BrokerProcess) -> None:
     where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
     large = bytes(range(256)) * 8_192
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with Producer(**where) as producer:
             await producer.create_stream("large")
             await producer.send_wait("large", AMQPMessage(body=large))
@@ -116,7 +116,7 @@ def test_a_message_larger_than_the_negotiated_frame_is_published_and_delivered(w
         assert bytes(reading.got[0][1].body) == large
         await consumer.close()
 
-    run(scene)
+    run(scenario)
 
 
 def test_each_protocol_reads_messages_published_with_the_other(warren: BrokerProcess) -> None:
@@ -128,7 +128,7 @@ def test_each_protocol_reads_messages_published_with_the_other(warren: BrokerPro
     properties = pika.BasicProperties(message_id="m", content_type="text/plain", headers={"n": 5})
     channel.basic_publish("", "s", b"from AMQP", properties)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with Producer(**where) as producer:
             sent = AMQPMessage(body=b"from rstream", application_properties={"n": "x"})
             await producer.send_wait("s", sent)
@@ -144,7 +144,7 @@ def test_each_protocol_reads_messages_published_with_the_other(warren: BrokerPro
         assert second.message_annotations is None
         await consumer.close()
 
-    run(scene)
+    run(scenario)
     channel.basic_qos(prefetch_count=10)
     got: list[tuple[bytes, object]] = []
     for method, found, body in channel.consume("s", arguments={"x-stream-offset": "first"}):
@@ -162,7 +162,7 @@ def test_a_filter_value_of_rstream_applies_to_consumers_over_amqp(warren: Broker
     async def region(message: AMQPMessage) -> str:
         return str(message.application_properties["region"])
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with Producer(**where, filter_value_extractor=region) as producer:
             await producer.create_stream("s")
             for number in range(6):
@@ -170,7 +170,7 @@ def test_a_filter_value_of_rstream_applies_to_consumers_over_amqp(warren: Broker
                 sent = AMQPMessage(body=b"%d" % number, application_properties=properties)
                 await producer.send_wait("s", sent)
 
-    run(scene)
+    run(scenario)
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", warren.port)) as connection:
         channel = connection.channel()
         channel.basic_qos(prefetch_count=10)
@@ -195,7 +195,7 @@ def test_rstream_receives_the_messages_of_its_filter(warren: BrokerProcess) -> N
         seen.append(bytes(message.body))
         return message.application_properties[b"region"] == b"eu"
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with Producer(**where, filter_value_extractor=region) as producer:
             await producer.create_stream("s")
             for number in range(30):
@@ -238,7 +238,7 @@ def test_rstream_receives_the_messages_of_its_filter(warren: BrokerProcess) -> N
         assert seen == [b"%d" % number for number in range(10)]
         await consumer.close()
 
-    run(scene)
+    run(scenario)
 
 
 def test_a_filter_applies_after_a_restart(tmp_path: Path) -> None:
@@ -254,8 +254,8 @@ def test_a_filter_applies_after_a_restart(tmp_path: Path) -> None:
         raw.close()
     with broker("--data-dir", str(tmp_path)) as running:
         raw = RawStreamClient(running.ports["stream"])
-        heard = raw.ask(commands.Subscribe(9, "s", RawStreamClient.FIRST, 2, {"filter.0": "eu"}))
-        assert heard == bytes.fromhex("8007 0001 00000001 0001")
+        received = raw.ask(commands.Subscribe(9, "s", RawStreamClient.FIRST, 2, {"filter.0": "eu"}))
+        assert received == bytes.fromhex("8007 0001 00000001 0001")
         for offset in (0, 3):
             chunk = raw.hear()
             # Deliver, version 1, the subscription; then the chunk with its offset, and one entry after it.
@@ -276,7 +276,7 @@ def test_a_super_stream_is_read_by_single_active_consumers(warren: BrokerProcess
     async def begin(is_active: bool, context: object) -> OffsetSpecification:
         return OffsetSpecification(OffsetType.FIRST, 0)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         made = SuperStreamCreationOption(n_partitions=3)
         async with SuperStreamProducer(
             **where,
@@ -302,7 +302,7 @@ def test_a_super_stream_is_read_by_single_active_consumers(warren: BrokerProcess
         assert sorted(int(bytes(message.body)) for _, message in reading.got) == list(range(60))
         await consumer.close()
 
-    run(scene)
+    run(scenario)
 
 
 def killed(running: BrokerProcess) -> None:

@@ -69,7 +69,7 @@ def test_rstream_publishes_and_consumes_with_tls(node: BrokerProcess, authority:
     context = trusting(authority)
     where = {"host": "127.0.0.1", "port": node.ports["stream/ssl"], "ssl_context": context, **LOGIN}
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with Producer(**where) as producer:
             await producer.create_stream("s", exists_ok=True)
             for number in range(10):
@@ -93,7 +93,7 @@ def test_rstream_publishes_and_consumes_with_tls(node: BrokerProcess, authority:
             assert shown["port"] == node.ports["stream/ssl"]
         await consumer.close()
 
-    asyncio.run(asyncio.wait_for(scene(), WAIT_S * 2))
+    asyncio.run(asyncio.wait_for(scenario(), WAIT_S * 2))
     assert HttpClient(node).status("GET /health/checks/protocol-listener/stream%2Fssl") == 200
 
 
@@ -103,7 +103,7 @@ def test_a_certificate_authenticates_a_stream_client(node: BrokerProcess, author
     client.ask("PUT /permissions/%2F/sensor", {"configure": ".*", "write": ".*", "read": ".*"})
     context = trusting(authority, "sensor")
 
-    async def scene() -> None:
+    async def scenario() -> None:
         where = {"host": "127.0.0.1", "port": node.ports["stream/ssl"], "username": "", "password": ""}
         async with Producer(
             **where, ssl_context=context, sasl_configuration_mechanism=SlasMechanism.MechanismExternal
@@ -113,7 +113,7 @@ def test_a_certificate_authenticates_a_stream_client(node: BrokerProcess, author
             (shown,) = client.get("/stream/connections?columns=user,auth_mechanism")[:1]
             assert shown == {"user": "sensor", "auth_mechanism": "EXTERNAL"}
 
-    asyncio.run(asyncio.wait_for(scene(), WAIT_S * 2))
+    asyncio.run(asyncio.wait_for(scenario(), WAIT_S * 2))
 
 
 def test_clients_without_tls_or_trust_cannot_connect(node: BrokerProcess) -> None:
@@ -132,12 +132,12 @@ def test_clients_with_tls_receive_the_tls_address(authority: trustme.CA, tmp_pat
         "stream.advertised_tls_host = safe.example", "stream.advertised_tls_port = 2",
     )  # fmt: skip
     with broker(config=configured(tmp_path, authority, *lines)) as started:
-        for name, context, told in (
+        for name, context, reported in (
             ("stream", None, (b"plain.example", b"1")),
             ("stream/ssl", trusting(authority), (b"safe.example", b"2")),
         ):
             raw = RawStreamClient(started.ports[name], context=context)
-            assert all(text in raw.opened for text in told)
+            assert all(text in raw.opened for text in reported)
             raw.close()
 
 

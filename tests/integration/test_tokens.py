@@ -227,9 +227,9 @@ def test_permissions_missing_in_a_renewed_token_are_revoked_at_once(node: Broker
     raw.ask(commands.DeclarePublisher(1, "", "withdrawn"))
     raw.subscribe(1, "withdrawn")
     assert raw.authenticate("alice", token("rabbitmq.write:%2F/*")) == ResponseCode.OK
-    told = raw.hear()
-    assert told[:2] == CommandKey.METADATA_UPDATE.to_bytes(2, "big")
-    assert told.endswith(b"withdrawn")
+    reported = raw.hear()
+    assert reported[:2] == CommandKey.METADATA_UPDATE.to_bytes(2, "big")
+    assert reported.endswith(b"withdrawn")
     raw.publish(1)
     assert raw.confirmed(1) == {1}
     assert raw.ask(commands.Unsubscribe(1))[8:10] == ResponseCode.SUBSCRIPTION_ID_DOES_NOT_EXIST.to_bytes(

@@ -14,7 +14,7 @@ from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
 
 EXCHANGE = "amq.rabbitmq.trace"
-HEARD_S = 10
+RECEIVE_S = 10
 
 
 @contextmanager
@@ -24,10 +24,10 @@ def channel(node: BrokerProcess) -> Iterator[BlockingChannel]:
     connection.close()
 
 
-def heard(listener: BlockingChannel, count: int) -> list[tuple[str, dict[str, Any], bytes]]:
+def received(listener: BlockingChannel, count: int) -> list[tuple[str, dict[str, Any], bytes]]:
     """The next `count` traces: routing key, headers and body."""
     found = []
-    for method, properties, body in listener.consume("", auto_ack=True, inactivity_timeout=HEARD_S):
+    for method, properties, body in listener.consume("", auto_ack=True, inactivity_timeout=RECEIVE_S):
         assert method is not None, found
         found.append((method.routing_key, properties.headers, body))
         if len(found) == count:
@@ -68,13 +68,13 @@ def test_published_and_delivered_messages_are_traced(node: BrokerProcess, client
             "channel": 1,
             "user": "guest",
         }
-        assert heard(listener, 2) == [
+        assert received(listener, 2) == [
             ("publish.amq.topic", known | {"routed_queues": ["traced"]}, b"one"),
             ("deliver.traced", known | {"redelivered": 0}, b"one"),
         ]
         body = {"routing_key": "a", "properties": {}, "payload": "two", "payload_encoding": "string"}
         assert client.status("POST /exchanges/%2F/amq.topic/publish", body) == 200
-        [(_, facts, _)] = heard(listener, 1)
+        [(_, facts, _)] = received(listener, 1)
         assert (facts["connection"], facts["user"]) == ("HTTP from 127.0.0.1", "guest")
 
 
@@ -85,7 +85,7 @@ def test_it_is_switched_from_the_command_line_and_survives_a_restart(tmp_path: P
     with broker("--data-dir", str(tmp_path)) as node, channel(node) as listener:
         queue = listen(listener)
         listener.basic_publish("amq.fanout", "x", b"1")
-        assert [key for key, _, _ in heard(listener, 1)] == ["publish.amq.fanout"]
+        assert [key for key, _, _ in received(listener, 1)] == ["publish.amq.fanout"]
         assert run(node, "trace_off").returncode == 0
         listener.basic_publish("amq.fanout", "x", b"2")
         # The answer to a publish follows the traces of the previous one.

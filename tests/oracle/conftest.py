@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests import rabbitmq
-from tests.conformance.client import Scene
+from tests.conformance.client import TranscriptContext
 from tests.conformance.definitions import VHOSTS, definitions
 from tests.warren_process import running_warren
 
@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def brokers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[Scene]]:
+) -> Iterator[list[TranscriptContext]]:
     """RabbitMQ and Warren, with equal users and vhosts."""
     folder = tmp_path_factory.mktemp("oracle")
     document = folder / "definitions.json"
@@ -52,6 +52,6 @@ def brokers(
             settings = {"load_definitions": str(document)}
             our_port = stack.enter_context(running_warren(folder, settings)).port
         yield [
-            Scene("127.0.0.1", their_port, VHOSTS[-1], is_rabbitmq=True),
-            Scene("127.0.0.1", our_port, VHOSTS[-2]),
+            TranscriptContext("127.0.0.1", their_port, VHOSTS[-1], is_rabbitmq=True),
+            TranscriptContext("127.0.0.1", our_port, VHOSTS[-2]),
         ]

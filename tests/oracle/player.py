@@ -13,7 +13,7 @@ import re
 import time
 from dataclasses import dataclass, field
 
-from tests.conformance.client import PASSWORD, USER, Client, Scene
+from tests.conformance.client import PASSWORD, USER, Client, TranscriptContext
 from tests.conformance.peer import Event, Mismatch, Peer
 from tests.conformance.transcript import describe
 
@@ -37,7 +37,7 @@ _VOLATILE = [
 class Player:
     """The connections of one script to one broker."""
 
-    scene: Scene
+    context: TranscriptContext
     client: Client = field(init=False)
     # By connection and channel, if it is open: the publish numbers that are confirmed or refused.
     settled: dict[tuple[int, int], set[int]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Player:
     queues: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.client = Client(self.scene)
+        self.client = Client(self.context)
         for number in range(1, CONNECTIONS + 1):
             self._connect(number)
 
@@ -115,8 +115,8 @@ class Player:
             self.queues.add(name[1])
 
     def _connect(self, number: int) -> None:
-        peer = Peer(self.scene.host, self.scene.port)
-        peer.handshake(USER, PASSWORD, self.scene.vhost)
+        peer = Peer(self.context.host, self.context.port)
+        peer.handshake(USER, PASSWORD, self.context.vhost)
         self.client.peers[number] = peer
         self.client.closed.discard(number)
         for channel in [*range(1, CHANNELS + 1), CONTROL]:
@@ -214,7 +214,7 @@ class Player:
             self._unsettled[place].append(event.values["delivery_tag"])
 
     def _plain(self, event: Event) -> str:
-        values = self.scene.plain(event.values)
+        values = self.context.plain(event.values)
         if "headers" in values:
             values["headers"] = _in_order(values["headers"])
         text = describe(Event(event.channel, event.name, values))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
-from tests.conformance.client import Scene
+from tests.conformance.client import TranscriptContext
 from tests.oracle.differences import is_known
 from tests.oracle.player import Player
 from tests.oracle.scripts import scripts
@@ -19,7 +19,9 @@ ATTEMPTS = 3
 
 @pytest.mark.rabbitmq
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_that_once_differed_does_not_differ_any_more(path: Path, brokers: list[Scene]) -> None:
+def test_a_script_that_once_differed_does_not_differ_any_more(
+    path: Path, brokers: list[TranscriptContext]
+) -> None:
     lines = path.read_text().splitlines()
     found = difference([line for line in lines if line.startswith("C")], brokers)
     assert found is None, found
@@ -27,7 +29,9 @@ def test_a_script_that_once_differed_does_not_differ_any_more(path: Path, broker
 
 @pytest.mark.rabbitmq
 @pytest.mark.timeout(3600)
-def test_generated_scripts_do_not_differ(brokers: list[Scene], request: pytest.FixtureRequest) -> None:
+def test_generated_scripts_do_not_differ(
+    brokers: list[TranscriptContext], request: pytest.FixtureRequest
+) -> None:
     @settings(
         max_examples=request.config.getoption("--scripts"),
         phases=[Phase.generate, Phase.shrink],
@@ -44,12 +48,12 @@ def test_generated_scripts_do_not_differ(brokers: list[Scene], request: pytest.F
     compare()
 
 
-def difference(script: list[str], brokers: list[Scene]) -> str | None:
+def difference(script: list[str], brokers: list[TranscriptContext]) -> str | None:
     """The first step after which the brokers differ, and how; None if they agree in one of the attempts."""
     found = None
     for _ in range(ATTEMPTS):
         with ThreadPoolExecutor(len(brokers)) as pool:
-            theirs, ours = pool.map(lambda scene: Player(scene).play(script), brokers)
+            theirs, ours = pool.map(lambda context: Player(context).play(script), brokers)
         found = _compare(script, theirs, ours)
         if found is None:
             return None

@@ -30,7 +30,9 @@ def test_every_permission_is_required_where_rabbitmq_requires_it(tmp_path: Path)
         ours = stack.enter_context(running_warren(tmp_path, {"load_definitions": str(document)}))
         expected = rights.refusals(server.port)
         found = rights.refusals(ours.port)
-    differing = {user: (expected[user], told) for user, told in found.items() if told != expected[user]}
+    differing = {
+        user: (expected[user], reported) for user, reported in found.items() if reported != expected[user]
+    }
     assert {user: pair for user, pair in differing.items() if user not in MEANT} == {}
     assert set(differing) == MEANT
     for tried in rights.ALL:

@@ -147,7 +147,7 @@ def signed(claims: dict[str, Any], key: RSAKey = KEY, **headers: str) -> str:
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_a_token_grants_the_same_access_in_both_brokers(doors: list[BrokerPorts], name: str) -> None:
-    theirs, ours = (door.opened_by(signed(CLAIMS[name])) for door in doors)
+    theirs, ours = (ports.opened_by(signed(CLAIMS[name])) for ports in doors)
     assert ours == theirs
 
 
@@ -161,7 +161,7 @@ def test_a_token_with_another_signature_is_refused_by_both(doors: list[BrokerPor
         f"{head}.{claims}",
     ]
     for token in wrong:
-        theirs, ours = (door.opened_by(token) for door in doors)
+        theirs, ours = (ports.opened_by(token) for ports in doors)
         assert len(ours) == 1
         assert ours == theirs
 
@@ -170,6 +170,6 @@ def test_a_token_with_another_signature_is_refused_by_both(doors: list[BrokerPor
 def test_a_token_with_an_invalid_or_future_time_is_accepted_by_rabbitmq_only(
     doors: list[BrokerPorts], claims: dict[str, object]
 ) -> None:
-    theirs, ours = (door.opened_by(signed(claims)) for door in doors)
+    theirs, ours = (ports.opened_by(signed(claims)) for ports in doors)
     assert len(theirs) == len(STEPS)
     assert "ACCESS_REFUSED" in ours[0]

@@ -67,10 +67,10 @@ class Simulation:
         self.next = dict.fromkeys(QUEUES, 0)
 
     def open(self) -> RecoveredStore:
-        world = RecoveryDependencies(
+        dependencies = RecoveryDependencies(
             random_bytes=self.chance.randbytes, has_queue=lambda _: True, progress=lambda *_: None
         )
-        return open_store(self.disk, Port(), world)
+        return open_store(self.disk, Port(), dependencies)
 
     def group(self) -> None:
         """Append the next group of one key, which may be empty."""

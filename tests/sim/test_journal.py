@@ -127,13 +127,13 @@ class Simulation:
         recovered = recover(self.disk, self.metadata)
         assert (recovered.damage, recovered.loss) == ([], None)
         self.metadata.history = self.history
-        world = JournalDependencies(
+        dependencies = JournalDependencies(
             now=lambda: self.now,
             random_bytes=self.chance.randbytes,
             make_future=self.make_future,
             report=self.failures.append,
         )
-        self.journal = Journal(self.metadata, self.disk, world, recovered)
+        self.journal = Journal(self.metadata, self.disk, dependencies, recovered)
 
     def make_future(self) -> Answer:
         assert self.proposing is not None

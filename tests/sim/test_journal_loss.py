@@ -41,7 +41,7 @@ def put(simulation: Simulation, data: bytes, name: str = NAME) -> None:
     simulation.disk.files[name] = file
 
 
-def told(simulation: Simulation) -> RecoveredLog:
+def reported(simulation: Simulation) -> RecoveredLog:
     return recover(simulation.disk, Metadata())
 
 
@@ -64,7 +64,7 @@ def test_an_end_lost_at_any_byte_is_detected(end: str, filling: str) -> None:
     else:
         simulation.disk.lose_power()
     whole = bytes_of(simulation)
-    found = told(simulation)
+    found = reported(simulation)
     assert (found.damage, found.loss) == ([], None)
     noise = random.Random(0)
     for at in range(found.end):
@@ -76,35 +76,35 @@ def test_an_end_lost_at_any_byte_is_detected(end: str, filling: str) -> None:
         put(simulation, whole[:at] + rest)
         if at < HEAD_SIZE:
             with pytest.raises(JournalError, match="byte 0: "):
-                told(simulation)
+                reported(simulation)
             continue
-        loss = told(simulation).loss
+        loss = reported(simulation).loss
         assert loss is not None, at
         assert loss.is_end
         assert f"it had reached byte {found.end} (change" in str(loss)
     put(simulation, whole[: found.end])
-    assert told(simulation).loss is None
+    assert reported(simulation).loss is None
 
 
 def test_writes_torn_behind_the_last_answer_are_no_loss() -> None:
     simulation = begun()
     declared(simulation, "a")
-    answered = told(simulation).end
+    answered = reported(simulation).end
     Proposed(simulation, DeclareQueue(vhost="v", name="b", durable=True))
     simulation.disk.advance(1)
     simulation.disk.die()
-    whole, end = bytes_of(simulation), told(simulation).end
+    whole, end = bytes_of(simulation), reported(simulation).end
     assert end > answered
     for at in range(answered, end):
         put(simulation, whole[:at] + bytes(len(whole) - at))
-        found = told(simulation)
+        found = reported(simulation)
         assert (found.damage, found.loss) == ([], None)
 
 
 def test_a_missing_file_is_detected() -> None:
     simulation = begun()
     del simulation.disk.files[NAME]
-    loss = told(simulation).loss
+    loss = reported(simulation).loss
     assert str(loss).startswith("metadata, byte 0: the file is missing; it had reached byte ")
     assert loss is not None
     assert not loss.is_end
@@ -123,9 +123,9 @@ def test_an_older_copy_of_any_file_is_detected() -> None:
     whole = bytes_of(simulation)
     for copy in copies:
         put(simulation, copy)
-        assert "this is an older file, generation 1 of the log" in str(told(simulation).loss)
+        assert "this is an older file, generation 1 of the log" in str(reported(simulation).loss)
     put(simulation, whole)
-    assert told(simulation).loss is None
+    assert reported(simulation).loss is None
 
 
 def test_an_older_copy_of_the_file_in_use_is_detected() -> None:
@@ -133,13 +133,13 @@ def test_an_older_copy_of_the_file_in_use_is_detected() -> None:
     copy = bytes_of(simulation)
     declared(simulation, "a")
     put(simulation, copy)
-    assert "the log ends here" in str(told(simulation).loss)
+    assert "the log ends here" in str(reported(simulation).loss)
 
 
 def test_a_file_of_another_journal_is_detected() -> None:
     one, other = begun(), Simulation(1)
     put(one, bytes_of(other))
-    loss = told(one).loss
+    loss = reported(one).loss
     assert loss is not None
     assert "the file belongs to another log" in str(loss)
     assert not loss.is_end
@@ -154,7 +154,9 @@ def test_without_the_high_water_mark_the_possible_loss_is_reported(damage: str) 
         put(simulation, b"", MARK)
     else:
         put(simulation, bytes(8192), MARK)
-    assert "it cannot be verified that the log is complete: high-water-mark is" in str(told(simulation).loss)
+    assert "it cannot be verified that the log is complete: high-water-mark is" in str(
+        reported(simulation).loss
+    )
 
 
 @pytest.mark.parametrize("slot", [0, 4096])
@@ -164,7 +166,7 @@ def test_one_damaged_slot_of_the_high_water_mark_is_no_loss(slot: int) -> None:
     data = bytearray(bytes_of(simulation, MARK))
     data[slot + 20] ^= 1
     put(simulation, bytes(data), MARK)
-    assert told(simulation).loss is None
+    assert reported(simulation).loss is None
 
 
 def test_the_first_start_may_be_interrupted_anywhere() -> None:
@@ -181,7 +183,7 @@ def test_the_first_start_may_be_interrupted_anywhere() -> None:
             disk.submit(simulation.journal._rewrite(simulation.journal._take_snapshot()), done.append)
             disk.advance(count)
             disk.lose_power()
-            assert told(simulation).loss is None
+            assert reported(simulation).loss is None
             simulation.open()
             simulation.journal.begin()
             declared_one = Proposed(simulation, PutVhost(name="v"))
@@ -219,10 +221,10 @@ def test_a_journal_of_an_older_version_is_accepted_unchanged(monkeypatch: pytest
     simulation.journal.begin()
     older = bytes_of(simulation)
     del simulation.disk.files[MARK]
-    found = told(simulation)
+    found = reported(simulation)
     assert (found.version, found.loss) == (4, None)
     monkeypatch.undo()
     simulation.open()
     simulation.journal.begin()
     put(simulation, older)
-    assert "this is an older file, generation 0" in str(told(simulation).loss)
+    assert "this is an older file, generation 0" in str(reported(simulation).loss)

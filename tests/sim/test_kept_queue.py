@@ -47,10 +47,10 @@ class Simulation:
         self.queue = self.opened()
 
     def opened(self) -> ClassicQueue:
-        world = RecoveryDependencies(
+        dependencies = RecoveryDependencies(
             random_bytes=self.chance.randbytes, has_queue=NUMBER.__eq__, progress=lambda *_: None
         )
-        recovered = open_store(self.disk, Port(), world)
+        recovered = open_store(self.disk, Port(), dependencies)
         assert not recovered.damage
         self.store = recovered.store
         queue = made(self.host, dead=True, priority_max=self.priority_max, length_max=self.length_max)

@@ -84,11 +84,11 @@ class Simulation:
         self.queue = self.opened()
 
     def opened(self) -> ClassicQueue:
-        world = RecoveryDependencies(
+        dependencies = RecoveryDependencies(
             random_bytes=self.chance.randbytes, has_queue=NUMBER.__eq__, progress=lambda *_: None
         )
         self.port = Port()
-        recovered = open_store(self.disk, self.port, world)
+        recovered = open_store(self.disk, self.port, dependencies)
         assert not recovered.damage
         self.erased = SimulatedDisk(self.chance)
         transient = open_erased(self.erased, Port(), self.chance.randbytes)

@@ -82,10 +82,10 @@ class Simulation:
         self.store = self.open().store
 
     def open(self) -> RecoveredStore:
-        world = RecoveryDependencies(
+        dependencies = RecoveryDependencies(
             random_bytes=self.chance.randbytes, has_queue=lambda _: True, progress=lambda *_: None
         )
-        return open_store(self.disk, self.port, world)
+        return open_store(self.disk, self.port, dependencies)
 
     def step(self) -> None:
         actions = ["append"] * 6 + ["release"] * 4 + ["drain", "reach", "reach", "read"]

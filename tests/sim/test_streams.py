@@ -87,7 +87,7 @@ class Run:
     """One stream store, from its creation through several power cuts."""
 
     seed: int
-    told: ConfirmRecorder = field(default_factory=ConfirmRecorder)
+    reported_text: ConfirmRecorder = field(default_factory=ConfirmRecorder)
     sequence: int = 0
     now: int = 1_000_000
 
@@ -152,7 +152,7 @@ class Run:
             offset = self.append(number, message)
             assert offset not in self.appended[number]
             self.appended[number][offset] = (message.content, self.sequence)
-            self.store.confirm(self.told, self.sequence)
+            self.store.confirm(self.reported_text, self.sequence)
 
     def append(self, number: int, message: Message) -> int:
         """Publish, sometimes as a producer that sends some messages twice."""
@@ -212,7 +212,7 @@ class Run:
         for number in STREAMS:
             log, appended = self.log(number), self.appended[number]
             for offset, (_, sequence) in appended.items():
-                if sequence in self.told.safe and offset >= max(self.first[number], log.first):
+                if sequence in self.reported_text.safe and offset >= max(self.first[number], log.first):
                     assert offset < log.committed, f"{offset} of stream {number} was confirmed"
             # Retention deletes from the beginning only, and only what it was asked to.
             assert log.first <= max(self.first[number], log.first)

@@ -17,8 +17,8 @@ COMMAND_S_MAX = 300
 def environment(place: BrokerUnderTest) -> dict[str, str]:
     """The environment of a process: the address of the broker, and the tested Warren."""
     source = Path(warren.__file__).resolve().parents[1]
-    told = {"WARREN_AMQP_URI": place.options["uri"], "WARREN_URI": place.options["managementUri"]}
-    return {**os.environ, **told, "PYTHONPATH": str(source)}
+    reported = {"WARREN_AMQP_URI": place.options["uri"], "WARREN_URI": place.options["managementUri"]}
+    return {**os.environ, **reported, "PYTHONPATH": str(source)}
 
 
 def run(

@@ -30,8 +30,8 @@ class Killer:
     def __init__(self, mark: Path) -> None:
         self._mark = mark
 
-    def __call__(self, told: ArchiveProgress | DecodeProgress) -> None:
-        is_done = isinstance(told, DecodeProgress) or told.stage == "committed"
+    def __call__(self, reported: ArchiveProgress | DecodeProgress) -> None:
+        is_done = isinstance(reported, DecodeProgress) or reported.stage == "committed"
         if is_done and not self._mark.exists():
             self._mark.write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGKILL)
@@ -48,8 +48,8 @@ def killed(query: Any, mark: Path) -> bool:
 
 def command(options: dict[str, str], *arguments: str) -> dict[str, Any]:
     """The output and the status of `warren spark` with this session."""
-    told = {"WARREN_AMQP_URI": options["uri"], "WARREN_URI": options["managementUri"]}
-    done = CliRunner().invoke(program, ["spark", *arguments, "--remote", "local[1]"], env=told)
+    reported = {"WARREN_AMQP_URI": options["uri"], "WARREN_URI": options["managementUri"]}
+    done = CliRunner().invoke(program, ["spark", *arguments, "--remote", "local[1]"], env=reported)
     return {"status": done.exit_code, "out": done.stdout, "err": done.stderr}
 
 
@@ -89,7 +89,7 @@ def main() -> None:
     query = start(
         spark, source=options | {"queue": "connect.json"}, schema=schema_of(spark, SCHEMA),
         to=str(folder / "json"), dead_letters=options | {"queue": "connect.bad"}, once=True,
-        told=Killer(mark),
+        reported=Killer(mark),
     )  # fmt: skip
     found["decode killed"] = killed(query, mark)
     decoding = (

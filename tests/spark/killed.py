@@ -48,9 +48,9 @@ def killed_source(reached: Callable[[str], None]) -> type[pyspark_warren.Default
                     yield rows
                     reached(f"staging:{batch}")
 
-            told = super().write(leaving())
+            reported = super().write(leaving())
             reached(f"staged:{batch}")
-            return told
+            return reported
 
         def commit(self, messages: Any, batchId: int) -> None:  # noqa: N803
             reached(f"decided:{batchId}")

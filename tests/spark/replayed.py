@@ -36,9 +36,9 @@ def killed_source(reached: Callable[[str], None]) -> type[pyspark_warren.Default
         """A writer that reaches the windows of staging and committing."""
 
         def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-            told = super().write(iterator)
+            reported = super().write(iterator)
             reached(f"staged:{self._options.transaction_version}")
-            return told
+            return reported
 
         def commit(self, messages: Any) -> None:
             reached(f"decided:{self._options.transaction_version}")

@@ -26,14 +26,14 @@ def numbered(start: int, end: int) -> list[bytes]:
 
 def run(spark: SparkSession, place: BrokerUnderTest, lake: Path, **given: Any) -> list[ArchiveProgress]:
     """Archive the present messages; returns the progress messages."""
-    told: list[ArchiveProgress] = []
+    reported: list[ArchiveProgress] = []
     options = place.options
     query = archive(
         spark, lake, uri=options["uri"], management_uri=options["managementUri"], once=True,
-        progress=told.append, **given,
+        progress=reported.append, **given,
     )  # fmt: skip
     assert query.awaitTermination(200)
-    return told
+    return reported
 
 
 def rows(lake: Path) -> list[dict[str, Any]]:
@@ -50,14 +50,14 @@ def test_streams_of_a_pattern_are_archived_by_day_and_queue_and_continued(
         warren.declare(queue, STREAM)
         warren.publish(queue, numbered(0, 500))
     lake = tmp_path / "lake"
-    told = run(spark, warren, lake, queue_pattern="arch.*", batch_rows=600 if HAS_BATCHES else None)
+    reported = run(spark, warren, lake, queue_pattern="arch.*", batch_rows=600 if HAS_BATCHES else None)
     batches = [600, 400] if HAS_BATCHES else [1_000]
-    assert [(one.stage, one.batch, one.rows) for one in told] == [
+    assert [(one.stage, one.batch, one.rows) for one in reported] == [
         step
         for batch, rows in enumerate(batches)
         for step in (("planned", batch, 0), ("written", batch, rows), ("committed", batch, rows))
     ]
-    assert told[-1].version == len(batches)
+    assert reported[-1].version == len(batches)
     warren.publish("arch-c", numbered(500, 600))
     run(spark, warren, lake, queue_pattern="arch.*")
     found = rows(lake)
@@ -163,7 +163,7 @@ def test_small_files_are_compacted_and_orphaned_files_removed_when_they_are_old(
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ({"format": "csv"}, "format of a lake must be delta or parquet, not 'csv'"),
         ({"batch_rows": 0}, "batch_rows must be at least 1, not 0"),
@@ -173,9 +173,9 @@ def test_small_files_are_compacted_and_orphaned_files_removed_when_they_are_old(
     ],
 )
 def test_an_impossible_archive_is_refused_with_the_reason(
-    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path, given: dict[str, Any], told: str
+    spark: SparkSession, warren: BrokerUnderTest, tmp_path: Path, given: dict[str, Any], reported: str
 ) -> None:
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=reported):
         run(spark, warren, tmp_path / "lake", **({"queue": "any"} | given))
     assert not (tmp_path / "lake").exists()
 
@@ -199,9 +199,9 @@ def test_archives_can_be_made_and_maintained_with_commands(
     warren.publish("commanded", numbered(0, 300))
     archiving = ("archive", "--queue", "commanded", "--to", lake, "--available-now", "--batch-rows", "100")
     where = ("--uri", warren.options["uri"], "--management-uri", warren.options["managementUri"])
-    told = CliRunner().invoke(main, ["spark", *archiving, *where])
-    assert (told.exit_code, "add --consume to do so" in told.output) == (2, True), told.output
-    assert "'retain'" in told.output
+    reported = CliRunner().invoke(main, ["spark", *archiving, *where])
+    assert (reported.exit_code, "add --consume to do so" in reported.output) == (2, True), reported.output
+    assert "'retain'" in reported.output
     assert warren.count("commanded") == 300
     done = command(warren, *archiving, "--consume")
     assert [line.split(",")[0].split() for line in done.splitlines()] == [
@@ -211,21 +211,21 @@ def test_archives_can_be_made_and_maintained_with_commands(
     assert json.loads(done) == {"files_before": 3, "files_after": 1, "version": 4}
     assert json.loads(command(warren, "clean", lake, "--json")) == []
     chosen = ("replay", "--from", lake, "--name", "again", "--where", "cast(body as string) < '2'", "--json")
-    told = json.loads(command(warren, *chosen, "--dry-run", "--samples", "1"))
-    assert (told["rows"], len(told["samples"]), told["sent"]) == (112, 1, 0)
+    reported = json.loads(command(warren, *chosen, "--dry-run", "--samples", "1"))
+    assert (reported["rows"], len(reported["samples"]), reported["sent"]) == (112, 1, 0)
     done = command(warren, *chosen)
     assert json.loads(done.splitlines()[-1])["sent"] == 112
     assert warren.count("commanded") == 112
-    told = command(warren, *chosen[:-3], "--dry-run", "--samples", "1")
-    assert "commanded" in told
+    reported = command(warren, *chosen[:-3], "--dry-run", "--samples", "1")
+    assert "commanded" in reported
     wrong = CliRunner().invoke(main, ["spark", "archive", "--to", lake])
     assert "--queue, --queue-pattern, --super-stream and --firehose" in wrong.output
 
 
 def command(place: BrokerUnderTest, *arguments: str) -> str:
     """The output of `warren spark`, which uses the present session."""
-    told = {"WARREN_AMQP_URI": place.options["uri"], "WARREN_URI": place.options["managementUri"]}
-    done = CliRunner().invoke(main, ["spark", *arguments], env=told)
+    reported = {"WARREN_AMQP_URI": place.options["uri"], "WARREN_URI": place.options["managementUri"]}
+    done = CliRunner().invoke(main, ["spark", *arguments], env=reported)
     assert done.exit_code == 0, done.output
     return done.stdout
 

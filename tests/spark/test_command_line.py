@@ -35,10 +35,10 @@ class Terminal:
     def __init__(self, place: BrokerUnderTest, folder: Path, arguments: Sequence[str]) -> None:
         self._said = folder / "stderr"
         # The tests may run unbuffered; a user's command does not.
-        told = {name: value for name, value in environment(place).items() if name != "PYTHONUNBUFFERED"}
+        reported = {name: value for name, value in environment(place).items() if name != "PYTHONUNBUFFERED"}
         with self._said.open("wb") as said:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, "spark", *arguments], env=told, cwd=folder,
+                [sys.executable, "-c", PROGRAM, "spark", *arguments], env=reported, cwd=folder,
                 stdout=subprocess.PIPE, stderr=said, start_new_session=True,
             )  # fmt: skip
 
@@ -157,8 +157,8 @@ def test_spark_submit_runs_a_writing_and_a_reading_pipeline(warren: BrokerUnderT
     warren.declare("submitted", STREAM)
     warren.publish("submitted", [b"%d" % number for number in range(20)])
     chosen = ("--queue", "submitted", "--to", "lake", "--available-now", "--batch-rows", "10", "--json", "-q")
-    told = [json.loads(line) for line in submit(warren, tmp_path, "archive", *chosen).splitlines()]
-    committed = [(one["batch"], one["rows"]) for one in told if one["stage"] == "committed"]
+    reported = [json.loads(line) for line in submit(warren, tmp_path, "archive", *chosen).splitlines()]
+    committed = [(one["batch"], one["rows"]) for one in reported if one["stage"] == "committed"]
     assert committed == [(0, 10), (1, 10)]
     query = "select count(*) as n from lake.`lake` join stream.submitted using (offset)"
     assert json.loads(submit(warren, tmp_path, "sql", query, "--json", "-q")) == [{"n": 20}]

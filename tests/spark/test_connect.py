@@ -73,8 +73,8 @@ def test_archive_replay_and_decode_write_each_message_once_on_spark_connect(
 
     assert found["archive killed"], found
     assert found["archive"]["status"] == 0, found["archive"]
-    told = [json.loads(line) for line in found["archive"]["out"].splitlines()]
-    assert [(one["stage"], one["batch"]) for one in told] == [("planned", 0), ("repeated", 0)]
+    reported = [json.loads(line) for line in found["archive"]["out"].splitlines()]
+    assert [(one["stage"], one["batch"]) for one in reported] == [("planned", 0), ("repeated", 0)]
     archived = DeltaTable(str(tmp_path / "lake")).to_pyarrow_table(columns=["body"])["body"].to_pylist()
     assert sorted(archived) == sorted(sent)
 

@@ -48,7 +48,7 @@ def test_a_batch_repeated_after_a_crash_is_written_once(
     warren.publish("json", [*GOOD, *BAD])
     seen: list[DecodeProgress] = []
 
-    def run(told: Callable[[DecodeProgress], None]) -> None:
+    def run(reported: Callable[[DecodeProgress], None]) -> None:
         start(
             spark,
             source=warren.options | {"queue": "json"},
@@ -56,7 +56,7 @@ def test_a_batch_repeated_after_a_crash_is_written_once(
             to=str(tmp_path),
             dead_letters=warren.options | {"queue": "misfits"},
             once=True,
-            told=told,
+            reported=reported,
         ).awaitTermination()
 
     def crash(batch: DecodeProgress) -> None:
@@ -112,8 +112,8 @@ def test_decoding_a_queue_requires_consent_to_consume_it(
     given = ["--queue", "asked", "--schema", "id bigint", "--to", str(tmp_path / "json"), "--available-now"]
     decoding = ["spark", "decode", *given, "--dead-letter-queue", "asked-bad", *where]
     warren.declare("asked-bad")
-    told = CliRunner().invoke(main, decoding)
-    assert (told.exit_code, "add --consume to do so" in told.output) == (2, True), told.output
+    reported = CliRunner().invoke(main, decoding)
+    assert (reported.exit_code, "add --consume to do so" in reported.output) == (2, True), reported.output
     assert warren.count("asked") == 2
     done = CliRunner().invoke(main, [*decoding, "--consume"])
     assert done.exit_code == 0, done.output

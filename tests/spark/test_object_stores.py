@@ -74,12 +74,12 @@ def test_each_message_is_in_the_lake_once_whichever_process_is_killed_between_fi
         place.declare("events", STREAM)
         place.publish("events", bodies)
         for window, victim in windows.items():
-            told = ("archived.py", tmp_path, place.options, lake, kind, str(marks), {window: victim})
-            assert run(*told, environment=store.options) == -signal.SIGKILL, log.read_text()
+            reported = ("archived.py", tmp_path, place.options, lake, kind, str(marks), {window: victim})
+            assert run(*reported, environment=store.options) == -signal.SIGKILL, log.read_text()
             assert (marks / window).exists(), window
         others = {"reading:4": "worker", "written:5": "broker"}
-        told = ("archived.py", tmp_path, place.options, lake, kind, str(marks), others)
-        assert run(*told, environment=store.options) == 0, log.read_text()
+        reported = ("archived.py", tmp_path, place.options, lake, kind, str(marks), others)
+        assert run(*reported, environment=store.options) == 0, log.read_text()
         assert all((marks / window).exists() for window in others)
     ((rows, distinct),) = selected(spark, store, f"select count(*), count(distinct body) from lake.`{lake}`")
     assert (rows, distinct) == (len(bodies), len(bodies)), "rows in the lake, and those that differ"
@@ -220,7 +220,7 @@ def test_decoded_rows_are_there_once_when_their_batch_is_repeated(
 
     def run() -> None:
         start(
-            spark, source=warren.options | {"queue": "json"}, to=place, told=crash, once=True,
+            spark, source=warren.options | {"queue": "json"}, to=place, reported=crash, once=True,
             schema=schema_of(spark, "id bigint not null, at timestamp, tags array<string>"),
             dead_letters=warren.options | {"queue": "misfits"}, checkpoint=str(tmp_path / "checkpoint"),
             storage_options=store.options,

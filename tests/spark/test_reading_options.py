@@ -94,11 +94,11 @@ def test_planning_a_batch_takes_one_request_per_stream(
     looked: list[str] = []
     look = ArrowStreams.bounds
 
-    def looking(streams: ArrowStreams, queue: str, expected: int = 0) -> StreamBounds:
+    def counting_bounds(streams: ArrowStreams, queue: str, expected: int = 0) -> StreamBounds:
         looked.append(queue)
         return look(streams, queue, expected)
 
-    monkeypatch.setattr(ArrowStreams, "bounds", looking)
+    monkeypatch.setattr(ArrowStreams, "bounds", counting_bounds)
     options = read_options(warren.options | {"superStream": super_stream, "transport": "arrow"})
     query = source(options)
     assert len(bodies(query.batch(NO_FILTERS), options)) == 60
@@ -113,16 +113,18 @@ def test_a_missing_super_stream_is_reported(warren: BrokerUnderTest) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ({"mode": "stream"}, "'plain-queue' is a classic queue, not a stream"),
         ({"startingOffsets": "latest"}, "need a stream: with mode=lease a queue is read from its head"),
         ({"endingTimestamp": "2026-01-01"}, "need a stream"),
     ],
 )
-def test_a_queue_is_not_read_as_a_stream(warren: BrokerUnderTest, given: dict[str, str], told: str) -> None:
+def test_a_queue_is_not_read_as_a_stream(
+    warren: BrokerUnderTest, given: dict[str, str], reported: str
+) -> None:
     warren.declare("plain-queue")
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=reported):
         detect_strategy(read_options(warren.options | {"queue": "plain-queue"} | given), is_streaming=True)
 
 

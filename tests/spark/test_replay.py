@@ -112,17 +112,17 @@ def test_a_replay_publishes_each_message_once_unchanged_and_in_order(
 def test_a_dry_run_reports_what_would_be_published_and_publishes_nothing(
     warren: BrokerUnderTest, send: Replay
 ) -> None:
-    told = send(
+    reported = send(
         name="dry", dry_run=True, queues=["replay a/b=ü"], headers={"n": "5"}, samples=2,
         where="priority = 3 and cast(body as string) like '%3'",
     )  # fmt: skip
-    assert (told.rows, told.exchanges, told.sent, len(told.samples)) == (60, {"": 60}, 0, 2)
-    assert {row["queue"] for row in told.samples} == {"replay a/b=ü"}
-    assert told.first is not None
-    assert told.last is not None
+    assert (reported.rows, reported.exchanges, reported.sent, len(reported.samples)) == (60, {"": 60}, 0, 2)
+    assert {row["queue"] for row in reported.samples} == {"replay a/b=ü"}
+    assert reported.first is not None
+    assert reported.last is not None
     assert send(name="dry", dry_run=True, message_ids=["7", "8"], samples=0).rows == 4
-    assert send(name="dry", dry_run=True, until=told.first, samples=0).rows == 0
-    assert send(name="dry", dry_run=True, since=told.first, samples=0).rows == 1_200
+    assert send(name="dry", dry_run=True, until=reported.first, samples=0).rows == 0
+    assert send(name="dry", dry_run=True, since=reported.first, samples=0).rows == 1_200
 
 
 def test_messages_are_replayed_to_their_own_queues_by_default(
@@ -140,7 +140,7 @@ def test_messages_are_replayed_to_their_own_queues_by_default(
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ({"where": "nothing = 1"}, "where='nothing = 1' is not a condition over queue"),
         ({"since": "yesterday"}, "since must be a time as ISO 8601"),
@@ -150,9 +150,9 @@ def test_messages_are_replayed_to_their_own_queues_by_default(
     ],
 )
 def test_an_impossible_replay_is_refused_with_the_reason(
-    send: Replay, given: dict[str, Any], told: str
+    send: Replay, given: dict[str, Any], reported: str
 ) -> None:
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=reported):
         send(**({"name": "wrong"} | given))
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.versions
 DEAD = "queue string, routing_key string, headers map<string,string>, broker_timestamp timestamp"
 
 
-def told(place: BrokerUnderTest, *arguments: str) -> Any:
+def reported(place: BrokerUnderTest, *arguments: str) -> Any:
     """The JSON output of a command, which uses the present session."""
     where = ["--uri", place.options["uri"], "--management-uri", place.options["managementUri"]]
     ended = CliRunner().invoke(main, ["spark", *arguments, *where, "--json", "--quiet"])
@@ -81,7 +81,7 @@ def test_the_cause_of_a_dead_letter_is_its_first_death(spark: SparkSession) -> N
 def test_dead_letters_are_counted_and_left_in_place(
     spark: SparkSession, warren: BrokerUnderTest, dead_letter_queue: str
 ) -> None:
-    (found,) = told(warren, "dlx-report", "--queue", dead_letter_queue)
+    (found,) = reported(warren, "dlx-report", "--queue", dead_letter_queue)
     assert (found["queue"], found["reason"], found["exchange"]) == ("doomed", "rejected", "")
     assert (found["messages"], found["deaths"], found["routing_keys"]) == (2, 2, ["doomed"])
     assert warren.count(dead_letter_queue) == 3
@@ -105,7 +105,7 @@ def test_a_query_joins_a_queue_a_stream_and_a_lake_and_consumes_nothing(
         join stream.customers c on get_json_object(o.body, '$.customer') = get_json_object(c.body, '$.id')
         cross join past l where l.queue = 'x' group by 1 order by 1
     """.replace("c.body:name", "get_json_object(c.body, '$.name')")
-    found = told(warren, "sql", query, "--table", f"past=lake.{tmp_path}/lake")
+    found = reported(warren, "sql", query, "--table", f"past=lake.{tmp_path}/lake")
     assert found == [
         {"name": "Ada", "orders": 3, "seen": "007", "text": "queue.x"},
         {"name": "Bo", "orders": 3, "seen": "007", "text": "queue.x"},
@@ -161,7 +161,7 @@ def test_a_delta_table_with_unsupported_features_is_refused(
 
 
 def test_an_invalid_query_is_refused_in_one_line(spark: SparkSession, warren: BrokerUnderTest) -> None:
-    assert told(
+    assert reported(
         warren, "sql", "select struct(timestamp'2026-01-01 00:00:00' as t, 1.5 as d) as s, x'ff' as b"
     ) == [{"s": {"t": "2026-01-01 00:00:00", "d": "1.5"}, "b": "ff"}]
     status, said = refused(warren, "sql", "drop table x")
@@ -195,13 +195,13 @@ def test_latency_is_measured_from_the_timestamp_of_the_publisher_or_of_the_trace
 
     milliseconds = int(at(0).timestamp() * 1000)
     known = COPY | {"properties": '{"message_id":"m1"}'}
-    told = COPY | {"properties": f'{{"headers":{{"timestamp_in_ms":{{"$L":{milliseconds}}}}}}}'}
+    reported = COPY | {"properties": f'{{"headers":{{"timestamp_in_ms":{{"$L":{milliseconds}}}}}}}'}
     trace = "amq.rabbitmq.trace"
     messages = spark.createDataFrame(
         [
             ("t", trace, "publish.shop", None, at(1), None, known, b"abc"),
             ("t", trace, "deliver.a.b", None, at(1.5), None, known, b"abc"),
-            ("t", trace, "deliver.a.b", None, at(3), None, told, b"abc"),
+            ("t", trace, "deliver.a.b", None, at(3), None, reported, b"abc"),
             ("t", trace, "deliver.a.b", None, at(4), None, COPY, b"abcde"),
             ("q", "shop", "k", at(5), at(5.5), None, None, b"ab"),
             ("q", "shop", "k", at(20), at(19.5), None, None, b"ab"),
@@ -245,7 +245,7 @@ def test_a_rollup_of_a_stream_is_a_table_and_a_page(
     warren.declare("measured", STREAM)
     warren.publish("measured", [b"12345678"] * 50)
     html = tmp_path / "report.html"
-    found = told(
+    found = reported(
         warren, "rollup", "--stream", "measured", "--by", "queue", "--window", "1d", "--html", str(html)
     )
     assert sum(row["messages"] for row in found) == 50

@@ -33,15 +33,15 @@ def numbered(start: int, end: int) -> list[bytes]:
 
 
 @contextmanager
-def refused(since: tuple[int, int], *told: str) -> Iterator[None]:
-    """The block succeeds since that version; before, it fails with one line that contains all of `told`."""
+def refused(since: tuple[int, int], *reported: str) -> Iterator[None]:
+    """The block succeeds since that version; before, it fails with one line that contains `reported`."""
     if since <= VERSION:
         yield
         return
     with pytest.raises(Exception, match=r".") as raised:
         yield
     line = reason(raised.value)
-    for text in (*told, f"Spark {since[0]}.{since[1]} or newer"):
+    for text in (*reported, f"Spark {since[0]}.{since[1]} or newer"):
         assert text in line
 
 
@@ -209,9 +209,9 @@ def test_an_unsupported_archive_is_refused_before_its_folder_is_created(
     cases: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("versions-kept", NO_QUEUES, {}), ("versions-long", NO_SIZE, {"batch_rows": 5}),
     )  # fmt: skip
-    for queue, told, given in cases:
+    for queue, reported, given in cases:
         lake = tmp_path / queue
-        with refused(BATCHES, told):
+        with refused(BATCHES, reported):
             run(archive(spark, lake, queue=queue, **place, **given))
         assert lake.exists() == (VERSION >= BATCHES)
     run(archive(spark, tmp_path / "versions-long", queue="versions-long", **place))
@@ -222,10 +222,10 @@ def test_commands_report_in_one_line_what_a_version_cannot_do(
 ) -> None:
     warren.declare("versions-json")
     warren.publish("versions-json", [b'{"id":1}'])
-    told = {"WARREN_AMQP_URI": warren.options["uri"], "WARREN_URI": warren.options["managementUri"]}
+    reported = {"WARREN_AMQP_URI": warren.options["uri"], "WARREN_URI": warren.options["managementUri"]}
 
     def said(*arguments: str) -> str:
-        done = CliRunner().invoke(main, ["spark", *arguments], env=told)
+        done = CliRunner().invoke(main, ["spark", *arguments], env=reported)
         assert (done.exit_code == 0) == (VERSION >= BATCHES), done.output
         return done.stderr.splitlines()[-1] if done.exit_code else "warren: "
 

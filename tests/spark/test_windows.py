@@ -105,7 +105,7 @@ def test_each_row_is_published_once_whichever_process_is_killed_in_a_window(
         place.publish("events", sent)
         read = place.options | PATIENT | {"minPartitions": "2"}
         write = place.options | PATIENT | {"exchange": "sent", "txn": "staged"}
-        told = (read, write, str(tmp_path / "checkpoint"), str(marks))
+        reported = (read, write, str(tmp_path / "checkpoint"), str(marks))
 
         def check(rows: int, where: str) -> None:
             for queue in ("out", "out-stream"):
@@ -113,15 +113,17 @@ def test_each_row_is_published_once_whichever_process_is_killed_in_a_window(
                 assert counted(found) == (rows, rows), f"rows in {queue}, and those that differ, at {where}"
 
         for window, batches in windows.items():
-            assert run("killed.py", tmp_path, *told, {window: "driver"}) == -signal.SIGKILL, log.read_text()
+            assert run("killed.py", tmp_path, *reported, {window: "driver"}) == -signal.SIGKILL, (
+                log.read_text()
+            )
             assert (marks / window).exists(), window
             check(batches * BATCH_ROWS, window)
         if source == "stream":
-            assert kill_in_a_commit(place, tmp_path, (*told, {}), 4) == -signal.SIGKILL
+            assert kill_in_a_commit(place, tmp_path, (*reported, {}), 4) == -signal.SIGKILL
             # It is decided: the broker publishes the rest by itself.
             wait_until(lambda: place.count("out") == 5 * BATCH_ROWS, "the rest of the batch is published")
             check(5 * BATCH_ROWS, "in a commit, without a driver")
-        assert kill_in_a_commit(place, tmp_path, (*told, OTHERS), 7) == 0, log.read_text()
+        assert kill_in_a_commit(place, tmp_path, (*reported, OTHERS), 7) == 0, log.read_text()
         for window in OTHERS:
             assert (marks / window).exists(), window
         check(len(sent), "the end")
@@ -142,10 +144,10 @@ def test_over_plain_amqp_unacknowledged_messages_are_repeated_and_none_is_lost(t
         place.publish("events", sent)
         read = place.options | PATIENT | {"mode": "classic", "minPartitions": "2"}
         write = place.options | PATIENT | {"queue": "out", "txn": "dedupe"}
-        told = ("killed.py", tmp_path, read, write, str(tmp_path / "checkpoint"), str(marks))
+        reported = ("killed.py", tmp_path, read, write, str(tmp_path / "checkpoint"), str(marks))
         windows = {"staged:1": "worker", "committed:2": "broker", "committed:4": "driver"}
-        assert run(*told, windows) == -signal.SIGKILL, log.read_text()
-        assert run(*told, {}) == 0, log.read_text()
+        assert run(*reported, windows) == -signal.SIGKILL, log.read_text()
+        assert run(*reported, {}) == 0, log.read_text()
         for window in windows:
             assert (marks / window).exists(), window
         found = rows_of(place, "out")

@@ -14,8 +14,8 @@ PROGRAM = f"from tests.warren_process import free_port; print(*[free_port() for 
 
 def test_no_port_is_given_twice_to_one_process_or_to_two() -> None:
     ours = [free_port() for _ in range(COUNT)]
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    theirs = [int(port) for port in told.stdout.split()]
+    theirs = [int(port) for port in reported.stdout.split()]
     assert len({*ours, *theirs}) == len(ours) + len(theirs) == 2 * COUNT

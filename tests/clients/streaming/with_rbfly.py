@@ -11,7 +11,7 @@ import rbfly.streams as streams
 STREAM = "with-rbfly"
 
 
-def told(what: str, value: object) -> None:
+def reported(what: str, value: object) -> None:
     """Print a line for the test."""
     print(json.dumps([what, value], default=bytes.decode), flush=True)
 
@@ -49,19 +49,19 @@ async def main(client: Any) -> None:
         for number in range(3):
             await publisher.batch({"number": number}, max_len=10)
         await publisher.flush()
-    told("first", await taken(client, 9, offset=streams.Offset.FIRST))
-    told("offset", await taken(client, 2, offset=streams.Offset.offset(7)))
-    told("timestamp", await taken(client, 1, offset=streams.Offset.timestamp(1)))
-    told("last", await taken(client, 1, offset=streams.Offset.LAST))
+    reported("first", await taken(client, 9, offset=streams.Offset.FIRST))
+    reported("offset", await taken(client, 2, offset=streams.Offset.offset(7)))
+    reported("timestamp", await taken(client, 1, offset=streams.Offset.timestamp(1)))
+    reported("last", await taken(client, 1, offset=streams.Offset.LAST))
     await client.write_offset(STREAM, "reader", 4)
-    told("reference", await taken(client, 2, offset=streams.Offset.reference("reader")))
+    reported("reference", await taken(client, 2, offset=streams.Offset.reference("reader")))
     async with client.publisher(STREAM, name="filtered", filter_extract=last_letter) as publisher:
         for number in range(4):
             await publisher.send(f"filtered {number % 2}")
     wanted = streams.MessageFilter(last_letter, {"1"})
-    told("filter", await taken(client, 2, offset=streams.Offset.offset(9), filter=wanted))
+    reported("filter", await taken(client, 2, offset=streams.Offset.offset(9), filter=wanted))
     await client.delete_stream(STREAM)
-    told("deleted", True)
+    reported("deleted", True)
 
 
 if __name__ == "__main__":

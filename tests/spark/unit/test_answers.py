@@ -20,8 +20,8 @@ def test_the_documented_fields_are_read() -> None:
     assert answers.granted_lease({"lease": "l", "messages": 3, "state": "active"}).id == "l"
     assert answers.staged_rows({"rows": 3, "bytes": 1}) == 3
     assert answers.staged_rows({"rows": 0, "state": "committed"}) is None
-    told = {"state": "committing", "rows": 5, "published": 2, "reason": None}
-    assert answers.commit(told) == CommitAnswer(
+    reported = {"state": "committing", "rows": 5, "published": 2, "reason": None}
+    assert answers.commit(reported) == CommitAnswer(
         state="committing", rows=5, published=2, unroutable=0, reason=""
     )
     assert answers.queue_types([{"name": "q", "type": "stream"}, {"name": "down"}]) == {
@@ -35,7 +35,7 @@ def test_the_documented_fields_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "told", "text"),
+    ("read", "reported", "text"),
     [
         (answers.stream_bounds, None, "an object is expected, not None"),
         (
@@ -57,14 +57,14 @@ def test_the_documented_fields_are_read() -> None:
         (answers.bound_queues, [[]], "an object is expected, not a list"),
     ],
 )
-def test_anything_else_is_refused(read: Callable[[object], object], told: object, text: str) -> None:
+def test_anything_else_is_refused(read: Callable[[object], object], reported: object, text: str) -> None:
     with pytest.raises(UnexpectedAnswer, match=text):
-        read(told)
+        read(reported)
 
 
-@pytest.mark.parametrize("told", [b"<html>", b"{" * 9, b"[" * 100_000, b"\xff"])
-def test_an_answer_that_is_not_json_is_an_error_with_the_address(told: bytes) -> None:
-    with answering(lambda _: (200, told)) as double, pytest.raises(HttpApiError) as caught:
+@pytest.mark.parametrize("reported", [b"<html>", b"{" * 9, b"[" * 100_000, b"\xff"])
+def test_an_answer_that_is_not_json_is_an_error_with_the_address(reported: bytes) -> None:
+    with answering(lambda _: (200, reported)) as double, pytest.raises(HttpApiError) as caught:
         HttpApi(double.options().broker).get("/api/overview")
     assert f"127.0.0.1:{double.port} gave an unexpected answer to /api/overview: it is not JSON" in str(
         caught.value

@@ -26,8 +26,8 @@ def read(answer: object, range_: OffsetRange) -> tuple[list[bytes], list[dict[st
 
 
 def test_bounds_are_those_of_the_stream() -> None:
-    told = {"epoch": "e", "first_offset": 5, "committed_offset": 15, "bytes": 2_000, "offset": 7}
-    with answering(lambda _: (200, told)) as double:
+    reported = {"epoch": "e", "first_offset": 5, "committed_offset": 15, "bytes": 2_000, "offset": 7}
+    with answering(lambda _: (200, reported)) as double:
         streams = ArrowStreams(double.options().broker)
         assert streams.bounds("q") == StreamBounds(epoch="e", first=5, committed=15, message_bytes=200)
         assert streams.offset_at("q", 1_000) == 7

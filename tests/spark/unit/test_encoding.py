@@ -77,7 +77,7 @@ def test_an_address_is_required() -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "told"),
+    ("column", "value", "reported"),
     [
         (
             "priority",
@@ -93,8 +93,8 @@ def test_an_address_is_required() -> None:
         ("routing_key", "x" * 300, "short string of 300 bytes is longer than 255"),
     ],
 )
-def test_a_value_that_cannot_be_sent_is_named(column: str, value: Any, told: str) -> None:
+def test_a_value_that_cannot_be_sent_is_named(column: str, value: Any, reported: str) -> None:
     batch = pa.record_batch({"body": [b"x"], "content_type": ["t"], column: [value]})
-    with pytest.raises(ValueError, match=re.escape(told)) as wrong:
+    with pytest.raises(ValueError, match=re.escape(reported)) as wrong:
         encoder().encode(batch, ("", None if column == "routing_key" else "k"), None)
     assert len(str(wrong.value)) < 300

@@ -17,7 +17,7 @@ def test_offsets_are_decoded_as_they_were_encoded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "told"),
+    ("offset", "reported"),
     [
         ({"v": 2, "s": {}}, "format version 2"),
         ({"v": 1, "lease": "x", "n": 5}, "of another read mode"),
@@ -26,6 +26,6 @@ def test_offsets_are_decoded_as_they_were_encoded() -> None:
         ({"v": 1, "s": {"//q": {"epoch": ""}}}, "must have the form"),
     ],
 )
-def test_an_invalid_offset_is_refused(offset: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_an_invalid_offset_is_refused(offset: dict[str, Any], reported: str) -> None:
+    with pytest.raises(ValueError, match=reported):
         decode(offset)

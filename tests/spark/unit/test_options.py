@@ -30,11 +30,11 @@ def test_column_names_are_case_insensitive() -> None:
 
 
 def test_no_representation_of_options_contains_the_password() -> None:
-    told = {"queue": "q", "uri": "amqp://u:secret@host", "managementUri": "http://u:secret@host:x"}
+    reported = {"queue": "q", "uri": "amqp://u:secret@host", "managementUri": "http://u:secret@host:x"}
     with pytest.raises(ValueError, match="managementUri") as wrong:
-        read_options(told)
+        read_options(reported)
     assert "secret" not in str(wrong.value)
-    assert "secret" not in repr(read_options({**told, "managementUri": "http://u:secret@host"}))
+    assert "secret" not in repr(read_options({**reported, "managementUri": "http://u:secret@host"}))
 
 
 def test_the_vhost_may_be_a_separate_option() -> None:
@@ -43,7 +43,7 @@ def test_the_vhost_may_be_a_separate_option() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ({}, "queue, queuePattern, superStream or a path"),
         ({"queue": "a", "superStream": "b"}, "queue and superStream"),
@@ -72,8 +72,8 @@ def test_the_vhost_may_be_a_separate_option() -> None:
         ({"queue": "a", "maxOffsetPerTrigger": "5"}, "did you mean 'maxOffsetsPerTrigger'"),
     ],
 )
-def test_an_invalid_option_is_named(given: dict[str, str], told: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(told)):
+def test_an_invalid_option_is_named(given: dict[str, str], reported: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(reported)):
         read_options(given)
 
 
@@ -84,11 +84,11 @@ def test_options_of_spark_and_of_the_other_direction_are_ignored(read: Callable[
 
 @pytest.mark.parametrize("read", [read_options, write_options])
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [("mergeSchema", "; "), ("timeout", "; did you mean 'timeoutMs'?"), ("x", "; options are ")],
 )
-def test_an_unknown_option_is_refused(read: Callable[..., object], name: str, told: str) -> None:
-    with pytest.raises(ValueError, match=f"unknown option '{name.lower()}'{re.escape(told)}"):
+def test_an_unknown_option_is_refused(read: Callable[..., object], name: str, reported: str) -> None:
+    with pytest.raises(ValueError, match=f"unknown option '{name.lower()}'{re.escape(reported)}"):
         read({"queue": "a", name: "secret"})
 
 

@@ -24,7 +24,7 @@ def test_rows_that_were_read_can_be_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "reported"),
     [
         ([("value", "string")], "must have a column 'body'"),
         ([("body", "binary"), ("key", "string")], "the column 'key' cannot be written"),
@@ -32,6 +32,6 @@ def test_rows_that_were_read_can_be_written() -> None:
         ([("body", "binary"), ("headers", "string")], "must have the type map<string,string>"),
     ],
 )
-def test_a_column_that_cannot_be_sent_is_named(fields: list[tuple[str, str]], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_a_column_that_cannot_be_sent_is_named(fields: list[tuple[str, str]], reported: str) -> None:
+    with pytest.raises(ValueError, match=reported):
         check_written(fields)

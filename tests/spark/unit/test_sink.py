@@ -40,10 +40,10 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 def test_a_row_is_sent_with_its_time_in_any_zone(zone: None) -> None:
     # The second is in an hour that occurs twice in New York.
     moments = [datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC), datetime(2026, 11, 1, 6, 30, tzinfo=UTC)]
-    told = [TimestampType().fromInternal(int(moment.timestamp()) * 1_000_000) for moment in moments]
+    reported = [TimestampType().fromInternal(int(moment.timestamp()) * 1_000_000) for moment in moments]
     rows = [
         Row(offset=1, body=bytearray(b"x"), priority=5, headers={"a": "b"}, timestamp=moment)
-        for moment in told
+        for moment in reported
     ]
     (batch,) = _batches(
         iter([*rows, Row(offset=2, body=b"", priority=None, headers=None, timestamp=None)]), SCHEMA

@@ -93,8 +93,13 @@ def test_the_driver_commits_stages_in_order_and_waits_for_the_result() -> None:
 
 
 def test_a_commit_without_progress_fails_with_the_reason_and_its_state() -> None:
-    told = {"state": "committing", "rows": 10, "published": 5, "reason": "queue 'q' is full and refuses it"}
-    with answering(lambda _: (202, told)) as double:
+    reported = {
+        "state": "committing",
+        "rows": 10,
+        "published": 5,
+        "reason": "queue 'q' is full and refuses it",
+    }
+    with answering(lambda _: (202, reported)) as double:
         writer = BatchWriter(options(double, timeoutMs="300"))
         with pytest.raises(
             PublishFailed, match=r"5 of 10 .* queue 'q' is full .*restarted streaming query waits for that"
@@ -109,8 +114,8 @@ def test_a_commit_is_waited_for_longer_than_the_broker_takes_to_answer() -> None
         return 200, {"state": "committed", "rows": 1}
 
     with answering(late) as double:
-        told = commit(options(double, timeoutMs="200").broker, "query", 7, [(1, 12)])
-        assert told.state == "committed"
+        reported = commit(options(double, timeoutMs="200").broker, "query", 7, [(1, 12)])
+        assert reported.state == "committed"
         assert len(double.asked) == 1
 
 

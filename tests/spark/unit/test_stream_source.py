@@ -106,7 +106,7 @@ def test_a_batch_of_limited_size_does_not_count_removed_messages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("places", "told"),
+    ("places", "reported"),
     [
         (
             '{"v":1,"s":{"//a":{"next":1},"//b":{"next":1}}}',
@@ -119,11 +119,11 @@ def test_a_batch_of_limited_size_does_not_count_removed_messages() -> None:
         ),
     ],
 )
-def test_given_offsets_must_match_the_streams(places: str, told: str) -> None:
+def test_given_offsets_must_match_the_streams(places: str, reported: str) -> None:
     source = reading("a", streams=Streams(a=SOME), startingOffsets=places)
-    with pytest.raises(ValueError, match=re.escape(told)):
+    with pytest.raises(ValueError, match=re.escape(reported)):
         source.initial_offset()
-    with pytest.raises(ValueError, match=re.escape(told.replace("starting", "ending"))):
+    with pytest.raises(ValueError, match=re.escape(reported.replace("starting", "ending"))):
         reading("a", streams=Streams(a=SOME), endingOffsets=places).batch(NO_FILTERS)
 
 

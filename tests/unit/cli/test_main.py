@@ -33,8 +33,8 @@ def test_a_broker_loads_what_it_needs_and_reads_no_certificates(variables: dict[
         check=False,
     )
     assert answer.returncode == 0, answer.stderr
-    told = json.loads(answer.stdout)
-    assert told["unchanged"]
-    assert told["certificates"] == 0
+    reported = json.loads(answer.stdout)
+    assert reported["unchanged"]
+    assert reported["certificates"] == 0
     unneeded = ("warren.cli.operator.command_groups", "joserfc", "cryptography", "pyarrow", "pyspark")
-    assert not [name for name in told["loaded"] if name.startswith(unneeded)]
+    assert not [name for name in reported["loaded"] if name.startswith(unneeded)]

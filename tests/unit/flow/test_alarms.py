@@ -29,20 +29,20 @@ def test_an_alarm_is_set_above_the_memory_limit_or_below_the_disk_limit(
 
 
 def test_listeners_are_notified_of_changes_only() -> None:
-    told: list[str] = []
-    alarms = Alarms(told.append)
+    reported: list[str] = []
+    alarms = Alarms(reported.append)
     assert [alarms.update(memory(byte_count)) for byte_count in (1, 200, 300, 100, 50)] == [
         False, True, False, True, False,
     ]  # fmt: skip
-    assert told == ["low on memory", ""]
+    assert reported == ["low on memory", ""]
 
 
 def test_two_alarms_are_named_in_the_order_of_rabbitmq_and_cleared_separately() -> None:
-    told: list[str] = []
-    alarms = Alarms(told.append)
+    reported: list[str] = []
+    alarms = Alarms(reported.append)
     for level in (memory(101), disk(0), memory(0), disk(200)):
         alarms.update(level)
-    assert told == ["low on memory", "low on disk & memory", "low on disk", ""]
+    assert reported == ["low on memory", "low on disk & memory", "low on disk", ""]
 
 
 def test_the_latest_measurement_is_available() -> None:

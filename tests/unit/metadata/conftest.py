@@ -25,7 +25,7 @@ def apply(metadata: Metadata) -> Callable[[MetadataCommand], Reply]:
 
 
 @pytest.fixture
-def heard(metadata: Metadata) -> list[Event]:
+def received(metadata: Metadata) -> list[Event]:
     events: list[Event] = []
     metadata.listen(events.append)
     return events

@@ -77,11 +77,13 @@ def test_a_vhost_has_the_seven_exchanges_of_rabbitmq(metadata: Metadata) -> None
     assert all(e.durable and not e.auto_delete for e in exchanges)
 
 
-def test_a_second_declaration_changes_nothing(apply: Apply, metadata: Metadata, heard: list[Event]) -> None:
+def test_a_second_declaration_changes_nothing(
+    apply: Apply, metadata: Metadata, received: list[Event]
+) -> None:
     assert apply(queue("q")) is DONE
     assert apply(queue("q", durable=True)) is EXISTING
     assert not topology_of(metadata).queues["q"].durable
-    assert [type(event) for event in heard] == [QueueDeclared]
+    assert [type(event) for event in received] == [QueueDeclared]
 
 
 def test_both_ends_of_a_binding_must_exist(apply: Apply) -> None:
@@ -105,13 +107,13 @@ def test_bindings_are_distinguished_by_their_typed_arguments(apply: Apply, metad
     assert apply(Unbind(vhost="v", source="amq.headers", destination="q", arguments={"a": 1})) is MISSING
 
 
-def test_deleting_a_queue_removes_its_bindings_first(apply: Apply, heard: list[Event]) -> None:
+def test_deleting_a_queue_removes_its_bindings_first(apply: Apply, received: list[Event]) -> None:
     apply(queue("q"))
     apply(to_queue("amq.direct", "q", "a"))
     apply(to_queue("amq.direct", "q", "b"))
-    del heard[:]
+    del received[:]
     assert apply(DeleteQueue(vhost="v", name="q")) is DONE
-    assert [type(event) for event in heard] == [BindingRemoved, BindingRemoved, QueueDeleted]
+    assert [type(event) for event in received] == [BindingRemoved, BindingRemoved, QueueDeleted]
     assert apply(DeleteQueue(vhost="v", name="q")) is MISSING
 
 
@@ -145,15 +147,15 @@ def test_deleting_a_queue_deletes_a_chain_of_auto_delete_exchanges(apply: Apply,
     assert list(topology_of(metadata).bindings()) == []
 
 
-def test_a_cycle_of_auto_delete_exchanges_is_deleted_once(apply: Apply, heard: list[Event]) -> None:
+def test_a_cycle_of_auto_delete_exchanges_is_deleted_once(apply: Apply, received: list[Event]) -> None:
     apply(exchange("a", auto_delete=True))
     apply(exchange("b", auto_delete=True))
     apply(to_exchange("a", "b"))
     apply(to_exchange("b", "a"))
-    del heard[:]
+    del received[:]
     assert apply(DeleteExchange(vhost="v", name="a")) is DONE
-    assert sorted(e.exchange.name for e in heard if isinstance(e, ExchangeDeleted)) == ["a", "b"]
-    assert sum(isinstance(e, BindingRemoved) for e in heard) == 2
+    assert sorted(e.exchange.name for e in received if isinstance(e, ExchangeDeleted)) == ["a", "b"]
+    assert sum(isinstance(e, BindingRemoved) for e in received) == 2
 
 
 def test_a_used_exchange_is_not_deleted_with_if_unused(apply: Apply) -> None:
@@ -279,8 +281,8 @@ def test_restored_objects_keep_their_numbers_and_existing_ones_are_unchanged(
 ) -> None:
     apply(queue("there", durable=True))
     number = topology_of(metadata).queues["there"].number
-    heard: list[Event] = []
-    metadata.listen(heard.append, vhost="v")
+    received: list[Event] = []
+    metadata.listen(received.append, vhost="v")
     exchange_record = ExchangeRecord("x", "fanout", True, False, False, {}, "u")
     queue_record = QueueRecord("q", True, False, None, {"x-max-priority": 3}, "u", 17)
     whole = BindingRecord("x", True, "q", "k", b"")
@@ -296,22 +298,22 @@ def test_restored_objects_keep_their_numbers_and_existing_ones_are_unchanged(
     assert topology.queues["q"] is queue_record
     assert topology.queues["there"].number == number
     assert list(topology.bindings()) == [whole]
-    assert heard == [
+    assert received == [
         ExchangeDeclared("v", exchange_record), QueueDeclared("v", queue_record), BindingAdded("v", whole),
     ]  # fmt: skip
     assert apply(restore) is DONE
-    assert len(heard) == 3
+    assert len(received) == 3
 
 
 def test_a_pause_is_announced_once_and_ends_with_its_queue(
-    apply: Apply, metadata: Metadata, heard: list[Event]
+    apply: Apply, metadata: Metadata, received: list[Event]
 ) -> None:
     assert apply(PauseQueue(vhost="v", name="q")) is MISSING
     apply(queue("q"))
     assert apply(PauseQueue(vhost="v", name="q", is_paused=False)) is EXISTING
     assert apply(PauseQueue(vhost="v", name="q")) is DONE
     assert apply(PauseQueue(vhost="v", name="q")) is EXISTING
-    assert [event.is_paused for event in heard if isinstance(event, QueuePaused)] == [True]
+    assert [event.is_paused for event in received if isinstance(event, QueuePaused)] == [True]
     apply(DeleteQueue(vhost="v", name="q"))
     apply(queue("q"))
     assert not topology_of(metadata).paused

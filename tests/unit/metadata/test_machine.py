@@ -76,14 +76,14 @@ def refused(reply: Reply) -> str:
 
 
 def test_a_vhost_is_created_once_and_its_description_can_change(
-    apply: Apply, metadata: Metadata, heard: list[Event]
+    apply: Apply, metadata: Metadata, received: list[Event]
 ) -> None:
     assert apply(PutVhost(name="w", description="one")) is DONE
     assert apply(PutVhost(name="w", description="two", tags=("a",), default_queue_type="quorum")) is EXISTING
     vhost = metadata.vhost("w")
     assert vhost is not None
     assert (vhost.description, vhost.tags, vhost.default_queue_type) == ("two", ("a",), "quorum")
-    assert heard == [VhostAdded("w"), VhostDescribed("w")]
+    assert received == [VhostAdded("w"), VhostDescribed("w")]
 
 
 def test_a_command_for_a_missing_vhost_is_answered_with_missing(apply: Apply) -> None:
@@ -128,24 +128,24 @@ def test_topic_permissions_are_stored_per_exchange(apply: Apply, metadata: Metad
 
 
 def test_permissions_are_deleted_with_their_user_and_with_their_vhost(
-    apply: Apply, metadata: Metadata, heard: list[Event]
+    apply: Apply, metadata: Metadata, received: list[Event]
 ) -> None:
     apply(PutVhost(name="w"))
     apply(grant())
     apply(SetPermissions(user="u", vhost="w", configure="", write="", read=""))
     apply(SetTopicPermissions(user="u", vhost="v", exchange="x", write="a", read="b"))
-    del heard[:]
+    del received[:]
     assert apply(RemoveVhost(name="v")) is DONE
-    assert heard == [VhostRemoved("v"), PermissionsChanged("u", "v")]
+    assert received == [VhostRemoved("v"), PermissionsChanged("u", "v")]
     assert list(metadata.permissions.by_user_and_vhost) == [("u", "w")]
     assert apply(RemoveUser(name="u")) is DONE
     assert metadata.permissions.by_user_and_vhost == {}
-    assert heard[2:] == [UserRemoved("u"), PermissionsChanged("u", "w")]
+    assert received[2:] == [UserRemoved("u"), PermissionsChanged("u", "w")]
     assert apply(RemoveUser(name="u")) is MISSING
 
 
 def test_changing_a_user_keeps_limits_that_are_not_given(
-    apply: Apply, metadata: Metadata, heard: list[Event]
+    apply: Apply, metadata: Metadata, received: list[Event]
 ) -> None:
     assert apply(SetUserLimits(name="u", limits={"max-connections": 5, "max-channels": -1})) is DONE
     assert apply(SetUserTags(name="u", tags=("management",))) is DONE
@@ -153,14 +153,14 @@ def test_changing_a_user_keeps_limits_that_are_not_given(
     user = metadata.users.by_name["u"]
     assert (user.password_hash, user.tags) == (b"new", ("administrator",))
     assert (user.limit("max-connections"), user.limit("max-channels")) == (5, None)
-    assert heard == [UserChanged("u")] * 3
+    assert received == [UserChanged("u")] * 3
     assert apply(SetUserTags(name="nobody", tags=())) is MISSING
     assert apply(SetUserLimits(name="nobody", limits={})) is MISSING
 
 
-def test_limits_are_numbers_with_known_names(apply: Apply, metadata: Metadata, heard: list[Event]) -> None:
+def test_limits_are_numbers_with_known_names(apply: Apply, metadata: Metadata, received: list[Event]) -> None:
     assert apply(SetVhostLimits(vhost="v", limits={"max-queues": 1})) is DONE
-    assert heard == [VhostLimitsChanged("v")]
+    assert received == [VhostLimitsChanged("v")]
     vhost = metadata.vhost("v")
     assert vhost is not None
     assert (vhost.limit("max-queues"), vhost.limit("max-connections")) == (1, None)
@@ -218,17 +218,17 @@ def test_a_listener_of_one_vhost_receives_no_events_of_others(apply: Apply, meta
 
 
 def test_a_listener_may_unsubscribe_while_it_is_called(apply: Apply, metadata: Metadata) -> None:
-    told: list[str] = []
+    reported: list[str] = []
 
     def once(_: Event) -> None:
-        told.append("once")
+        reported.append("once")
         metadata.ignore(once)
 
     metadata.listen(once)
-    metadata.listen(lambda _: told.append("always"))
+    metadata.listen(lambda _: reported.append("always"))
     apply(SetUserTags(name="u", tags=()))
     apply(SetUserTags(name="u", tags=()))
-    assert told == ["once", "always", "always"]
+    assert reported == ["once", "always", "always"]
 
 
 def test_a_failing_listener_leaves_the_machine_usable(apply: Apply, metadata: Metadata) -> None:

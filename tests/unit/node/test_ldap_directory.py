@@ -102,13 +102,13 @@ def run(
     **more: object,
 ) -> None:
     async def whole() -> None:
-        told = FakeLdapServer()
-        server = await told.start()
-        people = LdapDirectory(LdapSettings(servers=(server,), **more), clock or HandClock())  # type: ignore[arg-type]
+        ldap_server = FakeLdapServer()
+        server = await ldap_server.start()
+        users = LdapDirectory(LdapSettings(servers=(server,), **more), clock or HandClock())  # type: ignore[arg-type]
         async with asyncio.timeout(30):
-            await work(told, people)
-        await people.close()
-        await told.close()
+            await work(ldap_server, users)
+        await users.close()
+        await ldap_server.close()
 
     asyncio.run(whole())
 
@@ -120,25 +120,27 @@ LOOKED_UP = {
 
 
 def test_a_known_user_is_authenticated_and_concurrent_requests_share_the_answer() -> None:
-    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
-        found = await asyncio.gather(*(people.find("u", "pw") for _ in range(5)))
+    async def work(ldap_server: FakeLdapServer, users: LdapDirectory) -> None:
+        found = await asyncio.gather(*(users.find("u", "pw") for _ in range(5)))
         assert {person.name for person in found} == {"u"}
-        assert told.asked == [_BIND]
+        assert ldap_server.asked == [_BIND]
 
     run(work)
 
 
 def test_a_name_is_searched_then_bound_and_then_its_groups_are_searched() -> None:
-    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
-        told.entries = ["uid=u,o=x"]
-        person = await people.find("u", "pw")
+    async def work(ldap_server: FakeLdapServer, users: LdapDirectory) -> None:
+        ldap_server.entries = ["uid=u,o=x"]
+        person = await users.find("u", "pw")
         assert person.distinguished_name == "uid=u,o=x"
-        assert told.asked == [_BIND, _SEARCH, _BIND, _BIND, _SEARCH]
-        assert [b"cn=service" in told.binds[0], b"uid=u,o=x" in told.binds[1], b"pw" in told.binds[1]] == [
-            True
-        ] * 3
-        assert b"pw" not in told.binds[0] + told.binds[2]
-        assert told.connections == 1
+        assert ldap_server.asked == [_BIND, _SEARCH, _BIND, _BIND, _SEARCH]
+        assert [
+            b"cn=service" in ldap_server.binds[0],
+            b"uid=u,o=x" in ldap_server.binds[1],
+            b"pw" in ldap_server.binds[1],
+        ] == [True] * 3
+        assert b"pw" not in ldap_server.binds[0] + ldap_server.binds[2]
+        assert ldap_server.connections == 1
 
     run(work, **LOOKED_UP)
 
@@ -146,25 +148,25 @@ def test_a_name_is_searched_then_bound_and_then_its_groups_are_searched() -> Non
 def test_an_answer_is_cached_for_a_while() -> None:
     clock = HandClock()
 
-    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
-        await people.find("u", "pw")
+    async def work(ldap_server: FakeLdapServer, users: LdapDirectory) -> None:
+        await users.find("u", "pw")
         clock.at = 99
-        await people.find("u", "pw")
-        assert told.asked == [_BIND]
+        await users.find("u", "pw")
+        assert ldap_server.asked == [_BIND]
         clock.at = 100
-        told.bind_code = 49
+        ldap_server.bind_code = 49
         with pytest.raises(DirectoryRefused):
-            await people.find("u", "pw")
+            await users.find("u", "pw")
 
     run(work, clock=clock, cache_ttl_ms=100)
 
 
 @pytest.mark.parametrize(("name", "password"), [("u", ""), ("", "pw"), ("", "")])
 def test_an_empty_name_or_password_is_not_sent(name: str, password: str) -> None:
-    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
+    async def work(ldap_server: FakeLdapServer, users: LdapDirectory) -> None:
         with pytest.raises(DirectoryRefused):
-            await people.find(name, password)
-        assert told.asked == []
+            await users.find(name, password)
+        assert ldap_server.asked == []
 
     run(work)
 
@@ -175,49 +177,49 @@ def test_an_empty_name_or_password_is_not_sent(name: str, password: str) -> None
      (1, DirectoryUnavailable), (10, DirectoryUnavailable), (13, DirectoryUnavailable)],
 )  # fmt: skip
 def test_only_the_result_code_success_authenticates(code: int, error: type[Exception]) -> None:
-    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
-        told.bind_code = code
+    async def work(ldap_server: FakeLdapServer, users: LdapDirectory) -> None:
+        ldap_server.bind_code = code
         with pytest.raises(error, match="as told"):
-            await people.find("u", "pw")
+            await users.find("u", "pw")
 
     run(work)
 
 
 @pytest.mark.parametrize("names", [[], ["uid=u,o=x", "uid=u,o=y"]])
 def test_a_name_must_match_exactly_one_entry(names: list[str]) -> None:
-    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
-        told.entries = names
+    async def work(ldap_server: FakeLdapServer, users: LdapDirectory) -> None:
+        ldap_server.entries = names
         with pytest.raises(DirectoryRefused, match="the uid 'u'"):
-            await people.find("u", "pw")
+            await users.find("u", "pw")
         # The password was not tried with any entry.
-        assert told.asked == [_BIND, _SEARCH]
+        assert ldap_server.asked == [_BIND, _SEARCH]
 
     run(work, **LOOKED_UP)
 
 
 def test_a_failed_search_is_not_an_answer() -> None:
-    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
-        told.entries, told.search_code = ["uid=u,o=x"], 11
+    async def work(ldap_server: FakeLdapServer, users: LdapDirectory) -> None:
+        ldap_server.entries, ldap_server.search_code = ["uid=u,o=x"], 11
         with pytest.raises(DirectoryUnavailable, match="adminLimitExceeded"):
-            await people.find("u", "pw")
+            await users.find("u", "pw")
 
     run(work, **LOOKED_UP)
 
 
 def test_a_user_in_too_many_groups_is_refused() -> None:
-    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
-        told.entries = [f"cn={number}" for number in range(LDAP_GROUPS_MAX + 1)]
+    async def work(ldap_server: FakeLdapServer, users: LdapDirectory) -> None:
+        ldap_server.entries = [f"cn={number}" for number in range(LDAP_GROUPS_MAX + 1)]
         with pytest.raises(DirectoryRefused, match="more than"):
-            await people.find("u", "pw")
+            await users.find("u", "pw")
 
     run(work, groups_base="o=x", needs_groups=True)
 
 
 def test_a_failed_bind_of_the_service_account_is_not_a_failed_login() -> None:
-    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
-        told.bind_code = 49
+    async def work(ldap_server: FakeLdapServer, users: LdapDirectory) -> None:
+        ldap_server.bind_code = 49
         with pytest.raises(DirectoryUnavailable, match="for a bind as 'cn=service'"):
-            await people.find("u", "pw")
+            await users.find("u", "pw")
 
     run(work, **LOOKED_UP)
 
@@ -233,58 +235,58 @@ def test_a_failed_bind_of_the_service_account_is_not_a_failed_login() -> None:
     ],
 )  # fmt: skip
 def test_an_invalid_answer_authenticates_no_one(data: bytes) -> None:
-    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
-        told.instead = data
+    async def work(ldap_server: FakeLdapServer, users: LdapDirectory) -> None:
+        ldap_server.instead = data
         with pytest.raises(DirectoryUnavailable):
-            await people.find("u", "pw")
+            await users.find("u", "pw")
         # The connection is not used again.
-        told.instead = None
-        await people.find("u", "pw")
-        assert told.connections == 2
+        ldap_server.instead = None
+        await users.find("u", "pw")
+        assert ldap_server.connections == 2
 
     run(work)
 
 
 def test_a_silent_server_times_out() -> None:
-    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
-        told.is_silent = True
+    async def work(ldap_server: FakeLdapServer, users: LdapDirectory) -> None:
+        ldap_server.is_silent = True
         with pytest.raises(DirectoryUnavailable, match="no answer from LDAP within 50 ms"):
-            await people.find("u", "pw")
+            await users.find("u", "pw")
 
     run(work, timeout_ms=50)
 
 
 def test_a_closed_connection_is_replaced() -> None:
-    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
-        await people.find("u", "pw")
-        await people.find("v", "pw")
-        assert told.connections == 1
-        told.drop()
-        await people.find("w", "pw")
-        assert told.connections == 2
+    async def work(ldap_server: FakeLdapServer, users: LdapDirectory) -> None:
+        await users.find("u", "pw")
+        await users.find("v", "pw")
+        assert ldap_server.connections == 1
+        ldap_server.drop()
+        await users.find("w", "pw")
+        assert ldap_server.connections == 2
 
     run(work)
 
 
 def test_the_number_of_connections_is_bounded() -> None:
-    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
-        await asyncio.gather(*(people.find(f"u{number}", "pw") for number in range(20)))
-        assert told.connections <= 3
-        assert len(told.asked) == 20
+    async def work(ldap_server: FakeLdapServer, users: LdapDirectory) -> None:
+        await asyncio.gather(*(users.find(f"u{number}", "pw") for number in range(20)))
+        assert ldap_server.connections <= 3
+        assert len(ldap_server.asked) == 20
 
     run(work, connections_max=3)
 
 
 def test_more_requests_than_may_wait_are_refused() -> None:
-    async def work(told: FakeLdapServer, people: LdapDirectory) -> None:
-        told.is_silent = True
+    async def work(ldap_server: FakeLdapServer, users: LdapDirectory) -> None:
+        ldap_server.is_silent = True
         waiting = [
-            asyncio.ensure_future(people.find(f"u{number}", "pw")) for number in range(LDAP_WAITING_MAX)
+            asyncio.ensure_future(users.find(f"u{number}", "pw")) for number in range(LDAP_WAITING_MAX)
         ]
         await asyncio.sleep(0)
         with pytest.raises(ResourceError):
-            await people.find("one more", "pw")
-        await people.close()
+            await users.find("one more", "pw")
+        await users.close()
         assert all(
             isinstance(end, asyncio.CancelledError)
             for end in await asyncio.gather(*waiting, return_exceptions=True)
@@ -295,20 +297,18 @@ def test_more_requests_than_may_wait_are_refused() -> None:
 
 def test_an_unreachable_server_is_tried_last_for_a_while() -> None:
     async def whole() -> None:
-        told = FakeLdapServer()
-        server = await told.start()
+        ldap_server = FakeLdapServer()
+        server = await ldap_server.start()
         gone = FakeLdapServer()
         missing = await gone.start()
         await gone.close()
-        people = LdapDirectory(
-            LdapSettings(servers=(missing, server), cache_ttl_ms=0, idle_ms=0), HandClock()
-        )
-        await people.find("u", "pw")
-        await told.close()
+        users = LdapDirectory(LdapSettings(servers=(missing, server), cache_ttl_ms=0, idle_ms=0), HandClock())
+        await users.find("u", "pw")
+        await ldap_server.close()
         with pytest.raises(
             DirectoryUnavailable, match=f"{missing.port}.*{server.port}|{server.port}.*{missing.port}"
         ):
-            await people.find("v", "pw")
-        await people.close()
+            await users.find("v", "pw")
+        await users.close()
 
     asyncio.run(whole())

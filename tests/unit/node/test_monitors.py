@@ -55,7 +55,7 @@ class Readings:
         return self.free
 
 
-class Told:
+class AlarmRecorder:
     """The alarm listener of a monitor, with the time that the test sets."""
 
     def __init__(self) -> None:
@@ -95,25 +95,25 @@ def config(**entries: str) -> Config:
     ],
 )
 def test_the_memory_limit_sets_and_clears_the_alarm(entries: dict[str, str], limit: int) -> None:
-    told = Told()
-    monitor = told.memory(**entries)
-    told.probe.used = limit
+    recorder = AlarmRecorder()
+    monitor = recorder.memory(**entries)
+    recorder.probe.used = limit
     monitor.check()
-    assert told.reason == ""
-    told.probe.used = limit + 1
+    assert recorder.reason == ""
+    recorder.probe.used = limit + 1
     monitor.check()
-    assert told.reason == "low on memory"
+    assert recorder.reason == "low on memory"
 
 
 def test_the_memory_of_queues_is_reduced_as_memory_runs_low() -> None:
-    told = Told()
-    monitor = told.memory(vm_memory_high_watermark_paging_ratio="0.75")
+    recorder = AlarmRecorder()
+    monitor = recorder.memory(vm_memory_high_watermark_paging_ratio="0.75")
     for used in (0, 3 * GB, 3 * GB + GB // 2, 4 * GB, 9 * GB):
-        told.probe.used = used
+        recorder.probe.used = used
         monitor.check()
     half_way = QUEUE_MEMORY_MAX >> QUEUE_MEMORY_STEPS // 2
     least = QUEUE_MEMORY_MAX >> QUEUE_MEMORY_STEPS
-    assert told.allowed == [QUEUE_MEMORY_MAX, QUEUE_MEMORY_MAX, half_way, least, least]
+    assert recorder.allowed == [QUEUE_MEMORY_MAX, QUEUE_MEMORY_MAX, half_way, least, least]
 
 
 @pytest.mark.parametrize(
@@ -127,75 +127,75 @@ def test_the_memory_of_queues_is_reduced_as_memory_runs_low() -> None:
     ],
 )
 def test_the_disk_limit_sets_and_clears_the_alarm(entries: dict[str, str], limit: int) -> None:
-    told = Told()
-    monitor = told.disk(**entries)
-    told.probe.free = limit
+    recorder = AlarmRecorder()
+    monitor = recorder.disk(**entries)
+    recorder.probe.free = limit
     monitor.check()
-    assert told.reason == ""
-    told.probe.free = limit - 1
+    assert recorder.reason == ""
+    recorder.probe.free = limit - 1
     monitor.check()
-    assert told.reason == "low on disk"
+    assert recorder.reason == "low on disk"
 
 
 def test_free_memory_inside_the_process_is_returned_before_an_alarm_is_set() -> None:
-    told = Told()
-    monitor = told.memory()
-    told.probe.used, told.probe.returnable = 5 * GB, 2 * GB
+    recorder = AlarmRecorder()
+    monitor = recorder.memory()
+    recorder.probe.used, recorder.probe.returnable = 5 * GB, 2 * GB
     monitor.check()
-    assert (told.reason, told.probe.given_back) == ("", 1)
+    assert (recorder.reason, recorder.probe.given_back) == ("", 1)
 
 
 def test_during_an_alarm_memory_is_trimmed_once_a_second() -> None:
-    told = Told()
-    monitor = told.memory()
-    told.probe.used = 5 * GB
-    for told.now in (10_000, 10_100, 10_999, 11_000):
+    recorder = AlarmRecorder()
+    monitor = recorder.memory()
+    recorder.probe.used = 5 * GB
+    for recorder.now in (10_000, 10_100, 10_999, 11_000):
         monitor.check()
-    assert (told.reason, told.probe.given_back) == ("low on memory", 2)
-    told.probe.used = GB
-    told.now = 20_000
+    assert (recorder.reason, recorder.probe.given_back) == ("low on memory", 2)
+    recorder.probe.used = GB
+    recorder.now = 20_000
     monitor.check()
-    assert (told.reason, told.probe.given_back) == ("", 2)
+    assert (recorder.reason, recorder.probe.given_back) == ("", 2)
 
 
 @pytest.mark.parametrize(("share", "is_warned"), [("1.0", True), ("0.9", False)])
 def test_a_limit_that_cannot_be_reached_is_warned_about(
     share: str, is_warned: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    Told().memory(vm_memory_high_watermark=share)
+    AlarmRecorder().memory(vm_memory_high_watermark=share)
     assert ("set a lower one" in caplog.text) == is_warned
 
 
 def test_without_figures_of_the_machine_there_is_no_memory_alarm(caplog: pytest.LogCaptureFixture) -> None:
-    told = Told()
-    told.probe.used = None
-    assert told.memory().check() == MEMORY_CHECK_MS_MAX
-    assert told.reason == ""
+    recorder = AlarmRecorder()
+    recorder.probe.used = None
+    assert recorder.memory().check() == MEMORY_CHECK_MS_MAX
+    assert recorder.reason == ""
     assert "there is no memory alarm" in caplog.text
 
 
 def test_an_unreadable_disk_is_reported_once_and_measured_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    told = Told()
-    monitor = told.disk()
-    told.probe.fault = OSError(5, "Input/output error")
+    recorder = AlarmRecorder()
+    monitor = recorder.disk()
+    recorder.probe.fault = OSError(5, "Input/output error")
     assert [monitor.check(), monitor.check()] == [DISK_CHECK_MS_MAX] * 2
     assert caplog.text.count("Input/output error") == 1
-    told.probe.fault, told.probe.free = None, 0
+    recorder.probe.fault, recorder.probe.free = None, 0
     assert monitor.check() == LEVEL_CHECK_MS_MIN
-    assert told.reason == "low on disk"
+    assert recorder.reason == "low on disk"
 
 
 def test_a_second_change_at_one_position_is_not_recorded(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "warren.alarms")
-    told = Told()
-    memory, disk = told.memory(vm_memory_high_watermark__absolute="100MiB"), told.disk()
-    told.probe.used, told.probe.free = 200 << 20, 1 << 20
+    recorder = AlarmRecorder()
+    memory, disk = recorder.memory(vm_memory_high_watermark__absolute="100MiB"), recorder.disk()
+    recorder.probe.used, recorder.probe.free = 200 << 20, 1 << 20
     for monitor in (memory, disk):
         monitor.check()
         monitor.check()
-    told.probe.used, told.probe.free = 0, GB
+    recorder.probe.used, recorder.probe.free = 0, GB
     memory.check()
     disk.check()
     lines = [record.getMessage() for record in caplog.records]
@@ -212,38 +212,38 @@ def test_a_second_change_at_one_position_is_not_recorded(caplog: pytest.LogCaptu
 
 def test_new_limits_apply_at_once_and_a_stopped_monitor_measures_no_more() -> None:
     async def work() -> None:
-        told = Told()
-        told.probe.free = GB
-        monitors = Monitors([DiskMonitor(told.alarms, told.probe, DATA)])
+        recorder = AlarmRecorder()
+        recorder.probe.free = GB
+        monitors = Monitors([DiskMonitor(recorder.alarms, recorder.probe, DATA)])
         monitors.configure(config(disk_free_limit="2GB"))
-        assert told.reason == "low on disk"
+        assert recorder.reason == "low on disk"
         monitors.configure(config())
-        assert (told.reason, told.probe.looks) == ("", 2)
-        told.probe.free = 50_000_000
+        assert (recorder.reason, recorder.probe.looks) == ("", 2)
+        recorder.probe.free = 50_000_000
         monitors.configure(config())
         await asyncio.sleep(LEVEL_CHECK_MS_MIN * 3 / 1000)
-        assert told.probe.looks > 3
+        assert recorder.probe.looks > 3
         monitors.stop()
-        looks = told.probe.looks
+        looks = recorder.probe.looks
         await asyncio.sleep(LEVEL_CHECK_MS_MIN * 2 / 1000)
-        assert told.probe.looks == looks
+        assert recorder.probe.looks == looks
 
     asyncio.run(work())
 
 
 def test_a_limit_set_at_run_time_applies_until_settings_are_reloaded() -> None:
     async def work() -> None:
-        told = Told()
-        told.probe.free = GB
-        memory = MemoryMonitor(told.alarms, told.probe, lambda: 0, told.allowed.append)
-        monitors = Monitors([memory, DiskMonitor(told.alarms, told.probe, DATA)])
+        recorder = AlarmRecorder()
+        recorder.probe.free = GB
+        memory = MemoryMonitor(recorder.alarms, recorder.probe, lambda: 0, recorder.allowed.append)
+        monitors = Monitors([memory, DiskMonitor(recorder.alarms, recorder.probe, DATA)])
         monitors.configure(config())
         assert monitors.limit("disk", 2 * GB) == 2 * GB
-        assert told.reason == "low on disk"
+        assert recorder.reason == "low on disk"
         assert monitors.limits()["disk"] == 2 * GB
-        assert monitors.limit("memory", 0.5) == int(told.probe.memory_total() * 0.5)
+        assert monitors.limit("memory", 0.5) == int(recorder.probe.memory_total() * 0.5)
         monitors.configure(config())
-        assert told.reason == ""
+        assert recorder.reason == ""
         assert monitors.limit("patience", 1) is None
         monitors.stop()
 

@@ -57,8 +57,8 @@ def test_a_repeated_death_increments_its_count_and_moves_to_the_front() -> None:
 
 
 def test_deaths_without_counts_get_one_once_there_are_several() -> None:
-    told: list[object] = [{"queue": queue, "reason": "expired"} for queue in ("p", "q", "p")]
-    assert entries(died(trusted(sent(headers={"x-death": told})), "a")) == [
+    reported: list[object] = [{"queue": queue, "reason": "expired"} for queue in ("p", "q", "p")]
+    assert entries(died(trusted(sent(headers={"x-death": reported})), "a")) == [
         ("a", "rejected", 1), ("q", "expired", 1), ("p", "expired", 2),
     ]  # fmt: skip
 
@@ -92,8 +92,8 @@ def test_a_cycle_is_a_death_in_the_queue_without_a_rejection_since() -> None:
 
 
 def test_a_message_with_too_many_death_entries_is_discarded() -> None:
-    told: list[object] = [{"queue": f"{number}", "reason": "expired"} for number in range(DEATHS_MAX - 1)]
-    last = died(trusted(sent(headers={"x-death": told})), "a")
+    reported: list[object] = [{"queue": f"{number}", "reason": "expired"} for number in range(DEATHS_MAX - 1)]
+    last = died(trusted(sent(headers={"x-death": reported})), "a")
     assert len(last.headers()["x-death"]) == DEATHS_MAX
     death = Death(queue="b", reason="expired", exchange="", routing_key=None, now=0)
     assert make_dead_letter(last, death) is None
@@ -110,7 +110,7 @@ def test_malformed_deaths_of_an_older_store_are_ignored() -> None:
     assert entries(again) == [("q", "rejected", 1)]
 
 
-def told_by_client(message: Message) -> Message:
+def copied_by_client(message: Message) -> Message:
     """The message that a client publishes if it copies the headers of `message`."""
     return sent("x", **{name: value for name, value in vars_of(message).items() if value is not None})
 
@@ -123,7 +123,7 @@ def vars_of(message: Message) -> dict[str, object]:
 def test_death_headers_written_by_a_client_are_replaced_at_the_first_death() -> None:
     twice = died(died(sent("x", key="k", headers={"mine": 1}), "q"), "q")
     assert entries(twice) == [("q", "rejected", 2)]
-    again = told_by_client(twice)
+    again = copied_by_client(twice)
     assert again.headers() == twice.headers()
     once = died(again, "p", "expired")
     assert entries(once) == [("p", "expired", 1)]
@@ -135,14 +135,14 @@ def test_death_headers_written_by_a_client_are_replaced_at_the_first_death() -> 
 def test_a_client_cannot_forge_a_dead_letter_cycle() -> None:
     dead = died(sent(), "a", "expired")
     assert cycle_queues(dead, "b", "expired") == {"a", "b"}
-    assert cycle_queues(told_by_client(dead), "b", "expired") == {"b"}
+    assert cycle_queues(copied_by_client(dead), "b", "expired") == {"b"}
 
 
 def test_copies_made_by_the_broker_keep_their_deaths_and_messages_of_the_stream_protocol_have_none() -> None:
     dead = died(sent(delivery_mode=2), "q")
     assert entries(died(dead.anew(9), "q")) == [("q", "rejected", 2)]
     assert entries(died(dead.with_property_list(dead.property_list), "q")) == [("q", "rejected", 2)]
-    streamed = told_by_client(dead)
+    streamed = copied_by_client(dead)
     # With ADDRESSED, which is the same bit.
     streamed.flags |= dead.flags | FROM_STREAM
     assert entries(died(streamed, "q")) == [("q", "rejected", 1)]

@@ -38,13 +38,13 @@ class Port(StorePort):
     """A store port that records unreadable files."""
 
     def __init__(self) -> None:
-        self.told: list[OSError | StoreFileError] = []
+        self.reported: list[OSError | StoreFileError] = []
 
     def commit_due(self) -> None:
         """Nothing to do: the test advances the disk."""
 
     def unreadable(self, error: OSError | StoreFileError) -> None:
-        self.told.append(error)
+        self.reported.append(error)
 
 
 class Paged:
@@ -59,8 +59,10 @@ class Paged:
 
     def open(self) -> None:
         """Open the queue, or open it again with the contents of the disk."""
-        world = RecoveryDependencies(random_bytes=bytes, has_queue=NUMBER.__eq__, progress=lambda *_: None)
-        recovered = open_store(self.disk, self.port, world)
+        dependencies = RecoveryDependencies(
+            random_bytes=bytes, has_queue=NUMBER.__eq__, progress=lambda *_: None
+        )
+        recovered = open_store(self.disk, self.port, dependencies)
         self.stores = Stores(recovered.store, open_erased(self.erased, self.port, bytes))
         self.stores.queue_memory_max = 0
         self.queue = made(self.host, **self.settings)
@@ -166,7 +168,7 @@ def test_an_unreadable_message_is_reported_and_none_behind_it_is_delivered(
     with pytest.raises(ConnectionForced, match="cannot be read"):
         paged.take_into(taken, COUNT)
     assert taken == list(range(len(taken)))
-    assert {type(error) for error in paged.port.told} == {StoreFileError if is_damaged else OSError}
+    assert {type(error) for error in paged.port.reported} == {StoreFileError if is_damaged else OSError}
     # The queue is opened again with the messages that can be read.
     paged.disk.unreadable = {}
     paged.write()
@@ -187,7 +189,7 @@ def test_a_message_that_expires_and_cannot_be_read_is_reported_and_gone(is_damag
     else:
         paged.disk.unreadable = {name: range(SEGMENT_SIZE)}
     expire(paged)
-    assert {type(error) for error in paged.port.told} == {StoreFileError if is_damaged else OSError}
+    assert {type(error) for error in paged.port.reported} == {StoreFileError if is_damaged else OSError}
     assert paged.queue.message_count == COUNT - 1
 
 
@@ -243,15 +245,15 @@ def test_positions_of_a_purge_are_released_in_several_batches(monkeypatch: pytes
     held = paged.queue.get()
     assert paged.queue.purge() == count - 1
     assert paged.queue.message_count == 0
-    live = [alive(paged.stores.persistent)]
+    live = [live_references(paged.stores.persistent)]
     while live[-1] > 1:
         paged.stores.persistent.commit()
         paged.disk.advance(1)
-        live.append(alive(paged.stores.persistent))
+        live.append(live_references(paged.stores.persistent))
     assert len(set(live)) > 3, "one batch does not release everything"
     paged.queue.acknowledge(held)
     paged.write()
-    assert alive(paged.stores.persistent) == alive(paged.stores.transient) == 0
+    assert live_references(paged.stores.persistent) == live_references(paged.stores.transient) == 0
 
 
 def test_purged_messages_do_not_return_before_their_positions_are_released(
@@ -273,7 +275,7 @@ def test_purged_messages_do_not_return_before_their_positions_are_released(
     assert paged.taken() == [0, COUNT]
 
 
-def alive(store: MessageStore) -> int:
+def live_references(store: MessageStore) -> int:
     return sum(segment.live for segment in store.segments.values())
 
 

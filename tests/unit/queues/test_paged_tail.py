@@ -101,4 +101,4 @@ def test_loading_stops_at_an_unreadable_message() -> None:
     assert (places.count, one.tail.index.first_position()) == (1, BASE + 1)
     with pytest.raises(ConnectionForced, match="cannot be read"):
         one.tail.peek(BASE + 1, 1)
-    assert len(one.paged.port.told) > 0
+    assert len(one.paged.port.reported) > 0

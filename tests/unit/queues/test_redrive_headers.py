@@ -73,10 +73,10 @@ def test_incomplete_death_headers_of_an_older_store_have_no_origin(
 
 def test_death_headers_written_by_a_client_are_no_origin_and_stay_unchanged() -> None:
     dead = died(sent("a"))
-    told = sent("a", headers=dead.headers())
+    reported = sent("a", headers=dead.headers())
     assert origin_of(dead) is not None
-    assert origin_of(told) is None
-    again = redriven(told)
+    assert origin_of(reported) is None
+    again = redriven(reported)
     assert {name: again.headers()[name] for name in dead.headers()} == dead.headers()
     assert "x-past-deaths" not in again.headers()
     back = undo_redrive(again, 10_000)

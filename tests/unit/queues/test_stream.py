@@ -24,13 +24,13 @@ class ConfirmRecorder(ConfirmListener):
 
     def __init__(self) -> None:
         self.due: list[int] = []
-        self.told: list[int] = []
+        self.reported: list[int] = []
 
     def expect(self, sequence: int) -> None:
         self.due.append(sequence)
 
     def done(self, first: int, last: int) -> None:
-        self.told += range(first, last + 1)
+        self.reported += range(first, last + 1)
 
 
 class IdlePort(StorePort):
@@ -128,12 +128,12 @@ def test_a_message_is_not_delivered_before_it_is_written(harness: StreamHarness)
 
 
 def test_a_publish_is_confirmed_when_it_is_written_persistent_or_not(harness: StreamHarness) -> None:
-    told = ConfirmRecorder()
-    harness.queue.publish(sent(b"a", delivery_mode=1), told, 1)
-    harness.queue.publish(sent(b"b", delivery_mode=2), told, 2)
-    assert (told.due, told.told) == ([1, 2], [])
+    reported = ConfirmRecorder()
+    harness.queue.publish(sent(b"a", delivery_mode=1), reported, 1)
+    harness.queue.publish(sent(b"b", delivery_mode=2), reported, 2)
+    assert (reported.due, reported.reported) == ([1, 2], [])
     harness.write()
-    assert told.told == [1, 2]
+    assert reported.reported == [1, 2]
 
 
 def test_prefetch_limits_deliveries_until_an_acknowledgement(harness: StreamHarness) -> None:

@@ -51,8 +51,10 @@ class Node:
         self.queue = self.queue_of(NUMBER)
 
     def opened(self) -> Stores:
-        world = RecoveryDependencies(random_bytes=bytes, has_queue=lambda _: True, progress=lambda *_: None)
-        self.recovered: RecoveredStore = open_store(self.disk, self.port, world)
+        dependencies = RecoveryDependencies(
+            random_bytes=bytes, has_queue=lambda _: True, progress=lambda *_: None
+        )
+        self.recovered: RecoveredStore = open_store(self.disk, self.port, dependencies)
         erased = open_erased(SimulatedDisk(self.chance), self.port, bytes)
         stores = Stores(self.recovered.store, erased)
         stores.queue_memory_max = MEMORY_MAX

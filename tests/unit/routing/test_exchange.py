@@ -58,14 +58,14 @@ def test_the_alternate_exchange_is_read_from_the_arguments_and_can_be_set() -> N
 
 def test_a_watcher_is_notified_of_changes_only() -> None:
     exchange = made(DirectExchange)
-    told: list[str] = []
-    exchange.watch(lambda: told.append("change"))
+    reported: list[str] = []
+    exchange.watch(lambda: reported.append("change"))
     binding = bound(exchange, "k", "q")
     exchange.bind(binding)
     exchange.unbind(binding)
     exchange.unbind(binding)
     exchange.alternate = "x"
-    assert len(told) == 3
+    assert len(reported) == 3
 
 
 def test_an_exchange_counts_and_lists_its_bindings() -> None:

@@ -189,7 +189,7 @@ def test_a_hash_exchange_reports_the_owner_of_the_slot_and_the_binding_that_coun
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message", "told"),
+    ("arguments", "message", "reported"),
     [
         ({"hash_header": "p"}, sent({"p": 7}), "the hash of the header 'p', 7, falls"),
         (
@@ -201,12 +201,12 @@ def test_a_hash_exchange_reports_the_owner_of_the_slot_and_the_binding_that_coun
     ],
 )
 def test_a_hash_exchange_reports_what_it_hashes(
-    arguments: dict[str, Any], message: Message, told: str
+    arguments: dict[str, Any], message: Message, reported: str
 ) -> None:
     router = Router("/")
     bound(declared(router, EXCHANGE_TYPES["x-consistent-hash"], "c", **arguments), "1", "q0")
     (queue,) = traced(router, "c", "k", message).queues.values()
-    assert queue.through[0].verdict.reason.startswith(told)
+    assert queue.through[0].verdict.reason.startswith(reported)
 
 
 @pytest.mark.parametrize("kind", ["x-random", "x-local-random"])

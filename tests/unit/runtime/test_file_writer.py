@@ -37,9 +37,9 @@ def written(file: int, *pieces: tuple[int, list[bytes]]) -> list[int]:
         ends: asyncio.Queue[int] = asyncio.Queue()
         for at, chunks in pieces:
             own.write(WriteRequest(file, at, chunks, is_synced=True, done=ends.put_nowait))
-        told = [await ends.get() for _ in pieces]
+        reported = [await ends.get() for _ in pieces]
         own.close()
-        return told
+        return reported
 
     return asyncio.run(scenario())
 

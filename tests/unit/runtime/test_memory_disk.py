@@ -14,12 +14,12 @@ def test_files_contain_what_was_written_at_each_offset() -> None:
         disk.perform([WriteFile("a", 8, [b"end"])])
         assert disk.read("a", 4, 5) == b"z\0\0\0e"
         assert disk.names() == {"a": 11}
-        told = asyncio.get_running_loop().create_future()
+        reported = asyncio.get_running_loop().create_future()
         disk.submit(
-            [RenameFile("a", "b"), CreateFile("c", 0), DeleteFile("c"), DeleteFile("c")], told.set_result
+            [RenameFile("a", "b"), CreateFile("c", 0), DeleteFile("c"), DeleteFile("c")], reported.set_result
         )
-        assert not told.done()
-        assert await told is None
+        assert not reported.done()
+        assert await reported is None
         assert disk.names() == {"b": 11}
 
     asyncio.run(use())

@@ -19,21 +19,21 @@ def listening(tmp_path: Path) -> Iterator[socket.socket]:
         yield ear
 
 
-def heard(ear: socket.socket) -> list[str]:
+def received(ear: socket.socket) -> list[str]:
     return ear.recv(4096).decode().splitlines()
 
 
 def test_ready_and_stopping_are_announced(listening: socket.socket) -> None:
     manager = ServiceManager({"NOTIFY_SOCKET": listening.getsockname()})
     manager.ready("AMQP on port 5672")
-    assert heard(listening) == ["READY=1", "STATUS=AMQP on port 5672"]
+    assert received(listening) == ["READY=1", "STATUS=AMQP on port 5672"]
     manager.stopping()
-    assert heard(listening) == ["STOPPING=1", "STATUS=stopping"]
+    assert received(listening) == ["STOPPING=1", "STATUS=stopping"]
 
 
 def test_a_reload_is_announced_with_its_time(listening: socket.socket) -> None:
     ServiceManager({"NOTIFY_SOCKET": listening.getsockname()}).reloading()
-    began, when = heard(listening)
+    began, when = received(listening)
     assert began == "RELOADING=1"
     assert int(when.removeprefix("MONOTONIC_USEC=")) > 0
 
@@ -44,7 +44,7 @@ def test_an_abstract_socket_is_reached_by_its_name() -> None:
         ear.bind("\0" + name)
         ear.settimeout(5)
         ServiceManager({"NOTIFY_SOCKET": "@" + name}).stopping()
-        assert heard(ear)[0] == "STOPPING=1"
+        assert received(ear)[0] == "STOPPING=1"
 
 
 def test_without_a_service_manager_nothing_is_sent(tmp_path: Path) -> None:
@@ -65,11 +65,11 @@ def test_a_watched_loop_sends_watchdog_messages_until_it_stops(listening: socket
         manager = ServiceManager(environment)
         manager.ready("")
         loop = asyncio.get_running_loop()
-        told = [(await loop.run_in_executor(None, heard, listening))[0] for _ in range(3)]
+        reported = [(await loop.run_in_executor(None, received, listening))[0] for _ in range(3)]
         manager.stopping()
-        while (last := (await loop.run_in_executor(None, heard, listening))[0]) == "WATCHDOG=1":
+        while (last := (await loop.run_in_executor(None, received, listening))[0]) == "WATCHDOG=1":
             pass
-        return [*told, last]
+        return [*reported, last]
 
     assert asyncio.run(live()) == ["READY=1", "WATCHDOG=1", "WATCHDOG=1", "STOPPING=1"]
 
@@ -85,4 +85,4 @@ def test_a_loop_without_a_watchdog_sends_none(listening: socket.socket, unasked:
         manager.stopping()
 
     asyncio.run(live())
-    assert [heard(listening)[0], heard(listening)[0]] == ["READY=1", "STOPPING=1"]
+    assert [received(listening)[0], received(listening)[0]] == ["READY=1", "STOPPING=1"]

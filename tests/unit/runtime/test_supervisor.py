@@ -25,15 +25,15 @@ def test_the_window_moves_with_time() -> None:
 
 
 def test_an_unexpected_exception_is_reported_and_contained() -> None:
-    told: list[Exception] = []
-    contain(lambda: None, told.append)
+    reported: list[Exception] = []
+    contain(lambda: None, reported.append)
     error = ValueError("x")
 
     def fail() -> None:
         raise error
 
-    contain(fail, told.append)
-    assert told == [error]
+    contain(fail, reported.append)
+    assert reported == [error]
 
 
 class Recorded:

@@ -48,7 +48,7 @@ def publication(key: str, body: bytes, *, channel: int = 1, exchange: str = "", 
 
 
 @dataclass
-class Heard:
+class ReceivedMethod:
     """One method of the broker, with its content."""
 
     channel: int
@@ -58,9 +58,9 @@ class Heard:
     frames: int = 0
 
 
-def parse(data: bytes) -> list[Heard]:
+def parse(data: bytes) -> list[ReceivedMethod]:
     """The methods in what a broker sent, which must be whole frames."""
-    found: list[Heard] = []
+    found: list[ReceivedMethod] = []
     at = 0
     while at < len(data):
         kind, channel, size = struct.unpack_from(">BHI", data, at)
@@ -70,7 +70,7 @@ def parse(data: bytes) -> list[Heard]:
         at += size + 8
         assert size + 8 <= FRAME_SIZE_MAX or kind == 1
         if kind == 1:
-            found.append(Heard(channel, decode_method(payload)))
+            found.append(ReceivedMethod(channel, decode_method(payload)))
         elif kind == 2:
             found[-1].properties = BasicProperties.decode(payload)
             assert found[-1].channel == channel
@@ -162,7 +162,7 @@ class Broker:
     def __init__(self, **settings: object) -> None:
         self.reports: list[str] = []
         # Log lines: category, level, text.
-        self.told: list[tuple[str, str, str]] = []
+        self.reported: list[tuple[str, str, str]] = []
         # Actions that wait for a turn.
         self.turns: list[Callable[[int], None]] = []
         self.clock = ManualClock()
@@ -175,25 +175,25 @@ class Broker:
         ):
             self.proposals.apply(command)
         handshake = HandshakeSettings(server_properties={})
-        world = ServerDependencies(
+        dependencies = ServerDependencies(
             random_bytes=bytes,
             later=self.turns.append,
             turn=self.clock.turn,
             report=self.reports.append,
-            log=lambda category, level, text, _: self.told.append((category, level, text)),
+            log=lambda category, level, text, _: self.reported.append((category, level, text)),
             node_name="n",
         )
-        self.server = Server(OpenGate(), SessionSettings(handshake=handshake, **settings), world)
+        self.server = Server(OpenGate(), SessionSettings(handshake=handshake, **settings), dependencies)
         # Actions to be called later: milliseconds, and the action.
         self.later: list[tuple[int, Callable[[], None]]] = []
-        domain_world = VhostDependencies(
+        vhost_dependencies = VhostDependencies(
             random_bytes=bytes,
             later=self.turns.append,
             after=lambda pause_ms, action: self.later.append((pause_ms, action)),
             turn=self.clock.turn,
             node_name="warren@test",
         )
-        self.services = VhostServices.open("/", metadata, self.proposals, domain_world)
+        self.services = VhostServices.open("/", metadata, self.proposals, vhost_dependencies)
         assert list(self.services.recover({})) == [None]
         self.server.vhost_services["/"] = self.services
 
@@ -258,12 +258,12 @@ class Client:
         while self.connection.has_more:
             self.connection.process_more()
 
-    def ask(self, *calls: Method, channel: int = 1) -> list[Heard]:
+    def ask(self, *calls: Method, channel: int = 1) -> list[ReceivedMethod]:
         """Send these methods in one read; returns the answers."""
         self.send(*(call(method, channel) for method in calls))
         return self.hear()
 
-    def hear(self) -> list[Heard]:
+    def hear(self) -> list[ReceivedMethod]:
         """Everything that the broker has sent since the last call."""
         said = b"".join(self.connection.take_output())
         self.connection.output_written()
@@ -271,7 +271,7 @@ class Client:
 
     def names(self) -> list[str]:
         """The names of the methods that it has sent."""
-        return [heard.method.name for heard in self.hear()]
+        return [received.method.name for received in self.hear()]
 
     def bodies(self) -> list[bytes]:
         """The bodies of the messages that it delivered."""

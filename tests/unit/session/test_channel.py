@@ -97,21 +97,21 @@ def test_reading_pauses_while_too_much_is_held() -> None:
 def test_a_method_of_the_server_closes_the_connection(payload: bytes, code: int) -> None:
     _, client = slow()
     client.send(frame(1, 1, payload))
-    [heard] = client.hear()
-    assert (heard.method.name, heard.method.reply_code) == ("connection.close", code)
+    [received] = client.hear()
+    assert (received.method.name, received.method.reply_code) == ("connection.close", code)
 
 
 def test_a_frame_of_an_unknown_type_closes_the_connection() -> None:
     _, client = slow()
     client.send(frame(4, 1, b"x"))
-    [heard] = client.hear()
-    assert (heard.method.name, heard.method.reply_code) == ("connection.close", 501)
+    [received] = client.hear()
+    assert (received.method.name, received.method.reply_code) == ("connection.close", 501)
 
 
 def test_a_second_channel_open_closes_the_connection() -> None:
     _, client = slow()
-    [heard] = client.ask(methods.ChannelOpen())
-    assert heard.method.reply_text == "CHANNEL_ERROR - second 'channel.open' seen"
+    [received] = client.ask(methods.ChannelOpen())
+    assert received.method.reply_text == "CHANNEL_ERROR - second 'channel.open' seen"
 
 
 def test_confirm_and_transaction_modes_cannot_be_combined() -> None:

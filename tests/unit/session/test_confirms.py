@@ -34,11 +34,11 @@ class Answers:
 
     def take(self) -> list[BasicAck | BasicNack]:
         """The confirms that are sent now."""
-        heard = parse(b"".join(self.outbox.take()))
-        assert all(one.channel == CHANNEL for one in heard)
-        for one in heard:
+        received = parse(b"".join(self.outbox.take()))
+        assert all(one.channel == CHANNEL for one in received)
+        for one in received:
             self._note(one.method)
-        return [one.method for one in heard]
+        return [one.method for one in received]
 
     def _note(self, answer: BasicAck | BasicNack) -> None:
         tag = answer.delivery_tag

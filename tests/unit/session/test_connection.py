@@ -22,10 +22,10 @@ def opened(queue: str = "q") -> tuple[Broker, Client]:
 
 
 def closed_with(client: Client) -> methods.ConnectionClose:
-    [heard] = client.hear()
-    assert isinstance(heard.method, methods.ConnectionClose)
-    assert heard.channel == 0
-    return heard.method
+    [received] = client.hear()
+    assert isinstance(received.method, methods.ConnectionClose)
+    assert received.channel == 0
+    return received.method
 
 
 def test_a_client_opens_publishes_consumes_and_acknowledges() -> None:
@@ -99,7 +99,7 @@ def test_a_failed_channel_ignores_frames_until_it_is_closed() -> None:
 def test_a_connection_error_closes_it_and_releases_its_resources() -> None:
     broker, client = opened()
     client.send(publication("q", b"x"), call(methods.BasicGet(queue="q")), call(methods.BasicAck(1), 5))
-    assert [heard.method.name for heard in client.hear()] == ["basic.get-ok", "connection.close"]
+    assert [received.method.name for received in client.hear()] == ["basic.get-ok", "connection.close"]
     assert client.connection.state is ConnectionState.CLOSING
     assert client.connection not in broker.server.connections
     assert broker.services.vhost.queues["q"].message_count == 1
@@ -197,8 +197,8 @@ def test_many_exclusive_queues_are_deleted_in_turns_before_close_ok() -> None:
 def test_a_few_exclusive_queues_are_deleted_before_close_ok() -> None:
     broker = Broker()
     client = declared(broker, REMOVED_PER_TURN - 1)
-    [heard] = client.ask(methods.ConnectionClose(), channel=0)
-    assert heard.method == methods.ConnectionCloseOk()
+    [received] = client.ask(methods.ConnectionClose(), channel=0)
+    assert received.method == methods.ConnectionCloseOk()
     assert not broker.services.vhost.queues
 
 
@@ -308,8 +308,8 @@ def test_heartbeats_are_sent_and_missing_ones_close_the_connection() -> None:
         client.expire(now)
     assert client.connection.is_finished
     assert client.connection.deadline() is None
-    assert broker.told[-1][1] == "error"
-    assert broker.told[-1][2].endswith(": missed heartbeats from client, timeout: 2s")
+    assert broker.reported[-1][1] == "error"
+    assert broker.reported[-1][2].endswith(": missed heartbeats from client, timeout: 2s")
     assert broker.server.connections == {}
 
 
@@ -337,7 +337,7 @@ def test_a_consumer_beyond_its_acknowledgement_timeout_is_cancelled_and_no_other
     client.hear()
     for now in (10_000, 12_500):
         client.expire(now)
-    assert [heard.method for heard in client.hear()] == [methods.BasicCancel("slow", True)]
+    assert [received.method for received in client.hear()] == [methods.BasicCancel("slow", True)]
     assert broker.services.vhost.queues["q"].message_count == 1
     assert broker.services.vhost.queues["other"].unacked_count == 1
     assert client.connection.is_open

@@ -28,10 +28,10 @@ def test_a_dead_letter_routing_key_requires_the_topic_permission(
     arguments = {"x-dead-letter-exchange": exchange}
     if key is not None:
         arguments["x-dead-letter-routing-key"] = key
-    [heard] = broker.client().ask(methods.QueueDeclare(queue="q", arguments=arguments))
-    assert getattr(heard.method, "reply_code", None) == code
+    [received] = broker.client().ask(methods.QueueDeclare(queue="q", arguments=arguments))
+    assert getattr(received.method, "reply_code", None) == code
     if code is not None:
-        assert heard.method.reply_text == (
+        assert received.method.reply_text == (
             f"ACCESS_REFUSED - access to topic 'x' in exchange '{exchange}' in vhost '/' "
             "refused for user 'guest'"
         )

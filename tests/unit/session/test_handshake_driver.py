@@ -29,7 +29,7 @@ class SlowGate(OpenGate):
         return GUEST
 
 
-class Scene:
+class HandshakeHarness:
     """A client whose authentication is in progress."""
 
     def __init__(self) -> None:
@@ -51,42 +51,42 @@ class Scene:
 
 
 def test_during_authentication_nothing_is_read_and_the_timeout_is_suspended() -> None:
-    scene = Scene()
-    assert scene.connection.is_reading_paused
-    assert scene.connection.deadline() is None
-    scene.client.expire(60_000)
-    assert scene.connection.state is ConnectionState.HANDSHAKE
-    scene.arrive(60_000)
-    assert scene.client.names() == ["connection.tune"]
-    assert not scene.connection.is_reading_paused
-    assert scene.connection.deadline() == 70_000
+    harness = HandshakeHarness()
+    assert harness.connection.is_reading_paused
+    assert harness.connection.deadline() is None
+    harness.client.expire(60_000)
+    assert harness.connection.state is ConnectionState.HANDSHAKE
+    harness.arrive(60_000)
+    assert harness.client.names() == ["connection.tune"]
+    assert not harness.connection.is_reading_paused
+    assert harness.connection.deadline() == 70_000
 
 
 def test_input_received_during_authentication_is_processed_after_it() -> None:
-    scene = Scene()
+    harness = HandshakeHarness()
     tune = methods.ConnectionTuneOk(channel_max=8, frame_max=4096, heartbeat=0)
-    scene.client.send(call(tune, 0), call(methods.ConnectionOpen("/"), 0))
-    assert scene.client.names() == []
-    scene.arrive()
-    assert scene.client.names() == ["connection.tune", "connection.open-ok"]
-    assert scene.connection.is_open
+    harness.client.send(call(tune, 0), call(methods.ConnectionOpen("/"), 0))
+    assert harness.client.names() == []
+    harness.arrive()
+    assert harness.client.names() == ["connection.tune", "connection.open-ok"]
+    assert harness.connection.is_open
 
 
 def test_a_late_refusal_is_answered() -> None:
-    scene = Scene()
-    scene.admission_control.is_right = False
-    scene.arrive()
-    assert scene.client.names() == ["connection.close"]
-    assert scene.connection.state is ConnectionState.CLOSING
+    harness = HandshakeHarness()
+    harness.admission_control.is_right = False
+    harness.arrive()
+    assert harness.client.names() == ["connection.close"]
+    assert harness.connection.state is ConnectionState.CLOSING
 
 
 def test_a_client_that_disconnected_during_authentication_is_not_admitted() -> None:
-    scene = Scene()
-    scene.connection.lost()
-    assert scene.connection.is_finished
-    scene.arrive()
-    assert not scene.connection.is_open
-    assert scene.client.names() == []
+    harness = HandshakeHarness()
+    harness.connection.lost()
+    assert harness.connection.is_finished
+    harness.arrive()
+    assert not harness.connection.is_open
+    assert harness.client.names() == []
 
 
 def test_a_protocol_header_may_arrive_in_pieces() -> None:

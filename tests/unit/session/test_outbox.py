@@ -1,7 +1,7 @@
 """Output frames: few copies, and no frame larger than the client accepts."""
 
 import pytest
-from tests.unit.session.client import CountingWake, Heard, parse
+from tests.unit.session.client import CountingWake, ReceivedMethod, parse
 
 from warren.limits import OUTBOX_SIZE_MAX
 from warren.model.message import BODY_END, Message, encode_address
@@ -36,7 +36,7 @@ def published(body: bytes, **properties: object) -> Message:
     return Message.compose(address, BasicProperties(**properties), body + BODY_END, now=0)
 
 
-def sent(outbox: Outbox, message: Message, channel: int) -> list[Heard]:
+def sent(outbox: Outbox, message: Message, channel: int) -> list[ReceivedMethod]:
     """`message` as a delivery on `channel`."""
     whole = BasicDeliver("c", 7, False, "ex", "k").encode()
     before = whole[: -len(message.address)]
@@ -50,10 +50,10 @@ def sent(outbox: Outbox, message: Message, channel: int) -> list[Heard]:
 def test_a_delivery_is_split_into_frames_that_the_client_accepts(size: int, channel: int) -> None:
     outbox, _ = made()
     body = bytes(at % 251 for at in range(size))
-    [heard] = sent(outbox, published(body, app_id="me"), channel)
-    assert (heard.channel, heard.method) == (channel, BasicDeliver("c", 7, False, "ex", "k"))
-    assert (heard.properties, heard.body) == (BasicProperties(app_id="me"), body)
-    assert heard.frames == -(-size // (FRAME_SIZE_MAX - 8))
+    [received] = sent(outbox, published(body, app_id="me"), channel)
+    assert (received.channel, received.method) == (channel, BasicDeliver("c", 7, False, "ex", "k"))
+    assert (received.properties, received.body) == (BasicProperties(app_id="me"), body)
+    assert received.frames == -(-size // (FRAME_SIZE_MAX - 8))
 
 
 def test_deliveries_with_different_properties_sizes_and_channels_are_encoded() -> None:
@@ -66,9 +66,9 @@ def test_deliveries_with_different_properties_sizes_and_channels_are_encoded() -
     messages = 3 * messages + messages[::-1] + [message for message in messages for _ in range(2)]
     for number, message in enumerate(messages):
         channel = 1 + number % 7 // 3 + 300 * (number % 5 // 4)
-        [heard] = sent(outbox, message, channel)
-        assert (heard.channel, heard.body) == (channel, message.body)
-        assert heard.properties == message.properties()
+        [received] = sent(outbox, message, channel)
+        assert (received.channel, received.body) == (channel, message.body)
+        assert received.properties == message.properties()
 
 
 def test_arguments_may_follow_the_address() -> None:
@@ -77,8 +77,8 @@ def test_arguments_may_follow_the_address() -> None:
     whole = BasicGetOk(1, False, "ex", "k", 9).encode()
     at = len(whole) - 4 - len(message.address)
     outbox.content(1, b"\x01\x00\x01" + len(whole).to_bytes(4, "big") + whole[:at], message, whole[-4:])
-    [heard] = parse(b"".join(outbox.take()))
-    assert (heard.method, heard.body) == (BasicGetOk(1, False, "ex", "k", 9), b"x")
+    [received] = parse(b"".join(outbox.take()))
+    assert (received.method, received.body) == (BasicGetOk(1, False, "ex", "k", 9), b"x")
 
 
 def test_the_listener_is_notified_once_until_output_is_taken() -> None:

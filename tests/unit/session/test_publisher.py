@@ -32,8 +32,8 @@ def header(size: int, **properties: object) -> bytes:
 
 def closed_with(client: Client) -> tuple[str, int, str]:
     """How the broker closed the connection or the channel."""
-    [heard] = client.hear()
-    return heard.method.name, heard.method.reply_code, heard.method.reply_text
+    [received] = client.hear()
+    return received.method.name, received.method.reply_code, received.method.reply_text
 
 
 # --- assembly -----------------------------------------------------------------------------------
@@ -321,7 +321,7 @@ def test_a_message_refused_by_a_full_queue_is_nacked() -> None:
     arguments = {"x-max-length": 1, "x-overflow": "reject-publish"}
     client.ask(methods.QueueDeclare(queue="full", arguments=arguments), methods.ConfirmSelect())
     client.send(*(publication("full", b"x") for _ in range(3)))
-    assert [heard.method for heard in client.hear()] == [
+    assert [received.method for received in client.hear()] == [
         methods.BasicAck(1, False),
         methods.BasicNack(3, True, True),
     ]

@@ -25,7 +25,7 @@ class TokenGate(OpenGate):
         return token_user(user.name, Scopes(secret.split()), 5_000)
 
 
-class Scene:
+class TokenClientHarness:
     """A client that connected with a token, and has a queue."""
 
     def __init__(self) -> None:
@@ -36,59 +36,59 @@ class Scene:
 
     def renew(self, secret: str) -> list[str]:
         """The answer of the broker to the new secret."""
-        heard = self.client.ask(methods.ConnectionUpdateSecret(new_secret=secret, reason=""), channel=0)
-        return [one.method.name for one in heard]
+        received = self.client.ask(methods.ConnectionUpdateSecret(new_secret=secret, reason=""), channel=0)
+        return [one.method.name for one in received]
 
 
 def test_a_connection_is_closed_when_its_token_expires() -> None:
-    scene = Scene()
-    connection = scene.client.connection
+    harness = TokenClientHarness()
+    connection = harness.client.connection
     assert connection.deadline() == 1_000
-    scene.client.expire(999)
+    harness.client.expire(999)
     assert connection.is_open
-    scene.client.expire(1_000)
-    (closed,) = scene.client.hear()
+    harness.client.expire(1_000)
+    (closed,) = harness.client.hear()
     assert closed.method.reply_code == 320
     assert closed.method.reply_text == "CONNECTION_FORCED - the token of user 'guest' has expired"
 
 
 def test_a_new_token_extends_the_connection() -> None:
-    scene = Scene()
-    assert scene.renew(" ".join(ALL)) == ["connection.update-secret-ok"]
-    assert scene.client.connection.deadline() == 5_000
-    scene.client.expire(1_000)
-    assert scene.client.connection.is_open
+    harness = TokenClientHarness()
+    assert harness.renew(" ".join(ALL)) == ["connection.update-secret-ok"]
+    assert harness.client.connection.deadline() == 5_000
+    harness.client.expire(1_000)
+    assert harness.client.connection.is_open
 
 
 def test_permissions_missing_in_a_new_token_are_revoked_at_once() -> None:
-    scene = Scene()
+    harness = TokenClientHarness()
     publish = publication("q", b"m", exchange="amq.direct")
-    scene.client.send(publish)
-    assert scene.client.names() == []
-    scene.renew("write:*/other")
-    scene.client.send(publish)
-    assert scene.client.names() == ["channel.close"]
+    harness.client.send(publish)
+    assert harness.client.names() == []
+    harness.renew("write:*/other")
+    harness.client.send(publish)
+    assert harness.client.names() == ["channel.close"]
 
 
 def test_a_consumer_that_lost_its_read_permission_is_cancelled() -> None:
-    scene = Scene()
-    scene.client.ask(methods.BasicConsume(queue="q", consumer_tag="c"))
-    assert scene.renew("read:*/q write:*/q") == ["connection.update-secret-ok"]
-    assert scene.renew("write:*/q") == ["basic.cancel", "connection.update-secret-ok"]
-    assert scene.broker.services.vhost.queues["q"].consumer_count == 0
+    harness = TokenClientHarness()
+    harness.client.ask(methods.BasicConsume(queue="q", consumer_tag="c"))
+    assert harness.renew("read:*/q write:*/q") == ["connection.update-secret-ok"]
+    assert harness.renew("write:*/q") == ["basic.cancel", "connection.update-secret-ok"]
+    assert harness.broker.services.vhost.queues["q"].consumer_count == 0
 
 
 def test_a_refused_secret_closes_the_connection() -> None:
-    scene = Scene()
-    assert scene.renew("wrong") == ["connection.close"]
-    assert scene.client.connection.state is ConnectionState.CLOSING
+    harness = TokenClientHarness()
+    assert harness.renew("wrong") == ["connection.close"]
+    assert harness.client.connection.state is ConnectionState.CLOSING
 
 
 def test_a_connection_without_a_token_cannot_update_its_secret() -> None:
     broker = Broker()
     client = broker.client()
-    heard = client.ask(methods.ConnectionUpdateSecret(new_secret="any", reason=""), channel=0)
-    assert [one.method.name for one in heard] == ["connection.update-secret-ok"]
+    received = client.ask(methods.ConnectionUpdateSecret(new_secret="any", reason=""), channel=0)
+    assert [one.method.name for one in received] == ["connection.update-secret-ok"]
     account = client.connection.login.account
     assert not isinstance(account, TokenUser)
     assert client.connection.login.expires_at is None

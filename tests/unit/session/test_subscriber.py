@@ -98,7 +98,7 @@ def test_deleting_a_queue_cancels_its_consumers_after_the_answer() -> None:
     silent = broker.client(capabilities={})
     silent.ask(methods.BasicConsume(queue="q"))
     client.hear()
-    assert [heard.method.name for heard in client.ask(methods.QueueDelete(queue="q"))] == [
+    assert [received.method.name for received in client.ask(methods.QueueDelete(queue="q"))] == [
         "queue.delete-ok",
         "basic.cancel",
     ]

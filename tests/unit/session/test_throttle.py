@@ -30,7 +30,7 @@ def test_a_client_is_notified_of_an_alarm_when_it_publishes() -> None:
     broker, client = blocked()
     assert client.hear() == []
     client.send(publication("q", b"1"), publication("q", b"2"))
-    assert [heard.method for heard in client.hear()] == [methods.ConnectionBlocked(REASON)]
+    assert [received.method for received in client.hear()] == [methods.ConnectionBlocked(REASON)]
     broker.block("")
     unblocked, *_ = client.hear()
     assert unblocked.method == methods.ConnectionUnblocked()
@@ -231,9 +231,9 @@ def test_many_held_frames_are_processed_in_turns_of_bounded_work() -> None:
         turns += 1
         assert published(broker) - before <= WORK_PER_TURN_MAX
     assert turns >= count * 3 // WORK_PER_TURN_MAX
-    heard = client.hear()
-    assert [one.body for one in heard if one.body] == bodies
-    assert "channel.close-ok" in [one.method.name for one in heard]
+    received = client.hear()
+    assert [one.body for one in received if one.body] == bodies
+    assert "channel.close-ok" in [one.method.name for one in received]
     assert broker.server.held.size == 0
 
 

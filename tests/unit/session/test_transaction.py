@@ -34,7 +34,7 @@ def test_nothing_is_executed_before_the_commit() -> None:
     queue = broker.services.vhost.queues["q"]
     client.send(publication("q", b"4"), call(methods.BasicAck(2, True)), call(methods.BasicReject(3, True)))
     assert (queue.published_count, queue.unacked_count) == (3, 3)
-    assert [heard.method.name for heard in client.ask(methods.TxCommit())] == ["tx.commit-ok"]
+    assert [received.method.name for received in client.ask(methods.TxCommit())] == ["tx.commit-ok"]
     assert (queue.published_count, queue.unacked_count, queue.acknowledged_count) == (4, 0, 2)
     assert [queue.get().message.body for _ in range(2)] == [b"3", b"4"]
 
@@ -59,7 +59,10 @@ def test_a_mandatory_message_is_returned_at_the_commit() -> None:
     _, client = selected()
     client.send(publication("nobody", b"x", mandatory=True))
     assert client.hear() == []
-    assert [heard.method.name for heard in client.ask(methods.TxCommit())] == ["basic.return", "tx.commit-ok"]
+    assert [received.method.name for received in client.ask(methods.TxCommit())] == [
+        "basic.return",
+        "tx.commit-ok",
+    ]
 
 
 def test_closing_the_channel_discards_the_transaction() -> None:

@@ -92,8 +92,10 @@ class Quiet(StorePort):
 
 
 def opened(disk: SimulatedDisk) -> RecoveredStore:
-    world = RecoveryDependencies(random_bytes=bytes, has_queue=lambda _: True, progress=lambda *_: None)
-    return open_store(disk, Quiet(), world)
+    dependencies = RecoveryDependencies(
+        random_bytes=bytes, has_queue=lambda _: True, progress=lambda *_: None
+    )
+    return open_store(disk, Quiet(), dependencies)
 
 
 def settle(store: MessageStore, disk: SimulatedDisk) -> None:
@@ -121,14 +123,14 @@ def test_recovered_messages_of_a_deleted_queue_are_released() -> None:
     settle(store, disk)
     recovered = opened(disk)
     store = recovered.store
-    world = VhostDependencies(
+    dependencies = VhostDependencies(
         random_bytes=bytes,
         later=lambda _: None,
         after=lambda *_: None,
         turn=ManualClock().turn,
         node_name="n",
     )
-    services = VhostServices.open("/", metadata, local, world)
+    services = VhostServices.open("/", metadata, local, dependencies)
     services.vhost.attach_store(Stores(store, open_erased(SimulatedDisk(chance), Quiet(), bytes)))
     for _ in services.recover(recovered.queues):
         pass

@@ -207,7 +207,7 @@ def test_a_damaged_record_is_reported_and_left_in_place() -> None:
     there.keep_every(20)
     there.disk.flip_bit(FIRST, 300)
     there.maintain()
-    assert [told for told in there.port.told if told != "dirty"] == [
+    assert [reported for reported in there.port.reported if reported != "dirty"] == [
         f"{FIRST}, byte 294: a record is damaged"
     ]
     assert FIRST in there.disk.files

@@ -308,8 +308,8 @@ def test_it_closes_when_all_is_written() -> None:
     assert letters.commits.is_closing
     letters.disk.advance()
     assert letters.on_disk == b"abc"
-    told = [event for event in letters.events if event not in ("synced", "ended")]
-    assert told == ["1-1", "2-2", "closed"]
+    reported = [event for event in letters.events if event not in ("synced", "ended")]
+    assert reported == ["1-1", "2-2", "closed"]
     assert letters.disk.syncs == 3
 
 

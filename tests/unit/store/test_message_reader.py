@@ -48,8 +48,10 @@ class Written:
 
     def __init__(self) -> None:
         self.disk = Counted()
-        world = RecoveryDependencies(random_bytes=bytes, has_queue=lambda _: True, progress=lambda *_: None)
-        self.store = open_store(self.disk, Port(), world).store
+        dependencies = RecoveryDependencies(
+            random_bytes=bytes, has_queue=lambda _: True, progress=lambda *_: None
+        )
+        self.store = open_store(self.disk, Port(), dependencies).store
         self.locations: list[int] = []
         self.disk.reads.clear()
 

@@ -25,7 +25,7 @@ class Port(StorePort):
     """Records whether publishers may continue."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.reported: list[str] = []
 
         self.asked: list[str] = []
 
@@ -36,16 +36,16 @@ class Port(StorePort):
         self.asked.append("in a moment")
 
     def failed(self, error: OSError, is_full: bool) -> None:
-        self.told.append("failed")
+        self.reported.append("failed")
 
     def recovered(self) -> None:
-        self.told.append("recovered")
+        self.reported.append("recovered")
 
     def fell_behind(self) -> None:
-        self.told.append("behind")
+        self.reported.append("behind")
 
     def caught_up(self) -> None:
-        self.told.append("caught up")
+        self.reported.append("caught up")
 
 
 class Publisher:
@@ -54,8 +54,10 @@ class Publisher:
     def __init__(self) -> None:
         self.disk = SimulatedDisk(random.Random(0))
         self.port = Port()
-        world = RecoveryDependencies(random_bytes=bytes, has_queue=lambda _: True, progress=lambda *_: None)
-        self.store: MessageStore = open_store(self.disk, self.port, world).store
+        dependencies = RecoveryDependencies(
+            random_bytes=bytes, has_queue=lambda _: True, progress=lambda *_: None
+        )
+        self.store: MessageStore = open_store(self.disk, self.port, dependencies).store
         self.position = 0
 
     def publish(self, count: int, size: int = BODY_SIZE) -> None:
@@ -69,9 +71,9 @@ class Publisher:
 def test_falling_behind_is_reported_once() -> None:
     publisher = Publisher()
     publisher.publish(COUNT - 1)
-    assert publisher.port.told == []
+    assert publisher.port.reported == []
     publisher.publish(3)
-    assert publisher.port.told == ["behind"]
+    assert publisher.port.reported == ["behind"]
 
 
 def test_it_has_caught_up_when_everything_is_on_disk() -> None:
@@ -80,20 +82,20 @@ def test_it_has_caught_up_when_everything_is_on_disk() -> None:
     publisher.store.commit()
     publisher.publish(COUNT)
     publisher.store.commit()
-    assert publisher.port.told == ["behind"], "the first batch is being written"
+    assert publisher.port.reported == ["behind"], "the first batch is being written"
     publisher.disk.advance(2)
     publisher.store.commit()
     assert publisher.disk.is_busy
-    assert publisher.port.told == ["behind", "caught up"], "as much again may be pending during the write"
+    assert publisher.port.reported == ["behind", "caught up"], "as much again may be pending during the write"
 
 
 def test_small_messages_count_with_the_memory_that_they_take() -> None:
     publisher = Publisher()
     count = STORE_PENDING_SIZE_MAX // (PENDING_MESSAGE_SIZE + 1)
     publisher.publish(count, 0)
-    assert publisher.port.told == []
+    assert publisher.port.reported == []
     publisher.publish(1, 0)
-    assert publisher.port.told == ["behind"]
+    assert publisher.port.reported == ["behind"]
 
 
 def test_a_message_for_many_queues_counts_for_each() -> None:
@@ -101,7 +103,7 @@ def test_a_message_for_many_queues_counts_for_each() -> None:
     message = StoredMessage(ADDRESS, PROPERTIES, b"x" + BODY_END, 0)
     for number in range(1, 300_000):
         publisher.store.append(message, publisher.store.cursor(number % 100, 0), number)
-    assert publisher.port.told == ["behind"]
+    assert publisher.port.reported == ["behind"]
 
 
 def test_with_a_full_disk_it_stays_behind_until_there_is_space() -> None:
@@ -112,11 +114,11 @@ def test_with_a_full_disk_it_stays_behind_until_there_is_space() -> None:
     publisher.publish(COUNT)
     publisher.disk.advance()
     publisher.store.commit()
-    assert publisher.port.told == ["behind", "failed"]
+    assert publisher.port.reported == ["behind", "failed"]
     publisher.store.retry()
     publisher.disk.advance()
     publisher.store.commit()
-    assert publisher.port.told == ["behind", "failed", "recovered", "caught up"]
+    assert publisher.port.reported == ["behind", "failed", "recovered", "caught up"]
 
 
 def test_it_can_fall_behind_repeatedly() -> None:
@@ -125,7 +127,7 @@ def test_it_can_fall_behind_repeatedly() -> None:
         publisher.publish(COUNT)
         publisher.store.commit()
         publisher.disk.advance()
-    assert publisher.port.told == ["behind", "caught up"] * 2
+    assert publisher.port.reported == ["behind", "caught up"] * 2
 
 
 def test_a_release_is_committed_later_unless_a_message_is_published() -> None:

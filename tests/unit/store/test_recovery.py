@@ -31,22 +31,22 @@ class Port(StorePort):
     """Records what the store reports."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.reported: list[str] = []
         # True when a commit was requested and has not been made.
         self.is_dirty = False
 
     def commit_due(self) -> None:
-        self.told.append("dirty")
+        self.reported.append("dirty")
         self.is_dirty = True
 
     def failed(self, error: OSError, is_full: bool) -> None:
-        self.told.append("full" if is_full else "failed")
+        self.reported.append("full" if is_full else "failed")
 
     def recovered(self) -> None:
-        self.told.append("recovered")
+        self.reported.append("recovered")
 
     def unreadable(self, error: OSError | StoreFileError) -> None:
-        self.told.append(str(error))
+        self.reported.append(str(error))
 
     def fell_behind(self) -> None:
         """Nothing to do: the store catches up when the disk advances."""
@@ -76,10 +76,10 @@ def published(body: bytes) -> StoredMessage:
 
 
 def opened(disk: SimulatedDisk, port: Port | None = None, queues: tuple[int, ...] = (1, 2)) -> RecoveredStore:
-    world = RecoveryDependencies(
+    dependencies = RecoveryDependencies(
         random_bytes=random.Random(1).randbytes, has_queue=queues.__contains__, progress=lambda *_: None
     )
-    return open_store(disk, port or Port(), world)
+    return open_store(disk, port or Port(), dependencies)
 
 
 def written(disk: SimulatedDisk, *bodies: bytes) -> list[StoredMessage]:
@@ -426,12 +426,12 @@ def test_a_full_disk_stops_confirms_until_there_is_space_and_nothing_is_lost(ste
         store.confirm(promise, number)
     store.commit()
     there.advance()
-    assert (promise.done_numbers, port.told[-1]) == ([], "full")
+    assert (promise.done_numbers, port.reported[-1]) == ([], "full")
     store.commit()
     assert not there.is_busy
     store.retry()
     there.advance()
-    assert (promise.done_numbers, port.told[-1]) == ([0, 1], "recovered")
+    assert (promise.done_numbers, port.reported[-1]) == ([0, 1], "recovered")
     there.lose_power()
     assert [len(found) for found in bodies(opened(there))] == sizes
 
@@ -445,7 +445,7 @@ def test_any_other_write_error_is_reported_and_confirms_nothing() -> None:
     there.fault = (SyncFile, errno.EIO)
     store.commit()
     there.advance()
-    assert (promise.done_numbers, port.told[-1]) == ([], "failed")
+    assert (promise.done_numbers, port.reported[-1]) == ([], "failed")
 
 
 def test_closing_writes_pending_messages_first() -> None:

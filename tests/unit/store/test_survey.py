@@ -55,9 +55,11 @@ def assert_all_there(disk: SimulatedDisk) -> None:
 
 
 def test_a_store_ignores_foreign_files(disk: SimulatedDisk) -> None:
-    world = RecoveryDependencies(random_bytes=bytes, has_queue=lambda _: False, progress=lambda _, __: None)
+    dependencies = RecoveryDependencies(
+        random_bytes=bytes, has_queue=lambda _: False, progress=lambda _, __: None
+    )
     for _ in range(2):
-        assert open_store(disk, StorePort(), world).damage == []
+        assert open_store(disk, StorePort(), dependencies).damage == []
     assert survey_store(disk) == {}
     assert_all_there(disk)
 

@@ -47,7 +47,7 @@ class Full(Socket):
         self.is_aborted = True
 
 
-class Scene:
+class ProtocolHarness:
     """A protocol whose timer is the test."""
 
     def __init__(self, send_timeout_ms: int | None) -> None:
@@ -78,7 +78,7 @@ class Scene:
         return None
 
 
-def scene(work: Callable[[], None]) -> None:
+def harness(work: Callable[[], None]) -> None:
     async def run() -> None:
         work()
 
@@ -87,18 +87,18 @@ def scene(work: Callable[[], None]) -> None:
 
 def test_a_client_that_accepts_no_output_is_dropped_after_the_timeout() -> None:
     def work() -> None:
-        broken = Scene(TIMEOUT_MS)
+        broken = ProtocolHarness(TIMEOUT_MS)
         broken.say(b"x" * 100)
         at = broken.until(10_000)
         assert at is not None
         assert TIMEOUT_MS <= at <= TIMEOUT_MS * 9 // 8
 
-    scene(work)
+    harness(work)
 
 
 def test_a_client_that_accepts_a_byte_within_the_timeout_stays_connected() -> None:
     def work() -> None:
-        slow = Scene(TIMEOUT_MS)
+        slow = ProtocolHarness(TIMEOUT_MS)
         slow.say(b"x" * 100)
 
         def live(now: int) -> None:
@@ -110,25 +110,25 @@ def test_a_client_that_accepts_a_byte_within_the_timeout_stays_connected() -> No
         # When it stops, it has the whole timeout again.
         assert slow.until(30_000) is not None
 
-    scene(work)
+    harness(work)
 
 
 def test_a_client_that_accepted_everything_is_not_checked() -> None:
     def work() -> None:
-        quick = Scene(TIMEOUT_MS)
+        quick = ProtocolHarness(TIMEOUT_MS)
         quick.say(b"x" * 100)
         quick.socket.waiting = 0
         assert quick.until(10_000) is None
         quick.say(b"x" * 100)
         assert quick.until(20_000) is not None
 
-    scene(work)
+    harness(work)
 
 
 def test_without_a_timeout_output_may_wait_without_end() -> None:
     def work() -> None:
-        patient = Scene(None)
+        patient = ProtocolHarness(None)
         patient.say(b"x" * 100)
         assert patient.until(10_000) is None
 
-    scene(work)
+    harness(work)

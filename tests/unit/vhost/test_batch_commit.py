@@ -37,11 +37,11 @@ class Broker:
 
     def __init__(self, disk: SimulatedDisk, **settings: object) -> None:
         chance = random.Random(1)
-        world = RecoveryDependencies(
+        dependencies = RecoveryDependencies(
             random_bytes=chance.randbytes, has_queue=lambda _: True, progress=lambda *_: None
         )
         self.disk = disk
-        recovered = open_store(disk, Port(), world)
+        recovered = open_store(disk, Port(), dependencies)
         assert not recovered.damage
         self.store = recovered.store
         self.place = Place()

@@ -62,10 +62,10 @@ def deaths(message: Message) -> list[tuple[object, object, object]]:
 
 def test_a_rejected_message_is_routed_to_the_dead_letter_exchange() -> None:
     place = Place()
-    source, grave = place.queue("source", "grave"), place.queue("grave")
+    source, dead_letters = place.queue("source", "grave"), place.queue("grave")
     assert place.publish("source") == ROUTED
     source.reject(source.get())
-    risen = grave.get().message
+    risen = dead_letters.get().message
     assert (risen.exchange, risen.routing_key, risen.body) == ("", "grave", b"x")
     assert deaths(risen) == [("source", "rejected", 1)]
     assert risen.published_at == 5_000
@@ -126,33 +126,33 @@ def test_names_that_are_too_long_discard_the_dead_letter_and_affect_no_other() -
 def test_a_full_dead_letter_queue_that_rejects_loses_later_messages() -> None:
     place = Place()
     place.queue("a", "grave", length_max=0)
-    grave = place.queue("grave", length_max=1, overflow=Overflow.REJECT_PUBLISH)
+    dead_letters = place.queue("grave", length_max=1, overflow=Overflow.REJECT_PUBLISH)
     for body in (b"1", b"2"):
         place.publish("a", body)
-    assert grave.get().message.body == b"1"
-    assert grave.get() is None
+    assert dead_letters.get().message.body == b"1"
+    assert dead_letters.get() is None
 
 
 def test_dead_letters_keep_their_order() -> None:
     place = Place()
     place.queue("a", "grave", message_ttl_ms=10)
-    grave = place.queue("grave")
+    dead_letters = place.queue("grave")
     for body in (b"1", b"2", b"3"):
         place.publish("a", body)
     place.clock.now = 5_010
     place.vhost.expire()
-    assert [grave.get().message.body for _ in range(3)] == [b"1", b"2", b"3"]
+    assert [dead_letters.get().message.body for _ in range(3)] == [b"1", b"2", b"3"]
 
 
 def test_settings_at_the_time_of_the_rejection_apply() -> None:
     place = Place()
     queue = place.queue("a", "grave")
-    grave = place.queue("grave")
+    dead_letters = place.queue("grave")
     place.publish("a")
     delivery = queue.get()
     queue.apply_settings(QueueSettings())
     queue.reject(delivery)
-    assert grave.is_empty
+    assert dead_letters.is_empty
 
 
 def test_unroutable_dead_letters_are_counted_as_discarded() -> None:
@@ -175,8 +175,8 @@ def test_unroutable_dead_letters_are_counted_as_discarded() -> None:
 def test_discarded_messages_beyond_their_delivery_limit_are_logged_at_intervals(
     settings: dict[str, object], why: str
 ) -> None:
-    place, told = Place(), []
-    place.vhost.set_discard_logger(told.append)
+    place, reported = Place(), []
+    place.vhost.set_discard_logger(reported.append)
     queue = place.queue("q", delivery_limit=0, **settings)
 
     def count_discarded() -> None:
@@ -184,13 +184,13 @@ def test_discarded_messages_beyond_their_delivery_limit_are_logged_at_intervals(
         queue.requeue(queue.get())
 
     count_discarded()
-    assert told == [
+    assert reported == [
         f"1 message that exceeded the delivery limit was lost in vhost 'v', the last one in queue 'q', {why}"
     ]
     count_discarded()
     place.clock.now += LOST_DEAD_LETTERS_LOG_MS
     count_discarded()
-    assert [text.split()[0] for text in told] == ["1", "2"]
+    assert [text.split()[0] for text in reported] == ["1", "2"]
     assert place.vhost.discarded_counts == {"delivery_limit": 3}
 
 

@@ -77,11 +77,11 @@ def test_a_request_for_a_past_time_wakes_the_queue_again() -> None:
 
 
 def test_only_an_earlier_time_is_announced() -> None:
-    expiry, told = Expiry(), []
-    expiry.notify = told.append
+    expiry, reported = Expiry(), []
+    expiry.notify = reported.append
     for when in (30, 40, 20, 20, 25):
         expiry.schedule(Sleeper(expiry), when)
-    assert told == [30, 20]
+    assert reported == [30, 20]
 
 
 def test_superseded_times_do_not_accumulate() -> None:

@@ -61,11 +61,11 @@ def test_a_transient_message_is_moved_at_once() -> None:
 
 def test_a_waiter_is_notified() -> None:
     moves = Moves("a")
-    told: list[int] = []
-    moves.message_move.wake = lambda: told.append(moves.message_move.moved_count)
+    reported: list[int] = []
+    moves.message_move.wake = lambda: reported.append(moves.message_move.moved_count)
     moves.message_move.move(9, 9)
     moves.target.write()
-    assert told[-1] == 1
+    assert reported[-1] == 1
 
 
 def test_messages_not_moved_return_to_their_positions_undelivered() -> None:

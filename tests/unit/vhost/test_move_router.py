@@ -112,12 +112,12 @@ def test_names_in_death_headers_that_are_too_long_are_refused() -> None:
 def test_a_client_cannot_choose_the_target_of_a_redrive() -> None:
     place = Place()
     place.queue("orders")
-    told = sent("x", headers=dead().headers())
+    reported = sent("x", headers=dead().headers())
     with pytest.raises(CannotMove, match=NO_ORIGIN):
-        redriving(place).route(told, 1)
+        redriving(place).route(reported, 1)
     with pytest.raises(CannotMove, match=NO_ORIGIN):
-        redriving(place, is_routed=True).route(told, 1)
-    assert redriving(place, queue="orders").route(told, 1).message.headers()["x-death"]
+        redriving(place, is_routed=True).route(reported, 1)
+    assert redriving(place, queue="orders").route(reported, 1).message.headers()["x-death"]
 
 
 def test_a_message_is_edited_when_it_is_moved() -> None:

@@ -35,8 +35,8 @@ def rows(queues: list[str]) -> pa.RecordBatch:
     )
 
 
-def files(told: Iterator[pa.RecordBatch]) -> list[DataFile]:
-    return [pickle.loads(one["file"]) for batch in told for one in batch.to_pylist()]
+def files(reported: Iterator[pa.RecordBatch]) -> list[DataFile]:
+    return [pickle.loads(one["file"]) for batch in reported for one in batch.to_pylist()]
 
 
 def test_options_are_read_from_the_environment_unless_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_of_many_drivers_with_one_batch_one_commits(store: ObjectStoreServer) ->
             failed.append(error)
 
     threads = [
-        threading.Thread(target=commit, args=told) for told in zip(batches, attempts, strict=True)
+        threading.Thread(target=commit, args=reported) for reported in zip(batches, attempts, strict=True)
     ]  # fmt: skip
     for thread in threads:
         thread.start()

@@ -121,10 +121,10 @@ def test_all_pages_are_fetched() -> None:
         (200, b'{"items":[{"name":"a"}],"filtered_count":2,"page_count":2}'),
         (200, b'{"items":[{"name":"b"}],"filtered_count":2,"page_count":2}'),
     )
-    heard: list[tuple[int, int]] = []
-    rows = list(api.rows("/queues", {}, lambda *far: heard.append(far)))
+    received: list[tuple[int, int]] = []
+    rows = list(api.rows("/queues", {}, lambda *far: received.append(far)))
     assert [row["name"] for row in rows] == ["a", "b"]
-    assert heard == [(1, 2), (2, 2)]
+    assert received == [(1, 2), (2, 2)]
     assert api.asked[1] == "GET /api/queues?page=2&page_size=500"
 
 

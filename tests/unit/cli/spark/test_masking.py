@@ -8,7 +8,7 @@ HOST = "broker:5672/%2f"
 
 
 @pytest.mark.parametrize(
-    ("password", "text", "told"),
+    ("password", "text", "reported"),
     [
         (
             "s3cret",
@@ -30,12 +30,12 @@ HOST = "broker:5672/%2f"
         ("broker", "no connection to broker:5672", "no connection to broker:5672"),
     ],
 )
-def test_a_password_is_masked_where_it_is_a_word(password: str, text: str, told: str) -> None:
-    assert masked(text, [f"amqp://u:{password}@{HOST}", "http://broker:15672", "false"]) == told
+def test_a_password_is_masked_where_it_is_a_word(password: str, text: str, reported: str) -> None:
+    assert masked(text, [f"amqp://u:{password}@{HOST}", "http://broker:15672", "false"]) == reported
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (
             "see amqps://a:b@c/d, http://e:f@g and amqp://h:1/x",
@@ -47,5 +47,5 @@ def test_a_password_is_masked_where_it_is_a_word(password: str, text: str, told:
         ("mailto a@b, at http://host:80/x", "mailto a@b, at http://host:80/x"),
     ],
 )
-def test_the_password_of_any_uri_is_masked(text: str, told: str) -> None:
-    assert masked(text, []) == told
+def test_the_password_of_any_uri_is_masked(text: str, reported: str) -> None:
+    assert masked(text, []) == reported

@@ -16,7 +16,7 @@ SQLSTATE: 38000
 """
 
 
-def told(**given: Any) -> SparkSettings:
+def reported(**given: Any) -> SparkSettings:
     """The settings that the arguments result in."""
     defaults: dict[str, Any] = {
         "uri": "amqp://al:s3cret%21@host", "management_uri": None, "option": (), "master": "local[1]",
@@ -33,21 +33,21 @@ def test_a_failure_prints_the_line_with_the_reason() -> None:
 
 
 def test_no_failure_prints_a_password() -> None:
-    settings = told(management_uri="http://bo:hunter2@host")
+    settings = reported(management_uri="http://bo:hunter2@host")
     for text in ("amqp://al:s3cret%21@host", "login with s3cret!", "http://bo:hunter2@host"):
         shown = settings.failure(ValueError(text)).message
         assert "s3cret" not in shown
         assert "hunter2" not in shown
     assert "s3cret" not in repr(settings)
-    connected = told(remote="sc://host:15002/;token=hunter2")
+    connected = reported(remote="sc://host:15002/;token=hunter2")
     assert connected.place == "sc://host:15002/"
     assert "hunter2" not in repr(connected)
-    assert "user 'guest'" in told(uri="amqp://guest:guest@h").failure(ValueError("user 'guest'")).message
+    assert "user 'guest'" in reported(uri="amqp://guest:guest@h").failure(ValueError("user 'guest'")).message
 
 
 def test_a_malformed_address_is_a_usage_error() -> None:
     with pytest.raises(Failure, match="--uri: an AMQP URI is") as caught:
-        told(uri="http://al:s3cret@host")
+        reported(uri="http://al:s3cret@host")
     assert caught.value.exit_code == USAGE
     assert "s3cret" not in caught.value.message
 
@@ -60,9 +60,9 @@ def test_pairs_have_a_name_and_a_value() -> None:
 
 
 def test_tls_files_become_options_of_the_connector(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not [name for name in told().broker if name.startswith("tls.")]
+    assert not [name for name in reported().broker if name.startswith("tls.")]
     monkeypatch.setenv("WARREN_KEY_PASSWORD", "opens")
-    settings = told(cacert="ca.pem", cert="me.pem", key="me.key", is_insecure=True)
+    settings = reported(cacert="ca.pem", cert="me.pem", key="me.key", is_insecure=True)
     files = {name: value for name, value in settings.broker.items() if name.startswith("tls.")}
     assert files == {
         "tls.caFile": "ca.pem",

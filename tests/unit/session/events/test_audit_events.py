@@ -22,20 +22,20 @@ class EventRecorder:
         self.metadata = Metadata()
         event_publisher = EventPublisher(lambda: None, lambda _: None, node_name="n")
         self._changes = AuditEvents(self.metadata, event_publisher)
-        self._told: list[tuple[str, Table]] = []
+        self._reported: list[tuple[str, Table]] = []
         self.apply(commands.PutVhost(name="v"))
         self.metadata.observer = self._observe
 
     def _observe(
         self, command: MetadataCommand, context: CommandContext, reply: Reply, events: tuple[Event, ...]
     ) -> None:
-        self._told += self._changes.audit_events(command, reply, events)
+        self._reported += self._changes.audit_events(command, reply, events)
 
     def apply(self, *asked: MetadataCommand) -> list[tuple[str, Table]]:
         """Apply the command; returns the events that it caused."""
         for command in asked:
             self.metadata.apply(command, CommandContext(index=1, now=0))
-        audit_events, self._told = self._told, []
+        audit_events, self._reported = self._reported, []
         for _, facts in audit_events:
             assert encode_table(facts)
         return audit_events

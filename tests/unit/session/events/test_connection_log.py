@@ -16,11 +16,11 @@ NAME = "127.0.0.1:1 -> 127.0.0.1:5672"
 PLACE = f"PID ({NAME}, vhost: '/', user: 'guest')"
 
 
-def told(broker: Broker) -> list[tuple[str, str, str]]:
+def reported(broker: Broker) -> list[tuple[str, str, str]]:
     """Category, level and text, with PID in place of the process identifier."""
     return [
         (category, level, re.sub(r"connection <[^ >]+>", "connection PID", text))
-        for category, level, text in broker.told
+        for category, level, text in broker.reported
     ]
 
 
@@ -30,7 +30,7 @@ def test_opening_and_closing_a_connection_is_logged_as_by_rabbitmq() -> None:
     client.send(PROTOCOL_HEADER)
     client.log_in(named="named")
     client.send(call(methods.ConnectionClose(), 0))
-    assert told(broker) == [
+    assert reported(broker) == [
         ("connection", "info", f"accepting AMQP connection PID ({NAME})"),
         ("connection", "info", f"connection PID ({NAME}) has a client-provided name: named"),
         (
@@ -46,16 +46,16 @@ def test_a_connection_closed_without_handshake_is_a_warning() -> None:
     broker = Broker()
     broker.client().connection.lost()
     why = "client unexpectedly closed TCP connection"
-    assert told(broker)[-1] == ("connection", "warning", f"closing AMQP connection {PLACE}: {why}")
+    assert reported(broker)[-1] == ("connection", "warning", f"closing AMQP connection {PLACE}: {why}")
 
 
 def test_a_connection_closed_by_the_broker_is_not_logged_as_lost() -> None:
     broker = Broker()
     connection = broker.client().connection
     connection.close(ConnectionForced("enough"))
-    count = len(broker.told)
+    count = len(broker.reported)
     connection.lost()
-    assert len(broker.told) == count
+    assert len(broker.reported) == count
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_the_level_of_a_failed_handshake_depends_on_what_the_client_sent(
     if sent:
         client.send(sent)
     client.connection.lost()
-    assert told(broker)[-1] == ("connection", level, f"closing AMQP connection PID ({NAME}): {why}")
-    assert len(broker.told) == 2
+    assert reported(broker)[-1] == ("connection", level, f"closing AMQP connection PID ({NAME}): {why}")
+    assert len(broker.reported) == 2
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_handshake_timeout_names_the_phase(sent: bytes, awaited: str) -> None:
     assert due is not None
     client.expire(due)
     why = f"the handshake took too long: {awaited} did not come"
-    assert told(broker)[-1] == ("connection", "error", f"closing AMQP connection PID ({NAME}): {why}")
+    assert reported(broker)[-1] == ("connection", "error", f"closing AMQP connection PID ({NAME}): {why}")
 
 
 class ClosedGate(OpenGate):
@@ -113,7 +113,7 @@ def test_a_refused_login_names_the_user_and_no_password() -> None:
     )
     client.connection.lost()
     name = "n" * LOGGED_NAME_LENGTH_MAX
-    assert [text for _, _, text in told(broker)[1:]] == [
+    assert [text for _, _, text in reported(broker)[1:]] == [
         f"connection PID ({NAME}) has a client-provided name: {name}",
         f"Error on AMQP connection PID ({NAME}, state: starting): PLAIN login refused: "
         "user 'guest' - invalid credentials",
@@ -125,7 +125,7 @@ def test_a_channel_error_names_connection_user_and_operation() -> None:
     broker = Broker()
     client = broker.client()
     client.ask(methods.QueueDeclare(queue="missing", passive=True))
-    assert told(broker)[-1] == (
+    assert reported(broker)[-1] == (
         "channel",
         "error",
         f"Channel error on connection {PLACE}, channel 1: operation queue.declare caused a channel "
@@ -137,7 +137,7 @@ def test_a_channel_error_names_connection_user_and_operation() -> None:
 def test_a_connection_error_is_logged_once() -> None:
     broker = Broker()
     broker.client().ask(methods.ChannelOpen(), methods.ChannelOpen())
-    [(category, _, text)] = [line for line in told(broker) if line[1] == "error"]
+    [(category, _, text)] = [line for line in reported(broker) if line[1] == "error"]
     assert category == "connection"
     assert text.startswith(
         f"Error on AMQP connection {PLACE[:-1]}, state: running), channel 1: operation channel.open caused a "
@@ -148,7 +148,7 @@ def test_a_connection_error_is_logged_once() -> None:
 def test_a_connection_closed_by_the_broker_has_no_operation() -> None:
     broker = Broker()
     broker.client().connection.close(ConnectionForced("enough"))
-    assert told(broker)[-2] == (
+    assert reported(broker)[-2] == (
         "connection",
         "error",
         f"Error on AMQP connection {PLACE[:-1]}, state: running), channel 0: operation none caused a "

@@ -16,7 +16,7 @@ from warren.wire.table import Int32, Table
 PEER = Peer(host="10.0.0.1", port=7, server_host="::1", server_port=5672)
 
 
-def heard_by(broker: Broker) -> None:
+def bind_all_events(broker: Broker) -> None:
     """Bind a queue `events` to all events of `broker`."""
     broker.server.event_publisher.begin(5_000)
     broker.proposals.apply(DeclareExchange(vhost="/", name=EXCHANGE, type="topic", internal=True))
@@ -36,7 +36,7 @@ def events(broker: Broker) -> list[tuple[str, Table]]:
 
 def opened() -> tuple[Broker, Client]:
     broker = Broker()
-    heard_by(broker)
+    bind_all_events(broker)
     return broker, broker.client(capabilities=CAPABILITIES)
 
 
@@ -89,7 +89,7 @@ def test_consumers_are_announced_once_when_created_and_deleted() -> None:
 
 def test_a_stream_connection_and_its_subscriptions_emit_events() -> None:
     node = Node()
-    heard_by(node)
+    bind_all_events(node)
     client = StreamClient(node)
     client.ask(commands.PeerProperties({"product": "p", "connection_name": "mine"}))
     client.ask(commands.SaslAuthenticate("PLAIN", b"\0guest\0guest"))
@@ -151,7 +151,7 @@ def test_a_stream_connection_and_its_subscriptions_emit_events() -> None:
 
 def test_a_stream_connection_that_never_opened_emits_no_event() -> None:
     node = Node()
-    heard_by(node)
+    bind_all_events(node)
     client = StreamClient(node)
     client.ask(commands.PeerProperties({}))
     client.connection.lost()

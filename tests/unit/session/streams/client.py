@@ -37,7 +37,7 @@ def data(body: bytes) -> bytes:
     return b"\x00\x53\x75\xa0" + bytes((len(body),)) + body
 
 
-class Door:
+class PasswordAdmission:
     """An admission control that accepts every user with the common password."""
 
     def mechanisms(self, peer: Peer) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class Node(Broker):
 
     def __init__(self, **settings: object) -> None:
         super().__init__()
-        self.server.admission_control = Door()  # type: ignore[assignment]
+        self.server.admission_control = PasswordAdmission()  # type: ignore[assignment]
         self.disk = SimulatedDisk(random.Random(1))
         files = StreamLogDependencies(disk=self.disk, random_bytes=random.Random(2).randbytes, report=print)
         self.store = open_streams(files, Quiet(), lambda _: False).store
@@ -163,14 +163,14 @@ class StreamClient:
         while said := b"".join(self.connection.take_output()):
             data += said
             self.connection.output_written()
-        return list(heard(data))
+        return list(received(data))
 
     def bodies(self) -> list[bytes]:
         """The messages that it delivers."""
         return [body for one in self.hear() if isinstance(one, DeliverFrame) for body in one.messages]
 
 
-def heard(data: bytes) -> Iterator[object]:
+def received(data: bytes) -> Iterator[object]:
     at = 0
     while at < len(data):
         end = at + 4 + int.from_bytes(data[at : at + 4], "big")

@@ -175,4 +175,4 @@ def test_changes_of_other_users_do_not_affect_a_client(node: Node) -> None:
 
 def test_a_client_that_connects_is_logged_beside_those_of_amqp(node: Node) -> None:
     connection = StreamClient(node).connection
-    assert node.told == [("connection", "info", f"accepting stream connection {connection.peer.name}")]
+    assert node.reported == [("connection", "info", f"accepting stream connection {connection.peer.name}")]

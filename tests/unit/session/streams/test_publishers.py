@@ -190,6 +190,6 @@ def test_a_message_with_a_filter_value_that_is_too_long_is_refused(node: Node) -
     client = declared(node)
     client.say(with_filters((1, "x" * 256, data(b"a")), (2, "x" * 255, data(b"b"))))
     node.write()
-    heard = client.hear()
-    assert commands.PublishError(1, (PublishingError(1, ResponseCode.PRECONDITION_FAILED),)) in heard
+    received = client.hear()
+    assert commands.PublishError(1, (PublishingError(1, ResponseCode.PRECONDITION_FAILED),)) in received
     assert [message.body for message in kept(node)] == [b"b"]

@@ -31,8 +31,8 @@ def filled(node: Node, *chunks: tuple[bytes, ...]) -> StreamClient:
     return client
 
 
-def firsts(heard: list[object]) -> list[int]:
-    return [one.first for one in heard if isinstance(one, DeliverFrame)]
+def firsts(received: list[object]) -> list[int]:
+    return [one.first for one in received if isinstance(one, DeliverFrame)]
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_deliver_version_2_contains_the_committed_offset(node: Node) -> None:
     client = filled(node)
     for highest, expected in ((1, [None] * 3), (2, [3] * 3)):
         client.ask(commands.ExchangeCommandVersions((Version(CommandKey.DELIVER, 1, highest),)))
-        heard = client.subscribe(highest, FIRST)
-        assert firsts(heard) == [0, 2, 3]
-        assert [one.committed for one in heard if isinstance(one, DeliverFrame)] == expected
+        received = client.subscribe(highest, FIRST)
+        assert firsts(received) == [0, 2, 3]
+        assert [one.committed for one in received if isinstance(one, DeliverFrame)] == expected
         client.ask(commands.Unsubscribe(highest))
 
 
@@ -279,7 +279,7 @@ def test_unanswered_updates_of_a_closed_client_are_discarded(node: Node) -> None
     assert command_handler.subscriptions.pending_update_count == 0
 
 
-def heard_at(node: Node, now: int) -> None:
+def run_later_at(node: Node, now: int) -> None:
     """Run the actions that are due later, at the time `now`."""
     while node.turns:
         node.turns.pop(0)(now)
@@ -294,7 +294,7 @@ def test_a_client_that_does_not_answer_an_update_is_dropped_and_another_consumer
     first, second = node.stream("t"), node.stream("u")
     for number, one in enumerate((first, second)):
         single(one, 1, stream="p1" if is_leaving else "p0", super_stream="super")
-        heard_at(node, 5_000 * (number + 1))
+        run_later_at(node, 5_000 * (number + 1))
     first.hear()
     due = first.connection.deadline()
     # The timeout of the first update continues when a second one is sent.
@@ -305,7 +305,7 @@ def test_a_client_that_does_not_answer_an_update_is_dropped_and_another_consumer
     first.expire(due)
     assert first.connection.is_finished
     assert second.hear() == [commands.ConsumerUpdate(1, 1)]
-    heard_at(node, due)
+    run_later_at(node, due)
     assert second.connection.deadline() == due + STREAM_ANSWER_MS
     answer(second, 1, FIRST)
     assert second.connection.deadline() is None
@@ -314,7 +314,7 @@ def test_a_client_that_does_not_answer_an_update_is_dropped_and_another_consumer
 def test_a_client_whose_socket_was_not_read_has_more_time_to_answer(node: Node) -> None:
     client = filled(node)
     single(client, 1)
-    heard_at(node, 0)
+    run_later_at(node, 0)
     node.block("memory")
     assert client.connection.is_reading_paused
     client.expire(STREAM_ANSWER_MS)

@@ -47,19 +47,19 @@ def wanting(
     )
 
 
-def firsts(heard: list[object]) -> list[int]:
-    return [one.first for one in heard if isinstance(one, DeliverFrame)]
+def firsts(received: list[object]) -> list[int]:
+    return [one.first for one in received if isinstance(one, DeliverFrame)]
 
 
 def rested(node: Node, client: StreamClient) -> tuple[int, list[object]]:
     """How many more turns it takes until everything is sent, and what was sent."""
     turns, vhost = 0, node.services.vhost
-    heard = client.hear()
+    received = client.hear()
     while vhost.expiry.earliest() is not None:
         vhost.expire()
         turns += 1
-        heard += client.hear()
-    return turns, heard
+        received += client.hear()
+    return turns, received
 
 
 # The chunks begin at 0 (eu), 1 (us, eu), 3 (none), 4 (us) and 5 (us, none).
@@ -143,8 +143,8 @@ def test_a_long_stream_is_skipped_in_several_turns_and_the_result_is_remembered(
     count = 3 * limits.STREAM_WORK_PER_TURN_MAX // limits.STREAM_CHUNK_WORK
     client = filled(node, *[("us",)] * count, ("eu",))
     assert wanting(client, "eu", credit=1) == [(CommandKey.SUBSCRIBE, ResponseCode.OK)]
-    turns, heard = rested(node, client)
-    assert (turns, firsts(heard)) == (3, [count])
+    turns, received = rested(node, client)
+    assert (turns, firsts(received)) == (3, [count])
     # The result is shared: another subscription with this filter finds the chunk at once.
     client.ask(commands.Unsubscribe(1))
     assert firsts(wanting(client, "eu", credit=1)) == [count]

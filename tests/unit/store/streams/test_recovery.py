@@ -224,10 +224,10 @@ def test_a_damaged_chunk_is_reported_with_all_its_messages(disk: SimulatedDisk) 
         disk.perform(log.take_batch())
         log.written()
     disk.flip_bit(log.segments[0].name, log.segments[0].size // 2)
-    told: list[str] = []
+    reported: list[str] = []
     files = StreamLogDependencies(
-        disk=disk, random_bytes=random.Random(2).randbytes, report=lambda error: told.append(str(error))
+        disk=disk, random_bytes=random.Random(2).randbytes, report=lambda error: reported.append(str(error))
     )
     log = open_streams(files, StorePort(), lambda number: number == NUMBER).store.log(NUMBER)
     assert len(bodies(log)) == 100
-    assert [text.partition(": ")[2] for text in told] == ["the messages from offset 50 to 99 are damaged"]
+    assert [text.partition(": ")[2] for text in reported] == ["the messages from offset 50 to 99 are damaged"]

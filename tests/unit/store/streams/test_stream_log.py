@@ -53,12 +53,12 @@ class Stream:
 
 def test_unwritten_messages_cannot_be_read() -> None:
     stream = Stream()
-    told: list[int] = []
-    stream.log.listener = lambda: told.append(stream.log.committed)
+    reported_text: list[int] = []
+    stream.log.listener = lambda: reported_text.append(stream.log.committed)
     stream.append(b"one", b"two")
-    assert (stream.log.next, stream.log.committed, stream.bodies(), told) == (2, 0, [], [])
+    assert (stream.log.next, stream.log.committed, stream.bodies(), reported_text) == (2, 0, [], [])
     stream.write()
-    assert (stream.log.committed, stream.bodies(), told) == (2, [b"one", b"two"], [2])
+    assert (stream.log.committed, stream.bodies(), reported_text) == (2, [b"one", b"two"], [2])
     assert stream.bodies(1) == [b"two"]
     assert stream.log.read(2) is None
 
