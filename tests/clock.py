@@ -1,4 +1,4 @@
-"""A clock that the test moves, with a turn that always has its time."""
+"""A clock that the test sets, and a turn that always reads it."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from warren.model.turn import Turn
 
 
 class ManualClock:
-    """Stands still until the test sets `now`."""
+    """A clock that shows `now`, which the test sets."""
 
     def __init__(self, now: int = 0) -> None:
         self.now = now

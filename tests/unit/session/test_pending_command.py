@@ -1,4 +1,4 @@
-"""A command that waits, and the frames behind it."""
+"""A waiting command, and the frames that are held behind it."""
 
 from collections.abc import Callable
 
@@ -8,8 +8,8 @@ from tests.unit.session.client import Answer
 from warren.session.pending_command import PendingCommand
 
 
-class Scene:
-    """One command at a time, and the turns in which it is continued."""
+class PendingCommandHarness:
+    """One pending command, and the turns in which it resumes."""
 
     def __init__(self) -> None:
         self.turns: list[Callable[[int], None]] = []
@@ -24,46 +24,46 @@ class Scene:
         self.done.append("ended")
 
 
-def test_a_command_that_does_not_wait_ends_at_once() -> None:
-    scene = Scene()
-    scene.answer.arrive()
-    scene.pending.start(scene.wait(), 5)
-    assert scene.done == ["started", "ended"]
-    assert not scene.pending.is_waiting
+def test_a_command_that_need_not_wait_completes_at_once() -> None:
+    harness = PendingCommandHarness()
+    harness.answer.arrive()
+    harness.pending.start(harness.wait(), 5)
+    assert harness.done == ["started", "ended"]
+    assert not harness.pending.is_waiting
 
 
-def test_a_command_that_waits_is_continued_in_a_turn_of_its_own() -> None:
-    scene = Scene()
-    scene.pending.start(scene.wait(), 5)
-    assert (scene.pending.is_waiting, scene.pending.started_at) == (True, 5)
-    scene.answer.arrive()
-    assert scene.resumed == []
-    scene.turns.pop()(7)
-    assert scene.resumed == [7]
-    scene.pending.proceed()
-    assert scene.done == ["started", "ended"]
-    assert not scene.pending.is_waiting
+def test_a_waiting_command_resumes_in_a_turn_of_its_own() -> None:
+    harness = PendingCommandHarness()
+    harness.pending.start(harness.wait(), 5)
+    assert (harness.pending.is_waiting, harness.pending.started_at) == (True, 5)
+    harness.answer.arrive()
+    assert harness.resumed == []
+    harness.turns.pop()(7)
+    assert harness.resumed == [7]
+    harness.pending.proceed()
+    assert harness.done == ["started", "ended"]
+    assert not harness.pending.is_waiting
 
 
-def test_an_exception_is_raised_where_the_command_is_continued() -> None:
-    scene = Scene()
+def test_an_exception_is_raised_where_the_command_resumes() -> None:
+    harness = PendingCommandHarness()
 
     async def fail() -> None:
-        await scene.answer
+        await harness.answer
         raise ZeroDivisionError
 
-    scene.pending.start(fail(), 0)
-    scene.answer.arrive()
+    harness.pending.start(fail(), 0)
+    harness.answer.arrive()
     with pytest.raises(ZeroDivisionError):
-        scene.pending.proceed()
-    assert not scene.pending.is_waiting
+        harness.pending.proceed()
+    assert not harness.pending.is_waiting
 
 
-def test_a_connection_that_has_ended_is_not_continued() -> None:
-    scene = Scene()
-    scene.pending.start(scene.wait(), 0)
-    scene.pending.close()
-    scene.answer.arrive()
-    scene.turns.pop()(7)
-    assert scene.resumed == []
-    assert not scene.pending.is_waiting
+def test_a_command_of_a_closed_connection_does_not_resume() -> None:
+    harness = PendingCommandHarness()
+    harness.pending.start(harness.wait(), 0)
+    harness.pending.close()
+    harness.answer.arrive()
+    harness.turns.pop()(7)
+    assert harness.resumed == []
+    assert not harness.pending.is_waiting
