@@ -89,7 +89,7 @@ def main() -> None:
     query = start(
         spark, source=options | {"queue": "connect.json"}, schema=schema_of(spark, SCHEMA),
         to=str(folder / "json"), dead_letters=options | {"queue": "connect.bad"}, once=True,
-        reported=Killer(mark),
+        progress=Killer(mark),
     )  # fmt: skip
     found["decode killed"] = killed(query, mark)
     decoding = (

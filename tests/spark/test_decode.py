@@ -48,7 +48,7 @@ def test_a_batch_repeated_after_a_crash_is_written_once(
     warren.publish("json", [*GOOD, *BAD])
     seen: list[DecodeProgress] = []
 
-    def run(reported: Callable[[DecodeProgress], None]) -> None:
+    def run(progress: Callable[[DecodeProgress], None]) -> None:
         start(
             spark,
             source=warren.options | {"queue": "json"},
@@ -56,7 +56,7 @@ def test_a_batch_repeated_after_a_crash_is_written_once(
             to=str(tmp_path),
             dead_letters=warren.options | {"queue": "misfits"},
             once=True,
-            reported=reported,
+            progress=progress,
         ).awaitTermination()
 
     def crash(batch: DecodeProgress) -> None:

@@ -220,7 +220,7 @@ def test_decoded_rows_are_there_once_when_their_batch_is_repeated(
 
     def run() -> None:
         start(
-            spark, source=warren.options | {"queue": "json"}, to=place, reported=crash, once=True,
+            spark, source=warren.options | {"queue": "json"}, to=place, progress=crash, once=True,
             schema=schema_of(spark, "id bigint not null, at timestamp, tags array<string>"),
             dead_letters=warren.options | {"queue": "misfits"}, checkpoint=str(tmp_path / "checkpoint"),
             storage_options=store.options,

@@ -125,7 +125,7 @@ def start(
     to: str,
     dead_letters: Mapping[str, str],
     once: bool,
-    told: Callable[[DecodeProgress], None],
+    progress: Callable[[DecodeProgress], None],
     consume: bool = True,
     checkpoint: str | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -133,9 +133,9 @@ def start(
     """Start a streaming query that decodes messages into folders below `to`, and return the query.
 
     `source` are options of the reader. `dead_letters` are options of the writer, with one exchange or queue.
-    `told` is called after each micro-batch. With consume=False, a source that consumes messages is refused
-    with ConsumeNotAllowed. `to` may be in an object store, with `storage_options`; then `checkpoint` must be
-    given as a folder.
+    `progress` is called after each micro-batch. With consume=False, a source that consumes messages is
+    refused with ConsumeNotAllowed. `to` may be in an object store, with `storage_options`; then
+    `checkpoint` must be given as a folder.
     """
     if not consume:
         strategy = detect_strategy(read_options(source), is_streaming=True)
@@ -148,7 +148,7 @@ def start(
         else _FolderTarget(Path(to).absolute())
     )
     place = lake_folder(checkpoint) if checkpoint else target.checkpoint()
-    decoder = _Decoder(schema, target, checkpoint=place, dead_letters=dead_letters, told=told)
+    decoder = _Decoder(schema, target, checkpoint=place, dead_letters=dead_letters, progress=progress)
     rows = spark.readStream.format("warren").options(**source).load()
     writer = rows.writeStream.option("checkpointLocation", str(place)).foreachBatch(decoder)
     return (writer.trigger(availableNow=True) if once else writer).start()
@@ -164,13 +164,13 @@ class _Decoder:
         *,
         checkpoint: Path,
         dead_letters: Mapping[str, str],
-        told: Callable[[DecodeProgress], None],
+        progress: Callable[[DecodeProgress], None],
     ) -> None:
         self._schema = schema
         self._target = target
         self._checkpoint = checkpoint
         self._dead_letters = dead_letters
-        self._told = told
+        self._progress = progress
 
     def __call__(self, rows: "DataFrame", number: int) -> None:
         """Write both parts of a micro-batch; repeated calls with the same number write nothing twice."""
@@ -181,7 +181,7 @@ class _Decoder:
             counted = self._target.write(good, name)
             writer = bad.write.format("warren").options(**self._dead_letters)
             writer.option("txnId", f"decode-{name}").mode("append").save()
-            self._told(DecodeProgress(batch=number, good=counted, bad=rows.count() - counted))
+            self._progress(DecodeProgress(batch=number, good=counted, bad=rows.count() - counted))
         finally:
             rows.unpersist()
 
@@ -238,7 +238,7 @@ class _ObjectStoreTarget:
 def progress_folder(to: str, checkpoint: str | None = None) -> Path:
     """Return a new folder through which a Spark Connect server passes progress to the client."""
     root = lake_folder(checkpoint or ".").parent if is_object_store(to) else Path(to).absolute()
-    return root / "_staged" / f"told-{uuid.uuid4().hex[:8]}"
+    return root / "_staged" / f"progress-{uuid.uuid4().hex[:8]}"
 
 
 def _optional(kind: Any) -> Any:

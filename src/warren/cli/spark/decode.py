@@ -60,7 +60,7 @@ def decode(
                 to=to,
                 dead_letters={**_writing(settings), **_bad(given)},
                 once=once,
-                told=relay or listen,
+                progress=relay or listen,
                 consume=given["consume"],
                 checkpoint=checkpoint,
                 storage_options=storage,
