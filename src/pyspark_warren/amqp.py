@@ -135,7 +135,10 @@ class AmqpConsumer:
         self._acked = 0
         try:
             self._link.open_channel(CHANNEL)
+            begun = time.monotonic()
             self._link.call(CHANNEL, BasicQos(prefetch_count=prefetch), BasicQosOk)
+            # How long the broker took to answer a request (s).
+            self.round_trip_s = time.monotonic() - begun
             arguments = {} if offset is None else {"x-stream-offset": offset}
             consume = BasicConsume(queue=queue, consumer_tag="spark", arguments=arguments)
             self._link.call(CHANNEL, consume, BasicConsumeOk)

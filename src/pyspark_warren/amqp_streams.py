@@ -1,7 +1,8 @@
 """Streams over AMQP 0-9-1, of RabbitMQ and of any other broker that supports `x-stream-offset`.
 
 AMQP has no request for the end of a stream. Therefore the last chunk is read until no message arrives for
-IDLE_S, or for at most LOOKING_S_MAX: the end is after the last message received.
+IDLE_S, or longer if the broker answers slowly, and for PROBE_S_MAX in all: the end is after the last message
+received.
 """
 
 import time
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
 PREFETCH = 5_000
 BATCH_ROWS = 10_000
 BATCH_BYTES = 8 * 1_048_576
-# If no delivery arrives for this long, no message is left.
+# If no delivery arrives for this long, no message is left. A broker that takes long to answer has so many
+# times its longest answer instead, at most IDLE_S_MAX.
 IDLE_S = 0.1
+IDLE_ROUND_TRIPS = 4
+IDLE_S_MAX = 2.0
 PROBE_S_MAX = 1.0
 PROBE_PREFETCH = 1_000
 
@@ -114,8 +118,8 @@ class AmqpStreams:
 
     def _first_seen(self, queue: str, offset: Any, wait_s: float) -> int | None:
         """Return the offset of the first message from `offset` on; None if none arrives within `wait_s`."""
-        deadline = time.monotonic() + wait_s
         with AmqpConsumer(self._broker, queue, prefetch=1, offset=offset) as subscription:
+            deadline = time.monotonic() + _patience(wait_s, subscription.round_trip_s)
             while not len(subscription.reader):
                 if not subscription.receive(max(0.0, deadline - time.monotonic())):
                     return None
@@ -126,9 +130,12 @@ class AmqpStreams:
         last = -1
         with AmqpConsumer(self._broker, queue, prefetch=PROBE_PREFETCH, offset="last") as subscription:
             reader = subscription.reader
-            deadline = time.monotonic() + max(PROBE_S_MAX, 5 * idle_s)
-            while time.monotonic() < deadline or last < 0:
+            idle_s = _patience(idle_s, subscription.round_trip_s)
+            begun = time.monotonic()
+            while time.monotonic() - begun < max(PROBE_S_MAX, 5 * idle_s) or last < 0:
+                asked = time.monotonic()
                 is_more = subscription.receive(self._timeout_s if last < 0 and not len(reader) else idle_s)
+                idle_s = _patience(idle_s, time.monotonic() - asked)
                 if len(reader):
                     last = reader.last_offset()
                     subscription.ack_half(PROBE_PREFETCH)
@@ -136,3 +143,8 @@ class AmqpStreams:
                 if not is_more:
                     break
         return last + 1
+
+
+def _patience(idle_s: float, answered_s: float) -> float:
+    """Return how long to wait for a message (s) on a broker that took `answered_s` to answer."""
+    return max(idle_s, min(IDLE_ROUND_TRIPS * answered_s, IDLE_S_MAX))

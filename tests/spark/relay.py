@@ -14,10 +14,12 @@ RELAY_S_MAX = 10
 
 
 class Relay:
-    """Listens on its own port, and forwards data to another."""
+    """Listens on its own port, and forwards data to another, what comes from there after `delay_s`."""
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, delay_s: float = 0) -> None:
         self._target = target
+        self._delay_s = delay_s
+        self._is_closed = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._lock = threading.Lock()
@@ -34,6 +36,7 @@ class Relay:
 
     def close(self) -> None:
         """Accept no more connections."""
+        self._is_closed.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._threads[0].join(RELAY_S_MAX)
         self._listener.close()
@@ -68,6 +71,8 @@ class Relay:
                         data = one.recv(PIECE)
                         if not data:
                             raise OSError
+                        if one is far and self._delay_s:
+                            self._is_closed.wait(self._delay_s)
                         others[one].sendall(data)
             with self._lock:
                 self._open -= others.keys()
@@ -77,9 +82,9 @@ class Relay:
 
 
 @contextlib.contextmanager
-def relayed(target: int) -> Iterator[Relay]:
+def relayed(target: int, delay_s: float = 0) -> Iterator[Relay]:
     """A relay to the port `target`, until the block ends."""
-    relay = Relay(target)
+    relay = Relay(target, delay_s)
     try:
         yield relay
     finally:

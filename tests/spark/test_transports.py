@@ -3,6 +3,7 @@
 import json
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -118,6 +119,14 @@ def test_messages_lost_to_retention_are_reported(rabbitmq: BrokerUnderTest) -> N
     rest = OffsetRange(queue="short", epoch="", start=0, end=bounds.committed, is_loss_fatal=False)
     found = [row["offset"] for batch in streams.read(rest, ("offset",)) for row in batch.to_pylist()]
     assert (found[0], found[-1], found) == (bounds.first, bounds.committed - 1, sorted(set(found)))
+
+
+def test_the_end_of_a_stream_is_found_on_a_broker_that_answers_slowly(rabbitmq: BrokerUnderTest) -> None:
+    rabbitmq.declare("slow", STREAM)
+    rabbitmq.publish("slow", [b"x" * 500] * 2_000)
+    with relayed(rabbitmq.port, delay_s=0.2) as relay:
+        broker = replace(rabbitmq, port=relay.port).broker
+        assert AmqpStreams(broker, None).bounds("slow").committed == 2_000
 
 
 def test_messages_of_a_queue_are_acknowledged_when_the_next_batch_is_planned(
