@@ -75,6 +75,8 @@ QUICK = RunSize(
     spark_runs=1,
 )
 Starter = Callable[[], contextlib.AbstractContextManager[Broker]]
+# Measures, and returns what to print and what to save.
+Table = Callable[[], tuple[str, dict[str, Samples]]]
 
 
 def main() -> None:
@@ -84,39 +86,27 @@ def main() -> None:
     comparison = Comparison(starters_for(arguments))
     wanted = arguments.rows or [MEMORY, *(row.name for row in ROWS), STORE, SPARK]
     rows = [row for row in ROWS if row.name in wanted]
-    begun = time.monotonic()
-    load_before = os.getloadavg()[0]
-    parts: list[str] = []
-    found: dict[str, Samples] = {}
+    tables: list[tuple[list[str], Table]] = []
     if MEMORY in wanted:
-        found |= comparison.fresh(
-            memory.MEASUREMENTS,
-            lambda name, broker: memory.measure(name, broker, plan.crowd),
-            plan.memory_samples,
-        )
-        parts.append("memory\n" + lines_table(memory.LINES, found))
+        tables.append(([MEMORY], lambda: memory_table(comparison, plan)))
     if rows:
-        traffic = comparison.rows(rows, plan)
-        parts = [machine(traffic), cost_table(rows, traffic), latency_table(traffic), *parts]
-        found |= traffic
+        tables.append(([row.name for row in rows], lambda: traffic_tables(comparison, rows, plan)))
     if STORE in wanted:
-        count = plan.store_messages
-        store = comparison.fresh([STORE], lambda _, broker: measure_store(broker, count), plan.store_samples)
-        parts.append(
-            f"{count:,} persistent messages of 1 KiB in one queue\n" + lines_table(STORE_LINES, store)
-        )
-        found |= store
+        tables.append(([STORE], lambda: store_table(comparison, plan)))
     if SPARK in wanted and arguments.only != "rabbitmq":
         comparison.versions["warren"] = build_of(arguments.warren)
-        text, figures = spark_table(arguments, plan)
-        parts.append(text)
-        found |= figures
-    title = ", ".join(f"{name} {version}" for name, version in comparison.versions.items())
-    print("\n\n".join(part for part in [title, *parts] if part))
-    print(f"\n{plan.pairs} pairs of {plan.duration_s:g} s; {time.monotonic() - begun:.0f} s in all")
-    if arguments.save:
-        saved = measurement(found, comparison.versions, used(plan, wanted), load_before).save()
-        print(f"saved as {saved}")
+        tables.append(([SPARK], lambda: spark_table(arguments, plan)))
+    begun = time.monotonic()
+    load_before = os.getloadavg()[0]
+    for names, measure in tables:
+        text, found = measure()
+        title = ", ".join(f"{name} {version}" for name, version in comparison.versions.items())
+        print(f"{title}\n\n{text}\n")
+        # At once, so that a table that fails later costs only itself.
+        if arguments.save and found:
+            saved = measurement(found, comparison.versions, used(plan, names), load_before).save()
+            print(f"saved as {saved}\n")
+    print(f"{plan.pairs} pairs of {plan.duration_s:g} s; {time.monotonic() - begun:.0f} s in all")
 
 
 def used(plan: RunSize, wanted: Sequence[str]) -> dict[str, object]:
@@ -124,6 +114,33 @@ def used(plan: RunSize, wanted: Sequence[str]) -> dict[str, object]:
     prefixes = {MEMORY: ("crowd", "memory_"), STORE: ("store_",), SPARK: ("spark_",)}
     begins = [begin for name in wanted for begin in prefixes.get(name, ("pairs", "duration_"))]
     return {name: value for name, value in asdict(plan).items() if name.startswith(tuple(begins))}
+
+
+def memory_table(comparison: "Comparison", plan: RunSize) -> tuple[str, dict[str, Samples]]:
+    """Measure the memory that a connection, a queue and a message take."""
+    found = comparison.fresh(
+        memory.MEASUREMENTS,
+        lambda name, broker: memory.measure(name, broker, plan.crowd),
+        plan.memory_samples,
+    )
+    return "memory\n" + lines_table(memory.LINES, found), found
+
+
+def traffic_tables(
+    comparison: "Comparison", rows: list[Row], plan: RunSize
+) -> tuple[str, dict[str, Samples]]:
+    """Measure the rows of messages that are published and consumed."""
+    found = comparison.rows(rows, plan)
+    parts = machine(found), cost_table(rows, found), latency_table(found)
+    return "\n\n".join(part for part in parts if part), found
+
+
+def store_table(comparison: "Comparison", plan: RunSize) -> tuple[str, dict[str, Samples]]:
+    """Measure a queue with many persistent messages, and starts with it."""
+    count = plan.store_messages
+    found = comparison.fresh([STORE], lambda _, broker: measure_store(broker, count), plan.store_samples)
+    head = f"{count:,} persistent messages of 1 KiB in one queue\n"
+    return head + lines_table(STORE_LINES, found), found
 
 
 def spark_table(arguments: argparse.Namespace, plan: RunSize) -> tuple[str, dict[str, Samples]]:
