@@ -331,7 +331,7 @@ class Storage:
             )
 
     def limit_queue_memory(self, byte_count: int) -> None:
-        """Limit the memory of each queue to `data` bytes, for messages published from now on."""
+        """Limit the memory of each queue to `byte_count` bytes, for messages published from now on."""
         self.queue_memory = byte_count
         for vhost_store in self._open.values():
             vhost_store.stores.queue_memory_max = byte_count

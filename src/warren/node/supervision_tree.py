@@ -154,7 +154,7 @@ class SupervisionTree:
             vhost.discard(number, found)
 
     def limit_queue_memory(self, byte_count: int) -> None:
-        """Limit the messages of each queue in memory to `data` bytes, where the queue can page out."""
+        """Limit the messages of each queue in memory to `byte_count` bytes, where the queue can page out."""
         if self.storage is None:
             return
         is_less = byte_count < self.storage.queue_memory

@@ -147,7 +147,7 @@ class Compaction:
         return cursor is not None and not cursor.has(key - (level << _LEVEL_SHIFT))
 
     def _record_move(self, at: int, location: int, alive: int, byte_count: int) -> None:
-        """Redirect `alive` references to the message of `data` bytes at `at` to the copy at `location`."""
+        """Redirect `alive` references of `byte_count` bytes each from `at` to the copy at `location`."""
         segment = self.segment
         target = self._segments[location >> _SEGMENT_SHIFT]
         home = segment.home.find(at) if segment.home is not None else 0

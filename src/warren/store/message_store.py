@@ -423,7 +423,7 @@ class MessageStore:
         return list(cursors)
 
     def _drop_references(self, location: int, byte_count: int) -> None:
-        """Release one reference to the message of `data` bytes at `location`."""
+        """Release one reference to the message of `byte_count` bytes at `location`."""
         segment = self.segments[location >> _SEGMENT_SHIFT]
         at = location - (segment.number << _SEGMENT_SHIFT)
         if segment.moved is not None:

@@ -101,13 +101,13 @@ class Segment:
         return self.is_sealed and not self.live
 
     def add_references(self, references: int, byte_count: int) -> None:
-        """Add `references` references to a message of `data` bytes."""
+        """Add `references` references to a message of `byte_count` bytes."""
         self.byte_count += references * byte_count
         self.live += references
         self.live_bytes += references * byte_count
 
     def drop_references(self, references: int, byte_count: int) -> None:
-        """Remove `references` references to a message of `data` bytes."""
+        """Remove `references` references to a message of `byte_count` bytes."""
         self.live -= references
         self.live_bytes -= references * byte_count
 
