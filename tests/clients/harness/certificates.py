@@ -29,14 +29,15 @@ def issue_server() -> Path:
     """Return the directory with `ca.pem`, `server.pem` and `server_key.pem` for the broker's TLS listener."""
     names = [name for name in ("localhost", node_host()) if name]
     folder = fetching.CACHE / "certificates" / "-".join(names)
-    if not (folder / "server.pem").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        authority = trustme.CA()
-        authority.cert_pem.write_to_path(str(folder / "ca.pem"))
-        authority.private_key_pem.write_to_path(str(folder / "ca_key.pem"))
-        server = authority.issue_cert(*names, "127.0.0.1", "::1")
-        server.private_key_pem.write_to_path(str(folder / "server_key.pem"))
-        server.cert_chain_pems[0].write_to_path(str(folder / "server.pem"))
+    with fetching.locked(folder):
+        if not (folder / "server.pem").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            authority = trustme.CA()
+            authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+            authority.private_key_pem.write_to_path(str(folder / "ca_key.pem"))
+            server = authority.issue_cert(*names, "127.0.0.1", "::1")
+            server.private_key_pem.write_to_path(str(folder / "server_key.pem"))
+            server.cert_chain_pems[0].write_to_path(str(folder / "server.pem"))
     return folder
 
 

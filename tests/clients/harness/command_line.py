@@ -6,6 +6,8 @@ suites are fetched once, from PyPI and npm, into `.venv-clients/`.
 
 import argparse
 import contextlib
+import os
+import shutil
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -16,6 +18,8 @@ from tests.clients.harness.catalogue import Excuse, Suite
 from tests.clients.harness.outcomes import Verdict
 
 TEXT_LINES_MAX = 25
+# The data and the logs of the brokers of this run, whose name no other run has; they stay if a test fails.
+BROKERS = fetching.CACHE / "brokers" / str(os.getpid())
 
 
 def main() -> int:
@@ -29,7 +33,10 @@ def main() -> int:
             show_progress(one.result())
     verdicts = [one.result() for one in pending]
     show_table(verdicts)
-    return 0 if all(verdict.is_good() for verdict in verdicts) else 1
+    if all(verdict.is_good() for verdict in verdicts):
+        shutil.rmtree(BROKERS, ignore_errors=True)
+        return 0
+    return 1
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -84,8 +91,8 @@ def started(
 ) -> contextlib.AbstractContextManager[BrokerEndpoints]:
     """Start a Warren, or a RabbitMQ if that was selected."""
     if options.rabbitmq:
-        return brokers.started_rabbitmq(fetching.CACHE / f"rabbitmq-{name}", *lines)
-    return brokers.started_warren(fetching.CACHE / f"warren-{name}", *lines)
+        return brokers.started_rabbitmq(BROKERS / f"rabbitmq-{name}", *lines)
+    return brokers.started_warren(BROKERS / f"warren-{name}", *lines)
 
 
 def show_progress(verdict: Verdict) -> None:

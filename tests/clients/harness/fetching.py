@@ -1,13 +1,17 @@
 """Fetches third-party code: source distributions, npm packages, and an environment for each suite.
 
-Everything is stored in one ignored directory, so that a second run fetches nothing.
+Everything is stored in one ignored directory, so that a second run fetches nothing. Runs at the same time
+share it: each thing is fetched under a lock.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.clients.harness.catalogue import ROOT, Suite
@@ -18,12 +22,22 @@ FETCH_S_MAX = 600
 NODE = ("npm", "mocha")
 
 
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Wait until no other thread or process is making `folder`."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.with_name(f"{folder.name}.lock"), "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def source_of(suite: Suite) -> Path:
     """Return the unpacked source distribution of the suite's package, fetched on first use."""
     folder = CACHE / "sources" / f"{suite.package}-{suite.version}"
-    if not folder.exists():
-        archive = download_npm(suite) if suite.kind in NODE else download_sdist(suite)
-        unpack(archive, folder)
+    with locked(folder):
+        if not folder.exists():
+            archive = download_npm(suite) if suite.kind in NODE else download_sdist(suite)
+            unpack(archive, folder)
     return folder
 
 
@@ -67,11 +81,12 @@ def environment_of(suite: Suite) -> Path:
     digest = hashlib.sha256(wanted.encode()).hexdigest()[:10]
     folder = CACHE / "environments" / f"{suite.name}-{digest}"
     python = folder / "bin" / "python"
-    if not (folder / "complete").exists():
-        run([sys.executable, "-m", "venv", "--clear", str(folder)], CACHE)
-        package = [str(source_of(suite))] if suite.package else []
-        pip(str(python), "install", *package, *suite.requirements)
-        (folder / "complete").touch()
+    with locked(folder):
+        if not (folder / "complete").exists():
+            run([sys.executable, "-m", "venv", "--clear", str(folder)], CACHE)
+            package = [str(source_of(suite))] if suite.package else []
+            pip(str(python), "install", *package, *suite.requirements)
+            (folder / "complete").touch()
     return python
 
 
@@ -79,11 +94,12 @@ def node_packages(*pinned: str) -> Path:
     """Return a `node_modules` directory with exactly the npm packages `pinned`, created on first use."""
     digest = hashlib.sha256("\n".join(pinned).encode()).hexdigest()[:10]
     folder = CACHE / "node" / digest
-    if not (folder / "complete").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "package.json").write_text("{}")
-        run(["npm", "install", "--silent", "--no-audit", "--no-fund", *pinned], folder)
-        (folder / "complete").touch()
+    with locked(folder):
+        if not (folder / "complete").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "package.json").write_text("{}")
+            run(["npm", "install", "--silent", "--no-audit", "--no-fund", *pinned], folder)
+            (folder / "complete").touch()
     return folder / "node_modules"
 
 

@@ -155,10 +155,8 @@ def environment(suite: Suite, broker: BrokerEndpoints, command: list[str]) -> di
         "stream_host": certificates.node_host() or "localhost",
         "stream_port": broker.stream_port or 1,
         "stream_tls_port": broker.stream_tls_port or 1,
-        "scratch": fetching.CACHE / "scratch",
         "python": sys.executable,
     }
-    (fetching.CACHE / "scratch").mkdir(parents=True, exist_ok=True)
     modules = fetching.node_packages(*suite.requirements) if suite.kind in fetching.NODE else ""
     filled = {name: value.format_map(known) for name, value in suite.environment.items()}
     programs = str(Path(command[0]).parent)
