@@ -1,8 +1,8 @@
 """Streams over AMQP 0-9-1, of RabbitMQ and of any other broker that supports `x-stream-offset`.
 
 AMQP has no request for the end of a stream. Therefore the last chunk is read until no message arrives for
-IDLE_S, or longer if the broker answers slowly, and for PROBE_S_MAX in all: the end is after the last message
-received.
+IDLE_S, or longer if the broker answers slowly, and for PROBE_S_MAX in all, or five such waits if these are
+longer: the end is after the last message received.
 """
 
 import time

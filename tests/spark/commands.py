@@ -17,8 +17,8 @@ COMMAND_S_MAX = 300
 def environment(place: BrokerUnderTest) -> dict[str, str]:
     """The environment of a process: the address of the broker, and the tested Warren."""
     source = Path(warren.__file__).resolve().parents[1]
-    reported = {"WARREN_AMQP_URI": place.options["uri"], "WARREN_URI": place.options["managementUri"]}
-    return {**os.environ, **reported, "PYTHONPATH": str(source)}
+    variables = {"WARREN_AMQP_URI": place.options["uri"], "WARREN_URI": place.options["managementUri"]}
+    return {**os.environ, **variables, "PYTHONPATH": str(source)}
 
 
 def run(

@@ -48,8 +48,8 @@ def killed(query: Any, mark: Path) -> bool:
 
 def command(options: dict[str, str], *arguments: str) -> dict[str, Any]:
     """The output and the status of `warren spark` with this session."""
-    reported = {"WARREN_AMQP_URI": options["uri"], "WARREN_URI": options["managementUri"]}
-    done = CliRunner().invoke(program, ["spark", *arguments, "--remote", "local[1]"], env=reported)
+    variables = {"WARREN_AMQP_URI": options["uri"], "WARREN_URI": options["managementUri"]}
+    done = CliRunner().invoke(program, ["spark", *arguments, "--remote", "local[1]"], env=variables)
     return {"status": done.exit_code, "out": done.stdout, "err": done.stderr}
 
 

@@ -123,8 +123,8 @@ def started(
 
     `environment` has additional variables.
     """
-    reported = [one if isinstance(one, str) else json.dumps(one) for one in arguments]
-    command = [sys.executable, str(Path(__file__).with_name(program)), *reported]
+    texts = [one if isinstance(one, str) else json.dumps(one) for one in arguments]
+    command = [sys.executable, str(Path(__file__).with_name(program)), *texts]
     paths = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "SPARK_HOME": str(spark_home(folder))}
     with (folder / "query.log").open("ab") as log:
         process = subprocess.Popen(
@@ -154,11 +154,11 @@ def spark_home(folder: Path) -> Path:
     return home
 
 
-def wait_until(what: Callable[[], bool], reported: str) -> None:
+def wait_until(what: Callable[[], bool], text: str) -> None:
     """Poll until the condition holds."""
     deadline = time.monotonic() + RUN_S_MAX
     while not what():
-        assert time.monotonic() < deadline, f"the condition does not hold: {reported}"
+        assert time.monotonic() < deadline, f"the condition does not hold: {text}"
         time.sleep(0.02)
 
 

@@ -36,7 +36,7 @@ cdef class MessageColumns:
 
 @cython.locals(byte_count=int64_t, delivery=Delivery)
 cpdef int64_t take_batch(ClassicQueue queue, list taken, Py_ssize_t count, int64_t bytes_max) except -1
-@cython.locals(number=Py_ssize_t, delivery=Delivery, place=int64_t, last=Py_ssize_t)
+@cython.locals(number=Py_ssize_t, delivery=Delivery, place=int64_t)
 cpdef extend_ranges(ClassicQueue queue, list deliveries, Py_ssize_t first, list found)
 @cython.locals(number=Py_ssize_t, delivery=Delivery)
 cpdef acknowledge_batch(ClassicQueue queue, list deliveries, Py_ssize_t first, Py_ssize_t end)

@@ -63,7 +63,7 @@ cdef class ClassicQueue(LocalQueue):
     cdef _uncount_unacked(self, Delivery delivery)
     @cython.locals(ready=Backlog)
     cdef bint _is_full_for(self, Message message) except -1
-    @cython.locals(ready=Backlog, delivery=Delivery)
+    @cython.locals(ready=Backlog)
     cdef _drop_overflow(self)
     cdef _dead_letter(self, Message message, str reason)
     cdef _dead_letter_delivery(self, Delivery delivery, str reason)

@@ -17,7 +17,7 @@ cdef class Unacked:
     cpdef uint64_t add(self, Delivery delivery) except 0
     @cython.locals(places=Ring, place=uint64_t, delivery=Delivery)
     cpdef Delivery take(self, uint64_t tag)
-    @cython.locals(places=Ring, count=uint64_t, i=uint64_t)
+    @cython.locals(places=Ring, count=uint64_t)
     cpdef list take_to(self, uint64_t tag)
     @cython.locals(places=Ring)
     cdef _trim(self)
