@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brokers import Broker
+from warren.blocking.connection import BlockingConnection
 from warren.cli.perf.capacity import fill
 from warren.cli.perf.connection import open_connection
 from warren.cli.perf.consumer import CHANNEL, RECEIVE_BYTES, PerfConsumer
@@ -16,7 +17,7 @@ from warren.cli.perf.publish_ring import Content, PublishRing
 from warren.cli.perf.usage import Usage, usage
 from warren.cli.perf.worker_group import Observer
 from warren.client.ack_writer import ack
-from warren.client.connection import BrokerRefused, ClientConnection
+from warren.client.errors import BrokerRefused
 from warren.client.uri import Target, parse_uri
 from warren.wire.methods import (
     BasicConsume,
@@ -157,7 +158,7 @@ def thin_out(target: Target, queue: str, count: int) -> int:
     return count // KEPT_OF
 
 
-def take_nine_of_ten(connection: ClientConnection, queue: str) -> None:
+def take_nine_of_ten(connection: BlockingConnection, queue: str) -> None:
     """Consume THINNED messages and keep every tenth; at the end the kept ones fill the prefetch."""
     deliveries = DeliveryCounter()
     subscribe(connection, queue)
@@ -171,12 +172,12 @@ def take_nine_of_ten(connection: ClientConnection, queue: str) -> None:
         received = deliveries.feed(memoryview(data))
 
 
-def subscribe(connection: ClientConnection, queue: str) -> None:
+def subscribe(connection: BlockingConnection, queue: str) -> None:
     """Consume with manual acknowledgements."""
     connection.call(CHANNEL, BasicConsume(queue=queue, consumer_tag="c"), BasicConsumeOk)
 
 
-def opened(target: Target) -> ClientConnection:
+def opened(target: Target) -> BlockingConnection:
     """Open a connection with a channel."""
     connection = open_connection(target)
     connection.open_channel(CHANNEL)

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import quote
 
+from warren.blocking.connection import BlockingConnection, method_frame
 from warren.cli.perf.connection import open_connection
 from warren.cli.perf.publish_ring import Content, PublishRing, encode_publish
 from warren.cli.perf.worker_group import raise_open_files_limit
-from warren.client.connection import ClientConnection, method_frame
 from warren.client.uri import Target
 from warren.wire.methods import (
     BasicConsume,
@@ -183,7 +183,7 @@ def read_rows_endlessly(queue: str, port: int, target: Target, stop: Stop) -> No
         connection.close()
 
 
-def _deafen(consumers: Sequence[ClientConnection], queues: Sequence[str], *, is_automatic: bool) -> None:
+def _deafen(consumers: Sequence[BlockingConnection], queues: Sequence[str], *, is_automatic: bool) -> None:
     """Consume each queue over a connection with a small socket buffer that is never read."""
     for connection, queue in zip(consumers, queues, strict=True):
         connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES_MIN)
@@ -203,7 +203,7 @@ def _publish_to(target: Target, queues: Sequence[str], stop: Stop, *, is_persist
     connection.socket.close()
 
 
-def opened(target: Target) -> ClientConnection:
+def opened(target: Target) -> BlockingConnection:
     """Open a connection with channel 1; closing its socket sends no close method."""
     connection = open_connection(target)
     connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -211,7 +211,7 @@ def opened(target: Target) -> ClientConnection:
     return connection
 
 
-def declare_bounded(connection: ClientConnection, length_max: int) -> str:
+def declare_bounded(connection: BlockingConnection, length_max: int) -> str:
     """Declare a queue that drops its oldest messages when it is full."""
     declare = QueueDeclare(exclusive=True, arguments={"x-max-length": length_max})
     return connection.call(CHANNEL, declare, QueueDeclareOk).queue

@@ -20,7 +20,7 @@ from pyspark_warren.amqp import CHANNEL, connect
 from pyspark_warren.amqp_publisher import AmqpPublisher
 from pyspark_warren.encoding import PublishEncoder
 from pyspark_warren.options import BrokerOptions, read_options
-from warren.client.connection import ClientConnection
+from warren.blocking.connection import BlockingConnection
 from warren.spark import register
 from warren.wire.methods import (
     ExchangeDeclare,
@@ -99,7 +99,7 @@ class SparkBroker:
             link.call(CHANNEL, QueueDeclare(queue=queue, durable=True, arguments=arguments), QueueDeclareOk)
 
     @contextmanager
-    def _link(self) -> Iterator[ClientConnection]:
+    def _link(self) -> Iterator[BlockingConnection]:
         link = connect(self.parsed)
         try:
             link.open_channel(CHANNEL)

@@ -9,9 +9,11 @@ from typing import Any, Self, TypeVar
 
 from pyspark_warren.deliveries import DeliveryReader
 from pyspark_warren.options import BrokerOptions
+from warren.blocking.connection import BlockingConnection, ConnectOptions, closed, decoded
+from warren.blocking.tls import TlsNames, client_context, refusal_hint, wants_certificate
 from warren.client.ack_writer import ack
-from warren.client.connection import BrokerRefused, ClientConnection, ConnectOptions, closed, decoded
-from warren.client.tls import ClientTls, TlsNames, client_context, refusal_hint, wants_certificate
+from warren.client.errors import BrokerRefused
+from warren.client.uri import ClientTls
 from warren.wire.methods import (
     BasicCancel,
     BasicConsume,
@@ -47,7 +49,7 @@ class Unreachable(BrokerRefused):
     """No connection could be opened, after all retries."""
 
 
-def connect(broker: BrokerOptions) -> ClientConnection:
+def connect(broker: BrokerOptions) -> BlockingConnection:
     """Open a connection, with retries while the broker is unavailable. Raises Unreachable."""
     connect_options = ConnectOptions(
         product=PRODUCT,
@@ -57,7 +59,7 @@ def connect(broker: BrokerOptions) -> ClientConnection:
     )
     for wait_s in retry_delays(broker):
         try:
-            link = ClientConnection(broker.target, connect_options)
+            link = BlockingConnection(broker.target, connect_options)
             _keep_alive(link.socket)
             return link
         except (OSError, BrokerRefused) as error:

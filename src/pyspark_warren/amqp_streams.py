@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_warren.amqp import CHANNEL, AmqpConsumer, connect, is_retryable, with_retries
 from pyspark_warren.options import BrokerOptions
 from pyspark_warren.streams import OffsetRange, StreamBounds, retention_loss
-from warren.client.connection import BrokerRefused
+from warren.client.errors import BrokerRefused
 from warren.wire.methods import QueueDeclare, QueueDeclareOk
 from warren.wire.table import Timestamp
 

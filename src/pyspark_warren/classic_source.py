@@ -22,7 +22,7 @@ from pyspark_warren.mode_detection import ReadStrategy
 from pyspark_warren.offsets import VERSION, check_version
 from pyspark_warren.options import ReadOptions
 from pyspark_warren.partitions import BufferedPartition, ReadPartition
-from warren.client.connection import BrokerRefused
+from warren.client.errors import BrokerRefused
 from warren.wire.methods import QueueDeclare, QueueDeclareOk
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ taken, so a thousand messages with equal properties are decoded as one.
 
 import struct
 
-from warren.client.connection import BrokerRefused
+from warren.client.errors import BrokerRefused
 from warren.limits import FRAME_SIZE_MAX, MESSAGE_SIZE_MAX
 
 DELIVER = b"\x00\x3c\x00\x3c"

@@ -13,9 +13,10 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from pyspark_warren.amqp import hint_of, retry_delays, tls_context
 from pyspark_warren.answers import UnexpectedAnswer
 from pyspark_warren.options import BrokerOptions
-from warren.client.http_client import HttpClient, HttpResponse
-from warren.client.http_target import HttpTarget
-from warren.client.tls import ClientTls, wants_certificate
+from warren.blocking.http_client import HttpClient, HttpResponse
+from warren.blocking.http_target import HttpTarget
+from warren.blocking.tls import wants_certificate
+from warren.client.uri import ClientTls
 from warren.limits_http import HTTP_CLIENT_ANSWER_SIZE_MAX, HTTP_CLIENTS_MAX
 
 T = TypeVar("T")

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pyspark_warren.schema import COLUMNS
-from warren.client.tls import ClientTls
-from warren.client.uri import DEFAULT_URI, Target, parse_uri
+from warren.client.uri import DEFAULT_URI, ClientTls, Target, parse_uri
 
 MODES = ("auto", "stream", "lease", "classic", "browse")
 TRANSPORTS = ("auto", "arrow", "amqp")

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from tests.clock import ManualClock
 
+from warren.framing.output_listener import OutputListener
 from warren.metadata.commands import PutUser, PutVhost, SetPermissions
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
 from warren.metadata.users import User
 from warren.session.connection import Connection
 from warren.session.handshake import HandshakeSettings
-from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
 from warren.session.server import Server, ServerDependencies, SessionSettings
 from warren.session.vhost_services import VhostDependencies, VhostServices

@@ -21,15 +21,15 @@ from pyspark_warren.batches import to_batch  # noqa: E402
 from pyspark_warren.deliveries import DeliveryReader, MalformedDelivery  # noqa: E402
 from pyspark_warren.http import HttpApiError, document  # noqa: E402
 from pyspark_warren.schema import COLUMNS, arrow_schema  # noqa: E402
-from warren.client.confirms import ConfirmCounter, UnexpectedBytes  # noqa: E402
-from warren.client.connection import (  # noqa: E402
-    BrokerRefused,
-    ClientConnection,
+from warren.blocking.connection import (  # noqa: E402
+    BlockingConnection,
     ConnectOptions,
     decoded,
     method_frame,
     reason,
 )
+from warren.client.confirms import ConfirmCounter, UnexpectedBytes  # noqa: E402
+from warren.client.errors import BrokerRefused  # noqa: E402
 from warren.client.uri import parse_uri  # noqa: E402
 from warren.wire.methods import (  # noqa: E402
     BasicAck,
@@ -87,7 +87,7 @@ def check_client(data: bytes) -> None:
     server.data = data
     target = parse_uri(f"amqp://127.0.0.1:{server.listener.getsockname()[1]}")
     with suppress(BrokerRefused):
-        link = ClientConnection(target, ConnectOptions(product="fuzz", answer_s_max=5))
+        link = BlockingConnection(target, ConnectOptions(product="fuzz", answer_s_max=5))
         try:
             assert link.frame_size_max >= 4096
             link.open_channel()

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from warren.framing.output_listener import OutputListener
 from warren.model.turn import Turn
 from warren.runtime.clock import Clock
-from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
 from warren.transport.listener import ConnectionSlots, Listener, ListenerSettings
 from warren.transport.protocol import LoopContext

@@ -10,7 +10,7 @@ from tests.conformance.peer import Peer
 from tests.integration.broker_process import BrokerProcess
 from tests.integration.stream_client import RawStreamClient
 
-from warren.session.heartbeat import HEARTBEAT_FRAME
+from warren.framing.heartbeat import HEARTBEAT_FRAME
 from warren.wire.streams import commands
 
 INTERVAL_S = 2

@@ -16,7 +16,7 @@ from pyspark_warren.options import BrokerOptions, read_options
 from pyspark_warren.partitions import BrowsePartition
 from pyspark_warren.schema import COLUMNS
 from pyspark_warren.stream_source import StreamSource
-from warren.client.connection import ClientConnection
+from warren.blocking.connection import BlockingConnection
 from warren.wire.methods import (
     QueueBind,
     QueueBindOk,
@@ -50,7 +50,7 @@ class BrokerUnderTest:
         return read_options(self.options | {"queue": "any"}).broker
 
     @contextmanager
-    def link(self) -> Iterator[ClientConnection]:
+    def link(self) -> Iterator[BlockingConnection]:
         """A connection with a channel."""
         link = connect(self.broker)
         try:

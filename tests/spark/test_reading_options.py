@@ -21,7 +21,7 @@ from pyspark_warren.options import ReadOptions, read_options
 from pyspark_warren.partitions import ReadPartition, StreamPartition
 from pyspark_warren.stream_source import StreamSource
 from pyspark_warren.streams import DataLoss, OffsetRange, StreamBounds
-from warren.client.connection import BrokerRefused
+from warren.client.errors import BrokerRefused
 from warren.wire.methods import ExchangeDeclare, ExchangeDeclareOk, QueueBind, QueueBindOk
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"

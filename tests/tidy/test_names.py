@@ -37,6 +37,7 @@ MIRRORED = (
 # Others with the role that they share.
 SAME_MODULES = {
     "batches": "messages together, in a queue and in a read of Spark",
+    "channel": "a channel, of the broker and of the client",
     "columns": "columns of a table: of Arrow, and of what a command prints",
     "command": "the click command of a group",
     "commands": "the commands of a protocol: of the metadata, of streams",
@@ -47,10 +48,11 @@ SAME_MODULES = {
     "controls": "what can be changed in a running node, and how the API does it",
     "declarations": "declaring queues and exchanges: a handler, and what a load needs",
     "disk": "the port, and its implementation",
-    "errors": "errors: of AMQP, of starting a node",
+    "errors": "errors: of AMQP, of a client, of starting a node",
     "expiry": "what expires: in a queue, and its timer in the node",
     "jobs": "the jobs of a node, and how the API shows them",
     "limits": "bounds: of the code, and those that a user sets for a virtual host",
+    "login": "the login of a client: as the broker knows it, and as the client does",
     "machine": "the state machine of the metadata, and the computer that the broker runs on",
     "openapi": "the document, and the command that prints it",
     "options": "the options of a command or of a data source",

@@ -11,7 +11,9 @@ UNFINISHED = re.compile(r"\b(?:" + "|".join(("TO" + "DO", "FIX" + "ME", "X" * 3,
 MACHINE = re.compile(
     r"(?<![\w./-])/(?:" + "|".join(("work", "root", "home/[a-z]", "Users", "tmp/wt", "opt/pypi")) + ")/?"
 )
-LIMITS = tuple(SOURCE / "warren" / f"{name}.py" for name in ("limits", "limits_http", "limits_metadata"))
+LIMITS = tuple(
+    SOURCE / "warren" / f"{name}.py" for name in ("limits", "limits_http", "limits_metadata", "limits_relay")
+)
 ASSIGNMENT = re.compile(r"^([A-Z][A-Z0-9_]*)\b.*=")
 
 

@@ -1,1 +1,1 @@
-"""A blocking AMQP client for the Spark connector, the load tool and other programs."""
+"""AMQP in the role of the client, without I/O: connections, channels, publishing, consuming, URIs."""

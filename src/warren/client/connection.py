@@ -1,251 +1,351 @@
-"""A blocking connection: handshake, methods and their answers. Callers read content from the socket."""
+"""One connection in the role of the client, without I/O: handshake, channels, heartbeats and close.
 
-import socket
-import ssl
-import struct
-from collections.abc import Callable
-from dataclasses import dataclass, field
+    HANDSHAKE ── open-ok ──▶ OPEN ── close from either side ──▶ CLOSING ── close-ok, or timeout ──▶ FINISHED
+
+Whoever performs the I/O calls it as the transport calls a connection of the broker: `receive`, `take_output`,
+`deadline`, `expire`, `lost`. Coroutines of `model/coroutine_driver` await `open`, `open_channel` and `close`.
+"""
+
+from enum import Enum
 from typing import TypeVar
 
-from warren.client.uri import Target
+from warren import limits, limits_relay
+from warren.client.answer import Answer
+from warren.client.channel import ChannelListener, ClientChannel
+from warren.client.errors import BrokerRefused, malformed
+from warren.client.login import ClientLogin
 from warren.errors import AmqpError, FrameError
-from warren.limits import FRAME_SIZE_MIN, MESSAGE_SIZE_MAX
+from warren.framing.heartbeat import HEARTBEAT_FRAME, Heartbeat, HeartbeatAction
+from warren.framing.outbox import Buffer, Outbox
+from warren.framing.output_listener import OutputListener
+from warren.model.turn import Turn
+from warren.wire import methods
+from warren.wire.frames import HEARTBEAT, METHOD, FrameReader
 from warren.wire.method import Method
-from warren.wire.methods import (
-    BasicReturn,
-    ChannelClose,
-    ChannelOpen,
-    ChannelOpenOk,
-    ConnectionClose,
-    ConnectionCloseOk,
-    ConnectionOpen,
-    ConnectionOpenOk,
-    ConnectionStart,
-    ConnectionStartOk,
-    ConnectionTune,
-    ConnectionTuneOk,
-    decode_method,
-)
+from warren.wire.methods import decode_method
+
+Reply = TypeVar("Reply", bound=Method)
 
 PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
-FRAME_HEADER = struct.Struct(">BHI")
-FRAME_OVERHEAD = 8
-METHOD_FRAME = 1
-END = b"\xce"
-FRAME_SIZE_MAX = 131_072  # proposed if the broker sets no limit
-GOODBYE_S_MAX = 2
-RECEIVE_BYTES = 65_536
 
-Answer = TypeVar("Answer", bound=Method)
-
-
-_BARE_SLASH = (
+_WORK_MAX = limits.WORK_PER_TURN_MAX
+_EMPTY_VHOST = (
     "a URI that ends with a slash after its port names the virtual host with the empty name: "
     "omit the slash or write /%2f for the virtual host '/'"
 )
 
 
-class BrokerRefused(Exception):
-    """The broker closed the channel or the connection, or the connection was lost.
+class ClientState(Enum):
+    """The states of a connection."""
 
-    `code` is the reply code of the close; 0 if the connection was lost.
-    """
-
-    def __init__(self, text: str, code: int = 0) -> None:
-        super().__init__(text)
-        self.code = code
+    HANDSHAKE = "starting"
+    OPEN = "running"
+    CLOSING = "closing"
+    FINISHED = "closed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectOptions:
-    """Options of a connection other than its address."""
+class ConnectionListener:
+    """Port: what happens on a connection without a call; the methods raise nothing."""
 
-    product: str
-    # A broker sends connection.blocked and basic.cancel only to clients with these capabilities.
-    capabilities: tuple[str, ...] = ()
-    # Seconds; 0 disables heartbeats, so that the broker sends no unsolicited frames.
-    heartbeat: int = 0
-    answer_s_max: float = 60
-    # None: the trusted certificates of the system.
-    context: ssl.SSLContext | None = field(default=None, repr=False)
+    __slots__ = ()
+
+    def blocked(self, reason: str) -> None:
+        """The broker accepts no publishes for `reason` (an alarm); an empty reason ends this."""
+
+    def has_room(self) -> None:
+        """The output was written: a publisher that was held back by a full outbox may continue."""
+
+    def ended(self, error: BrokerRefused | None) -> None:
+        """The connection has ended, with `error` unless it was closed by `close`."""
 
 
 class ClientConnection:
-    """An open connection; the constructor connects and performs the handshake."""
+    """One connection; `open` performs its handshake."""
 
-    def __init__(self, target: Target, options: ConnectOptions) -> None:
-        self.socket = _connect(target, options)
-        self._received = bytearray()
-        self.frame_size_max = FRAME_SIZE_MAX
-        try:
-            self._handshake(target, options)
-        except BaseException:
-            self.socket.close()
-            raise
+    __slots__ = (
+        "_awaited", "_channels", "_closing_deadline", "_handshake_deadline", "_heartbeat", "_listener",
+        "_login", "_output_listener", "_reader", "_received", "changes", "channels_max", "error", "has_more",
+        "is_open", "is_reading_paused", "outbox", "server_properties", "state", "turn",
+    )  # fmt: skip
 
-    def _handshake(self, target: Target, options: ConnectOptions) -> None:
-        self.socket.sendall(PROTOCOL_HEADER)
-        self.server_properties = self.expect(0, ConnectionStart).server_properties
-        self.send(
-            0,
-            ConnectionStartOk(
-                client_properties={
-                    "product": options.product,
-                    "capabilities": dict.fromkeys(options.capabilities, True),
-                },
-                mechanism="PLAIN",
-                response=f"\0{target.user}\0{target.password}",
-                locale="en_US",
-            ),
-        )
-        tune = self.expect(0, ConnectionTune)
-        if 0 < tune.frame_max < FRAME_SIZE_MIN:
-            raise _malformed(f"a maximum frame size of {tune.frame_max} bytes, less than {FRAME_SIZE_MIN}")
-        self.frame_size_max = min(tune.frame_max or FRAME_SIZE_MAX, MESSAGE_SIZE_MAX)
-        self.send(
-            0,
-            ConnectionTuneOk(
-                channel_max=tune.channel_max, frame_max=self.frame_size_max, heartbeat=options.heartbeat
-            ),
-        )
-        try:
-            self.call(0, ConnectionOpen(virtual_host=target.vhost), ConnectionOpenOk)
-        except BrokerRefused as error:
-            if target.vhost or not error.code:
-                raise
-            raise BrokerRefused(f"{error}; {_BARE_SLASH}", error.code) from None
-
-    def open_channel(self, channel: int = 1) -> None:
-        """Open the channel number `channel`. Raises BrokerRefused."""
-        self.call(channel, ChannelOpen(), ChannelOpenOk)
-
-    def send(self, channel: int, method: Method) -> None:
-        """Send one method. Raises BrokerRefused if the connection is lost."""
-        try:
-            self.socket.sendall(method_frame(channel, method))
-        except OSError as error:
-            raise BrokerRefused(f"the connection to the broker was lost: {error}") from error
-
-    def call(self, channel: int, method: Method, answer: type[Answer]) -> Answer:
-        """Send one method and return its answer. Raises BrokerRefused for a close."""
-        self.send(channel, method)
-        return self.expect(channel, answer)
-
-    def call_many(
-        self, channel: int, methods: list[Method], answer: type[Answer], *, window: int = 64
+    def __init__(
+        self, login: ClientLogin, turn: Turn, output_listener: OutputListener, listener: ConnectionListener
     ) -> None:
-        """Send many methods with at most `window` unanswered, and wait for all answers."""
-        for start in range(0, len(methods), window):
-            part = methods[start : start + window]
-            self.socket.sendall(b"".join(method_frame(channel, method) for method in part))
-            for _ in part:
-                self.expect(channel, answer)
+        self._login = login
+        self._listener = listener
+        self._output_listener = output_listener
+        self._reader = FrameReader()
+        self._reader.frame_size_max = login.frame_size_max
+        self._channels: dict[int, ClientChannel] = {}
+        # The method of channel 0 that is awaited, with its type.
+        self._awaited: tuple[type[Method], Answer[Method]] | None = None
+        self._handshake_deadline = turn.now() + login.handshake_ms
+        self._closing_deadline: int | None = None
+        self._heartbeat: Heartbeat | None = None
+        self._received = 0
+        self.turn = turn
+        self.outbox = Outbox(output_listener)
+        self.state = ClientState.HANDSHAKE
+        self.is_open = False
+        # Why the connection has ended; None while it is open, or was closed by `close`.
+        self.error: BrokerRefused | None = None
+        self.server_properties: dict[str, object] = {}
+        self.channels_max = limits.CHANNELS_MAX
+        # Advances when `is_finished`, `is_open`, `is_reading_paused` or `deadline` may have changed.
+        self.changes = 0
+        # True while received data exceeds one turn's work: `process_more` continues, and nothing is read.
+        self.has_more = False
+        # True while the socket must not be read; see `pause_reading`.
+        self.is_reading_paused = False
 
-    def expect(self, channel: int, answer: type[Answer]) -> Answer:
-        """Return the next method of type `answer` on `channel`; other frames are skipped.
+    @property
+    def is_finished(self) -> bool:
+        """True when only the result of `take_output` must be written before the socket is closed."""
+        return self.state is ClientState.FINISHED
 
-        Raises BrokerRefused for a close, or if the connection is lost.
-        """
-        while True:
-            kind, number, payload = self._read_frame()
-            if kind != METHOD_FRAME:
-                continue
-            method = decoded(payload)
-            if isinstance(method, ConnectionClose | ChannelClose):
-                raise closed(method)
-            if number == channel and isinstance(method, answer):
-                return method
+    # --- calls ----------------------------------------------------------------------------------
 
-    def take_unread(self) -> bytes:
-        """Return the bytes received after the last answer; a reader of the socket starts with these."""
-        unread = bytes(self._received)
-        self._received.clear()
-        return unread
-
-    def close(self) -> None:
-        """Send connection.close, wait briefly for the answer, and close the socket; errors are ignored."""
+    async def open(self) -> None:
+        """Perform the handshake (0-9-1 §2.2.4). Raises BrokerRefused."""
+        login = self._login
+        self.outbox.raw(PROTOCOL_HEADER)
+        start = await self._expect(methods.ConnectionStart)
+        self.server_properties = start.server_properties
+        offered = start.mechanisms.split()
+        if login.mechanism not in offered:
+            raise self._failed(
+                BrokerRefused(f"the broker offers no login with {login.mechanism}, but {', '.join(offered)}")
+            )
+        self.outbox.method(
+            0,
+            methods.ConnectionStartOk(
+                client_properties=login.properties(), mechanism=login.mechanism, response=login.response()
+            ),
+        )
+        self._tune(await self._expect(methods.ConnectionTune))
+        self.outbox.method(0, methods.ConnectionOpen(virtual_host=login.vhost))
         try:
-            self.socket.settimeout(GOODBYE_S_MAX)
-            self.send(0, ConnectionClose(reply_code=200, reply_text="done"))
-            goodbye = method_frame(0, ConnectionCloseOk())
-            tail = b""
-            while not tail.endswith(goodbye):
-                data = self.socket.recv(RECEIVE_BYTES)
-                if not data:
-                    break
-                tail = (tail + data)[-len(goodbye) :]
-        except (OSError, BrokerRefused):
-            pass  # already closed
-        finally:
-            self.socket.close()
+            await self._expect(methods.ConnectionOpenOk)
+        except BrokerRefused as error:
+            if login.vhost or not error.code:
+                raise
+            raise BrokerRefused(f"{error}; {_EMPTY_VHOST}", error.code) from None
+        self.is_open = True
+        self.state = ClientState.OPEN
+        self.wake()
 
-    def _read_frame(self) -> tuple[int, int, bytes]:
-        self._fill(lambda: len(self._received) >= FRAME_HEADER.size)
-        kind, channel, size = FRAME_HEADER.unpack_from(self._received)
-        if size > self.frame_size_max:
-            raise _malformed(f"a frame of {size} bytes, more than the agreed {self.frame_size_max}")
-        self._fill(lambda: len(self._received) >= size + FRAME_OVERHEAD)
-        if self._received[size + FRAME_HEADER.size] != END[0]:
-            raise _malformed("a frame without an end")
-        payload = bytes(self._received[FRAME_HEADER.size : FRAME_HEADER.size + size])
-        del self._received[: size + FRAME_OVERHEAD]
-        return kind, channel, payload
+    async def open_channel(self, listener: ChannelListener) -> ClientChannel:
+        """Open a channel, whose deliveries and confirms `listener` receives. Raises BrokerRefused."""
+        number = next((free for free in range(1, self.channels_max + 1) if free not in self._channels), 0)
+        if not self.is_open or not number:
+            raise self.error or BrokerRefused(f"all {self.channels_max} channels are open")
+        channel = self._channels[number] = ClientChannel(number, self.outbox, self.turn, listener)
+        await channel.call(methods.ChannelOpen(), methods.ChannelOpenOk)
+        return channel
 
-    def _fill(self, is_enough: Callable[[], bool]) -> None:
-        while not is_enough():
-            try:
-                data = self.socket.recv(RECEIVE_BYTES)
-            except OSError as error:
-                raise BrokerRefused(f"the connection to the broker was lost: {error}") from error
-            if not data:
-                raise BrokerRefused("the broker closed the connection") from EOFError()
-            self._received += data
+    async def close(self) -> None:
+        """Close the connection, and wait until the broker has, at most a few seconds."""
+        if not self.is_open:
+            self.finish(None)
+            return
+        self._begin_closing()
+        self.outbox.method(0, methods.ConnectionClose(reply_code=200, reply_text="Goodbye"))
+        try:
+            await self._expect(methods.ConnectionCloseOk)
+        except BrokerRefused:
+            return
+        self.finish(None)
 
+    async def _expect(self, kind: type[Reply]) -> Reply:
+        """Wait for the method `kind` on channel 0."""
+        if self.is_finished:
+            raise self.error or BrokerRefused("the connection is closed")
+        answer: Answer[Method] = Answer()
+        self._awaited = (kind, answer)
+        return await answer  # type: ignore[return-value]
 
-def _connect(target: Target, options: ConnectOptions) -> socket.socket:
-    plain = socket.create_connection((target.host, target.port), options.answer_s_max)
-    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if not target.is_tls:
-        return plain
-    context = options.context or ssl.create_default_context()
-    return context.wrap_socket(plain, server_hostname=target.host)
+    def _tune(self, tune: methods.ConnectionTune) -> None:
+        """Answer connection.tune with the lower of both proposals; 0 is no limit."""
+        login = self._login
+        if 0 < tune.frame_max < limits.FRAME_SIZE_MIN:
+            raise self._failed(malformed(f"a frame_max of {tune.frame_max} bytes"))
+        frame_size_max = min(tune.frame_max or login.frame_size_max, login.frame_size_max)
+        self.channels_max = min(tune.channel_max or limits.CHANNELS_MAX, limits.CHANNELS_MAX)
+        heartbeat_s = tune.heartbeat if login.heartbeat_s is None else login.heartbeat_s
+        self.outbox.method(
+            0,
+            methods.ConnectionTuneOk(
+                channel_max=self.channels_max, frame_max=frame_size_max, heartbeat=heartbeat_s
+            ),
+        )
+        self.outbox.frame_size_max = frame_size_max
+        self._reader.frame_size_max = frame_size_max
+        self._heartbeat = Heartbeat(heartbeat_s, self.turn.now())
 
+    def _failed(self, error: BrokerRefused) -> BrokerRefused:
+        """End the connection with `error`, which is returned."""
+        self.finish(error)
+        return error
 
-def decoded(payload: bytes) -> Method:
-    """Decode a method that the broker sent. Raises BrokerRefused if it is not one of AMQP 0-9-1."""
-    try:
-        return decode_method(payload)
-    except AmqpError as error:
-        raise _malformed(str(error)) from None
+    # --- input ------------------------------------------------------------------------------------
 
+    def receive(self, data: bytes, work: int = _WORK_MAX) -> None:
+        """Process the bytes of one read, at most about `work` frames; raises nothing. See `has_more`."""
+        self._received += len(data)
+        if not self.is_finished:
+            self._reader.feed(data)
+            self.process_more(work)
 
-def _malformed(text: str) -> BrokerRefused:
-    return BrokerRefused(f"the broker sent no valid AMQP: {text}", FrameError.code)
+    def process_more(self, work: int = _WORK_MAX) -> None:
+        """Process another turn's work of received data. Call it while `has_more` is true."""
+        self.has_more = False
+        try:
+            self._process_frames(work)
+        except FrameError as error:
+            self._fail(malformed(error.message))
+        except BrokerRefused as error:
+            self._fail(error)
 
+    def _process_frames(self, work: int) -> None:
+        reader = self._reader
+        channels = self._channels
+        while not self.is_finished and reader.advance():
+            number = reader.channel
+            if number:
+                channel = channels.get(number)
+                if channel is not None:
+                    channel.handle(reader)
+                    if not channel.is_open:
+                        channels.pop(number, None)
+                elif self.is_open:
+                    raise malformed(f"a frame on channel {number}, which is not open")
+            elif reader.kind == METHOD:
+                self._receive_method(reader.payload())
+            elif reader.kind != HEARTBEAT:
+                raise malformed(f"a frame of type {reader.kind} on channel 0")
+            work -= 1
+            if not work:
+                self.has_more = reader.has_more()
+                return
 
-def method_frame(channel: int, method: Method) -> bytes:
-    """Return the frame of `method`."""
-    payload = method.encode()
-    return FRAME_HEADER.pack(METHOD_FRAME, channel, len(payload)) + payload + END
+    def _receive_method(self, payload: bytes) -> None:
+        """Process a method of channel 0."""
+        try:
+            method = decode_method(payload)
+        except AmqpError as error:
+            raise malformed(str(error)) from None
+        awaited = self._awaited
+        if isinstance(method, methods.ConnectionClose):
+            self.outbox.method(0, methods.ConnectionCloseOk())
+            self.finish(BrokerRefused(f"{method.reply_code} {method.reply_text}", method.reply_code))
+        elif isinstance(method, methods.ConnectionBlocked):
+            self._listener.blocked(method.reason or "unknown")
+        elif isinstance(method, methods.ConnectionUnblocked):
+            self._listener.blocked("")
+        elif awaited is not None and isinstance(method, awaited[0]):
+            self._awaited = None
+            awaited[1].complete(method)
+        else:
+            raise malformed(f"a {method.name} that nothing asked for")
 
+    def lost(self, reason: str = "the connection to the broker was lost") -> None:
+        """Handle the closed socket."""
+        self.finish(BrokerRefused(reason))
 
-def closed(method: ConnectionClose | ChannelClose) -> BrokerRefused:
-    """Return a close of the broker as an exception."""
-    return BrokerRefused(f"the broker answered {method.reply_code} {method.reply_text}", method.reply_code)
+    # --- output -----------------------------------------------------------------------------------
 
+    def take_output(self) -> list[Buffer]:
+        """Return the pending output in order, and empty the outbox."""
+        return self.outbox.take()
 
-def reason(data: bytes) -> str:
-    """Describe unexpected frames in `data`: the reason of a close or return, or the name of the method."""
-    at = 0
-    while len(data) >= at + FRAME_OVERHEAD:
-        kind, _, size = FRAME_HEADER.unpack_from(data, at)
-        if kind == METHOD_FRAME and len(data) >= at + FRAME_OVERHEAD + size:
-            method = decoded(data[at + FRAME_HEADER.size : at + FRAME_HEADER.size + size])
-            if isinstance(method, ConnectionClose | ChannelClose):
-                return str(closed(method))
-            if isinstance(method, BasicReturn):
-                place = f"exchange {method.exchange!r}, routing key {method.routing_key!r}"
-                return f"the broker returned a message: {method.reply_code} {method.reply_text} ({place})"
-            return f"the broker sent an unexpected {method.name}"
-        at += FRAME_OVERHEAD + size
-    return f"the broker sent unexpected bytes: {data[:40].hex(' ')}"
+    def pause_output(self) -> None:
+        """Note that the socket accepts no more output."""
+        self.outbox.is_paused = True
+
+    def resume_output(self) -> None:
+        """Note that the socket accepts output again."""
+        self.outbox.is_paused = False
+        self.output_written()
+
+    def output_written(self) -> None:
+        """Tell the listener that there is room for publishes."""
+        if not self.outbox.is_full():
+            self._listener.has_room()
+
+    def pause_reading(self, is_paused: bool) -> None:
+        """Stop reading from the broker, or continue, because what it delivers cannot be passed on."""
+        if is_paused != self.is_reading_paused:
+            self.is_reading_paused = is_paused
+            self.wake()
+
+    def wake(self) -> None:
+        """Have the socket follow the state of the connection, also if there is no output."""
+        self.changes += 1
+        self._output_listener.output_ready()
+
+    # --- time and end -----------------------------------------------------------------------------
+
+    def deadline(self) -> int | None:
+        """The time (ms) at which to call `expire`; None if there is no deadline."""
+        if self.state is ClientState.HANDSHAKE:
+            return self._handshake_deadline
+        if self.state is ClientState.CLOSING:
+            return self._closing_deadline
+        return self._heartbeat.deadline() if self.is_open and self._heartbeat is not None else None
+
+    def expire(self) -> None:
+        """Handle a deadline: of the handshake, of the close, or of a heartbeat."""
+        now, due = self.turn.now(), self.deadline()
+        if due is None or now < due:
+            return
+        if self.state is ClientState.HANDSHAKE:
+            self.finish(BrokerRefused(f"no connection within {self._login.handshake_ms} ms"))
+        elif self.state is ClientState.CLOSING:
+            self.finish(self.error)
+        else:
+            self._check_heartbeat(now)
+
+    def _check_heartbeat(self, now: int) -> None:
+        assert self._heartbeat is not None
+        # While nothing is read, the silence of the broker means nothing.
+        self._received += self.is_reading_paused
+        action = self._heartbeat.due(now, self._received, self.outbox.total)
+        if action is HeartbeatAction.SEND:
+            self.outbox.raw(HEARTBEAT_FRAME)
+        elif action is HeartbeatAction.DEAD:
+            self.finish(BrokerRefused("the broker has sent nothing for two heartbeat intervals"))
+        self.changes += 1
+
+    def _fail(self, error: BrokerRefused) -> None:
+        """Close the connection with `error`, because the input of the broker is not valid."""
+        if self.is_open:
+            self.outbox.method(0, methods.ConnectionClose(reply_code=error.code, reply_text=str(error)[:255]))
+        self.finish(error)
+
+    def _begin_closing(self) -> None:
+        """Enter CLOSING: all but close and close-ok is ignored from here (0-9-1 §1.4.2.7)."""
+        self._end_channels(BrokerRefused("the connection is closed"))
+        self.is_open = False
+        self.state = ClientState.CLOSING
+        self._closing_deadline = self.turn.now() + limits_relay.CLIENT_CLOSING_MS
+        self.changes += 1
+
+    def finish(self, error: BrokerRefused | None) -> None:
+        """End the connection with `error`: its channels and calls raise it, and the listener is told."""
+        if self.is_finished:
+            return
+        self.is_open = False
+        self.state = ClientState.FINISHED
+        self.error = error
+        ended = error or BrokerRefused("the connection is closed")
+        self._end_channels(ended)
+        awaited, self._awaited = self._awaited, None
+        if awaited is not None:
+            awaited[1].fail(ended)
+        self.wake()
+        self._listener.ended(error)
+
+    def _end_channels(self, error: BrokerRefused) -> None:
+        for channel in list(self._channels.values()):
+            channel.end(error)
+        self._channels.clear()

@@ -3,11 +3,25 @@
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from warren.client.tls import NO_FILES, ClientTls
-
 PORTS = {"amqp": 5672, "amqps": 5671}
 DEFAULT_URI = "amqp://guest:guest@127.0.0.1:5672/%2f"
 _SHAPE = "an AMQP URI is amqp://USER:PASSWORD@HOST:PORT/VHOST or amqps://…, with %40 for an @ in a password"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientTls:
+    """Files of trusted certificates and of the client certificate."""
+
+    # None: the trusted certificates of the system.
+    ca_file: str | None = None
+    cert_file: str | None = None
+    # None: the key is in `cert_file`.
+    key_file: str | None = None
+    key_password: str | None = field(default=None, repr=False)
+    is_verified: bool = True
+
+
+NO_FILES = ClientTls()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from warren.metadata.commands import INTERNAL_USER, MetadataCommand, Outcome, Re
 from warren.metadata.unsupported import unsupported
 from warren.metadata.users import User
 from warren.metadata.vhosts import VhostMetadata
+from warren.model.coroutine_driver import drive
 from warren.model.patterns import new_pattern_error
-from warren.vhost.coroutine_driver import drive
 
 T = TypeVar("T")
 # The user of the request that is being handled.

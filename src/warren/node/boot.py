@@ -17,6 +17,7 @@ import uvloop
 
 from warren import __version__
 from warren.flow.alarms import Alarms
+from warren.framing.output_listener import OutputListener
 from warren.jobs.jobs import Jobs
 from warren.management.managed_node import ListenerView, ManagedNode
 from warren.management.queue_index import QueueIndex
@@ -46,7 +47,6 @@ from warren.runtime.randomness import random_bytes
 from warren.runtime.service_manager import ServiceManager
 from warren.runtime.timers import PeriodicTimer
 from warren.session.connection import Connection
-from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
 from warren.session.streams.connection import StreamConnection
 from warren.session.streams.handshake import StreamSettings

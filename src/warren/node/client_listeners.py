@@ -7,13 +7,13 @@ from typing import TypeAlias, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from warren.framing.output_listener import OutputListener
 from warren.node import settings
 from warren.node.config import Config
 from warren.node.errors import BootRefused
 from warren.node.setting_types import Family, HttpPortKeys, SocketKeys, TlsKeys
 from warren.node.values import Address
 from warren.session.base_connection import BaseConnection
-from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
 from warren.transport.listener import ConnectionSlots, Listener, ListenerSettings
 from warren.transport.protocol import LoopContext

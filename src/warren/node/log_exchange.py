@@ -7,9 +7,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from warren.model.coroutine_driver import Later
 from warren.model.message import BODY_END, Message
 from warren.node.log_formatters import JsonFormatter, level_name
-from warren.vhost.coroutine_driver import Later
 from warren.vhost.internal_publisher import InternalPublisher
 from warren.vhost.vhost import VirtualHost
 from warren.wire.properties import BasicProperties

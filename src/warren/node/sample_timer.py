@@ -4,9 +4,9 @@ import asyncio
 import logging
 
 from warren.metrics.sampler import Sampler
+from warren.model.coroutine_driver import Later
 from warren.runtime.clock import Clock
 from warren.runtime.turns import piece_by_piece
-from warren.vhost.coroutine_driver import Later
 
 logger = logging.getLogger("warren.management")
 

@@ -28,6 +28,7 @@ from warren.management.managed_node import Loss, VhostStatus
 from warren.metadata.commands import INTERNAL_USER, MetadataCommand, PutVhost, Reply
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
+from warren.model.coroutine_driver import Later
 from warren.model.turn import Turn
 from warren.node.errors import BootRefused
 from warren.node.expiry import VhostExpiry
@@ -47,7 +48,6 @@ from warren.session.vhost_services import VhostDependencies, VhostServices
 from warren.staging.staging import Staging
 from warren.store.recovered_queue import RecoveredQueue
 from warren.store.segment import StoreFileError
-from warren.vhost.coroutine_driver import Later
 
 logger = logging.getLogger("warren.tree")
 

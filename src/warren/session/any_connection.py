@@ -2,11 +2,11 @@
 
 from typing import Protocol
 
+from warren.framing.outbox import Outbox
 from warren.model.samples import Samples
 from warren.session.channel import Channel
 from warren.session.events.connection_facts import ConnectionFacts
 from warren.session.login import Login
-from warren.session.outbox import Outbox
 from warren.session.vhost_services import VhostServices
 
 

@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t
 
 from warren.model.turn cimport Turn
-from warren.session.outbox cimport Outbox
+from warren.framing.outbox cimport Outbox
 
 # StreamConnection is interpreted: what it sets is public.
 cdef class BaseConnection:

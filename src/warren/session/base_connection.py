@@ -10,13 +10,13 @@ from collections.abc import Callable
 from enum import Enum
 
 from warren import limits
+from warren.framing.heartbeat import HeartbeatAction
+from warren.framing.outbox import Buffer, Outbox
+from warren.framing.output_listener import OutputListener
 from warren.model.samples import Samples
 from warren.session.channel import Channel
 from warren.session.connection_deadlines import ConnectionDeadlines
-from warren.session.heartbeat import HeartbeatAction
 from warren.session.login import Login
-from warren.session.outbox import Buffer, Outbox
-from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
 from warren.session.pending_command import PendingCommand
 from warren.session.server import Server

@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from warren.queues.queue cimport QueueHost
-from warren.session.outbox cimport Outbox
+from warren.framing.outbox cimport Outbox
 from warren.session.publisher cimport ChannelPublisher
 from warren.session.subscriber cimport Subscriber
 from warren.session.throttle cimport Throttle

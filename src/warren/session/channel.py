@@ -18,7 +18,9 @@ from warren.errors import (
     FrameError,
     PreconditionFailed,
 )
+from warren.framing.outbox import Outbox
 from warren.limits import DECLARATION_WORK, HELD_PIECE_SIZE, METHOD_WORK, WORK_PER_TURN_MAX
+from warren.model.coroutine_driver import Pending, step
 from warren.model.counters import Counters
 from warren.model.samples import Samples
 from warren.queues.local import LocalQueue
@@ -27,7 +29,6 @@ from warren.session import consume_handler, declare_handler
 from warren.session.confirms import Confirms
 from warren.session.consume_handler import ConsumeHandler
 from warren.session.declare_handler import DeclareHandler
-from warren.session.outbox import Outbox
 from warren.session.protocol_errors import close_text
 from warren.session.publish_rules import PublishRules
 from warren.session.publisher import ChannelPublisher
@@ -35,7 +36,6 @@ from warren.session.subscriber import ACKNOWLEDGE, REJECT, REQUEUE, Subscriber
 from warren.session.throttle import Throttle
 from warren.session.transaction import Transaction
 from warren.session.unacked import RevokedDelivery
-from warren.vhost.coroutine_driver import Pending, step
 from warren.wire import methods
 from warren.wire.erlang import frame_bytes
 from warren.wire.frames import BODY, HEADER, METHOD, FrameReader

@@ -1,8 +1,8 @@
 """connection.close and connection.close-ok, started by either side (0-9-1 §1.4.2.5 and §1.4.2.6)."""
 
 from warren.errors import AmqpError, FrameError
+from warren.framing.outbox import Outbox
 from warren.session.connection_deadlines import ConnectionDeadlines
-from warren.session.outbox import Outbox
 from warren.session.protocol_errors import close_text
 from warren.wire import methods
 from warren.wire.frames import METHOD, FrameReader

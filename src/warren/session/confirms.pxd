@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.counters cimport Counters
-from warren.session.outbox cimport Outbox
+from warren.framing.outbox cimport Outbox
 
 cdef class Confirms(ConfirmListener):
     cdef readonly uint64_t last

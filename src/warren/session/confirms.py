@@ -11,9 +11,9 @@ are stored. Sequences that do not fit into the run are counted one by one.
 
 from itertools import groupby
 
+from warren.framing.outbox import Outbox
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.counters import Counters
-from warren.session.outbox import Outbox
 from warren.wire.methods import BasicNack
 
 # 13 bytes of payload, class 60, method 80; then the bytes after the tag: multiple, and the end of the frame.

@@ -9,6 +9,9 @@ from collections.abc import Callable
 
 from warren import limits
 from warren.errors import AmqpError, ChannelNumberError, ConnectionForced, FrameError, InternalError
+from warren.framing.heartbeat import HEARTBEAT_FRAME, check_heartbeat
+from warren.framing.output_listener import OutputListener
+from warren.model.coroutine_driver import drive
 from warren.session.base_connection import BaseConnection, ConnectionState
 from warren.session.channel import Channel, close_channels
 from warren.session.channel_factory import open_channel
@@ -17,15 +20,12 @@ from warren.session.consumer_timeout import ConsumerTimeoutCheck
 from warren.session.events.event_publisher import AMQP
 from warren.session.handshake import Handshake
 from warren.session.handshake_driver import HandshakeDriver
-from warren.session.heartbeat import HEARTBEAT_FRAME, check_heartbeat
 from warren.session.login import Login
-from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
 from warren.session.protocol_errors import too_early, unexpected_frame_error
 from warren.session.secret_update import update_secret
 from warren.session.server import Server
 from warren.session.throttle import Throttle
-from warren.vhost.coroutine_driver import drive
 from warren.vhost.vhost import VirtualHost
 from warren.wire import methods
 from warren.wire.erlang import frame_bytes

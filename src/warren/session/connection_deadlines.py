@@ -1,7 +1,7 @@
 """The timers of an open connection that both protocols have: heartbeats, and a close that is not answered."""
 
 from warren import limits
-from warren.session.heartbeat import Heartbeat, HeartbeatAction
+from warren.framing.heartbeat import Heartbeat, HeartbeatAction
 
 
 class ConnectionDeadlines:

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from warren.errors import AmqpNotImplemented, NotAllowed, PreconditionFailed
+from warren.framing.outbox import Outbox
 from warren.limits import QUEUE_CONSUMERS_MAX
 from warren.metadata.records import NO_ARGUMENTS
 from warren.model.arguments import not_integer
@@ -14,7 +15,6 @@ from warren.queues.local import LocalQueue
 from warren.queues.offset_header import OFFSET_HEADER
 from warren.queues.stream import StreamQueue
 from warren.queues.stream_read_options import StreamReadOptions
-from warren.session.outbox import Outbox
 from warren.session.publish_rules import REPLY_TO, PublishRules, reply_bytes_count
 from warren.session.subscriber import ChannelSubscription, Subscriber
 from warren.vhost.queue_service import QueueService

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 
-from warren.vhost.coroutine_driver import Later, Pending, step
+from warren.model.coroutine_driver import Later, Pending, step
 
 
 class PendingCommand:

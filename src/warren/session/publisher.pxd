@@ -6,7 +6,7 @@ from warren.model.message cimport Message, new_message, new_stored_message
 from warren.routing.copies cimport has_copies
 from warren.routing.router cimport Route
 from warren.session.confirms cimport Confirms
-from warren.session.outbox cimport Outbox
+from warren.framing.outbox cimport Outbox
 from warren.vhost.vhost cimport VirtualHost
 from warren.wire.frames cimport FrameReader
 from warren.wire.properties cimport PropertyScan

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from io import BytesIO
 
 from warren.errors import AmqpNotImplemented, FrameError, PreconditionFailed, UnexpectedFrame
+from warren.framing.outbox import Outbox
 from warren.limits import PUBLISHER_ADDRESSES_MAX
 from warren.model.counters import Counters
 from warren.model.message import (
@@ -26,7 +27,6 @@ from warren.routing.exchange import BY_CHANCE, BY_KEY
 from warren.routing.router import Route
 from warren.session.channel_origin import ChannelOrigin
 from warren.session.confirms import Confirms
-from warren.session.outbox import Outbox
 from warren.session.transaction import Transaction
 from warren.vhost.vhost import UNROUTED, VirtualHost
 from warren.wire.erlang import bytes_written, frame_bytes

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from warren import limits
+from warren.model.coroutine_driver import Later
 from warren.model.turn import Turn
 from warren.session.admission_control import AdmissionControl
 from warren.session.amqp_connection import AmqpConnection
@@ -14,7 +15,6 @@ from warren.session.events.event_publisher import EventPublisher
 from warren.session.handshake import HandshakeSettings, Offer
 from warren.session.throttle import HeldTotal
 from warren.session.vhost_services import VhostServices
-from warren.vhost.coroutine_driver import Later
 from warren.vhost.requester import Owner
 from warren.vhost.vhost import VirtualHost
 

@@ -5,7 +5,7 @@ from warren.model.counters cimport Counters
 from warren.model.message cimport Message
 from warren.queues.local cimport LocalQueue
 from warren.queues.queue cimport Consumer, Delivery, Queue, QueueHost
-from warren.session.outbox cimport Outbox
+from warren.framing.outbox cimport Outbox
 from warren.session.unacked cimport Unacked
 
 cdef int _ACKNOWLEDGE

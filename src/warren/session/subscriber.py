@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from warren.errors import NotAllowed
+from warren.framing.outbox import Outbox
 from warren.limits import FRAME_OVERHEAD
 from warren.metadata.records import NO_ARGUMENTS
 from warren.model.counters import Counters
@@ -11,7 +12,6 @@ from warren.queues.local import LocalQueue
 from warren.queues.queue import Consumer, Delivery, Queue, QueueHost
 from warren.session.channel_origin import ChannelOrigin
 from warren.session.events.event_publisher import printed
-from warren.session.outbox import Outbox
 from warren.session.unacked import Unacked
 from warren.vhost.vhost import VirtualHost
 from warren.wire.methods import BasicCancel

@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t
 
 from warren.flow.credit cimport PublishCredit
-from warren.session.outbox cimport Outbox
+from warren.framing.outbox cimport Outbox
 
 cdef class HeldTotal:
     cdef object _later

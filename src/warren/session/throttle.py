@@ -8,8 +8,8 @@ when too many frames are held. Clients are notified of alarms, but not of disk c
 from collections.abc import Callable
 
 from warren.flow.credit import PublishCredit
+from warren.framing.outbox import Outbox
 from warren.limits import FLOW_SHOWN_MS, HELD_FRAMES_SIZE_MAX, HELD_FRAMES_TOTAL_SIZE_MAX
-from warren.session.outbox import Outbox
 from warren.wire.methods import ConnectionBlocked, ConnectionUnblocked
 
 # Paused connections resume below this total, lower than the limit, so that not every frame wakes all of them.

@@ -7,9 +7,9 @@ a delivery. Messages that were published to the exchange itself are not traced.
 
 from warren.errors import AmqpSyntaxError
 from warren.model.blind_copies import without_bcc
+from warren.model.coroutine_driver import Later
 from warren.model.message import Message
 from warren.routing.copies import carbon_copies
-from warren.vhost.coroutine_driver import Later
 from warren.vhost.internal_publisher import InternalPublisher
 from warren.vhost.message_tracer import MessageOrigin
 from warren.vhost.vhost import VirtualHost

@@ -16,6 +16,7 @@ from warren.metadata.proposals import Proposals
 from warren.metadata.records import QueueRecord
 from warren.metadata.users import User
 from warren.model.arguments import QueueSettings
+from warren.model.coroutine_driver import Later, drive
 from warren.model.turn import Turn
 from warren.queues.classic import ClassicQueue
 from warren.queues.local import LocalQueue
@@ -24,7 +25,6 @@ from warren.routing.router import Router
 from warren.session.publish_rules import PublishRules
 from warren.session.tracer import Tracer
 from warren.store.recovered_queue import RecoveredQueue
-from warren.vhost.coroutine_driver import Later, drive
 from warren.vhost.exchange_service import ExchangeService
 from warren.vhost.lease_service import LeaseService, LeaseServiceDependencies
 from warren.vhost.live_topology import LiveTopology, LiveTopologyDependencies

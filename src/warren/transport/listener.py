@@ -13,8 +13,8 @@ from collections.abc import Callable, Coroutine
 from msgspec import Struct
 
 from warren import limits
+from warren.framing.output_listener import OutputListener
 from warren.session.base_connection import BaseConnection
-from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer, is_loopback
 from warren.transport.acceptor import Acceptor
 from warren.transport.connection_setup import ConnectionSetup

@@ -10,10 +10,10 @@ import logging
 from typing import Protocol, cast
 
 from warren import limits
+from warren.framing.output_listener import OutputListener
 from warren.model.turn import Turn
 from warren.runtime.timers import DeadlineOwner, Deadlines
 from warren.session.base_connection import BaseConnection
-from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
 from warren.transport.flusher import Flusher
 from warren.transport.proxy_protocol import ProxiedEnds

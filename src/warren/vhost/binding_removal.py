@@ -10,7 +10,7 @@ from warren.limits import REMOVED_PER_TURN
 from warren.metadata.declared_topology import unbind_of
 from warren.metadata.proposals import Proposals
 from warren.metadata.records import BindingRecord
-from warren.vhost.coroutine_driver import Later, NextTurn, await_all
+from warren.model.coroutine_driver import Later, NextTurn, await_all
 
 
 async def remove_most_bindings(

@@ -7,8 +7,8 @@ metadata change. No message is made while nothing is bound to the exchange.
 from collections.abc import Callable
 
 from warren.limits import NAME_SIZE_MAX
+from warren.model.coroutine_driver import Later
 from warren.model.message import Message, encode_address
-from warren.vhost.coroutine_driver import Later
 from warren.vhost.vhost import VirtualHost
 from warren.wire.properties import BasicProperties
 

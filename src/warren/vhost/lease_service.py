@@ -27,10 +27,10 @@ from warren.metadata.events import Event, LeaseEnded, LeaseGranted, LeaseRenewed
 from warren.metadata.leases import LeaseRecord, Leases, LeaseState
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
+from warren.model.coroutine_driver import Later, NextTurn, drive
 from warren.queues.batches import acknowledge_batch, extend_ranges, take_batch
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Delivery
-from warren.vhost.coroutine_driver import Later, NextTurn, drive
 from warren.vhost.queue_scan import scan_batch_max
 from warren.vhost.vhost import VirtualHost
 

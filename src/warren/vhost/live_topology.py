@@ -39,11 +39,11 @@ from warren.model.arguments import (
     queue_settings,
     retention,
 )
+from warren.model.coroutine_driver import Later, NextTurn, drive
 from warren.model.names import retained_by
 from warren.routing.exchange import Binding, ExchangeSettings
 from warren.routing.router import Router
 from warren.routing.types import exchange_type
-from warren.vhost.coroutine_driver import Later, NextTurn, drive
 
 _CLASSIC = "classic"
 

@@ -34,10 +34,10 @@ from warren.metadata.records import QueueRecord
 from warren.metadata.vhosts import VhostMetadata
 from warren.model import arguments as queue_arguments
 from warren.model.arguments import KIND_ARGUMENTS, QUEUE_KINDS, QUEUE_TYPE, Arguments, queue_kind
+from warren.model.coroutine_driver import NextTurn
 from warren.model.equivalence import check_same, check_same_arguments
 from warren.model.names import GENERATED_BYTES, RESERVED_PREFIX, QueueName, generated_name, stripped
 from warren.vhost.binding_removal import remove_most_bindings
-from warren.vhost.coroutine_driver import NextTurn
 from warren.vhost.live_topology import LiveQueue, LiveTopology, Q
 from warren.vhost.requester import Owner, Requester
 from warren.wire import methods

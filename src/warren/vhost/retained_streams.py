@@ -13,10 +13,10 @@ from warren.metadata.commands import DeclareQueue
 from warren.metadata.proposals import Proposals
 from warren.metadata.records import QueueRecord
 from warren.model.arguments import QUEUE_TYPE
+from warren.model.coroutine_driver import Later, drive
 from warren.model.names import retained_by, retained_name
 from warren.queues.local import LocalQueue
 from warren.routing.router import Router
-from warren.vhost.coroutine_driver import Later, drive
 
 _STREAM = "stream"
 

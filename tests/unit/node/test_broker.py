@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from warren.access.passwords import PUBLISHED_PASSWORD_HASH, SHA256
+from warren.framing.output_listener import OutputListener
 from warren.metadata.commands import PutVhost, RemoveUser, RemoveVhost, SetPermissions
 from warren.node.broker import Broker
 from warren.node.config import Config
@@ -15,7 +16,6 @@ from warren.node.config_file import ConfigEntry
 from warren.node.errors import BootRefused
 from warren.runtime.clock import Clock
 from warren.session.connection import Connection
-from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
 from warren.wire.method import Method
 from warren.wire.methods import ChannelOpen, ConnectionOpen, ConnectionStartOk, ConnectionTuneOk, QueueDeclare

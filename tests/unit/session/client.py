@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from tests.clock import ManualClock
 
 from warren.errors import InternalError
+from warren.framing.output_listener import OutputListener
 from warren.metadata.commands import INTERNAL_USER, MetadataCommand, PutUser, PutVhost, Reply, SetPermissions
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
 from warren.metadata.users import User
 from warren.session.connection import Connection
 from warren.session.handshake import HandshakeSettings
-from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
 from warren.session.server import Server, ServerDependencies, SessionSettings
 from warren.session.vhost_services import VhostDependencies, VhostServices

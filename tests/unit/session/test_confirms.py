@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.session.client import CountingWake, parse
 
+from warren.framing.outbox import Outbox
 from warren.model.counters import Counters
 from warren.session.confirms import Confirms
-from warren.session.outbox import Outbox
 from warren.wire.methods import BasicAck, BasicNack
 
 CHANNEL = 3

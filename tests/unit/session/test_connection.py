@@ -7,9 +7,9 @@ from tests.unit.session.client import Broker, Client, call, frame, parse, public
 
 from warren import limits
 from warren.errors import ConnectionForced
+from warren.framing.heartbeat import HEARTBEAT_FRAME
 from warren.limits import REMOVED_PER_TURN
 from warren.session.base_connection import ConnectionState
-from warren.session.heartbeat import HEARTBEAT_FRAME
 from warren.wire import methods
 from warren.wire.properties import BasicProperties
 

@@ -7,6 +7,7 @@ from tests.unit.session.client import Broker
 from warren.errors import AccessRefused, AmqpError, NotFound, PreconditionFailed
 from warren.metadata.commands import DeclareExchange, DeclareQueue, SetPermissions, SetTopicPermissions
 from warren.model.confirm_listener import ConfirmListener
+from warren.model.coroutine_driver import drive
 from warren.model.message import Message, encode_address
 from warren.queues.queue import ACCEPTED
 from warren.session.channel_origin import ChannelOrigin
@@ -14,7 +15,6 @@ from warren.session.direct_publish import NotConfirmed, compose_message, publish
 from warren.session.events.event_publisher import EventPublisher
 from warren.session.peer import Peer
 from warren.session.vhost_services import VhostServices
-from warren.vhost.coroutine_driver import drive
 from warren.wire.properties import BasicProperties
 
 NOBODY = EventPublisher(lambda: None, lambda _: None, node_name="n")

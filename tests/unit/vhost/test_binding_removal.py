@@ -10,7 +10,7 @@ from tests.unit.vhost.conftest import LiveVhost
 from warren.errors import ResourceError
 from warren.limits import REMOVED_PER_TURN
 from warren.metadata.commands import Bind, DeclareExchange, DeclareQueue, MetadataCommand, Reply, Unbind
-from warren.vhost.coroutine_driver import await_all, drive
+from warren.model.coroutine_driver import await_all, drive
 from warren.wire.methods import ExchangeDelete, QueueDelete
 
 MANY = 3 * REMOVED_PER_TURN + 1

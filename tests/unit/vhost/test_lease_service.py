@@ -20,9 +20,9 @@ from warren.metadata.commands import (
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.machine import Metadata
 from warren.model.arguments import DEFAULT_SETTINGS
+from warren.model.coroutine_driver import drive
 from warren.queues.classic import ClassicQueue
 from warren.routing.router import Router
-from warren.vhost.coroutine_driver import drive
 from warren.vhost.lease_service import LeaseRequest, LeaseService, LeaseServiceDependencies
 from warren.vhost.vhost import VirtualHost
 

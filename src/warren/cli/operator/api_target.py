@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from urllib.parse import unquote, urlsplit
 
+from warren.blocking.http_target import HttpTarget
 from warren.cli.operator.failures import USAGE, Failure
-from warren.client.http_target import HttpTarget
 
 DEFAULT_URI = "http://127.0.0.1:15672"
 _PORTS = {"http": 15672, "https": 15671}

@@ -8,6 +8,8 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from warren.blocking.http_target import HttpTarget
+from warren.blocking.tls import refusal_hint
 from warren.cli.operator.failures import (
     BROKEN,
     NOT_AUTHORISED,
@@ -20,8 +22,7 @@ from warren.cli.operator.failures import (
     Unanswered,
 )
 from warren.cli.operator.tls import TLS_NAMES, tls_context
-from warren.client.http_target import HttpTarget
-from warren.client.tls import NO_FILES, ClientTls, refusal_hint
+from warren.client.uri import NO_FILES, ClientTls
 from warren.limits import (
     CLI_ANSWER_SIZE_MAX,
 )
@@ -46,7 +47,7 @@ class ManagementClient:
         self.target = target
         self._tls = tls
         # urllib3 is loaded only by commands that send requests (decision 0194).
-        from warren.client.http_client import HttpClient
+        from warren.blocking.http_client import HttpClient
 
         context = tls_context(tls) if target.is_tls else None
         try:

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from warren.blocking.tls import TlsNames, client_context
 from warren.cli.operator.failures import USAGE, Failure
-from warren.client.tls import ClientTls, TlsNames, client_context
+from warren.client.uri import ClientTls
 
 TLS_NAMES = TlsNames(
     ca_file="--cacert", cert_file="--cert", key_file="--key", key_password="WARREN_KEY_PASSWORD"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from warren.blocking.connection import BlockingConnection
 from warren.cli.perf.connection import open_connection
 from warren.cli.perf.declarations import CHANNEL, declare, delete, names_for
 from warren.cli.perf.histogram import Histogram
@@ -16,7 +17,7 @@ from warren.cli.perf.shared_counters import LoadPhase, Totals, WorkerCounters
 from warren.cli.perf.usage import usage
 from warren.cli.perf.worker_group import Observer, WorkerGroup, raise_open_files_limit
 from warren.client.confirms import ConfirmCounter
-from warren.client.connection import BrokerRefused, ClientConnection
+from warren.client.errors import BrokerRefused
 from warren.client.uri import Target
 from warren.wire.method import Method
 from warren.wire.methods import (
@@ -48,7 +49,7 @@ def measure_connections(target: Target, *, count: int, observer: Observer) -> Re
     links = [open_connection(target) for _ in range(count)]
     try:
         result.figures["opened_per_s"] = count / (time.monotonic() - begin_s)
-        steps: dict[str, Callable[[ClientConnection], None]] = {
+        steps: dict[str, Callable[[BlockingConnection], None]] = {
             "idle": lambda connection: None,
             "with_channel": lambda connection: connection.open_channel(CHANNEL),
             "with_queue_and_consumer": _consume,
@@ -140,7 +141,7 @@ def measure_backlog(target: Target, backlog: BacklogLoad, observer: Observer) ->
     return result
 
 
-def fill(connection: ClientConnection, publish_ring: PublishRing, count: int) -> None:
+def fill(connection: BlockingConnection, publish_ring: PublishRing, count: int) -> None:
     """Publish `count` messages on channel 1, and wait until all are confirmed."""
     connection.call(CHANNEL, ConfirmSelect(), ConfirmSelectOk)
     confirms = ConfirmCounter()
@@ -172,7 +173,7 @@ def settled_memory(observer: Observer) -> int:
     return now
 
 
-def _consume(connection: ClientConnection) -> None:
+def _consume(connection: BlockingConnection) -> None:
     queue = connection.call(CHANNEL, QueueDeclare(exclusive=True), QueueDeclareOk).queue
     connection.call(CHANNEL, BasicConsume(queue=queue, consumer_tag="c", no_ack=True), BasicConsumeOk)
 

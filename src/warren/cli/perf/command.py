@@ -14,7 +14,7 @@ from warren.cli.perf.result import Result, traffic_result
 from warren.cli.perf.traffic import run_traffic
 from warren.cli.perf.worker_group import LoadFailed, Observer
 from warren.cli.sections import SectionedGroup
-from warren.client.connection import BrokerRefused
+from warren.client.errors import BrokerRefused
 from warren.client.uri import DEFAULT_URI, Target, parse_uri
 
 # The traffic scenarios: help text, and the defaults that differ from those of Load.

@@ -3,12 +3,13 @@
 import socket
 import ssl
 
+from warren.blocking.connection import BlockingConnection, reason
 from warren.cli.perf.connection import NOT_NOW
 from warren.cli.perf.delivery_counter import DeliveryCounter, Misaligned
 from warren.cli.perf.histogram import Histogram
 from warren.cli.perf.paced_producer import STAMPS
 from warren.client.ack_writer import AckWriter, ack
-from warren.client.connection import BrokerRefused, ClientConnection, reason
+from warren.client.errors import BrokerRefused
 
 CHANNEL = 1
 RECEIVE_BYTES = 1 << 20
@@ -19,7 +20,7 @@ SKIPS_MAX = 3  # number of reads that may be discarded unread after one that was
 class PerfConsumer:
     """Counts deliveries by their bytes, and acknowledges every `ack_every` messages with one ack."""
 
-    def __init__(self, connection: ClientConnection, buffer: bytearray, *, ack_every: int) -> None:
+    def __init__(self, connection: BlockingConnection, buffer: bytearray, *, ack_every: int) -> None:
         self.connection = connection
         self.consumed = 0
         self._socket = connection.socket
@@ -108,7 +109,7 @@ class LatencyConsumer(PerfConsumer):
     """A consumer that also reads the two timestamps in each body."""
 
     def __init__(
-        self, connection: ClientConnection, buffer: bytearray, *, ack_every: int, measured_from_ns: int
+        self, connection: BlockingConnection, buffer: bytearray, *, ack_every: int, measured_from_ns: int
     ) -> None:
         super().__init__(connection, buffer, ack_every=ack_every)
         self.since_due = Histogram()

@@ -4,8 +4,8 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from warren.blocking.connection import BlockingConnection
 from warren.cli.perf.load import Load
-from warren.client.connection import ClientConnection
 from warren.wire.method import Method
 from warren.wire.methods import (
     ExchangeDeclare,
@@ -65,7 +65,7 @@ def routes(load: Load, names: LoadNames, producer: int) -> list[tuple[str, str]]
 
 
 def declare(
-    connection: ClientConnection,
+    connection: BlockingConnection,
     load: Load,
     names: LoadNames,
     tell: Callable[[str], None] = lambda text: None,
@@ -88,7 +88,7 @@ def declare(
 
 
 def delete(
-    connection: ClientConnection,
+    connection: BlockingConnection,
     load: Load,
     names: LoadNames,
     tell: Callable[[str], None] = lambda text: None,
@@ -101,7 +101,7 @@ def delete(
 
 
 def _call_all(
-    connection: ClientConnection, methods: list[Method], answer: type[Method], tell: Callable[[str], None]
+    connection: BlockingConnection, methods: list[Method], answer: type[Method], tell: Callable[[str], None]
 ) -> None:
     for start in range(0, len(methods), _PART):
         connection.call_many(CHANNEL, methods[start : start + _PART], answer)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from warren.blocking.connection import BlockingConnection
 from warren.cli.perf.connection import open_connection
 from warren.cli.perf.consumer import CHANNEL, RECEIVE_BYTES, LatencyConsumer, PerfConsumer
 from warren.cli.perf.declarations import LoadNames, routes
@@ -13,7 +14,6 @@ from warren.cli.perf.paced_producer import Pace, PacedProducer
 from warren.cli.perf.producer import Producer
 from warren.cli.perf.publish_ring import Content, PublishRing
 from warren.cli.perf.shared_counters import WorkerCounters
-from warren.client.connection import ClientConnection
 from warren.wire.method import Method
 from warren.wire.methods import (
     BasicConsume,
@@ -112,14 +112,14 @@ class LoadWorker:
                 latencies.confirm.merge(producer.confirm_latency)
         return latencies
 
-    def _publishing_link(self) -> ClientConnection:
+    def _publishing_link(self) -> BlockingConnection:
         connection = open_connection(self._load.target)
         connection.open_channel(CHANNEL)
         if self._load.confirm_window:
             connection.call(CHANNEL, ConfirmSelect(), ConfirmSelectOk)
         return connection
 
-    def _consuming_link(self, number: int) -> ClientConnection:
+    def _consuming_link(self, number: int) -> BlockingConnection:
         connection = open_connection(self._load.target)
         connection.open_channel(CHANNEL)
         if self._load.prefetch:

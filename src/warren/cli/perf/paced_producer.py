@@ -4,10 +4,10 @@ import struct
 from collections import deque
 from dataclasses import dataclass
 
+from warren.blocking.connection import BlockingConnection
 from warren.cli.perf.histogram import Histogram
 from warren.cli.perf.producer import Producer, ProducerState
 from warren.cli.perf.publish_ring import PublishRing
-from warren.client.connection import ClientConnection
 
 # A body begins with the times when the message was due and when it was sent, in monotonic nanoseconds.
 STAMPS = struct.Struct(">QQ")
@@ -34,7 +34,7 @@ class PacedProducer(Producer):
     """
 
     def __init__(
-        self, connection: ClientConnection, publish_ring: PublishRing, pace: Pace, *, measured_from_ns: int
+        self, connection: BlockingConnection, publish_ring: PublishRing, pace: Pace, *, measured_from_ns: int
     ) -> None:
         super().__init__(connection, publish_ring, window=0, messages_per_write=0)
         self.confirm_latency = Histogram()

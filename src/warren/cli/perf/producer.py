@@ -2,10 +2,11 @@
 
 from enum import Enum, auto
 
+from warren.blocking.connection import BlockingConnection, reason
 from warren.cli.perf.connection import NOT_NOW
 from warren.cli.perf.publish_ring import PublishRing
 from warren.client.confirms import ConfirmCounter, UnexpectedBytes
-from warren.client.connection import BrokerRefused, ClientConnection, reason
+from warren.client.errors import BrokerRefused
 
 RECEIVE_BYTES = 65_536
 WRITES_PER_TURN = 16  # for a producer that writes few messages at once
@@ -24,7 +25,12 @@ class Producer:
     """Publishes encoded messages, and counts their confirms."""
 
     def __init__(
-        self, connection: ClientConnection, publish_ring: PublishRing, *, window: int, messages_per_write: int
+        self,
+        connection: BlockingConnection,
+        publish_ring: PublishRing,
+        *,
+        window: int,
+        messages_per_write: int,
     ) -> None:
         self.connection = connection
         self.nacked = 0

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from warren.blocking.connection import BlockingConnection
 from warren.cli.operator.failures import UNHEALTHY, Failure
 from warren.cli.spark.java import OLDEST, SUPPORTED, VECTOR, find_java
 from warren.cli.spark.options import SparkSettings, build_command
 from warren.cli.spark.session import INSTALL, spark_session
-from warren.client.connection import BrokerRefused, ClientConnection
+from warren.client.errors import BrokerRefused
 from warren.wire.methods import (
     BasicCancel,
     BasicCancelOk,
@@ -201,7 +202,7 @@ def _broker(settings: SparkSettings) -> "BrokerOptions":
     return read_options({"retries": "0", **settings.broker, "queue": "any"}).broker
 
 
-def _connected(settings: SparkSettings) -> ClientConnection:
+def _connected(settings: SparkSettings) -> BlockingConnection:
     from pyspark_warren.amqp import connect
 
     broker = _broker(settings)
@@ -236,7 +237,7 @@ def _product(name: object, number: object, warren: object) -> str:
 @contextmanager
 def _temporary(
     settings: SparkSettings, arguments: dict[str, object]
-) -> Iterator[tuple[ClientConnection, str]]:
+) -> Iterator[tuple[BlockingConnection, str]]:
     """Declare a temporary queue or stream, and delete it at the end of the block."""
     link = _connected(settings)
     name = f"warren-doctor-{secrets.token_hex(4)}"

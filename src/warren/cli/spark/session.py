@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 from warren.cli.operator.failures import Failure
 from warren.cli.spark.java import OLDEST, find_java, java_home
 from warren.cli.spark.options import LOCAL, SparkSettings
-from warren.client.connection import BrokerRefused
+from warren.client.errors import BrokerRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,13 +7,13 @@ exchange has no bindings, an event costs only this check.
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 
+from warren.model.coroutine_driver import Later
 from warren.model.erlang_terms import printed_entry
 from warren.model.message import BODY_END, Message
 from warren.queues.local import LocalQueue
 from warren.session.events.connection_facts import ConnectionFacts
 from warren.session.login import Login
 from warren.session.peer import Peer
-from warren.vhost.coroutine_driver import Later
 from warren.vhost.internal_publisher import InternalPublisher
 from warren.vhost.vhost import VirtualHost
 from warren.wire.properties import BasicProperties

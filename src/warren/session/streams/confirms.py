@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Callable
 
+from warren.framing.outbox import Outbox
 from warren.model.confirm_listener import ConfirmListener
-from warren.session.outbox import Outbox
 from warren.session.streams.counts import StreamCounts
 from warren.wire.streams.codes import ResponseCode
 from warren.wire.streams.commands import PublishConfirm, PublishError

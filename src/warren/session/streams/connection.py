@@ -6,9 +6,9 @@ overloaded, an alarm is set, or too many messages are unconfirmed.
 """
 
 from warren import limits
+from warren.framing.output_listener import OutputListener
 from warren.session.base_connection import BaseConnection, ConnectionState
 from warren.session.events.event_publisher import STREAM
-from warren.session.output_listener import OutputListener
 from warren.session.peer import Peer
 from warren.session.streams.command_handler import StreamCommandHandler
 from warren.session.streams.handshake import StreamHandshake, StreamHandshakePhase

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from warren import limits
+from warren.framing.outbox import Outbox
 from warren.limits import STREAM_FILTER_SIZE_MAX, STREAM_REFERENCE_SIZE_MAX
 from warren.model.message import (
     ADDRESSED,
@@ -16,7 +17,6 @@ from warren.model.message import (
     new_message,
 )
 from warren.queues.stream import StreamQueue
-from warren.session.outbox import Outbox
 from warren.session.streams.confirms import StreamConfirms
 from warren.session.streams.counts import StreamCounts
 from warren.vhost.batch_commit import STAGED_PRODUCER

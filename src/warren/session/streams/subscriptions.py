@@ -6,9 +6,9 @@ the rest. Chunks without any of the filter values are not sent, and use no credi
 
 from collections.abc import Callable, Iterator, Mapping
 
+from warren.framing.outbox import Outbox
 from warren.limits import STREAM_ANSWER_MS, STREAM_CHUNK_WORK, STREAM_CREDIT_MAX, STREAM_WORK_PER_TURN_MAX
 from warren.queues.stream import StreamQueue
-from warren.session.outbox import Outbox
 from warren.session.streams.single_active_groups import GroupKey, GroupMember
 from warren.session.streams.stream_server import StreamServer
 from warren.store.streams.bloom_filter import FilterMatcher

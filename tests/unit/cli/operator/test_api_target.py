@@ -2,9 +2,9 @@
 
 import pytest
 
+from warren.blocking.http_target import HttpTarget
 from warren.cli.operator.api_target import DEFAULT_URI, target_of
 from warren.cli.operator.failures import USAGE, Failure
-from warren.client.http_target import HttpTarget
 
 
 def nobody(prompt: str) -> str:

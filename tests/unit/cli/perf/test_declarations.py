@@ -1,8 +1,8 @@
 """Declarations of the load generator, and their progress report."""
 
+from warren.blocking.connection import BlockingConnection
 from warren.cli.perf.declarations import declare, delete, names_for
 from warren.cli.perf.load import Load
-from warren.client.connection import ClientConnection
 from warren.client.uri import DEFAULT_URI, parse_uri
 from warren.wire.method import Method
 from warren.wire.methods import ExchangeDeclare, ExchangeDelete, QueueBind, QueueDeclare, QueueDelete
@@ -10,7 +10,7 @@ from warren.wire.methods import ExchangeDeclare, ExchangeDelete, QueueBind, Queu
 TARGET = parse_uri(DEFAULT_URI)
 
 
-class Collecting(ClientConnection):
+class Collecting(BlockingConnection):
     """A connection that records every method it is asked to call."""
 
     def __init__(self) -> None:

@@ -4,8 +4,8 @@ import pytest
 from tests.unit.session.streams.client import Node, StreamClient, data
 
 from warren import limits
+from warren.framing.heartbeat import Heartbeat
 from warren.metadata.commands import PutUser
-from warren.session.heartbeat import Heartbeat
 from warren.wire.streams import commands
 from warren.wire.streams.codes import CommandKey, ResponseCode
 from warren.wire.streams.fields import Offset, OffsetType

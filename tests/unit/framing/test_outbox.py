@@ -3,9 +3,9 @@
 import pytest
 from tests.unit.session.client import CountingWake, ReceivedMethod, parse
 
+from warren.framing.outbox import Outbox
 from warren.limits import OUTBOX_SIZE_MAX
 from warren.model.message import BODY_END, Message, encode_address
-from warren.session.outbox import Outbox
 from warren.wire.methods import BasicDeliver, BasicGetOk, ChannelOpenOk
 from warren.wire.properties import BasicProperties
 

@@ -1,7 +1,9 @@
 """TLS of a client: the context for its files, and advice for a failed connection."""
 
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from warren.client.uri import ClientTls
 
 # Alerts, as OpenSSL names them, of a broker that does not accept the client's certificate, or its lack.
 _WANTS_CERTIFICATE = frozenset((
@@ -12,22 +14,6 @@ _WANTS_CERTIFICATE = frozenset((
 ))  # fmt: skip
 # Errors of a connection that is closed without an alert, as some brokers do for a missing certificate.
 _HUNG_UP = (ConnectionResetError, BrokenPipeError, EOFError, ssl.SSLEOFError)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientTls:
-    """Files of trusted certificates and of the client certificate."""
-
-    # None: the trusted certificates of the system.
-    ca_file: str | None = None
-    cert_file: str | None = None
-    # None: the key is in `cert_file`.
-    key_file: str | None = None
-    key_password: str | None = field(default=None, repr=False)
-    is_verified: bool = True
-
-
-NO_FILES = ClientTls()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ import urllib3
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 from urllib3.util import SKIP_HEADER
 
-from warren.client.http_target import HttpTarget
+from warren.blocking.http_target import HttpTarget
 from warren.limits_http import HTTP_CLIENT_IDLE_MAX
 
 _IDEMPOTENT = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE"))

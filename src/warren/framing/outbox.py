@@ -5,10 +5,10 @@ are joined; large ones are passed to the socket without a copy, also when they a
 because they exceed this client's frame_max (0-9-1 §4.2.6.2).
 """
 
+from warren.framing.output_listener import OutputListener
 from warren.limits import FRAME_OVERHEAD, FRAME_SIZE_HANDSHAKE, OUTBOX_SIZE_MAX
 from warren.model.blind_copies import strip_bcc
 from warren.model.message import HAS_HEADERS, Message
-from warren.session.output_listener import OutputListener
 from warren.wire.frames import BODY, HEADER
 from warren.wire.method import Method
 

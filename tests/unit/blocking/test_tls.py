@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from warren.client.tls import ClientTls, TlsNames, client_context, refusal_hint
+from warren.blocking.tls import TlsNames, client_context, refusal_hint
+from warren.client.uri import ClientTls
 
 NAMES = TlsNames(ca_file="--ca", cert_file="--cert", key_file="--key", key_password="SECRET")
 

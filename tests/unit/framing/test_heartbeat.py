@@ -1,6 +1,6 @@
 """Heartbeats derived from byte counters, with the times measured with RabbitMQ 3.10.8."""
 
-from warren.session.heartbeat import HEARTBEAT_FRAME, Heartbeat, HeartbeatAction
+from warren.framing.heartbeat import HEARTBEAT_FRAME, Heartbeat, HeartbeatAction
 
 
 def run(

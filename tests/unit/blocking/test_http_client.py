@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from warren.client.http_client import HttpClient
-from warren.client.http_target import HttpTarget
-from warren.client.tls import NO_FILES, ClientTls, TlsNames, client_context
+from warren.blocking.http_client import HttpClient
+from warren.blocking.http_target import HttpTarget
+from warren.blocking.tls import TlsNames, client_context
+from warren.client.uri import NO_FILES, ClientTls
 from warren.limits_http import HTTP_CLIENT_IDLE_MAX
 
 NAMES = TlsNames(ca_file="--ca", cert_file="--cert", key_file="--key", key_password="SECRET")

@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.session.client import Answer
 
-from warren.vhost.coroutine_driver import drive, step
+from warren.model.coroutine_driver import drive, step
 
 
 async def add_answers(done: list[str], *answers: Answer) -> None:

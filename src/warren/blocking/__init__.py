@@ -1,0 +1,1 @@
+"""Blocking clients: AMQP connections and HTTP requests of a program that waits for each answer."""

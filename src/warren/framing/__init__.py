@@ -1,0 +1,1 @@
+"""What both ends of an AMQP connection share: the output of a connection, and heartbeats."""
