@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
+from warren.limits import CHANNELS_MAX, FRAME_SIZE_MAX
+
 PORTS = {"amqp": 5672, "amqps": 5671}
 DEFAULT_URI = "amqp://guest:guest@127.0.0.1:5672/%2f"
 _SHAPE = "an AMQP URI is amqp://USER:PASSWORD@HOST:PORT/VHOST or amqps://…, with %40 for an @ in a password"
@@ -19,6 +21,9 @@ class ClientTls:
     key_file: str | None = None
     key_password: str | None = field(default=None, repr=False)
     is_verified: bool = True
+    # The name that the certificate of the broker must have, and that it is asked for (SNI). None: the host of
+    # the address; empty: it is asked for no name, and its certificate may have any.
+    server_name: str | None = None
 
 
 NO_FILES = ClientTls()
@@ -26,16 +31,31 @@ NO_FILES = ClientTls()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The address of a broker, the user, and the TLS files."""
+    """The address of a broker, the user, the TLS files, and what else its URI says."""
 
+    # Empty for a local target: the node itself.
     host: str
     port: int
+    # Empty for a local target whose URI has no user.
     user: str
     # Not in the repr, which can end up in a traceback.
     password: str = field(repr=False)
     vhost: str
     is_tls: bool
     tls: ClientTls = NO_FILES
+    # SASL mechanisms, of which the first that the broker offers is used.
+    mechanisms: tuple[str, ...] = ("PLAIN",)
+    # None: what the broker proposes; 0 disables heartbeats.
+    heartbeat_s: int | None = None
+    # How long opening the connection may take; None: the default.
+    timeout_ms: int | None = None
+    channels_max: int = CHANNELS_MAX
+    frame_size_max: int = FRAME_SIZE_MAX
+
+    @property
+    def is_local(self) -> bool:
+        """True if this is the node itself, which is reached without a socket."""
+        return not self.host
 
 
 def parse_uri(uri: str) -> Target:

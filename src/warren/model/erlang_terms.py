@@ -3,9 +3,20 @@
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from typing import TypeAlias
 
 from warren.wire.erlang import bytes_printed
 from warren.wire.table import Value, type_name
+
+# A tuple, a list, an atom, a string, of which each character is one byte, or an integer.
+Term: TypeAlias = "Sequence[Term] | str | int"
+
+
+class Atom(str):
+    """An atom, where a `Term` could also be a string."""
+
+    __slots__ = ()
+
 
 _PLAIN_ATOM = re.compile("[a-z][a-zA-Z0-9_@]*")
 
@@ -41,6 +52,20 @@ def printed_text(value: object) -> str:
 def printed_pairs(pairs: Mapping[str, object]) -> str:
     """Format a JSON object as a list of pairs: `[{<<"nonsense">>,1}]`."""
     return "[" + ",".join(f"{{{_string(key)},{printed_json(value)}}}" for key, value in pairs.items()) + "]"
+
+
+def printed_term(term: Term) -> str:
+    """Format a term in one line: `{port_out_of_range,0}`."""
+    if isinstance(term, Atom):
+        return printed_atom(term)
+    if isinstance(term, str):
+        # `<<"text">>` or `<<1,2>>` without the signs of a binary.
+        printed = bytes_printed(term.encode("latin-1"))[2:-2] if term else ""
+        return printed if printed.startswith('"') else "[" + "".join(printed.split()) + "]"
+    if isinstance(term, int):
+        return str(term)
+    items = ",".join(map(printed_term, term))
+    return f"{{{items}}}" if isinstance(term, tuple) else f"[{items}]"
 
 
 def printed_description(description: str, tags: Sequence[str]) -> str:
