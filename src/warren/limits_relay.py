@@ -4,3 +4,9 @@
 CLIENT_HANDSHAKE_MS = 60_000
 # The time to wait for connection.close-ok, as RabbitMQ's shovels and federation links do.
 CLIENT_CLOSING_MS = 10_000
+# The pause before a link tries again: doubled from the first to the second, as in RFC 6298 for lost segments;
+# long enough that a broker that is down costs nothing, short enough that nobody waits for a link by hand.
+LINK_RECONNECT_MIN_MS = 1_000
+LINK_RECONNECT_MAX_MS = 30_000
+# The time that a planned stop of a link waits for confirms, so that it duplicates as little as possible.
+LINK_SETTLE_MS = 5_000

@@ -104,6 +104,16 @@ class Forwarder(ChannelListener):
         return len(self._tags) - len(self._ahead)
 
     @property
+    def unsettled_remaining(self) -> int:
+        """The number of messages that are still to be settled; -1 without end."""
+        return self.remaining + self.unconfirmed_count if self.remaining >= 0 else -1
+
+    def finish(self) -> None:
+        """Publish nothing more; what is published is settled, and `completed` is called after it."""
+        self.remaining = 0
+        self._waiting.clear()
+
+    @property
     def waiting_count(self) -> int:
         """The number of deliveries that wait because the destination takes no publishes."""
         return len(self._waiting)

@@ -58,32 +58,48 @@ class RecordedChannel(ChannelListener):
 
 
 class BrokerPair:
-    """Both ends of one connection; `exchange` passes bytes until neither end has any."""
+    """Both ends of one connection; `exchange` passes bytes until neither end reads any."""
 
-    def __init__(self, broker: Broker, login: ClientLogin | None = None) -> None:
+    def __init__(
+        self, broker: Broker, login: ClientLogin | None = None, listener: ConnectionListener | None = None
+    ) -> None:
         self.broker = broker
         self.listener = RecordedConnection()
         self.client = ClientConnection(
             login or ClientLogin(user="guest", password="guest", vhost="/"),
             broker.server.turn,
             CountingWake(),
-            self.listener,
+            listener or self.listener,
         )
         self.server = Connection(broker.server, PEER, CountingWake())
+        # What was sent and not read, because the other end has paused reading.
+        self._to_broker = b""
+        self._to_client = b""
 
-    def exchange(self) -> None:
-        while True:
-            to_broker = b"".join(bytes(part) for part in self.client.take_output())
-            to_client = b"".join(bytes(part) for part in self.server.take_output())
-            if not to_broker and not to_client:
-                return
-            if to_broker:
-                self.server.receive(to_broker)
-            if to_client:
-                self.client.receive(to_client)
-            while self.client.has_more:
-                self.client.process_more()
-            while self.server.has_more:
-                self.server.process_more()
-            self.client.output_written()
-            self.server.output_written()
+    def exchange(self) -> bool:
+        """Pass what both ends read; returns whether there was anything."""
+        was_busy = False
+        while self._pass_bytes():
+            was_busy = True
+        return was_busy
+
+    def _pass_bytes(self) -> bool:
+        self._to_broker += b"".join(bytes(part) for part in self.client.take_output())
+        self._to_client += b"".join(bytes(part) for part in self.server.take_output())
+        to_broker = b"" if self.server.is_reading_paused else self._to_broker
+        to_client = b"" if self.client.is_reading_paused else self._to_client
+        if not to_broker and not to_client:
+            return False
+        if to_broker:
+            self._to_broker = b""
+            self.server.receive(to_broker)
+        if to_client:
+            self._to_client = b""
+            self.client.receive(to_client)
+        while self.client.has_more:
+            self.client.process_more()
+        while self.server.has_more:
+            self.server.process_more()
+        self.client.output_written()
+        self.server.output_written()
+        return True

@@ -1,0 +1,69 @@
+"""Connects to one end of a relay, which may have several addresses."""
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from warren.client.connection import ClientConnection, ConnectionListener
+from warren.client.errors import BrokerRefused
+from warren.client.uri import PORTS, Target
+from warren.relay.dialer import Dialer
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """One end of a relay: the addresses of its broker, and how the connection is called there."""
+
+    targets: tuple[Target, ...]
+    # Shown by the broker as the name of the connection.
+    name: str
+    # The user whose rights a connection to this node has; see `Dialer`.
+    user: str
+
+
+class EndpointConnection(Struct, frozen=True):
+    """An open connection to one of the addresses of an endpoint."""
+
+    connection: ClientConnection
+    target: Target
+    # The address without credentials, to be shown.
+    uri: str
+
+
+async def connect(
+    dialer: Dialer, endpoint: Endpoint, listener: ConnectionListener, first: int = 0
+) -> EndpointConnection:
+    """Connect to the first address that accepts, beginning with the one numbered `first` modulo their number.
+
+    The number of the attempt as `first` distributes attempts over the addresses. Raises BrokerRefused, whose
+    text names the failure of every address, and whose code is that of the last one.
+    """
+    targets = endpoint.targets
+    failures: list[str] = []
+    code = 0
+    for place in range(len(targets)):
+        target = targets[(first + place) % len(targets)]
+        try:
+            connection = await dialer.dial(target, endpoint.name, endpoint.user, listener)
+        except BrokerRefused as error:
+            failures.append(f"{shown_uri(target)}: {error.text}")
+            code = error.code
+        else:
+            return EndpointConnection(connection, target, shown_uri(target))
+    raise BrokerRefused("; ".join(failures) or "there is no address to connect to", code)
+
+
+def shown_uri(target: Target) -> str:
+    """Return the address of `target` without user, password and files."""
+    scheme = "amqps" if target.is_tls else "amqp"
+    vhost = "" if target.vhost == "/" else f"/{quote(target.vhost, safe='')}"
+    if not target.host:
+        return f"{scheme}://{vhost}"
+    host = f"[{target.host}]" if ":" in target.host else target.host
+    port = "" if target.port == PORTS[scheme] else f":{target.port}"
+    return f"{scheme}://{host}{port}{vhost}"
+
+
+def shown_uris(targets: Sequence[Target]) -> list[str]:
+    """Return the addresses of `targets` without credentials."""
+    return [shown_uri(target) for target in targets]

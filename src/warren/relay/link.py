@@ -1,0 +1,266 @@
+"""Runs one relay for ever: connects, forwards, and after an error tries again.
+
+    STOPPED ── start ──▶ STARTING ── set up ──▶ RUNNING
+       ▲                  ▲   │                    │
+       │                  │   ▼                    │ an end is lost, all is forwarded, stop, restart
+       └── stop ────── TERMINATED ◀────────────────┘
+
+TERMINATED closes the connections of the run, and then waits for the next attempt.
+"""
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from warren import limits_relay
+from warren.client.answer import Answer
+from warren.client.errors import BrokerRefused
+from warren.model.coroutine_driver import drive
+from warren.model.turn import Turn
+from warren.relay.dialer import Dialer
+from warren.relay.link_run import After, LinkPlan, LinkRun, LinkSettings
+from warren.relay.status import Hold, LinkCounters, LinkKey, LinkKind, LinkState, LinkStatus
+
+_TRANSITIONS = {
+    LinkState.STOPPED: (LinkState.STARTING,),
+    LinkState.STARTING: (LinkState.RUNNING, LinkState.TERMINATED),
+    LinkState.RUNNING: (LinkState.TERMINATED,),
+    LinkState.TERMINATED: (LinkState.STARTING, LinkState.STOPPED),
+}
+_STOPPED = "it was stopped"
+_COMPLETED = "all messages it was asked for were forwarded"
+
+
+class LinkDependencies(Struct, frozen=True):
+    """What the links of a node need."""
+
+    dialer: Dialer
+    turn: Turn
+    after: After
+    # Writes a line of the log: level, text, fields.
+    log: Callable[[str, str, Mapping[str, object]], None]
+    # Called when the state of a link has changed.
+    changed: Callable[["Link"], None]
+
+
+class Link:
+    """One relay; `start` and `stop` may be called at any time and in any order."""
+
+    __slots__ = (
+        "_attempt", "_delay_ms", "_dependencies", "_is_restarting", "_is_running", "_is_wanted",
+        "_last_error", "_last_error_at", "_next_attempt_at", "_pause", "_plan", "_reason", "_run",
+        "_settings", "_since", "_stops", "_totals", "key", "state",
+    )  # fmt: skip
+
+    def __init__(
+        self, key: LinkKey, plan: LinkPlan, settings: LinkSettings, dependencies: LinkDependencies
+    ) -> None:
+        self.key = key
+        self.state = LinkState.STOPPED
+        self._plan = plan
+        self._settings = settings
+        self._dependencies = dependencies
+        self._since = dependencies.turn.now()
+        self._reason = ""
+        self._last_error: BrokerRefused | None = None
+        self._last_error_at = 0
+        self._next_attempt_at = 0
+        # True from `start` to `stop`, and while the coroutine that runs the link has not ended.
+        self._is_wanted = False
+        self._is_running = False
+        # True if no pause precedes the next attempt.
+        self._is_restarting = False
+        # The run and its number; the back-off; the pause between two runs; who waits for the stop.
+        self._run: LinkRun | None = None
+        self._attempt = 0
+        self._delay_ms = limits_relay.LINK_RECONNECT_MIN_MS
+        self._pause: Answer[None] | None = None
+        self._stops: list[Answer[None]] = []
+        self._totals = LinkCounters()
+
+    def start(self) -> None:
+        """Run until `stop`; while an old run is being closed, the new one begins after it."""
+        if not self._is_wanted:
+            self._is_wanted = True
+            if not self._is_running:
+                drive(self._relay())
+
+    async def stop(self) -> None:
+        """Stop: settle what the destination confirms within a bounded time, and close both ends."""
+        self._is_wanted = False
+        self._interrupt()
+        if self._is_running:
+            stop: Answer[None] = Answer()
+            self._stops.append(stop)
+            await stop
+
+    def restart(self) -> None:
+        """End the run, or the pause, and begin anew at once; starts a stopped link."""
+        self._is_restarting = True
+        if self._is_wanted:
+            self._interrupt()
+        else:
+            self.start()
+
+    def status(self) -> LinkStatus:
+        """Return what is known about the link now."""
+        run = self._run
+        forwarder = run.forwarder if run is not None else None
+        source = run.source if run is not None else None
+        destination = run.destination if run is not None else None
+        error = self._last_error
+        return LinkStatus(
+            key=self.key,
+            state=self.state,
+            since=self._since,
+            reason=self._reason,
+            last_error=error.text if error is not None else "",
+            last_error_code=error.code if error is not None else 0,
+            last_error_at=self._last_error_at,
+            next_attempt_at=self._next_attempt_at,
+            connected_at=self._since if self.state is LinkState.RUNNING else 0,
+            source_uri=source.uri if source is not None else "",
+            destination_uri=destination.uri if destination is not None else "",
+            counters=self._counters(),
+            pending=forwarder.waiting_count if forwarder is not None else 0,
+            unconfirmed=forwarder.unconfirmed_count if forwarder is not None else 0,
+            prefetch_count=self._settings.prefetch_count,
+            hold=Hold.ALARM if forwarder is not None and forwarder.blocked_reason else Hold.NONE,
+            hold_since=0,
+            hold_reason=forwarder.blocked_reason if forwarder is not None else "",
+            remaining=forwarder.unsettled_remaining if forwarder is not None else -1,
+            remaining_unacked=forwarder.remaining if forwarder is not None else -1,
+            delivered_at=0,
+            delivered_timestamp=0,
+            source_ready=run.source_ready if run is not None else -1,
+            source_counted_at=run.source_counted_at if run is not None else 0,
+        )
+
+    # --- private ----------------------------------------------------------------------------------
+
+    def _interrupt(self) -> None:
+        """End the run or the pause."""
+        if self._run is not None:
+            self._run.end()
+        if self._pause is not None:
+            self._pause.complete(None)
+
+    async def _relay(self) -> None:
+        """Run and pause until the link is not wanted."""
+        self._is_running = True
+        is_completed = False
+        while self._is_wanted:
+            run = await self._run_once()
+            is_completed = run.is_completed
+            if is_completed:
+                self._is_wanted = False
+            if self._is_wanted:
+                await self._wait(run)
+        self._is_running = False
+        self._enter(LinkState.STOPPED, _COMPLETED if is_completed else _STOPPED)
+        stops, self._stops = self._stops, []
+        for stop in stops:
+            stop.complete(None)
+        if is_completed:
+            self._plan.completed()
+
+    async def _run_once(self) -> LinkRun:
+        """Perform one run: set it up, let it forward until it ends, and close it."""
+        dependencies = self._dependencies
+        run = self._run = LinkRun(
+            self._plan,
+            self._settings,
+            dependencies.dialer,
+            turn=dependencies.turn,
+            attempt=self._attempt,
+        )
+        self._attempt += 1
+        self._is_restarting = False
+        self._enter(LinkState.STARTING, "")
+        drive(self._set_up(run))
+        error = await run.outcome
+        if error is not None:
+            self._last_error = error
+            self._last_error_at = dependencies.turn.now()
+            dependencies.log("warning", f"{self._name()} has ended: {error.text}", {})
+        self._enter(LinkState.TERMINATED, error.text if error is not None else _STOPPED)
+        await self._close(run, error)
+        self._totals = self._counters()
+        self._run = None
+        return run
+
+    async def _set_up(self, run: LinkRun) -> None:
+        try:
+            await self._plan.set_up(run)
+        except BrokerRefused as error:
+            run.fail(error)
+            return
+        run.is_set_up = True
+        if not run.is_ended:
+            self._enter(LinkState.RUNNING, "")
+
+    async def _close(self, run: LinkRun, error: BrokerRefused | None) -> None:
+        """Close the connections of `run`; one that ended as planned settles and is torn down before."""
+        if error is None:
+            timeout_ms = limits_relay.LINK_SETTLE_MS
+            self._dependencies.after(timeout_ms, lambda: run.settled.complete(None))
+            await run.settle()
+            if run.is_set_up and not self._is_wanted:
+                try:
+                    await self._plan.tear_down(run)
+                except BrokerRefused as refused:
+                    self._dependencies.log(
+                        "warning", f"{self._name()} could not be torn down: {refused.text}", {}
+                    )
+        await run.close()
+
+    async def _wait(self, run: LinkRun) -> None:
+        """Pause before the next attempt, as long as the settings or the back-off say."""
+        now = self._dependencies.turn.now()
+        if self._is_restarting:
+            self._delay_ms = limits_relay.LINK_RECONNECT_MIN_MS
+            return
+        pause: Answer[None] = Answer()
+        self._pause = pause
+        delay_ms = self._delay_ms
+        if self._settings.reconnect_delay_s is not None:
+            delay_ms = self._settings.reconnect_delay_s * 1000
+        elif run.has_worked:
+            delay_ms = self._delay_ms = limits_relay.LINK_RECONNECT_MIN_MS
+        self._delay_ms = min(self._delay_ms * 2, limits_relay.LINK_RECONNECT_MAX_MS)
+        if delay_ms:
+            self._next_attempt_at = now + delay_ms
+            self._dependencies.after(delay_ms, lambda: pause.complete(None))
+        await pause
+        self._pause = None
+        self._next_attempt_at = 0
+
+    def _enter(self, state: LinkState, reason: str) -> None:
+        assert state in _TRANSITIONS[self.state], f"{self.state} → {state}"
+        self.state = state
+        self._reason = reason
+        self._since = self._dependencies.turn.now()
+        self._dependencies.changed(self)
+
+    def _counters(self) -> LinkCounters:
+        """Return the counters of all runs."""
+        totals = self._totals
+        run = self._run
+        if run is None:
+            return totals
+        forwarder = run.forwarder
+        return LinkCounters(
+            forwarded=totals.forwarded + forwarder.forwarded_count,
+            confirmed=totals.confirmed + forwarder.confirmed_count,
+            dropped=totals.dropped + forwarder.dropped_count,
+            rejected=totals.rejected + forwarder.rejected_count,
+            redelivered=totals.redelivered + forwarder.redelivered_count,
+            restarts=max(0, self._attempt - 1),
+        )
+
+    def _name(self) -> str:
+        """Return what a line of the log calls the link."""
+        key = self.key
+        if key.kind is LinkKind.SHOVEL:
+            return f"shovel {key.name!r} of vhost {key.vhost!r}"
+        return f"federation of {key.kind} {key.name!r} of vhost {key.vhost!r} with upstream {key.upstream!r}"

@@ -1,0 +1,238 @@
+"""One run of a link, from its connections to its end, and the port that shovels and federation implement."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from warren.client.answer import Answer
+from warren.client.channel import ChannelListener, ClientChannel
+from warren.client.connection import ClientConnection
+from warren.client.errors import BrokerRefused
+from warren.model.message import Message
+from warren.model.turn import Turn
+from warren.relay.dialer import Dialer
+from warren.relay.endpoint import Endpoint, EndpointConnection, connect
+from warren.relay.forwarder import (
+    AckMode,
+    DestinationConnectionListener,
+    DestinationListener,
+    Forwarder,
+    ForwardingListener,
+    SourceConnectionListener,
+)
+from warren.wire import methods
+
+# Port: calls an action after a number of milliseconds; it cannot be cancelled.
+After = Callable[[int, Callable[[], None]], None]
+
+
+class LinkSettings(Struct, frozen=True, kw_only=True):
+    """How a link forwards and reconnects."""
+
+    source: Endpoint
+    destination: Endpoint
+    ack_mode: AckMode = AckMode.ON_CONFIRM
+    # Deliveries that the source may have outstanding; 0 is no limit of AMQP's.
+    prefetch_count: int = 1000
+    # The pause before the next attempt in seconds; 0: there is none until `restart`; None doubles it from
+    # one attempt to the next.
+    reconnect_delay_s: int | None = None
+
+
+class LinkPlan(Protocol):
+    """Port: what a shovel or a federation link does; one object for all runs of its link.
+
+    A run is set up like this, in this order:
+
+        destination = await run.connect_destination()
+        publishing = await run.open_destination_channel()   # in confirm mode if the ack mode needs it
+        ... declare at the destination with `await publishing.call(...)`
+        source = await run.connect_source()
+        consuming = await run.open_source_channel()         # with the prefetch of the settings
+        ... declare at the source; `run.forwarder.remaining = n` limits the number of messages
+        await run.consume("queue")
+
+    An end of either connection or channel ends the run, which the link then closes and begins anew; no
+    callback of an ended run has an effect. More channels can be opened on both connections (`run.source`,
+    `run.destination`); when one of them fails, `run.fail(error)` ends the run.
+    """
+
+    async def set_up(self, run: "LinkRun") -> None:
+        """Open both ends, declare, and start the consumer. Raises BrokerRefused."""
+
+    async def tear_down(self, run: "LinkRun") -> None:
+        """Remove at the ends what shall not outlive the link; called before a planned stop closes them.
+
+        Only if the run was set up. May raise BrokerRefused, which is logged.
+        """
+
+    def transform(self, message: Message, is_redelivered: bool) -> Message | None:
+        """Return the message to publish for the delivered `message`; None drops it. Raises nothing."""
+
+    def completed(self) -> None:
+        """The link has stopped because the requested number of messages was forwarded. Raises nothing."""
+
+
+class LinkRun(ForwardingListener):
+    """The connections and the forwarder of one run."""
+
+    __slots__ = (
+        "_attempt", "_dialer", "_plan", "_settings", "_turn", "consuming", "destination", "forwarder",
+        "is_completed", "is_ended", "is_set_up", "outcome", "publishing", "settled", "source",
+        "source_counted_at", "source_ready",
+    )  # fmt: skip
+
+    def __init__(
+        self, plan: LinkPlan, settings: LinkSettings, dialer: Dialer, *, turn: Turn, attempt: int = 0
+    ) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._dialer = dialer
+        self._turn = turn
+        self._attempt = attempt
+        self.forwarder = Forwarder(settings.ack_mode, self)
+        # The connections, and the channels on which messages are consumed and published.
+        self.source: EndpointConnection | None = None
+        self.destination: EndpointConnection | None = None
+        self.consuming: ClientChannel | None = None
+        self.publishing: ClientChannel | None = None
+        # Completed when the run ends: with the error, or with None if that was planned.
+        self.outcome: Answer[BrokerRefused | None] = Answer()
+        # Completed when nothing published is unconfirmed any more after the planned end.
+        self.settled: Answer[None] = Answer()
+        self.is_ended = False
+        self.is_set_up = False
+        # True if it has ended because the requested number of messages was forwarded.
+        self.is_completed = False
+        # The number of messages ready in the source and when that was known; -1: unknown. See `count_source`.
+        self.source_ready = -1
+        self.source_counted_at = 0
+
+    # --- for the plan -----------------------------------------------------------------------------
+
+    async def connect_source(self) -> ClientConnection:
+        """Connect to the source. Raises BrokerRefused."""
+        self.source = await self._connect(self._settings.source, SourceConnectionListener(self))
+        return self.source.connection
+
+    async def connect_destination(self) -> ClientConnection:
+        """Connect to the destination. Raises BrokerRefused."""
+        listener = DestinationConnectionListener(self.forwarder, self)
+        self.destination = await self._connect(self._settings.destination, listener)
+        return self.destination.connection
+
+    async def open_destination_channel(self) -> ClientChannel:
+        """Open the channel on which the forwarder publishes. Raises BrokerRefused."""
+        assert self.destination is not None
+        connection = self.destination.connection
+        channel = await connection.open_channel(DestinationListener(self.forwarder, self))
+        if self._settings.ack_mode is AckMode.ON_CONFIRM:
+            await channel.call(methods.ConfirmSelect(), methods.ConfirmSelectOk)
+        self.publishing = channel
+        self.forwarder.attach_destination(connection, channel)
+        return channel
+
+    async def open_source_channel(self, listener: ChannelListener | None = None) -> ClientChannel:
+        """Open the channel from which the forwarder receives, with the prefetch of the settings.
+
+        `listener` receives what happens on the channel instead of the forwarder, and passes it on to it.
+        Raises BrokerRefused.
+        """
+        assert self.source is not None
+        connection = self.source.connection
+        channel = await connection.open_channel(listener or self.forwarder)
+        self.consuming = channel
+        self.forwarder.attach_source(connection, channel)
+        if self._settings.ack_mode is not AckMode.NO_ACK:
+            qos = methods.BasicQos(prefetch_count=self._settings.prefetch_count)
+            await channel.call(qos, methods.BasicQosOk)
+        return channel
+
+    async def consume(
+        self, queue: str, arguments: dict[str, object] | None = None, consumer_tag: str = ""
+    ) -> str:
+        """Consume from `queue` on the channel of the source; returns the consumer tag.
+
+        Raises BrokerRefused.
+        """
+        assert self.consuming is not None
+        consume = methods.BasicConsume(
+            queue=queue,
+            consumer_tag=consumer_tag,
+            no_ack=self._settings.ack_mode is AckMode.NO_ACK,
+            arguments=arguments or {},
+        )
+        return (await self.consuming.call(consume, methods.BasicConsumeOk)).consumer_tag
+
+    def count_source(self, ready: int) -> None:
+        """Note that the source has `ready` messages now, for the lag that the status shows."""
+        self.source_ready = ready
+        self.source_counted_at = self._turn.now()
+
+    def fail(self, error: BrokerRefused) -> None:
+        """End the run because of `error`; ignored if it has ended."""
+        if not self.is_ended:
+            self.is_ended = True
+            self.outcome.complete(error)
+
+    def end(self) -> None:
+        """End the run as planned; ignored if it has ended."""
+        if not self.is_ended:
+            self.is_ended = True
+            self.outcome.complete(None)
+
+    # --- from the forwarder -------------------------------------------------------------------------
+
+    def transform(self, message: Message, is_redelivered: bool) -> Message | None:
+        """Have the plan transform `message`."""
+        return self._plan.transform(message, is_redelivered)
+
+    def completed(self) -> None:
+        """End the run, because the requested number of messages was forwarded."""
+        if not self.is_ended:
+            self.is_completed = True
+        self.end()
+        self.settled.complete(None)
+
+    def source_ended(self, error: BrokerRefused) -> None:
+        """End the run, because the source has ended."""
+        self.fail(BrokerRefused(f"source: {error.text}", error.code))
+
+    def destination_ended(self, error: BrokerRefused) -> None:
+        """End the run, because the destination has ended."""
+        self.fail(BrokerRefused(f"destination: {error.text}", error.code))
+
+    # --- for the link -------------------------------------------------------------------------------
+
+    @property
+    def has_worked(self) -> bool:
+        """True if the run was of use, so that the next attempt may follow soon."""
+        return self.forwarder.confirmed_count > 0
+
+    async def settle(self) -> None:
+        """Publish no more, and wait until all publishes are confirmed or `settled` is completed."""
+        self.forwarder.finish()
+        if self.forwarder.unconfirmed_count:
+            await self.settled
+
+    async def close(self) -> None:
+        """Close both connections, the source first, so that what is not settled returns to its queue."""
+        self.is_ended = True
+        if self.source is not None:
+            self.forwarder.flush()
+            self.source.connection.pause_reading(False)
+            await self.source.connection.close()
+        if self.destination is not None:
+            await self.destination.connection.close()
+
+    # --- private ------------------------------------------------------------------------------------
+
+    async def _connect(
+        self, endpoint: Endpoint, listener: SourceConnectionListener | DestinationConnectionListener
+    ) -> EndpointConnection:
+        connected = await connect(self._dialer, endpoint, listener, self._attempt)
+        if self.is_ended:
+            await connected.connection.close()
+            raise BrokerRefused("the link was stopped while it connected")
+        return connected
