@@ -15,7 +15,10 @@ from pathlib import Path
 from tests.warren_process import free_port
 
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-PLUGINS = ("rabbitmq_consistent_hash_exchange", "rabbitmq_random_exchange", "rabbitmq_sharding")
+PLUGINS = (
+    "rabbitmq_consistent_hash_exchange", "rabbitmq_random_exchange", "rabbitmq_sharding",
+    "rabbitmq_federation",
+)  # fmt: skip
 START_S = 90
 
 

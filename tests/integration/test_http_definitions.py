@@ -127,11 +127,6 @@ IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
          "arguments": {"x-queue-type": "quorum"}},
         "queue type 'quorum' is not supported yet: queue 'q.quorum' in vhost '/'",
     ),
-    "exchanges": (
-        {"name": "federation: a -> b", "vhost": "/", "type": "x-federation-upstream", "durable": True,
-         "auto_delete": True, "internal": True, "arguments": {"x-internal-purpose": "federation"}},
-        "'federation: a -> b' in vhost '/', which federation made for itself",
-    ),
     "parameters": (
         {"name": "s", "vhost": "/", "component": "shovel",
          "value": {"src-uri": "amqp://", "src-queue": "a", "dest-uri": "amqp://", "dest-queue": "b"}},

@@ -352,6 +352,7 @@ export interface ExchangeStats {
 export interface ExchangeType {
   description: string;
   enabled: boolean;
+  internal_purpose?: string;
   name: string;
 }
 

@@ -87,6 +87,10 @@ class Exchange:
     type_name = ""
     # True if the keys in the CC and BCC headers are routed like the routing key.
     is_routed_by_copies = False
+    # What the type is for if only other brokers declare such exchanges; empty if clients do.
+    internal_purpose = ""
+    # The arguments that a repeated declaration must have with the same values.
+    compared_arguments = (ALTERNATE_EXCHANGE,)
 
     def __init__(
         self,

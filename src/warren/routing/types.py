@@ -5,6 +5,7 @@ from warren.routing.consistent_hash import ConsistentHashExchange
 from warren.routing.direct import DirectExchange
 from warren.routing.exchange import Exchange
 from warren.routing.fanout import FanoutExchange
+from warren.routing.federation_upstream import FederationUpstreamExchange
 from warren.routing.headers import HeadersExchange
 from warren.routing.modulus_hash import ModulusHashExchange
 from warren.routing.random_choice import LocalRandomExchange, RandomExchange
@@ -21,6 +22,7 @@ EXCHANGE_TYPES: dict[str, type[Exchange]] = {
         ModulusHashExchange,
         RandomExchange,
         LocalRandomExchange,
+        FederationUpstreamExchange,
     )
 }
 

@@ -24,9 +24,6 @@ from warren.routing.exchange import ExchangeSettings
 from warren.routing.types import exchange_type
 from warren.wire.table import Value
 
-# An argument of what RabbitMQ's plugins keep beside what users declare.
-_INTERNAL_PURPOSE = "x-internal-purpose"
-
 
 class CheckedDefinitions(Struct, frozen=True):
     """The commands of a document that can be applied, and descriptions of those that cannot."""
@@ -49,16 +46,13 @@ class CheckedDefinitions(Struct, frozen=True):
 def check_definitions(commands: Iterable[MetadataCommand], metadata: Metadata) -> CheckedDefinitions:
     """Check `commands`; bindings that their exchanges would refuse are dropped, as in RabbitMQ.
 
-    Left out is what RabbitMQ has and Warren does not support: queues of other types, shovels, federation and
-    the objects it declares. DefinitionsError for an exchange or queue that is invalid anywhere.
+    Left out is what RabbitMQ has and Warren does not support: queues of other types, shovels and federation.
+    DefinitionsError for an exchange or queue that is invalid anywhere.
     """
     checked: list[MetadataCommand] = []
     left_out: list[str] = []
     exchanges: dict[tuple[str, str], tuple[str, dict[str, Value]]] = {}
     for command in commands:
-        if isinstance(command, DeclareExchange | DeclareQueue) and _INTERNAL_PURPOSE in command.arguments:
-            left_out.append(f"'{command.name}' in vhost '{command.vhost}', which federation made for itself")
-            continue
         reason = unsupported(command)
         if reason is not None:
             left_out.append(_place(command) + reason.removeprefix("Validation failed\n\n").rstrip())

@@ -12,7 +12,7 @@ from warren.metadata.declared_topology import DeclaredTopology as Records
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.metadata.records import BindingRecord, ExchangeRecord, arguments_bytes
-from warren.model.arguments import ALTERNATE_EXCHANGE, alternate_exchange
+from warren.model.arguments import alternate_exchange
 from warren.model.equivalence import check_same, check_same_arguments
 from warren.model.erlang_terms import printed_atom
 from warren.model.names import RESERVED_PREFIX, ExchangeName, QueueName, stripped
@@ -206,9 +206,8 @@ def check_redeclared(exchange: ExchangeName, record: ExchangeRecord, command: De
     check_same(exchange, "durable", current=record.durable, received=command.durable)
     check_same(exchange, "auto_delete", current=record.auto_delete, received=command.auto_delete)
     check_same(exchange, "internal", current=record.internal, received=command.internal)
-    check_same_arguments(
-        exchange, (ALTERNATE_EXCHANGE,), current=record.arguments, received=command.arguments
-    )
+    compared = exchange_type(record.type).compared_arguments
+    check_same_arguments(exchange, compared, current=record.arguments, received=command.arguments)
 
 
 def check_declared(command: DeclareExchange, requester: Requester) -> None:

@@ -17,11 +17,12 @@ def test_each_type_is_found_by_its_name() -> None:
         "x-modulus-hash",
         "x-random",
         "x-local-random",
+        "x-federation-upstream",
     }
     for name in EXCHANGE_TYPES:
         exchange = exchange_type(name)("x", ExchangeSettings())
         assert exchange.type_name == name
-        exchange_type(name).validate_arguments({})
+        exchange_type(name).validate_arguments({"x-max-hops": 1})
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The overview of the node as JSON, in RabbitMQ's form."""
 
 import platform
-from typing import Required, TypedDict
+from typing import NotRequired, Required, TypedDict
 
 from warren.flow.alarms import Resource
 from warren.management.auth import is_monitor, login_vhosts
@@ -41,6 +41,8 @@ class ExchangeTypeShape(TypedDict):
 
     name: str
     description: str
+    # Only of a type that other brokers declare.
+    internal_purpose: NotRequired[str]
     enabled: bool
 
 
@@ -141,7 +143,12 @@ def totals(node: ManagedNode) -> dict[str, int]:
 def exchange_types() -> list[JsonObject]:
     """The types of exchanges."""
     return [
-        {"name": name, "description": (kind.__doc__ or "").partition("\n")[0], "enabled": True}
+        {
+            "name": name,
+            "description": (kind.__doc__ or "").partition("\n")[0],
+            **({"internal_purpose": kind.internal_purpose} if kind.internal_purpose else {}),
+            "enabled": True,
+        }
         for name, kind in sorted(EXCHANGE_TYPES.items())
     ]
 

@@ -1,0 +1,86 @@
+"""Two brokers of a federation for tests: RabbitMQ with its plugin, and what each says of the other."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pika
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import AMQPError
+from tests.integration.api import HttpClient, quoted
+from tests.rabbitmq import RabbitMQ
+
+# A link of RabbitMQ waits for `reconnect-delay`, and the machine may be busy.
+SETTLED_S_MAX = 60
+
+Value = TypeVar("Value")
+
+
+@contextmanager
+def rabbitmq(folder: Path, plugins: tuple[str, ...] = ("rabbitmq_federation",)) -> Iterator[RabbitMQ]:
+    """A started RabbitMQ."""
+    broker = RabbitMQ(folder, listen="127.0.0.1", plugins=plugins)
+    broker.start()
+    try:
+        yield broker
+    finally:
+        broker.stop()
+
+
+def eventually(found: Callable[[], Value], timeout_s: float = SETTLED_S_MAX) -> Value:
+    """The result of `found` as soon as it is true."""
+    deadline = time.monotonic() + timeout_s
+    while not (result := found()):
+        assert time.monotonic() < deadline, f"still {result!r}"
+        time.sleep(0.05)
+    return result
+
+
+@contextmanager
+def channel_at(port: int) -> Iterator[BlockingChannel]:
+    """A channel with confirms of a connection to `port`."""
+    connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", port))
+    channel = connection.channel()
+    channel.confirm_delivery()
+    yield channel
+    with suppress(AMQPError):
+        connection.close()
+
+
+def federate(broker: RabbitMQ, upstream: str, port: int, pattern: str, **settings: object) -> None:
+    """Let `broker` federate its exchanges with names that match `pattern` from the broker at `port`."""
+    value = {"uri": f"amqp://127.0.0.1:{port}", "reconnect-delay": 1, **settings}
+    broker.control("set_parameter", "federation-upstream", upstream, json.dumps(value))
+    definition = json.dumps({"federation-upstream": upstream})
+    broker.control("set_policy", "--apply-to", "exchanges", f"federate-{upstream}", pattern, definition)
+
+
+def messages(channel: BlockingChannel, queue: str, count: int) -> list[tuple[Any, Any, bytes]]:
+    """The next `count` messages of `queue`, as soon as they have arrived."""
+    found: list[tuple[Any, Any, bytes]] = []
+
+    def is_complete() -> bool:
+        method, properties, body = channel.basic_get(queue, auto_ack=True)
+        if method is not None:
+            found.append((method, properties, body))
+        return len(found) == count
+
+    eventually(is_complete)
+    return found
+
+
+def bindings_to_internal_exchanges(client: HttpClient, exchange: str) -> list[dict[str, Any]]:
+    """The bindings of `exchange` at an upstream, if it exists, to exchanges of its downstreams."""
+    found = client.ask(f"GET /exchanges/%2f/{quoted(exchange)}/bindings/source")
+    if found.status == 404:
+        return []
+    return [entry for entry in found.value if entry["destination"].startswith("federation: ")]
+
+
+def internal_exchanges(client: HttpClient) -> list[dict[str, Any]]:
+    """The exchanges that downstreams have declared at an upstream."""
+    found: list[dict[str, Any]] = client.get("/exchanges/%2f")
+    return [entry for entry in found if entry["name"].startswith("federation: ")]
